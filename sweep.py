@@ -1,4 +1,4 @@
-"""The entry: `python sweep.py gss_grid`, or `sweep gss_grid` where the package is installed."""
+"""Entry point: `python sweep.py gss_grid`, or `sweep gss_grid` if the package is installed."""
 
 from __future__ import annotations
 
@@ -8,32 +8,32 @@ import signal
 import sys
 
 GARBAGE_EVERY = 20_000
-"""After so many new objects Python looks for garbage: at its own 700, imports and reports spend
-much time on that."""
+"""New objects between garbage collections. Python's default of 700 makes imports and reports
+slow."""
 INSTALL = (
     "type `make sweep` once, which installs all packages into .venv, and then "
     "`source .venv/bin/activate`"
 )
 
 TYPED = getattr(sys, "orig_argv", [sys.executable, *sys.argv])
-"""Which Python before 3.10 does not keep: it is told apart from a new enough one in `main`."""
+"""Python before 3.10 has no `orig_argv`; `main` refuses such versions."""
 IS_SCRIPT = sys.argv[0].endswith("/sweep")
 IS_MODULE = TYPED[1:3] == ["-m", "sweep"]
-# `make sweep` types .venv/bin/python, whose environment nobody needs to have activated.
+# `make sweep` runs .venv/bin/python without activating its environment.
 PYTHON = "python" if TYPED[0].startswith("/") or "/" not in TYPED[0] else TYPED[0]
-# Sentences say what to type next, also those of workers.
+# Messages, also those of workers, name the command to type next.
 os.environ["SWEEP_PROGRAM"] = (
     "sweep" if IS_SCRIPT else f"{PYTHON} -m sweep" if IS_MODULE else f"{PYTHON} sweep.py"
 )
 
 if __name__ == "__main__" or IS_SCRIPT:
-    # Until the guard takes them, a moment from now: no signal may end this between two imports.
+    # Block signals until the guard handles them, so that none ends the process between two imports.
     signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM, signal.SIGHUP))
 
 
 def main() -> int:
-    """Run the command line in a guarded process; returns the exit status."""
-    if sys.version_info < (3, 11):  # noqa: UP036 - who starts this file with an older one is told so
+    """Run the command line in a guarded process, and return the exit status."""
+    if sys.version_info < (3, 11):  # noqa: UP036 - an older Python gets a message
         return _refuse("this Python is too old:")
     try:
         if sys.argv[1:2] == ["prove-gpu"]:  # needs fewer packages than the other commands

@@ -1,5 +1,3 @@
-"""Fixtures of the whole suite."""
-
 from __future__ import annotations
 
 import gc
@@ -11,27 +9,25 @@ from contextlib import suppress
 
 import pytest
 
-# As trials run: two test processes whose torch takes every core spend their time waiting for each
-# other, and sums over several threads differ in their last bits. Libraries look at it once, when
-# they are loaded.
+# One thread, as trials use. Two test processes whose torch takes every core would wait for each
+# other, and multithreaded sums differ in their last bits. Libraries read this once, when loaded.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-# Ray starts a worker only when a trial needs one. On a busy machine, workers started in advance
-# are ready too late, and each wastes seconds of a core. At Ray's niceness of 15, workers hardly run
-# beside busy tests, while others wait for them.
+# Ray starts a worker only when a trial needs one. On a busy host, prestarted workers are ready too
+# late, and each wastes seconds of a core. At Ray's niceness of 15, workers hardly run next to busy
+# tests, while others wait for them.
 os.environ.update(RAY_prestart_worker_first_driver="0", RAY_worker_niceness="0")
 
-# No test reads Ray's logs, so its monitor looks for files once instead of ten times a second.
+# No test reads Ray's logs, so its monitor scans for files once instead of ten times a second.
 os.environ.update(RAY_LOG_MONITOR_MANY_FILES_THRESHOLD="0", LOG_NAME_UPDATE_INTERVAL_S="3600")
 
-# Before anything imports Ray, which then listens on loopback alone.
+# Import before anything imports Ray, so that Ray listens on loopback only.
 with suppress(ModuleNotFoundError):
     import orchestrator.cluster  # noqa: F401
 
 import torch
 
-# Without a GPU, kernels run in Triton's interpreter. Triton looks at it once, when whatever test
-# imports it first.
+# Without a GPU, kernels run in Triton's interpreter. Triton reads this once, at its first import.
 if not torch.cuda.is_available():
     os.environ["TRITON_INTERPRET"] = "1"
 
@@ -40,7 +36,7 @@ from tests.support.postgres import postgres_server, store_url
 
 __all__ = ["browser", "postgres_server", "store_url"]
 
-# A slow machine fails no test. A GPU machine may lack Hypothesis.
+# No test fails because the host is slow. Hypothesis may be missing on a GPU host.
 with suppress(ModuleNotFoundError):
     from hypothesis import settings
 
@@ -50,7 +46,7 @@ with suppress(ModuleNotFoundError):
 # As in the command, see `sweep.py`.
 gc.set_threshold(20_000)
 
-# Whoever starts the suite in the background may have had signals ignored, which tests send.
+# A suite started in the background may inherit ignored signals, which tests send.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
@@ -63,11 +59,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture
 def rounds(request: pytest.FixtureRequest) -> int:
-    """How often a test of chance does its thing: `@pytest.mark.chaos(few, all)`, all of them under
-    `make chaos`.
+    """Return how often a random test runs: `@pytest.mark.chaos(few, all)` gives `few`, or `all`
+    under `make chaos`.
 
-    With `few` 0 it is left out of `make test`. CHAOS_ROUNDS=N does at most N of all.
-    """
+    `few` = 0 excludes it from `make test`; CHAOS_ROUNDS=N limits `all`."""
     few, every = request.node.get_closest_marker("chaos").args
     every = min(every, int(os.environ.get("CHAOS_ROUNDS", every)))
     count: int = every if request.config.getoption("--chaos") else few
@@ -76,19 +71,17 @@ def rounds(request: pytest.FixtureRequest) -> int:
 
 @pytest.fixture
 def one_ray() -> None:
-    """A Ray that is up, the same one for all tests of this process."""
+    """Start the Ray that this process's tests share."""
     from tests.support.one_ray import start_ray
 
     start_ray()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Files of long tests first, so that no process is left alone with one: those of the guard,
-    which mostly wait, while the checks take a core, real commands and kills, then Ray's, then those
-    that train.
+    """Run long tests first, so that no process ends up alone with one.
 
-    What takes minutes is for `make chaos` alone.
-    """
+    Guard tests (they mostly wait, while `make check` uses a core), commands and kills, Ray,
+    training. Deselect tests for `make chaos` only."""
     items.sort(key=_turn)
     left_out = [] if config.getoption("--chaos") else list(filter(_only_in_chaos, items))
     if left_out:
@@ -112,7 +105,7 @@ def _turn(item: pytest.Item) -> tuple[bool, ...]:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """End the shared Ray, whose processes are never idle, once tests no longer use it."""
+    """End the shared Ray once no later test uses it: its processes are never idle."""
     if all(_turn(item)[:3]):
         _end_ray()
 
@@ -122,14 +115,13 @@ def pytest_sessionfinish() -> None:
 
 
 def _end_ray() -> None:
-    """End the Ray that tests of this process shared."""
     if "tests.support.one_ray" in sys.modules:
         sys.modules["tests.support.one_ray"].end_ray()
 
 
 @pytest.fixture
 def in_float64() -> Iterator[None]:
-    """New parameters are of float64."""
+    """Create new parameters in float64."""
     before = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)
     yield

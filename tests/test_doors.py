@@ -1,5 +1,4 @@
-"""A room is entered by its door: an import across rooms names the room, never a module inside
-it."""
+"""Imports across rooms name the room, never a module inside it."""
 
 from __future__ import annotations
 
@@ -51,7 +50,7 @@ def test_every_door_is_documented_and_leads_inside(room: str) -> None:
         for alias in node.names
     ]
     assert exported
-    # Python puts a module in place of a name that is called like it.
+    # Importing a module would replace an exported name that equals the module's name.
     assert not [name for name in exported if isinstance(getattr(door, name), ModuleType)]
 
 

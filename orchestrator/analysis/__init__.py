@@ -1,4 +1,4 @@
-"""From results to numbers: pure functions, a file a question."""
+"""Pure functions from results to numbers, one file per question."""
 
 from trainables import door
 

@@ -1,5 +1,4 @@
-"""Rank correlations of metrics with one of them, as they are and with the settings of the trials
-taken away."""
+"""Rank correlations of metrics with one of them, before and after removing the trials' settings."""
 
 from __future__ import annotations
 
@@ -26,31 +25,30 @@ from orchestrator.analysis.tidy_frames import Families, corrected, estimated, ti
 from search_spaces.analyses import PartialCorrelations
 
 ALL = "all"
-"""All settings together, in the finest way that leaves enough to judge by."""
+"""Every setting together, at the finest shape that leaves enough degrees of freedom."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ConfoundingNumbers:
-    """The answer to a PartialCorrelations request."""
+    """Answer to a PartialCorrelations request."""
 
     request: PartialCorrelations
     trials: int
     settings: tuple[str, ...]
-    """Those that vary."""
+    """Settings that vary."""
     left: Mapping[Shape, int]
-    """Degrees of freedom of a correlation, by how the settings are taken away."""
+    """Degrees of freedom of a correlation, by how settings are removed."""
     correlations: pd.DataFrame
-    """A row for each metric and way to take the settings away: metric, y, taken_away, n (trials
-    that have both), df, rho (Spearman's) [95%], p, holm_p (over the metrics), missing."""
+    """One row per metric and shape: metric, y, taken_away (shape), n, df, rho (Spearman's) [95%],
+    p, holm_p (over metrics), missing."""
     shares: pd.DataFrame
-    """A row for each metric, y first, and setting or ALL: metric, setting, adjusted_r2 (share of
-    the metric's variance that levels of the setting account for)."""
+    """One row per metric (y first) and setting or ALL: metric, setting, adjusted_r2 (variance
+    explained by the setting's levels)."""
     families: ClassVar[Families] = {"correlations": ("p", "taken_away")}
 
     @property
     def finest(self) -> Shape:
-        """The finest way to take the settings away that leaves enough of the trials for any
-        correlation."""
+        """Return the finest shape with at least one correlation."""
         judged = set(self.correlations.dropna(subset=["rho"])["taken_away"])
         return next((shape for shape in reversed(SHAPES) if shape in judged), "none")
 
@@ -58,8 +56,7 @@ class ConfoundingNumbers:
 def confounding_numbers(
     frame: pd.DataFrame, request: PartialCorrelations
 ) -> ConfoundingNumbers | None:
-    """Return the correlations that a study asks for, over the done trials; None if none has y and a
-    metric."""
+    """Return the correlations over the done trials; None if none has y and a metric."""
     if request.y not in frame:
         return None
     points = frame[frame["state"] == "done"].dropna(subset=[request.y])
@@ -92,8 +89,8 @@ def confounding_numbers(
 
 
 def _on_scale(values: pd.Series[float]) -> Array:
-    """Natural logarithms if all are positive, as effects on ranks and perplexities are shares
-    rather than sums."""
+    """Effects on ranks and perplexities are ratios, so positive values are compared as
+    logarithms."""
     numbers = values.to_numpy(dtype=np.float64)
     return np.asarray(np.log(numbers) if (numbers > 0).all() else numbers)
 
@@ -118,8 +115,7 @@ def _correlation(
 
 
 def _explained(points: pd.DataFrame, metric: str, settings: list[str]) -> float | None:
-    """Return the share of the metric's variance that levels of the settings account for, in the
-    finest way that leaves enough to judge by."""
+    """Use the finest shape that leaves enough degrees of freedom."""
     if alike(points[metric], metric):
         return None
     y = _on_scale(points[metric])

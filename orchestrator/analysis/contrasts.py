@@ -1,5 +1,4 @@
-"""Each group against its baseline as one family of tests, paired by seed if the groups share
-seeds."""
+"""Tests of each group against its baseline, as one family, paired by seed if they share seeds."""
 
 from __future__ import annotations
 
@@ -36,27 +35,25 @@ from orchestrator.analysis.tidy_frames import (
 from search_spaces.analyses import Comparison
 
 FEWEST_PAIRS = 2
-"""Pairs that a paired test needs."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ContrastNumbers:
-    """The answer to a Comparison request: a family of tests, each of a group against its
-    baseline."""
+    """Answer to a Comparison request; its tests are one family."""
 
     request: Comparison
     corpus: str
-    """The corpus of the printed p-values; empty for none."""
+    """Empty if no p-value is printed."""
     comparisons: pd.DataFrame
-    """A row a test; see `compare`."""
+    """One row per test; see `compare`."""
     trials: pd.DataFrame
-    """A row for each trial of a tested group: group, baseline, name, value (minus the
-    baseline's at the same seed, or minus the baseline's mean if unpaired)."""
+    """One row per trial of a tested group: group, baseline, name, value (minus the baseline's at
+    that seed or, unpaired, its mean)."""
     families: ClassVar[Families] = {"comparisons": ("difference_p",)}
 
 
 def contrast_numbers(frame: pd.DataFrame, request: Comparison, *, corpus: str) -> ContrastNumbers:
-    """Return the tests that a study asks for; groups that the plan does not have are left out."""
+    """Return the tests. Groups missing from the plan are left out."""
     counted = frame if request.seeds is None else frame[frame["seed"].isin(request.seeds)]
     values = values_of_done(counted, request.metric, "group", "seed", "name")
     corpus, printed = printed_beside(request.published, corpus)
@@ -90,24 +87,23 @@ def compare(
     *,
     names: Names = ("a", "b"),
 ) -> dict[str, Any]:
-    """Compare group a with its baseline b, by `pairs` of their values if there are FEWEST_PAIRS.
+    """Compare group a with its baseline b, by `pairs` if there are FEWEST_PAIRS.
 
-    `names` are those of the groups. Return the columns of the test: the pairs, both groups, and:
+    Return counts, means and deviations of both groups, and:
 
-    - correlation [95%]: Pearson's r of the pairs, from what the seed does to both.
-    - test: "paired", Student's t-test of the differences (1908), or "Welch", unpaired.
-    - difference [95%], a less b, with its t, df and p.
-    - effect [95%]: Hedges' g of the same test: paired in units of the standard deviation of the
-      differences (g_z), unpaired in units of the deviation that both groups share.
-    - detectable_difference: the smallest true difference that the test finds at 0.05 with 80%
-      power, if the true deviations are those seen. It needs FEWEST pairs, or values of each group.
-    - equal_within: the larger absolute end of the test's 90% interval. Two one-sided tests at 0.05
-      call the two equivalent within any margin above it.
-    - unpaired [95%]: Student's unpaired t-test over all values, which the paper used.
-    - missing: why there is no test, or no detectable difference.
+    - correlation [95%]: Pearson's r of the pairs, due to common seed effects.
+    - test: "paired" (Student's t-test of the differences, 1908) or "Welch".
+    - difference [95%]: a minus b, with t, df and p.
+    - effect [95%]: Hedges' g, in standard deviations of the differences if paired (g_z), else in
+      pooled standard deviations.
+    - detectable_difference: smallest true difference found at 0.05 with 80% power, if these
+      deviations are the true ones; needs FEWEST pairs, or values per group.
+    - equal_within: larger absolute end of the 90% interval; two one-sided tests at 0.05 find
+      equivalence within any larger margin.
+    - unpaired [95%]: Student's unpaired t-test over all values, the paper's.
+    - missing: why there is no test or detectable difference.
 
-    Raises ValueError if a number is not finite.
-    """
+    Raises ValueError if a number is not finite."""
     a, b = summarise_sample(a_values), summarise_sample(b_values)
     paired_a, paired_b = np.reshape(np.asarray(pairs, dtype=np.float64), (-1, 2)).T
     differences = summarise_sample(paired_a - paired_b)
@@ -162,8 +158,7 @@ def compare(
 
 
 def _no_spread(differences: SampleSummary, largest: float, names: Names) -> str:
-    """Why differences that are equal up to the rounding of the `largest` value have no test; empty
-    if they have one."""
+    """Differences that are equal up to the rounding of the `largest` value have no test."""
     if (differences.sd or 0.0) >= max(sys.float_info.min, 8 * sys.float_info.epsilon * largest):
         return ""
     count = "both pairs" if differences.n == 2 else f"all {differences.n} pairs"

@@ -1,9 +1,8 @@
-"""A correlation that a study asks for, over its cells and inside a window, beside what the paper
-printed.
+"""Correlations over cells and inside a window, with the printed coefficients.
 
-A cell is one setting: the trials that differ in nothing but their seed. Correlations are over cell
-means, as trials of one cell are not independent points. Nor are the cells of a grid: their
-intervals come from whole rows, and their p-values from permutations of rows and columns."""
+A cell is one setting: trials that differ only in the seed. They are not independent, so
+correlations are over cell means. Grid cells are not independent either: intervals come from whole
+rows, p-values from permuting rows and columns."""
 
 from __future__ import annotations
 
@@ -37,41 +36,38 @@ NOT_INDEPENDENT = "trials of one cell are no independent points"
 
 @dataclass(frozen=True, kw_only=True)
 class CorrelationNumbers:
-    """The answer to a Correlation request. Correlations have the columns NAME [95%], NAME_p and
-    NAME_df."""
+    """Answer to a Correlation request. A correlation is NAME [95%], NAME_p and NAME_df."""
 
     request: Correlation
     corpus: str
     lines: pd.DataFrame
-    """A row for what the correlation is over: x, y, over, window_low and window_high (of y), n,
-    seeds_least and seeds_most (trials of a cell), pearson, spearman, and if the cells are a grid
-    independent (Pearson's r with Fisher's interval [95%], which takes cells for independent
-    points), published_CORPUS (a paper's coefficient), missing.
+    """One row per correlation: x, y, over, window_low and window_high (of y), n, seeds_least and
+    seeds_most (per cell), pearson, spearman, independent (grids: Pearson's r and Fisher's interval,
+    as if cells were independent), published_CORPUS, missing.
 
-    `over` is CELLS (all of them), PUBLISHED_WINDOW or BETTER_HALF, and if a cell has several seeds
-    BETWEEN (the cells' own parts: that of the means without what the seeds add), WITHIN (what is
-    left of both metrics without the means of cells and of seeds) and SINGLE (single trials, without
-    an interval, as they are not independent)."""
+    `over` is CELLS, PUBLISHED_WINDOW or BETTER_HALF and, with several seeds, BETWEEN (cell means
+    without the seeds' contribution), WITHIN (residuals of cell and seed means) and SINGLE (trials;
+    no interval, as they are not independent)."""
     left_out: str
-    """In words, which planned trials have no value here."""
+    """Number of planned trials without a value, by reason, as text."""
     points: pd.DataFrame
-    """The done trials with both metrics."""
+    """Done trials with both metrics."""
     cells: pd.DataFrame
-    """A row a cell: `group`, `seeds` (how many trials), the means of both metrics, their standard
-    deviations over seeds, less what a seed does to all cells, as `press_rank_sd` and so on (NaN for
-    one seed), and the settings that all its trials share."""
+    """One row per cell: group, seeds (a count), the grid's settings, means of both metrics and
+    their deviations over seeds (`press_rank_sd`; NaN for one seed), excluding the seed's effect
+    common to all cells."""
     colour_by: str
-    """The column that the points have their colours by; empty for one colour."""
+    """Column; empty for one colour."""
     rows: str
-    """The setting along the rows of the grid; empty if the cells are not one."""
+    """Setting; empty if the cells are not a grid."""
     definitions: pd.DataFrame
-    """A row for each definition of rank, of rows as they are and of centred rows: x, pearson,
-    within (between the seeds of one cell), holm_p (over all definitions)."""
+    """One row per definition of rank, with raw and centred rows: x, pearson, within (seeds of one
+    cell), holm_p (over all)."""
     partials: pd.DataFrame
-    """A row for the settings that are left out: left_out (their paths), levels (a level for each
-    value of each is taken away), line (a straight line in each)."""
+    """One row per set of removed settings: left_out (their paths), levels (removed by value), line
+    (removed as straight lines)."""
     components: pd.DataFrame
-    """A row a metric, if a cell has several seeds; see `variance_components`."""
+    """One row per metric, if a cell has several seeds; see `variance_components`."""
     families: ClassVar[Families] = {"definitions": ("pearson_p",)}
 
 
@@ -83,11 +79,11 @@ def correlation_numbers(
     scale: str,
     grid: tuple[str, str] | tuple[()] = (),
 ) -> CorrelationNumbers:
-    """The correlation over all cells, then over those inside the window (where there are any).
+    """Return the correlations over all cells and inside the window.
 
-    `grid` names the settings along the rows and the columns, if the study has a grid. Partial
-    correlations leave out each of the two that varies, and both. Points are coloured by the setting
-    along the columns."""
+    The window is the published one at paper scale, else the better half of y. `grid` names the row
+    and column settings, if any. Partial correlations remove each varying one, and both. The column
+    setting colours the points."""
     metrics = [request.x, request.y]
     columns = frame.columns.union(metrics, sort=False)
     done = frame[frame["state"] == "done"].reindex(columns=columns)
@@ -129,8 +125,8 @@ def correlation_numbers(
 def cell_means(
     points: pd.DataFrame, metrics: Sequence[str], settings: Sequence[str]
 ) -> pd.DataFrame:
-    """Return one row for each cell, in plan order: group, number of trials, the settings that its
-    trials share, and the means of the metrics."""
+    """Return one row per cell, in plan order: group, seeds, the settings constant in every cell,
+    and the metrics' means."""
     cells = points.groupby("group", sort=False)
     shared = [
         name
@@ -143,8 +139,7 @@ def cell_means(
 
 
 def _deviations(points: pd.DataFrame, metric: str) -> pd.Series[float]:
-    """Return each cell's standard deviation over seeds. The seed's effect common to all cells is
-    excluded; it is estimated from the cells that have every seed."""
+    """Exclude the seed's effect common to all cells, estimated from the cells with every seed."""
     values = points[metric]
     if "seed" in points and len(points):
         seeds = points.pivot_table(index="group", columns="seed", values=metric).dropna().mean()
@@ -153,8 +148,8 @@ def _deviations(points: pd.DataFrame, metric: str) -> pd.Series[float]:
 
 
 def describe_missing(states: Sequence[str], *, usable: int) -> str:
-    """For example "2 of 72 trials failed, 1 of 72 trials diverged"; empty where every trial can be
-    used."""
+    """Return, for example, "2 of 72 trials failed, 1 of 72 trials diverged"; empty if every trial
+    can be used."""
     counts = {word: states.count(word) for word in ("failed", "diverged", "pruned")}
     counts["not finished"] = states.count("planned") + states.count("running")
     counts["without a value of both metrics"] = states.count("done") - usable
@@ -198,8 +193,6 @@ def _line(
 def _correlation(
     cells: pd.DataFrame, x: str, y: str, grid: Sequence[str] = (), *, ranks: bool = False
 ) -> Statistic:
-    """Correlate x and y over the cells that have y, which are independent or those of a grid."""
-
     def estimate(part: pd.DataFrame) -> Statistic:
         return correlate(part[x], part[y], ranks=ranks, names=(x, y))
 
@@ -217,7 +210,6 @@ def _correlation(
 def _definitions(
     done: pd.DataFrame, request: Correlation, grid: Sequence[str]
 ) -> Iterator[dict[str, Any]]:
-    """Correlate y with each measured definition of rank, with and without centred rows."""
     for definition, prefix in product(request.definitions, ("", "centred_")):
         name = prefix + definition
         if name not in done or done[name].isna().all():
@@ -238,7 +230,6 @@ def _within(points: pd.DataFrame, x: str, y: str, grid: Sequence[str]) -> Statis
 def _beside_the_means(
     points: pd.DataFrame, request: Correlation, grid: Sequence[str], line: Mapping[str, Any]
 ) -> Iterator[dict[str, Any]]:
-    """Yield the lines over something else than the means of cells, next to the `line` of these."""
     x, y = request.x, request.y
     between = between_correlation(points, x, y, blocks=grid[0] if grid else "group")
     r, rho = (_correlation(points, x, y, ranks=ranks).value for ranks in (False, True))
@@ -260,8 +251,6 @@ def _beside_the_means(
 def _partials(
     cells: pd.DataFrame, request: Correlation, grid: Sequence[str]
 ) -> Iterator[dict[str, Any]]:
-    """Without each setting of the grid that varies, and without both."""
-
     def without(controls: pd.DataFrame) -> Statistic:
         def estimate(part: pd.DataFrame) -> Statistic:
             x, y = (part[name] for name in names)

@@ -1,4 +1,4 @@
-"""Where the loss of small models leaves the power law that is fitted to larger ones."""
+"""Sizes at which the loss of small models departs from the power law of larger ones."""
 
 from __future__ import annotations
 
@@ -23,29 +23,27 @@ from search_spaces.laws import Extrapolation
 
 @dataclass(frozen=True, kw_only=True)
 class ExtrapolationNumbers:
-    """The answer to an Extrapolation request; losses are in nats per token."""
+    """Answer to an Extrapolation request; losses are in nats per token."""
 
     request: Extrapolation
     laws: LawFrames
-    """One law: of the sizes above the first that leaves it, or of all."""
+    """One law: of the sizes above the first that departs from it, or of all."""
     fitted: tuple[float, ...]
-    """The sizes that the law was fitted to, ascending; none if there are too few."""
+    """Sizes that the law was fitted to, ascending; empty if there are too few."""
     held_out: pd.DataFrame
-    """A row a size, from the largest to the least: x, n, fitted_to (the number of larger sizes in
-    the law that it is compared with), mean_loss, predicted [95%], difference [95%] (loss less
-    prediction), p (of no difference), bonferroni_p, detectable (the smallest true excess that the
-    corrected test finds in 80% of the draws), leaves (1 if the loss is above the law, -1 if below,
-    0 if no difference was shown), missing.
+    """One row per size, descending: x, n, fitted_to (number of larger sizes in its law), mean_loss,
+    predicted [95%], difference [95%] (loss minus prediction), p, bonferroni_p, detectable (smallest
+    true excess that the corrected test finds in 80% of draws), leaves (1 above the law, -1 below, 0
+    if no difference was shown), missing.
 
-    Bonferroni's correction, since which sizes are compared with which law is decided from the
-    largest to the least: no correction may depend on what comes later."""
+    Bonferroni, because each comparison decides the next one's law: a correction must not depend on
+    later comparisons."""
 
 
 def extrapolation_numbers(
     frame: pd.DataFrame, request: Extrapolation
 ) -> ExtrapolationNumbers | None:
-    """Return the differences that a study asks for, over the done trials; None if none has the
-    metric."""
+    """Return the differences over the done trials; None if none has the metric."""
     losses = losses_at(frame, request.x, request.metric)
     if losses.empty:
         return None
@@ -81,7 +79,7 @@ def _from(curve: Curve, start: int) -> Curve:
 
 
 def _held_out(curve: Curve, size: int, start: int, *, family: int) -> dict[str, Any]:
-    """Compare the size at index `size` with the law of those from `start` on."""
+    """Compare the size at index `size` with the law of the sizes from index `start` on."""
     x, loss_B = float(curve.x_R[size]), curve.mean_BR[:, size]
     law = fit_laws([_from(curve, start)])
     difference = over_draws(loss_B - law.at(x), null=0.0)
@@ -104,8 +102,7 @@ def _held_out(curve: Curve, size: int, start: int, *, family: int) -> dict[str, 
 
 
 def _detectable(difference_B: Array, family: int) -> float:
-    """Return the excess whose corrected interval leaves out zero in 80% of repetitions, if these
-    deviate as the draws do."""
+    """Return the excess whose corrected interval excludes zero in 80% of repetitions."""
     ends = np.nanquantile(
         difference_B[1:] - difference_B[0], [SIGNIFICANCE / (2 * family), 1 - POWER]
     )

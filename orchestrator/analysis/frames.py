@@ -1,5 +1,4 @@
-"""Results of the store as flat records and as a data frame: one row a trial, one column a config
-value or metric."""
+"""Stored results as flat records and as a data frame, one row per trial."""
 
 from __future__ import annotations
 
@@ -23,9 +22,9 @@ VARIANT = ("study", "scale", "corpus", "overrides")
 LEADING = ("trial_id", "setting", "name", "state", "attempt", "cause")
 LAYER = "output_layer.name"
 LAYER_DETAILS = ("output_layer.form", "output_layer.layer")
-"""What tells layers of one name apart: a softcap's form, the class of a user's own layer."""
+"""Distinguish output layers of one name: a softcap's form, the class of a user's layer."""
 ID_DIGITS = SHORT_ID
-"""Of a trial's id and of a setting's hash, where a person is to read them."""
+"""Digits shown of a trial's id or a setting's hash."""
 METRICS = (
     "train_perplexity",
     "valid_perplexity",
@@ -50,46 +49,41 @@ METRICS = (
     "seconds_per_epoch",
     "peak_memory_mib",
 )
-"""The well-known metrics in reading order. A measurement that is not among them gets a column
-behind."""
+"""In reading order."""
 
 Row = Mapping[str, Any]
-"""A trial as `Store.results` gives it: trial_id, name, state, attempt, cause, config (nested),
-metrics (flat), and its place in a tuning."""
+"""Trial from `Store.results`: trial_id, name, state, attempt, cause, config (nested), metrics
+(flat), place (in a tuning)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class FlatResults:
-    """All trials as flat dicts with the same keys in the same order; None where a trial has no
-    value."""
+    """Trials as flat dicts with equal keys; None for a missing value."""
 
     records: tuple[dict[str, Any], ...]
     columns: tuple[str, ...]
-    """Every column from left to right."""
     config_columns: tuple[str, ...]
-    """Dotted paths ("output_layer.c") in the configs' own order."""
+    """Dotted paths ("output_layer.c"), in config order."""
     metric_columns: tuple[str, ...]
-    """In the order of `METRICS`, other ones behind by name: the same whatever order the trials
-    finished in."""
+    """In reading order, independent of the order in which trials finish."""
     groups: tuple[str, ...]
-    """What each trial repeats but for the seed: its name's group, completed where that stands for
-    several settings."""
+    """Group of each trial: its name without the seed, completed if several settings share that
+    name."""
     beside: tuple[Mapping[str, Any], ...]
-    """What the frame has of each trial next to its record: its kind, and its side and stage if it
-    is of a tuning."""
+    """Further frame columns by trial: kind and, in a tuning, side and stage."""
 
     @property
     def varying(self) -> tuple[str, ...]:
-        """The config columns that differ between trials, which is what the study is about."""
+        """Return the config columns whose values differ between trials."""
         return tuple(
             name
             for name in self.config_columns
-            # True is not 1, and 1 is not 1.0.
+            # `repr`, because True == 1 == 1.0.
             if len({repr(record[name]) for record in self.records}) > 1
         )
 
     def of_variant(self, key: StudyKey) -> FlatResults:
-        """The same with columns before all others that say which variant of a study this is."""
+        """Return the results with leading columns that name the variant."""
         variant = {name: getattr(key, name) for name in VARIANT}
         return replace(
             self,
@@ -98,11 +92,10 @@ class FlatResults:
         )
 
     def frame(self) -> pd.DataFrame:
-        """The records as a data frame with their groups and kinds, output layers where there are
-        any ("softmax", "softcap tanh"), and sides and stages where the study tunes.
+        """Return the records as a data frame with group, kind and, if present, output_layer
+        ("softmax", "softcap tanh"), side and stage.
 
-        A missing number is NaN in a column of floats.
-        """
+        A missing number is NaN in a column of floats."""
         import pandas as pd
 
         frame = pd.DataFrame(list(self.records), columns=list(self.columns))
@@ -116,13 +109,15 @@ class FlatResults:
 
 
 def in_reading_order(metrics: Collection[str]) -> tuple[str, ...]:
-    """The metrics in the order of `METRICS`, others behind by name."""
+    """Return the metrics in the order of `METRICS`, then the others by name."""
     return (*(name for name in METRICS if name in metrics), *sorted({*metrics} - {*METRICS}))
 
 
 def flatten(rows: Sequence[Row]) -> FlatResults:
-    """The trials of `Store.results`, one flat record each, in their order. Raises UserError for
-    what no program of ours has stored."""
+    """Return one flat record per trial, in order.
+
+    Raises UserError if a config value has the name of another column: another program wrote that
+    store."""
     configs = [flat_values(row["config"]) for row in rows]
     metrics = [
         _with_derived(row["metrics"], config) for row, config in zip(rows, configs, strict=True)
@@ -145,7 +140,7 @@ def flatten(rows: Sequence[Row]) -> FlatResults:
         rows, settings, groups, configs, metrics, strict=True
     ):
         name = one_line(row["name"])
-        # A name is as told apart as its group.
+        # The name starts with its group: complete it too.
         name = group + name.removeprefix(group_of(name))
         leading = {**row, "setting": setting[:ID_DIGITS], "name": name}
         records.append(
@@ -174,9 +169,8 @@ def _groups(
     *,
     complete: bool,
 ) -> tuple[str, ...]:
-    """Stores can have trials of different settings under one name, of an older version of this
-    program or of the study, which are no repetitions of each other. `complete` says what varies
-    among them."""
+    """A store can hold different settings under one name, from an older program or study. They are
+    no repetitions, so they get groups by value (`complete`) or hash."""
     trials = [
         (group_of(one_line(row["name"])), config) for row, config in zip(rows, configs, strict=True)
     ]
@@ -187,9 +181,8 @@ def _groups(
 
 
 def _with_derived(metrics: Mapping[str, Any], config: Mapping[str, Any]) -> dict[str, Any]:
-    """The metrics, and what follows from them, where it is finite: `generalisation_gap`, test minus
-    train perplexity; of a language whose entropy is known in closed form `excess_cross_entropy`,
-    the test loss less that entropy."""
+    """Add, if finite, `generalisation_gap` (test minus train perplexity) and, for a corpus of known
+    entropy, `excess_cross_entropy` (test loss minus entropy)."""
     tested = float(metrics.get("test_perplexity", math.nan))
     derived = {"generalisation_gap": tested - float(metrics.get("train_perplexity", math.nan))}
     if (floor := _entropy(config.get("corpus.name"))) is not None and tested > 0:
@@ -198,8 +191,7 @@ def _with_derived(metrics: Mapping[str, Any], config: Mapping[str, Any]) -> dict
 
 
 def _entropy(corpus: Any) -> float | None:
-    """Nats a token of `spam-V`; None for any other corpus, and for a name that this program does
-    not know."""
+    """Return the entropy of `spam-V` in nats per token; None for other corpora."""
     with suppress(UserError):
         symbols = spam_symbols(str(corpus))
         return None if symbols is None else spam_floor(symbols)

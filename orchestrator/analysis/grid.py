@@ -1,4 +1,4 @@
-"""Metrics laid out over two config values."""
+"""Metrics over two config values."""
 
 from __future__ import annotations
 
@@ -14,26 +14,24 @@ from orchestrator.store import LOST, TrialState
 from search_spaces.analyses import GridMap
 
 BAD_STATES: tuple[TrialState, ...] = (*LOST, "pruned", "running", "planned")
-"""What a cell of several trials is, the worst first."""
+"""Worst first: a cell has the worst state of its trials."""
 NOTHING = {"value": None, "state": "none", "trials": 0, "done": 0, "settings": 0}
 
 
 @dataclass(frozen=True, kw_only=True)
 class GridNumbers:
-    """The answer to a GridMap request."""
+    """Answer to a GridMap request."""
 
     request: GridMap
     cells: pd.DataFrame
-    """A row for each metric and each pair of config values, both ascending: metric, row, column,
-    value (mean over the cell's done trials; None without any), state ("done" if every trial of the
-    cell is, "none" if the study has no such trial, else the worst state), trials, done (trials in
-    the mean), settings (of these: more than one if more than the two config values and the seed
-    differ)."""
+    """One row per metric and pair of config values, both ascending: metric, row, column, value
+    (mean of the done trials or None), state ("done" if every trial is, "none" without trials, else
+    the worst), trials, done, settings (of the done trials; above one if more than the two values
+    and the seed differs)."""
 
 
 def grid_numbers(frame: pd.DataFrame, request: GridMap) -> GridNumbers | None:
-    """Return the grids that a study asks for; trials without one of the two config values are left
-    out. None if no trial has them."""
+    """Return the grids over the trials with both config values; None without such trials."""
     if not {request.row, request.column} <= set(frame.columns):
         return None
     places = dict(iter(frame.groupby([request.row, request.column])))

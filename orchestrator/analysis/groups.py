@@ -1,5 +1,4 @@
-"""Metrics by group of trials, with what the papers printed for the same groups; what a tuning came
-to, by its sides."""
+"""Metrics by group with the printed values, and the outcome of a tuning by side."""
 
 from __future__ import annotations
 
@@ -20,71 +19,66 @@ PERPLEXITIES = ("train_perplexity", "test_perplexity")
 
 @dataclass(frozen=True, kw_only=True)
 class GroupNumbers:
-    """The answer to a GroupTable request."""
+    """Answer to a GroupTable request."""
 
     request: GroupTable
     corpus: str
-    """The corpus of the printed values; empty for none."""
+    """Empty if nothing is printed."""
     comparable: bool
-    """Whether these are of models and a text like ours, so that one axis holds both."""
+    """True if the printed values have our scale and corpus: one axis fits both."""
     groups: pd.DataFrame
-    """A row a group: group, trials, done; for each metric METRIC_n, METRIC_mean, METRIC_sd and
-    METRIC_low, METRIC_high (95%, of the mean), then published_CORPUS_METRIC and the printed
-    deviation published_CORPUS_METRIC_sd."""
+    """One row per group: group, trials, done; per metric METRIC_n, _mean, _sd, _low, _high (95%, of
+    the mean), published_CORPUS_METRIC and published_CORPUS_METRIC_sd."""
     trials: pd.DataFrame
-    """A row for each metric of a done trial: metric, group, name, value."""
+    """One row per metric and done trial: metric, group, name, value."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DifferenceNumbers:
-    """The answer to a Differences request."""
+    """Answer to a Differences request."""
 
     request: Differences
     corpus: str
-    """The corpus of the printed differences; empty for none."""
+    """Empty if nothing is printed."""
     comparable: bool
     differences: pd.DataFrame
-    """A row a group: group, baseline, ours (by how much the metric's mean is lower in the group;
-    None if one of them has no value), then the printed differences."""
+    """One row per group: group, baseline, ours (the baseline's mean minus the group's; None if
+    either has no value), then the printed differences."""
     sources: Mapping[str, str]
-    """Column of printed differences -> who says so."""
+    """Column of printed differences -> source."""
     trials: pd.DataFrame
-    """A row a trial: group, baseline, name, value (the baseline's mean minus the
-    trial's)."""
+    """One row per trial: group, baseline, name, value (the baseline's mean minus it)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CurveNumbers:
-    """Points of ours and those printed for a corpus: columns x and the metrics, NaN for no value,
-    by group."""
+    """Our points and the printed ones by group: x and the metrics, NaN if missing."""
 
     request: Curves
     corpus: str
     points: pd.DataFrame
-    """One a trial."""
+    """One row per trial."""
     means: pd.DataFrame
-    """One a group: the mean over its seeds."""
+    """Mean over seeds, one row per group."""
     printed: pd.DataFrame
 
 
 @dataclass(frozen=True, kw_only=True)
 class CountNumbers:
-    """The answer to a Counts request."""
+    """Answer to a Counts request."""
 
     request: Counts
     counts: pd.DataFrame
-    """A row a group: group, and for each value, ascending, how many of its done trials have it:
-    the values that came up, and those that could have."""
+    """One row per group: group, then the number of done trials with each observed or requested
+    value, ascending."""
 
 
 def printed_beside(
     published: Mapping[str, Mapping[str, Printed]], corpus: str
 ) -> tuple[str, Mapping[str, Printed]]:
-    """Whose printed values to show, the corpus' own or those of the first one that the paper used,
-    and what they are.
+    """Return the corpus whose printed values to show, and the values.
 
-    An empty name where nothing is printed.
-    """
+    The default is the first printed corpus; the name is empty if nothing is printed."""
     name = corpus if corpus in published else next(iter(published), "")
     return name, published.get(name, {})
 
@@ -92,7 +86,7 @@ def printed_beside(
 def group_numbers(
     frame: pd.DataFrame, request: GroupTable, *, corpus: str, scale: str
 ) -> GroupNumbers:
-    """Return the means that a study asks for."""
+    """Return the metrics of the requested groups (default: every group)."""
     comparable = _comparable(request, corpus, scale)
     corpus, printed = printed_beside(request.published, corpus)
     values = {metric: values_by_group(frame, metric) for metric in request.metrics}
@@ -122,8 +116,7 @@ def group_numbers(
 def difference_numbers(
     frame: pd.DataFrame, request: Differences, *, corpus: str, scale: str
 ) -> DifferenceNumbers:
-    """Return the differences from the baselines that a study asks for; groups that the plan does
-    not have are left out."""
+    """Return the differences from the baselines. Groups missing from the plan are left out."""
     values = values_by_group(frame, request.metric)
     pairs = [pair for pair in request.baselines.items() if values.keys() >= set(pair)]
     comparable = _comparable(request, corpus, scale)
@@ -151,13 +144,13 @@ def difference_numbers(
 
 
 def _comparable(request: GroupTable | Differences, corpus: str, scale: str) -> bool:
-    """Smaller models, or another text, have other perplexities and ranks than a paper's."""
+    """Smaller models or other texts give other perplexities and ranks."""
     return scale == "paper" and corpus in request.published
 
 
 def curve_numbers(frame: pd.DataFrame, request: Curves, *, corpus: str) -> CurveNumbers:
-    """Return the curves that a study asks for; a printed point stands where our trials of its group
-    do."""
+    """Return our curves and the printed points. A printed point without an x gets its group's mean
+    x."""
     done = frame[frame["state"] == "done"].set_index("group")
     columns = ["x", *request.metrics]
     points = done.reindex(columns=[request.x, *request.metrics]).set_axis(columns, axis="columns")
@@ -183,7 +176,7 @@ def curve_numbers(frame: pd.DataFrame, request: Curves, *, corpus: str) -> Curve
 
 
 def count_numbers(frame: pd.DataFrame, request: Counts) -> CountNumbers:
-    """Return the counts that a study asks for."""
+    """Return how often each value occurred in each group."""
     groups = values_by_group(frame, request.metric)
     values = sorted({*request.values, *(value for came_up in groups.values() for value in came_up)})
     counts = (
@@ -194,12 +187,10 @@ def count_numbers(frame: pd.DataFrame, request: Counts) -> CountNumbers:
 
 
 def tuned_numbers(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a row for each side of a tuning, in the order of the plan; none if no trial is one of
-    a tuning.
+    """Return one row per side of a tuning, in plan order; empty without a tuning.
 
-    Columns: side; stage1 and stage2 (trials that have ended, stopped early or not); pruned;
-    valid_perplexity, the least of stages 1 and 2, and best, the setting that has it.
-    """
+    Columns: side; stage1 and stage2 (ended trials, pruned included); pruned; valid_perplexity
+    (lowest of both stages); best (its setting)."""
     sides = frame.groupby("side", sort=False) if "side" in frame else ()
     return tidy(_side(str(name), trials) for name, trials in sides)
 

@@ -1,7 +1,6 @@
-"""Mean spectra of layers' Jacobians, and which of the blog post's claims (Orhan 2018) hold of them.
+"""Mean spectra of layers' Jacobians, and which claims of the blog post (Orhan 2018) hold.
 
-The post gives figures without numbers. Each claim is put as a rule with a number here.
-"""
+The post has figures without numbers, so each claim is a rule with a number here."""
 
 from __future__ import annotations
 
@@ -26,13 +25,12 @@ from orchestrator.analysis.tidy_frames import ends, tidy, values_by_group
 from search_spaces.analyses import JacobianSpectra
 
 HALF = Interval(low=0.45, high=0.55)
-"""What counts as about half."""
+"""Bounds of "about half"."""
 STRAIGHT_R2 = 0.99
-"""Share of the variance from which a decrease counts as roughly linear: sqrt(1 - x) over 0 to 1 has
-0.950 and exp(-x) 0.983."""
+"""R^2 from which a decrease is roughly linear: over 0 to 1, sqrt(1 - x) has 0.950 and exp(-x)
+0.983."""
 FEWEST_SEEDS = 3
-"""Below it no claim gets a verdict: an interval of two values says more of the two than of the
-layer."""
+"""Minimum for a verdict: an interval of two values describes these, not the layer."""
 VANISHING, STRAIGHTNESS = "vanishing_1e-3", "first_half_r2"
 LEVELS = (
     ("Of a dense layer, about half of the singular values vanish", VANISHING, HALF),
@@ -42,50 +40,45 @@ LEVELS = (
         Interval(low=STRAIGHT_R2, high=1.0),
     ),
 )
-"""A claim about the dense layer, the share that it is about, and between which bounds it then
-lies."""
+"""Claim about the dense layer, its metric (a share), and bounds within which it holds."""
 BREAKING = (VANISHING, "vanishing_1e-1")
-"""By what a layer is less degenerate than another: fewer singular values below a thousandth, or a
-tenth, of the largest."""
+"""Metrics of degeneracy: shares of singular values below 1e-3 or 1e-1 of the largest."""
 CONDITION = (VANISHING, "entropy_rank", "log10_condition_excess")
-"""By what a layer is better conditioned than another. The condition number itself is infinite where
-a row is zero, and without the zeros it grows with the rows that are left, whatever they hold: so it
-is held against a Gaussian matrix'."""
+"""Metrics of conditioning. The condition number is infinite for a zero row and otherwise grows with
+the number of rows, so it is compared with a Gaussian matrix'."""
 BETTER_HIGHER = ("entropy_rank",)
 Outcome = Literal["held", "did not hold", "not decided"]
 NOT_DECIDED: Outcome = "not decided"
-"""Neither the claim nor its opposite is shown."""
+"""Neither the claim nor its opposite was shown."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class JacobianNumbers:
-    """The answer to a JacobianSpectra request."""
+    """Answer to a JacobianSpectra request."""
 
     request: JacobianSpectra
     spectra: pd.DataFrame
-    """A row for each singular value of each layer with a done trial, in the order of the plan:
-    layer, gates (none, softmax or constant), experts (K; 1 of a dense layer), seeds, index (from
-    1), mean_singular_value (over the seeds, of the mean singular values, descending),
-    deviation_over_seeds."""
+    """One row per singular value of each measured layer, in plan order: layer, gates (none, softmax
+    or constant), experts (K; 1 if dense), seeds, index (from 1), mean_singular_value (over seeds,
+    descending), deviation_over_seeds."""
     zeros: pd.DataFrame
-    """A row a layer, share of Jacobian rows that are exactly zero: layer, seeds, expected (2^-K, of
-    units whose experts are all off, if each is on or off like a fair coin), mean [95%]."""
+    """One row per layer, share of exactly zero Jacobian rows: layer, seeds, expected (2^-K, if each
+    expert is off with probability 1/2), mean [95%]."""
     claims: pd.DataFrame
-    """A row a claim, those about one number first: claim, metric, seeds (of the layer with the
-    fewest), outcome, mean [95%] (of a claim about one number, which holds if the interval lies
-    within its bounds), comparisons and held (of a claim that holds if every step does, and does
-    not if one goes the other way)."""
+    """One row per claim, single numbers first: claim, metric, seeds (fewest of a layer), outcome,
+    mean [95%] (single numbers: holds if within the bounds), comparisons and held (steps: holds if
+    every step does, fails if one is reversed)."""
     steps: pd.DataFrame
-    """A row a comparison: claim, metric, seeds, layer, against, difference (layer less against),
-    welch_t, welch_p, holm_p (over the claim's steps), outcome (whether the layer is significantly
-    better, significantly worse, or neither), missing."""
+    """One row per step: claim, metric, seeds, layer, against, difference (layer minus against),
+    welch_t, welch_p, holm_p (over the claim's steps), outcome (layer significantly better, worse,
+    or neither), missing."""
 
 
 def jacobian_numbers(
     frame: pd.DataFrame, request: JacobianSpectra, *, spectra: Mapping[str, NDArray[np.float64]]
 ) -> JacobianNumbers:
-    """Return what a JacobianSpectra request asks for; `spectra` are the trials' mean singular
-    values by trial id."""
+    """Return the spectra and the outcome of each claim. `spectra` has mean singular values by trial
+    id."""
     layers = [_layer(str(name), trials) for name, trials in frame.groupby("group", sort=False)]
     samples = {
         metric: {
@@ -138,7 +131,6 @@ def _measured(
     frame: pd.DataFrame,
     spectra: Mapping[str, NDArray[np.float64]],
 ) -> Iterator[tuple[dict[str, Any], NDArray[np.float64]]]:
-    """Yield the layers with a done trial, and their spectra, a row a seed."""
     done = frame[frame["state"] == "done"]
     for layer in layers:
         trial_ids = done[done["group"] == layer["layer"]]["trial_id"]
@@ -174,8 +166,6 @@ def _zeros(layer: Mapping[str, Any], samples: Mapping[str, SampleSummary]) -> di
 
 
 def _share_interval(sample: SampleSummary) -> Interval | None:
-    """Return the 95% interval of a mean of shares by Student's t, as far as it is possible; None
-    for fewer than two values."""
     unbounded = mean_interval(sample)
     return unbounded and Interval(low=max(unbounded.low, 0.0), high=min(unbounded.high, 1.0))
 

@@ -1,4 +1,4 @@
-"""Metrics against a config value, a line for each value of another, in panels by a third."""
+"""Metrics over a config value, with lines by a second and panels by a third."""
 
 from __future__ import annotations
 
@@ -14,42 +14,39 @@ from orchestrator.analysis.tidy_frames import rows, tidy, values_by_group, value
 from search_spaces.analyses import Lines
 
 MET_RULE = "met_rule"
-"""A metric, 1 or 0, of fits that end by a rule of convergence or at a limit."""
+"""1 if a fit met its convergence rule, 0 if it stopped at a limit."""
 KL_AT_RANK = "kl_at_rank_"
 LINE = ["panel", "line", "x"]
 POINT = ("n", "mean", "sd", "least", "greatest")
 ByLine = dict[tuple[Any, str, Any], dict[float, Any]]
-"""Panel, metric and group -> x -> the line's point there."""
+"""(panel, metric, group) -> x -> point."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LineNumbers:
-    """The answer to a Lines request; `panel` is empty if the request names none."""
+    """Answer to a Lines request; `panel` is empty if the request names none."""
 
     request: Lines
     panels: tuple[Any, ...]
     groups: tuple[Any, ...]
-    """The values of `by`."""
+    """Values of `by`."""
     points: pd.DataFrame
-    """A row for each point of each line: panel, metric, group, x, and `POINT` over the trials
-    there; lines in the order of the plan, x ascending."""
+    """One row per point: panel, metric, group, x and `POINT`. Lines in plan order, x ascending."""
     references: pd.DataFrame
-    """The group that is drawn as a level line: panel, metric, and `POINT`."""
+    """Reference group, drawn as a level line: panel, metric and `POINT`."""
     reached: pd.DataFrame
-    """A row for each reach, panel and line with a point: reach (its index in the request), panel,
-    group, x (the least at which the mean is there; None if nowhere), least and greatest (x of the
-    line)."""
+    """One row per reach, panel and line: reach (index in the request), panel, group, x (smallest
+    whose mean reaches the value, or None), least and greatest x of the line."""
     claims: pd.DataFrame
-    """A row for each claim and panel, x as texts: claim, panel, metric, better, than, asked (every
-    x that both lines have and that the claim is about), holds (where the mean is better), apart
-    (where the worst trial of the better line beats the best of the other), apart_against (where
-    every trial says the contrary), single (where a line has one trial, which has no spread)."""
+    """One row per claim and panel: claim, panel, metric, better, than, then x as text: asked (x of
+    both lines within the claim), holds (better mean), apart (the worst trial of one beats the best
+    of the other), apart_against (the reverse), single (a line has one trial, so no spread)."""
     limited: tuple[str, ...]
-    """Names of done trials that stopped at a limit before their rule of convergence was met."""
+    """Done trials, by name, that stopped at a limit before meeting their convergence rule."""
 
 
 def line_numbers(frame: pd.DataFrame, request: Lines) -> LineNumbers:
-    """Return the lines that a study asks for, over the done trials."""
+    """Return the lines over the done trials."""
     every = frame.assign(
         panel=frame.get(request.panel) if request.panel else "",
         line=frame.get(request.by),
@@ -89,15 +86,13 @@ def _points(
 
 
 def point_of(values: Sequence[float]) -> dict[str, Any]:
-    """Return `POINT` of at least one value."""
+    """Return `POINT` of one or more values."""
     sample = summarise_sample(values)
     numbers = (sample.n, sample.mean, sample.sd, min(values), max(values))
     return dict(zip(POINT, numbers, strict=True))
 
 
 def _with_after(frame: pd.DataFrame, request: Lines) -> pd.DataFrame:
-    """The frame, and a further row for each trial and setting of `request.after` that was
-    measured."""
     rows = [frame]
     for prefix, (by, x) in request.after.items():
         values: dict[str, Any] = {name: frame.get(prefix + name) for name in request.metrics}
@@ -119,7 +114,7 @@ def _references(
 def _reached(
     lines: ByLine, request: Lines, panels: Sequence[Any], groups: Sequence[Any]
 ) -> Iterator[dict[str, Any]]:
-    """The least x of every line; a line may come back later, which the table shows."""
+    """Only the first x counts; the table shows whether a line falls back later."""
     for (index, reach), panel, group in product(enumerate(request.reaches), panels, groups):
         if line := lines.get((panel, reach.metric, group)):
             sign = -1 if reach.at_most else 1
@@ -166,8 +161,7 @@ def _claims(lines: ByLine, request: Lines, panels: Sequence[Any]) -> Iterator[di
 
 
 def _is_apart(better: Any, worse: Any, sign: int) -> bool:
-    """Whether the worst trial of the one beats the best of the other; of single trials that says
-    nothing."""
+    """Single trials have no spread, so they are never apart."""
     if min(better.n, worse.n) < 2:
         return False
     worst, best = (better.least, worse.greatest) if sign > 0 else (better.greatest, worse.least)
@@ -175,9 +169,10 @@ def _is_apart(better: Any, worse: Any, sign: int) -> bool:
 
 
 def kl_curves(frame: pd.DataFrame) -> pd.DataFrame | None:
-    """Return what least-squares approximations of log P cost in nats, at every rank that all trials
-    of a group with a curve have: group (in the order of the plan), rank, and `POINT` of the KL;
-    None without a curve."""
+    """Return the KL (nats) of least-squares approximations of log P by rank; None without a curve.
+
+    Columns: group (in plan order), rank, `POINT`. A group has the ranks that all its curves have.
+    """
     prefixed = [name for name in frame.columns if name.startswith(KL_AT_RANK)]
     metrics = {int(name.removeprefix(KL_AT_RANK)): name for name in prefixed}
     by_rank = {rank: values_by_group(frame, metrics[rank]) for rank in sorted(metrics)}
@@ -185,7 +180,7 @@ def kl_curves(frame: pd.DataFrame) -> pd.DataFrame | None:
         {"group": group, "rank": rank} | point_of(values[group])
         for group, of_all in by_rank.get(0, {}).items()
         for rank, values in by_rank.items()
-        # A trial's curve ends at its KL rank: beyond, a mean would be of the others alone.
+        # A trial's curve ends at its KL rank. Beyond it, a mean would cover only the other trials.
         if of_all and len(values[group]) == len(of_all)
     )
     return None if curves.empty else curves

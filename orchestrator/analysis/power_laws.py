@@ -1,8 +1,6 @@
-"""Power laws of the loss over a size, a law for each group, and by what factor of the size each is
-like the baseline.
+"""Power laws of the loss over a size by group, and size factors to the baseline.
 
-Legend: B draws of other seeds, the first one the data.
-"""
+Legend: B draws of other seeds (the first is the data)."""
 
 from __future__ import annotations
 
@@ -33,52 +31,49 @@ from orchestrator.analysis.tidy_frames import Families, corrected, estimated, lo
 from search_spaces.laws import PowerLaw
 
 DRAWN_PLACES = 60
-"""On x, of a law in a figure."""
+"""Points of a law's curve in a figure."""
 Key = tuple[Any, Any]
-"""Panel and group."""
+"""(panel, group)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PowerLawNumbers:
-    """The answer to a PowerLaw request; losses are in nats per token.
+    """Answer to a PowerLaw request; losses are in nats per token.
 
-    All frames begin with the columns `panel` and `group`. `factors` has the factor m with which
-    L(x) of a group is the baseline's L(m x), E and b being those of both. `equals` has, for each x
-    of a group that the baseline has too, the x at which the baseline's law has the same loss, less
-    the distance of the baseline's trials from their law there; infinite if no x has so low a loss.
-    """
+    Frames begin with `panel` and `group`. `factors` has the m for which a group's L(x) is the
+    baseline's L(m x), with shared E and b. `equals` has, for each common x, the x at which the
+    baseline's law has the group's loss, infinite if it never does. The baseline's residual from its
+    own law is subtracted from that loss."""
 
     request: PowerLaw
     laws: LawFrames
     factors: pd.DataFrame
-    """factor [95%], p (of m = 1), holm_p, misfit_p (F-test of one factor against laws of their
-    own), missing."""
+    """factor [95%], p (of m = 1), holm_p, misfit_p (F-test against separate laws), missing."""
     equals: pd.DataFrame
     """x, mean_loss, equal [95%], ratio [95%] (`equal` over x), p (of a ratio of 1), holm_p,
-    extrapolated (whether `equal` lies outside the x that the baseline was trained at), missing."""
+    extrapolated (`equal` is outside the baseline's x), missing."""
     seed_by_group_p: Mapping[Any, float]
-    """Panel -> p-value of the F-test for an effect of a seed on one group at every x. The intervals
-    exclude it."""
+    """Panel -> p-value of a seed effect on one group at every x, which the intervals exclude."""
     families: ClassVar[Families] = {"factors": ("p",), "equals": ("p",)}
 
 
 @dataclass(frozen=True, kw_only=True)
 class LawFrames:
-    """Laws with what they were fitted to and what a figure shows of them; see `law_frames`."""
+    """Laws with their data and their curves for a figure."""
 
     fits: pd.DataFrame
-    """A row a law: trials, sizes, E, b, log_a [95% each], misfit_p (F-test of what the law leaves
-    against the spread of seeds), not_pinned, missing (why there is no law)."""
+    """One row per group: trials, sizes, E, b, log_a [95% each], misfit_p (F-test of residuals
+    against the spread of seeds), not_pinned (parameters at a bound of the fit), missing."""
     points: pd.DataFrame
-    """A row for each x: n, mean_loss [95%, over seeds]."""
+    """One row per x: n, mean_loss [95%, over seeds]."""
     trials: pd.DataFrame
-    """A row a trial: x, loss, name."""
+    """One row per trial: x, loss, name."""
     band: pd.DataFrame
-    """Places x on the laws, their loss there [95%]."""
+    """Points x on the laws and their loss [95%]."""
 
 
 def power_law_numbers(frame: pd.DataFrame, request: PowerLaw) -> PowerLawNumbers | None:
-    """Return the laws that a study asks for, over the done trials; None if none has the metric."""
+    """Return the laws over the done trials; None if none has the metric."""
     keys = [name for name in (request.panel, request.by) if name]
     if frame.empty or not {*keys, request.x} <= set(frame.columns):
         return None
@@ -125,10 +120,8 @@ def law_frames(
     *,
     missing: str = "",
 ) -> LawFrames:
-    """Return the laws, the curves, and what a figure shows of both.
-
-    `missing` says why a curve has no law, by default that it has too few sizes.
-    """
+    """Return the frames of curves and laws. `missing` is why a curve has no law (default: too few
+    sizes)."""
     fits, points, bands = [], [], []
     for (panel, group), curve in curves.items():
         key = {"panel": panel, "group": group}
@@ -157,7 +150,7 @@ def _fit(law: Laws | None, missing: str) -> dict[str, Any]:
             log_factor = over_draws(np.log(law.factor_KB[0]))
         limit, exponent = over_draws(law.limit_B), over_draws(law.exponent_B)
         bounds = {"E": (limit, (0.0,)), "b": (exponent, (EXPONENTS.low, EXPONENTS.high))}
-        # The data do not pin what lies, or whose interval ends, at a bound of the fit.
+        # The data do not determine a parameter whose value or interval ends at a bound of the fit.
         not_pinned = [name for name, of_name in bounds.items() if _at_bound(*of_name)]
         missing = "" if law.factor_KB[0, 0] else "the loss does not fall with the size"
     return {
@@ -176,7 +169,8 @@ def _too_few(sizes: int) -> str:
 
 
 def _factor(law: Laws, baseline: Laws) -> dict[str, Any]:
-    """a_group (m x)^-b = a_baseline x^-b at m = (a_group / a_baseline)^(-1/b)."""
+    """If E and b are shared, a_group x^-b = a_baseline (m x)^-b at m = (a_group /
+    a_baseline)^(-1/b)."""
     both = [*baseline.curves, *law.curves]
     joint = fit_laws(both)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
@@ -198,7 +192,7 @@ def _equals(law: Laws, baseline: Laws) -> Iterator[dict[str, Any]]:
     _, places, places_of_baseline = np.intersect1d(curve.x_R, of_baseline.x_R, return_indices=True)
     for place, same in zip(places, places_of_baseline, strict=True):
         x = float(curve.x_R[place])
-        # The distance of the baseline from its own law at x is no effect of the group.
+        # The baseline's residual from its own law at x is no effect of the group.
         above_B = of_baseline.mean_BR[:, same] - baseline.at(x)
         equal_B = baseline.inverse(np.resize(curve.mean_BR[:, place], len(above_B)) - above_B)[
             :draws

@@ -1,4 +1,4 @@
-"""The likeliest next words of every model at the same contexts (Fig. 3 of AAAI 2021)."""
+"""Likeliest next words of every model at the same contexts (Fig. 3 of AAAI 2021)."""
 
 from __future__ import annotations
 
@@ -18,25 +18,22 @@ PREFIX = "top_k"
 def prediction_numbers(
     frame: pd.DataFrame, request: Predictions, *, corpus: str, tag: str = ""
 ) -> pd.DataFrame:
-    """Return what each model of the done trials expects at each context, then what a paper prints
-    at the same contexts; `tag` is that of the user's own contexts, at which nothing is printed.
+    """Return the predictions of the done trials' models by context, then the printed ones.
 
-    A row for each context and model: source (the table that prints it; empty for trials), context,
-    model and, None if the model has no prediction there:
+    `tag` is that of the user's own contexts, which have no printed predictions. Columns: source
+    (printed table; empty for trials), context, model and, None without a prediction:
 
-    - next (the word that follows), next_in_text (the same in the text, if the contexts say so),
-      next_shown ("banknote (as <unk>)" if the vocabulary lacks the word), ends_in (the last words
-      of the context).
-    - probability, rank: what the model gives the word, and its place among all words, 1 for the
-      likeliest; both None if a paper prints only likelier words.
-    - top: the likeliest words with their probabilities.
-    - hit: whether the word is among these; None if the vocabulary lacks it, since to expect some
-      unknown word is no prediction of it.
-    """
+    - next (the following word), next_in_text (in the text, if the contexts give it), next_shown
+      ("banknote (as <unk>)" outside the vocabulary), ends_in (last words of the context).
+    - probability, rank: of that word, 1 for the likeliest; None if a paper prints only likelier
+      words.
+    - top: likeliest words with probabilities.
+    - hit: whether `top` has the word; None for <unk>: predicting an unknown word does not predict
+      this one."""
     prefix = f"{PREFIX}-{tag} " if tag else f"{PREFIX} "
     done = frame[frame["state"] == "done"]
     told = [name for name in done.columns if name.startswith(prefix) and done[name].notna().any()]
-    # One model a trial: if several seeds repeat a group, the trials' names tell them apart.
+    # One model per trial: the names distinguish seeds of a group.
     models = done["group" if done["group"].is_unique else "name"]
     records = [
         {"source": "", "context": name.partition(" ")[2], "model": model}
@@ -74,6 +71,5 @@ def _prediction(told: Mapping[str, Any] | None, ends_in: str = "") -> dict[str, 
 
 
 def _place(column: str) -> tuple[str, int]:
-    """By group in alphabetical order, then by number."""
     group, _, number = column.rpartition(" ")
     return group, int(number)

@@ -1,7 +1,7 @@
 """Rank and validation perplexity from epoch to epoch.
 
-Both are compared as natural logarithms; the log perplexity is the validation loss. A setting is the
-trials that differ only in their seed. Legend: T epochs."""
+Both are compared as natural logarithms; the log perplexity is the validation loss. Trials of a
+setting differ only in the seed. Legend: T epochs."""
 
 from __future__ import annotations
 
@@ -19,37 +19,34 @@ from search_spaces.study import RankOverTraining
 from trainables.trial_folder import EpochMetrics
 
 LEAST_CHANGE = 0.05
-"""Change of a logarithm below which half of it means nothing: 5%."""
+"""Change of a logarithm (5%) below which half of it is meaningless."""
 FEWEST_EPOCHS = 3
-"""With two, both are half way at the same time."""
+"""Minimum to compare: with two epochs, both metrics are half way at the same time."""
 BOUNDS = ("evaluation.epoch_rank_contexts", "evaluation.valid_tokens", "rank_columns")
-"""Rows of log P, of which no more than there are tokens, and its columns, a word each: no rank is
-more than either."""
+"""Bounds of a rank: rows of log P (at most one per token) and columns (one per word)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RankTrainingNumbers:
-    """The answer to a RankOverTraining request, over the done trials that have a rank in every one
-    of two epochs or more."""
+    """Answer to a RankOverTraining request, over the done trials with a rank in each of two or more
+    epochs."""
 
     epochs: pd.DataFrame
-    """A row for each rank, setting and epoch that all of its trials have: rank, group, seeds,
-    epoch, averaging (whether validation and rank used averaged weights, in any of the trials),
-    mean_rank and mean_valid_perplexity (geometric, over the seeds), rank_half_epoch and
-    log_perplexity_half_epoch (see `half_way`), colour."""
+    """One row per rank, setting and common epoch of its trials: rank, group, seeds, epoch,
+    averaging (any trial averaged weights), mean_rank and mean_valid_perplexity (geometric, over
+    seeds), rank_half_epoch and log_perplexity_half_epoch (see `half_way`), colour."""
     ranks: pd.DataFrame
-    """A row a rank: rank, settings, compared (settings in which both have a half way), rank_earlier
-    (of these: the rank was half way earlier), bound (what the rank can be at most, by the rows and
-    columns of log P; None if trials differ or do not say), at_bound (epochs of trials whose rank
-    was as large as their own bound), measured (epochs of trials)."""
+    """One row per rank: rank, settings, compared (both have a half-way epoch), rank_earlier (of
+    these), bound (by the shape of log P; None if unknown or different between trials), at_bound and
+    measured (epochs of trials at their own bound, and in all)."""
     groups: tuple[str, ...]
-    """All groups of the plan."""
+    """Every group of the plan."""
     colour_by: str
-    """The config column that settings have their `colour` by; empty for none."""
+    """Config column that gives a setting its `colour`; empty for none."""
 
     @property
     def averaged(self) -> bool:
-        """Whether any trial averaged its weights; a Transformer does not."""
+        """Return whether any trial averaged its weights; a Transformer does not."""
         return any(self.epochs["averaging"])
 
 
@@ -60,11 +57,10 @@ def rank_training_numbers(
     *,
     colours: Sequence[str] = (),
 ) -> RankTrainingNumbers | None:
-    """Return the ranks that a study asks for, without those that no trial has; None if there is
-    none.
+    """Return the ranks that any trial has; None without any.
 
-    `epochs` are those of the trials by id, `colours` config columns, of which the first that is a
-    number in every trial, the same in all of a setting, colours the settings."""
+    `epochs` are by trial id. The first of the config columns `colours` that is numeric everywhere
+    and constant per setting colours the settings."""
     records: list[dict[str, Any]] = []
     ranks: list[dict[str, Any]] = []
     colour_by = ""
@@ -107,18 +103,16 @@ def rank_training_numbers(
 
 
 def _is_number(trials: pd.DataFrame, name: str) -> bool:
-    """Whether the column has a number in every trial, the same in all of a setting."""
     numbers = trials[name].dtype.kind in "fi" and trials[name].notna().all()
     return bool(numbers and (trials.groupby("group")[name].nunique() == 1).all())
 
 
 def _is_ranked(trial: Sequence[EpochMetrics], rank: str) -> bool:
-    """A rank of 0, of a matrix whose rows are equal, has no logarithm."""
+    """A rank of 0 (equal rows) has no logarithm."""
     return len(trial) >= 2 and all((getattr(epoch, rank) or 0) > 0 for epoch in trial)
 
 
 def _path(trials: Sequence[Sequence[EpochMetrics]], rank: str) -> Iterator[dict[str, Any]]:
-    """Yield the epochs that all of the trials have."""
     together = list(zip(*trials, strict=False))
     averaging = [any(epoch.averaging for epoch in seeds) for seeds in together]
     log_rank_T = [
@@ -143,10 +137,9 @@ def _path(trials: Sequence[Sequence[EpochMetrics]], rank: str) -> Iterator[dict[
 
 
 def half_way(epochs: Sequence[int], values: ArrayLike) -> float | None:
-    """Return the epoch, on a straight line between two, at which the T values first had half of
-    their change from the first to the last one, which is the last before averaging.
+    """Return the epoch, interpolated linearly, at which T values first had half of their change.
 
-    None for fewer than three, or if they hardly changed."""
+    None for too few epochs or hardly any change. Callers pass epochs before averaging."""
     values_T = np.asarray(values, dtype=np.float64)
     if len(values_T) < FEWEST_EPOCHS or abs(change := values_T[-1] - values_T[0]) < LEAST_CHANGE:
         return None

@@ -1,5 +1,5 @@
-"""Whose embedding is closer to human judgements of similarity, benchmark by benchmark (Fig. 4 of
-AAAI 2021)."""
+"""Agreement of embeddings with human judgements of similarity, by benchmark (Fig. 4 of AAAI
+2021)."""
 
 from __future__ import annotations
 
@@ -18,30 +18,27 @@ PREFIX, PAIRS = "similarity", "pairs "
 
 @dataclass(frozen=True, kw_only=True)
 class SimilarityNumbers:
-    """The answer to a Similarity request."""
+    """Answer to a Similarity request."""
 
     values: pd.DataFrame
-    """A row for each benchmark and group: benchmark, pairs (that the vocabulary knows), group, rho
-    (Spearman's, a mean over the trials; None if too few pairs are known), published (rho as printed
-    for `corpus`)."""
+    """One row per benchmark and group: benchmark, pairs (in the vocabulary), group, rho
+    (Spearman's, mean over trials; None for too few pairs), published."""
     corpus: str
-    """Corpus of the printed values; empty for none."""
+    """Empty if nothing is printed."""
 
 
 def similarity_numbers(
     frame: pd.DataFrame, request: Similarity, *, corpus: str, tag: str = ""
 ) -> SimilarityNumbers:
-    """Read the metrics of the measurement word_similarity of the done trials; means over the trials
-    of a group.
+    """Return the done trials' mean rho by benchmark and group.
 
-    `tag` is that of the user's own benchmarks.
-    """
+    `tag` is that of the user's own benchmarks."""
     prefix = f"{PREFIX}-{tag} " if tag else f"{PREFIX} "
     columns = [name for name in frame.columns if name.startswith(prefix + PAIRS)]
     pairs = {name.removeprefix(prefix + PAIRS): frame[name].dropna() for name in columns}
     groups = list(dict.fromkeys(frame["group"][frame[columns].notna().any(axis=1)]))
     values = {name: values_by_group(frame, prefix + name) for name in pairs}
-    # The printed values are of other benchmarks than the user's own.
+    # The printed values are for other benchmarks than the user's.
     corpus, printed = printed_beside({} if tag else request.published, corpus)
     values_of = (
         {
@@ -58,7 +55,7 @@ def similarity_numbers(
 
 
 def rho_matrix(values: pd.DataFrame, source: str) -> pd.DataFrame:
-    """Return rho by benchmark (row) and group (column), NaN for none; `source` is a column of
+    """Return rho by benchmark (row) and group (column), NaN if missing. `source` is a column of
     `SimilarityNumbers.values`."""
     matrix = values.pivot(index="benchmark", columns="group", values=source).astype(float)
     return matrix.reindex(
@@ -67,8 +64,7 @@ def rho_matrix(values: pd.DataFrame, source: str) -> pd.DataFrame:
 
 
 def wins(rho: pd.DataFrame) -> pd.DataFrame:
-    """Return on how many benchmarks the group of the row has the greater rho than that of the
-    column."""
+    """Return on how many benchmarks the row's group has a greater rho than the column's."""
     return rho.apply(lambda than: rho.gt(than, axis="index").sum())
 
 

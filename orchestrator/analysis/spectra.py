@@ -1,4 +1,4 @@
-"""The singular values of trials' log-P matrices, with what is needed to read them."""
+"""Singular values of the trials' log-P matrices, with their Press rank and tolerance."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ SHOWN_POINTS = 160
 
 @dataclass(frozen=True, kw_only=True)
 class Spectrum:
-    """One trial's singular values, descending."""
+    """Singular values of one trial, descending."""
 
     values: NDArray[np.float64]
     press_rank: float
     relative_tolerance: float | None
-    """The Press tolerance over the largest singular value."""
+    """Press tolerance divided by the largest singular value."""
     group: str | None = None
-    """What its line is coloured by; None colours all by rank."""
+    """Colours the line; None colours every line by rank."""
     place: int = 0
-    """Of its group among those of the plan."""
+    """Index of the group in the plan."""
     name: str = ""
     trial_id: str = ""
 
@@ -31,9 +31,10 @@ class Spectrum:
 def trial_spectra(
     frame: pd.DataFrame, spectra: Mapping[str, NDArray[np.float64]], *, by_group: bool
 ) -> tuple[Spectrum, ...]:
-    """The spectra, by trial id, of the done trials of `frame` that have a Press rank and can be
-    divided by their largest value; not by group, of the first one of each group: its other seeds
-    would lie over it."""
+    """Return the spectra of done trials with a Press rank and a positive, finite largest value.
+
+    `spectra` is by trial id. Unless `by_group`, take each group's first trial: other seeds would
+    overlap it."""
     if "press_rank" not in frame.columns:
         return ()
     measured = [
@@ -59,9 +60,9 @@ def trial_spectra(
 
 
 def shown_indices(length: int) -> NDArray[np.int64]:
-    """Return at most 2 `SHOWN_POINTS` of the indices 0 .. length - 1, close together at the start
-    and never far apart: every curve keeps its shape on a linear and on a logarithmic axis, and the
-    page stays small."""
+    """Return at most 2 `SHOWN_POINTS` of the indices 0 .. length - 1, denser at the start.
+
+    Curves keep their shape on linear and logarithmic axes; the page stays small."""
     if length <= SHOWN_POINTS:
         return np.arange(length)
     log_spaced = np.geomspace(1, length, SHOWN_POINTS) - 1

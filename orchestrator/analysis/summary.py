@@ -1,5 +1,4 @@
-"""What every study's report says in numbers, whatever the study asks besides: trials, seeds,
-ranges, trouble."""
+"""Numbers in every study's report: trials, seeds, ranges, problems."""
 
 from __future__ import annotations
 
@@ -20,16 +19,15 @@ if TYPE_CHECKING:
 
 
 Environment = Mapping[str, Mapping[str, int]]
-"""What trials were computed with: for each entry (code, host, torch ...), how many trials have each
-of its values."""
+"""Entry (code, host, torch ...) -> value -> number of trials."""
 
 PERPLEXITIES = ("test_perplexity", "valid_perplexity")
-"""Of the kept model, the one that counts first."""
+"""Perplexities of the kept model, in order of preference."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Extremes:
-    """The least and the greatest value of a metric over the done trials, and whose they are."""
+    """Smallest and largest value of a metric over the done trials, and their trials."""
 
     metric: str
     least: float
@@ -40,42 +38,40 @@ class Extremes:
 
 @dataclass(frozen=True, kw_only=True)
 class StudySummaryNumbers:
-    """The numbers of one study variant."""
+    """Numbers of one study variant."""
 
     key: StudyKey
     counts: dict[TrialState, int]
-    """Trials in each state, states without a trial left out."""
+    """States without trials are left out."""
     seeds: tuple[int, ...]
-    """The different seeds of the trials."""
     trials_per_setting: int
-    """How many trials share all of their config but the seed, at most."""
+    """Largest number of trials that differ only in the seed."""
     extremes: tuple[Extremes, ...]
-    """Of each metric that the study's correlations and grids are about."""
+    """For each metric of the study's correlations and grids."""
     trouble: tuple[Mapping[str, Any], ...]
-    """The records of the trials that have no result, whose causes are there."""
+    """Records of trials without a result, including the causes."""
     worse_than_uniform: tuple[str, ...]
-    """The names of the done trials that predict worse than a guess that takes every word for
-    equally likely."""
+    """Done trials, by name, that predict worse than a uniform guess over the vocabulary."""
 
     named_otherwise: tuple[str, Mapping[str, Any]] | None
-    """The first trial whose name gives settings as the study writes them, for paper scale, and
-    these as they were trained."""
+    """First trial trained with other values than its name gives (for paper scale), and these
+    values."""
 
     @property
     def trials(self) -> int:
-        """All trials of the plan."""
+        """Number of planned trials."""
         return sum(self.counts.values())
 
     @property
     def done(self) -> int:
-        """Trials with a result."""
+        """Number of trials with a result."""
         return self.counts.get("done", 0)
 
 
 def summarise(
     study: Study, key: StudyKey, results: FlatResults, frame: pd.DataFrame
 ) -> StudySummaryNumbers:
-    """Count what there is; `frame` is the data frame of `results`."""
+    """Return the summary; `frame` is the data frame of `results`."""
     correlations = [request for request in study.analyses if isinstance(request, Correlation)]
     grids = [request for request in study.analyses if isinstance(request, GridMap)]
     metrics = dict.fromkeys(
@@ -117,9 +113,10 @@ def summarise(
 
 
 def is_worse_than_uniform(record: Mapping[str, Any]) -> bool:
-    """Whether a trial is done with a perplexity above the number of words in the vocabulary, which
-    is that of a uniform guess; False where either was not measured. The vocabulary is known with
-    the spectrum: its matrix has a column a word."""
+    """Return whether a done trial's perplexity exceeds the vocabulary size, that of a uniform
+    guess.
+
+    False if either is unknown. The spectrum gives the vocabulary size (its columns)."""
     perplexity = next((record[name] for name in PERPLEXITIES if record.get(name) is not None), None)
     words = record.get("rank_columns")
     return (
@@ -131,10 +128,9 @@ def is_worse_than_uniform(record: Mapping[str, Any]) -> bool:
 
 
 def count_values(environments: Sequence[Mapping[str, str]]) -> Environment:
-    """Count the values of each entry over the trials, the most frequent first.
+    """Return how many trials have each value of each entry, most frequent first.
 
-    `environments` has a mapping a trial, empty where nothing was recorded. A trial without an entry
-    counts as ""."""
+    `environments` has a mapping per trial; a missing entry counts as ""."""
     names = dict.fromkeys(name for environment in environments for name in environment)
     values = {
         name: sorted(environment.get(name, "") for environment in environments) for name in names

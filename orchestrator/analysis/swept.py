@@ -1,6 +1,5 @@
-"""A study that was run once with each of several values of a setting (`--set
-training.learning_rate=5,10,20`): its metrics by these values, and its trials at each of them
-alone."""
+"""Metrics over a swept setting (`--set training.learning_rate=5,10,20`), and its trials by
+value."""
 
 from __future__ import annotations
 
@@ -20,48 +19,47 @@ from search_spaces.study import Study
 
 MOST_METRICS = 4
 COSTS = ("parameters", "seconds", "seconds_per_epoch", "peak_memory_mib")
-"""What a study shows beside its question."""
+"""Metrics that a study shows but is not about."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class BySetting(Analysis):
-    """Ask for metrics over the values that a setting was swept over, for each group."""
+    """Ask for metrics over the values of a swept setting, by group."""
 
     key: str
-    """The setting, by its dotted path."""
+    """Dotted path of the swept setting."""
     others: tuple[str, ...] = ()
-    """The other settings that were swept."""
+    """Dotted paths of the other swept settings."""
     metrics: tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
 class SweptNumbers:
-    """The answer to a BySetting request, of the metrics that a trial has. A group is that without
-    the sweep, with its values of the other settings that were swept."""
+    """Answer to a BySetting request. A group's name has the other swept settings, but not this
+    one."""
 
     request: BySetting
     values: tuple[Any, ...]
-    """Of the setting, in the order of the plan: numbers ascend."""
+    """In plan order: numbers ascend."""
     means: pd.DataFrame
-    """A row for each group, value and metric: group, value, metric, trials, done, n, mean, sd, low,
+    """One row per group, value and metric: group, value, metric, trials, done, n, mean, sd, low,
     high (95%, of the mean)."""
     trials: pd.DataFrame
-    """A row for each metric of a done trial: metric, group, value, measured."""
+    """One row per metric and done trial: metric, group, value, measured."""
 
     def compared(self, metric: str) -> pd.DataFrame:
-        """Return the rows of the metric of groups that have a mean at every value: only these
-        compare."""
+        """Return the metric's rows of groups that have a mean at every value; only these are
+        comparable."""
         rows = self.means[(self.means["metric"] == metric) & self.means["mean"].notna()]
         counts = rows.groupby("group")["value"].transform("count")
         return rows[counts == len(self.values)]
 
 
 def swept_settings(frame: pd.DataFrame, overrides: str) -> tuple[tuple[str, ...], pd.DataFrame]:
-    """The keys that `--set` gave several values, and the frame with a text for a value of these
-    that is none or a list.
+    """Return the keys that `--set` gave several values, and the frame with their None and lists as
+    text.
 
-    `overrides` are those of the study's key.
-    """
+    `overrides` are those of the study's key."""
     settings = Variant.read(overrides).settings
     several = {key: values for key, values in settings.items() if len(values) > 1 and key in frame}
     for key, values in several.items():
@@ -75,8 +73,7 @@ def swept_settings(frame: pd.DataFrame, overrides: str) -> tuple[tuple[str, ...]
 
 
 def by_setting_requests(study: Study, keys: Sequence[str], frame: pd.DataFrame) -> list[BySetting]:
-    """One for each swept setting, of the metrics that the study is about as far as they are
-    measured."""
+    """Return a request per swept setting, for up to `MOST_METRICS` of the study's metrics."""
     metrics = [metric for metric in _metrics(study) if metric in frame and metric not in COSTS]
     shown = tuple(metrics[:MOST_METRICS])
     return [
@@ -94,12 +91,12 @@ def _metrics(study: Study) -> dict[str, None]:
         else:
             names += [*getattr(request, "metrics", ()), getattr(request, "metric", "")]
     names = list(filter(None, names)) or ["test_perplexity", "press_rank"]
-    # A value is chosen by the validation text: its perplexity comes first.
+    # The validation perplexity comes first, because it selects the value.
     return dict.fromkeys(["valid_perplexity", *names] if "test_perplexity" in names else names)
 
 
 def swept_numbers(frame: pd.DataFrame, request: BySetting) -> SweptNumbers:
-    """Return the means that were asked for; trials that do not have the setting are left out."""
+    """Return the means by value. Trials without the setting are left out."""
     having = frame.dropna(subset=[request.key])
     rows = having[["group", *request.others]].to_numpy().tolist()
     having = having.assign(group=[_label(*row, request=request) for row in rows])
@@ -128,7 +125,7 @@ def _label(group: str, *values: Any, request: BySetting) -> str:
         f"{key.rpartition('.')[2].replace('_', ' ')} "
         f"{f'{value:g}' if isinstance(value, float) else value}"
         for key, value in zip(request.others, values, strict=True)
-        if value is not None and value == value  # NaN where a trial does not have that setting
+        if value is not None and value == value  # NaN if a trial does not have it
     ]
     return ", ".join([without_settings(group, sorted((request.key, *request.others))), *others])
 
@@ -136,11 +133,10 @@ def _label(group: str, *values: Any, request: BySetting) -> str:
 def at_each_value(
     frame: pd.DataFrame, keys: Sequence[str]
 ) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]:
-    """Yield each combination of values, in the order of the plan, and its trials with those that
-    have none of the settings.
+    """Yield each combination of values, in plan order, with its trials.
 
-    Groups are those that the study has without the sweep: what averages over trials, or compares
-    groups by their names, sees the same as without it."""
+    Trials without a setting fit each of its values. Groups are named as without the sweep, for
+    analyses that compare them by name."""
     groups = [without_settings(group, keys) for group in frame["group"]]
     plain = frame.assign(group=groups)
     for values in product(*(plain[key].dropna().unique().tolist() for key in keys)):

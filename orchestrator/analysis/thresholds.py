@@ -1,8 +1,7 @@
-"""The least size at which a metric is as low as asked, and how that size grows with another
-setting.
+"""Smallest size at which a metric reaches a value, and its law over another setting.
 
-Between the sizes that were trained the metric is interpolated, as a straight line in the logarithms
-of both. Legend: R places on x, K settings z, B draws of other seeds, the first one the data."""
+Interpolation is linear in both logarithms. Legend: R sizes x, K settings z, B draws of other seeds
+(the first is the data)."""
 
 from __future__ import annotations
 
@@ -21,31 +20,29 @@ from orchestrator.analysis.tidy_frames import Families, corrected, estimated, ti
 from search_spaces.laws import Threshold
 
 FEWEST_SETTINGS = 3
-"""Values of z that a law of two numbers needs to be more than a line through its points."""
+"""Minimum of z: two parameters fit two points exactly."""
 LEAST_SHARE = 1e-3
-"""Of the value asked for: lower metrics count as this, as a gap in a finite text may come out at
-zero or below."""
+"""Lower bound of the metric as a share of the requested value: in a finite text a gap may be zero
+or negative."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ThresholdNumbers:
-    """The answer to a Threshold request."""
+    """Answer to a Threshold request."""
 
     request: Threshold
     points: pd.DataFrame
-    """A row for each z, ascending, and group: z, group, trained (the x, ascending, as a text),
-    trials, x [95%] (0 if the metric is below the value at the least x already, infinite if it is
-    nowhere; ends too), baseline, ratio [95%] (to the x of the baseline at the same z), p (of a
-    ratio of 1), holm_p, missing."""
+    """One row per z (ascending) and group: z, group, trained (x as text, ascending), trials, x
+    [95%] (0 if reached at the smallest x, infinite if never; likewise its ends), baseline, ratio
+    [95%] (to the baseline's x at this z), p (of a ratio of 1), holm_p, missing."""
     laws: pd.DataFrame
-    """A row a group, x = a z^b: group, fitted (the z at which the value is reached between two x,
-    as a text), b, log_a [95% each], farthest_off (the largest factor by which an x lies off the
-    law, 1 or more), missing (why there is no law)."""
+    """One row per group, x = a z^b: group, fitted (z with an x between trained ones, as text), b
+    [95%], log_a [95%], farthest_off (largest factor between x and law, at least 1), missing."""
     families: ClassVar[Families] = {"points": ("p",)}
 
 
 def threshold_numbers(frame: pd.DataFrame, request: Threshold) -> ThresholdNumbers | None:
-    """Return what a study asks for, over the done trials; None if none has the metric."""
+    """Return sizes and laws over the done trials; None if none has the metric."""
     if not {request.over, request.by, request.x} <= set(frame.columns):
         return None
     curves = _curves(frame, request)
@@ -59,7 +56,7 @@ def threshold_numbers(frame: pd.DataFrame, request: Threshold) -> ThresholdNumbe
         of_group = reached.get((z, group)) if group != request.baseline else None
         ratio = Statistic()
         if of_group is not None and baseline is not None:
-            count = min(len(of_group), len(baseline))  # one, the data, if a side has no seeds
+            count = min(len(of_group), len(baseline))  # 1 (the data) if a side has no draws
             with np.errstate(divide="ignore", invalid="ignore"):
                 ratio = over_draws(of_group[:count] / baseline[:count], null=1.0)
         points.append(
@@ -84,12 +81,11 @@ def threshold_numbers(frame: pd.DataFrame, request: Threshold) -> ThresholdNumbe
 
 
 def is_reached(x: float | None) -> bool:
-    """Whether the data show the x itself, not only that it is below or beyond those trained."""
+    """Return whether the data determine x rather than bound it."""
     return x is not None and 0 < x < math.inf
 
 
 def _curves(frame: pd.DataFrame, request: Threshold) -> dict[tuple[float, Any], Curve]:
-    """The logarithm of the metric over x of each z, ascending, and group with a done trial."""
     by_z = frame.assign(z=frame[request.over].map(number_in)).sort_values("z", kind="stable")
     trials = values_of_done(by_z, request.metric, "z", request.by, request.x, "seed")
     trials = trials.set_axis(["panel", "group", "x", "seed", "loss"], axis="columns")
@@ -99,17 +95,16 @@ def _curves(frame: pd.DataFrame, request: Threshold) -> dict[tuple[float, Any], 
 
 
 def number_in(value: Any) -> float | None:
-    """A positive number, or that at the end of a name: 1000 of "spam-1000"; None where there is
-    none."""
+    """Return a positive number, or one that ends a name (1000 for "spam-1000"); else None."""
     found = re.search(r"\d+$", value) if isinstance(value, str) else None
     number = float(found[0]) if found else value if isinstance(value, int | float) else None
     return float(number) if number is not None and 0 < number < math.inf else None
 
 
 def least_x(curve: Curve, level: float) -> Array:
-    """Where the curve first comes down to the level, of each draw: on the line in log x between the
-    two places around it; 0 where the first place is at or below the level, infinite where none
-    is."""
+    """Return the x (B) at which each curve first falls to `level`, interpolated in log x.
+
+    0 if the first size is at or below the level, infinite if none is."""
     below_BR = curve.mean_BR <= level
     right_B = below_BR.argmax(axis=1)[:, None]
     left_B = np.maximum(right_B - 1, 0)
@@ -118,7 +113,7 @@ def least_x(curve: Curve, level: float) -> Array:
     )
     log_R = np.log(curve.x_R)
     left_B, right_B = left_B[:, 0], right_B[:, 0]
-    # Where the first place is the right one there is no left one, and the draw gets no share of it.
+    # The first size has no left neighbour: avoid dividing by zero, x is set to 0 below.
     fall_B = np.where(right_B > 0, above_B - under_B, 1.0)
     x_B: Array = np.exp(
         log_R[left_B] + (above_B - level) / fall_B * (log_R[right_B] - log_R[left_B])
@@ -128,8 +123,9 @@ def least_x(curve: Curve, level: float) -> Array:
 
 
 def law_over(x: Mapping[float, Array]) -> dict[str, Any]:
-    """Return the law over the x of each z, by least squares in logarithms, of every draw in which
-    all of them are reached."""
+    """Return the law by least squares in logarithms, as columns.
+
+    `x` has B draws per z; a draw counts if it has an x at every z."""
     exponent, log_factor, off, missing = Statistic(), Statistic(), None, ""
     if len(x) < FEWEST_SETTINGS:
         there = "there is 1" if len(x) == 1 else f"there are {len(x)}"
@@ -151,7 +147,6 @@ def law_over(x: Mapping[float, Array]) -> dict[str, Any]:
 
 
 def _line(z_K: Array, x_BK: Array) -> tuple[Array, Array, Array]:
-    """The line of least squares of each draw: its height at zero, its slope, and what it leaves."""
     from_mean_K = z_K - z_K.mean()
     slope_B: Array = x_BK @ from_mean_K / (from_mean_K @ from_mean_K)
     height_B: Array = x_BK.mean(axis=1) - slope_B * z_K.mean()

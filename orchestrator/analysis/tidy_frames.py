@@ -1,9 +1,7 @@
-"""Tidy data frames of Python objects: a row for each thing, a column for each number of it; and
-the values of metrics to make them of.
+"""Tidy data frames, and the metric values to build them from.
 
-Whole numbers stay whole and what the data do not allow is None, so that a file has every digit.
-An estimate is its column NAME with the ends of its interval in NAME_low and NAME_high.
-"""
+Integers stay integers and None marks a missing value, so files have every digit. "NAME [95%]" means
+the columns NAME, NAME_low and NAME_high; the column `missing` explains a None."""
 
 from __future__ import annotations
 
@@ -21,42 +19,42 @@ from orchestrator.analysis.statistics.samples import holm, mean_interval, summar
 
 LOW, HIGH = "_low", "_high"
 Families = Mapping[str, tuple[str, ...]]
-"""Frames of an answer whose tests are families -> the arguments of `corrected` for them."""
+"""Frame whose tests form a family -> arguments of `corrected`."""
 
 
 def tidy(records: Iterable[Mapping[Any, Any]], columns: Sequence[Any] = ()) -> pd.DataFrame:
-    """Return the records as a frame, None for what a record lacks; `columns` are those of a frame
-    without rows."""
+    """Return the records as a frame with None for missing values. `columns` apply if there are no
+    records."""
     rows = list(records)
     frame = pd.DataFrame(rows, columns=None if rows else list(columns), dtype=object)
     return frame.where(frame.notna(), None)
 
 
 def rows(frame: pd.DataFrame) -> Iterator[Any]:
-    """Yield the rows, whose columns are attributes."""
+    """Yield the rows, with columns as attributes."""
     for record in frame.to_dict("records"):
         yield SimpleNamespace(**{str(name): value for name, value in record.items()})
 
 
 def ends(name: str, interval: Interval | None) -> dict[str, float | None]:
-    """Return the columns of an interval's ends, None without an interval."""
+    """Return the columns of an interval's ends; None without an interval."""
     low, high = (interval.low, interval.high) if interval else (None, None)
     return {name + LOW: low, name + HIGH: high}
 
 
 def estimated(name: str, statistic: Statistic) -> dict[str, float | None]:
-    """Return the columns of an estimate: its value and the ends of its interval."""
+    """Return the columns of an estimate and the ends of its interval."""
     return {name: statistic.value, **ends(name, statistic.interval)}
 
 
 def tested(name: str, statistic: Statistic) -> dict[str, float | None]:
-    """Return the columns of an estimate and of its test: also NAME_df and NAME_p."""
+    """Return the columns of `estimated` and NAME_df and NAME_p."""
     numbers = {f"{name}_df": statistic.df, f"{name}_p": statistic.p_value}
     return estimated(name, statistic) | numbers
 
 
 def sampled(values: Sequence[float], prefix: str = "") -> dict[str, float | None]:
-    """Return the columns of a sample: n, mean, sd, and low and high of the mean (95%)."""
+    """Return the columns n, mean, sd, low and high (95%, of the mean)."""
     sample = summarise_sample(values)
     low, high = ends("", mean_interval(sample)).values()
     numbers = {"n": sample.n, "mean": sample.mean, "sd": sample.sd, "low": low, "high": high}
@@ -64,8 +62,8 @@ def sampled(values: Sequence[float], prefix: str = "") -> dict[str, float | None
 
 
 def corrected(frame: pd.DataFrame, p: str = "p", *by: str) -> pd.DataFrame:
-    """Return the frame with `holm_p`, Holm's correction of the p-values in `p`: over all its rows,
-    or over those that are equal in the columns `by`."""
+    """Return the frame with `holm_p`, Holm's correction of column `p`, over all rows or over rows
+    that agree in the columns `by`."""
     if frame.empty:
         return frame
     families = [rows for _, rows in frame.groupby(list(by), sort=False)] if by else [frame]
@@ -76,12 +74,10 @@ def corrected(frame: pd.DataFrame, p: str = "p", *by: str) -> pd.DataFrame:
 
 
 def adjust_together(numbers: Sequence[Any]) -> list[Any]:
-    """Return the answers to one request at several values, each family corrected over all of
-    them.
+    """Return the answers to one request, with each family corrected over all answers.
 
-    `families` of an answer names its frames of tested rows, and of each the arguments of
-    `corrected`; what has none stays as it is.
-    """
+    `families` maps an answer's frames to arguments of `corrected`; answers without it stay
+    unchanged."""
     tested = [one for one in numbers if hasattr(one, "families")]
     for name, columns in tested[0].families.items() if tested else ():
         frames = [getattr(one, name) for one in tested]
@@ -96,28 +92,27 @@ def adjust_together(numbers: Sequence[Any]) -> list[Any]:
 
 
 def values_of_done(frame: pd.DataFrame, metric: str, *columns: str) -> pd.DataFrame:
-    """Return `columns` and `value`, the metric, of each done trial that has it, in plan order."""
+    """Return `columns` and `value`, the metric, of the done trials that have it, in plan order."""
     done = frame[frame["state"] == "done"].reindex(columns=[*columns, metric])
     return done.dropna(subset=[metric]).rename(columns={metric: "value"}).astype({"value": float})
 
 
 def trial_values(frame: pd.DataFrame, metric: str) -> pd.DataFrame:
-    """Return group, name and value of each done trial that has the metric."""
+    """Return group, name and value of the done trials with the metric."""
     return values_of_done(frame, metric, "group", "name")
 
 
 def values_by_group(frame: pd.DataFrame, metric: str) -> dict[str, list[float]]:
-    """Return the metric of the done trials of each group, in the order of the plan; groups without
-    a value are empty."""
+    """Return the metric of the done trials by group, in plan order; empty for a group without
+    values."""
     values = dict(iter(values_of_done(frame, metric, "group").groupby("group")["value"]))
     return {group: list(values.get(group, ())) for group in frame["group"]}
 
 
 def losses_at(frame: pd.DataFrame, x: str, metric: str) -> pd.DataFrame:
-    """Return the done trials that have x and a loss: x, loss, seed, name.
+    """Return x, loss, seed and name of the done trials that have both.
 
-    The loss is the logarithm of a perplexity, another metric as it is.
-    """
+    A loss is the logarithm of a perplexity, or another metric as it is."""
     trials = values_of_done(frame, metric, x, "seed", "name").dropna(subset=[x])
     loss = trials["value"].map(math.log) if metric.endswith("perplexity") else trials["value"]
     return trials.assign(loss=loss).rename(columns={x: "x"}).astype({"x": float})

@@ -1,4 +1,4 @@
-"""The true rank of a generated language, and the rank of true and learned matrices by metric."""
+"""True rank of a generated language, and ranks of true and learned matrices by metric."""
 
 from __future__ import annotations
 
@@ -16,39 +16,36 @@ from search_spaces.analyses import TrueRank
 EXACT, LEARNED = "float64", "learned"
 PRESS = "press_rank"
 PRESS_BY_EPS = ("press_rank_float64", "press_rank_float32")
-"""A true matrix has a Press rank by the eps of each precision; a learned one is float32."""
+"""A true matrix has a Press rank for the eps of each precision; a learned one is float32."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrueRankNumbers:
-    """The answer to a TrueRank request."""
+    """Answer to a TrueRank request."""
 
     exact: Mapping[str, float]
-    """Metrics of the exact true matrix: the rank of the language, by construction (language_rank),
-    and of the rows measured (true_rank), which may have fewer different contexts; perplexity of the
-    true model on the test text (the floor), on endless text (entropy), and of a model that knows
-    word frequencies alone (shares)."""
+    """Metrics of the exact matrix: language_rank (by construction), true_rank (of the measured
+    rows, possibly fewer contexts), test_perplexity (the true model's, the floor),
+    entropy_perplexity (on endless text), shares_perplexity (of a model that knows only word
+    frequencies)."""
     metrics: tuple[str, ...]
-    """Columns of `matrices` with a rank each."""
+    """Rank columns of `matrices`."""
     matrices: pd.DataFrame
-    """A row for each true matrix, then one for each group, a mean over its trials, in the order of
-    the plan: matrix (its name), variant (float64, float32, noise or learned), trials (with a
-    result), true_rank, language_rank, a rank for each metric, test_perplexity, over_floor (test
-    perplexity over that of the true model on the same tokens: 1.25 is 25% above), nats_over_floor
-    (its logarithm)."""
+    """One row per true matrix, then one per group (mean over trials), in plan order: matrix,
+    variant (float64, float32, noise or learned), trials, true_rank, language_rank, a rank per
+    metric, test_perplexity, over_floor (ratio to the true model's on the same tokens),
+    nats_over_floor (its logarithm)."""
 
     @property
     def true_rank(self) -> int:
-        """The rank of the rows that were measured."""
+        """Return the rank of the measured rows."""
         return int(self.exact["true_rank"])
 
 
 def true_rank_numbers(frame: pd.DataFrame, request: TrueRank) -> TrueRankNumbers | None:
-    """Return the numbers that a study asks for; None on a corpus without a known truth, and before
-    any of it is measured.
+    """Return the ranks; None without a known or measured truth.
 
-    A model that was measured on other rows than the truth is left out.
-    """
+    Models measured on other rows than the truth are left out."""
     if "true_rank" not in frame:
         return None
     done = frame[(frame["state"] == "done") & frame["true_rank"].notna()]

@@ -1,4 +1,4 @@
-"""What is typed and answered: the only room that knows the command line."""
+"""The command line: commands, their options, and what they print."""
 
 from trainables import door
 

@@ -34,17 +34,17 @@ command resumes it.
 
 
 class _Commands(TyperGroup):
-    """The commands; `run` may be left out.
+    """The commands. `run` may be omitted.
 
-    Ctrl-C outside a running sweep is a sentence and exit status 130, where the framework would say
-    "Aborted" and 1."""
+    Ctrl-C outside a running sweep prints a sentence and exits with 130; Typer would print "Aborted"
+    and exit with 1."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Insert `run` before a study; raises UserError for a misspelt command."""
+        """Insert `run` before a study. Raises UserError for a misspelt command."""
         options = [name for option in self.get_params(ctx) for name in option.opts]
         if args and args[0] not in (*self.commands, *options):
             is_study = args[0].startswith("-") or args[0] in study_names("") or is_file(args[0])
-            if not is_study and not ctx.resilient_parsing:  # else a shell completes it
+            if not is_study and not ctx.resilient_parsing:  # else a shell is completing it
                 near = nearest(args[0], self.commands, cutoff=0.6)
                 if near:
                     raise UserError(f"there is no command {args[0]!r}: did you mean {near[0]}?")
@@ -52,12 +52,12 @@ class _Commands(TyperGroup):
         return super().parse_args(ctx, args)
 
     def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
-        """The commands and studies that begin so."""
+        """Return the commands and studies that start with `incomplete`."""
         studies = [CompletionItem(name) for name in study_names(incomplete)]
         return [*super().shell_complete(ctx, incomplete), *studies]
 
     def invoke(self, ctx: Any) -> object:
-        """Run the command that was typed."""
+        """Run the command."""
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt as error:
@@ -69,7 +69,7 @@ app = typer.Typer(
     cls=_Commands,
     help=HELP,
     no_args_is_help=True,
-    add_completion=PROGRAM == "sweep",  # a shell completes what has a name of its own
+    add_completion=PROGRAM == "sweep",  # shells complete only installed commands
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["--help", "-h"]},
     rich_markup_mode=None,
@@ -81,7 +81,7 @@ def _show_version(wanted: bool) -> None:
         from trainables.trial_folder import code_version
 
         number = ""
-        with suppress(PackageNotFoundError):  # in the image the code lies beside its packages
+        with suppress(PackageNotFoundError):  # in the image, the code is not installed as a package
             number = f" {version('softmax-bottleneck-sweeps')}"
         print_out(f"softmax-bottleneck-sweeps{number}, code {code_version()}")
         raise typer.Exit
@@ -96,7 +96,7 @@ def _program(
         ),
     ] = False,
 ) -> None:
-    """What may stand before any command."""
+    """Options before any command."""
 
 
 corpus_app = typer.Typer(help="Get corpora and verify them.", no_args_is_help=True)
@@ -117,29 +117,27 @@ store_app.command("archive")(archive_store)
 
 @app.command()
 def prove_gpu() -> None:
-    """Prove that a GPU computes the right numbers, and fast enough."""
+    """Check that a GPU computes correct results, and fast enough."""
     from gpu_proof.command import main as prove
 
-    raise typer.Exit(prove([]))  # with options, sweep.py calls it before it imports this
+    raise typer.Exit(prove([]))  # with options, sweep.py calls it without this module
 
 
 _COMMANDS = get_command(app)
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the command line; returns the exit status: 0 done, 1 some trials failed, 2 bad input, 130
+    """Run the command line. Return the exit status: 0 done, 1 some trials failed, 2 bad input, 130
     interrupted."""
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(
-            stream, io.TextIOWrapper
-        ):  # a name need not be one that the terminal's encoding has
+        if isinstance(stream, io.TextIOWrapper):  # names may not fit the terminal's encoding
             stream.reconfigure(errors="backslashreplace")
     try:
         _COMMANDS(args=arguments, prog_name=PROGRAM.removeprefix("python "))
     except SystemExit as ending:
         if ending.code is None or isinstance(ending.code, int):
             return ending.code or 0
-        # The text that a study's file gave to sys.exit.
+        # The text that a study's file passed to sys.exit.
         print_err(f"error: {ending.code}")
         return 1
     except UserError as error:

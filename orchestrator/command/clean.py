@@ -1,5 +1,4 @@
-"""The command that removes what killed runs left: `clean`. What `run` removes of it by itself is
-said here, too."""
+"""The command `clean`, and the sentence about what `run` removes itself."""
 
 from __future__ import annotations
 
@@ -18,10 +17,11 @@ def clean(
         str, typer.Option(help="The folder of results in which to look.")
     ] = options.STORAGE,
 ) -> None:
-    """Remove what killed runs left on this machine, and their unfinished files in a storage folder.
+    """Remove files and processes that killed runs left behind.
 
-    A file of one byte that a killed run may leave in an object store, .writable-..., stays.
-    """
+    Removes temporary folders (with processes in them) and unfinished copies on this machine, and
+    unfinished files in a storage folder. A killed run may also leave a file of one byte,
+    .writable-..., in an object store; it stays."""
     from orchestrator.guard import remove_leftovers
     from orchestrator.storage import copies_folder, is_url, remove_unfinished
     from orchestrator.words import counted
@@ -42,7 +42,7 @@ def clean(
 
 
 def removed_sentence(count: int) -> str:
-    """Return the sentence about removed temporary folders of earlier runs."""
+    """Return the sentence about removed temporary folders."""
     from orchestrator.words import counted
 
     return f"Removed {counted(count, 'temporary folder')} that earlier runs had left."

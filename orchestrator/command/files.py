@@ -1,4 +1,4 @@
-"""The commands over texts: `corpus fetch` and `corpus check`."""
+"""The commands `corpus fetch` and `corpus check`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ Name = Annotated[str, typer.Argument(metavar="NAME")]
 
 
 def fetch_corpus(name: Name, data_dir: options.DataDir = None) -> None:
-    """Download the missing or wrong files of a corpus (or word-similarity) and verify them."""
+    """Download and verify a corpus or the benchmarks.
+
+    Only missing or wrong files are downloaded. NAME is a corpus, or word-similarity for the
+    benchmarks."""
     from trainables.corpora import fetch
 
     fetch(name, data_dir=options.text_folder(data_dir))
@@ -26,7 +29,10 @@ def fetch_corpus(name: Name, data_dir: options.DataDir = None) -> None:
 
 
 def check_corpus(name: Name, data_dir: options.DataDir = None) -> None:
-    """Verify a corpus (or word-similarity, the benchmarks): files and hashes; count tokens."""
+    """Verify the files of a corpus or the benchmarks.
+
+    Prints their SHA-256 hashes, and counts tokens or word pairs. NAME is a corpus, or
+    word-similarity for the benchmarks."""
     from trainables.config import markov_rank, spam_floor, spam_symbols
     from trainables.corpora import WORD_SIMILARITY, check, resolve_argument
 

@@ -1,5 +1,4 @@
-"""What commands share: their options, with what `--help` says of each, where they print and in
-which form."""
+"""Options shared by commands, with their help, and the printing of tables."""
 
 from __future__ import annotations
 
@@ -23,11 +22,11 @@ if TYPE_CHECKING:
 
 STORAGE = "results"
 
-# An option is called as the parameter that it stands for, unless it says otherwise.
+# An option has its parameter's name, unless it specifies another one.
 
 
 def no_password(store: str | None) -> str | None:
-    """Return the store's address; raises UserError if it holds a password, which process lists
+    """Return the store's address. Raises UserError if it holds a password, which process lists
     would show."""
     if store and "://" in store:
         from orchestrator.store import has_secret
@@ -163,7 +162,7 @@ LogTo = Annotated[
 
 
 def study_names(start: str) -> list[str]:
-    """The built-in studies, and `all`, that begin so."""
+    """Return the built-in studies, and `all`, that start with `start`."""
     return [name for name in (*NAMES, ALL) if name.startswith(start)]
 
 
@@ -182,7 +181,7 @@ StudyArgument = Annotated[
 def store_url(store: str | os.PathLike[str] | None, storage: str | os.PathLike[str]) -> str:
     """Return the store's address: `store`, or a file in the storage folder.
 
-    Raises UserError if that is no folder or `store` holds a password.
+    Raises UserError if `store` holds a password, or is missing while `storage` is an object store.
     """
     from orchestrator.storage import is_url
 
@@ -197,7 +196,7 @@ def store_url(store: str | os.PathLike[str] | None, storage: str | os.PathLike[s
 
 
 def text_folder(argument: str | None) -> Path | None:
-    """Return the folder of `--data-dir`; raises UserError for an address."""
+    """Return the folder of `--data-dir`. Raises UserError for a URL."""
     if argument is not None and "://" in argument:
         raise UserError(
             f"--data-dir takes a folder, not {argument}: copy the corpora to a folder on every "
@@ -209,14 +208,15 @@ def text_folder(argument: str | None) -> Path | None:
 def open_existing(
     store: str | os.PathLike[str] | None, storage: str | os.PathLike[str], *, check: bool = True
 ) -> Store:
-    """Return the store at `store_url`; raises UserError if there is none, and see `open_store`."""
+    """Return the store at `store_url`. Raises UserError if it does not exist, and see
+    `open_store`."""
     from orchestrator.store import open_store
 
     return open_store(store_url(store, storage), create=False, check=check)
 
 
 def typed_options(context: Context) -> dict[str, tuple[str, ...]]:
-    """Return the options that have another value than by default, by name; a switch has none."""
+    """Return the options that differ from their defaults, by name; a switch has no values."""
     options: dict[str, tuple[str, ...]] = {}
     for param in context.command.params:
         value = context.params.get(param.name or "")
@@ -227,10 +227,10 @@ def typed_options(context: Context) -> dict[str, tuple[str, ...]]:
 
 
 def console(*, stderr: bool = False) -> ShownConsole:
-    """Standard output or error as every command writes to it."""
-    # Without a terminal, lines are as long as they are: a log file has no width.
+    """Return the console for standard output or error that every command uses."""
+    # Outside a terminal, use a fixed width: a log file has none.
     wide = None if (sys.stderr if stderr else sys.stdout).isatty() else 200
-    # What users name things is text, brackets and all.
+    # Names that users choose may contain brackets, so markup is off.
     return ShownConsole(stderr=stderr, width=wide, markup=False, highlight=False)
 
 
@@ -247,7 +247,7 @@ def print_err(text: str) -> None:
 def print_records(
     records: Sequence[Mapping[str, Any]], columns: Collection[str], form: Form
 ) -> None:
-    """Print the columns of records; a mapping gives the headings of the table form."""
+    """Print the columns of records. A mapping gives the headings of the table form."""
     if form == "json":
         print(json.dumps([dict(record) for record in records], indent=1))
     elif form == "csv":

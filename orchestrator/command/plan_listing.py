@@ -1,4 +1,4 @@
-"""The trials and costs that `--dry-run` prints, and the command `studies`."""
+"""The output of `--dry-run`, and the command `studies`."""
 
 from __future__ import annotations
 
@@ -14,13 +14,16 @@ if TYPE_CHECKING:
     from orchestrator.plan import Plan
 
     Estimates = Mapping[str, Estimate]
-    """By trial id."""
+    """Keyed by trial id."""
 
 NOTHING = "\N{EN DASH}"
 
 
 def studies(form: options.Format = "table") -> None:
-    """List the studies, what each reproduces and how many trials it has at paper scale."""
+    """List the built-in studies.
+
+    Shows each study's question and its number of trials at paper scale. --format csv and json add
+    its source."""
     from orchestrator.plan import default_corpora, make_plan, scale_named
     from search_spaces.catalog import NAMES, load_study
 
@@ -40,14 +43,15 @@ def studies(form: options.Format = "table") -> None:
             }
         )
     headings = {"study": "study", "trials": "paper scale", "question": "question"}
-    # A terminal of 80 columns has no room for the sources.
+    # 80 columns have no room for the sources.
     print_records(records, headings if form == "table" else list(records[0]), form)
 
 
 def print_plans(plans: Sequence[Plan], form: options.Form, *, on_gpu: bool) -> None:
-    """Print the different trials of plans: in json one object a trial with its full config; as a
-    table, if all are of one study, with a sentence on the costs of each plan, in hours of a GPU too
-    if some trials run on one."""
+    """Print the trials of plans, each once, with estimated costs.
+
+    In json, each trial has its full config. A table lists trials only if all plans are of one
+    study. Then it gives each plan's costs, with GPU hours if some trials run on a GPU."""
     from orchestrator.forecast import BASIS, CORE_BASIS, estimate, stages
 
     estimates = {
@@ -80,7 +84,7 @@ def print_plans(plans: Sequence[Plan], form: options.Form, *, on_gpu: bool) -> N
 
 
 def _records(plans: Sequence[Plan], estimates: Estimates) -> list[dict[str, Any]]:
-    """Return one record a different trial; a trial of several studies names all of them."""
+    """Returns one record per trial. A trial of several studies names all of them."""
     from orchestrator.forecast import BASIS
     from trainables.config import WordPairsConfig
 
@@ -92,7 +96,7 @@ def _records(plans: Sequence[Plan], estimates: Estimates) -> list[dict[str, Any]
             records[trial.trial_id]["study"] = ", ".join(dict.fromkeys(studies))
             continue
         costs = estimates[trial.trial_id]
-        on_gpu = not isinstance(trial.config, WordPairsConfig)  # a GPU does nothing for these
+        on_gpu = not isinstance(trial.config, WordPairsConfig)  # these do not use a GPU
         records[trial.trial_id] = {
             "study": plan.study.name,
             "scale": plan.scale.name,
@@ -142,8 +146,7 @@ def _trial_rows(records: Sequence[Mapping[str, Any]], *, on_gpu: bool) -> list[d
 
 
 def _total(heading: str, plans: Sequence[Plan], estimates: Estimates, *, on_gpu: bool) -> str:
-    """Return the sentence of the costs of the different trials of plans; of tuned ones, with those
-    that are not named yet."""
+    """Includes a tuning's trials that are not known yet."""
     count = len(_certain(plans)) + sum(plan.total for plan in plans if plan.tuning)
     noun = "trial" if len(plans) == 1 else "different trial"
     memory_gb = max(estimates[trial.trial_id].memory_gb for plan in plans for trial in plan.trials)
@@ -156,7 +159,6 @@ def _certain(plans: Sequence[Plan]) -> set[str]:
 
 
 def _parts(plans: Sequence[Plan], estimates: Estimates) -> list[Stage | Estimate]:
-    """Return the stages of tuned plans, and the different trials of the others."""
     from orchestrator.forecast import stages
 
     tuned = [stage for plan in plans for stage in stages(plan)]

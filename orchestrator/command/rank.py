@@ -1,5 +1,4 @@
-"""The command `rank`: of any saved matrix, of the head of an open checkpoint, and of several over
-training."""
+"""The command `rank`, for saved matrices and checkpoints."""
 
 from __future__ import annotations
 
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 
 STEP = re.compile(r"(?:step|checkpoint|ckpt|iter|epoch)[-_=]?(\d{1,15})", re.IGNORECASE)
 FOLDERS_READ = 3
-"""Of a path, from its end: where the step of training may stand."""
+"""Innermost folders of a path that may name the training step."""
 FILES_NAMED = 3
 SHOWN = {
     "press_rank": "Press rank",
@@ -38,7 +37,7 @@ SHOWN = {
     "kl_rank_bound_1e-2": "(0.01)",
     "kl_rank_bound_1e-3": "(0.001)",
 }
-"""Of several files, on a terminal; csv and json have everything."""
+"""Columns of the table for several files; csv and json have all measures."""
 
 
 def rank(
@@ -71,8 +70,9 @@ def rank(
     ] = "float32",
     form: options.Format = "table",
 ) -> None:
-    """Measure the ranks of any saved matrix, or of the heads of open checkpoints; see
-    docs/look-at-a-checkpoint.md."""
+    """Measure the ranks of saved matrices or checkpoint heads.
+
+    See docs/look-at-a-checkpoint.md."""
     from trainables.measurements import rank_file
 
     if context_norm is not None and not (0 < context_norm < math.inf):
@@ -90,9 +90,10 @@ def rank(
 
 
 def in_training_order(files: Sequence[Path]) -> tuple[list[Path], list[int]]:
-    """The files by their training steps, and these: a step stands in a file's name, or in the
-    nearest folder that has one. As they are, and no steps, where one file has none or two have the
-    same."""
+    """Return the files sorted by training step, and the steps.
+
+    A step is in the file's name, or else in the nearest folder's that has one. If a file has no
+    step, or two are equal, the files stay in order and there are no steps."""
     steps = {file: step for file in files if (step := _training_step(file)) is not None}
     if len(set(steps.values())) < len(files):
         return list(files), []
@@ -107,7 +108,7 @@ def _training_step(file: Path) -> int | None:
 
 
 def _print_notes(files: Sequence[Path], ranked: Sequence[RankedFile]) -> None:
-    """Once where several have the same."""
+    """Prints a note that several files share once."""
     for note in dict.fromkeys(note for item in ranked for note in item.notes):
         holders = [
             str(file) for file, item in zip(files, ranked, strict=True) if note in item.notes

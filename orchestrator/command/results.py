@@ -1,4 +1,4 @@
-"""The commands over what the store holds: `results` and `report`."""
+"""The commands `results` and `report`."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class VariantFilter:
-    """What variants must have; None takes any."""
+    """Properties that a variant must have; None matches any."""
 
     scale: str | None = None
     corpus: str | None = None
     overrides: str | None = None
 
     def fits(self, key: StudyKey) -> bool:
-        """Whether this variant is meant."""
+        """Return whether a variant matches."""
         return all(value in (None, getattr(key, name)) for name, value in vars(self).items())
 
     def __str__(self) -> str:
@@ -46,27 +46,25 @@ class VariantFilter:
 def typed_filter(
     scale: str | None, corpus: str | None, settings: list[str] | None, model: str | None
 ) -> VariantFilter:
-    """The filter of the options of these names."""
+    """Return the filter for the options of these names."""
     from orchestrator.variants import chosen_variant, parse_settings
     from trainables.corpora import corpus_name
 
     chosen = chosen_variant(parse_settings(settings or []), model)
     overrides = chosen.text if settings or model else None
-    # A folder's path names its corpus here as it does in a run.
+    # A folder's path names its corpus as in a run.
     return VariantFilter(scale=scale, corpus=corpus and corpus_name(corpus), overrides=overrides)
 
 
 def study_name(argument: str) -> str:
-    """The name under which the store has a study: a name is taken as it is, a file is asked for its
-    study's."""
+    """Return a study's name in the store. `argument` is the name or the study's file."""
     return load_study(argument).name if is_file(argument) else argument
 
 
 def no_study(
     study: str, keys: Iterable[StudyKey], variants: VariantFilter | None = None
 ) -> UserError:
-    """That none of the variants of the store, `keys`, is of that study, or none of those is
-    meant."""
+    """Return the error that no variant in the store (`keys`) matches the study and `variants`."""
     names = dict.fromkeys(key.study for key in keys)
     hint = (
         f": see which variants it has with {PROGRAM} status {shlex.quote(study)}"
@@ -77,8 +75,8 @@ def no_study(
 
 
 def _choose_variant(store: Store, study: str, variants: VariantFilter) -> StudyKey:
-    """Return the variant that is meant; of several, one with a result, else one without `--set`,
-    else the one planned last. Raises UserError if there is none."""
+    """Prefers a variant with a result, then one without `--set`, then the last planned. Raises
+    UserError if nothing matches."""
     every = store.studies()
     summaries = [s for s in every if s.key.study == study and variants.fits(s.key)]
     if not summaries:
@@ -110,7 +108,7 @@ def results(
         typer.Option("--format", help="How to print it."),
     ] = "table",
 ) -> None:
-    """Print all trials of a study with their configs and metrics."""
+    """Print a study's trials with their configs and metrics."""
     from orchestrator.analysis import flatten
     from orchestrator.report import group_metrics, write_parquet, write_results
 
@@ -125,7 +123,7 @@ def results(
     if form == "parquet":
         write_parquet(trials.columns, trials.records, sys.stdout.buffer)
     else:
-        # Of a study whose file was not named, nobody knows which metrics it is about.
+        # The metrics of a user's study are unknown if it is named without its file.
         first = group_metrics(load_study(study)) if study in NAMES or is_file(study) else []
         write_results(trials, form, sys.stdout, first)
 
@@ -147,8 +145,10 @@ def report(
         ),
     ] = False,
 ) -> None:
-    """Write the report of a study, even if trials are missing. With all: of every built-in study in
-    the store, and of your own study NAME if the current folder has NAME.py."""
+    """Write the report of a study, even if trials are missing.
+
+    With `all`, write a report for every built-in study in the store, and for your own study NAME if
+    the current folder has NAME.py."""
     from orchestrator.report import summary_group
     from orchestrator.storage import storage_at
     from orchestrator.sweep import Typed, report_folder, write_index, write_report
@@ -170,8 +170,6 @@ def report(
 
 
 def _chosen(store: Store, argument: str, variants: VariantFilter) -> dict[StudyKey, Study]:
-    """The variant of the study that is meant; for all, those that fit of built-in studies, and of
-    your own whose files are in this folder."""
     if argument != ALL:
         study = load_study(argument)
         return {_choose_variant(store, study.name, variants): study}

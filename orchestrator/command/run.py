@@ -1,4 +1,4 @@
-"""The commands that train: `run`, and `retry` for what it could not bring to a result."""
+"""The commands that train: `run` and `retry`."""
 
 from __future__ import annotations
 
@@ -51,7 +51,9 @@ def run(
     form: options.Format = "table",
     settings: options.Settings = None,
 ) -> None:
-    """Run what is missing of a study and report. `run` itself may be left out."""
+    """Run the missing trials of a study, then write its report.
+
+    The word `run` may be omitted. The same command resumes an interrupted run."""
     from orchestrator.plan import PlanRequest, make_plan, scale_named, studies_of
     from orchestrator.variants import parse_settings, read_inputs
 
@@ -108,7 +110,6 @@ def run(
 
 
 def _check_form(form: options.Form, study: str, *, dry_run: bool, retried: bool) -> None:
-    """Raise UserError where nothing would be printed in that format."""
     if retried and (dry_run or form != "table"):
         raise UserError(
             f"--dry-run and --format are for run; what failed or diverged is shown by: {PROGRAM} "
@@ -122,8 +123,6 @@ def _check_form(form: options.Form, study: str, *, dry_run: bool, retried: bool)
 
 
 def _gpus_of(typed: float | None, plan: Plan) -> float:
-    """GPUs of a trial: as typed, else one where models are trained at the scales that are meant for
-    GPUs."""
     if typed is None:
         return 1.0 if plan.scale.name in ("small", "paper") and plan.study.reads_text else 0.0
     from orchestrator.cluster import check_gpus
@@ -155,7 +154,7 @@ def _run_all(
     *,
     again: bool,
 ) -> int:
-    """One study after another, until one is interrupted; returns the greatest exit status."""
+    """Runs the studies in turn until one is interrupted. Returns the greatest exit status."""
     from orchestrator.cluster import shared
     from orchestrator.guard import remove_leftovers
     from orchestrator.sweep import INTERRUPTED, Typed, run_study
@@ -172,7 +171,7 @@ def _run_all(
             except UserError as error:
                 if len(runs) == 1:
                     raise
-                # Others may need nothing of what is amiss with this one.
+                # The fault may not concern the other studies.
                 print_err(f"error: {plan.study.name}: {error}")
                 statuses.append(BAD_INPUT)
             if statuses[-1] == INTERRUPTED:

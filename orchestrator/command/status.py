@@ -1,4 +1,4 @@
-"""The command `status`: how far each study is, what runs, and why trials have no result."""
+"""The command `status`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 STATES = ("done", "running", "planned", "diverged", "failed", "pruned")
 COLUMNS = ("study", "scale", "corpus", "overrides", "trials", *STATES)
 CAUSES_SHOWN, LONGEST_CAUSE = 20, 400
-"""Trials, and characters of each cause."""
+"""Trials, and characters per cause."""
 
 
 def status(
@@ -29,12 +29,14 @@ def status(
     storage: options.Storage = options.STORAGE,
     form: options.Format = "table",
 ) -> None:
-    """Show how far each study has come."""
+    """Show the progress of each study.
+
+    Lists running trials, and why trials have no result."""
     from orchestrator.store import expire_dead_owners
 
     name = study and study_name(study)
     with open_existing(store, storage, check=False) as opened:
-        with suppress(UserError):  # a store that can only be read is shown as it is
+        with suppress(UserError):  # a read-only store is shown as it is
             expire_dead_owners(opened)
         every = opened.studies()
         summaries = [s for s in every if name in (None, s.key.study)]
@@ -66,7 +68,6 @@ def status(
 
 
 def _running_line(trial: RunningTrial) -> str:
-    """Return a trial's id, name, and the machine of the command that runs it."""
     host = trial.owner.partition(":")[0]
     attempt = f", attempt {trial.attempt}" if trial.attempt > 1 else ""
     return f"{short_id(trial.trial_id)}  {one_line(trial.name)}  (run from {host}{attempt})"

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from orchestrator.store import RunningTrial, Store, StudyKey
 
 TRIAL_ID = re.compile(r"[0-9a-f]{4,64}")
-"""The first digits of a trial's id, enough of them to be taken for one."""
+"""The start of a trial's id, long enough to be recognized as one."""
 
 
 def stop(
@@ -37,8 +37,9 @@ def stop(
     store: options.StoreUrl = None,
     storage: options.Storage = options.STORAGE,
 ) -> None:
-    """Stop a running study or trial (default: all running studies). Run the same command again to
-    resume."""
+    """Stop a running study or trial (default: all running studies).
+
+    Run the same command again to resume."""
     from orchestrator.variants import Variant
     from orchestrator.words import on_corpus, short_id
 
@@ -64,7 +65,7 @@ def stop(
 
 
 def _trial(store: Store, start: str) -> RunningTrial | None:
-    """Return the running trial whose id starts so. Raises UserError if several do."""
+    """The running trial whose id starts with `start`. Raises UserError if there are several."""
     running = {trial.trial_id: trial for trial in store.running()}
     fitting = [trial_id for trial_id in running if trial_id.startswith(start)]
     if len(fitting) > 1:
@@ -77,10 +78,8 @@ def _trial(store: Store, start: str) -> RunningTrial | None:
 def _stoppable(
     store: Store, running: Sequence[StudyKey], study: str | None, variants: VariantFilter
 ) -> list[StudyKey]:
-    """Return the running variants that are meant; of a named study any variant, if none runs.
-
-    Raises UserError if there are none.
-    """
+    """If none of a named study's variants runs, returns all of them. Raises UserError if nothing
+    matches."""
     name = study and study_name(study)
     known = [summary.key for summary in store.studies()] if name else running
     fitting = [key for key in known if name in (None, key.study) and variants.fits(key)]

@@ -1,4 +1,4 @@
-"""The commands over the store as a whole: `store rebuild`, `store check` and `store archive`."""
+"""The commands `store rebuild`, `store check` and `store archive`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from trainables.errors import UserError
 def rebuild_store(
     store: options.StoreUrl = None, storage: options.Storage = options.STORAGE
 ) -> None:
-    """Make the store again from the trial folders; the old file is kept."""
+    """Rebuild the store from the trial folders; the old file is kept."""
     from orchestrator.storage import storage_at
     from orchestrator.sweep import rebuild_store
 
@@ -23,7 +23,9 @@ def rebuild_store(
 
 
 def check_store(store: options.StoreUrl = None, storage: options.Storage = options.STORAGE) -> None:
-    """Check the store for damage, and against the trial folders; exit status 1 if they differ."""
+    """Check the store for damage, and compare it with the trial folders.
+
+    Exit status 1 if there is damage or a difference."""
     from orchestrator.storage import storage_at
     from orchestrator.store import REBUILD
     from orchestrator.sweep import check_store
@@ -44,7 +46,7 @@ def archive_store(
     store: options.StoreUrl = None,
     storage: options.Storage = options.STORAGE,
 ) -> None:
-    """Write the trials of every study, their epochs and spectra as three Parquet files."""
+    """Write all studies as three Parquet files: trials, epochs and spectra."""
     from orchestrator.report import write_archive
 
     with open_existing(store, storage) as opened:

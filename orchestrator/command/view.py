@@ -1,4 +1,4 @@
-"""The command `view`: look at sweeps in a browser."""
+"""The command `view`."""
 
 from __future__ import annotations
 

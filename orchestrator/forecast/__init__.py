@@ -1,4 +1,4 @@
-"""What trials cost before they run: time, memory, disk, hours of GPUs."""
+"""Estimates of trials before they run: time, memory, disk, GPU hours."""
 
 from trainables import door
 

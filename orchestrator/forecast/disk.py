@@ -1,4 +1,4 @@
-"""How much disk trials will take, before they run."""
+"""Estimates of the disk space that trials need."""
 
 from __future__ import annotations
 
@@ -8,22 +8,21 @@ from trainables.corpora import CorpusIdentity
 from trainables.parameters import parameter_count
 
 RECORDS_BYTES = 50_000
-"""Result and spectrum of a trial, its rows in a store beside them, and the states of random
-generators."""
+"""Result, spectrum, rows in the store, and states of random generators."""
 CHECKPOINTS = 3
-"""Of a trial under way: two are kept while the next one is written."""
+"""A running trial keeps two while it writes the next one."""
 
 
 def kept_bytes(config: AnyConfig, corpus: CorpusIdentity) -> int:
-    """What a trial leaves for good: its weights, if it has any, and its records."""
+    """Return the bytes that a trial keeps: its weights, if any, and its records."""
     return _weights_bytes(config, corpus) + RECORDS_BYTES
 
 
 def running_bytes(config: AnyConfig, corpus: CorpusIdentity) -> int:
-    """The most that a trial takes while it runs."""
+    """Return the most bytes that a trial takes while it runs."""
     if not isinstance(config, LanguageTrialConfig):
         return kept_bytes(config, corpus)
-    # Weights, their average where there is one, the kept ones, and the optimiser's moments.
+    # Weights, their average (if any), the best weights, and the optimizer's moments.
     copies = model_size(config).kept
     return CHECKPOINTS * (copies * _weights_bytes(config, corpus) + RECORDS_BYTES) + kept_bytes(
         config, corpus

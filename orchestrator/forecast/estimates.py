@@ -1,5 +1,4 @@
-"""How long trials will take and how much memory they need, before they run, and on what basis that
-is said."""
+"""Estimates of trials' time and memory, and their basis."""
 
 from __future__ import annotations
 
@@ -38,28 +37,26 @@ TIMED: dict[str, OutputLayerConfig] = {
     "lms_plif": LmsPlifConfig(),
     "mos": MosConfig(),
 }
-"""What these times are of."""
+"""Configs of the published times."""
 TIMED_AS = {"lms_plif_frozen": "lms_plif", "mos_plif": "mos", "softcap": "gss"}
-"""Layers without a published time of their own, and the one from whose time theirs is scaled; else
-it is softmax."""
+"""Layers whose time is scaled from another layer's published time; all others from softmax's."""
 PTB_TRAIN_TOKENS, PTB_VOCABULARY = 929_589, 10_000
 CORE_FLOPS = 2.4e10
-"""Training of small models on one core, in operations a second: 5 quick trials, see
+"""Operations per second when one core trains small models: 5 quick trials, see
 benchmarks/RESULTS.md."""
 CORE_FLOPS_FLOAT64 = 3.5e10
 GPU_FLOPS = 3e12
-"""Of small matrices on a V100: a fifth of its peak. For trials that train no language model."""
+"""A V100 with small matrices: a fifth of its peak. For trials that train no language model."""
 SOFTMAX_OPERATIONS = 40
-"""What exponential, maximum and sums cost for each logit, in matrix operations of the same time."""
+"""Time of exponential, maximum and sums per logit, in matrix operations."""
 KL_RANK_OPERATIONS = 12 * 300
-"""For each logit: 8 to 19 ranks are looked at for one bound, the more the higher the KL rank.
-Measured on one core for made-up 512 x 2,000, Gram matrix included, medians: 0.12 to 0.16 s of a
-plain softmax, 0.3 to 0.45 s of bends."""
+"""Per logit: one bound examines 8 to 19 ranks, more for a higher KL rank. Measured on one core for
+synthetic 512 x 2,000 matrices, medians with the Gram matrix: 0.12 to 0.16 s for a plain softmax,
+0.3 to 0.45 s for bends."""
 TRIAL_OVERHEAD_S = 1.0
 """Reading the corpus, building the model, writing the result."""
 STACK = 16
-"""So many trials at most are trained as one on a GPU: by then, it has as much to do as it can at a
-time."""
+"""Most trials that are trained as one on a GPU, which is then fully used."""
 PROCESS_BYTES = 600e6
 """Python, torch and a corpus."""
 _GPU_BASIS = (
@@ -73,26 +70,23 @@ CORE_BASIS = (
     "activations, chunks of logits and the Gram matrix."
 )
 BASIS = f"{_GPU_BASIS} {CORE_BASIS}"
-"""Of these times and sizes."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Estimate:
-    """Time of one trial, measurements included for a core and left out for a GPU, where they do not
-    count; memory."""
+    """Time and memory of one trial. Core hours include measurements, GPU hours do not."""
 
     gpu_hours: float
     core_hours: float
     memory_gb: float
-    """Of the process, training on a CPU."""
+    """The process, if it trains on a CPU."""
     gpu_memory_gb: float
-    """On the GPU, where it trains there; the process then needs about as much for its
-    measurements."""
+    """The GPU, if it trains there. The process needs about as much for measurements."""
 
 
 def estimate(config: AnyConfig, corpus: CorpusIdentity) -> Estimate:
-    """Time and memory of one trial, on one V100 and on one core; `corpus` is the study's, as
-    everywhere here."""
+    """Return the time and memory of one trial, on one V100 and on one core. `corpus` is the
+    study's, as in all functions here."""
     corpus = text_of(config, corpus)
     if isinstance(config, LanguageTrialConfig):
         gpu_bytes = _training_bytes(config, corpus, "cuda")
@@ -108,7 +102,8 @@ def estimate(config: AnyConfig, corpus: CorpusIdentity) -> Estimate:
 
 
 def gpu_seconds(config: AnyConfig, corpus: CorpusIdentity) -> float:
-    """Training of one trial on one V100; of one that trains no language model, all of it."""
+    """Return the time on one V100: training only, but everything if the trial trains no language
+    model."""
     if not isinstance(config, LanguageTrialConfig):
         return config.operations / GPU_FLOPS
     corpus = text_of(config, corpus)
@@ -123,7 +118,7 @@ def gpu_seconds(config: AnyConfig, corpus: CorpusIdentity) -> float:
 
 
 def core_seconds(config: AnyConfig, corpus: CorpusIdentity) -> float:
-    """One trial on one core, with validation, test and measurements."""
+    """Return the time on one core, with validation, test and measurements."""
     if not isinstance(config, LanguageTrialConfig):
         return config.operations / CORE_FLOPS
     corpus = text_of(config, corpus)
@@ -143,7 +138,6 @@ def core_seconds(config: AnyConfig, corpus: CorpusIdentity) -> float:
 
 
 def _measured_rows(config: LanguageTrialConfig, corpus: CorpusIdentity) -> int:
-    """Contexts of the log-P matrix whose spectrum is measured."""
     tested = test_tokens(config, corpus)
     return min(tested, config.evaluation.rank_contexts or tested)
 
@@ -161,10 +155,10 @@ def _train_operations(config: LanguageTrialConfig, corpus: CorpusIdentity) -> fl
 
 
 def _operations_per_token(config: LanguageTrialConfig, vocabulary: int) -> float:
-    """Forward and backward: six operations a product and token, for the model's layers, mixtures
-    and logits, and what the output layer does with each logit."""
+    """Forward and backward: six operations per product and token for layers, mixtures and logits,
+    plus the output layer's own operations per logit."""
     size, layer = model_size(config), config.output_layer
-    # A mixture of contexts has one row of logits, any other as many as mixtures.
+    # A mixture of contexts has one row of logits; other mixtures have a row per component.
     experts = (
         layer.mixtures
         if isinstance(layer, MixtureConfig) and not isinstance(layer, MocConfig)
@@ -190,14 +184,14 @@ def _operations_per_logit(layer: OutputLayerConfig) -> float:
 
 
 def _training_bytes(config: LanguageTrialConfig, corpus: CorpusIdentity, device_type: str) -> float:
-    """Copies of the weights; activations of the longest window; chunks of logits."""
+    """Copies of the weights, activations of the longest window, and chunks of logits."""
     size, layer = model_size(config), config.output_layer
     vocabulary = vocabulary_size(config, corpus)
     weights = size.copies * parameter_count(config, vocabulary)
     activations = size.tokens * size.activations
     if isinstance(layer, MixtureConfig):
         activations += 6 * size.tokens * layer.mixtures * config.model.embedding_width
-    # A product A B, and its gradient.
+    # The product A B and its gradient.
     weights += (
         0 if config.model.head_rank is None else 2 * vocabulary * config.model.embedding_width
     )
@@ -208,8 +202,8 @@ def _training_bytes(config: LanguageTrialConfig, corpus: CorpusIdentity, device_
 
 
 def _measuring_bytes(config: LanguageTrialConfig, corpus: CorpusIdentity) -> float:
-    """The Gram matrix, or that of the rows and the log-P matrix itself where these are less; a
-    block of its rows, and a few chunks of log P."""
+    """The smaller of the words' Gram matrix and the rows' with the log-P matrix; a block of rows;
+    some chunks of log P."""
     vocabulary, rows = vocabulary_size(config, corpus), _measured_rows(config, corpus)
     gram = min(8.0 * vocabulary**2, 8.0 * rows**2 + 4.0 * rows * vocabulary)
     return gram + 2**26 + 4 * 4 * 1024 * vocabulary + 8.0 * parameter_count(config, vocabulary)

@@ -1,4 +1,4 @@
-"""How long a plan takes: the times of done trials say more than any count of operations alone."""
+"""Time of a plan, corrected by the times of done trials."""
 
 from __future__ import annotations
 
@@ -25,13 +25,11 @@ if TYPE_CHECKING:
 def seconds_each(
     configs: Sequence[AnyConfig], plan: Plan, store: Store, *, gpu: bool
 ) -> tuple[float, str]:
-    """Return the mean time of trials with these configs, validation and measurements included, and
-    its basis.
+    """Return the mean time of trials with these configs, measurements included, and its basis.
 
-    A family of trials is taken to be as far from its estimate as its done trials on a GPU, or on
-    cores, were, in all studies of the plan's scale, corpus and variant. A family without a done
-    trial is taken to be off as the median of the others.
-    """
+    A family's estimate is corrected by its done trials on the same kind of device (GPU or core):
+    the ratio of their actual to their estimated time. Done trials are from all studies of the
+    plan's scale, corpus and variant. A family without any gets the median ratio of the others."""
     estimated = partial(gpu_seconds if gpu else core_seconds, corpus=plan.corpus)
     measured: set[str] = set()
     taken_s, estimated_s = defaultdict[str, float](float), defaultdict[str, float](float)
@@ -40,13 +38,13 @@ def seconds_each(
             continue
         try:
             rows = store.results(summary.key)
-        except UserError:  # damage in a study is reported when its results are wanted
+        except UserError:  # damage is reported when the study's results are read
             continue
         for row in rows:
             on_gpu = row["environment"].get("device") == "cuda"
             if "wall_seconds" not in row["metrics"] or on_gpu != gpu or row["trial_id"] in measured:
                 continue
-            with suppress(ValidationError):  # an older version's time says little of today's
+            with suppress(ValidationError):  # an older version's time is no guide to today's
                 config = read_config(row["config"])
                 measured.add(row["trial_id"])
                 taken_s[config.family] += row["metrics"]["wall_seconds"]
@@ -62,8 +60,8 @@ def seconds_each(
 
 
 def configs_left(tuning: TuningPlan, rows: Iterable[TrialRow]) -> list[AnyConfig]:
-    """Return the configs of a tuning that have yet to be trained: of each side its own, as many
-    as it has trials without a result among the store's `rows`."""
+    """Return the configs that a tuning has yet to train: each side's own, once per trial without a
+    result in the store's `rows`."""
     ended = Counter(row.place.side for row in rows if row.place and row.state in COMPLETE)
     per_side = tuning.total // len(tuning.bases)
     return [

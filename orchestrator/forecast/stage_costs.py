@@ -1,4 +1,4 @@
-"""Stages of a study that tunes, and what they cost."""
+"""Stages of a tuned study and their costs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from search_spaces.tuning import cell_count
 
 @dataclass(frozen=True, kw_only=True)
 class Stage:
-    """How many trials it has and how they are chosen; hours if none is stopped early."""
+    """A stage in words, and its hours if no trial is stopped early."""
 
     sentence: str
     gpu_hours: float
@@ -19,7 +19,7 @@ class Stage:
 
 
 def stages(plan: Plan) -> list[Stage]:
-    """Return the stages of a plan, empty for a study that tunes nothing; hours are those of each
+    """Return the stages of a plan, empty if the study does not tune. Hours are estimated from each
     side's own config."""
     tuning = plan.tuning
     if tuning is None:

@@ -1,12 +1,12 @@
-"""How long a sweep still takes, from the work that it has done so far."""
+"""Estimate of a sweep's remaining time."""
 
 from __future__ import annotations
 
 
 def seconds_left(elapsed_s: float, done: float, left: float) -> float | None:
-    """Return the seconds that the work `left` takes at the pace of the work `done`; None before
-    there is any.
+    """Return the seconds for the work `left` at the pace of the work `done`; None if nothing is
+    done.
 
-    Work is counted in trials, that of a running trial as the share of its epochs: so the estimate
-    does not jump when a trial ends and the next one starts."""
+    Work is counted in trials. A running trial counts by its share of epochs, so that the estimate
+    does not jump when a trial ends."""
     return elapsed_s * left / done if done > 0 else None

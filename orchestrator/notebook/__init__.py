@@ -1,7 +1,4 @@
-"""What a notebook asks for: data frames of what the store holds, a sweep, a trained model.
-
-`frames` reads the store, `sweeps` runs a command, `models` opens what a trial has kept.
-"""
+"""The notebook interface: data frames of the store, sweeps, and trained models."""
 
 from trainables import door
 

@@ -1,4 +1,4 @@
-"""What the store holds, as data frames."""
+"""Contents of the store as data frames."""
 
 from __future__ import annotations
 
@@ -20,26 +20,29 @@ from trainables.errors import UserError
 
 
 def results(study: str | None = None, **which: Any) -> pd.DataFrame:
-    """A row a trial, in plan order: the columns of `sweep.py results --format csv`, which begin
-    with `study`, `scale`, `corpus` and `overrides` (what `--set` changed, as JSON), and `group`,
-    the trial's name without its seed.
+    """Return a row per trial in plan order, with the columns of `sweep.py results --format csv`.
 
-    A missing number is NaN. `study` is a name or a file, None all of them. `which` may be `scale`,
-    `corpus` (one or a list), `overrides` (a dict such as {"training.epochs": 3} or
-    {"training.epochs": [3, 5]}; {} for none) and `model` ("transformer", for what ran with `--model
-    transformer`), each of which leaves only the variants that have it, and `storage` (default
-    "results") and `store`, as on the command line. Raises UserError where there is no such store or
-    variant."""
+    They begin with `study`, `scale`, `corpus`, `overrides` (the changes of `--set`, as JSON) and
+    `group` (the trial's name without its seed). A missing number is NaN.
+
+    `study` is a name or a file, or None for all studies. `which` may select variants and a store:
+    - `scale`, and `corpus` (one or a list).
+    - `overrides`, such as {"training.epochs": 3} or {"training.epochs": [3, 5]}; {} for none.
+    - `model`: "transformer" for runs with `--model transformer`.
+    - `storage` (default "results") and `store`, as on the command line.
+
+    Raises UserError if the store or variant does not exist."""
     with _variants(study, **which) as (store, keys):
         frames = [flat_results(store, key).frame() for key in keys]
     return pd.concat(frames, ignore_index=True)
 
 
 def epochs(study: str | None = None, **which: Any) -> pd.DataFrame:
-    """A row an epoch: the variant, `trial_id`, `name` and `group` of the trial, then `epoch`,
-    `tokens`, `train_loss` and `valid_loss` (nats per token), `valid_perplexity`, `averaging`
-    (whether weights were averaged), `seconds`, `press_rank`, `entropy_rank` and `kl_rank` (NaN
-    where they were not measured). Arguments and errors are those of `results`."""
+    """Return a row per epoch of each trial. Arguments and errors are those of `results`.
+
+    Columns: the variant, `trial_id`, `name`, `group`, `epoch`, `tokens`, `train_loss` and
+    `valid_loss` (nats per token), `valid_perplexity`, `averaging` (whether weights were averaged),
+    `seconds`, `press_rank`, `entropy_rank`, `kl_rank` (NaN if not measured)."""
     with _variants(study, **which) as (store, keys):
         rows = [
             {**trial, **epoch.model_dump(), "valid_perplexity": epoch.valid_perplexity}
@@ -51,9 +54,11 @@ def epochs(study: str | None = None, **which: Any) -> pd.DataFrame:
 
 
 def spectra(study: str | None = None, **which: Any) -> pd.DataFrame:
-    """A row a singular value of a trial's log-P matrix (nats), or of what else it decomposes: the
-    variant, `trial_id`, `name` and `group` of the trial, `index` from 1, and `singular_value`, in
-    decreasing order. Arguments and errors are those of `results`."""
+    """Return a row per singular value of each trial. Arguments and errors are those of `results`.
+
+    The values are in nats, of the log-P matrix or of another matrix that the trial decomposes.
+    Columns: the variant, `trial_id`, `name`, `group`, `index` from 1, and `singular_value` in
+    decreasing order."""
     with _variants(study, **which) as (store, keys):
         frames = [
             pd.DataFrame({**trial, "index": np.arange(1, len(sigma) + 1), "singular_value": sigma})
@@ -81,7 +86,7 @@ def _variants(
     storage: str | Path = "results",
     store: str | Path | None = None,
 ) -> Iterator[tuple[Store, list[StudyKey]]]:
-    """The store, and the variants that are meant, the one planned last at the end."""
+    """Yields the store and the selected variants, the last planned one last."""
     corpora = (corpus,) if corpus is None or isinstance(corpus, str | os.PathLike) else corpus
     variant = chosen_variant(plain_settings(overrides or {}), model)
     text = None if overrides is None and model is None else variant.text
@@ -105,8 +110,8 @@ def _variants(
 
 
 def plain_settings(settings: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:
-    """Settings by their dotted keys, numbers of numpy as plain ones and a list as several values.
-    Raises UserError for anything but a dict."""
+    """Return settings by dotted key, with numpy numbers as plain ones and a list as several values.
+    Raises UserError if `settings` is not a dict."""
     if not isinstance(settings, Mapping):
         raise UserError(f'settings are a dict such as {{"training.epochs": 3}}; got {settings!r}')
     plain = {key: _plain(value) for key, value in settings.items()}
@@ -117,7 +122,6 @@ def plain_settings(settings: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:
 
 
 def _plain(value: Any) -> Any:
-    """Without numpy's types, and every sequence as a list."""
     value = value.tolist() if hasattr(value, "tolist") else value
     return (
         [_plain(one) for one in value]
@@ -133,7 +137,6 @@ def flat_results(store: Store, key: StudyKey) -> FlatResults:
 def _by_trial(
     store: Store, key: StudyKey, values: Mapping[str, Any]
 ) -> Iterator[tuple[dict[str, str], Any]]:
-    """What says which trial it is, and the value, of trials that have one, in plan order."""
     flat = flat_results(store, key)
     for record, group in zip(flat.records, flat.groups, strict=True):
         if record["trial_id"] in values:

@@ -1,4 +1,4 @@
-"""A trained model from Python."""
+"""Trained models from Python."""
 
 from __future__ import annotations
 
@@ -26,16 +26,17 @@ from trainables.trial_folder import KEPT_WEIGHTS, RESULT_FILES
 
 @dataclass(frozen=True, kw_only=True)
 class Trained:
-    """A trial's model with the weights that it kept, those of its best validation loss, on the
-    CPU."""
+    """A trial's model with its kept weights (those of the best validation loss), on the CPU."""
 
     config: LanguageTrialConfig
     model: LanguageModel
     corpus: Corpus
 
     def log_probabilities(self, contexts: int | None = None) -> NDArray[np.float32]:
-        """The log-P matrix in nats, contexts x words (`corpus.vocabulary`): a row after each of the
-        first `contexts` test tokens, None for as many as the trial's spectrum was measured over."""
+        """Return the log-probability matrix in nats: contexts x words (`corpus.vocabulary`).
+
+        It has a row after each of the first `contexts` test tokens; None takes as many as the
+        trial's spectrum was measured over. Raises UserError if `contexts` is less than 1."""
         from trainables.measurements import log_p_matrix
 
         if contexts is not None and contexts < 1:
@@ -51,9 +52,10 @@ def trained(
     data_dir: str | Path | None = None,
     layers: Sequence[str] = (),
 ) -> Trained:
-    """The model of a done trial, by its id or the start of it (column `trial_id`); `layers` are the
-    files of output layers of your own. Raises UserError where there is no such trial, or not its
-    files."""
+    """Return the model of a done trial, by its id or the start of it (column `trial_id`).
+
+    `layers` are the files of your own output layers. Raises UserError if the trial or its files do
+    not exist."""
     with open_existing(store, storage) as opened:
         rows = {
             row.trial_id: row for summary in opened.studies() for row in opened.trials(summary.key)

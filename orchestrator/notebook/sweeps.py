@@ -1,4 +1,4 @@
-"""A sweep from Python."""
+"""Sweeps from Python."""
 
 from __future__ import annotations
 
@@ -21,21 +21,22 @@ from trainables.corpora import corpus_name
 from trainables.errors import UserError
 
 ENDED = (0, 1)
-"""Exit statuses of a sweep that has come to its end, with and without trials that failed."""
+"""Exit statuses of a finished sweep, without and with failed trials."""
 
 
 def run(study: str, **options: Any) -> pd.DataFrame:
-    """Run what is missing of a study and give its results: `run("gss_grid", scale="smoke",
+    """Run what is missing of a study and return its results: `run("gss_grid", scale="smoke",
     max_concurrent=1)`.
 
-    `options` are those of `sweep.py run` with underscores; a list repeats one (`corpus=["ptb",
-    "wikitext-2"]`), `settings={"training.epochs": 3}` is `--set` (a list trains with each of its
-    values), and True sets a switch. The sweep runs in a process of its own, whose lines are printed
-    as they come; interrupting the cell stops it as Ctrl-C does, and the same call goes on. Trials
-    that failed have their cause in the frame. Raises UserError for what the command refuses, and
-    where it was interrupted."""
+    `options` are those of `sweep.py run`, with underscores. A list repeats an option
+    (`corpus=["ptb", "wikitext-2"]`), True sets a switch, and `settings={"training.epochs": 3}` is
+    `--set` (a list trains with each of its values).
+
+    The sweep runs in its own process, whose output is printed as it comes. Interrupting the cell
+    stops it like Ctrl-C, and the same call resumes it. Failed trials have their cause in the frame.
+    Raises UserError if the command fails or was interrupted."""
     words = ["run", study, *_words(options)]
-    # A session of its own, since Ctrl-C in a terminal would reach both.
+    # A new session: Ctrl-C in a terminal would otherwise reach both processes.
     process = subprocess.Popen(
         [sys.executable, "-m", "sweep", *words],
         stdout=subprocess.PIPE,
@@ -63,7 +64,6 @@ def run(study: str, **options: Any) -> pd.DataFrame:
 
 
 def _results_of(study: str, options: Mapping[str, Any]) -> pd.DataFrame:
-    """Return the trials of the variants that a run with these options plans."""
     contexts, benchmarks = (
         path and Path(path) for path in map(options.get, ("contexts", "benchmarks"))
     )
@@ -92,7 +92,6 @@ def _results_of(study: str, options: Mapping[str, Any]) -> pd.DataFrame:
 
 
 def _words(options: Mapping[str, Any]) -> list[str]:
-    """The options as they are typed."""
     if refused := {"dry_run", "form", "format", "set"} & options.keys():
         raise UserError(
             f"run takes no {min(refused)}: it runs a study, and settings are a dict named settings"
@@ -116,8 +115,8 @@ def _words(options: Mapping[str, Any]) -> list[str]:
 
 
 def _surroundings() -> dict[str, str]:
-    """Where this process's packages are found, and no word that a cell is a terminal, as a
-    notebook's kernel has it."""
+    """Passes on this process's import path, but not a notebook kernel's variables that force
+    colors."""
     kept = {
         name: value
         for name, value in os.environ.items()

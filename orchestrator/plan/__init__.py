@@ -1,4 +1,4 @@
-"""Which trials a study has, and their identity."""
+"""The trials of a study and their identities."""
 
 from trainables import door
 

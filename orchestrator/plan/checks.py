@@ -1,4 +1,4 @@
-"""What would go wrong only after the training is refused before."""
+"""Checks that reject a study whose analyses or batches would fail only after training."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ GROUPS_SHOWN = 8
 
 
 def require_different(study: Study, trials: Iterable[tuple[str, AnyConfig]], *, cure: str) -> None:
-    """Raise UserError if two trials are one and the same."""
+    """Raise UserError if two trials are the same."""
     names: dict[str, str] = {}
     for name, config in trials:
         if config.trial_id in names:
@@ -34,14 +34,14 @@ def require_different(study: Study, trials: Iterable[tuple[str, AnyConfig]], *, 
 
 
 def require_keys(study: Study, configs: Iterable[AnyConfig]) -> None:
-    """Raise UserError if an analysis is over a config value that no trial has."""
+    """Raise UserError if an analysis uses a config key that no trial has."""
     requested = [
         key
         for request in study.analyses
         if isinstance(request, GridMap)
         for key in (request.row, request.column)
     ]
-    # Without a dot it may be a metric, which nobody knows before.
+    # A key without a dot may be a metric, which is unknown before training.
     requested += [
         request.x for request in study.analyses if isinstance(request, Curves) and "." in request.x
     ]
@@ -60,8 +60,8 @@ def require_keys(study: Study, configs: Iterable[AnyConfig]) -> None:
 def require_groups(
     study: Study, planned: Iterable[str], written: Callable[[], Collection[str]]
 ) -> None:
-    """Raise UserError if a group that the study compares is neither planned nor, at another scale,
-    written."""
+    """Raise UserError if a compared group is neither in `planned` nor, at paper scale, in
+    `written`."""
     compared = {
         group
         for request in study.analyses
@@ -80,8 +80,8 @@ def require_groups(
 
 
 def require_text(config: LanguageTrialConfig, corpus: CorpusIdentity) -> None:
-    """Raise UserError if a split is too short for its batch: each parallel stream needs MIN_STREAM
-    tokens, and one that a Transformer is trained on a whole window and the token behind it."""
+    """Raise UserError if a split is too short for its batch. Each parallel stream needs MIN_STREAM
+    tokens, and a Transformer's training stream at least a window and one token."""
     evaluation, training = config.evaluation, config.training
     stream = MIN_STREAM
     if isinstance(config, TransformerTrialConfig):

@@ -1,4 +1,4 @@
-"""Which studies and corpora a command plans."""
+"""The studies and corpora that a command plans."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from trainables.errors import UserError
 def studies_of(
     argument: str, scale: Scale, corpora: Sequence[str] | None, request: PlanRequest
 ) -> Iterator[tuple[Study, str, PlanRequest]]:
-    """Yield each study that is meant, with each of its corpora and what is asked of its plan."""
+    """Yield each chosen study with each of its corpora and the request for its plan."""
     if argument == ALL and request.model is not None:
         raise UserError(
             "--model is for one study, and not each of all has language models: name one"
@@ -32,15 +32,13 @@ def studies_of(
 
 
 def default_corpora(study: Study, scale: Scale) -> tuple[str, ...]:
-    """Where none is named: "none" for a study that reads no text, the built-in text for the small
-    machines' scales, else all corpora of the paper."""
+    """Return the corpora if none is named: the built-in text for small scales, else the paper's."""
     if not study.reads_text:
         return (NO_TEXT.name,)
     return ("pydocs",) if scale.name in ("smoke", "quick") else study.corpora or ("ptb",)
 
 
 def _fitting(request: PlanRequest, study: Study) -> PlanRequest:
-    """Return the request without what the study has no use for."""
     tunes = study.tuning is not None
     return replace(
         request,

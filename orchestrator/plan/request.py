@@ -1,4 +1,4 @@
-"""What a user asks of the plan of a study."""
+"""The user's options for the plan of a study."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ DEFAULT_SEARCH: Search = "tpe"
 
 @dataclass(frozen=True, kw_only=True)
 class PlanRequest:
-    """Everything beside study, scale and corpus that decides which trials a plan has."""
+    """Everything except study, scale and corpus that determines a plan's trials."""
 
     data_dir: Path | None = None
-    """Folder of corpora and benchmarks; None for the default."""
+    """Folder of corpora and benchmarks."""
     settings: Settings = field(default_factory=dict)
     inputs: UserInputs = field(default_factory=UserInputs)
     search: Search | None = None
-    """How a tuned study picks the trials of its stage 2; None for the default."""
+    """How a tuned study picks the trials of stage 2."""
     budget: int | None = None
-    """Trials of stage 2 for each side of a tuned study."""
+    """Trials of stage 2 per side of a tuned study."""
     seeds: int | None = None
-    """Seeds of each setting; None leaves that to the study."""
+    """Per setting."""
     all_trials: bool = False
-    """Whether the trials that the scale leaves out are planned too."""
+    """Includes those that the scale leaves out."""
     model: str | None = None
-    """Model in place of the study's own, "lstm" or "transformer"."""
+    """"lstm" or "transformer"."""
 
     @property
     def variant(self) -> Variant:
-        """The variant of the study. Raises UserError for an unknown model."""
+        """The requested variant of the study. Raises UserError for an unknown model."""
         return Variant(
             settings=self.settings,
             model=other_model(self.model),

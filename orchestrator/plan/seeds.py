@@ -1,4 +1,4 @@
-"""How many seeds each setting of a study gets at a scale, and which ones."""
+"""The seeds of each setting of a study at a scale."""
 
 from __future__ import annotations
 
@@ -19,11 +19,10 @@ def seed_count(
     resolved: Sequence[AnyConfig],
     requested: int | None,
 ) -> int:
-    """Seeds of each setting: as requested with `--seeds`, else what the study says of the scale.
+    """Return the number of seeds per setting: `requested`, or the study's number for the scale.
 
-    `written` are the study's own trials, `resolved` those that the scale and `--set` make of them.
-    Raises UserError for a number that cannot be, and for a study that has no use for more seeds.
-    """
+    `written` are the study's trials, `resolved` those with scale and `--set` applied. Raises
+    UserError for an invalid number, and if the study cannot use more seeds."""
     count = study.seeds.get(scale.name, 1) if requested is None else requested
     if requested is None and count == 1:
         return 1
@@ -39,7 +38,7 @@ def seed_count(
 
 
 def refuse_seeds(study: Study, configs: Sequence[AnyConfig], *, what: str = "--seeds") -> None:
-    """Raise UserError for a study that has no use for more seeds; `what` asks for them."""
+    """Raise UserError if the study cannot use more seeds, which `what` asks for."""
     if reason := obstacle_to_seeds(study, configs):
         raise UserError(
             f"{what} is for studies that write each setting down with one seed, and {reason}: "
@@ -50,12 +49,11 @@ def refuse_seeds(study: Study, configs: Sequence[AnyConfig], *, what: str = "--s
 def repeat_with_seeds(
     trials: Sequence[tuple[str, AnyConfig]], count: int
 ) -> list[tuple[str, AnyConfig]]:
-    """Names and configs of `count` seeds of each of these: all with their own first, then all with
-    another one.
+    """Return names and configs of `count` seeds of each trial, round by round: the own seed first.
 
-    So a sweep that is interrupted has whole rounds of the study, and seeds are crossed with
-    settings: what a seed does to all of them alike can be told from what it does to one. The truth
-    of a generated language is no model that a seed changes, and stays one trial."""
+    So an interrupted sweep has whole rounds, and a seed's effect common to all settings can be
+    separated from the rest. The truth of a generated language does not depend on a seed and stays
+    one trial."""
     if count == 1:
         return list(trials)
     rounds = [(f"{group_of(name)} seed={config.seed}", config) for name, config in trials]
@@ -74,7 +72,7 @@ def _further_seeds(first: int) -> list[int]:
 
 
 def obstacle_to_seeds(study: Study, configs: Sequence[AnyConfig]) -> str:
-    """Why a study with these trials has no use for more seeds; empty where it has."""
+    """Return why a study with these trials cannot use more seeds; "" if it can."""
     if study.tuning is not None:
         return f"{study.name} tunes, with {len(study.tuning.seeds)} seeds of each side's best"
     if not study.trains:

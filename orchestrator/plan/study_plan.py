@@ -1,5 +1,4 @@
-"""From a study, a scale and a corpus to the list of trials, each with its identity. Imports neither
-torch nor Ray."""
+"""Plan the trials of a study at one scale on one corpus. Imports neither torch nor Ray."""
 
 from __future__ import annotations
 
@@ -29,50 +28,49 @@ from trainables.parameters import parameter_count
 
 @dataclass(frozen=True, kw_only=True)
 class TrialPlan:
-    """One trial with what can be said of it before it runs."""
+    """One trial, with what is known before it runs."""
 
     name: str
     config: AnyConfig
     trial_id: str
     parameters: int
     place: Place | None = None
-    """Of a trial of a tuning."""
 
     def planned(self) -> PlannedTrial:
-        """The trial as the store takes it."""
+        """Return the trial as the store takes it."""
         return PlannedTrial.of(self.config, self.name, self.place)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """All trials of one variant of a study."""
+    """The trials of one variant of a study."""
 
     study: Study
-    """As it is written, whatever `--model` has put in place of its models."""
+    """The study as written, even if `--model` replaces its models."""
     scale: Scale
     corpus: CorpusIdentity
     data_dir: Path | None
-    """Where the corpus lies; None for a built-in one."""
+    """Folder of the corpus; None for a built-in one."""
     benchmarks_dir: Path
-    """Where the folder of published word-similarity benchmarks lies, or is to be fetched to."""
+    """Parent of the folder of published word-similarity benchmarks, which may be missing."""
     key: StudyKey
     measurements: tuple[str, ...]
-    """The study's, those over published inputs replaced where the user brought others."""
+    """The study's, over the user's inputs if there are any."""
     inputs: UserInputs
     trials: tuple[TrialPlan, ...]
-    """Of a tuned study, those that no result is needed for."""
+    """In a tuned study, those that need no earlier result."""
     seeds: int = 1
-    """Of each setting that the study trains with one seed."""
+    """Seeds of each setting for which the study has one seed."""
     tuning: TuningPlan | None = None
 
     @property
     def total(self) -> int:
-        """How many trials there are in the end."""
+        """Number of trials in the end, including a tuning's later ones."""
         return len(self.trials) if self.tuning is None else self.tuning.total
 
 
 def scale_named(name: str) -> Scale:
-    """The scale of that name. Raises UserError with the valid ones."""
+    """Return the scale of this name. Raises UserError with the valid names."""
     if name not in SCALES:
         raise UserError(
             f"unknown scale {name!r}: {did_you_mean(name, SCALES)}Choose from {', '.join(SCALES)}"
@@ -81,8 +79,7 @@ def scale_named(name: str) -> Scale:
 
 
 def make_plan(study: Study, scale: Scale, corpus: str, request: PlanRequest | None = None) -> Plan:
-    """Resolve every trial of the study. Raises UserError for a study, corpus or setting that makes
-    no sense."""
+    """Return the plan of the study. Raises UserError for an invalid study, corpus or setting."""
     request = request or PlanRequest()
     measurements, variant = request.inputs.measurements(study), request.variant
     planned = study if request.model is None else with_model(study, request.model)
@@ -119,7 +116,6 @@ def make_plan(study: Study, scale: Scale, corpus: str, request: PlanRequest | No
 
 
 def _text(study: Study, corpus: str, data_dir: Path | None) -> tuple[CorpusIdentity, Path | None]:
-    """The corpus' identity and the folder that it lies in."""
     if study.reads_text:
         name, data_dir = resolve_argument(corpus, data_dir)
         return identity(name, data_dir=data_dir), data_dir

@@ -1,5 +1,4 @@
-"""The trials of a study at a scale: what its code yields, read as the workers will read it,
-resolved and named."""
+"""A study's trials at a scale: validated, resolved and named."""
 
 from __future__ import annotations
 
@@ -33,8 +32,9 @@ def named_trials(
     corpus: CorpusConfig,
     request: PlanRequest,
 ) -> tuple[list[tuple[str, AnyConfig]], int]:
-    """Return each trial that the scale runs, with its name, and how many seeds each setting has.
-    Raises UserError if the study cannot make them, or a setting or the seeds do not fit."""
+    """Return the named trials that the scale runs, and the number of seeds per setting.
+
+    Raises UserError if the study cannot make its trials, or settings or seeds do not fit."""
     written = _written_trials(study, corpus)
     configs = written if request.all_trials else _at_scale(study, scale, written)
     scaled = [_resized(study, scale, config) for config in configs]
@@ -42,13 +42,13 @@ def named_trials(
     trials: list[tuple[str, AnyConfig]] = []
     for values in combinations(request.settings):
         resolved = apply_settings(scaled, values)
-        # As the study has written them, the same at every scale; but what fits the scale's config
-        # need not fit the paper's.
+        # Names come from the configs as written, so that they are equal at every scale. But a value
+        # that fits the scale's config may not fit the paper's.
         named = _overridden(configs, values, resolved)
         with _blaming(study, "its label function"):
             variety = named if configs is written else _overridden(written, values, named)
             names = trial_names(study, named, resolved, variety)
-        # A trial that has none of the settings, such as the truth of a generated language, is there
+        # A trial without any of the settings, such as the truth of a generated language, appears
         # once.
         once = {config.trial_id for _, config in trials}
         trials += [
@@ -58,21 +58,21 @@ def named_trials(
         ]
     count = seed_count(study, scale, written, [config for _, config in trials], request.seeds)
     repeated = repeat_with_seeds(trials, count)
-    if request.all_trials:  # a small scale may make several of them the same trial
+    if request.all_trials:  # a small scale may make some of them equal
         repeated = list({config.trial_id: (name, config) for name, config in repeated}.values())
     return repeated, count
 
 
 def written_groups(study: Study, corpus: CorpusConfig) -> set[str]:
-    """What the names of all its trials say before their seed, at scale paper. Raises UserError
-    where the study cannot make them."""
+    """Return the groups (names without seeds) of all trials at scale paper. Raises UserError if the
+    study cannot make them."""
     written = _written_trials(study, corpus)
     with _blaming(study, "its label function"):
         return {group_of(name) for name in trial_names(study, written, written, written)}
 
 
 def takes_seeds(study: Study) -> bool:
-    """Whether `--seeds` is for this study."""
+    """Return whether `--seeds` applies to this study."""
     configs = (
         _written_trials(study, CorpusConfig(name=NO_TEXT.name, sha256=NO_TEXT.sha256))
         if not study.tuning
@@ -82,10 +82,9 @@ def takes_seeds(study: Study) -> bool:
 
 
 def is_paper_scale(study: Study, scale: str) -> bool:
-    """Whether the trials at the scale of that name are those of scale paper, all of them and
-    unchanged.
+    """Return whether `scale` runs exactly the trials of scale paper.
 
-    Of a study that reads text only scale paper's are. Raises UserError where the study cannot make
+    For a study that reads text, only scale paper does. Raises UserError if the study cannot make
     its trials."""
     if scale == "paper":
         return True
@@ -103,8 +102,8 @@ def is_paper_scale(study: Study, scale: str) -> bool:
 def tuning_plan(
     study: Study, scale: Scale, corpus: CorpusConfig, request: PlanRequest
 ) -> TuningPlan | None:
-    """Return the stages of a study that tunes, None for another. Raises UserError for an option
-    that is not for the study."""
+    """Return the stages of a study that tunes, else None. Raises UserError for an option that does
+    not apply to the study."""
     if study.tuning is None:
         for option in ("search", "budget"):
             if getattr(request, option) is not None:
@@ -133,7 +132,8 @@ def tuning_plan(
 
     with _blaming(study, "its tuning"):
         bases = {side: base(corpus) for side, base in study.tuning.sides.items()}
-        # All sides at once: what only some of them have is refused with a sentence that says so.
+        # Apply to all sides at once: a key that only some sides have is refused with a precise
+        # message.
         apply_settings([apply_scale(scale, base) for base in bases.values()], values)
         return plan_tuning(study.tuning, bases, scale.name, resolve, request)
 
@@ -153,13 +153,12 @@ def _written_trials(study: Study, corpus: CorpusConfig) -> list[AnyConfig]:
             f"{KINDS[-1].__name__}; {study.name} yields a {type(wrong).__name__}: fix it"
         )
     with _blaming(study, "its trials function"):
-        # What is run is read from JSON; a config made past validation would be another trial there
-        # than here.
+        # Workers read configs from JSON. A config that bypassed validation would be another trial
+        # there.
         return [read_config(config.model_dump(mode="json", warnings="error")) for config in configs]
 
 
 def _at_scale(study: Study, scale: Scale, written: Sequence[AnyConfig]) -> Sequence[AnyConfig]:
-    """Those of the trials that the scale runs, as the study has written them."""
     pick = {"smoke": study.corner or smoke_corner, "quick": study.quick}.get(scale.name)
     if pick is None:
         return written
@@ -182,11 +181,11 @@ def _resized(study: Study, scale: Scale, config: AnyConfig) -> AnyConfig:
 
 @contextmanager
 def _blaming(study: Study, part: str) -> Iterator[None]:
-    """A study is the user's code: whatever it raises is said as a fault of that part of it."""
+    """Study code is the user's: any exception in it is reported as a fault of `part`."""
     try:
         yield
     except UserError:
-        raise  # says already what is wrong and what to do
+        raise  # the message is complete
     except Exception as error:
         if isinstance(error, ValidationError):
             problem = f"{error.title}: {first_problem(error)}"

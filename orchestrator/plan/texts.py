@@ -1,4 +1,4 @@
-"""Which text a trial reads, and how much of it."""
+"""The text that a trial reads, and its sizes."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from trainables.corpora import CorpusIdentity, identity
 
 
 def text_of(config: AnyConfig, corpus: CorpusIdentity) -> CorpusIdentity:
-    """Return the identity of the text that the trial reads: of a generated language that it names
-    itself, else the study's."""
+    """Return the text that the trial reads: the generated language that its config names, or the
+    study's corpus."""
     if not isinstance(config, LanguageTrialConfig):
         return corpus
     name = config.corpus.name
@@ -16,15 +16,15 @@ def text_of(config: AnyConfig, corpus: CorpusIdentity) -> CorpusIdentity:
 
 
 def vocabulary_size(config: LanguageTrialConfig, corpus: CorpusIdentity) -> int:
-    """Return the number of words that the trial's model knows."""
+    """Return the number of words in the trial's vocabulary."""
     return text_of(config, corpus).limited_vocabulary_size(config.corpus.vocabulary_limit)
 
 
 def valid_tokens(config: LanguageTrialConfig, corpus: CorpusIdentity) -> int:
-    """Return how many tokens the trial is validated on."""
+    """Return the number of tokens for validation."""
     return min(corpus.valid_tokens, config.evaluation.valid_tokens or corpus.valid_tokens)
 
 
 def test_tokens(config: LanguageTrialConfig, corpus: CorpusIdentity) -> int:
-    """Return how many tokens the trial is tested on."""
+    """Return the number of tokens for the test."""
     return min(corpus.test_tokens, config.evaluation.test_tokens or corpus.test_tokens)

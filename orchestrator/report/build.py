@@ -14,8 +14,8 @@ from orchestrator.report import formats, sentences, tables
 from orchestrator.report.configs import configs_table
 from orchestrator.report.export import write_results
 from orchestrator.report.figures import draw, inline_svg
-from orchestrator.report.glossary import terms
-from orchestrator.report.index import CARD_FILE, FINDINGS_SHOWN, Card
+from orchestrator.report.glossary import linked, terms
+from orchestrator.report.index import CARD_FILE, Card
 from orchestrator.report.prose import sorting, template
 from orchestrator.report.questions import Answer, StudyResults, answer
 from orchestrator.report.records import Commands, StudyRecords
@@ -31,6 +31,8 @@ from trainables.trial_folder import write_file
 
 TRIALS_FILE = "trials.csv"
 DAY_DIGITS = len("2026-01-31")
+POINTS_SHOWN = 4
+"""Points of certainty at the top of a page; the others follow the run."""
 BESIDE = ("spectra", "rank-over-training")
 """Kinds of sections whose figures do not answer a study's question."""
 
@@ -72,17 +74,21 @@ def build_report(
     ended = [row for row in records.rows if row.get("started_at") and row.get("ended_at")]
     times = [(row["started_at"], row["ended_at"]) for row in ended]
     run = run_facts(study, summary, results, times=times, environment=environment)
-    findings = sentences.findings(summary, answers)
-    card = _card(study, key, run, findings)
     sections, configs = [answer.section for answer in answers], configs_table(results)
+    answered = sentences.answer_sentence(summary, sections)
+    points = sentences.certainty(study, summary, answers, environment)
+    card = _card(study, key, run, tuple(dict.fromkeys((answered, points[0]))))
+    words = terms(results)
     # The template escapes every text except the figures' SVG and the page's own style and script.
     page = template("report.html.j2").render(
         **sorting(),
         index=index,
         card=card,
         study=study,
-        findings=findings,
-        cautions=sentences.cautions(study, summary, answers, environment),
+        answer=answered,
+        certainty=points[:POINTS_SHOWN],
+        limits=points[POINTS_SHOWN:],
+        ranges=sentences.ranges(summary),
         run=run,
         commands=commands,
         trouble=tables.trouble_table(summary),
@@ -93,7 +99,8 @@ def build_report(
         trials=tables.trials_table(results, tables.group_metrics(study)),
         trials_file=TRIALS_FILE,
         configs=configs,
-        terms=terms(results),
+        terms=words,
+        linked=lambda sentence: linked(sentence, words),
     )
     files = {name: lines for section in sections for name, lines in section.written.items()}
     files[configs.file] = configs.lines()
@@ -115,7 +122,7 @@ def build_report(
     return ReportResult(path=out / "report.html", summary=summary, answers=answers)
 
 
-def _card(study: Study, key: StudyKey, run: Mapping[str, str], findings: Sequence[str]) -> Card:
+def _card(study: Study, key: StudyKey, run: Mapping[str, str], findings: tuple[str, ...]) -> Card:
     return Card(
         study=key.study,
         corpus=formats.corpus_title(key.corpus) if study.reads_text else "",
@@ -126,7 +133,7 @@ def _card(study: Study, key: StudyKey, run: Mapping[str, str], findings: Sequenc
         question=study.question,
         scale=key.scale,
         trials=run.get("trials", "no trials"),
-        findings=tuple(findings[:FINDINGS_SHOWN]),
+        findings=findings,
     )
 
 

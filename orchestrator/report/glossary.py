@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+
+from markupsafe import Markup, escape
+
 from orchestrator.analysis import FlatResults
 from orchestrator.report import formats
 
 METRICS = {
     "train_perplexity": "exp of the mean cross-entropy on the train text, at the kept epoch, "
     "with dropout on",
-    "valid_perplexity": "the same on the validation text, without dropout",
+    "valid_perplexity": "exp of the mean cross-entropy on the validation text, without dropout",
     "test_perplexity": "exp of the mean cross-entropy of the next word, in nats: the lower, the "
     "better",
     "generalisation_gap": "test less train perplexity",
-    "excess_cross_entropy": "mean cross-entropy less the entropy of what is predicted, the least "
-    "that any model has: 0 where the truth is learned",
+    "excess_cross_entropy": "mean cross-entropy minus the entropy of the true distribution, the "
+    "least possible value: 0 if the truth is learned",
     "kept_epoch": "the epoch of the least validation loss, whose weights are kept and measured",
-    "press_rank": "how many singular values of the log-P matrix (a row a context, a column a "
-    "word) exceed 0.5 \N{SQUARE ROOT}(rows + columns + 1) times the largest one times the "
+    "press_rank": "number of singular values of the log-P matrix (one row per context, one column "
+    "per word) that exceed 0.5 \N{SQUARE ROOT}(rows + columns + 1) times the largest one times the "
     "precision of float32",
     "effective_rank_1e-3": "the fewest singular values that hold all but the share in brackets "
     "of the sum of squares",
     "entropy_rank": "exp of the entropy of the singular values divided by their sum (Roy and "
     "Vetterli 2007)",
-    "kl_rank_1e-3": "the least rank of an approximation of log P, by least squares, whose "
-    "softmax differs from P by no more than so many nats of KL divergence in the mean over "
-    "contexts; an upper bound on the rank that is needed",
+    "kl_rank_1e-3": "the least rank of a least-squares approximation of log P whose softmax "
+    "differs from P by at most the given KL divergence in nats, in the mean over contexts; an "
+    "upper bound on the rank that is needed",
     "gradient_lost_share": "of the square of P less the true next word's one-hot vector, the "
     "share outside what a step on the context vector can change in log P; the mean over contexts",
     "gradient_angle_degrees": "mean angle between that vector and the change in log P that a "
@@ -33,20 +38,28 @@ METRICS = {
     "kernel of the output weights' transpose, over their whole norm (Godey and Artzi 2026)",
     "stable_rank": "sum of the squared singular values over the largest square",
 }
+STATISTICS = {
+    "interval": "95% of such intervals contain the true value, if the method's assumptions hold",
+    "p": "the probability of a result at least this extreme if there were no effect",
+    "Holm": "Holm's correction of p values for several tests: the chance of any false finding "
+    "among them stays below 5%",
+    "Hedges' g": "a difference over its standard deviation, corrected for few trials: 0.2 is "
+    "small, 0.8 large",
+}
 NAMED = {"effective_rank_1e-3": "effective rank", "kl_rank_1e-3": "KL rank"}
 """Terms that several columns share."""
 LAYERS = {
     "softmax": "log P = log_softmax(x) of the logits x = W h + b; its matrix has a rank of at "
     "most d + 2",
     "sigsoftmax": "log_softmax(2x \N{MINUS SIGN} ln(1 + e^x)) (Kanai et al. 2018)",
-    "gss": "Generalized SigSoftmax: log_softmax(f(x)) with a smooth bend f, c saying where and k "
-    "how much; k = 1 is softmax, c = 0 and k = 2 sigsoftmax",
+    "gss": "Generalized SigSoftmax: log_softmax(f(x)) with a smooth bend f at c of size k; k = 1 "
+    "is softmax, c = 0 and k = 2 sigsoftmax",
     "softcap": "log_softmax(f(x)) with f bounded: cap tanh(x / cap), as in Gemma 2, or in the "
     "form sigmoid the 23 sigmoid((x + 5) / 7.5) of modded-nanogpt with all three numbers in "
     "proportion to the cap",
     "lms_plif": "log_softmax(f(x)) with a learned piecewise linear increasing function f (Ganea "
     "et al. 2019)",
-    "lms_plif_frozen": "lms_plif with slopes that stay as they were drawn (a dagger in the paper)",
+    "lms_plif_frozen": "lms_plif with untrained slopes (a dagger in the paper)",
     "monotone_nn": "log_softmax(f(x)), f an increasing network of one hidden layer",
     "mos": "Mixture of Softmaxes: K softmaxes of K context vectors, mixed (Yang et al. 2018)",
     "moc": "Mixture of Contexts: K context vectors mixed before one softmax; the rank of softmax",
@@ -69,6 +82,7 @@ def terms(results: FlatResults) -> list[tuple[str, str]]:
     layers = {record.get("output_layer.name") for record in results.records}
     words = {word for record in results.records for word in record["name"].split()}
     return [
+        *STATISTICS.items(),
         *(
             (NAMED.get(name, formats.title(name)), text)
             for name, text in METRICS.items()
@@ -77,3 +91,20 @@ def terms(results: FlatResults) -> list[tuple[str, str]]:
         *((name, text) for name, text in LAYERS.items() if name in layers),
         *((name, text) for name, text in IN_NAMES.items() if name in words),
     ]
+
+
+def linked(sentence: str, terms: Sequence[tuple[str, str]]) -> Markup:
+    """Return the sentence, escaped, with a link from each term's first use to its meaning."""
+    numbers = {str(escape(term)): number for number, (term, _) in enumerate(terms, 1)}
+    longest_first = sorted(map(re.escape, numbers), key=len, reverse=True)
+    return Markup(
+        re.sub(
+            rf"(?<![\w#&])({'|'.join(longest_first)})(?![\w;])",
+            lambda match: (
+                f'<a href="#term-{number}">{match[0]}</a>'
+                if (number := numbers.pop(match[0], 0))
+                else match[0]
+            ),
+            str(escape(sentence)),
+        )
+    )

@@ -11,7 +11,6 @@ from trainables.config import Frozen
 from trainables.trial_folder import write_file
 
 CARD_FILE = "summary.json"
-FINDINGS_SHOWN = 5
 
 
 class Card(Frozen):
@@ -28,6 +27,7 @@ class Card(Frozen):
     """Values of `--set`, which distinguish reports of one study."""
     trials: str
     findings: tuple[str, ...]
+    """The answer, and how many trials it is over."""
 
 
 def write_index(folder: Path) -> Path:

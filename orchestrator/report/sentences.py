@@ -8,6 +8,7 @@ from orchestrator.analysis import Environment, Extremes, StudySummaryNumbers
 from orchestrator.plan import is_paper_scale
 from orchestrator.report import formats
 from orchestrator.report.questions import Answer
+from orchestrator.report.sections.section import Section
 from orchestrator.variants import Variant
 from orchestrator.words import listed, some_of
 from search_spaces.analyses import Analysis
@@ -18,18 +19,15 @@ DECISIVE = {"code": "code version", "torch": "torch", "hardware": "hardware"}
 """Entries of a trial's environment that affect its numbers, with their titles."""
 
 
-def findings(summary: StudySummaryNumbers, answers: Sequence[Answer]) -> list[str]:
-    """Return the first answer, the coverage, the other answers, and ranges of metrics.
+def answer_sentence(summary: StudySummaryNumbers, sections: Sequence[Section]) -> str:
+    """Return the first finding, or the coverage if no trial is done."""
+    findings = (finding for section in sections for finding in section.findings)
+    return next(findings, coverage(summary)) if summary.done else coverage(summary)
 
-    If no trial is done, the coverage comes first."""
-    said = [sentence for answer in answers for sentence in answer.section.findings]
-    first = 1 if summary.done else 0
-    return [
-        *said[:first],
-        coverage(summary),
-        *said[first:],
-        *(_range(extremes) for extremes in summary.extremes),
-    ]
+
+def ranges(summary: StudySummaryNumbers) -> list[str]:
+    """Return the range of each main metric over the trials."""
+    return [_range(extremes) for extremes in summary.extremes]
 
 
 def coverage(summary: StudySummaryNumbers) -> str:
@@ -38,7 +36,7 @@ def coverage(summary: StudySummaryNumbers) -> str:
         return _done(summary)
     return (
         f"{_done(summary)} Worse than a uniform guess (perplexity above the vocabulary's size), "
-        f"and counted all the same: {some_of(names, NAMES_SHOWN)}."
+        f"but counted: {some_of(names, NAMES_SHOWN)}."
     )
 
 
@@ -50,7 +48,7 @@ def _done(summary: StudySummaryNumbers) -> str:
     rest = ", ".join(f"{count} {state}" for state, count in states if state != "done")
     are, over = ("is", "that one") if summary.done == 1 else ("are", "the done ones")
     return (
-        f"{summary.done} of {summary.trials} trials {are} done ({rest}); everything here is over "
+        f"{summary.done} of {summary.trials} trials {are} done ({rest}). All numbers are over "
         f"{over}."
     )
 
@@ -70,25 +68,21 @@ def _range(extremes: Extremes) -> str:
     return f"{spread}, a factor of {formats.number(extremes.greatest / extremes.least, digits=3)}."
 
 
-def cautions(
+def certainty(
     study: Study, summary: StudySummaryNumbers, answers: Sequence[Answer], environment: Environment
 ) -> list[str]:
-    """Return limits of the numbers. `environment` is that of the done trials."""
+    """Return how sure the numbers are: coverage first, then their limits.
+
+    `environment` is that of the done trials."""
     requests = (answer.request for answer in answers)
     published = any(isinstance(one, Analysis) and one.has_published for one in requests)
-    sentences = [
+    once = study.trains and summary.trials_per_setting == 1 and summary.trials > 1
+    return [
+        coverage(summary),
+        *["Each setting has one seed, so the effect of the seed is unknown."] * once,
         *_not_the_paper(study, summary, published=published),
         *names(summary),
         *_not_alike(environment),
-    ]
-    if study.trains and summary.trials_per_setting == 1 and summary.trials > 1:
-        sentences.append(
-            "Each setting was trained once: how much a number moves with the seed is not measured "
-            "here."
-        )
-    return [
-        *sentences,
-        *dict.fromkeys(text for answer in answers for text in answer.section.cautions),
     ]
 
 
@@ -101,8 +95,7 @@ def names(summary: StudySummaryNumbers) -> list[str]:
         [f"{formats.title(key)} {formats.setting(value)}" for key, value in settings.items()]
     )
     return [
-        "Names have settings as the study writes them, for scale paper, and those of --set as they "
-        "were typed: "
+        "Names have the settings of scale paper, and those of --set as typed: "
         f'"{name}" was trained with {trained}.'
     ]
 
@@ -115,15 +108,15 @@ def _not_alike(environment: Environment) -> Iterator[str]:
     ]
     if differing:
         yield (
-            f"The trials were not all computed alike: {'; '.join(differing)}. What differs between "
-            "two trials can come from that too."
+            f"The trials were not all computed alike: {'; '.join(differing)}. This can cause "
+            "differences, too."
         )
 
 
 def _not_the_paper(study: Study, summary: StudySummaryNumbers, *, published: bool) -> Iterator[str]:
     key = summary.key
     if not is_paper_scale(study, key.scale):
-        models = "trains other, smaller models on less text than the paper"
+        models = "trains smaller models on less text than the paper"
         arrays = (
             "computes less than scale paper: fewer inputs, examples or steps, or smaller arrays"
         )
@@ -138,8 +131,8 @@ def _not_the_paper(study: Study, summary: StudySummaryNumbers, *, published: boo
     variant = Variant.read(key.overrides)
     if variant.model:
         yield (
-            "Transformers stand in place of the source's AWD-LSTMs, by a recipe of this project's "
-            "own: no printed number is of such models."
+            "Transformers replace the source's AWD-LSTMs, by this project's recipe: no published "
+            "number is of such models."
         )
     if changed := variant.typed:
-        yield f"The study was changed on the command line: {', '.join(changed)}."
+        yield f"Changed on the command line: {', '.join(changed)}."

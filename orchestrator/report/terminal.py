@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 STYLES = {"bad": "bold red", "label": "bold", "waiting": "dim"}
 LEAST_TEXT = 14
 """Least width of a wrapped text, in characters. Headings up to this width are not wrapped."""
+ROWS_SHOWN = 10
 COLUMN_BORDER, TABLE_BORDER = 3, 1
 """Two blanks and a line per column, and the last line."""
 
@@ -39,18 +40,26 @@ class Fitting:
 
 
 def summary_group(report: ReportResult) -> Group:
-    """Return what the report's sections show on a terminal, and the trials without a result."""
+    """Return the answer, one table, the trials without a result, and how many are done."""
     from orchestrator.report import sentences
 
-    shown = [part for answer in report.answers for part in answer.section.for_terminal]
+    sections = [answer.section for answer in report.answers]
+    tables = [table for section in sections for table in section.texts][:1]
     if report.summary.trouble:
-        shown.append(trouble_table(report.summary))
-    parts = (Text(part) if isinstance(part, str) else Fitting(table=part) for part in shown)
+        tables.append(trouble_table(report.summary))
     return Group(
-        *parts,
+        Text(sentences.answer_sentence(report.summary, sections)),
+        *(Fitting(table=_first_rows(table)) for table in tables),
         *map(Text, sentences.names(report.summary)),
         Text(sentences.coverage(report.summary)),
     )
+
+
+def _first_rows(table: TextTable) -> TextTable:
+    if len(table.body) <= ROWS_SHOWN:
+        return table
+    caption = f"{table.caption} (the first {ROWS_SHOWN} of {len(table.body)}: see the report)"
+    return replace(table, caption=caption, body=table.body[:ROWS_SHOWN])
 
 
 def column_widths(table: TextTable, width: int) -> list[int] | None:

@@ -1,4 +1,4 @@
-"""Where the files of trials, reports and corpora are: a folder or an object store."""
+"""Storage of trials, reports and corpora: a folder or an object store."""
 
 from trainables import door
 

@@ -1,9 +1,9 @@
-"""A folder of an object store (S3, Google Cloud Storage, Azure) by its URL. Objects are whole or
-absent: a PUT is atomic.
+"""A folder of an object store (S3, Google Cloud Storage, Azure). Objects are whole or absent: a PUT
+is atomic.
 
-Keys and endpoint come from where other programs of that store take them (for S3:
-AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, AWS_ENDPOINT_URL, ~/.aws, the role of an instance).
-None of them is ever given in a URL, kept or printed."""
+Keys and endpoint come from that store's usual sources (for S3: AWS_ACCESS_KEY_ID and
+AWS_SECRET_ACCESS_KEY, AWS_ENDPOINT_URL, ~/.aws, an instance's role). They are never part of a URL,
+stored or printed."""
 
 from __future__ import annotations
 
@@ -28,27 +28,27 @@ URL = re.compile(r"(s3|gs|az)://[a-z0-9][a-z0-9.-]+[a-z0-9](/[A-Za-z0-9!_.'()=+/
 ADDRESS = re.compile(r"https?://[^\s/]+(/\S*)?")
 CLIENT = {"connect_timeout": "10s", "timeout": "60s", "allow_http": True}
 RETRIES = {"max_retries": 2, "retry_timeout": timedelta(seconds=30)}
-"""Of each request."""
+"""Per request."""
 AT_A_TIME = 8
-"""Requests."""
+"""Parallel requests."""
 AWAY_S = 300.0
-"""For so long a trial that starts or ends waits for a store that does not answer; then the sweep
+"""Longest wait of a starting or ending trial for a store that does not answer; then the sweep
 stops."""
 AGAIN_S = 2.0
 T = TypeVar("T")
 
 
 class BucketError(UserError):
-    """The object store does not do what is asked of it."""
+    """A request failed, or the object store cannot be used."""
 
 
 class UnreachableError(BucketError):
-    """The store does not answer, or not sensibly: it may be back in a while."""
+    """The store does not answer properly, but may do so later."""
 
 
 def patiently(action: Callable[[], T]) -> T:
-    """Do it; if the store is away, do it again until it is back. Raises BucketError after
-    `AWAY_S`."""
+    """Return the result of `action`, repeated while the store is unreachable. Raises BucketError
+    after `AWAY_S`."""
     deadline_s = time.monotonic() + AWAY_S
     while True:
         try:
@@ -60,23 +60,23 @@ def patiently(action: Callable[[], T]) -> T:
 
 
 def is_url(text: str) -> bool:
-    """Return whether what was typed for a folder is meant to be a URL."""
+    """Return whether a folder argument is meant to be a URL."""
     return "://" in text
 
 
 @dataclass(frozen=True)
 class Bucket:
-    """The objects below a URL; pickled, it is the URL alone."""
+    """The objects below a URL. Only the URL is pickled."""
 
     url: str
-    """s3://BUCKET or s3://BUCKET/PREFIX, without a slash at its end."""
+    """s3://BUCKET or s3://BUCKET/PREFIX, without a final slash."""
 
     @classmethod
     def at(cls, text: str) -> Bucket:
-        """Return the place that was typed after --storage. Raises UserError for anything but the
-        URL of an object store without credentials."""
+        """Return the bucket for a --storage argument. Raises UserError if it is not an object
+        store's URL without credentials."""
         if not URL.fullmatch(text):
-            # What was typed is repeated only up to where keys may stand.
+            # Repeat only the scheme: the rest may hold keys.
             raise UserError(
                 "--storage takes a folder or s3://, gs:// or az://BUCKET/PREFIX, and this "
                 f"{text.partition('://')[0]}:// URL is neither: leave keys out of it (they come "
@@ -85,7 +85,8 @@ class Bucket:
         return cls(text.rstrip("/"))
 
     def check(self) -> None:
-        """Write, list, read and delete. Raises BucketError for the first of them that cannot be."""
+        """Write, list, read and delete an object. Raises BucketError for the first step that
+        fails."""
         probe = f".writable-{secrets.token_hex(8)}"
         self.write(probe, b"x")
         self.files(probe)
@@ -93,8 +94,8 @@ class Bucket:
         self.remove([probe])
 
     def files(self, folder: str) -> dict[str, str]:
-        """Return the objects below a folder: their paths from there, and marks that change with
-        their contents."""
+        """Return the objects below a folder, by relative path, with marks that change with their
+        contents."""
         with self._trouble("listed") as client:
             objects = [item for page in client.list(folder) for item in page]
         return {
@@ -103,7 +104,7 @@ class Bucket:
         }
 
     def read(self, keys: Iterable[str]) -> dict[str, bytes]:
-        """Return the objects of these keys, without those that are absent."""
+        """Return the contents of these keys. Absent objects are omitted."""
 
         def content(key: str) -> bytes | None:
             with self._trouble("read") as client, suppress(FileNotFoundError):
@@ -116,14 +117,13 @@ class Bucket:
         return {key: content for key, content in contents if content is not None}
 
     def get(self, key: str, path: Path) -> None:
-        """Copy an object to a file, which is whole or not there. Raises UnreachableError if the
-        object is gone."""
+        """Copy an object to a file atomically. Raises UnreachableError if the object is gone."""
         with self._trouble("read") as client:
             content = bytes(client.get(key).bytes())
         write_file(path, content)
 
     def put(self, path: Path, key: str) -> None:
-        """Copy a file to an object, which is there when this returns; do nothing if the file has
+        """Copy a file to an object, which exists on return. Does nothing if the file has
         vanished."""
         kind = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
         try:
@@ -134,13 +134,13 @@ class Bucket:
             client.put(key, file, attributes={"Content-Type": kind})
 
     def put_many(self, files: Mapping[str, Path]) -> None:
-        """Copy files to objects by their keys, several at a time."""
+        """Copy files to objects by key, several at a time."""
         with ThreadPoolExecutor(AT_A_TIME) as threads:
             list(threads.map(self.put, files.values(), files))
 
     def write(self, key: str, content: bytes, *, over: str | None = None) -> str | None:
-        """Make an object; return its version. If it has to be written `over` a version, do nothing
-        and return None unless that is its newest one."""
+        """Write an object and return its version. With `over`, return None without writing unless
+        that is the newest version."""
         mode = "overwrite" if over is None else {"e_tag": over}
         with self._trouble("written to") as client:
             from obstore.exceptions import PreconditionError
@@ -156,14 +156,13 @@ class Bucket:
         return None
 
     def remove(self, keys: Iterable[str]) -> None:
-        """Delete objects, of which any may be absent."""
+        """Delete objects. Absent ones are ignored."""
         with self._trouble("deleted from") as client:
             client.delete(list(keys))
 
     @contextmanager
     def _trouble(self, doing: str) -> Iterator[Any]:
-        """Yield the client. Raises BucketError if the store or the way to it fails; a fault of this
-        machine's disk is let through."""
+        """Yields the client. Raises BucketError, but lets errors of the local disk through."""
         client = _client(self.url)
         from obstore.exceptions import BaseError
 
@@ -175,11 +174,10 @@ class Bucket:
             raise self._explained(doing, error) from error
 
     def _explained(self, doing: str, error: Exception) -> BucketError:
-        """Why, and what to do."""
         from obstore.exceptions import PermissionDeniedError, UnauthenticatedError
 
         trouble, name = f"{self.url} cannot be {doing}", self.url.split("/")[2]
-        # An address without its query, which nobody typed.
+        # Remove the query of an address: the user did not type it.
         reason = re.sub(r"\?[^\s\"]*", "", first_line(error))
         if "NoSuchBucket" in str(error):
             return BucketError(
@@ -198,7 +196,7 @@ class Bucket:
 
 @functools.cache
 def _client(url: str) -> Any:
-    """Return the client of this process. Raises UserError if there can be none."""
+    """One client per process. Raises UserError if it cannot be made."""
     try:
         from obstore.auth.boto3 import Boto3CredentialProvider
         from obstore.store import from_url

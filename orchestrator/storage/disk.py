@@ -1,5 +1,4 @@
-"""This machine's disk: whether it can be written to, and where copies of what lies in an object
-store are kept."""
+"""This host's disk: checks for writing, and folders for copies of objects."""
 
 from __future__ import annotations
 
@@ -20,11 +19,11 @@ DISK_TROUBLES = {
     "another disk with --storage",
     errno.ESTALE: "was taken away (Stale file handle): mount it again",
 }
-"""What a failed write says about a disk: the trouble and the cure, by the error's number."""
+"""Trouble and cure by the errno of a failed write."""
 
 
 def check_folder(folder: Path) -> None:
-    """Make a folder if need be, and write to it. Raises UserError where that cannot be."""
+    """Create the folder if necessary, and write to it. Raises UserError if that fails."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         write_probe(folder)
@@ -36,14 +35,14 @@ def check_folder(folder: Path) -> None:
 
 
 def write_probe(folder: Path) -> None:
-    """Write to a folder, and leave nothing behind. Raises OSError where that cannot be."""
+    """Write and remove a file in the folder. Raises OSError if that fails."""
     probe = folder / f".writable-{secrets.token_hex(8)}"
     probe.write_bytes(b"x")
     probe.unlink()
 
 
 def copies_folder() -> Path:
-    """Where all copies of this user's lie; it need not exist."""
+    """Return the folder of all copies of this user. It may not exist."""
     return (
         Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
         / "softmax-bottleneck-sweeps"
@@ -51,8 +50,8 @@ def copies_folder() -> Path:
 
 
 def cache_folder(kind: str, url: str) -> Path:
-    """The folder of this user, made if need be, for copies of the objects at a URL. Raises
-    UserError."""
+    """Return this user's folder for copies of a URL's objects. Raises UserError if it cannot be
+    created."""
     folder = copies_folder() / kind / hashlib.sha256(url.encode()).hexdigest()[:16]
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)

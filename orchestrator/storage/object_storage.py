@@ -1,7 +1,7 @@
-"""Trials and reports in an object store, by way of this machine's disk.
+"""Trials and reports in an object store, with working copies on this host's disk.
 
-A trial works in a folder of its machine, with the locks and renames that an object store has not:
-see `orchestrator.storage.working_copy`."""
+A trial needs locks and renames, which object stores do not have; see
+`orchestrator.storage.working_copy`."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ from trainables.trial_folder import (
 )
 
 MANY = 100
-"""Of so many files, listing the store tells sooner than asking for each which there are."""
+"""Above this number of files, listing the store is faster than requesting each file."""
 
 
 @dataclass(frozen=True)
 class ObjectStorage(Storage):
-    """The same paths below a URL as below a folder."""
+    """A storage below a URL, with the same paths as below a folder."""
 
     bucket: Bucket
 
@@ -64,10 +64,11 @@ class ObjectStorage(Storage):
     @override
     @contextmanager
     def working(self, trial_id: str) -> Iterator[TrialFolder]:
-        """Only one process of a machine works in the folder: a second one waits.
+        """Yield the trial's folder on this host. Only one process of a host works in it; others
+        wait.
 
-        Where the store is away at the start or the end, this waits for it; in between it is not
-        needed. Raises BucketError where it does not come back or refuses."""
+        Waits at the start and end for a store that is away. Raises BucketError if it does not come
+        back or refuses a request."""
         home = self.work_folder / trial_id
         home.mkdir(parents=True, exist_ok=True)
         with locked(home):
@@ -78,8 +79,8 @@ class ObjectStorage(Storage):
     @override
     def bring(self, trial_ids: Iterable[str], files: Iterable[str] = RESULT_FILES) -> None:
         keys = [_key(*file) for file in itertools.product(trial_ids, files)]
-        # Another command of this machine may bring the same files: what one reads it writes before
-        # the other reads.
+        # Another command on this host may bring the same files. Under the lock, each writes what it
+        # has read before the other reads.
         with locked(self.folder):
             listed = (
                 {f"{TRIALS}/{name}" for name in self.bucket.files(TRIALS)}
@@ -101,7 +102,7 @@ class ObjectStorage(Storage):
     def forget(self, trial_id: str, *, checkpoints: bool) -> None:
         super().forget(trial_id, checkpoints=checkpoints)
         names = self.bucket.files(_key(trial_id))
-        # Without the fence, what its worker left on its machine does not count either.
+        # Without the fence, files left on the worker's host do not count either.
         old = [
             name
             for name in names
@@ -135,7 +136,7 @@ class ObjectStorage(Storage):
         )
 
     def _copy(self, keys: Iterable[str]) -> list[str]:
-        """Copy these objects to `folder`; return the keys of those that are there."""
+        """Returns the keys of the objects that exist."""
         contents = self.bucket.read(keys)
         for key, content in contents.items():
             path = self.folder / key
@@ -176,7 +177,7 @@ class ObjectStorage(Storage):
 
 
 def storage_at(argument: str) -> Storage:
-    """Return the place that was typed after --storage: a folder, or s3://BUCKET/PREFIX. Raises
+    """Return the storage for a --storage argument: a folder, or s3://BUCKET/PREFIX. Raises
     UserError for another URL."""
     if is_url(argument):
         return ObjectStorage(Bucket.at(argument))

@@ -1,5 +1,4 @@
-"""Where the trials and reports of a run lie: one interface, a folder or an object store behind
-it."""
+"""The interface to the files of a run, and its implementation by a folder."""
 
 from __future__ import annotations
 
@@ -25,79 +24,77 @@ from trainables.trial_folder import (
 )
 
 STUDIES = "studies"
-"""The folder of the files that say which trials a study has."""
+"""Folder of the files that list the trials of each study."""
 
 
 class Storage(ABC):
-    """A place for trials and reports, which prints as users know it; pickled, it is its address.
+    """A folder or object store for trials and reports. `str` gives its address; only that is
+    pickled.
 
-    What a trial has written is in the storage once `working` has been left, so a result is there
-    before anyone is told of it. Who may work on a trial is decided by the lease in the results
-    store; of two workers that both believe to, the fence in the trial's folder lets the later one
-    write. Methods raise UserError where the place fails. Those that are not abstract suit a place
-    where everything lies below `folder` from the start."""
+    A trial's files are in the storage when `working` ends, before its result is reported. The lease
+    in the results store decides who works on a trial. If two workers believe that they do, the
+    fence in the trial's folder lets only the later one write. Methods raise UserError if the
+    storage fails. Methods that are not abstract are for a storage whose files are all below
+    `folder`."""
 
     @property
     @abstractmethod
     def folder(self) -> Path:
-        """Where this machine has the reports, and the results of trials that were brought here."""
+        """Folder on this host with the reports and results that were brought here."""
 
     @property
     def work_folder(self) -> Path:
-        """The folder of this machine below which trials write."""
+        """Folder on this host below which trials write."""
         return self.folder
 
     def check(self) -> None:
-        """Make the place if need be, and see that it can be used. Raises UserError where it
-        cannot."""
+        """Create the storage if necessary. Raises UserError if it cannot be used."""
         check_folder(self.folder)
 
     @abstractmethod
     def marked(self) -> AbstractContextManager[str]:
-        """The name of something that lies at the root for so long, by which machines know the
-        place."""
+        """Yield the name of a temporary marker at the root, by which other hosts recognize the
+        storage."""
 
     @abstractmethod
     def problem(self, marker: str) -> str | None:
-        """Why this machine does not see what another one has `marked`, or could not work there;
-        None if it can."""
+        """Return why this host cannot see `marker` or work in the storage; None if it can."""
 
     def watched(self) -> AbstractContextManager[Callable[[], None]]:
-        """Something to ask for so long, every few seconds: it raises UserError where the place is
-        gone, another one or read-only. Where that shows by itself, it does nothing."""
+        """Yield a check to call every few seconds. It raises UserError if the storage is gone,
+        replaced or read-only, unless that shows by itself."""
         return nullcontext(lambda: None)
 
     def working(self, trial_id: str) -> AbstractContextManager[TrialFolder]:
-        """The trial's folder on this machine, for as long as it is worked in; its files are in the
-        storage in the end.
+        """Yield the trial's folder on this host. Its files are in the storage when the context
+        ends.
 
-        Raises SupersededError at the end where another worker has taken the trial over.
-        """
+        Raises SupersededError if another worker has taken over the trial."""
         return nullcontext(self.trial(trial_id))
 
     def trial(self, trial_id: str) -> TrialFolder:
-        """What this machine has of the trial's results and measurements."""
+        """Return the folder on this host with the trial's results and measurements."""
         return TrialFolder(trial_directory(self.folder, trial_id), trial_id)
 
     def in_words_of_user(self, text: str, folder: TrialFolder) -> str:
-        """What was said of a trial's folder here, with the address by which the user knows it."""
+        """Return a message about a trial's folder with the address that the user knows."""
         return text.replace(str(folder.path), f"{self}/{trial_directory(Path(), folder.trial_id)}")
 
     def bring(self, trial_ids: Iterable[str], files: Iterable[str] = RESULT_FILES) -> None:  # noqa: B027
-        """Have these files of the trials below `folder`, as far as there are any."""
+        """Copy these files of the trials below `folder`, if they exist."""
 
     def set_aside_result(self, trial_id: str) -> None:
-        """Rename a result that is of no use, or a worker would take the trial for finished."""
+        """Rename an unusable result, because a worker would take the trial for finished."""
         self.trial(trial_id).set_aside_result()
 
     def forget(self, trial_id: str, *, checkpoints: bool) -> None:
-        """Remove the trial's result, and its checkpoints too where it is to start anew."""
+        """Remove the trial's result, and with `checkpoints` also its checkpoints."""
         self.trial(trial_id).forget_result()
         if checkpoints:
             self.trial(trial_id).forget_checkpoints()
 
     def trial_files(self) -> dict[str, list[str]]:
-        """Return the names of the files that every trial has in the storage, by trial id."""
+        """Return the file names of each trial in the storage, by trial id."""
         return {
             folder.name: [path.name for path in folder.iterdir()]
             for folder in sorted((self.folder / TRIALS).glob("*/*"))
@@ -105,28 +102,28 @@ class Storage(ABC):
         }
 
     def write_study(self, name: str, content: bytes) -> None:
-        """Write the file of a study, durably."""
+        """Write a study's file durably."""
         path = self.folder / STUDIES / name
         path.parent.mkdir(parents=True, exist_ok=True)
         write_file(path, content)
 
     def study_files(self) -> list[Path]:
-        """Return the paths, on this machine, of the files of all studies."""
+        """Return the paths on this host of all studies' files."""
         return sorted((self.folder / STUDIES).glob("*.json"))
 
     def bring_reports(self, name: str) -> None:  # noqa: B027
-        """Have the files `name` of all reports below `folder`."""
+        """Copy the files `name` of all reports below `folder`."""
 
     def publish_report(self, page: Path, index: Path) -> str | None:
-        """Put the report at `page` and the page over all reports where others see it; the address,
-        if that is new."""
+        """Publish a report and the index of all reports. Return the report's address if it has a
+        new one."""
         del page, index
         return None
 
 
 @dataclass(frozen=True)
 class FolderStorage(Storage):
-    """Everything is where it belongs as soon as it is written."""
+    """A folder whose files are in their final position once they are written."""
 
     root: Path
     """Absolute."""
@@ -154,7 +151,7 @@ class FolderStorage(Storage):
     @contextmanager
     def watched(self) -> Iterator[Callable[[], None]]:
         try:
-            # While it is open, no other folder gets its number.
+            # While the folder is open, no other folder gets its inode number.
             descriptor = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except OSError as error:
             raise self._changed(f"is gone ({error.strerror})") from error
@@ -182,7 +179,7 @@ class FolderStorage(Storage):
     @override
     @contextmanager
     def working(self, trial_id: str) -> Iterator[TrialFolder]:
-        # Of a trial in a folder that is gone nothing can be said, also not that it failed.
+        # If the folder is gone, nothing is known of the trial, not even that it failed.
         with self.watched() as check:
             yield self.trial(trial_id)
             check()

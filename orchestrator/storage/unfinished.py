@@ -1,4 +1,4 @@
-"""Files that a killed process did not finish."""
+"""Removal of files that a killed process did not finish."""
 
 from __future__ import annotations
 
@@ -14,18 +14,17 @@ import psutil
 UNFINISHED = re.compile(
     r"\..+\.(?P<process>\d+)-[0-9a-f]{8}\.tmp(-wal|-shm)?|\.writable-[0-9a-f]{16}"
 )
-"""The names under which files are written before they get their own, and those of files that only
-prove a point. What a storage has marked lies there as long as the sweep, and is written once."""
+"""Temporary files and write probes. A storage's markers are not included: they stay as long as the
+sweep, but are written only once."""
 IDLE_S = 600.0
-"""Who has not written to a file for so long is gone, on whatever machine it ran."""
+"""A file not written for this long has no writer left, on any host."""
 
 
 def remove_unfinished(folder: Path) -> int:
-    """Remove this user's unfinished files of processes that are gone, at any depth; return how many
-    there were.
+    """Remove this user's unfinished files of dead processes, at any depth, and return their number.
 
-    A folder shared by machines may hold files of processes elsewhere: no file is known to be
-    unfinished before `IDLE_S`."""
+    No file is removed before `IDLE_S`, because a shared folder may hold files of other hosts'
+    processes."""
     count = 0
     for path in folder.rglob(".*"):
         match = UNFINISHED.fullmatch(path.name)

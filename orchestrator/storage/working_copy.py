@@ -1,10 +1,9 @@
-"""A trial's folder on a machine's disk, and the same folder in an object store.
+"""A trial's folder on a host's disk, and its counterpart in an object store.
 
-The trial's files are brought here before it starts, what it writes is copied to the store while it
-runs, and the end waits until all of it is there. The store has a fence of its own: an object that
-the worker that began last has written, before it fetched anything. Before each copy a worker sees
-that the fence has still its version. It goes on from what lies here, and may not have been copied,
-only if it can replace the fence that this was fetched under."""
+The trial's files are fetched before it starts and copied to the store while it runs and at its end.
+The newest worker writes a fence object to the store before it fetches anything, and a worker checks
+the fence's version before each copy. It resumes from local files, which may not have been copied,
+only if it can replace the fence under which they were fetched."""
 
 from __future__ import annotations
 
@@ -27,26 +26,25 @@ from trainables.trial_folder import (
 )
 
 LOOK_S = 2.0
-"""How often a running trial's folder is looked at for new files."""
+"""Interval between searches of a running trial's folder for new files."""
 VERSION = ".fence"
-"""The file here with the version of the store's fence under which its neighbours were fetched and
-written."""
+"""File with the version of the store's fence under which the folder was fetched and written."""
 
 
 class WorkingCopy:
-    """The folder here of the trial whose objects have keys that begin with `key` and a slash."""
+    """The local folder of the trial whose objects are below `key`."""
 
     def __init__(self, bucket: Bucket, key: str, folder: TrialFolder) -> None:
         self._bucket, self._key, self._folder = bucket, key, folder
         self._stored: dict[str, tuple[int, int] | None] = {}
-        """What the store has of the folder: names, with the time and size of the file here of which
-        it is a copy."""
+        """The folder's files in the store, with the time and size of the local file that was
+        copied."""
         self._version: str | None = None
-        """Of the fence that this worker has written."""
+        """The version of this worker's fence."""
 
     @contextmanager
     def kept(self) -> Iterator[None]:
-        """Have the trial's newest files here, and in the store in the end. Raises BucketError and
+        """Fetch the trial's newest files, and store all files at the end. Raises BucketError and
         SupersededError."""
         patiently(self._begin)
         try:
@@ -61,11 +59,10 @@ class WorkingCopy:
         shutil.rmtree(self._folder.path, ignore_errors=True)
 
     def _begin(self) -> None:
-        """Go on from what is here if no other worker began since it was left and none of it was
-        cleared away; else take over, and fetch."""
+        """Resumes from the local files if no other worker began since and no state was removed."""
         path, names = self._folder.path, self._listed()
         if self._is_as_far_as(names) and self._take_over((path / VERSION).read_text()):
-            # Those of the store that are gone here are removed by the next push.
+            # The next push removes stored files that are gone here.
             self._stored = dict.fromkeys(names)
         else:
             self._take_over()
@@ -77,13 +74,12 @@ class WorkingCopy:
         write_file(path / VERSION, str(self._version).encode())
 
     def _take_over(self, over: str | None = None) -> bool:
-        """Write the fence anew; `over` a version of it, if that is the newest one."""
+        """Writes a new fence; with `over`, only if that is its newest version."""
         token = secrets.token_hex(16).encode()
         self._version = self._bucket.write(f"{self._key}/{FENCE}", token, over=over)
         return self._version is not None
 
     def _is_as_far_as(self, names: set[str]) -> bool:
-        """Return whether the folder here is as far as one with these files."""
         if not (self._folder.path / VERSION).exists():
             return False
         here = {file.name for file in self._folder.path.iterdir()}
@@ -92,18 +88,16 @@ class WorkingCopy:
         return progress(here) >= progress(names)
 
     def _listed(self) -> set[str]:
-        """Return the names of the trial's files in the store."""
         return self._bucket.files(self._key).keys() - {FENCE}
 
     def _push(self) -> None:
-        """Copy new and changed files, the result last, and remove from the store those that are
-        gone here.
+        """Copies new and changed files, the result last, and removes stored files that are gone
+        here.
 
-        Raises SupersededError, with nothing copied, if another worker has taken the trial over.
-        """
+        Raises SupersededError, before copying, if another worker has taken over the trial."""
         here = self._files()
         changed = [name for name in here if self._stored.get(name) != here[name]]
-        # A folder without a state of the trial has been cleared by somebody else.
+        # A folder without any state of the trial was cleared by another process.
         gone = self._stored.keys() - here.keys() if any(progress(here)) else set()
         if changed or gone:
             self._check_fence()
@@ -115,8 +109,7 @@ class WorkingCopy:
             del self._stored[name]
 
     def _push_last(self) -> None:
-        """Push, and remove the checkpoints that an older worker had under way when this one
-        began."""
+        """Also removes checkpoints that an older worker was still copying when this one began."""
         for name in filter(is_checkpoint, self._listed()):
             self._stored.setdefault(name)
         self._push()
@@ -130,13 +123,13 @@ class WorkingCopy:
             )
 
     def _files(self) -> dict[str, tuple[int, int]]:
-        """Return the files in the folder with their times and sizes; not those of the machine, nor
-        what is half written."""
+        """Time and size by name, without half-written files and those that concern only this
+        host."""
         left_out = {LOCK, FENCE} if (self._folder.path / RESULT).exists() else {LOCK, FENCE, RESULT}
         files = {}
         for path in self._folder.path.iterdir():
-            # A result that comes while this looks is left for the next look, with the files that it
-            # speaks of.
+            # A result that appears during the loop waits for the next one, with the files that it
+            # refers to.
             if path.name not in left_out and not path.name.startswith("."):
                 with suppress(FileNotFoundError):
                     stat = path.stat()
@@ -145,8 +138,6 @@ class WorkingCopy:
 
     @contextmanager
     def _pushed_again_and_again(self) -> Iterator[None]:
-        """A thread that copies what is new, for as long as this lasts. What fails is tried again at
-        the next look."""
         over = threading.Event()
 
         def push() -> None:
@@ -154,8 +145,8 @@ class WorkingCopy:
                 try:
                     self._push()
                 except SupersededError:
-                    # The trial stops at its next checkpoint; one that is not that far yet, after a
-                    # later look.
+                    # The trial stops at its next checkpoint. If it has no fence yet, a later round
+                    # drops it.
                     self._folder.drop_fence()
                 except (BucketError, OSError):
                     continue

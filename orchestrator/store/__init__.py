@@ -1,7 +1,6 @@
-"""The results store, an index of the trials in SQLite or PostgreSQL.
+"""The results store: an index of the trials in SQLite or PostgreSQL.
 
-`opening` opens a store, `store` says what it guarantees, `records` is the data that passes in and
-out, `schema` has the tables. Only this package imports SQLAlchemy; `records` alone does not."""
+`store` documents its guarantees. Only this package imports SQLAlchemy, and `records` does not."""
 
 from trainables import door
 

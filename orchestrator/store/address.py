@@ -1,4 +1,4 @@
-"""A store's address: a path, or a database URL whose password is shown nowhere."""
+"""A store's address: a path, or a database URL whose password is never shown."""
 
 from __future__ import annotations
 
@@ -13,25 +13,22 @@ FORMS = (
     "a path such as results/results.db, sqlite:///PATH, or postgresql+psycopg://USER@HOST/DATABASE"
 )
 SECRETS = ("password", "sslpassword", "oauth_client_secret", "scram_client_key", "scram_server_key")
-"""What PostgreSQL's client library takes in the query of a URL and nobody else should read."""
+"""URL query options of PostgreSQL's client library that must not be shown."""
 
 
 def parse(address: str) -> URL:
-    """The URL of a store; relative paths are taken from the current folder, now and for good.
-
-    Raises UserError for anything but the forms in `FORMS`.
-    """
+    """Return the URL of a store, relative paths made absolute. Raises UserError for other forms."""
     scheme, separator, _ = address.partition("://")
     if not separator:
         return _sqlite(address)
     try:
-        address.encode()  # bytes that are no text, a ValueError
+        address.encode()  # bytes that are not text raise ValueError
         url = make_url(address)
         if url.drivername in ("postgresql", "postgresql+psycopg"):
             url = url.set(drivername="postgresql+psycopg")
-            url.get_dialect()().create_connect_args(url)  # looks at the ports
+            url.get_dialect()().create_connect_args(url)  # checks the ports
     except (ArgumentError, ValueError):
-        # What was typed is not repeated: it may hold a password.
+        # Do not repeat the address: it may hold a password.
         raise UserError(
             f"The {scheme} URL given as the results store cannot be read: a store is {FORMS}."
         ) from None
@@ -43,7 +40,7 @@ def parse(address: str) -> URL:
 
 
 def printable(url: URL) -> str:
-    """The store's address without its secrets: a path, or a URL with every password hidden."""
+    """Return the store's address without secrets: a path, or a URL with every password hidden."""
     if url.drivername == "sqlite":
         return url.database or ""
     hidden = {name: "..." for name in url.query if name.lower() in SECRETS}

@@ -1,4 +1,4 @@
-"""Who runs which trial and for how long, and the attempts that workers have made at trials."""
+"""Claims and leases of drivers, and the attempts of workers."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ _IDLE: dict[str, Any] = {"state": "planned", "owner": None, "lease_until": None}
 
 
 class Claims(Database):
-    """The part of the store about the work on trials; see `Store`."""
+    """The part of the store for work on trials; see `Store`."""
 
     def claim(self, trial_ids: Sequence[str], *, owner: str, lease_s: float) -> dict[str, int]:
-        """Take trials for `owner` until `lease_s` seconds from now; returns those it got, in the
-        given order, each with its attempt: the token by which the store knows what comes from this
-        claim and what from an earlier one.
+        """Claim trials for `owner` for `lease_s` seconds, and return their attempt numbers in the
+        given order.
 
-        It gets those that are planned, those running whose lease has run out, and those it owns
-        already. Each one got counts as one more attempt."""
+        A trial can be claimed if it is planned, its lease has run out, or `owner` has it already.
+        Each claim increments the attempt number, the token that distinguishes it from earlier
+        claims."""
         with self.write() as connection:
             moment = now(connection)
             is_free = or_(
@@ -52,8 +52,7 @@ class Claims(Database):
         return {trial_id: attempts[trial_id] for trial_id in trial_ids if trial_id in claimed}
 
     def renew(self, owner: str, lease_s: float) -> int:
-        """Extend the lease of all that `owner` runs to `lease_s` seconds from now; returns how many
-        those are."""
+        """Extend the leases of `owner` to `lease_s` seconds from now, and return their number."""
         with self.write() as connection:
             until = now(connection) + timedelta(seconds=lease_s)
             return len(_update(connection, trial.c.owner == owner, {"lease_until": until}))
@@ -61,28 +60,28 @@ class Claims(Database):
     def release(
         self, owner: str, trial_ids: Collection[str] | None = None, *, cause: str = STOPPED
     ) -> int:
-        """Give back what `owner` runs, all of it or those of these trials; returns how many became
-        planned. `cause` is that of the end of the attempts at them."""
+        """Make the running trials of `owner` planned again, and return their number. `cause` is
+        recorded as the end of their attempts."""
         with self.write() as connection:
             released = _update(connection, trial.c.owner == owner, _IDLE, among=trial_ids)
             end_attempts(connection, released, cause, now(connection))
             return len(released)
 
     def owners(self) -> list[str]:
-        """Return who has running trials, in alphabetical order."""
+        """Return the owners of running trials, sorted."""
         query = select(trial.c.owner).where(trial.c.owner.is_not(None)).distinct()
         with self.read() as connection:
-            # Sorted here: databases sort text by different rules.
+            # Sorted here, because databases sort text by different rules.
             return sorted(
                 owner for owner in connection.execute(query).scalars() if owner is not None
             )
 
     def reset(self, trial_ids: Collection[str], states: Sequence[TrialState] = LOST) -> list[str]:
-        """Make those of these trials that are in `states` planned again; returns which, in the
-        given order.
+        """Make the trials in one of `states` planned again, and return their ids in the given
+        order.
 
-        Their cause and measurements go; their epochs stay until the next attempt replaces them.
-        Raises ValueError for the states done (it never changes) and running (see `release`)."""
+        Causes and measurements are deleted; epochs stay until the next attempt replaces them.
+        Raises ValueError for the states done and running."""
         if {"done", "running"}.intersection(states):
             raise ValueError(
                 f"a done trial never changes, and a running one is released: none of {states} is "
@@ -97,8 +96,9 @@ class Claims(Database):
         return [trial_id for trial_id in trial_ids if trial_id in ids]
 
     def record_starts(self, places: Mapping[str, str], *, attempts: Mapping[str, int]) -> None:
-        """Record that workers at these places ("host, GPU 3"), by trial id, have taken up trials,
-        for the claims of these numbers. A start for a claim that is over is left out."""
+        """Record that workers have taken up trials. `places` maps trial ids to "host, GPU 3".
+
+        A start for a claim that is over is ignored."""
         with self.write() as connection:
             taken_up, moment = held(connection, places, attempts), now(connection)
             end_attempts(connection, taken_up, GONE_ON, moment)
@@ -108,8 +108,8 @@ class Claims(Database):
                 connection.execute(attempt.insert().values(row))
 
     def end_attempt(self, trial_id: str, *, claim: int, cause: str) -> None:
-        """Record that the attempt under the claim of this number has ended for a cause (one
-        sentence), and the trial is tried again. If the claim is over, nothing changes."""
+        """Record that the claim's attempt ended for `cause` (one sentence) and the trial is tried
+        again. Does nothing if the claim is over."""
         with self.write() as connection:
             ended = held(connection, [trial_id], {trial_id: claim})
             end_attempts(connection, ended, storable(cause), now(connection))
@@ -128,12 +128,12 @@ class Claims(Database):
 def held(
     connection: Connection, trial_ids: Collection[str], attempts: Mapping[str, int]
 ) -> list[str]:
-    """Return which of these trials run for the claims of these numbers, in the order of their ids;
-    their rows stay locked."""
+    """Return the trials that still run for the claims in `attempts`, in id order; their rows stay
+    locked."""
     running = select(trial.c.id, trial.c.attempt).where(
         trial.c.state == "running", trial.c.id.in_(trial_ids)
     )
-    # In one order: processes that lock the same trials in different orders block each other.
+    # In id order, because processes that lock the same trials in different orders deadlock.
     locked = running.order_by(trial.c.id).with_for_update(key_share=True)
     return [key for key, claim in connection.execute(locked) if claim == attempts[key]]
 
@@ -141,7 +141,7 @@ def held(
 def end_attempts(
     connection: Connection, trial_ids: Collection[str], cause: str | None, moment: datetime
 ) -> None:
-    """Record that the open attempts at these trials ended at that moment."""
+    """Record that the open attempts at these trials ended at `moment`."""
     ended = {"ended_at": moment, "cause": cause}
     for chunk in chunks(trial_ids):
         is_open = (attempt.c.trial_id.in_(chunk), attempt.c.ended_at.is_(None))
@@ -155,16 +155,12 @@ def _update(
     *,
     among: Collection[str] | None = None,
 ) -> set[str]:
-    """Set columns of the trials that meet the condition, of all or of those `among`; returns their
-    ids.
+    """Locks the rows first. PostgreSQL waits for a lock, then checks the condition again. Skipping
+    locked rows would hide free trials from `claim`; the wait takes milliseconds.
 
-    They are locked first. PostgreSQL waits for whoever holds one of them and then looks at the
-    condition again. That takes milliseconds; skipping locked rows instead would hide a free trial
-    from `claim` whenever someone else touches it. The lock is FOR NO KEY UPDATE, which a mere
-    reference to the trial (a study being planned) does not hold up, taken in the order of the ids,
-    so that no two transactions wait for each other. SQLite locks the whole database and needs none
-    of this. The update is by id: the condition itself might meanwhile hold for trials that are not
-    locked."""
+    FOR NO KEY UPDATE is not blocked by references to the trial (planning a study). Locking in id
+    order prevents deadlocks. The update is by id, because the condition may meanwhile hold for
+    unlocked rows."""
     query = select(trial.c.id).where(condition).order_by(trial.c.id).with_for_update(key_share=True)
     queries = (
         [query]

@@ -1,4 +1,4 @@
-"""Connections, transactions and their failures: all that differs between SQLite and PostgreSQL."""
+"""Connections, transactions and their failures: everything that differs between databases."""
 
 from __future__ import annotations
 
@@ -25,8 +25,7 @@ from trainables.errors import first_line, terminal_text
 
 BUSY_TIMEOUT_S = 30.0
 AWAY_S = 180.0
-"""Longest wait for a store that is away or busy: its server restarts, or another process has a long
-transaction."""
+"""Longest wait for a store that is away or busy."""
 AGAIN_S = 1.0
 SERVER_SETTINGS = {"statement_timeout": "45s", "idle_in_transaction_session_timeout": "60s"}
 CONNECT_ARGUMENTS = {
@@ -36,31 +35,27 @@ CONNECT_ARGUMENTS = {
     "keepalives_count": 3,
     "tcp_user_timeout": 20_000,
 }
-"""By these a server that is gone without a word is noticed within 20 s; what a store's address says
-goes first."""
+"""Detect a vanished server within 20 s. Options in the store's address take precedence."""
 ANSWER_S = 10.0
-"""So long a server may take to answer an empty query, for which it has to wait for nobody."""
+"""Longest wait for the answer to an empty query, which waits for no lock."""
 IDS_A_STATEMENT = 5_000
-"""Ids bound to one statement; SQLite allows 32,766 parameters, PostgreSQL 65,535."""
+"""SQLite allows 32,766 bound parameters, PostgreSQL 65,535."""
 
 
 class Database:
-    """A database with read and write transactions; trouble that a user can cure comes out as
-    UserError.
+    """A database with read and write transactions. Trouble that a user can fix raises UserError.
 
-    Before it begins, a transaction waits for a database that has answered before and is away, and
-    for a SQLite file that another process keeps busy. If two processes create the same file, SQLite
-    refuses one of them without waiting.
-    """
+    A new transaction waits for a database that has answered before and is away, or a busy SQLite
+    file. If two processes create the same file, SQLite refuses one of them without waiting."""
 
     def __init__(
         self, url: URL, *, away_s: float = AWAY_S, on_wait: Callable[[], None] = lambda: None
     ) -> None:
-        """Wait for at most `away_s` seconds, and call `on_wait` again and again meanwhile."""
+        """Wait at most `away_s` seconds, calling `on_wait` repeatedly meanwhile."""
         self.url = url
         self._away_s, self._on_wait = away_s, on_wait
         self.address = printable(url)
-        """Safe to print: without the password."""
+        """Without the password."""
         self._file: SqliteFile | None = None
         self._answered = self._waiting = False
         self._shared: Connection | None = None
@@ -84,14 +79,14 @@ class Database:
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
-        """A transaction that sees one moment of the database; a value in it that cannot be read is
-        a UserError."""
+        """Yield a read transaction that sees one moment of the database. Raises UserError if a
+        value cannot be read."""
         with self._transaction(self._reader) as connection, self.reading():
             try:
                 yield connection
             finally:
                 if self._file is not None and self._file.is_unchanging:
-                    self._file.check()  # before anything is said of what came of another's writing
+                    self._file.check()  # before reporting an error that a writer caused
 
     @contextmanager
     def reading(self) -> Iterator[None]:
@@ -105,7 +100,7 @@ class Database:
 
     @contextmanager
     def write(self) -> Iterator[Connection]:
-        """A transaction that may write; an exception inside undoes all of it."""
+        """Yield a write transaction. An exception inside rolls it back."""
         with self._transaction(self._writer) as connection:
             yield connection
             self._check_file()
@@ -116,10 +111,10 @@ class Database:
 
     @contextmanager
     def one_transaction(self) -> Iterator[None]:
-        """Make all that this thread reads and writes meanwhile one transaction; no other thread
-        may use the store."""
+        """Make this thread's reads and writes one transaction. No other thread may use the store
+        meanwhile."""
         with self.write() as connection:
-            if connection.dialect.name == "postgresql":  # reading files may take longer
+            if connection.dialect.name == "postgresql":  # the caller may pause
                 connection.execute(text("SET LOCAL idle_in_transaction_session_timeout = 0"))
             self._shared = connection
             try:
@@ -128,8 +123,7 @@ class Database:
                 self._shared = None
 
     def check_pages(self) -> None:
-        """Raise UserError if SQLite finds damage in its file: pages, indices, rules of the tables.
-        PostgreSQL guards its own."""
+        """Raise UserError if SQLite finds damage in its file. PostgreSQL checks its own files."""
         if self._file is not None:
             with self.read() as connection:
                 found = connection.exec_driver_sql("PRAGMA integrity_check(1)").scalar_one()
@@ -147,11 +141,10 @@ class Database:
                 yield connection
 
     def _begin(self, engine: Engine) -> tuple[Connection, RootTransaction]:
-        """A transaction that has begun, in its connection; waits where waiting helps."""
         deadline_s = time.monotonic() + self._away_s
         while True:
             try:
-                self._check_file()  # a new connection would make a deleted file again
+                self._check_file()  # a new connection would create a deleted file again
                 connection = engine.connect()
                 try:
                     transaction = connection.begin()
@@ -182,14 +175,12 @@ class Database:
 
 
 def _set_up_sqlite(connection: sqlite3.Connection, _record: object) -> None:
-    connection.isolation_level = (
-        None  # the driver begins no transactions by itself, `_begin_sqlite` does
-    )
+    connection.isolation_level = None  # `_begin_sqlite` begins transactions, not the driver
     cursor = connection.cursor()
     cursor.execute("PRAGMA foreign_keys = ON")
     cursor.execute("PRAGMA journal_mode = WAL")
-    # In WAL mode NORMAL may forget the last transactions at a power cut; FULL syncs the log at each
-    # commit, and a few milliseconds are nothing beside the training that a lost result would cost.
+    # In WAL mode, NORMAL may lose the last transactions at a power cut. FULL syncs the log at each
+    # commit: a few milliseconds, compared with the training that a lost result would cost.
     cursor.execute("PRAGMA synchronous = FULL")
     cursor.close()
 
@@ -205,8 +196,8 @@ def _set_up_postgresql(connection: Any, _record: object) -> None:
 
 
 def _await_answer(connection: Any, _record: object, _fairy: object) -> None:
-    """Before a transaction: replace a lost connection, and that to a server which is frozen, of
-    which TCP notices nothing since the kernel answers for it."""
+    """Replaces a lost connection, and one to a frozen server, which TCP does not notice because the
+    server's kernel still answers."""
     import psycopg
 
     server = connection.pgconn
@@ -226,16 +217,16 @@ def _await_answer(connection: Any, _record: object, _fairy: object) -> None:
 
 
 def _begin_sqlite(connection: Connection) -> None:
-    # A transaction that reads first and writes later fails at once, without waiting, when another
-    # one wrote between; IMMEDIATE takes the write lock at the start and waits for it.
+    # A transaction that reads first and writes later fails without waiting if another one wrote in
+    # between. IMMEDIATE takes the write lock at the start and waits for it.
     connection.exec_driver_sql(
         "BEGIN " + connection.get_execution_options().get("sqlite_begin", "DEFERRED")
     )
 
 
 def now(connection: Connection) -> datetime:
-    """The time by the one clock that all users of this database share: the server's, or this
-    machine's."""
+    """Return the time of the clock that the database's users share: the server's, or this host's
+    for SQLite."""
     if connection.dialect.name == "postgresql":
         moment = connection.execute(text("SELECT clock_timestamp()")).scalar_one()
         assert isinstance(moment, datetime)
@@ -244,13 +235,12 @@ def now(connection: Connection) -> datetime:
 
 
 def storable(words: str) -> str:
-    """Text of anybody's, with a question mark for what a database refuses: surrogates and the
-    character 0."""
+    """Return the text with "?" for each character that a database refuses: surrogates and NUL."""
     return words.encode("utf-8", "replace").decode().replace("\0", "?")
 
 
 def insert_new(connection: Connection, table: Table, rows: Collection[dict[str, Any]]) -> None:
-    """Insert those rows whose key, or other unique columns, the table does not have yet."""
+    """Insert the rows whose key, or other unique columns, the table does not have."""
     if rows:
         insert: Callable[[Table], Any] = (
             sqlite.insert if connection.dialect.name == "sqlite" else postgresql.insert

@@ -1,5 +1,4 @@
-"""Who runs a trial: a driver's name, the lease it renews while it lives, and how to tell that it is
-dead."""
+"""Owners of trials: their names, their leases, and the detection of dead ones."""
 
 from __future__ import annotations
 
@@ -16,21 +15,21 @@ from orchestrator.store.store import Store
 from trainables.errors import GO_ON, UserError
 
 LEASE_S = 60.0
-"""After so long without renewal a trial of a driver on another machine is taken over."""
+"""A trial of a driver on another host is taken over after this time without renewal."""
 RENEWALS_PER_LEASE = 3
 
 
 def this_owner() -> str:
-    """This process as "host:kernel:pid:start": no other process ever has the same name."""
+    """Return "host:kernel:pid:start" for this process. No other process ever has the same name."""
     pid = os.getpid()
     return f"{socket.gethostname()}:{_kernel()}:{pid}:{_start_ticks(pid)}"
 
 
 def dead_owners(owners: Iterable[str]) -> list[str]:
-    """Those owners that were processes of this machine and no longer exist.
+    """Return the owners that were processes of this host and no longer exist.
 
-    Of owners elsewhere, in another container or before the last boot, this machine cannot tell;
-    their leases run out."""
+    Owners on other hosts, in other containers or before the last boot cannot be checked; their
+    leases run out."""
     here = [socket.gethostname(), _kernel()]
     processes = ((owner, owner.rsplit(":", 3)) for owner in owners)
     return [
@@ -44,21 +43,21 @@ def dead_owners(owners: Iterable[str]) -> list[str]:
 
 
 def expire_dead_owners(store: Store) -> None:
-    """Make planned again what drivers of this machine were running that no longer exist."""
+    """Make the running trials of this host's dead drivers planned again."""
     for owner in dead_owners(store.owners()):
         store.release(owner, cause=TAKEN_OVER)
 
 
 def _kernel() -> str:
-    """This boot and this process id namespace: a process id means something only within both."""
+    """Identifies the boot and the process id namespace: a process id is unique only within both."""
     boot_id = Path("/proc/sys/kernel/random/boot_id").read_text()
     return f"{boot_id[:8]}-{Path('/proc/self/ns/pid').stat().st_ino}"
 
 
 def _start_ticks(pid: int) -> str:
-    """Return when a process started, in clock ticks since boot; "" if there is none, or a zombie.
+    """Empty for a zombie or a missing process. The fields are those of proc(5).
 
-    The fields of its `stat` are those of proc(5). Raises OSError if this user may not look."""
+    Raises OSError if this user may not look."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):
@@ -68,13 +67,13 @@ def _start_ticks(pid: int) -> str:
 
 
 def _since_boot_s() -> float:
-    """Seconds since boot, those counted in which the machine slept."""
+    """Includes the time in which the host slept."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 class LeaseKeeper:
-    """Context in which a thread renews the owner's lease. `check`, on the main thread, raises what
-    went wrong."""
+    """Context in which a thread renews the owner's lease. `check`, on the main thread, raises
+    errors."""
 
     def __init__(self, store: Store, owner: str, lease_s: float = LEASE_S) -> None:
         self._store, self._owner, self._lease_s = store, owner, lease_s
@@ -93,12 +92,11 @@ class LeaseKeeper:
         self._thread.join()
 
     def check(self, held: int) -> None:
-        """Raise the error for which the lease ran out, if one did: a store that takes no lease
-        takes no result.
+        """Raise the error that let the lease run out, if any: a store that accepts no lease accepts
+        no result.
 
-        Raises UserError where this process stood still for longer than its lease (a laptop that
-        slept) and owns fewer trials by now than the `held` ones it believes to: another driver runs
-        those, or has ended them."""
+        Raises UserError if another driver took over some of the `held` trials while this process
+        was suspended for longer than its lease (a laptop slept)."""
         if self._error is not None:
             raise self._error
         if not self._lapsed and _since_boot_s() - self._renewed_s <= self._lease_s:
@@ -116,12 +114,12 @@ class LeaseKeeper:
             try:
                 self._renew()
             except Exception as error:
-                # What fails once may succeed while the lease still has time to run.
+                # A failed renewal may succeed later while the lease lasts.
                 if (
                     not isinstance(error, UserError)
                     or _since_boot_s() - self._renewed_s > self._lease_s
                 ):
-                    self._error = error  # raised again on the main thread, by check
+                    self._error = error  # raised on the main thread, by `check`
                     return
 
     def _renew(self) -> int:

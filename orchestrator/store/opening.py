@@ -15,9 +15,7 @@ from orchestrator.store.studies import OnRegister
 from orchestrator.store.troubles import REBUILD, StoreAwayError
 from trainables.errors import UserError
 
-_UPGRADE_LOCK = (
-    0x5357_4545_50  # any number no one else uses: PostgreSQL's advisory locks are named by numbers
-)
+_UPGRADE_LOCK = 0x5357_4545_50  # arbitrary; numbers name PostgreSQL's advisory locks
 
 
 def open_store(
@@ -32,16 +30,16 @@ def open_store(
     """Return the store at `url`: a path, `sqlite:///PATH` or
     `postgresql+psycopg://USER@HOST/DATABASE`.
 
-    A SQLite store is for the processes of one machine (its log is shared through memory); drivers
-    on several machines share a PostgreSQL one. With `create`, a store that does not exist is made,
-    its folder included; an older one is upgraded. With `check`, a SQLite file is searched for
-    damage, which takes 0.3 s for 10,000 trials. For up to `away_s` seconds, the store waits for a
-    database that has answered before and is away, or for a SQLite file that another process keeps
-    busy, and calls `on_wait` again and again meanwhile. `on_register` is called after a study was
+    A SQLite store serves one host, because processes share its log through memory; PostgreSQL
+    serves several. `create` makes a missing store and its folder. An older store is upgraded.
+    `check` searches a SQLite file for damage (0.3 s for 10,000 trials).
+
+    The store waits up to `away_s` seconds for a database that has answered before, or a busy SQLite
+    file, and calls `on_wait` repeatedly meanwhile. `on_register` is called after a study is
     registered.
 
-    Raises UserError for an address of another kind, a file or database that is something else or
-    damaged, a store of another version, and if the store cannot be reached."""
+    Raises UserError if the address has another form, or the store is unreachable, newer, damaged or
+    not a store."""
     parsed = parse(url)
     if parsed.drivername == "sqlite":
         _make_folder(Path(parsed.database or ""), create=create)
@@ -80,8 +78,7 @@ def _missing(address: str) -> UserError:
 
 
 def _version(store: Store) -> int | None:
-    """The schema version; None for a database without tables. Raises UserError for any that is not
-    our own."""
+    """Returns None for a database without tables. Raises UserError for tables of other programs."""
     with store.read() as connection:
         tables = set(inspect(connection).get_table_names())
         if not tables:
@@ -103,10 +100,8 @@ def _stored_version(connection: Connection) -> int:
 
 
 def _bring_up_to_date(store: Store) -> None:
-    """Make the tables in an empty database; run the upgrades that an older store is missing."""
     with store.write() as connection:
-        # Two processes may create the same store; on SQLite the write transaction itself makes one
-        # wait.
+        # Two processes may create the same store. On SQLite, the write transaction makes one wait.
         if connection.dialect.name == "postgresql":
             connection.execute(text("SET LOCAL statement_timeout = 0"))
             connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _UPGRADE_LOCK})

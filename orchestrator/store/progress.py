@@ -1,4 +1,4 @@
-"""What runs and what was lost, for pages that are shown while others work."""
+"""Running and lost trials, for pages that are shown while sweeps run."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from orchestrator.store.studies import is_study, key_of, select_members
 
 
 class Progress(Database):
-    """The part of the store that is asked every few seconds; see `Store`."""
+    """The part of the store that is queried every few seconds; see `Store`."""
 
     def running(self) -> list[RunningTrial]:
-        """Return the trials that run or are next on a worker, each once a study, with its last
+        """Return the trials that run or are next on a worker, once per study, with their last
         epoch."""
         epochs = select(func.max(epoch.c.epoch)).where(epoch.c.trial_id == trial.c.id)
         last = epochs.correlate(trial).scalar_subquery()
@@ -57,8 +57,7 @@ class Progress(Database):
             ]
 
     def lost(self) -> list[LostTrial]:
-        """Return the trials without a result, each once a study; the one that ended last is
-        first."""
+        """Return the trials without a usable result, once per study, the last to end first."""
         query = _select_trials(trial.c.state, trial.c.outcome).where(trial.c.state.in_(LOST))
         with self.read() as connection:
             rows = connection.execute(query.order_by(trial.c.ended_at.desc(), trial.c.id)).all()
@@ -74,8 +73,10 @@ class Progress(Database):
         ]
 
     def ended_in_run(self, key: StudyKey) -> tuple[int, float]:
-        """Return how many of the study's trials were ended by the newest run under way that ended
-        any, and how many seconds ago that run began; (0, 0.0) if there is none."""
+        """Return how many of the study's trials the newest active run has ended, and its age in
+        seconds.
+
+        Runs that have ended none do not count. Returns (0, 0.0) if no run is left."""
         query = (
             select(func.count(), run.c.started_at)
             .join_from(study, study_trial)
@@ -91,8 +92,8 @@ class Progress(Database):
             return (0, 0.0) if row is None else (row[0], (now(connection) - row[1]).total_seconds())
 
     def versions(self, key: StudyKey) -> dict[str, tuple[object, ...]]:
-        """Return, by trial id in plan order, what differs once the store holds something else of
-        the trial's end: its state, attempt and number of measurements."""
+        """Return by trial id, in plan order, a tuple that changes when the trial's recorded end
+        changes."""
         query = (
             select_members(
                 key, trial.c.id, trial.c.state, trial.c.attempt, func.count(result.c.version)
@@ -106,7 +107,8 @@ class Progress(Database):
             return {row[0]: tuple(row[1:]) for row in rows}
 
     def studies_of(self, trial_id_start: str) -> list[tuple[str, StudyKey]]:
-        """Return the ids of trials that begin so, each with every study that has it."""
+        """Return the full ids that start with `trial_id_start`, once for each study that has the
+        trial."""
         query = (
             _select_trials()
             .where(trial.c.id.startswith(trial_id_start, autoescape=True))
@@ -117,7 +119,6 @@ class Progress(Database):
 
 
 def _select_trials(*columns: object) -> Select[tuple[object, ...]]:
-    """A query over the trials of all studies, with these columns."""
     return (
         select(trial.c.id, study_trial.c.name, *STUDY, *columns)
         .join_from(study, study_trial)

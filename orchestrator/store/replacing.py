@@ -1,4 +1,4 @@
-"""Put a new store in the place of one that may be damaged."""
+"""Replace a store that may be damaged with a new one."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from orchestrator.store.opening import open_store
 from trainables.errors import UserError
 
 SHARED_FIRST, SHARED_SIZE = 0x40000002, 510
-"""The bytes of its file of which each SQLite connection that has it open locks one:
+"""Each connection to a SQLite file locks one of these bytes:
 https://www.sqlite.org/src/file?name=src/os.h"""
 
 
 @contextmanager
 def replaced(url: str, say: Callable[[str], None]) -> Iterator[str]:
-    """Yield the address of a new, empty store that takes the place of the one at `url` in the end.
+    """Yield the address of a new, empty store that replaces the store at `url` on exit.
 
-    A SQLite file is moved aside then, never deleted, and `say` is told where to. After an error it
-    stays. A PostgreSQL database is given itself. Raises UserError while another process has the
-    file open, and for a database that holds studies."""
+    The old SQLite file is renamed, never deleted, and `say` receives its new name. After an error
+    it stays in use. PostgreSQL's `url` itself is yielded. Raises UserError if another process has
+    the file open, or the database holds studies."""
     parsed = parse(url)
     if parsed.drivername != "sqlite":
         with open_store(url) as store:
@@ -37,13 +37,13 @@ def replaced(url: str, say: Callable[[str], None]) -> Iterator[str]:
         yield url
         return
     path = Path(parsed.database or "").resolve()
-    # A name by which `clean` knows it, should this process be killed.
+    # A name that `clean` recognizes if this process is killed.
     new = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
     try:
         with _to_oneself(path):
             yield str(new)
             aside = path.with_name(f"{path.name}.before-{datetime.now(UTC):%Y%m%dT%H%M%S.%f}")
-            # Also a log without its file: SQLite would replay it into the new store.
+            # Move a log without its file, too: SQLite would replay it into the new store.
             for suffix in ("-wal", "-shm", ""):
                 with_suffix = Path(f"{path}{suffix}")
                 if with_suffix.exists():
@@ -63,8 +63,7 @@ def replaced(url: str, say: Callable[[str], None]) -> Iterator[str]:
 
 @contextmanager
 def _to_oneself(path: Path) -> Iterator[None]:
-    """Keep other processes from opening a SQLite file, whatever it holds; raises UserError if one
-    has it open."""
+    """Raises UserError if another process has the file open."""
     if not path.exists():
         yield
         return

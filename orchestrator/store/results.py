@@ -1,4 +1,4 @@
-"""What trials measured: epochs, outcomes, measurements and spectra, recorded and read."""
+"""Record and read what trials measured: epochs, outcomes, measurements and spectra."""
 
 from __future__ import annotations
 
@@ -23,16 +23,15 @@ Spectrum = NDArray[float64]
 
 
 class Results(Database):
-    """The part of the store about what trials measured; see `Store`."""
+    """The part of the store for what trials measured; see `Store`."""
 
     def record_epochs(
         self, epochs: Mapping[str, Sequence[EpochMetrics]], *, attempts: Mapping[str, int]
     ) -> None:
-        """Record epochs of several trials, by trial_id, as those of the attempts for which the
-        trials were claimed; at least one epoch of each trial.
+        """Record epochs by trial id, at least one per trial, for the claims in `attempts`.
 
-        Those of an attempt that is over, because the trial has ended or another driver owns it, are
-        left out. An epoch recorded before is replaced, since a resumed trial repeats some."""
+        Epochs of an attempt that is over are ignored. An epoch recorded before is replaced, because
+        a resumed trial repeats some."""
         with self.write() as connection:
             for trial_id in held(connection, epochs, attempts):
                 rows = _epoch_rows(trial_id, epochs[trial_id])
@@ -48,14 +47,12 @@ class Results(Database):
         spectrum: np.ndarray | None = None,
         attempt: int | None = None,
     ) -> bool:
-        """Record a trial's end: state, cause, environment, epochs, measurements, spectrum, all or
-        nothing.
+        """Record a trial's end. Its measurements, and epochs if any, replace those of earlier
+        attempts.
 
-        The outcome's epochs, if it lists any, and its measurements replace what earlier attempts
-        left. `spectrum` is one-dimensional, in float64. `attempt` is the one that came to this end,
-        None for an end that was found as a file. Returns False, having written nothing, if the
-        trial does not take this end (see `Store`). Raises ValueError for a spectrum that is not a
-        vector of finite numbers."""
+        `spectrum` is a float64 vector. `attempt` is None for an end found as a file. Returns False,
+        without writing, if the trial does not accept this end (see `Store`). Raises ValueError if
+        `spectrum` is not a vector of finite numbers."""
         trial_id = outcome.trial_id
         epochs = _epoch_rows(trial_id, outcome.epochs)
         results = [_result_row(trial_id, *measured) for measured in outcome.measurements.items()]
@@ -92,12 +89,11 @@ class Results(Database):
         *,
         spectrum: np.ndarray | None = None,
     ) -> bool:
-        """Add a measurement taken later to a done trial; returns False, having written nothing, if
-        it has that one.
+        """Add a later measurement to a done trial. Returns False, without writing, if it exists.
 
-        Raises ValueError for metrics that cannot be recorded (see `check_metrics`), a name that
-        another measurement has given to a metric, a trial that is not done, and a spectrum unlike
-        the one stored."""
+        Raises ValueError for metrics that cannot be recorded (see `check_metrics`) or have a name
+        from another measurement. Also raises it if the trial is not done, or `spectrum` differs
+        from the stored one."""
         check_metrics(metrics)
         new = _result_row(trial_id, name_at_version, metrics)
         with self.write() as connection:
@@ -131,11 +127,10 @@ class Results(Database):
             return True
 
     def results(self, key: StudyKey, only: Collection[str] | None = None) -> list[dict[str, Any]]:
-        """Return one dict a trial in plan order, for a table; of `only` these trial ids, of all for
-        None.
+        """Return a dict for each trial in plan order: the fields of `TrialRow` and "metrics".
 
-        Keys: those of `TrialRow`, and metrics (flat, over all measurements; of several versions of
-        one measurement, the latest has the last word)."""
+        The metrics are flat, over all measurements; the latest version of a measurement takes
+        precedence."""
         measured = among(select_members(key, result.c.trial_id, result.c.metrics), only)
         query = measured.join(result, result.c.trial_id == study_trial.c.trial_id)
         with self.read() as connection:
@@ -147,15 +142,16 @@ class Results(Database):
         return [{**vars(row), "metrics": metrics[row.trial_id]} for row in rows]
 
     def done(self) -> list[str]:
-        """Return the ids of all done trials, in alphabetical order."""
+        """Return the ids of all done trials, sorted."""
         query = select(trial.c.id).where(trial.c.state == "done")
         with self.read() as connection:
             return sorted(connection.execute(query).scalars())
 
     def ended(self, trial_ids: Collection[str]) -> dict[str, dict[str, Any]]:
-        """Return all that was recorded of those of these trials that have ended, by trial id:
-        state, cause, environment, epochs, measurements ("name@version" to metrics), and spectrum
-        (the bytes of its float64 numbers, or None)."""
+        """Return by trial id the records of those of the trials that have ended.
+
+        Keys: state, cause, environment, epochs, measurements (by "name@version") and spectrum
+        (float64 bytes or None)."""
         query = select(trial.c.id, trial.c.state, trial.c.outcome).where(
             trial.c.id.in_(trial_ids), trial.c.outcome.is_not(None)
         )
@@ -177,9 +173,11 @@ class Results(Database):
         }
 
     def unmeasured(self, key: StudyKey, measurements: Collection[str]) -> dict[str, list[str]]:
-        """Return which of these measurements ("name@version") each done trial of the study has not
-        got: by trial id in plan order, the names in the given order, without trials that have all.
-        Reads no metrics."""
+        """Return by trial id which `measurements` ("name@version") a done trial of the study is
+        missing.
+
+        Ids are in plan order, names in the given order. Complete trials are omitted. Reads no
+        metrics."""
         query = (
             select_members(key, study_trial.c.trial_id, result.c.measurement, result.c.version)
             .join(trial)
@@ -198,22 +196,22 @@ class Results(Database):
         return {trial_id: names for trial_id, names in missing.items() if names}
 
     def epochs(self, trial_id: str) -> list[EpochMetrics]:
-        """Return the trial's epochs in order; none before the first."""
+        """Return the trial's epochs in order."""
         with self.read() as connection:
             return _epochs(connection, [trial_id]).get(trial_id, [])
 
     def epochs_by_trial(self, key: StudyKey) -> dict[str, list[EpochMetrics]]:
-        """Return the epochs in order of those of the study's trials that have some, by trial id."""
+        """Return epochs in order by trial id, for the study's trials that have any."""
         with self.read() as connection:
             return _epochs(connection, key)
 
     def spectrum(self, trial_id: str) -> Spectrum | None:
-        """Return the trial's singular values, float64; None if it has none."""
+        """Return the trial's singular values in float64, or None."""
         with self.read() as connection:
             return _spectra(connection, [trial_id]).get(trial_id)
 
     def spectra(self, key: StudyKey) -> dict[str, Spectrum]:
-        """Return the singular values of those of the study's trials that have some, by trial id."""
+        """Return singular values by trial id, for the study's trials that have them."""
         with self.read() as connection:
             return _spectra(connection, key)
 
@@ -222,7 +220,6 @@ _TABLES = (result, spectrum, epoch)
 
 
 def _of(table: Table, trials: StudyKey | Collection[str]) -> Select[Any]:
-    """A query for the rows of a table that belong to a study's trials, or to those of these ids."""
     if isinstance(trials, StudyKey):
         members = select_members(trials, table)
         return members.join(table, table.c.trial_id == study_trial.c.trial_id)
@@ -232,7 +229,6 @@ def _of(table: Table, trials: StudyKey | Collection[str]) -> Select[Any]:
 def _epochs(
     connection: Connection, trials: StudyKey | Collection[str]
 ) -> dict[str, list[EpochMetrics]]:
-    """By trial id, in order."""
     epochs: dict[str, list[EpochMetrics]] = {}
     for row in connection.execute(_of(epoch, trials).order_by(epoch.c.epoch)):
         epochs.setdefault(row.trial_id, []).append(EpochMetrics(epoch=row.epoch, **row.metrics))
@@ -240,12 +236,11 @@ def _epochs(
 
 
 def _spectra(connection: Connection, trials: StudyKey | Collection[str]) -> dict[str, Spectrum]:
-    """By trial id."""
     return {row.trial_id: row.singular_values for row in connection.execute(_of(spectrum, trials))}
 
 
 def _locked(connection: Connection, trial_id: str) -> Row[Any]:
-    """State, attempt, and whether its lease has run out, of a trial, whose row stays locked."""
+    """Keeps the trial's row locked."""
     lapsed = (trial.c.lease_until <= now(connection)).label("lapsed")
     query = select(trial.c.state, trial.c.attempt, lapsed).where(trial.c.id == trial_id)
     row = connection.execute(query.with_for_update(key_share=True)).one_or_none()
@@ -255,7 +250,6 @@ def _locked(connection: Connection, trial_id: str) -> Row[Any]:
 
 
 def _takes(row: Row[Any], state: FinalState, attempt: int | None) -> bool:
-    """Whether a trial takes this end; see `Store`."""
     if row.state == "done" or state == "done":
         return bool(row.state != "done")
     if attempt is not None:

@@ -1,4 +1,4 @@
-"""The tables of the results store, and how an older store is brought up to date."""
+"""Tables of the results store, and the upgrades of older stores."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from orchestrator.store.records import STATES
 
 UPGRADES: list[Callable[[sa.Connection], None]] = []
-"""The first brings a store of version 1 to version 2, and so on. Each runs in one transaction with
-all that follow. A released one is never changed."""
+"""The first upgrades version 1 to 2, and so on, in one transaction. A released upgrade never
+changes."""
 
 
 def newest_version() -> int:
@@ -31,43 +31,40 @@ def canonical_json(value: Any) -> str:
 
 
 class UtcDateTime(sa.TypeDecorator[datetime]):
-    """A moment in UTC: aware in Python; `timestamptz` in PostgreSQL, text without an offset in
-    SQLite."""
+    """A UTC time: aware in Python, `timestamptz` in PostgreSQL, text without offset in SQLite."""
 
     impl = sa.DateTime(timezone=True)
     cache_ok = True
 
     def process_bind_param(self, value: datetime | None, dialect: sa.Dialect) -> datetime | None:
-        """To UTC; SQLite compares times as text, so all of them need the same form."""
+        """SQLite compares times as text, so they all need the same form."""
         if value is None:
             return None
         assert value.tzinfo is not None, f"a time without a zone: {value}"
         return value.astimezone(UTC).replace(tzinfo=None if dialect.name == "sqlite" else UTC)
 
     def process_result_value(self, value: datetime | None, dialect: sa.Dialect) -> datetime | None:
-        """From what the database holds, which is UTC."""
         if value is None:
             return None
         return value.replace(tzinfo=UTC) if dialect.name == "sqlite" else value.astimezone(UTC)
 
 
 class SealedJson(sa.TypeDecorator[dict[str, Any]]):
-    """An object as JSON text that begins with a checksum: {"sha256":"16 digits","value":{...}}.
+    """An object as JSON text with a checksum: {"sha256":"16 digits","value":{...}}.
 
-    A text that has changed is a ValueError when it is read, never another value. The database's
-    own check finds damage everywhere except within such long values."""
+    Reading a changed text raises ValueError. The database's own check finds no damage within such
+    long values."""
 
     impl = sa.Text
     cache_ok = True
 
     def process_bind_param(self, value: dict[str, Any] | None, _dialect: sa.Dialect) -> str | None:
-        """To the sealed text. Raises ValueError for NaN and infinity."""
+        """Raises ValueError for NaN and infinity."""
         return None if value is None else _sealed(canonical_json(value))
 
     def process_result_value(
         self, value: str | None, _dialect: sa.Dialect
     ) -> dict[str, Any] | None:
-        """From the sealed text. Raises ValueError if it has changed."""
         if value is None:
             return None
         text = value[len(_sealed("")) - 1 : -1]
@@ -82,18 +79,18 @@ def _sealed(text: str) -> str:
 
 
 class SealedVector(sa.TypeDecorator[NDArray[float64]]):
-    """A vector as 8 bytes of its SHA-256, then its float64 numbers, little-endian."""
+    """A vector as 8 bytes of its SHA-256, followed by its little-endian float64 numbers.
+
+    Reading changed bytes raises ValueError."""
 
     impl = sa.LargeBinary
     cache_ok = True
 
     def process_bind_param(self, value: Any, _dialect: sa.Dialect) -> bytes:
-        """To the sealed bytes."""
         content = value.astype("<f8").tobytes()
         return hashlib.sha256(content).digest()[:8] + content
 
     def process_result_value(self, value: Any, _dialect: sa.Dialect) -> NDArray[float64]:
-        """From the sealed bytes. Raises ValueError if they have changed."""
         if hashlib.sha256(value[8:]).digest()[:8] != value[:8]:
             raise ValueError("a spectrum has changed since it was written")
         return np.frombuffer(value, "<f8", offset=8).astype(float64)
@@ -135,8 +132,8 @@ run = sa.Table(
 )
 
 _STATE = sa.Enum(*STATES, native_enum=False, create_constraint=True, name="state")
-# The long columns come last: SQLite then finds the state without reading the config's overflow
-# pages. `id` is the SHA-256 of `config`.
+# Long columns come last: SQLite then finds the state without reading the config's overflow pages.
+# `id` is the SHA-256 of `config`.
 trial = sa.Table(
     "trial",
     metadata,
@@ -149,12 +146,12 @@ trial = sa.Table(
     sa.Column("ended_at", UtcDateTime),
     sa.Column("stop_asked_at", UtcDateTime, index=True),
     sa.Column("run_id", sa.ForeignKey("run.id")),
-    sa.Column("outcome", SealedJson),  # cause and environment of a trial that has ended
+    sa.Column("outcome", SealedJson),  # cause and environment of an ended trial
     sa.Column("config", sa.Text, nullable=False),
     sa.CheckConstraint("(state = 'running') = (owner IS NOT NULL)", name="owner"),
     sa.CheckConstraint("(owner IS NULL) = (lease_until IS NULL)", name="lease"),
     sa.CheckConstraint("attempt >= 0", name="attempt"),
-    # SQLite's check compares an index with its table, so a change in these columns shows.
+    # SQLite's check compares an index with its table and so detects changes in these columns.
     sa.Index("ix_trial_state", "state", "attempt", "started_at", "ended_at"),
 )
 

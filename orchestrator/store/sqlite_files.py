@@ -1,4 +1,4 @@
-"""The file of a SQLite store: may it be written to, and is it still the one that was opened?"""
+"""The file of a SQLite store."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from trainables.errors import UserError
 
 
 class SqliteFile:
-    """The file behind an engine. Connections to a deleted file go on to read and write it."""
+    """The file behind an engine. A connection would go on reading and writing a deleted file."""
 
     def __init__(self, path: Path) -> None:
         self._path, self._log = path, Path(f"{path}-wal")
@@ -21,20 +21,20 @@ class SqliteFile:
         self.is_unchanging = (
             path.is_file() and not os.access(path.parent, os.W_OK) and not self._log.exists()
         )
-        """Nobody writes the file, and its folder takes no other one, such as on a read-only disk.
-        With a log, a reader needs a file beside it that all readers share."""
+        """The folder is read-only and there is no log. SQLite then opens the file as immutable,
+        because readers of a log share a file next to it."""
 
     @property
     def url(self) -> URL:
-        """The address by which SQLite opens the file."""
+        """The URL with which SQLite opens the file."""
         if not self.is_unchanging:
             return URL.create("sqlite", database=str(self._path))
         query = {"mode": "ro", "immutable": "1", "uri": "true"}
         return URL.create("sqlite", database=f"file:{quote(str(self._path))}", query=query)
 
     def check(self) -> None:
-        """Raise UserError if the file was deleted or replaced, or somebody writes the file that was
-        not to change: a connection to such a file does not notice."""
+        """Raise UserError if the file was deleted or replaced, or if an immutable file was
+        written."""
         try:
             stat = self._path.stat()
             now = (stat.st_dev, stat.st_ino, stat.st_mtime_ns * self.is_unchanging)

@@ -1,4 +1,4 @@
-"""The results store: what it guarantees, whichever database is behind it."""
+"""The results store and its guarantees, which hold for SQLite and PostgreSQL alike."""
 
 from __future__ import annotations
 
@@ -11,39 +11,32 @@ from orchestrator.store.studies import Studies
 
 
 class Store(Studies, Claims, Results, Progress):
-    """An index of the trials: which exist, which are done, what they measured; `open_store` makes
-    one.
+    """Index of trials: which exist, which are done, and what they measured. Made by `open_store`.
 
     Guarantees:
-    - Every method is one transaction: after a kill or a power cut it happened completely or not at
-      all, and what a method that returned has written is on disk.
-    - A done trial never changes: no method alters its state, epochs, measurements or spectrum. A
-      measurement invented later can be added to it, never replaced.
-    - Of several processes that claim the same trial at the same time, one gets it. The attempt for
-      which it does is the token of its claim, higher than any before.
-    - A result that is done is taken from anyone, once: a trial is its content, so it is right
-      whoever made it. Any other end, and epochs, are taken from the attempt for which the trial is
-      claimed now. An end without an attempt (one that was found as a file) is taken if no claim
-      holds. So what is delivered late, twice, out of order or from an attempt that is over changes
-      nothing.
-    - Configs, outcomes, epochs, measurements and spectra are read as they were written or not at
-      all: damage is a `UserError`.
-    - A SQLite file that is deleted or replaced while it is used is a `UserError` of the next
-      transaction.
-    - NaN and infinity are never stored: one of them is a `ValueError`, and nothing of that call is
-      written.
-    - Reads see one moment: a trial is never seen half recorded.
-    - One store object may be used from several threads. After a fork the child has to open its own.
+    - Each method is one transaction, complete or without effect even at a power cut. What it wrote
+      is on disk when it returns.
+    - A done trial never changes. Later measurements can be added to it, but never replaced.
+    - If several processes claim a trial at once, one gets it. Its attempt number is the claim's
+      token, higher than any earlier one.
+    - The first done result is accepted from any attempt, because a trial is defined by its content.
+      Other ends, and epochs, are accepted only from the attempt that holds the claim. An end
+      without an attempt (found as a file) is accepted only if no claim holds. So a late, repeated
+      or reordered message changes nothing.
+    - Configs, outcomes, epochs, measurements and spectra are returned as written; damage raises
+      UserError.
+    - If a SQLite file is deleted or replaced during use, the next transaction raises UserError.
+    - NaN and infinity raise ValueError, and the call writes nothing.
+    - Each read sees one moment: no trial is seen half recorded.
+    - Threads may share a store object. After a fork, the child must open its own.
 
-    A trial's states: planned -> running (`claim`) -> done, diverged or failed (`record`);
-    running -> planned (`release`); failed, diverged -> planned (`reset`). A result that is done is
-    taken in any other state: a file found after a crash may belong to a trial that was given up
-    meanwhile.
+    Trial states: planned -> running (`claim`) -> done, diverged or failed (`record`); running ->
+    planned (`release`); failed, diverged -> planned (`reset`). A done result is accepted in every
+    other state, because a file found after a crash may belong to a trial that was given up.
 
-    A result of a trial that the store does not have is a `KeyError`. Trouble that the person at the
-    keyboard can cure (disk full, read-only folder, server gone, wrong password) is a `UserError`
-    from any method. A store that has answered before and is away for a moment (a server that is
-    started again, another's long transaction) is waited for."""
+    Any method raises KeyError for a result of an unknown trial, and UserError for trouble that a
+    user can fix (disk full, server gone, wrong password). A store that has answered before is
+    waited for while it is away."""
 
     def __enter__(self) -> Self:
         return self

@@ -1,4 +1,4 @@
-"""Which trials exist, which study plans them, and what people ask of runs under way."""
+"""Studies, their planned trials, and requests to running sweeps."""
 
 from __future__ import annotations
 
@@ -32,11 +32,10 @@ OnRegister = Callable[[StudyKey, datetime, Sequence[PlannedTrial]], None]
 
 
 class Studies(Database):
-    """The part of the store about studies and the runs of them; see `Store`."""
+    """The part of the store for studies and their runs; see `Store`."""
 
     def __init__(self, url: URL, *, on_register: OnRegister | None = None, **waiting: Any) -> None:
-        """`on_register` is called after a study was registered: its key, when, its trials;
-        `waiting`: see `Database`."""
+        """Call `on_register` after each registration of a study. `waiting` goes to `Database`."""
         super().__init__(url, **waiting)
         self._on_register = on_register
 
@@ -48,13 +47,12 @@ class Studies(Database):
         instead_of: Sequence[str] | None = None,
         planned_at: datetime | None = None,
     ) -> bool:
-        """Make the study's membership exactly `trials`, in this order; new trials become planned.
+        """Make `trials`, in this order, the study's members. New trials become planned.
 
-        With `instead_of` only if the members are these trial ids at that moment: of two processes
-        that plan further trials from the same members, one does. Returns whether the membership is
-        `trials` now; if not, it stays as it was. A trial belongs to as many studies as plan it,
-        and is never deleted. `planned_at` is now unless it is given. Raises AssertionError if a new
-        trial's id is not that of its config, or a trial is listed twice."""
+        With `instead_of`, return False without a change unless these are the current members' ids:
+        of two processes that extend the same plan, one succeeds. A trial may belong to several
+        studies and is never deleted. `planned_at` defaults to now. Raises AssertionError if a trial
+        is listed twice or a new trial's id does not match its config."""
         assert len({planned.trial_id for planned in trials}) == len(trials), (
             f"a trial is planned twice in {key}"
         )
@@ -74,7 +72,7 @@ class Studies(Database):
             members = [
                 _member(study_id, position, planned) for position, planned in enumerate(trials)
             ]
-            if stored != members:  # planning a study again, the common case, writes next to nothing
+            if stored != members:  # planning again is common and writes little
                 connection.execute(delete(study_trial).where(study_trial.c.study_id == study_id))
                 if members:
                     connection.execute(study_trial.insert(), members)
@@ -83,13 +81,13 @@ class Studies(Database):
         return True
 
     def add_trials(self, trials: Sequence[PlannedTrial]) -> None:
-        """Make trials planned that the store does not have yet, in no study."""
+        """Add trials that the store does not have, as planned and without a study."""
         with self.write() as connection:
             _insert_trials(connection, trials)
 
     def studies(self) -> list[StudySummary]:
-        """Return every study variant with the count of each state, zeros included, in the order in
-        which they were planned last."""
+        """Return all study variants with their counts by state, in the order of their last
+        planning."""
         members = select(study_trial.c.study_id, trial.c.state, func.count()).join(trial)
         counts: defaultdict[int, dict[TrialState, int]] = defaultdict(dict)
         with self.read() as connection:
@@ -108,17 +106,17 @@ class Studies(Database):
         ]
 
     def trials(self, key: StudyKey) -> list[TrialRow]:
-        """Return the study's trials in plan order; none for a study that was never registered."""
+        """Return the study's trials in plan order; empty if the study was never registered."""
         with self.read() as connection:
             return trials_of(connection, key)
 
     def states(self, trial_ids: Collection[str]) -> dict[str, TrialState]:
-        """Return the state of each of these trials that the store has."""
+        """Return states by trial id, for the `trial_ids` that the store has."""
         with self.read() as connection:
             return column_of(connection, "state", trial_ids)
 
     def begin_run(self, record: RunRecord) -> int:
-        """Record that a run of the command starts now; returns its id."""
+        """Record the start of a run of the command, and return the run's id."""
         with self.write() as connection:
             row = {
                 **asdict(record),
@@ -130,7 +128,7 @@ class Studies(Database):
             return int(key[0])
 
     def end_run(self, run_id: int) -> None:
-        """Record that a run ends now. Raises KeyError for an unknown id."""
+        """Record the end of a run. Raises KeyError for an unknown id."""
         with self.write() as connection:
             ended = connection.execute(
                 update(run).where(run.c.id == run_id).values(ended_at=now(connection))
@@ -139,8 +137,7 @@ class Studies(Database):
                 raise KeyError(run_id)
 
     def ask_to_stop(self, target: StudyKey | str) -> None:
-        """Ask the runs under way of a study, or of the trial of this id, to stop it. Raises
-        KeyError if the store does not have it."""
+        """Ask running sweeps to stop a study or a trial. Raises KeyError if it is unknown."""
         query = (
             update(study).where(is_study(target))
             if isinstance(target, StudyKey)
@@ -152,7 +149,7 @@ class Studies(Database):
                 raise KeyError(target)
 
     def requests(self, key: StudyKey, run_id: int) -> Requests:
-        """Return what was asked since the run began, by the store's clock."""
+        """Return the requests made since the run began, by the store's clock."""
         began = select(run.c.started_at).where(run.c.id == run_id).scalar_subquery()
         query = select(study.c.stop_asked_at > began).where(is_study(key))
         stopped = select(trial.c.id).where(trial.c.stop_asked_at > began)
@@ -166,8 +163,7 @@ class Studies(Database):
 def trials_of(
     connection: Connection, key: StudyKey, only: Collection[str] | None = None
 ) -> list[TrialRow]:
-    """Return the study's trials in plan order, of `only` these ids. Raises ValueError for a config
-    that has changed."""
+    """Return the study's trials in plan order. Raises ValueError if a stored config has changed."""
     query = among(select_members(key, study_trial, trial).join(trial), only)
     return [_trial_row(row) for row in connection.execute(query.order_by(study_trial.c.position))]
 
@@ -192,27 +188,27 @@ def _trial_row(row: Row[Any]) -> TrialRow:
 
 
 def is_study(key: StudyKey) -> ColumnElement[bool]:
-    """Return the condition that picks a study variant."""
+    """Return the condition that selects a study variant."""
     return and_(*(study.c[name] == value for name, value in asdict(key).items()))
 
 
 def key_of(row: Row[Any]) -> StudyKey:
-    """Return the key of the study whose columns `STUDY` are in a row."""
+    """Return the study key in a row that has the columns `STUDY`."""
     return StudyKey(**{column.name: getattr(row, column.name) for column in STUDY})
 
 
 def select_members(key: StudyKey, *columns: Any) -> Select[Any]:
-    """Return a query for columns of a study's members, to be joined with their tables."""
+    """Return a query for columns of a study's members. The caller joins the columns' tables."""
     return select(*columns).join_from(study, study_trial).where(is_study(key))
 
 
 def among(query: Select[Any], trial_ids: Collection[str] | None) -> Select[Any]:
-    """Return a query over a study's members for these trial ids alone; for all if None."""
+    """Return a query over a study's members restricted to `trial_ids`, if they are given."""
     return query if trial_ids is None else query.where(study_trial.c.trial_id.in_(trial_ids))
 
 
 def column_of(connection: Connection, name: str, trial_ids: Collection[str]) -> dict[str, Any]:
-    """Return one column of those of these trials that the store has, by their ids."""
+    """Return one column by trial id, for the `trial_ids` that the store has."""
     values: dict[str, Any] = {}
     for chunk in chunks(trial_ids):
         query = select(trial.c.id, trial.c[name]).where(trial.c.id.in_(chunk))
@@ -224,8 +220,7 @@ def _insert_trials(connection: Connection, trials: Sequence[PlannedTrial]) -> No
     configs = {planned.trial_id: planned.config for planned in trials}
     stored: Mapping[str, TrialState] = column_of(connection, "state", configs)
     rows = []
-    # In the order of their ids: two studies that insert the same trials in different orders would
-    # block each other.
+    # Insert in id order: studies that insert the same trials in different orders would deadlock.
     for trial_id in sorted(configs.keys() - stored.keys()):
         config = canonical_json(identity(configs[trial_id]))
         assert hashlib.sha256(config.encode()).hexdigest() == trial_id, (
@@ -236,7 +231,6 @@ def _insert_trials(connection: Connection, trials: Sequence[PlannedTrial]) -> No
 
 
 def _member(study_id: int, position: int, planned: PlannedTrial) -> dict[str, Any]:
-    """The row of a planned trial in `study_trial`."""
     place = (
         asdict(planned.place) if planned.place else {"side": None, "stage": None, "number": None}
     )
@@ -250,8 +244,7 @@ def _member(study_id: int, position: int, planned: PlannedTrial) -> dict[str, An
 
 
 def _locked_study(connection: Connection, key: StudyKey, moment: datetime) -> int:
-    """The study's id. Its row stays locked, so that a study planned twice at the same time has one
-    plan, not a mixture."""
+    """Keeps the study's row locked, so that concurrent plans of a study do not mix."""
     insert_new(connection, study, [{**asdict(key), "planned_at": moment}])
     study_id: int = connection.execute(
         select(study.c.id).where(is_study(key)).with_for_update()

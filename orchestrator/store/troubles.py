@@ -1,4 +1,4 @@
-"""Errors of a database in one sentence each: what is wrong, what to do, and whether it passes."""
+"""Database errors as one sentence each: the problem, the fix, and whether the problem passes."""
 
 from __future__ import annotations
 
@@ -63,33 +63,33 @@ CURES = {
         "check the server and give the same command again; what was recorded is kept",
     ),
 }
-"""Problem and cure by SQLite's error names and PostgreSQL's states; a key stands for all codes that
-begin with it (SQLITE_READONLY_DIRECTORY and the like). Any other error is damage."""
+"""Problem and cure by the start of SQLite's error name or PostgreSQL's state. Any other error is
+damage."""
 PASSING = ("SQLITE_BUSY", "SQLITE_LOCKED", "08", "53300", "57P")
-"""Codes of troubles that pass, as does a server that cannot be reached."""
+"""Starts of the codes of errors that pass. An unreachable server passes, too."""
 NEVER_WRITTEN = (ValueError, TypeError, AttributeError, OverflowError, RecursionError, LookupError)
-"""What reading a value may raise that is not of the kind that this program writes. Not MemoryError:
-the value may be sound then."""
+"""Errors from reading a value of a kind that this program does not write. Not MemoryError: the
+value may be intact."""
 
 
 class StoreAwayError(UserError):
-    """A store cannot be used: `problem`, and what to do about it."""
+    """A store that cannot be used: the problem and its cure."""
 
     def __init__(self, problem: str, cure: str) -> None:
         super().__init__(f"{problem}: {cure}.")
         self.problem = problem
-        """The sentence without its dot and without a cure, for a page that only shows it."""
+        """The message without its dot and cure."""
 
 
 def damaged(store: str, problem: str) -> StoreAwayError:
-    """Return the error of a store at an address (without its password) that is damaged."""
+    """Return the error for a damaged store. `store` is its address without the password."""
     return StoreAwayError(f"The results store {store} is damaged ({problem})", REBUILD)
 
 
 @contextmanager
 def user_errors(store: str) -> Iterator[None]:
-    """Turn database errors into a UserError about `store`, an address without a password; pass on
-    errors that no user can cure."""
+    """Turn database errors into a UserError about `store`, an address without a password. Errors
+    that no user can fix pass through."""
     try:
         yield
     except DBAPIError as error:
@@ -106,18 +106,19 @@ def user_errors(store: str) -> Iterator[None]:
         raise StoreAwayError(
             f"The results store {store} cannot be used: {problem}", cure
         ) from error
-    except UnicodeDecodeError as error:  # SQLite's own words about damage may repeat it
+    except UnicodeDecodeError as error:  # SQLite's message about damage may repeat it
         raise damaged(store, "its tables are no text") from error
 
 
 def code_of(error: DBAPIError) -> str | None:
-    """Return SQLite's name of the error or PostgreSQL's state; None if neither database saw it."""
+    """Return SQLite's error name or PostgreSQL's state; None if neither database raised the
+    error."""
     return getattr(error.orig, "sqlite_errorname", None) or getattr(error.orig, "sqlstate", None)
 
 
 def _is_from_the_client(error: DBAPIError) -> bool:
-    """Whether PostgreSQL's client library itself speaks: no server, a lost connection, an option it
-    does not know."""
+    """The error is from PostgreSQL's client library: no server, a lost connection, an unknown
+    option."""
     is_server = not isinstance(error.orig, sqlite3.Error) and code_of(error) is None
     return is_server and (isinstance(error, OperationalError) or error.statement is None)
 

@@ -1,4 +1,4 @@
-"""Variants of a study: settings given with `--set`, the names of trials, what a user brings."""
+"""Variants of a study: settings of `--set`, names of trials, and the user's inputs."""
 
 from trainables import door
 

@@ -1,4 +1,4 @@
-"""Configs of a plan with the values that `--set` gives their keys."""
+"""Apply the values of `--set` to the configs of a plan."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from trainables.config import AnyConfig, dotted_keys, read_config, replaced, val
 from trainables.errors import UserError, did_you_mean
 
 FIXED_KEYS = ("schema_version", "kind", "corpus.name", "corpus.sha256")
-"""With another value of these, a config would lie about the text or the program."""
+"""A config with another value of these would misstate the text or the program."""
 
 
 def apply_settings(configs: Sequence[AnyConfig], values: Mapping[str, Any]) -> list[AnyConfig]:
     """Return the configs with the values at these dotted keys.
 
-    A key is replaced in every kind of trial that knows it: the true matrix of a generated language
-    is not trained, and has no `training.epochs`. Raises UserError for a key that not all trials of
-    a kind have, or none, and for a value that one of them cannot have."""
+    Kinds of trials that do not have a key stay as they are: the true matrix of a generated language
+    has no `training.epochs`. Raises UserError if no trial, or only some trials of a kind, have a
+    key, and for a value that is invalid in a config."""
     if not values:
         return list(configs)
     contents = [config.model_dump(mode="json") for config in configs]
@@ -68,7 +68,6 @@ def _require_key(
 
 
 def _single_keys(contents: Sequence[Mapping[str, Any]]) -> set[str]:
-    """Keys of single values, and not of whole parts such as `training`."""
     return {
         key
         for content in contents
@@ -78,7 +77,7 @@ def _single_keys(contents: Sequence[Mapping[str, Any]]) -> set[str]:
 
 
 def _part(content: Mapping[str, Any], key: str) -> str:
-    """Part of a trial that decides whether it has the key: "output layer softmax"."""
+    """Names the part that decides whether a trial has the key: "output layer softmax"."""
     name = key.partition(".")[0]
     part = content.get(name)
     if isinstance(part, dict) and "name" in part:

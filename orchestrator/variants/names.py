@@ -1,5 +1,4 @@
-"""What the trials of a study are called, so that trials of different settings are never taken for
-seeds of one."""
+"""Names of trials, which never make different settings look like seeds of one setting."""
 
 from __future__ import annotations
 
@@ -15,9 +14,9 @@ from trainables.config import AnyConfig, flat_values, identity
 from trainables.errors import UserError
 
 LONGEST_GROUP, LONGEST_COMPLETION = 100, 80
-"""Characters. What is longer is cut, or not said in words."""
+"""Characters."""
 HASH_DIGITS = 8
-"""Digits of a setting's hash behind a label."""
+"""Digits of a setting's hash after a label."""
 
 
 def trial_names(
@@ -26,13 +25,13 @@ def trial_names(
     resolved: Sequence[AnyConfig],
     variety: Iterable[AnyConfig],
 ) -> list[str]:
-    """The configs' labels, whatever the label function gives: on one line, with what varies among
-    the trials that it calls alike ("softmax, training.learning_rate=20 seed=1"), or with the
-    setting's hash ("mine #1a2b3c4d seed=1").
+    """Return one-line names from the study's labels, made unique for each setting.
 
-    `written` are the configs as the study has them, `resolved` as they are trained, and `variety`
-    all trials of the study, so that a trial has one name whether or not its scale runs the others.
-    Raises UserError for a label that is no text."""
+    Trials with equal labels get the settings in which they differ ("softmax,
+    training.learning_rate=20 seed=1"), or the setting's hash ("mine #1a2b3c4d seed=1"). `written`
+    are the configs as in the study and `resolved` as trained. `variety` are all trials of the
+    study, so that names do not depend on the scale. Raises UserError for a label that is not a
+    string."""
     variety_groups = [(*_group(study, config), config) for config in variety]
     varying = varying_settings((group, _settings(config)) for group, _, config in variety_groups)
     trials = Counter(_completed(group, config, varying) for group, _, config in variety_groups)
@@ -53,8 +52,7 @@ def trial_names(
 
 
 def setting_hash(content: Mapping[str, Any]) -> str:
-    """SHA-256 of a config's JSON data without its seed, as 64 hexadecimal digits: the same for
-    trials that differ in their seed alone."""
+    """Return the SHA-256 (64 hexadecimal digits) of a config's JSON data without its seed."""
     setting = {key: value for key, value in identity(content).items() if key != "seed"}
     return hashlib.sha256(
         json.dumps(setting, sort_keys=True, separators=(",", ":")).encode()
@@ -62,11 +60,10 @@ def setting_hash(content: Mapping[str, Any]) -> str:
 
 
 def varying_settings(trials: Iterable[tuple[str, Mapping[str, Any]]]) -> dict[str, list[str]]:
-    """By group, the dotted keys besides the seed in which its trials differ; groups of one setting
-    are left out, and those that it would take too many words to tell apart.
+    """Return by group the dotted keys, without the seed, in which the group's trials differ.
 
-    `trials` are the group and the settings, by dotted key, of each.
-    """
+    `trials` are pairs of a group and its settings by dotted key. Groups of a single setting are
+    omitted, and those whose differences would make too long a name."""
     groups: dict[str, list[Mapping[str, Any]]] = {}
     for group, settings in trials:
         groups.setdefault(group, []).append(settings)
@@ -88,33 +85,32 @@ def varying_settings(trials: Iterable[tuple[str, Mapping[str, Any]]]) -> dict[st
 def completed_group(
     group: str, settings: Mapping[str, Any], varying: Mapping[str, Sequence[str]]
 ) -> str:
-    """The group with what varies among its trials: "softmax, training.learning_rate=20"."""
+    """Return the group with the settings that vary in it: "softmax, training.learning_rate=20"."""
     return group + _completion(settings, varying.get(group, ()))
 
 
 def with_settings(name: str, config: AnyConfig, keys: Sequence[str]) -> str:
-    """The trial's name with these of its settings behind its group: "softmax,
-    training.learning_rate=20 seed=1"."""
+    """Return the name with these settings after its group: "softmax, training.learning_rate=20
+    seed=1"."""
     group = group_of(name)
     return group + _completion(_settings(config), keys) + name.removeprefix(group)
 
 
 def has_any(config: AnyConfig, keys: Sequence[str]) -> bool:
-    """Whether the trial has one of these settings, by dotted key."""
+    """Return whether the trial has one of these dotted keys."""
     return not _settings(config).keys().isdisjoint(keys)
 
 
 def without_settings(group: str, keys: Sequence[str]) -> str:
-    """The group as it was before `with_settings`, or the text that it is where it has none of
-    them."""
+    """Return the group without the settings that `with_settings` added, if any."""
     for key in reversed(keys):
         group = group.rpartition(f", {key}=")[0] or group
     return group
 
 
 def differing_settings(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Of a trial's settings those that its name gives another value: it has them as the study
-    writes them, for paper scale."""
+    """Return the settings to which the trial's name gives another value: names have the values of
+    scale paper."""
     differing = {}
     for key, value in settings.items():
         before, _, given = name.rpartition(f", {key}=")
@@ -127,10 +123,9 @@ def differing_settings(name: str, settings: Mapping[str, Any]) -> dict[str, Any]
 def told_apart(
     groups: Sequence[str], settings: Sequence[str], digits: int = HASH_DIGITS
 ) -> list[str]:
-    """Return the groups; a group that several settings share ends in each setting's hash.
+    """Return the groups; a group that several settings share gets each setting's hash.
 
-    `settings` are the hashes of the same trials.
-    """
+    `settings` are the hashes of the same trials."""
     owners = defaultdict[str, set[str]](set)
     for group, setting in zip(groups, settings, strict=True):
         owners[group].add(setting)
@@ -138,18 +133,18 @@ def told_apart(
         group if len(owners[group]) == 1 else f"{group} #{setting[:digits]}"
         for group, setting in zip(groups, settings, strict=True)
     ]
-    # A marked group may be another setting's label, and two hashes may begin alike.
+    # The new name may be another setting's label, and two hashes may begin with the same digits.
     return names if names == list(groups) else told_apart(names, settings, 2 * digits)
 
 
 def _group(study: Study, config: AnyConfig) -> tuple[str, bool]:
-    """What the label says apart from the seed, and whether it ends in one."""
+    """Returns the label without its seed, and whether it ends in one."""
     label: object = study.label(config)
     if not isinstance(label, str):
         raise UserError(
             f"a trial's name is a text; the label function of {study.name} gives {label!r}: fix it"
         )
-    # An entry of a legend that begins with an underscore is not shown.
+    # Legends do not show an entry that begins with an underscore.
     text = f" {one_line(label, most=10 * LONGEST_GROUP).lstrip('_ ')}"
     group = group_of(text)
     name = one_line(group, most=LONGEST_GROUP) or one_line(
@@ -161,7 +156,7 @@ def _group(study: Study, config: AnyConfig) -> tuple[str, bool]:
 def _completed(
     group: str, config: AnyConfig, varying: Mapping[str, Sequence[str]]
 ) -> tuple[str, str]:
-    """The completed group and the setting, which only together tell it from all others."""
+    """Only the group and the hash together are unique."""
     return completed_group(group, _settings(config), varying), _hash_of(config)
 
 
@@ -178,5 +173,5 @@ def _completion(settings: Mapping[str, Any], keys: Sequence[str]) -> str:
 
 
 def _shown(value: object) -> str:
-    """In as few digits as tell it from any other number."""
+    """Uses as few digits as identify the number."""
     return f"{value:g}" if isinstance(value, float) and float(f"{value:g}") == value else str(value)

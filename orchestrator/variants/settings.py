@@ -1,5 +1,5 @@
-"""Settings that `--set` gives one value or several: with `training.learning_rate=5,10` a study is
-run at both."""
+"""Settings of `--set` with one value or several: `training.learning_rate=5,10` runs a study at
+both."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from typing import Any
 from trainables.errors import UserError
 
 Settings = Mapping[str, tuple[Any, ...]]
-"""By dotted key, the values of each."""
+"""Values by dotted key."""
 
 
 def parse_settings(typed: Iterable[str]) -> dict[str, tuple[Any, ...]]:
-    """Return the settings of `key=value` texts, several values with commas between them. Raises
+    """Return the settings in `key=value` texts, with commas between several values. Raises
     UserError for another form."""
     settings = {}
     for setting in typed:
@@ -30,9 +30,9 @@ def parse_settings(typed: Iterable[str]) -> dict[str, tuple[Any, ...]]:
 
 
 def values_in(text: str) -> list[Any]:
-    """Return the values that a text has between its commas, as JSON if they are JSON, else as
-    texts. A text that begins like JSON and is none is one value."""
-    with suppress(ValueError, RecursionError):  # a number or nesting may be too long to be read
+    """Return the values between a text's commas, as JSON if possible, else as texts. A text that
+    begins like JSON but is invalid is one value."""
+    with suppress(ValueError, RecursionError):  # a number may be too long, or nesting too deep
         return json.loads(f"[{text}]") or [text]
     if text.startswith(("[", "{", '"')):
         return [text]
@@ -54,11 +54,9 @@ def as_typed(values: Sequence[Any]) -> str:
 
 
 def setting_values(key: str, values: Iterable[Any]) -> tuple[Any, ...]:
-    """Return the different values of a setting in one order, however they were typed: numbers
-    ascend.
+    """Return the different values of a setting in a fixed order; numbers ascend.
 
-    Raises UserError for a setting that cannot have several: the seed, or a whole part of a config.
-    """
+    Raises UserError for several values of the seed or of a whole part of a config."""
     # 5 and 5.0 are one value, True and 1 are two.
     different = list(
         {
@@ -86,12 +84,12 @@ def setting_values(key: str, values: Iterable[Any]) -> tuple[Any, ...]:
 
 
 def swept_keys(settings: Settings) -> list[str]:
-    """Return the dotted keys with several values, in alphabetical order."""
+    """Return the dotted keys with several values, sorted."""
     return sorted(key for key, values in settings.items() if len(values) > 1)
 
 
 def combinations(settings: Settings) -> list[dict[str, Any]]:
-    """Return every combination of one value of each key."""
+    """Return every combination of one value per key."""
     keys = sorted(settings)
     return [
         dict(zip(keys, values, strict=True)) for values in product(*(settings[key] for key in keys))

@@ -1,4 +1,4 @@
-"""Contexts and benchmarks that a user measures over in place of the published ones."""
+"""The user's own contexts and benchmarks, which replace the published ones."""
 
 from __future__ import annotations
 
@@ -13,17 +13,16 @@ from trainables.errors import UserError
 
 @dataclass(frozen=True, kw_only=True)
 class UserInputs:
-    """What `--contexts` and `--benchmarks` named."""
+    """Contents of `--contexts` and `--benchmarks`."""
 
     contexts: ContextsFile | None = None
     benchmarks: BenchmarkFolder | None = None
 
     def measurements(self, study: Study) -> tuple[str, ...]:
-        """Return the study's measurements, those over published inputs replaced by those over the
-        user's.
+        """Return the study's measurements, over the user's inputs in place of the published ones.
 
-        Raises UserError if the study asks for an unknown measurement, or does not measure over
-        what the user named."""
+        Raises UserError if the study names an unknown measurement, or does not use an input of the
+        user."""
         names = list(study.measurements)
         for name in names:
             if name not in NAMES:
@@ -48,7 +47,7 @@ class UserInputs:
         return tuple(names)
 
     def for_study(self, study: Study) -> UserInputs:
-        """Return the inputs that the study measures over."""
+        """Return the inputs that the study uses."""
         return UserInputs(
             contexts=self.contexts if TOP_K in study.measurements else None,
             benchmarks=self.benchmarks if WORD_SIMILARITY in study.measurements else None,
@@ -56,7 +55,7 @@ class UserInputs:
 
 
 def read_inputs(contexts: Path | None, benchmarks: Path | None) -> UserInputs:
-    """Return what these paths hold. Raises UserError for a file that is not what it should be."""
+    """Return the contents of these paths. Raises UserError for an invalid file."""
     return UserInputs(
         contexts=None if contexts is None else read_contexts(contexts),
         benchmarks=None if benchmarks is None else read_folder(benchmarks),

@@ -1,4 +1,4 @@
-"""A variant of a study: what a user changed, in the one text form that a store keeps."""
+"""A variant of a study: the user's changes, and their text in the store."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ NAMED = ("search", "contexts", "benchmarks")
 
 @dataclass(frozen=True, kw_only=True)
 class Variant:
-    """Everything that tells two plans of a study apart at one scale and on one corpus. A larger
-    budget, or more seeds, is more of the same variant."""
+    """The difference between two plans of a study at one scale and on one corpus. A larger budget
+    or more seeds do not make another variant."""
 
     settings: Settings = field(default_factory=dict)
     model: str | None = None
-    """None for the study's own."""
+    """Replaces the study's own models."""
     search: str | None = None
-    """How a tuned study picks its trials; None for the default."""
+    """A tuned study's method, if not the default."""
     contexts: str = ""
-    """Name of the user's file, a space, and a tag of its content; empty for the published one."""
+    """Name of the user's file, a space, and a tag of its content; "" for the published contexts."""
     benchmarks: str = ""
-    """The same of the user's folder."""
+    """Like `contexts`, for the user's folder."""
 
     @classmethod
     def read(cls, text: str) -> Variant:
-        """Return the variant with this text; the study as it is written for any other text, since
-        a store may hold anything."""
+        """Return the variant of this text. An invalid text, which a store may hold, gives the study
+        as written."""
         try:
             content = json.loads(text)
             settings = {key: tuple(values) for key, values in content.pop("settings", {}).items()}
@@ -40,13 +40,13 @@ class Variant:
 
     @property
     def text(self) -> str:
-        """Canonical JSON, "{}" for the study as it is written; `StudyKey.overrides` keeps it."""
+        """Canonical JSON, "{}" for the study as written. `StudyKey.overrides` stores it."""
         changes = {name: value for name, value in vars(self).items() if value}
         return json.dumps(changes, sort_keys=True, separators=(",", ":"))
 
     @property
     def options(self) -> dict[str, list[str]]:
-        """Options of the command line that select this variant, with the values of each."""
+        """The command-line options that select this variant, with their values."""
         options: dict[str, list[str | None]] = {
             "--model": [self.model],
             "--set": [f"{key}={as_typed(self.settings[key])}" for key in sorted(self.settings)],
@@ -59,29 +59,28 @@ class Variant:
 
     @property
     def typed(self) -> list[str]:
-        """Each option with one value: ["--model transformer", "--set training.epochs=3"]."""
+        """The options as typed: ["--model transformer", "--set training.epochs=3"]."""
         return [f"{name} {value}" for name, values in self.options.items() for value in values]
 
     def __str__(self) -> str:
-        """The options behind a sentence: ", --set training.epochs=3"; empty if there are none."""
+        """Return the options to append to a sentence: ", --set training.epochs=3", or ""."""
         return "".join(f", {option}" for option in self.typed)
 
     def study(self, study: Study) -> Study:
-        """Return the study with the variant's model in place of its own."""
+        """Return the study with the variant's model."""
         return study if self.model is None else with_model(study, self.model)
 
 
 def chosen_variant(settings: Settings, model: str | None) -> Variant:
-    """Return the variant that a reader of a store means: `--set` names its search, contexts and
-    benchmarks too. Raises UserError for an unknown model."""
+    """Return the variant that a command on the store selects; `--set` also selects search, contexts
+    and benchmarks. Raises UserError for an unknown model."""
     fields = {name: str(settings[name][0]) for name in NAMED if name in settings}
     rest = {key: values for key, values in settings.items() if key not in NAMED}
     return Variant(settings=rest, model=other_model(model), **fields)
 
 
 def other_model(model: str | None) -> str | None:
-    """Return the model if it is not the studies' own, else None. Raises UserError for an unknown
-    one."""
+    """Return the model, or None if it is the studies' own. Raises UserError for an unknown one."""
     if model is None or model == LSTM:
         return None
     require_model(model)

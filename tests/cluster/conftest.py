@@ -1,5 +1,4 @@
-"""Every test here needs namespaces and PostgreSQL; `make cluster-test` runs them, `make test`
-leaves them out."""
+"""Tests that need namespaces and PostgreSQL; only `make cluster-test` runs them."""
 
 from __future__ import annotations
 
@@ -23,6 +22,6 @@ def _possible() -> None:
 
 @pytest.fixture
 def three(tmp_path: Path) -> Iterator[Cluster]:
-    """A fresh cluster of three machines with one core each."""
+    """Yield a new cluster of three one-core machines."""
     with cluster(tmp_path) as made:
         yield made

@@ -1,10 +1,8 @@
-"""A cluster of machines that are none: each has its own network, processes, host name and temporary
-folder.
+"""A simulated cluster: each machine has its own network, processes, host name and /tmp/ray.
 
-A machine is a set of Linux namespaces around a process that does nothing. A bridge in one more
-network namespace joins them by veth pairs, so nothing outside sees their addresses. The file system
-is one, which makes any folder a shared one. When the process that made them ends, however it ends,
-the kernel ends all of theirs."""
+A machine is a set of Linux namespaces around an idle process; veth pairs to a bridge in another
+namespace join them. Addresses are invisible outside, and every folder is shared. When the creating
+process ends, for any reason, the kernel kills theirs."""
 
 from __future__ import annotations
 
@@ -38,11 +36,11 @@ FAST_DETECTION = {
     "RAY_health_check_failure_threshold": "3",
     "RAY_gcs_rpc_server_reconnect_timeout_s": "20",
 }
-"""A machine that is cut off is given up after some 25 s, by Ray's defaults after about a minute."""
+"""Ray gives up a lost machine after about 25 s, not a minute."""
 
 
 def why_not() -> str | None:
-    """Why namespaces cannot be made here; None where they can."""
+    """Return why namespaces cannot be created here, or None."""
     missing = [tool for tool in TOOLS if shutil.which(tool) is None]
     if missing:
         return f"needs {', '.join(missing)} (iproute2 and util-linux)"
@@ -92,14 +90,12 @@ class Machine:
         )
 
     def inside(self, *command: str | Path) -> list[str]:
-        """The command line that runs a command on this machine."""
         enter = ["nsenter", "--target", str(self.pid), "--all", "--wd=" + str(ROOT)]
         return [*enter, "setpriv", "--pdeathsig", "KILL", *map(str, command)]
 
     def popen(
         self, *command: str | Path, env: Mapping[str, str] | None = None
     ) -> subprocess.Popen[str]:
-        """Start a command on this machine."""
         return subprocess.Popen(
             self.inside(*command),
             env={**os.environ, **self.environment, **(env or {})},
@@ -112,7 +108,6 @@ class Machine:
     def run(
         self, *command: str | Path, timeout_s: float = 300, env: Mapping[str, str] | None = None
     ) -> subprocess.CompletedProcess[str]:
-        """Run a command on this machine to its end."""
         process = self.popen(*command, env=env)
         with process:
             try:
@@ -122,22 +117,18 @@ class Machine:
         return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
     def python(self, *arguments: str | Path, **options: Any) -> subprocess.CompletedProcess[str]:
-        """Run Python on this machine, with the project at hand."""
         return self.run(sys.executable, *arguments, **options)
 
     def sweep(self, *arguments: str | Path, **options: Any) -> subprocess.CompletedProcess[str]:
-        """Run the command on this machine."""
         return self.python("sweep.py", *arguments, **options)
 
     def kill(self) -> None:
-        """SIGKILL to every process at once, as when the power fails."""
+        """Kill every process at once, like a power failure."""
         self._holder.kill()
         self._holder.wait(timeout=30)
 
 
 class Network:
-    """The bridge and who is on it."""
-
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._switch = Machine("switch", 254, environment)
         self._ip("link", "add", "bridge", "type", "bridge")
@@ -146,7 +137,6 @@ class Network:
         self.machines: list[Machine] = []
 
     def add(self, name: str, **environment: str) -> Machine:
-        """A new machine on the network."""
         number = len(self.machines) + 1
         machine = Machine(name, number, {**self._environment, **environment})
         self.machines.append(machine)
@@ -169,7 +159,6 @@ class Network:
         self._ip("link", "set", f"port{machine.number}", "down")
 
     def close(self) -> None:
-        """End every machine."""
         for machine in (*self.machines, self._switch):
             machine.kill()
 
@@ -180,36 +169,30 @@ class Network:
 
 
 class Cluster:
-    """Ray on machines of a network, PostgreSQL on the first one, token authentication on."""
+    """Ray on a network's machines with token authentication, and PostgreSQL on the first."""
 
     def __init__(self, folder: Path, postgres: Path, network: Network) -> None:
-        """`postgres`: the server's folder, not below one that its user may not enter."""
+        """Set the addresses. The server's user must be able to enter its folder, `postgres`."""
         self.postgres, self.network = postgres, network
         self.storage = folder / "shared"
         self.storage.mkdir()
         self.head = network.machines[0]
-        """Where Ray's head, the store and the driver are."""
         self.address = f"{self.head.address}:{GCS_PORT}"
-        """What `--address` takes."""
         self.dashboard = f"http://{self.head.address}:{DASHBOARD_PORT}"
-        """Where the dashboard and the job interface answer."""
+        """Address of the dashboard and the job interface."""
         self.store_url = f"postgresql+psycopg://sweep@{self.head.address}:{POSTGRES_PORT}/sweeps"
-        """The store, without its password: that is in the file that PGPASSFILE names."""
+        """Without the password, which PGPASSFILE holds."""
         self.store_url_from_outside = (
             f"postgresql+psycopg://sweep:{PASSWORD}@/sweeps?host={postgres}"
         )
-        """The store as a process outside the network reaches it."""
         self.place = ("--storage", self.storage, "--store", self.store_url)
-        """The options for the storage and the store."""
 
     def join(self, name: str, cpus: int = 1, **environment: str) -> Machine:
-        """A new machine that joins the cluster."""
         machine = self.network.add(name, **environment)
         self.start_ray(machine, cpus, f"--address={self.address}")
         return machine
 
     def start_ray(self, machine: Machine, cpus: int, *options: str) -> None:
-        """Ray on the machine, with these options of `ray start`."""
         common = [
             f"--node-ip-address={machine.address}",
             f"--num-cpus={cpus}",
@@ -217,8 +200,8 @@ class Cluster:
         ]
         ray = [sys.executable, "-m", "ray.scripts.scripts"]
         command = [*ray, "start", *common, "--disable-usage-stats", *options]
-        # On a busy machine Ray may give up after its own 30 s; it sees only this machine's
-        # processes when it clears up.
+        # On a busy host Ray may give up after its own 30 s. `ray stop` only sees this machine's
+        # processes.
         for _ in range(START_ATTEMPTS):
             started = machine.run(*command)
             if started.returncode == 0:
@@ -229,8 +212,7 @@ class Cluster:
 
 @contextmanager
 def cluster(folder: Path, cpus: int = 1) -> Iterator[Cluster]:
-    """A cluster of a head and two workers, with an empty store, for as long as the context
-    lasts."""
+    """Yield a cluster of a head and two workers, with an empty store."""
     with ExitStack() as stack:
         token, pgpass = folder / "token", folder / "pgpass"
         for path, text in ((token, TOKEN), (pgpass, f"*:*:*:*:{PASSWORD}\n")):
@@ -241,7 +223,7 @@ def cluster(folder: Path, cpus: int = 1) -> Iterator[Cluster]:
             "RAY_AUTH_MODE": "token",
             "RAY_AUTH_TOKEN_PATH": str(token),
             "RAY_USAGE_STATS_ENABLED": "0",
-            # The test's own process has it off, as the product does.
+            # The product turns this off in the test's own process.
             "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "1",
             "PGPASSFILE": str(pgpass),
             "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",

@@ -1,4 +1,4 @@
-"""A sweep that `ray job submit` starts runs on without the machine that submitted it."""
+"""A sweep submitted by `ray job submit` outlives the submitting machine."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ SUBMIT = ("-m", "ray.scripts.scripts", "job", "submit", "--no-wait", "--submissi
 
 
 def printed(machine: Machine, *words: str | Path) -> str:
-    """Return what the successful command prints on the machine."""
     answer = machine.sweep(*words)
     assert answer.returncode == 0, answer.stderr
     return answer.stdout

@@ -1,4 +1,4 @@
-"""A run on machines that come late, of which a trial is stopped: each trial ends once."""
+"""Machines that join late, and a stopped trial: each trial ends once."""
 
 from __future__ import annotations
 
@@ -26,13 +26,11 @@ train(say, Path(storage), seeds, store_url=store_url, seconds_per_trial=60, opti
 
 
 def drive(cluster: Cluster, seeds: range) -> subprocess.Popen[str]:
-    """Start the driver on the head."""
     words = (cluster.storage, cluster.store_url, cluster.address, str(seeds.start), str(seeds.stop))
     return cluster.head.popen(sys.executable, "-c", DRIVER, *words)
 
 
 def end(driver: subprocess.Popen[str]) -> dict[str, Any]:
-    """Its summary."""
     out, err = driver.communicate(timeout=200)
     assert driver.returncode == 0, err
     return dict(json.loads(out))
@@ -45,7 +43,7 @@ def test_a_machine_that_joins_late_gets_work(three: Cluster) -> None:
         driver = drive(three, seeds)
         wait_for(lambda: len(log_lines(three.storage)) >= 3, timeout_s=90, what="three trials")
         late = three.join("late")
-        # A busy worker has the name of its trial.
+        # Ray names a busy worker after its trial.
         wait_for(
             lambda: "ray::seed=" in late.run("ps", "-eo", "args").stdout,
             timeout_s=90,

@@ -1,5 +1,4 @@
-"""Check 7: whatever is wrong with a cluster is said in one sentence before any trial starts, with
-exit status 2."""
+"""Cluster problems are reported in one sentence before any trial starts."""
 
 from __future__ import annotations
 
@@ -13,7 +12,7 @@ from tests.cluster.namespaces import ROOT, Cluster, cluster
 
 
 def refusal(three: Cluster, *words: str | Path, **variables: str) -> str:
-    """Run the smoke sweep with these environment variables; return its error."""
+    """Return the error of the smoke sweep with these environment variables."""
     place = (*three.place, "--address", three.address)
     answer = three.head.sweep("gss_grid", "--scale", "smoke", *place, *words, env=variables)
     assert answer.returncode == 2, answer.stdout + answer.stderr
@@ -53,8 +52,7 @@ def test_a_storage_that_is_not_shared_is_told(shared: Cluster, tmp_path: Path) -
 
 
 def test_versions_that_differ_are_told(shared: Cluster, tmp_path: Path) -> None:
-    """The last test of this cluster: it gets machines with another torch and another state of the
-    project."""
+    """Must run last: it adds machines with another torch and changed project code."""
     fake = tmp_path / "torch-0.0.1.dist-info"
     fake.mkdir()
     (fake / "METADATA").write_text("Metadata-Version: 2.1\nName: torch\nVersion: 0.0.1\n")

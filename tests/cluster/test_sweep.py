@@ -1,5 +1,4 @@
-"""The real sweep on three machines ends with the table of an undisturbed run, whatever happens to
-two of them."""
+"""A real sweep gives an undisturbed run's table although two of three machines fail."""
 
 from __future__ import annotations
 
@@ -22,7 +21,7 @@ SMOKE = (
     "--set",
     "training.epoch_tokens=20000",
 )
-"""Trials of half a minute or so."""
+"""Trials of about half a minute."""
 
 
 @pytest.mark.timeout(900)

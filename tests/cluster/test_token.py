@@ -1,5 +1,3 @@
-"""Without the cluster's token nobody gets in, whatever else listens."""
-
 from __future__ import annotations
 
 import re
@@ -29,7 +27,7 @@ BEHIND_THE_TOKEN = (
     "/api/prometheus/sd",
 )
 OPEN = ("/", "/api/authentication_mode")
-"""The page on which the token is asked for, the same for everybody, and whether it asks."""
+"""The login page, and whether a token is required."""
 
 
 def test_without_the_token_nothing_answers_and_nobody_joins(
@@ -65,14 +63,13 @@ def test_without_the_token_nothing_answers_and_nobody_joins(
             "true",
         )
         assert outside.python(*job, env=wrong).returncode != 0
-    # So that the refusals are the token's.
+    # Control: with the token, joining works.
     joined = outside.python("-c", JOIN, three.address)
     assert "'CPU': 3.0" in joined.stdout, joined.stderr
 
 
 def listed() -> dict[str, str]:
-    """The processes that the table of docs/cluster.md names, cut off as the kernel does it; where
-    each listens."""
+    """Return where the processes in docs/cluster.md's table listen; names have 15 characters."""
     section = (ROOT / "docs" / "cluster.md").read_text().partition("## What listens")[2]
     rows = re.findall(r"^\| `([^`]+)`[^|]*\|[^|]*\|([^|]*)\|", section, re.MULTILINE)
     found: dict[str, str] = {}
@@ -82,7 +79,7 @@ def listed() -> dict[str, str]:
 
 
 def scope(address: str) -> str:
-    """In the words of that table."""
+    """Return the address's scope in the table's words."""
     if address in ("0.0.0.0", "*", "[::]"):
         return "all"
     return (
@@ -93,8 +90,8 @@ def scope(address: str) -> str:
 
 
 def test_only_the_documented_ports_listen(three: Cluster) -> None:
-    """By process and kind of address; ports are mostly drawn by Ray, and those that the table has
-    are where it says."""
+    """Compare processes and scopes; Ray draws most ports at random, so only ports in the table must
+    match."""
     table = listed()
     assert len(table) >= 6
     for machine in three.network.machines[:2]:

@@ -1,5 +1,3 @@
-"""The notebook of the docs runs as it stands there, and its pictures show."""
-
 from __future__ import annotations
 
 import os
@@ -16,8 +14,8 @@ NOTEBOOK = ROOT / "docs" / "first-look.ipynb"
 
 
 def kinds(notebook: nbformat.NotebookNode) -> list[list[str]]:
-    """Of each cell of code, what came of it: a table is text/html, a picture image/png, a printed
-    line a stream."""
+    """Return the output kinds of each code cell: text/html (table), image/png (figure), stream
+    (text)."""
     return [
         sorted(
             kind
@@ -37,7 +35,7 @@ def test_the_notebook_runs_and_gives_what_it_shows(
     )
     folder = tmp_path / "docs"
     folder.mkdir()
-    # Trained here, its trials need no Ray. tests/end_to_end/test_from_python.py trains over Ray.
+    # Trained here, the trials need no Ray. tests/end_to_end/test_from_python.py trains over Ray.
     train_here(tmp_path / "results", smoke_plan("gss_grid", settings={"training.epochs": (8,)}))
     shown = nbformat.read(NOTEBOOK, as_version=4)
     shown_kinds = kinds(shown)

@@ -1,5 +1,3 @@
-"""One finished smoke sweep, which many tests read, and the pages of `view` over it."""
-
 from __future__ import annotations
 
 import fcntl
@@ -21,10 +19,9 @@ from tests.support.smoke_trials import smoke_plan, train_here
 
 @pytest.fixture(scope="session")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The storage of `gss_grid` at scale smoke, four trials done: the command records what this
-    process trains. Tests must not change it."""
+    """Return the storage of `gss_grid` at scale smoke, four trials done. Read only."""
     folder = tmp_path_factory.getbasetemp()
-    # Test workers share it: the first one that needs it makes it.
+    # Test workers share the storage: the first that needs it creates it.
     storage = (folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) / "finished"
     words = ("gss_grid", "--scale", "smoke", "--max-concurrent", "1", "--storage", storage)
     with storage.with_suffix(".lock").open("w") as lock:
@@ -38,13 +35,12 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def copied(finished: Path, tmp_path: Path) -> Path:
-    """A copy of that storage."""
     return shutil.copytree(finished, tmp_path / "copied")
 
 
 @contextmanager
 def viewed(storage: Path) -> Iterator[str]:
-    """The pages over the storage; yields the link."""
+    """Run `view` over the storage; yield its link."""
     process = start("view", "--storage", storage)
     try:
         assert process.stdout is not None
@@ -62,13 +58,12 @@ def viewed(storage: Path) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def grid(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the finished storage for tests of pages, which add files to it."""
+    """Return a copy of `finished` to which page tests may add files."""
     return shutil.copytree(finished, tmp_path_factory.mktemp("grid") / "results")
 
 
 @pytest.fixture(scope="module")
 def link(grid: Path) -> Iterator[str]:
-    """To the pages over that storage."""
     with viewed(grid) as printed:
         yield printed
 

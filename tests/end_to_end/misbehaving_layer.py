@@ -1,5 +1,4 @@
-"""An output layer that does on purpose, at the third step of training, what others do by
-accident."""
+"""An output layer that misbehaves at the third training step."""
 
 from __future__ import annotations
 
@@ -21,21 +20,19 @@ CONTAINERS = Path("/sys/fs/cgroup/memory")
 
 
 class Misbehaving(Pointwise):
-    """The identity until it misbehaves."""
+    """The identity function, until it misbehaves."""
 
     def __init__(self, does: str) -> None:
         super().__init__()
         self.does, self.calls = does, 0
 
     def forward(self, logits: Tensor) -> Tensor:
-        """Logits as they are."""
         if not (self.training and torch.is_grad_enabled()):
             return logits
         self.calls += 1
         return self.misbehave(logits) if self.calls == STEP else logits
 
     def misbehave(self, logits: Tensor) -> Tensor:
-        """What `does` says, in one call."""
         match self.does:
             case "holds Python's lock":
                 ctypes.PyDLL(None).sleep(FOREVER_S)
@@ -66,8 +63,7 @@ class Misbehaving(Pointwise):
 
 
 def fill_container() -> None:
-    """Have the kernel kill this process: it moves into a control group of its own that gives it 300
-    MB more."""
+    """Make the kernel kill this process, in a control group with 300 MB more."""
     group = CONTAINERS / f"misbehaving-{os.getpid()}"
     group.mkdir()
     (group / "memory.limit_in_bytes").write_text(str(300 * 10**6))
@@ -77,8 +73,7 @@ def fill_container() -> None:
 
 
 def allocate(gigabytes: int) -> None:
-    """So much, in a process that may have 1 GB more than it has: no test takes what the machine
-    has."""
+    """Allocate in a process limited to 1 GB more than it uses."""
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     limit = pages * os.sysconf("SC_PAGE_SIZE") + 10**9
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
@@ -87,7 +82,5 @@ def allocate(gigabytes: int) -> None:
 
 
 class MisbehavingSoftmax(PointwiseSoftmax):
-    """A softmax layer that misbehaves."""
-
     def __init__(self, shape: LayerShape, does: str) -> None:
         super().__init__(shape, Misbehaving(does))

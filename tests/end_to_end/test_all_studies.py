@@ -1,4 +1,4 @@
-"""Every study at scale smoke, reported by an installed wheel away from the checkout."""
+"""Every study at scale smoke, run and reported by an installed wheel."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DATA = ROOT.parent / "shared" / "data"
 PACKAGED = ("orchestrator", "gpu_proof", "search_spaces", "trainables", "sweep.py",
             "pyproject.toml", "README.md")  # fmt: skip
 SWEPT = "fair_capacity"
-"""The study whose trials the wheel itself trains: plain ones, and those of a search."""
+"""Trained by the wheel itself: has plain trials and a search's."""
 OTHER = """from pathlib import Path
 
 from search_spaces.study import Study
@@ -50,7 +50,7 @@ def run(*words: str | Path, cwd: Path) -> str:
 
 
 def other_plans() -> list[Plan]:
-    """The plans of all studies whose trials the wheel does not train."""
+    """Return the plans of the other studies."""
     scale, request = scale_named("smoke"), PlanRequest(data_dir=DATA)
     return [
         make_plan(study, scale, corpus, fitting)
@@ -61,17 +61,17 @@ def other_plans() -> list[Plan]:
 
 @pytest.fixture(scope="module")
 def storage(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The storage of `sweep all`, typed with the wheel in a fresh environment; its output beside
+    """Return the storage of `sweep all` by the wheel in a new environment; out.txt is next to
     it."""
     folder = tmp_path_factory.mktemp("wheel")
     sources, fresh = folder / "sources", folder / "environment"
-    sources.mkdir()  # a copy, as the build leaves folders where the sources are
+    sources.mkdir()  # a copy, as the build writes folders next to the sources
     for name in PACKAGED:
         copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
         copy(ROOT / name, sources / name)
     venv.create(fresh, symlinks=True)
     python = fresh / "bin" / "python"
-    # The dependencies are those of this environment: nothing is downloaded.
+    # Reuse this environment's dependencies, so that nothing is downloaded.
     [packages] = fresh.glob("lib/python*/site-packages")
     (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
     pip = (
@@ -115,7 +115,7 @@ def test_each_study_ends_in_a_report(storage: Path) -> None:
 def test_a_search_stops_trials_that_another_study_finishes(storage: Path, tmp_path: Path) -> None:
     out = (storage.parent / "out.txt").read_text()
     assert "stage 2: 9 trials, 3 a side, chosen by TPE" in out and "[21/21]" in out
-    # A copy: the other tests look at the reports of built-in studies alone, in any order.
+    # A copy, because the other tests expect only the built-in studies' reports, in any order.
     storage = shutil.copytree(storage, tmp_path / "copied")
     rows = results_table(storage, "fair_capacity")
     pruned = [row for row in rows if row["state"] == "pruned"]
@@ -131,7 +131,7 @@ def test_a_search_stops_trials_that_another_study_finishes(storage: Path, tmp_pa
         stopped = next(row for row in store.trials(key) if row.state == "pruned")
         (tmp_path / "config.json").write_text(json.dumps(stopped.config))
         (tmp_path / "other.py").write_text(OTHER)
-        # The config is resolved already, and at scale paper a config is trained as it is.
+        # The config is already resolved, and scale paper trains a config unchanged.
         other = sweep(tmp_path / "other.py", "--scale", "paper", "--corpus", "pydocs",
                       "--gpus-per-trial", "0", "--storage", storage)  # fmt: skip
         assert other.returncode == 0, other.stdout + other.stderr

@@ -1,4 +1,4 @@
-"""The command as a user types it: again, after failures, for results and for reports."""
+"""Repeated runs, retries, lost stores and a missing cluster on the command line."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_a_second_run_trains_nothing(copied: Path) -> None:
 
 @pytest.mark.usefixtures("one_ray")
 def test_failed_trials_are_named_and_retried(tmp_path: Path) -> None:
-    """One diverges, one raises, and the process of one is killed in both of its attempts."""
+    """One trial diverges, one raises, and one loses its process in both attempts."""
     study, storage = tmp_path / "trouble.py", tmp_path / "results"
     study.write_text(TROUBLE)
     typed = (study, "--scale", "smoke", "--storage", storage, "--max-concurrent", "1",
@@ -87,7 +87,7 @@ def test_failed_trials_are_named_and_retried(tmp_path: Path) -> None:
 
 
 def kill_holders(lock: Path, times: int) -> None:
-    """Kill the first processes that hold the lock on a file, by what /proc/locks says."""
+    """Kill the first processes that hold a file's lock."""
     killed: set[int] = set()
 
     def kill_another() -> bool:

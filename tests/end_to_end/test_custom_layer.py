@@ -1,4 +1,4 @@
-"""An output layer of the user's own, exactly as the docs show it."""
+"""A user's output layer, as the docs show it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DRY = ("--scale", "smoke", "--dry-run", "--format", "json")
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder with the two files of docs/output-layers.md."""
+    """Return a folder with the two files of docs/output-layers.md."""
     page = (ROOT / "docs" / "output-layers.md").read_text()
     blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     for name in ("my_layer.py", "my_layer_study.py"):
@@ -31,7 +31,6 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def config(folder: Path) -> Path:
-    """The config of the study's first trial."""
     plan = json.loads(sweep(folder / "my_layer_study.py", *DRY).stdout)
     (folder / "config.json").write_text(json.dumps(plan[0]))
     return folder / "config.json"
@@ -41,8 +40,8 @@ def config(folder: Path) -> Path:
 def alone(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Callable[..., tuple[int, str]]:
-    """`python -m trainables` as if this process had met no layer before: status, and result or
-    error."""
+    """Return `python -m trainables` with no layer loaded, as a new process has it: status, and
+    result or error."""
 
     def run(config: Path, *arguments: str) -> tuple[int, str]:
         monkeypatch.setattr(custom, "_loaded", {})
@@ -122,7 +121,7 @@ def test_a_failing_layer_is_named_with_its_line(
 def test_the_plan_refuses_an_impossible_layer(
     folder: Path, setting: str, changed: tuple[str, ...], key_words: str
 ) -> None:
-    """With an unknown setting, or without a map of its own between two widths."""
+    """An unknown setting, or two widths without a projection between them."""
     study = folder / "my_layer_study.py"
     study.write_text(study.read_text().replace("a=a", setting))
     answer = sweep(study, *DRY, *changed)

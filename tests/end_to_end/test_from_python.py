@@ -1,5 +1,3 @@
-"""A sweep from Python: its frames are the command's tables, its models those that were measured."""
-
 from __future__ import annotations
 
 from dataclasses import replace
@@ -36,7 +34,7 @@ def test_frames_and_models_of_a_finished_sweep(copied: Path) -> None:
 def test_run_returns_its_own_results(copied: Path, capfd: pytest.CaptureFixture[str]) -> None:
     options = {"scale": "smoke", "storage": copied}
     before = results("gss_grid", storage=copied)
-    # Trials of another corpus are no results of this run.
+    # Results of another corpus are not part of this run.
     database = copied / "results.db"
     with open_store(f"sqlite:///{database}") as store:
         [key] = [summary.key for summary in store.studies()]
@@ -45,7 +43,7 @@ def test_run_returns_its_own_results(copied: Path, capfd: pytest.CaptureFixture[
     assert len(results("gss_grid", storage=copied, corpus=["ptb", "wikitext-2"])) == 4
     assert run("gss_grid", **options).equals(before)
     assert "0 to run, 4 already done" in capfd.readouterr().out
-    # Results that lie as files need no GPU.
+    # Results found in files need no GPU.
     database.unlink()
     recovered = run("gss_grid", **options, gpus_per_trial=1)
     assert "Recorded 4 results that an earlier run had left as files" in capfd.readouterr().out

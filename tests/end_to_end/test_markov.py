@@ -1,5 +1,3 @@
-"""Generated languages as a user types them."""
-
 from __future__ import annotations
 
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Measurements that a study got later: the same command trains nothing and measures once."""
+"""Measurements added later: the same command trains nothing and measures once."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def write_study(folder: Path, *measurements: str) -> Path:
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the storage of a study that measured perplexity alone."""
+    """Return a folder with a study that measured only perplexity."""
     folder = tmp_path_factory.mktemp("trained")
     measured_at_once(write_study(folder, "perplexity@1"), folder / "results")
     return folder
 
 
 def measured_at_once(study: Path, storage: Path) -> list[dict[str, str]]:
-    """Return the results of a study that has just these measurements from the start."""
+    """Return the results of a study with these measurements from the start."""
     train_here(storage, smoke_plan(study))
     with without_ray():
         answer = sweep(study, *SMOKE, storage)
@@ -52,13 +52,13 @@ def measured_at_once(study: Path, storage: Path) -> list[dict[str, str]]:
 
 @pytest.fixture
 def folder(trained: Path, tmp_path: Path) -> Path:
-    """A copy of it."""
     return shutil.copytree(trained, tmp_path / "copy")
 
 
 @pytest.mark.usefixtures("one_ray")
 def test_missing_measurements_are_taken_once_from_kept_weights(folder: Path) -> None:
-    """Trials whose weights are lost or damaged are named; once these are back they are measured."""
+    """Trials with lost or damaged weights are named; they are measured once the weights are
+    back."""
     study, storage = (
         write_study(folder, "perplexity@1", "top_k@1", "spectrum@1"),
         folder / "results",
@@ -93,7 +93,7 @@ def test_missing_measurements_are_taken_once_from_kept_weights(folder: Path) -> 
     table = results_table(storage, "tops")
     assert table == measured_at_once(study, folder / "at once")
 
-    # A driver that died between the worker's file and the store: an earlier store with later files.
+    # An older store with newer files, as after a driver's death between file and store.
     for path in storage.glob("results.db*"):
         path.unlink()
     shutil.copy(before, storage / "results.db")

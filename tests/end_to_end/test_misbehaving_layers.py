@@ -1,5 +1,3 @@
-"""Output layers that go wrong in many ways, in one sweep with a healthy one: it ends by itself."""
-
 from __future__ import annotations
 
 import os
@@ -35,7 +33,7 @@ CAUSES = {
     "prints 100 MB": ("done", ""),
     "returns NaN": ("diverged", "the train loss became nan"),
 }
-"""The trial's state, and its cause. `make test` has time for the first."""
+"""Final state, and pattern of the cause. `make test` has time only for the first ones."""
 STUDY = """from search_spaces.awd_lstm import awd_lstm
 from search_spaces.study import Study
 from tests.end_to_end.misbehaving_layer import MisbehavingSoftmax
@@ -52,7 +50,6 @@ MOST_OUTPUT_BYTES = 50_000_000
 
 
 def run(folder: Path, does: list[str], *options: str) -> list[dict[str, str]]:
-    """Return the results of layers that do this, and of a healthy one."""
     study, storage = folder / "misbehaving.py", folder / "results"
     study.write_text(STUDY.format(does=does))
     settings = [f"--set={name}={value}" for name, value in SMALL.items()]

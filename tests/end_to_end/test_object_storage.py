@@ -1,5 +1,4 @@
-"""A sweep whose trials, corpus and reports lie in an object store: real server, real Ray, real
-kills."""
+"""A sweep in an object store, with a real server, Ray and kills."""
 
 from __future__ import annotations
 
@@ -26,7 +25,7 @@ STUDY = Study(name="later", trials=GRID.trials, corner=GRID.corner,
 SMOKE = ("--scale", "smoke", "--max-concurrent", "1")
 pytestmark = pytest.mark.timeout(600)
 AWAY_S = 10
-"""Longer than a trial may take, and than the client tries a single request."""
+"""Longer than a trial, and than the client retries one request."""
 WAIT_S = 200
 TEXT = (ROOT / "README.md").read_text(encoding="utf-8") * 3
 
@@ -34,12 +33,12 @@ TEXT = (ROOT / "README.md").read_text(encoding="utf-8") * 3
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
     with object_store(tmp_path_factory.mktemp("s3")) as started:
-        end_ray()  # one that starts now gives its workers these variables
+        end_ray()  # a Ray started after this gives its workers these variables
         yield started
 
 
 def wiped(store: ObjectStore) -> None:
-    """This machine is another one from here on: it has no copy of anything."""
+    """Delete local copies, as on another host."""
     shutil.rmtree(store.environment["XDG_CACHE_HOME"], ignore_errors=True)
 
 
@@ -63,7 +62,7 @@ def test_a_kill_and_an_outage_change_no_result(store: ObjectStore, tmp_path: Pat
     assert 1 <= len(ended) < 4
     wiped(store)
 
-    # What had ended is measured again, from the weights in the bucket.
+    # Finished trials are measured again, from the weights in the bucket.
     cut_off = Process(tmp_path, typed, study, *options, ray=ray)
     cut_off.wait_until(lambda: _objects(store, "") != begun, WAIT_S)
     store.off()
@@ -87,7 +86,6 @@ def test_a_kill_and_an_outage_change_no_result(store: ObjectStore, tmp_path: Pat
 
 
 def _objects(store: ObjectStore, name: str) -> dict[str, str]:
-    """The trials' objects of this name, with their ETags."""
     return {key: tag for key, tag in store.keys("runs/trials").items() if f"/{name}" in key}
 
 

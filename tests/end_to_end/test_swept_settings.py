@@ -1,5 +1,3 @@
-"""`--set` with several values: trials that are there already are taken, the report compares."""
-
 from __future__ import annotations
 
 from pathlib import Path
@@ -17,7 +15,7 @@ SMOKE = ("gss_grid", "--scale", "smoke", "--max-concurrent", "1", "--storage")
 
 
 def test_a_swept_setting_takes_done_trials_and_compares(copied: Path) -> None:
-    """The learning rate of a plain run is 0.02."""
+    """A plain run has learning rate 0.02."""
     alone = results_table(copied)
     train_here(copied, smoke_plan("gss_grid", settings={KEY: (0.01,)}))
     with without_ray():

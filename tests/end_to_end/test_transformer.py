@@ -1,5 +1,3 @@
-"""A study of Transformers in place of LSTMs: run, continued, looked at."""
-
 from __future__ import annotations
 
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The pages of `view` in a real Chromium, beside a sweep that runs."""
+"""`view` in a real Chromium, next to a running sweep."""
 
 from __future__ import annotations
 
@@ -19,8 +19,7 @@ from tests.support.processes import Process
 
 EPOCHS = 12
 LENGTHS = ",".join(map(str, (1, *range(30, 45))))
-"""Batch sizes: the first trial has steps for half a minute, until a reader stops it; others begin
-and end."""
+"""Batch sizes. The first trial runs for half a minute; the others start and end."""
 STUDY = """from search_spaces.awd_lstm import awd_lstm
 from search_spaces.study import Study
 from trainables.config import GssConfig
@@ -36,7 +35,7 @@ ROWS = "document.querySelectorAll('#trials .ag-center-cols-container .ag-row').l
 
 
 def places_at_rest(browser: Browser) -> list[list[float]]:
-    """Where the scatter's points are, once the page is laid out and none moves any more."""
+    """Return the scatter's points once none moves any more."""
     centre = "(({x, y, width, height}) => [x + width / 2, y + height / 2])"
     points = "[...document.querySelectorAll('#scatter .point')]"
     places = f"{points}.map((p) => {centre}(p.getBoundingClientRect()))"
@@ -53,13 +52,11 @@ def asked_to_stop(button: str) -> str:
 
 
 def choose(tab: str) -> str:
-    """The script by which a reader chooses a tab of a study's page."""
     return f"dash_clientside.set_props('chosen-tab', {{value: {tab!r}}})"
 
 
 @pytest.fixture
 def batches(tmp_path: Path) -> Iterator[Process]:
-    """A sweep of batch sizes, on the Ray of this process."""
     study = tmp_path / "batches.py"
     study.write_text(STUDY)
     settings = (f"training.epochs={EPOCHS}", f"training.batch_size={LENGTHS}")
@@ -116,9 +113,9 @@ def test_a_running_sweep_is_followed_and_stopped(
 
 
 def act_until(browser: Browser, act: Callable[[float, float], None], expression: str) -> None:
-    """Act at the rightmost point of the scatter at rest until the expression is true, three times
-    at most: a busy machine may lay the figure out anew after it was looked at and before the mouse
-    is there."""
+    """Act at the scatter's rightmost point until the expression is true, at most three times.
+
+    A busy host may redraw the figure before the mouse event."""
     for _ in range(3):
         if places := places_at_rest(browser):
             act(*max(places))
@@ -159,8 +156,7 @@ def test_points_open_trials_and_boxes_filter(browser: Browser, link: str) -> Non
 
 
 LOOKS = ((400, True), (400, False), (1280, False), (1280, True), (400, True))
-"""Widths, and whether in dark colours: all four, and back to the first, as where a window is made
-narrow."""
+"""Widths and dark mode, ending with the first again, as when a window narrows."""
 
 
 def test_every_page_fits_and_complains_of_nothing(browser: Browser, grid: Path, link: str) -> None:
@@ -191,9 +187,7 @@ def test_every_page_fits_and_complains_of_nothing(browser: Browser, grid: Path, 
 
 
 def assert_fits(browser: Browser, *, width: int, dark: bool) -> None:
-    """The page is no wider than the window, its figures as wide as their places, no head of a
-    column cut, and its paper dark or light. Waits a moment, as figures are laid out anew a moment
-    after a window has another width."""
+    """Assert that page, figures and headers fit in these colours, once the layout has settled."""
     browser.wait_until(f"innerWidth === {width} && document.documentElement.scrollWidth <= {width}")
     graphs = "[...document.querySelectorAll('.js-plotly-plot')]"
     browser.wait_until(
@@ -218,7 +212,7 @@ def test_a_filtered_table_filters_the_figures(browser: Browser, link: str) -> No
         ("{}", 4),
     ):
         filtered = f"dash_ag_grid.getApi('trials').setFilterModel({wanted})"
-        # A grid that is just being laid out reports no filter.
+        # A grid that is being laid out reports no filter.
         act_until(
             browser,
             lambda *_, script=filtered: browser.evaluate(script),
@@ -242,15 +236,15 @@ def test_many_points_are_drawn_by_webgl(browser: Browser, link: str) -> None:
     graph = "document.querySelector('#scatter .js-plotly-plot')"
     many = "{type: 'scattergl', mode: 'markers', x: [1, 2], y: [1, 2]}"
     ends = "() => (window.drawn = 'by WebGL'), (error) => (window.drawn = String(error))"
-    # WebGL compiles code, which the policy of the pages has to allow. An evaluated script is free
-    # of that policy; what it has called later is not.
+    # WebGL compiles code, which the pages' content security policy must allow. The policy does not
+    # apply to an evaluated script, but does to its later callbacks.
     browser.evaluate(f"void setTimeout(() => Plotly.newPlot({graph}, [{many}]).then({ends}))")
     assert browser.wait_until("window.drawn") == "by WebGL"
     assert "WebGL is not supported" not in text(browser, "#scatter")
 
 
 def test_pages_come_back_after_the_store(browser: Browser, grid: Path, link: str) -> None:
-    """The overview, a study opened meanwhile, and a study of which another figure was asked for."""
+    """The overview, a study opened meanwhile, and another figure requested meanwhile."""
     trouble = "document.querySelector('#trouble')?.textContent"
 
     @contextmanager

@@ -1,4 +1,4 @@
-"""Files of a storage as `view` hands them out, in a real Chromium: a stranger's gain nothing."""
+"""Files served by `view` in a real Chromium: a hostile file gains nothing."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""A study's page in a real Chromium over a store in which trials end while somebody looks; no sweep
-runs."""
+"""A study's page in a real Chromium while trials of its store end; no sweep runs."""
 
 from __future__ import annotations
 
@@ -22,21 +21,18 @@ TABLE = "document.querySelector('#trials-shown').textContent"
 
 @dataclass
 class Page:
-    """The study's page, and the store that it follows."""
-
     browser: Browser
     store: Store
     trials: list[PlannedTrial]
 
     def choose(self, **axes: str) -> None:
-        """As a reader does by the menus."""
         for name, column in axes.items():
             self.browser.evaluate(
                 f"dash_clientside.set_props('study-{name}', {{value: {column!r}}})"
             )
 
     def drag(self, *corners: tuple[float, float]) -> None:
-        """Drag from one place in the scatter to another, as shares of its width and height."""
+        """Drag in the scatter, between fractions of its width and height."""
         scatter = "document.querySelector('#scatter .nsewdrag')"
         rectangle = self.browser.evaluate(f"{scatter}.getBoundingClientRect().toJSON()")
         left, top, width, height = (rectangle[side] for side in ("x", "y", "width", "height"))
@@ -48,15 +44,13 @@ class Page:
             self.browser.mouse(
                 "mouseMoved", x0 + step * (x1 - x0), y0 + step * (y1 - y0), buttons=1
             )
-            time.sleep(0.15)  # it looks at what is in the box ten times a second
+            time.sleep(0.15)  # the figure checks the box's contents ten times a second
         self.browser.mouse("mouseReleased", x1, y1)
 
     def drag_until(self, expression: str, *corners: tuple[float, float]) -> None:
-        """Drag over the scatter until the expression is true."""
         act_until(self.browser, lambda *_: self.drag(*corners), expression)
 
     def end(self, trial: PlannedTrial, number: int) -> None:
-        """Have the trial end with a result."""
         self.store.claim([trial.trial_id], owner="a", lease_s=60)
         measured = {
             "perplexity@1": {"test_perplexity": 100.0 + number},
@@ -68,7 +62,6 @@ class Page:
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Store, str]]:
-    """A store, and the link to the pages over it."""
     folder = tmp_path_factory.mktemp("served")
     with open_store(str(folder / "results.db")) as store, viewed(folder) as link:
         yield store, link
@@ -76,7 +69,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Store, st
 
 @pytest.fixture
 def page(browser: Browser, served: tuple[Store, str], request: pytest.FixtureRequest) -> Page:
-    """Seven of nine trials have ended, in a study of this test's own."""
+    """Open this test's own study, seven of nine trials done."""
     store, link = served
     key = StudyKey(study=request.node.name, scale="smoke", corpus="pydocs")
     seeds = range(3 * len(store.studies()), 3 + 3 * len(store.studies()))
@@ -112,7 +105,7 @@ def test_a_box_over_categories_filters_the_table(page: Page) -> None:
 
 
 def now(browser: Browser, graph: str, *parts: str) -> list[Any]:
-    """Parts of a figure, as plotly has them now."""
+    """Return parts of plotly's current figure."""
     figure = f"document.querySelector('#{graph} .js-plotly-plot')"
     return list(
         browser.evaluate(

@@ -1,4 +1,4 @@
-"""A running sweep as Ray's dashboard, a real Prometheus and the Grafana file see it."""
+"""A running sweep in Ray's dashboard, a real Prometheus and the Grafana file."""
 
 from __future__ import annotations
 
@@ -33,7 +33,6 @@ PROMETHEUS = shutil.which("prometheus")
 GRAFANA = json.loads((ROOT / "docker" / "grafana-dashboard.json").read_text())
 EXPRESSIONS = [target["expr"] for panel in GRAFANA["panels"] for target in panel["targets"]]
 TRIAL = re.compile(r"gss c=\S+ k=\S+")
-"""Names of the sweep's trials."""
 
 
 @pytest.fixture(scope="module")
@@ -43,8 +42,7 @@ def storage(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def dashboard(storage: Path) -> Iterator[str]:
-    """The four corners of gss_grid with more epochs than anyone waits for; yields the address of
-    Ray's dashboard."""
+    """Run gss_grid with more epochs than any test waits for; yield the dashboard's URL."""
     typed = ("gss_grid", "--scale", "smoke", "--ray-dashboard", "--set", "training.epochs=100000",
              "--max-concurrent", "2", "--storage", storage)  # fmt: skip
     process = subprocess.Popen(
@@ -84,12 +82,10 @@ def _answers(address: str) -> bool:
 
 
 def token() -> str:
-    """Ray's token, as `ray get-auth-token` prints it."""
     return Path(token_path()).read_text().strip()
 
 
 def get_json(url: str, **query: str) -> Any:
-    """What a server on this machine answers, with Ray's token shown."""
     request = urllib.request.Request(f"{url}?{urllib.parse.urlencode(query)}" if query else url)
     request.add_header("Authorization", f"Bearer {token()}")
     with urllib.request.urlopen(request, timeout=20) as answer:
@@ -98,7 +94,7 @@ def get_json(url: str, **query: str) -> Any:
 
 @pytest.fixture(scope="module")
 def prometheus(dashboard: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A Prometheus with docker/prometheus.yml, but for the dashboard's port and its own haste."""
+    """Run docker/prometheus.yml with another port and interval."""
     if PROMETHEUS is None:
         pytest.skip("no Prometheus on this machine")
     folder = tmp_path_factory.mktemp("prometheus")
@@ -130,7 +126,6 @@ def prometheus(dashboard: str, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 
 def query(prometheus: str, expression: str) -> list[dict[str, Any]]:
-    """What Prometheus has for it now; nothing while it starts."""
     try:
         return list(get_json(f"{prometheus}/api/v1/query", query=expression)["data"]["result"])
     except (ConnectionError, urllib.error.URLError):
@@ -177,7 +172,6 @@ def test_running_trials_have_series_and_states_counts(
 
 
 def perplexities(prometheus: str) -> set[str]:
-    """The names of the trials that have a perplexity now."""
     return {
         series["metric"]["trial"]
         for series in query(prometheus, "ray_sweep_trial_validation_perplexity")
@@ -214,7 +208,7 @@ def test_the_dashboard_asks_for_the_token(
 
 
 def listening() -> dict[str, set[str]]:
-    """The addresses on which processes that this one has started listen, by their names."""
+    """Return this process's descendants' listening addresses, by program."""
     psutil = import_module("psutil")
     addresses: dict[str, set[str]] = {}
     for process in psutil.Process().children(recursive=True):
@@ -241,7 +235,7 @@ def test_everything_that_ray_listens_on_is_loopback() -> None:
 
 @pytest.mark.usefixtures("dashboard")
 def test_workers_are_named_after_their_trials(storage: Path) -> None:
-    """Those that Ray has ready train: no others are started."""
+    """Trials use Ray's ready workers; no others are started."""
     psutil = import_module("psutil")
     with open_store(str(storage / "results.db")) as store:
         wait_for(

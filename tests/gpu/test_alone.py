@@ -1,4 +1,4 @@
-"""The tests of this folder where there is neither Ray nor SQL, nor much else."""
+"""These tests without Ray, SQL and most other packages."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 NEEDED = {"numpy", "packaging", "pluggy", "pydantic", "pytest", "scipy", "torch"}
-"""Packages of pyproject.toml and the tests' that may be imported."""
+"""Packages that these tests may import."""
 WITHOUT_OTHERS = f"""
 import importlib.abc, re, runpy, sys, tomllib
 project = tomllib.load(open("pyproject.toml", "rb"))["project"]
@@ -29,7 +29,7 @@ sys.path.insert(0, ".")
 
 def test_these_tests_can_be_collected() -> None:
     arguments = ["tests/gpu", "--collect-only", "-q", "-p", "no:cacheprovider"]
-    # pytest's own plugins from packages that are installed here and not there.
+    # Do not load pytest plugins, which may be installed only here.
     program = f"""
 import os, pytest
 os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"

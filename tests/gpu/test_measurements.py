@@ -1,5 +1,3 @@
-"""Measurements of the same weights on a device and on a CPU."""
-
 from __future__ import annotations
 
 import numpy as np
@@ -32,7 +30,7 @@ def test_perplexity_and_spectrum_are_those_on_a_cpu(device: str, layer: OutputLa
 def test_kl_rank_and_bottleneck_are_as_on_cpu(
     device: str, layer: OutputLayerConfig, contexts: int | None
 ) -> None:
-    """Over fewer contexts than words, too; of weights at their start, with contexts that differ."""
+    """Also with fewer contexts than words; weights are scaled so that contexts differ."""
     taken = []
     for name in (device, "cpu"):
         trainer = trainer_on(name, layer)

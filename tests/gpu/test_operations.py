@@ -1,5 +1,3 @@
-"""Operation counts of training steps."""
-
 from __future__ import annotations
 
 from typing import get_args
@@ -26,7 +24,7 @@ from trainables.stack import stack_key
 @pytest.mark.parametrize("kind", ["lstm", "transformer"])
 @pytest.mark.parametrize("name", LAYERS)
 def test_operations_are_those_that_the_framework_counts(name: str, kind: str) -> None:
-    """In a step by the plain formulas, without the project's own losses and gradients."""
+    """Compared in a step by the plain formulas, without our own losses and gradients."""
     layer, (vocabulary, steps, batch) = layer_config(name, "ptb", "tiny"), (50, 5, 3)
     config: LanguageTrialConfig
     if kind == "lstm":
@@ -39,7 +37,7 @@ def test_operations_are_those_that_the_framework_counts(name: str, kind: str) ->
         model, missing = Transformer(transformer.model, layer, vocabulary), 0
     model.eval().initialise(torch.Generator().manual_seed(0))
     tokens = torch.zeros(steps, batch, dtype=torch.int64)
-    # The counter sees neither oneDNN's LSTM nor a CPU's kernel of attention.
+    # The counter sees neither oneDNN's LSTM nor the CPU's attention kernel.
     unseen = torch.backends.mkldnn.flags(enabled=False), sdpa_kernel(SDPBackend.MATH)
     with unseen[0], unseen[1], FlopCounterMode(display=False) as counted:
         hidden = model.contexts(tokens, model.zero_state(batch)).dropped_TBC.flatten(0, 1)

@@ -1,5 +1,3 @@
-"""The precision of products: which dtype they have, and what TF32 and bf16 do to numbers."""
-
 from __future__ import annotations
 
 import pytest
@@ -16,7 +14,7 @@ STEPS, BATCH, WIDTH = 12, 8, 96
 
 
 def lstm(device: str, dtype: torch.dtype = torch.float32) -> tuple[LstmLayer, Tensor]:
-    """A layer and its inputs, of the same numbers on every device."""
+    """Return a layer and inputs with the same numbers on every device."""
     random = torch.Generator().manual_seed(1)
     layer = LstmLayer(WIDTH, WIDTH)
     layer.initialise(random)
@@ -40,7 +38,7 @@ def off(value: Tensor, truth: Tensor) -> float:
 
 
 def test_an_lstm_in_bf16_keeps_small_gradients(device: str) -> None:
-    """Of 1e-11, where the smallest number of float16 is 6e-8."""
+    """Gradients of 1e-11; the smallest number of float16 is 6e-8."""
     layer, inputs = lstm(device)
     _, truth = outputs_and_gradient(layer, inputs, "float32", 1.0)
     outputs, gradient = outputs_and_gradient(layer, inputs, "bf16", 1e-12)
@@ -63,7 +61,7 @@ def test_products_are_rounded_to_tf32_only_if_wanted(device: str, precision: Pre
     rounds = device == "cuda" and precision == "tf32"
     error = off(product, left.double() @ right.double())
     assert 2e-5 < error < 5e-3 if rounds else error < 2e-6
-    # cuDNN may round an LSTM's inputs then, and need not.
+    # cuDNN may round an LSTM's inputs to TF32, but need not.
     assert off(outputs, exact) < (5e-3 if rounds else 2e-6)
 
 

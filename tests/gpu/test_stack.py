@@ -1,4 +1,4 @@
-"""The graphs of two stacks on a device. `prove-gpu` compares captured steps with plain ones."""
+"""Graphs of two stacks; `prove-gpu` compares captured steps with plain ones."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from trainables.training import Trainer
 def test_graphs_outlive_those_of_another_stack(
     device: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Which take with them what cuBLAS had of their stream; what is free is given back, so that it
-    would be missed."""
+    """Dropped graphs take cuBLAS's workspace along; freed memory is returned, so that using it
+    fails."""
 
     def after_another() -> list[Trainer]:
         trainers, others = (

@@ -1,5 +1,3 @@
-"""A trial on a device against the same one on a CPU, its checkpoints and its random numbers."""
-
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -43,7 +41,7 @@ def test_masks_have_their_rate_and_their_shape(
     shape: tuple[int, ...],
     axis: int,
 ) -> None:
-    """60,000 draws each; along this axis all have one."""
+    """60,000 draws each; all are equal along `axis`."""
     rate, ones = 0.4, torch.ones(shape, device=device)
     dropped = dropout(ones, rate, generator(3, device))
     assert dropped.unique().cpu().tolist() == pytest.approx([0.0, 1 / (1 - rate)])

@@ -1,4 +1,4 @@
-"""`prove-gpu` as it is typed: its stages are real processes, which pass, fail, crash and hang."""
+"""`prove-gpu` with real stage processes that pass, fail, crash and hang."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Refused(importlib.abc.MetaPathFinder):
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 sys.meta_path.insert(0, Refused())
 """
-"""As `sitecustomize`, which every new Python imports."""
+"""Used as `sitecustomize`, which every new Python imports."""
 WRONG_LOSS = """
 from trainables.output_layers import PointwiseSoftmax
 loss = PointwiseSoftmax.loss
@@ -74,7 +74,7 @@ def test_the_tiny_proof_passes_on_a_cpu(
 
 
 def run_programs(monkeypatch: pytest.MonkeyPatch, programs: Mapping[str, str]) -> None:
-    """Run these programs before the stages of these names."""
+    """Run these programs before the stages with their names."""
 
     def words(name: str, *rest: str) -> list[str]:
         program = programs.get(name, "") + "\nfrom gpu_proof.stage import main\nmain()"
@@ -159,7 +159,7 @@ def test_each_stage_fails_alone(
 
 
 def test_a_killed_proof_ends_its_stage(tmp_path: Path) -> None:
-    """The file keeps the stages before."""
+    """The file keeps the earlier stages."""
     program = """
 import json, sys
 from gpu_proof import command

@@ -1,4 +1,4 @@
-"""The checks of exactness find a number that is a little off."""
+"""The exactness checks detect small errors."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ TINY = exact.StackShape(vocabulary=40, width=8, models=3, rows=37)
 
 
 def passes(error: float, name: str) -> bool:
-    """Whether the check of this name would pass with such an error."""
     question = next(
         question for question in exact.questions("cpu", Path()) if question.name == name
     )

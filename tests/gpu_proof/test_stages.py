@@ -1,5 +1,4 @@
-"""Each stage can fail, and passes where the code is right: those for a GPU alone, too, with
-stand-ins."""
+"""Each stage fails for wrong and passes for correct code, on a simulated GPU if necessary."""
 
 from __future__ import annotations
 
@@ -23,19 +22,19 @@ from trainables.trial_folder import checkpoint, save_tensors
 
 
 def results(name: str, folder: Path, device: str = "cpu") -> dict[str, str]:
-    """The result of every check of a stage, by name."""
+    """Return a stage's results by check."""
     return {check.name: check.result for check in stage.checks(name, device, folder)}
 
 
 def test_a_fallback_instead_of_kernels_fails(tmp_path: Path) -> None:
-    """A CPU, which has no kernels, does what a GPU does when Triton does not run."""
+    """A CPU has no kernels, like a GPU without Triton."""
     found = results("kernels", tmp_path)
     assert {found.pop("alone, monotone_nn")} == {"PASS"}
     assert {*found.values()} == {"FAIL"}
 
 
 def wrong_after(steps: int) -> Callable[[CpuGraphs, Callable[[], None]], Callable[[], None]]:
-    """Replays of which one is made twice."""
+    """Return a `captured` whose replay number `steps` runs the work twice."""
     captured_by, done = CpuGraphs.captured, [0]
 
     def captured_twice(graphs: CpuGraphs, work: Callable[[], None]) -> Callable[[], None]:
@@ -68,7 +67,7 @@ def test_a_replay_with_other_bits_fails(
 def test_a_step_that_waits_fails(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, waits: bool
 ) -> None:
-    """A wait is an error only where torch was told so: after the first steps."""
+    """Waiting is an error only after the first steps."""
     mode, step = ["default"], Stack.step
     monkeypatch.setattr(torch.cuda, "set_sync_debug_mode", lambda name: mode.__setitem__(0, name))
     monkeypatch.setattr(sync, "STEPS", {"awd_lstm": 4, "transformer": 4})
@@ -123,7 +122,7 @@ def test_a_checkpoint_with_other_bits_fails(
 
 
 def test_checkpoints_without_a_pause_fail(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A thread writes them, but the numbers are copied before."""
+    """A thread writes them, but tensors are copied before."""
     copied = checkpoint._serialised
 
     def slow(*of_trial: Any) -> bytes:
@@ -139,8 +138,7 @@ def test_checkpoints_without_a_pause_fail(monkeypatch: pytest.MonkeyPatch, tmp_p
 def test_a_step_is_compared_with_its_prediction(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, slower: float, result: str
 ) -> None:
-    """By the rates of this CPU, which are as if they were a GPU's, for costs that are not those of
-    the tiny step."""
+    """CPU rates replace a GPU's; the costs are not the tiny step's."""
     monkeypatch.setattr(speed, "STACKS", speed.STACKS[:1])
     monkeypatch.setattr(speed, "MATRIX", 64)
     monkeypatch.setattr(speed, "MODELS", 2)

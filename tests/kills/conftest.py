@@ -1,5 +1,3 @@
-"""The sweep that nobody disturbs, and the record of disturbed ones."""
-
 from __future__ import annotations
 
 import time
@@ -13,7 +11,7 @@ from tests.kills.typed_sweep import EPOCHS, STUDY, Round, Undisturbed, undisturb
 from tests.support.smoke_trials import smoke_plan, train_here
 
 OVER_RAY = 2.0
-"""How many times longer the command takes when it trains over Ray."""
+"""How much longer the command takes over Ray."""
 Keep = Callable[[str, Round], None]
 
 
@@ -21,7 +19,7 @@ Keep = Callable[[str, Round], None]
 def undisturbed(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Undisturbed:
-    """In `make test`, the command records trials that this process trains, to save time."""
+    """In `make test` this process trains the trials, to save time."""
     folder = tmp_path_factory.mktemp("undisturbed")
     if request.config.getoption("--chaos"):
         return undisturbed_sweep(folder)
@@ -35,5 +33,5 @@ def undisturbed(
 
 @pytest.fixture
 def keep(request: pytest.FixtureRequest) -> Keep:
-    """Records a round of the named check under `make chaos`."""
+    """Return a function that records a check's round under `make chaos`."""
     return keep_round if request.config.getoption("--chaos") else lambda name, part: None  # noqa: ARG005

@@ -1,6 +1,6 @@
-"""Rounds of `make chaos`: each is a line of results/chaos.jsonl, written once it is over.
+"""Rounds of `make chaos`: each appends a line to results/chaos.jsonl.
 
-`python -m tests.kills.reliability` prints them as a table for docs/reliability.md."""
+`python -m tests.kills.reliability` prints the table for docs/reliability.md."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ ROUNDS = ROOT / "results" / "chaos.jsonl"
 
 
 def keep_round(check: str, part: Round) -> None:
-    """Add a round to those of its check."""
     ROUNDS.parent.mkdir(parents=True, exist_ok=True)
     line = {"check": check, "commit": code_version(), **asdict(part)}
     with ROUNDS.open("a") as file:

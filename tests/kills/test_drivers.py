@@ -1,9 +1,9 @@
-"""Drivers that are stopped or killed: what was done stays, nothing is done twice, a search goes on
-as it would have.
+"""Stopped and killed drivers: finished work stays, nothing runs twice, a search continues
+unchanged.
 
-Those that get a signal while Ray starts or ends have a Ray of their own. All others join the Ray of
-this process, as on a cluster, which stays up; the run that goes on is one in this process. They
-train one trial at a time unless several matter, as each further worker takes seconds to import."""
+Drivers signalled while Ray starts or ends have their own Ray; the others join this process's Ray,
+as on a cluster. One trial trains at a time unless several matter: each extra worker takes seconds
+to import."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SEEDS = range(SLOW, SLOW + 4)
 TRAIN = partial(train, options={"max_concurrent": 1})
 LONG_NAME = "scratch-of-a-cluster-job-with-a-long-name"
 PATCH = pytest.MonkeyPatch()
-"""For the driver's process alone, so never undone."""
+"""For the driver's process only, so never undone."""
 
 
 def states(folder: Path) -> list[str]:
@@ -42,7 +42,6 @@ def states(folder: Path) -> list[str]:
 
 
 def ends(folder: Path) -> Counter[str]:
-    """How often what came to its end."""
     return Counter(line for line in log_lines(folder) if not line.startswith("start"))
 
 
@@ -111,7 +110,7 @@ def killed_after_a_commit() -> None:
 def test_signals_during_rays_start_and_end_count(
     tmp_path: Path, moment: Callable[[], None], state: str
 ) -> None:
-    """The folder for temporary files has a long path: Ray's sockets would not fit below it."""
+    """The temporary folder's path is too long for Ray's sockets."""
     temporary = tmp_path / LONG_NAME
     temporary.mkdir()
     call = partial(TRAIN, moment=moment)
@@ -122,8 +121,8 @@ def test_signals_during_rays_start_and_end_count(
 
 
 def test_sigkill_at_each_boundary_repeats_nothing(tmp_path: Path) -> None:
-    """Kill in the middle of trials, then before the first commit, then after the first commit."""
-    seeds = range(SLOW, SLOW + 9)  # a killed driver's workers may end the trials that they are at
+    """Kill among trials, before the first commit, and after it."""
+    seeds = range(SLOW, SLOW + 9)  # a killed driver's workers may still finish their trials
     train_two = partial(train, options={"max_concurrent": 2})
     driver = Process(tmp_path, train_two, tmp_path, seeds, ray=start_ray())
     driver.wait_until(lambda: starts(tmp_path) >= 2)
@@ -139,7 +138,7 @@ def test_sigkill_at_each_boundary_repeats_nothing(tmp_path: Path) -> None:
     TRAIN(said.append, tmp_path, seeds)
     assert said[0]["notes"] == [], "no result is damaged, and no dead driver's lease is waited for"
     assert states(tmp_path) == ["done"] * len(seeds)
-    # A worker may have died between its result and its line in the log.
+    # A worker may have died between its result and its log line.
     assert len(ends(tmp_path)) >= len(seeds) - 4 and set(ends(tmp_path).values()) == {1}
 
 
@@ -154,7 +153,7 @@ def test_sigkill_while_measuring_repeats_nothing(tmp_path: Path) -> None:
     with open_store(f"sqlite:///{tmp_path}/results.db") as store:
         rows = store.results(scripted_measurements.KEY)
     assert sum(len(row["metrics"]) for row in rows) == count
-    # A worker may have died between a file and its line of the log.
+    # A worker may have died between a file and its log line.
     assert len(ends(tmp_path)) >= count - 2 and set(ends(tmp_path).values()) == {1}
 
 
@@ -166,7 +165,6 @@ def tuned(folder: Path) -> list[tuple[str, str, str, list[float]]]:
 @pytest.mark.chaos(1, 100)
 @pytest.mark.timeout(0)
 def test_a_killed_search_ends_with_the_same_trials(tmp_path: Path, rounds: int) -> None:
-    """Each round kills one search at a random moment."""
     start_ray()
     searches = [tmp_path / str(number) for number in range(rounds + 1)]
     for number, folder in enumerate(searches):

@@ -1,5 +1,4 @@
-"""A killed sweep with a Ray of its own leaves folders and processes, which go; while it lived they
-were left alone."""
+"""Leftovers of a killed sweep are removed; a live one's are kept."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Four commands at once on one study, one of them killed; and a program that takes the memory."""
+"""Four commands on one study, one of them killed; and a program that uses up memory."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.timeout(0)
 def test_four_commands_train_each_trial_once(
     undisturbed: Undisturbed, store_url: str, tmp_path: Path, number: int, keep: Keep
 ) -> None:
-    """Only trials that the killed one held may be claimed twice."""
+    """Only trials held by the killed command may be claimed twice."""
     chance = random.Random(SEED + number)
     with TypedSweep(tmp_path / "sweep", *OPTIONS, store=store_url) as sweep:
         commands = [sweep.type() for _ in range(4)]
@@ -49,7 +49,7 @@ def test_four_commands_train_each_trial_once(
 
 
 HOG_BYTES, SPARE_BYTES, SAFE_BYTES = 4_500_000_000, 4_000_000_000, 6_000_000_000
-"""Ray ends workers once `SPARE_BYTES` more are in use than before the sweep, which takes 1.7 GB."""
+"""Ray kills workers once `SPARE_BYTES` more are in use; the sweep takes 1.7 GB."""
 HOG = f"import time; memory = b'x' * {HOG_BYTES}; time.sleep(8)"
 NAMED = re.compile("low on memory|out of memory|Memory ran out")
 
@@ -68,7 +68,7 @@ def hog() -> Iterator[None]:
 def test_a_memory_hog_does_not_end_the_sweep(
     undisturbed: Undisturbed, tmp_path: Path, rounds: int, keep: Keep
 ) -> None:
-    """At a random moment, first at the start; hogs that hit nothing do not count."""
+    """First at the start, then at random moments. Hogs without effect do not count."""
     chance, parts = random.Random(SEED), list[Round]()
     for number in range(3 * rounds):
         memory = machine_memory()

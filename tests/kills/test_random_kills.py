@@ -1,5 +1,5 @@
-"""SIGKILL at a random moment, or between two durable writes, or another signal, of a real sweep:
-the same command ends with the table of a sweep that nobody disturbed."""
+"""After SIGKILL (at a random moment or between durable writes) or another signal, the same command
+ends with an undisturbed sweep's table."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ pytestmark = pytest.mark.timeout(0)  # a round has its own limit
 
 
 SPAN = (0.0, 1.0)
-"""When to disturb a sweep, in shares of the seconds of an undisturbed one."""
+"""When to disturb, as fractions of an undisturbed sweep's duration."""
 BUSY = (0.2, 0.6)
-"""Most of this passes while trials run."""
+"""Trials run during most of it."""
 
 
 def test_signal_and_two_kills_leave_the_table(undisturbed: Undisturbed, tmp_path: Path) -> None:
-    """One round of each test of chance below, of one sweep with one worker."""
+    """One round of each random test below."""
     chance, part = random.Random(SEED), victim(SEED)
     with TypedSweep(tmp_path / "sweep", *options(part), "--max-concurrent", "1") as sweep:
         kill_guard(sweep, undisturbed, chance, BUSY)
@@ -86,7 +86,7 @@ def kill_at_random(
     chance: random.Random,
     span: tuple[float, float] = SPAN,
 ) -> None:
-    """Start again if a sweep ends, and well, before the moment."""
+    """Kill the victim at a random moment; start again if the sweep ends before it."""
     for _ in range(10):
         typed = sweep.type()
         time.sleep(chance.uniform(*span) * undisturbed.seconds)
@@ -104,7 +104,7 @@ def kill_at_random(
 
 
 def rebuilt(sweep: TypedSweep) -> list[str]:
-    """Return the tables in which a store made from the trial folders differs."""
+    """Return the tables that differ in a store rebuilt from trial folders."""
     new = f"sqlite:///{sweep.storage}/new.db"
     rebuild_store(new, FolderStorage(sweep.storage), print)
     before, after = tables(f"sqlite:///{sweep.storage}/results.db"), tables(new)
@@ -149,14 +149,14 @@ KINDS = [
 ANSWER = re.compile(r"Stopping|Interrupted|Ended at once|did not stop")
 ANSWERED_S, OUT_S, AT_ONCE_S, SLURM_KILLS_S = 1.0, 10.0, 1.0, 30.0
 SECOND_S = {signal.SIGINT: 0.3, signal.SIGTERM: 1.1, signal.SIGHUP: 1.1}
-"""From the first signal to the second; a sooner one counts as the first."""
+"""From the first signal to the second; an earlier one counts as the first."""
 
 
 @pytest.mark.chaos(0, 50)
 def test_a_signal_is_answered_and_nothing_lost(
     undisturbed: Undisturbed, tmp_path: Path, rounds: int, keep: Keep
 ) -> None:
-    """First Ctrl-C in a terminal, then all kinds in random order."""
+    """Ctrl-C in a terminal first, then all kinds in random order."""
     chance, parts = random.Random(SEED), []
     kinds = itertools.cycle([KINDS[0], *chance.sample(KINDS[1:], len(KINDS) - 1)])
     for index, kind in enumerate(itertools.islice(kinds, rounds)):
@@ -179,7 +179,7 @@ def interrupt(
     chance: random.Random,
     span: tuple[float, float] = SPAN,
 ) -> list[str]:
-    """Send the signal, start again if a sweep ends before, and kill what is left."""
+    """Send the signal (again if the sweep ends before it), then kill what is left."""
     while True:
         typed = sweep.type(terminal=kind[2])
         slowness = undisturbed.slowness
@@ -200,7 +200,7 @@ def signalled(
     typed: Typed,
     slowness: float,
 ) -> list[str]:
-    """Send the signal, and return what is wrong with the answer."""
+    """Send the signal and return what is wrong with the reaction."""
     number, to, terminal = kind
     before, sent_s, limit_s = len(typed.text), time.monotonic(), OUT_S * slowness
     with suppress(ProcessLookupError):
@@ -232,11 +232,11 @@ def signalled(
 
 
 class Step(NamedTuple):
-    """A call of the product before and after which something is durable."""
+    """A call in the product that makes something durable."""
 
     place: str
     once: bool = False
-    """It is called once a sweep."""
+    """Called once per sweep."""
     study: str = STUDY
 
 
@@ -275,7 +275,7 @@ def test_every_step_is_a_call_of_the_product(step: Step) -> None:
 def measured_later(
     tmp_path_factory: pytest.TempPathFactory, undisturbed: Undisturbed
 ) -> Undisturbed:
-    """The same storage after the study asked for one more measurement."""
+    """Return that storage after the study requested another measurement."""
     folder = tmp_path_factory.mktemp("later")
     storage = shutil.copytree(undisturbed.storage, folder / "results")
     return undisturbed_sweep(folder, study=LATER, storage=storage)
@@ -304,7 +304,7 @@ def test_a_kill_between_durable_writes_loses_nothing(
 
 
 def kill_at_step(part: Round, sweep: TypedSweep, when: str, goal: Undisturbed) -> bool:
-    """Return False if no process made this many calls and the command ended well."""
+    """Return False if no process made that number of calls and the command succeeded."""
     mark = sweep.storage.parent / "mark"
     typed = sweep.type(CHAOS_STEP=when, CHAOS_MARK=str(mark))
     last_s = typed.start_s + goal.limit_s

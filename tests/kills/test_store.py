@@ -1,5 +1,4 @@
-"""What holds between processes: trials claimed at the same time, a process killed while it
-records."""
+"""Simultaneous claims, and a process killed while it records."""
 
 from __future__ import annotations
 
@@ -18,22 +17,19 @@ from tests.support.store_rows import KEY, RUN, SPECTRUM, epoch, ids, outcome, pl
 
 
 def claim(say: Callable[[str], None], url: str, owner: str, count: int) -> None:
-    """Claim trials in small lots until none is left, and say their ids."""
+    """Claim all trials in small lots and send their ids."""
     trial_ids = ids(plan(count))
     random.Random(owner).shuffle(
         trial_ids
-    )  # in the same order, one process would run behind the other and get nothing
+    )  # in the same order, one process would follow the other and get nothing
     with open_store(url) as store:
         for start in range(0, count, 5):
             for trial_id in store.claim(trial_ids[start : start + 10], owner=owner, lease_s=600):
                 say(trial_id)
-            time.sleep(
-                0.02
-            )  # who waits for SQLite's write lock asks now and then: let the other find it free
+            time.sleep(0.02)  # SQLite polls for its write lock: leave it free for the other process
 
 
 def claiming(folder: Path, url: str, owners: str, count: int) -> list[Process]:
-    """A process for each owner, all of them at the same time."""
     return [Process(folder, claim, url, owner, count) for owner in owners]
 
 
@@ -80,7 +76,7 @@ def test_threads_share_one_store(store_url: str) -> None:
 
 
 def record_all(say: Callable[[str], None], url: str, count: int) -> None:
-    """Record one outcome after another, and say each trial's id once that is done."""
+    """Record outcomes; send each trial's id after its commit."""
     with open_store(url) as store:
         run_id = store.begin_run(RUN)
         for trial_id in ids(plan(count)):
@@ -125,7 +121,7 @@ def test_a_killed_process_leaves_no_half_recorded_trial(store_url: str, tmp_path
 
 
 LOT = 100
-"""Trials of the study at a time, few, so that readers read often."""
+"""Trials at a time; few, so that readers read often."""
 
 
 def lot(first: int) -> list[PlannedTrial]:
@@ -133,8 +129,7 @@ def lot(first: int) -> list[PlannedTrial]:
 
 
 def write(say: Callable[[str], None], url: str, count: int) -> None:
-    """Register lot after lot, claim its trials one after the other, record their epochs and their
-    end: four writes a trial."""
+    """Register, claim and record trial by trial: four writes each."""
     with open_store(url) as store:
         run_id = store.begin_run(RUN)
         for first in range(0, count, LOT):
@@ -148,8 +143,8 @@ def write(say: Callable[[str], None], url: str, count: int) -> None:
 
 
 def read(say: Callable[[int], None], url: str, count: int) -> None:
-    """Read until the last trial is done, and say how often; whatever is read is of one moment, and
-    right."""
+    """Read until the last trial is done; each read must be correct and consistent. Send the
+    count."""
     right, (last,) = outcome(""), ids([planned(count - 1)])
     metrics = right.measurements["perplexity@1"] | right.measurements["spectrum@1"]
     reads, first, done = 0, "", list[str]()
@@ -178,7 +173,6 @@ def read(say: Callable[[int], None], url: str, count: int) -> None:
 def test_eight_readers_see_right_numbers_beside_a_writer(
     store_url: str, tmp_path: Path, rounds: int
 ) -> None:
-    """`rounds` writes."""
     with open_store(store_url) as store:
         store.register(KEY, lot(0))
     readers = [Process(tmp_path, read, store_url, rounds // 4) for _ in range(8)]

@@ -1,5 +1,4 @@
-"""Interrupted training equals uninterrupted training, bit for bit: real processes, real
-SIGKILLs."""
+"""Training interrupted by real SIGKILLs equals uninterrupted training bit for bit."""
 
 from __future__ import annotations
 
@@ -36,8 +35,7 @@ WITH_ADAM = ET_ASGD.model_copy(update={"training": ET_ASGD.training.model_copy(u
 
 
 def train_to_the_end(directory: Path, config: TrialConfig) -> None:
-    """Train with a checkpoint after every step, going on from what is there; leave the result as
-    `end`."""
+    """Train with a checkpoint per step, resuming from the latest; the final one has number 10^9."""
     torch.set_num_threads(1)
     trainer = Trainer(config, tiny.corpus(), Runtime(checkpoint_every_s=0.0), epoch_ranks)
     checkpoints = Checkpoints(TrialFolder(directory, config.trial_id))
@@ -55,7 +53,7 @@ def end_of(directory: Path) -> tuple[dict[str, torch.Tensor], list[dict[str, obj
     tensors, state = load_tensors(directory / "checkpoint-001000000000.safetensors")
     epochs = state["progress"]["epochs"]
     for epoch in epochs:
-        del epoch["seconds"]  # the one thing that a repetition changes
+        del epoch["seconds"]  # the only thing that differs between repetitions
     return tensors, epochs
 
 
@@ -104,7 +102,7 @@ def _newest_step(directory: Path) -> int:
 def test_resuming_from_any_step_changes_no_step(
     tmp_path: Path, layer: OutputLayerConfig, training: dict[str, Any]
 ) -> None:
-    """Every single step of the first epochs of a short text, the averaging switch included."""
+    """Every step of the first epochs, including the averaging switch."""
     corpus = tiny.corpus(900)
     config = ET_ASGD.model_copy(
         update={"output_layer": layer, "training": ET_ASGD.training.model_copy(update=training)}

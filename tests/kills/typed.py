@@ -1,4 +1,4 @@
-"""A command with a terminal or without one, and the time of everything that it prints."""
+"""A command with or without a terminal, and its timed output."""
 
 from __future__ import annotations
 
@@ -16,8 +16,6 @@ from tests.support.command import ROOT
 
 
 class Typed:
-    """One typed command in a session of its own, and every text of it with its time."""
-
     def __init__(self, words: list[str], variables: dict[str, str], *, terminal: bool) -> None:
         self._mine, theirs = pty.openpty() if terminal else os.pipe()
         self.start_s, self.texts = time.monotonic(), list[tuple[float, str]]()
@@ -37,7 +35,7 @@ class Typed:
         self._reader.start()
 
     def _read(self) -> None:
-        with suppress(OSError):  # the answer of a terminal that nobody has open any more
+        with suppress(OSError):  # reading a terminal fails once every process has closed it
             while text := os.read(self._mine, 65536):
                 self.texts.append((time.monotonic(), text.decode(errors="replace")))
         os.close(self._mine)
@@ -50,8 +48,8 @@ class Typed:
         return self._process.poll() is None
 
     def status(self, within_s: float) -> int | None:
-        """Return the status as a shell shows it, 137 after a SIGKILL; None if it does not end in
-        time."""
+        """Return the status as a shell shows it (137 after SIGKILL), or None if it is still
+        running."""
         try:
             status = self._process.wait(within_s)
         except subprocess.TimeoutExpired:
@@ -63,7 +61,7 @@ class Typed:
         return [f"traceback: {self.text[-2000:]}"] if "Traceback" in self.text else []
 
     def troubles(self, within_s: float) -> list[str]:
-        """Return what is wrong with a command that nothing disturbs."""
+        """Return what is wrong with an undisturbed command."""
         status = self.status(within_s)
         end = "hung" if status is None else f"status {status}"
         return [*([] if status == 0 else [f"{end}: {self.text[-500:]}"]), *self.tracebacks()]

@@ -1,7 +1,6 @@
-"""The command as a user types it for eight short trials, with a Ray and a temporary folder of its
-own: to be killed, and judged by a sweep that nobody disturbed.
+"""A real sweep of eight trials with its own Ray and temporary folder, to kill and compare.
 
-Nothing is scripted. Trials last a second and write checkpoints every quarter of one."""
+Trials last a second and write a checkpoint every quarter of one."""
 
 from __future__ import annotations
 
@@ -38,17 +37,16 @@ def trials(corpus):
 STUDY = Study(name="chaos", trials=trials, corner=list, measurements=("perplexity@1", "spectrum@1"))
 """
 LATER = STUDY.replace('"spectrum@1"', '"spectrum@1", "top_k@1"')
-"""The same trials, with one more measurement."""
 TRIALS = 8
 EPOCHS = 4 if "--chaos" in sys.argv else 2
-"""`make test` has fewer, to save time."""
+"""Fewer in `make test`, to save time."""
 OPTIONS = ("--set", f"training.epochs={EPOCHS}")
 SEED = int(os.environ.get("CHAOS_SEED", random.randrange(10**6)))
-"""Seed of every test of chance; a failed one prints it."""
+"""Printed by every failing random test."""
 QUIET_S, MOST_SLOWNESS = 10.0, 4.0
-"""Seconds of an undisturbed sweep on a quiet machine, and the greatest factor for others."""
+"""Seconds on an idle host, and the largest factor for slower ones."""
 LIMIT_S = 90.0
-"""A command that has not ended this long after a kill hangs."""
+"""A command that outlives a kill by this counts as hung."""
 PLUG_IN = Path(__file__).parent / "kill_at_step"
 BY_COMMAND_LINE: dict[str, Callable[[str], bool]] = {
     "worker": lambda line: line.startswith("ray::") and "Agent" not in line,
@@ -63,8 +61,6 @@ VICTIMS = ("driver", "guard", "process group", *BY_COMMAND_LINE, "everything")
 
 @dataclass
 class Round:
-    """One disturbance, and its outcome."""
-
     kind: str
     seconds: float | None = None
     """From the disturbance to the end of the command; None if it hung."""
@@ -73,25 +69,23 @@ class Round:
 
 @dataclass(frozen=True, kw_only=True)
 class Undisturbed:
-    """A sweep that nobody disturbed, and its results."""
-
     storage: Path
     table: list[dict[str, str]]
     seconds: float
 
     @property
     def slowness(self) -> float:
-        """How many times slower than a quiet machine this one is, within bounds."""
+        """Return the factor by which this host is slower than an idle one, within bounds."""
         return min(max(1.0, self.seconds / QUIET_S), MOST_SLOWNESS)
 
     @property
     def limit_s(self) -> float:
-        """Seconds after which a command hangs."""
+        """Return the time after which a command counts as hung."""
         return LIMIT_S * self.slowness
 
 
 class TypedSweep:
-    """Context: a storage and a temporary folder, and the command that is typed for them."""
+    """Context manager: a storage, a temporary folder, and their command."""
 
     def __init__(
         self,
@@ -101,7 +95,7 @@ class TypedSweep:
         storage: Path | None = None,
         store: str | None = None,
     ) -> None:
-        """`store`: the address of one that is not in the storage."""
+        """`store` is the URL of a store outside the storage."""
         folder.mkdir(exist_ok=True)
         self.study = folder / "chaos.py"
         self.study.write_text(study)
@@ -109,7 +103,7 @@ class TypedSweep:
         self.options = (*options, *(("--store", store) if store else ()))
         self.trained_twice: set[str] = set()
         self._sealed: dict[Path, tuple[int, int]] = {}
-        # Ray's sockets need a short path, and files that remain in this folder were left behind.
+        # Ray's sockets need a short path, and files that remain in this folder are leftovers.
         self.temporary = Path(tempfile.mkdtemp(prefix="c", dir="/tmp"))
         self._since_s = time.time()
 
@@ -121,7 +115,7 @@ class TypedSweep:
         shutil.rmtree(self.temporary, ignore_errors=True)
 
     def type(self, *options: str, terminal: bool = False, **variables: str) -> Typed:
-        """Type the command; `variables` are added to its environment."""
+        """Start the command; `variables` are added to its environment."""
         self._compare_results()
         words = [sys.executable, str(ROOT / "sweep.py"), str(self.study), "--scale", "smoke",
                  "--corpus", "pydocs", "--storage", str(self.storage), *self.options]  # fmt: skip
@@ -130,20 +124,18 @@ class TypedSweep:
         return Typed([*words, *options], given, terminal=terminal)
 
     def forget(self) -> None:
-        """Start again without results."""
+        """Kill the command and delete its results."""
         self.kill_all()
         shutil.rmtree(self.storage, ignore_errors=True)
         self._sealed.clear()
 
     @contextmanager
     def opened(self) -> Iterator[tuple[Store, StudyKey]]:
-        """The store, and the key of this study."""
         url = self.store or f"sqlite:///{self.storage}/results.db"
         with open_store(url, create=False) as store:
             yield store, store.studies()[-1].key
 
     def table(self) -> list[dict[str, str]]:
-        """Return the results with losses of epochs and spectra."""
         place = ("--store", self.store) if self.store else ()
         rows = results_table(self.storage, "chaos", *place)
         with self.opened() as (store, key):
@@ -155,7 +147,7 @@ class TypedSweep:
         return rows
 
     def checkpoints(self) -> dict[Path, list[float]]:
-        """Return, by trial folder, the seconds of the epochs that its newest checkpoint holds."""
+        """Return the epochs' seconds in each folder's newest checkpoint."""
         found = {}
         for path in sorted(self.storage.glob("trials/*/*/checkpoint-*.safetensors")):
             with suppress(FileNotFoundError):  # its worker is still running
@@ -164,7 +156,8 @@ class TypedSweep:
         return {folder: seconds for folder, seconds in found.items() if seconds}
 
     def began_anew(self, checkpoints: dict[Path, list[float]]) -> list[str]:
-        """Return the trials that did not continue from these checkpoints: other seconds."""
+        """Return the trials that did not resume these checkpoints: their epochs have other
+        seconds."""
         results = {
             folder: json.loads((folder / "result.json").read_text()) for folder in checkpoints
         }
@@ -175,19 +168,18 @@ class TypedSweep:
         ]
 
     def claims(self) -> dict[str, int]:
-        """Return trial id -> number of claims."""
         with self.opened() as (store, key):
             return {row.trial_id: row.attempt for row in store.trials(key)}
 
     def held(self, pids: Collection[int]) -> set[str]:
-        """Return the trials that these processes have claimed."""
+        """Return the trials claimed by these processes."""
         with suppress(UserError, IndexError), self.opened() as (store, key):  # no study yet
             owners = {row.trial_id: row.owner for row in store.trials(key) if row.owner}
             return {trial for trial, owner in owners.items() if int(owner.split(":")[-2]) in pids}
         return set()
 
     def _compare_results(self) -> None:
-        """Remember sealed results; one that has changed since was trained twice."""
+        """Remember sealed results; one that changes later was trained twice."""
         for path in self.storage.glob("trials/*/*/result.json"):
             stat = path.stat()
             now = (stat.st_ino, stat.st_mtime_ns)
@@ -195,7 +187,7 @@ class TypedSweep:
                 self.trained_twice.add(path.parent.name)
 
     def alive(self, victim: str, typed: Typed) -> list[int]:
-        """Return the processes of this kind below the typed command."""
+        """Return the command's processes of this kind."""
         lines = mentioning(self.temporary)
         runs = typed.runs()
         if victim in BY_COMMAND_LINE:
@@ -211,7 +203,7 @@ class TypedSweep:
         return drivers or ([typed.pid] if runs else [])
 
     def kill(self, victim: str, typed: Typed, chance: random.Random) -> bool:
-        """Send SIGKILL to a process of this kind; False if none is alive."""
+        """Kill a process of this kind; return False if none is alive."""
         self._compare_results()
         pids = self.alive(victim, typed)
         if victim == "process group" and pids:
@@ -221,23 +213,22 @@ class TypedSweep:
         return bool(pids)
 
     def kill_all(self) -> None:
-        """Kill every process below the commands."""
         kill(mentioning(self.temporary))
 
     def running(self) -> list[str]:
-        """Return processes of these commands that a second did not end."""
+        """Return these commands' processes that survive another second."""
         deadline_s = time.monotonic() + 1
         while (lines := mentioning(self.temporary)) and time.monotonic() < deadline_s:
             time.sleep(0.1)
         return [f"process {line[:80]}" for line in lines.values()]
 
     def left_behind(self) -> list[str]:
-        """Return processes, files in the temporary folder and shared memory."""
+        """Return leftover processes, temporary files and shared memory."""
         files = [path.name for path in self.temporary.iterdir()]
         return [*self.running(), *files, *abandoned_shared_memory(self._since_s)]
 
     def troubles(self, table: list[dict[str, str]], limit_s: float) -> list[str]:
-        """Return what is wrong once a sweep is over and its command was typed once more."""
+        """Run the finished sweep's command again and return what is wrong."""
         typed = self.type()
         troubles = typed.troubles(limit_s)
         if f"0 to run, {TRIALS} already done" not in typed.text:
@@ -251,8 +242,8 @@ class TypedSweep:
         return troubles + [f"left behind: {name}" for name in self.left_behind()]
 
     def judge(self, part: Round, typed: Typed, undisturbed: Undisturbed) -> None:
-        """Complete the round of a command in which something was just killed: it is typed again
-        if it does not end well, and once more when all is done."""
+        """Complete a killed command's round: run it again if it failed, and once more when all is
+        done."""
         killed_s = time.monotonic()
         status = typed.status(undisturbed.limit_s)
         if status is None:
@@ -271,14 +262,14 @@ class TypedSweep:
 
 
 def kill(pids: Iterable[int]) -> None:
-    """Send SIGKILL to processes, some of which may have ended."""
+    """Kill processes, some of which may have ended."""
     for pid in pids:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
 
 
 def abandoned_shared_memory(since_s: float) -> list[str]:
-    """Return newer files in /dev/shm that no process has mapped."""
+    """Return newer files in /dev/shm that are mapped nowhere."""
     new = [str(path) for path in Path("/dev/shm").iterdir() if path.lstat().st_ctime > since_s]
     maps = ""
     for path in Path("/proc").glob("[0-9]*/maps") if new else ():
@@ -290,7 +281,7 @@ def abandoned_shared_memory(since_s: float) -> list[str]:
 def undisturbed_sweep(
     folder: Path, *, study: str = STUDY, storage: Path | None = None
 ) -> Undisturbed:
-    """Run the sweep from its start, or from what the storage has; the storage stays."""
+    """Run the sweep from the start, or from `storage`, which stays."""
     with TypedSweep(folder, *OPTIONS, study=study, storage=storage) as sweep:
         typed = sweep.type()
         assert typed.status(600) == 0, typed.text

@@ -1,5 +1,3 @@
-"""Fixtures of several rooms."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -13,6 +11,6 @@ from orchestrator.store.store import Store
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
-    """An empty store in the file that `--storage tmp_path` stands for."""
+    """Yield an empty store at the path that `--storage tmp_path` uses."""
     with open_store(f"sqlite:///{tmp_path}/results.db") as opened:
         yield opened

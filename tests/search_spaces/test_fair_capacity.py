@@ -1,5 +1,3 @@
-"""The study `fair_capacity` is the published one."""
-
 from __future__ import annotations
 
 from orchestrator.plan import PlanRequest, make_plan, scale_named
@@ -13,7 +11,7 @@ SIDES = ("mos_dagger", "softmax_dagger", "softmax_double_dagger")
 
 
 def test_spaces_match_supplement_tables_7_and_8() -> None:
-    """Typed in here from the tables, not read from the code."""
+    """Typed from the tables, independent of the code."""
     assert {d.key: d.values for d in TUNING.stage1} == {
         "model.dropout_embedding": (0.2, 0.4),
         "model.dropout_hidden": (0.225, 0.3),

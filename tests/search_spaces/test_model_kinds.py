@@ -1,5 +1,4 @@
-"""A study with Transformers in place of its AWD-LSTMs: what stays, what goes, and which studies
-have no use for it."""
+"""Studies with Transformers instead of AWD-LSTMs."""
 
 from __future__ import annotations
 

@@ -1,5 +1,3 @@
-"""The studies of softcaps and of the language of repeated symbols."""
-
 from __future__ import annotations
 
 import pandas as pd

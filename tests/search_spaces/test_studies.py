@@ -1,5 +1,4 @@
-"""What the built-in studies claim of their trials, whose number and settings `test_golden_ids`
-pins."""
+"""Properties of built-in studies; `test_golden_ids` pins their trials."""
 
 from __future__ import annotations
 

@@ -1,5 +1,3 @@
-"""The ladder of Transformers, the recipe at paper scale, and what scales make of both."""
-
 from __future__ import annotations
 
 import pytest
@@ -24,7 +22,7 @@ def at(scale: str, config: TransformerTrialConfig) -> TransformerTrialConfig:
 
 
 def test_width_768_is_gpt_2_small() -> None:
-    """Radford et al. 2019, Table 2; the rate of GPT-3 small: Brown et al. 2020, Table 2.1."""
+    """Radford et al. 2019, Table 2; rate of GPT-3 small: Brown et al. 2020, Table 2.1."""
     assert (ladder(768).layers, ladder(768).heads, ladder(768).learning_rate) == (12, 12, 6.0e-4)
 
 
@@ -56,7 +54,7 @@ def test_scale_takes_every_trial_to_a_lower_rung(scale: str, factor: float) -> N
 
 @pytest.mark.parametrize("scale", ["smoke", "quick", "small"])
 def test_scale_keeps_the_share_of_batch_and_epochs(scale: str) -> None:
-    """Of studies that sweep them."""
+    """For studies that sweep them."""
     epochs = 2 * PLAIN.training.epochs
     twice = PLAIN.with_values({"training.batch_size": 64, "training.epochs": epochs})
     one, two = (at(scale, trial).training for trial in (PLAIN, twice))

@@ -1,5 +1,3 @@
-"""Many hostile cases of one kind, and commands that answer them."""
-
 from __future__ import annotations
 
 import signal
@@ -38,8 +36,8 @@ def in_time() -> Iterator[None]:
 
 @pytest.fixture
 def every_case(rounds: int, request: pytest.FixtureRequest) -> Cases:
-    """Try some cases first, then as many others as the test's mark says; the same in every
-    `make test`, different ones under `make chaos`."""
+    """Return a function that tries the first cases, then as many random ones as the mark asks;
+    fixed in `make test`."""
 
     def try_all(
         cases: SearchStrategy[Any], check: Callable[[Any], None], first: Iterable[Any] = ()
@@ -65,8 +63,7 @@ def every_case(rounds: int, request: pytest.FixtureRequest) -> Cases:
 def check_answer(
     *arguments: str | Path, allowed: Path | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Return the answer of a command: no traceback, a sentence if it refuses, and no write but
-    below the folder that is allowed."""
+    """Return the answer; assert no traceback, a sentence on refusal, no write outside `allowed`."""
     with written() as places:
         answer = sweep(*arguments)
     shown = answer.stdout + answer.stderr

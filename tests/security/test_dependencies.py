@@ -1,5 +1,4 @@
-"""What is installed is what was looked at: exact versions, each with the hashes of its files.
-Nothing unpickles."""
+"""Dependencies are pinned with hashes, and nothing unpickles."""
 
 from __future__ import annotations
 
@@ -19,11 +18,11 @@ UNPICKLING = {
     "pickle", "cloudpickle", "dill", "joblib", "marshal", "shelve", "read_pickle", "unsafe_load",
     "full_load", "system", "popen", "builtin eval", "builtin exec",
 }  # fmt: skip
-"""Modules and functions that run what they read."""
+"""Names that execute what they read."""
 ALLOWED = {
-    # The file of layers that the user's own command named.
+    # The user's own command named this file of layers.
     "trainables/output_layers/custom.py": {"builtin exec"},
-    # An error that Tune in this process has just written to a folder of mode 700.
+    # Tune in this process wrote this error to a folder with mode 700.
     "orchestrator/schedule/tune.py": {"pickle"},
 }
 ROOMS = ("orchestrator", "trainables", "search_spaces", "gpu_proof")
@@ -48,7 +47,7 @@ def test_the_lock_holds_every_requirement_but_torch() -> None:
 
 
 def calls() -> Iterator[tuple[str, ast.AST]]:
-    """Every node of every file of the product, with the file's name."""
+    """Yield every AST node of the product, with its file."""
     for path in (
         *(path for room in ROOMS for path in (ROOT / room).rglob("*.py")),
         ROOT / "sweep.py",
@@ -58,7 +57,7 @@ def calls() -> Iterator[tuple[str, ast.AST]]:
 
 
 def names_used(node: ast.AST) -> set[str]:
-    """Modules imported, and functions and methods called."""
+    """Return imports and called names."""
     match node:
         case ast.Import():
             return {alias.name.partition(".")[0] for alias in node.names}
@@ -78,7 +77,7 @@ def test_nothing_is_unpickled_from_strangers() -> None:
 
 
 def test_arrays_and_weights_are_read_without_pickles() -> None:
-    """numpy's and torch's readers take a pickle by default."""
+    """numpy and torch accept pickles by default."""
     for name, node in calls():
         match node:
             case ast.Call(func=ast.Attribute(value=ast.Name(id="torch"), attr="load")):

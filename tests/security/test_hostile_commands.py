@@ -1,5 +1,4 @@
-"""Whatever is typed, or stands in a study or a store: a sentence or a right result, no traceback,
-no write outside."""
+"""Hostile input leads to a sentence or a correct result: no traceback, no outside write."""
 
 from __future__ import annotations
 
@@ -31,7 +30,6 @@ SEED = PlannedTrial.of(read_config(CONFIGS[0]), "gss seed=1")
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The current folder of the commands."""
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
     return tmp_path / "here"
@@ -106,7 +104,7 @@ FIELDS = {"first": 1.0, "second": 2.0, "seed": 1, "name": "mine", "title": "", "
 
 @pytest.mark.chaos(25, 1_000)
 def test_a_study_is_planned_or_refused(folder: Path, every_case: Cases) -> None:
-    """A study is code that the user runs; its mistakes end in a sentence all the same."""
+    """It is the user's own code, but its errors end in a sentence, too."""
     finite = values.filter(lambda value: "inf" not in repr(value) and "nan" not in repr(value))
     fields = {name: st.just(value) | texts | finite for name, value in FIELDS.items()}
     studies = st.fixed_dictionaries(fields).map(lambda fields: STUDY.format(**fields))
@@ -122,7 +120,7 @@ def test_a_study_is_planned_or_refused(folder: Path, every_case: Cases) -> None:
 
 @pytest.mark.chaos(4, 150)
 def test_a_stores_texts_are_shown_and_reported(folder: Path, every_case: Cases) -> None:
-    """Names in a store become folders, cells and titles; its causes and settings are shown."""
+    """Its names become folders, cells and titles."""
     url = f"sqlite:///{folder}/results/results.db"
     with open_store(url) as store:
         store.register(StudyKey(study="gss_grid", scale="smoke", corpus="pydocs"), [SEED])

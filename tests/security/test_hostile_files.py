@@ -1,5 +1,4 @@
-"""Whatever a file holds that somebody sent: a sentence or a right result, no traceback, no hang, no
-write."""
+"""Any file leads to a sentence or a correct result: no traceback, hang or write."""
 
 from __future__ import annotations
 
@@ -41,12 +40,12 @@ as_bytes = texts.map(lambda text: text.encode(errors="replace"))
 
 
 def in_json(*originals: Any) -> st.SearchStrategy[bytes]:
-    """Spoiled JSON of one of these, or any."""
+    """Return spoiled JSON of these, or any JSON."""
     return (spoiled(originals) | values).map(lambda value: json.dumps(value).encode())
 
 
 def with_headers(tensors: bytes) -> st.SearchStrategy[bytes]:
-    """A safetensors file with a spoiled header of a true length."""
+    """Return a safetensors file with a spoiled header of true length."""
     end = 8 + int.from_bytes(tensors[:8], "little")
     spoiled_headers = in_json(json.loads(tensors[8:end]))
     return spoiled_headers.map(lambda text: len(text).to_bytes(8, "little") + text + tensors[end:])
@@ -61,7 +60,7 @@ def test_a_config_is_read_right_or_refused(
     def check(content: bytes) -> None:
         file.write_bytes(content)
         with written() as places:
-            # With no thread nothing is trained, and that is printed only after the config was read.
+            # Zero threads are refused only after the config was read, so nothing is trained.
             assert train_one([str(file), "--threads", "0"]) == 2
         error = capsys.readouterr().err
         assert outside(places) == [] and error.startswith("error: ")
@@ -76,7 +75,7 @@ def test_a_config_is_read_right_or_refused(
 
 @st.composite
 def npy_files(draw: Any) -> bytes:
-    """A true magic and length before any header."""
+    """Draw valid magic and length before any header."""
     built = "{{'descr': {!r}, 'fortran_order': {!r}, 'shape': {}, }}".format
     dtypes, orders = st.sampled_from(DTYPES) | texts, st.booleans() | values
     headers = st.builds(built, dtypes, orders, st.sampled_from(SHAPES))

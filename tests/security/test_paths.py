@@ -1,4 +1,4 @@
-"""Nothing outside the storage folder is written, whatever names a store or a study holds."""
+"""No name leads to a write outside the storage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A report shows what trials are called and why they failed; it runs nothing of it."""
+"""Hostile names and causes are shown as text."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PAYLOADS = (
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Of trials whose every text is hostile."""
+    """Return a report in which every text is hostile."""
     folder = tmp_path_factory.mktemp("storage") / "reports"
     rows, spectra = make_results()
     for row, payload in zip(rows, PAYLOADS * 9, strict=False):
@@ -56,8 +56,6 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class Elements(HTMLParser):
-    """Every element of a page with its attributes, its text, and the text of its scripts."""
-
     def __init__(self, page: Path) -> None:
         super().__init__()
         self.elements: list[tuple[str, dict[str, str | None]]] = []
@@ -73,7 +71,6 @@ class Elements(HTMLParser):
         self.text += data
 
     def policy(self) -> dict[str, str]:
-        """Return the directives of the page's Content-Security-Policy."""
         policies = [at["content"] for _, at in self.elements if "http-equiv" in at]
         pairs = (part.strip().partition(" ") for part in str(policies[0]).split(";"))
         return {name: sources for name, _, sources in pairs}
@@ -103,7 +100,7 @@ def test_hostile_texts_are_texts(page: Path, name: str) -> None:
 
 @pytest.mark.parametrize("escaped", [True, False])
 def test_no_hostile_script_runs_in_a_browser(page: Path, browser: Browser, escaped: bool) -> None:
-    """The policy holds even if escaping failed; the page's own script, which sorts tables, runs."""
+    """The policy holds even if escaping fails; the page's own script runs."""
     if not escaped:
         broken = page.with_name("broken.html")
         broken.write_text(page.read_text().replace("<main>", "<main>" + "".join(PAYLOADS[:3]), 1))

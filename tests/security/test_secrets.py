@@ -1,5 +1,4 @@
-"""Secrets that a run is given are nowhere to be found in what it shows, starts and leaves
-behind."""
+"""Secrets given to a run are nowhere in its output, processes or files."""
 
 from __future__ import annotations
 
@@ -32,12 +31,12 @@ PAGES = (
     "logical/actors",
     "api/v0/workers?detail=1",
 )
-"""Of Ray's dashboard."""
+"""Pages of Ray's dashboard."""
 
 
 @pytest.fixture
 def short() -> Iterator[Path]:
-    """A folder whose path Ray can use for its sockets."""
+    """Short enough for Ray's sockets."""
     with tempfile.TemporaryDirectory(
         prefix="sec", dir="/tmp", ignore_cleanup_errors=True
     ) as folder:
@@ -54,7 +53,6 @@ def contents(folder: Path) -> Iterator[tuple[Path, bytes]]:
 
 
 def command_lines() -> Iterator[str]:
-    """Of every process, and what it was called for."""
     for process in Path("/proc").glob("[0-9]*"):
         try:
             line = (process / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
@@ -74,7 +72,6 @@ def shown_by(dashboard: str, page: str) -> str:
 
 
 def store_texts(url: str) -> Iterator[str]:
-    """Every row of every table."""
     with psycopg.connect(url.replace("+psycopg", "")) as connection:
         names = connection.execute(
             "SELECT tablename FROM pg_tables WHERE schemaname = 'test_secrets'"
@@ -89,7 +86,7 @@ def store_texts(url: str) -> Iterator[str]:
 def running(
     words: Sequence[str | Path], variables: Mapping[str, str], printed: Path
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """The command with these variables, interrupted in the end; its output goes into a file."""
+    """Run the command with its output in a file; interrupt it at the end."""
     with printed.open("wb") as output:
         process = subprocess.Popen(
             [sys.executable, "sweep.py", *words], cwd=ROOT, start_new_session=True,

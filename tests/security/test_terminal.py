@@ -1,4 +1,4 @@
-"""What a store holds commands no terminal, and every character of it reaches a file."""
+"""Control characters of a store reach files, but no terminal."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_tables_and_live_pictures_keep_their_colours_alone() -> None:
     with Live(Text(HOSTILE), console=console):
         pass
     shown = stream.getvalue()
-    # A live picture is drawn at its start and at its end; a table may cut what is spelled out.
+    # A live display is drawn at its start and end; a table may truncate the escaped text.
     assert shown.count("a\\x1b]0;owned\\x1b[2J") == 3 and shown.count("owned") == 5
     assert "\x1b[31m" in shown, "the cell is red"
     assert not set(shown) & set("\x07\x9b\u202e\x7f")
@@ -58,7 +58,7 @@ def test_tables_and_live_pictures_keep_their_colours_alone() -> None:
 
 @pytest.fixture
 def storage(tmp_path: Path) -> Path:
-    """With a store of hostile texts."""
+    """Return a storage of hostile texts."""
     trial = planned(1)
     url = f"sqlite:///{tmp_path}/results.db"
     with open_store(url) as store:
@@ -76,7 +76,7 @@ def storage(tmp_path: Path) -> Path:
     "command", [("status", "--format", "table"), ("results", "gss_grid", "--format", "csv")]
 )
 def test_a_terminal_gets_no_command_from_a_store(storage: Path, command: tuple[str, ...]) -> None:
-    """In a real terminal; a file gets every character."""
+    """In a real terminal; a file receives every character."""
     words = [sys.executable, str(ROOT / "sweep.py"), *command, "--storage", str(storage)]
     here, there = pty.openpty()
     with os.fdopen(here, "rb", buffering=0) as terminal:
@@ -85,7 +85,7 @@ def test_a_terminal_gets_no_command_from_a_store(storage: Path, command: tuple[s
         )
         os.close(there)
         shown = b""
-        with suppress(OSError):  # the end of a terminal whose last process has ended
+        with suppress(OSError):  # the terminal closes with its last process
             while block := terminal.read(1 << 16):
                 shown += block
         assert process.wait(60) == 0, shown
@@ -99,7 +99,7 @@ def test_a_terminal_gets_no_command_from_a_store(storage: Path, command: tuple[s
 def test_a_terminal_gets_no_command_from_a_trial(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A program gets every character of its result."""
+    """A program receives every character of its result."""
     config = tiny_trial.trial()
     words = {"next": HOSTILE, "probability": 0.5, "rank": 1, "top": [[HOSTILE, 0.5]]}
     top_k = {"top_k even 1": json.dumps(words, ensure_ascii=False)}

@@ -1,5 +1,4 @@
-"""A real Chromium without a window, spoken to over its DevTools pipe: what it loads, complains
-about and lays out."""
+"""A real headless Chromium, driven over its DevTools pipe."""
 
 from __future__ import annotations
 
@@ -35,15 +34,15 @@ FLAGS = (
 
 
 WAIT_S = 60.0
-"""Far more than a page needs on a machine with nothing else to do."""
+"""Far more than a page needs on an idle host."""
 
 
 class DevToolsError(Exception):
-    """A call that the browser could not answer, as while a page gives way to another one."""
+    """A call that the browser could not answer, for example during navigation."""
 
 
 class Browser:
-    """One page in one Chromium; `events` collects whatever DevTools reports about it."""
+    """One page in one Chromium; `events` collects every DevTools event."""
 
     def __init__(self, profile: Path) -> None:
         assert EXECUTABLE is not None
@@ -51,7 +50,7 @@ class Browser:
         self._read, from_browser = os.pipe()
 
         def take_the_pipes() -> None:
-            # Copies above 9 first: 3 and 4 may be among the pipes' own numbers.
+            # Move the pipes above 9 first: their own descriptors may be 3 or 4.
             spare = [os.dup2(to_browser, 10), os.dup2(from_browser, 11)]
             os.dup2(spare[0], 3)
             os.dup2(spare[1], 4)
@@ -79,8 +78,8 @@ class Browser:
         return self
 
     def __exit__(self, *error: object) -> None:
-        # Without its pipe it ends by itself, and takes along what it has laid in the folder of
-        # temporary files.
+        # Chromium exits when its pipe closes, and deletes its temporary files. A killed one would
+        # not.
         os.close(self._write)
         os.close(self._read)
         try:
@@ -89,7 +88,7 @@ class Browser:
             self._process.kill()
 
     def call(self, method: str, **parameters: Any) -> dict[str, Any]:
-        """Send a command and wait for its answer; events that come before it are kept."""
+        """Send a command and return its result; events that arrive first are stored."""
         self._count += 1
         message: dict[str, Any] = {"id": self._count, "method": method, "params": parameters}
         if self._session:
@@ -105,14 +104,13 @@ class Browser:
             self.events.append(answer)
 
     def open(self, url: str, *, width: int, dark: bool = False) -> None:
-        """Load a page at that size and wait until it is loaded."""
         self.look(width=width, dark=dark)
         self.events.clear()
         self.call("Page.navigate", url=url)
         self.wait_for_load()
 
     def look(self, *, width: int, dark: bool) -> None:
-        """Give the page that size, and the scheme of colours that a reader's system has."""
+        """Set the page's width and preferred colour scheme."""
         self.call(
             "Emulation.setDeviceMetricsOverride",
             width=width,
@@ -124,18 +122,16 @@ class Browser:
         self.call("Emulation.setEmulatedMedia", features=[scheme])
 
     def wait_for_load(self) -> None:
-        """Wait until a page has been loaded since `events` was cleared."""
         while not any(event.get("method") == "Page.loadEventFired" for event in self.events):
             self.events.append(self._receive())
 
     def evaluate(self, expression: str) -> Any:
-        """The JSON value of a JavaScript expression on the page."""
         answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True)
         assert "exceptionDetails" not in answer, answer["exceptionDetails"]
         return answer["result"].get("value")
 
     def wait_until(self, expression: str, *, timeout_s: float = WAIT_S) -> Any:
-        """The value of a JavaScript expression as soon as it is one that counts as true."""
+        """Return the expression's value once it is truthy."""
         deadline_s = time.monotonic() + timeout_s
         while time.monotonic() < deadline_s:
             with suppress(DevToolsError):
@@ -145,20 +141,19 @@ class Browser:
         raise AssertionError(f"not in {timeout_s} s: {expression}")
 
     def mouse(self, kind: str, x: float, y: float, **more: Any) -> None:
-        """A real event of the mouse: "mousePressed", "mouseMoved" or "mouseReleased"."""
+        """Send "mousePressed", "mouseMoved" or "mouseReleased"."""
         self.call(
             "Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1, **more
         )
 
     def click_at(self, x: float, y: float) -> None:
-        """Move there, press and release."""
         self.mouse("mouseMoved", x, y)
-        time.sleep(0.3)  # a figure looks for the point below the pointer at most ten times a second
+        time.sleep(0.3)  # a figure looks up the point below the pointer at most ten times a second
         self.mouse("mousePressed", x, y)
         self.mouse("mouseReleased", x, y)
 
     def click_and_agree(self, selector: str) -> str:
-        """Click what asks before it does anything, and say yes; returns the question."""
+        """Click, accept the confirmation, and return its question."""
         self.evaluate(f"setTimeout(() => document.querySelector({json.dumps(selector)}).click())")
         while True:
             event = self._receive()
@@ -169,15 +164,15 @@ class Browser:
         return str(event["params"]["message"])
 
     def complaints(self) -> list[str]:
-        """Console messages, uncaught exceptions and log entries (blocked content is one) since the
-        page was opened."""
+        """Return console messages, uncaught exceptions and log entries since `open`; blocked
+        content is a log entry."""
         kinds = ("Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded")
         return [
             json.dumps(event["params"]) for event in self.events if event.get("method") in kinds
         ]
 
     def requests(self) -> list[str]:
-        """The address of everything that the page asked for."""
+        """Return the URLs of all requests."""
         sent = [
             event for event in self.events if event.get("method") == "Network.requestWillBeSent"
         ]
@@ -195,7 +190,7 @@ class Browser:
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    """Yield a browser; tests that need one are skipped if there is none."""
+    """Yield a browser; skip the test without Chromium."""
     if EXECUTABLE is None:
         pytest.skip("no Chromium on this machine")
     with Browser(tmp_path_factory.mktemp("profile")) as running:

@@ -1,4 +1,4 @@
-"""Open checkpoints as other programs write them, of any size."""
+"""Safetensors checkpoints as other programs write them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HEAD, EMBEDDING, NORM = "lm_head.weight", "model.embed_tokens.weight", "model.no
 def head(
     words: int = 60, width: int = 8, *, seed: int = 0, decay: float = 1.0
 ) -> NDArray[np.float64]:
-    """A random matrix whose columns shrink down to `decay` of the first."""
+    """Draw a matrix whose columns shrink geometrically down to `decay`."""
     random = np.random.default_rng(seed)
     return random.standard_normal((words, width)) * np.geomspace(1, decay, width)
 
@@ -36,7 +36,7 @@ def write_checkpoint(
     dtype: str = "float32",
     config: Mapping[str, Any] | None = None,
 ) -> Path:
-    """A safetensors file, and where `config` is given config.json beside it."""
+    """Write a safetensors file, and config.json if `config` is given."""
     path.parent.mkdir(parents=True, exist_ok=True)
     save_file(
         {
@@ -51,7 +51,7 @@ def write_checkpoint(
 
 
 def write_shards(folder: Path, shards: Mapping[str, Mapping[str, NDArray[Any]]]) -> Path:
-    """Several files, by name, and their index."""
+    """Write several files and return their index's path."""
     for name, tensors in shards.items():
         write_checkpoint(folder / name, tensors)
     index = folder / "model.safetensors.index.json"

@@ -1,5 +1,4 @@
-"""The command as a user types it: in this process, which is seconds faster, or in one of its
-own."""
+"""The command line, run in this process (seconds faster) or in its own."""
 
 from __future__ import annotations
 
@@ -27,7 +26,7 @@ TIMES = (
     "peak_memory_mib",
     "attempt",
 )
-"""Columns of the results that a repetition changes."""
+"""Columns that differ between repetitions."""
 
 
 def environment() -> dict[str, str]:
@@ -35,7 +34,7 @@ def environment() -> dict[str, str]:
 
 
 def start(*arguments: str | Path, cwd: Path = ROOT) -> subprocess.Popen[str]:
-    """The command in a process group of its own, as a shell would start it."""
+    """Start the command in its own process group, as a shell does."""
     return subprocess.Popen(
         [sys.executable, str(ROOT / "sweep.py"), *map(str, arguments)],
         cwd=cwd,
@@ -51,7 +50,6 @@ def start(*arguments: str | Path, cwd: Path = ROOT) -> subprocess.Popen[str]:
 def sweep_process(
     *arguments: str | Path, cwd: Path = ROOT, timeout_s: float = 240
 ) -> subprocess.CompletedProcess[str]:
-    """The command, run to its end in a process of its own."""
     process = start(*arguments, cwd=cwd)
     try:
         out, err = process.communicate(timeout=timeout_s)
@@ -62,8 +60,7 @@ def sweep_process(
 
 
 def sweep(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    """The command, run to its end in this process; a Ray that it has (fixture `one_ray`) is used
-    and left."""
+    """Run the command in this process; a running Ray is used and left up."""
     words = list(map(str, arguments))
     with _as_before(), redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()) as err:
         status = main(words)
@@ -71,16 +68,14 @@ def sweep(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
 
 
 def typed(say: Callable[[Any], None], *arguments: str | Path) -> None:
-    """The same for a `Process`, which joins a Ray or starts none; says the status and all that was
-    shown."""
+    """Send status and output of the command in a `Process`, which joins a Ray or starts none."""
     answer = sweep(*arguments)
     say((answer.returncode, answer.stdout + answer.stderr))
 
 
 @contextmanager
 def _as_before() -> Iterator[None]:
-    """Undo what a command may leave to the end of its process: a handler, and what a study's file
-    imported."""
+    """Undo what a command leaves to the end of its process: a signal handler and imports."""
     handler, paths, modules = signal.getsignal(signal.SIGTERM), list(sys.path), set(sys.modules)
     try:
         yield
@@ -94,7 +89,7 @@ def _as_before() -> Iterator[None]:
 
 
 def results_table(storage: Path, study: str = "gss_grid", *options: str) -> list[dict[str, str]]:
-    """The results without what a repetition changes."""
+    """Return the results without `TIMES`."""
     answer = sweep("results", study, "--storage", storage, *options, "--format", "csv")
     assert answer.returncode == 0, answer.stderr
     rows = list(csv.DictReader(io.StringIO(answer.stdout)))
@@ -102,7 +97,7 @@ def results_table(storage: Path, study: str = "gss_grid", *options: str) -> list
 
 
 def wait_for(look: Callable[[], T], *, timeout_s: float, what: str) -> T:
-    """The first answer that says something."""
+    """Return the first truthy answer of `look`."""
     deadline_s = time.monotonic() + timeout_s
     while time.monotonic() < deadline_s:
         answer = look()

@@ -1,6 +1,6 @@
-"""A CPU's stand-in for CUDA graphs: what a stretch of work did is written down operation by
-operation, and done again without the Python in between, on the same tensors. Whatever was decided,
-read, drawn or brought from the host on the way would be missing, and is refused."""
+"""CUDA graphs simulated on a CPU: operations are recorded and replayed on the same tensors.
+
+A replay would miss decisions, reads, random draws and host tensors, so recording refuses them."""
 
 from __future__ import annotations
 
@@ -28,12 +28,10 @@ FROM_HOST = {"lift_fresh", "lift"}
 
 
 class NotForGraphsError(Exception):
-    """What no graph can do."""
+    """An operation that no CUDA graph can hold."""
 
 
 class _Refusing(TorchDispatchMode):
-    """Of all that runs inside, lets through what a graph can have."""
-
     def __torch_dispatch__(
         self,
         func: Any,
@@ -55,7 +53,7 @@ class _Recording(_Refusing):
         super().__init__()  # type: ignore[no-untyped-call]
         self.operations: list[Callable[[], None]] = []
         self.before: list[tuple[Tensor, Tensor]] = []
-        """Tensors that were written, and what they had been."""
+        """Overwritten tensors with their former values."""
 
     def run(self, func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         for argument, declared in zip(args, func._schema.arguments, strict=False):
@@ -88,8 +86,7 @@ def _listed(results: Any) -> list[Tensor]:
 
 
 class CpuGraphs:
-    """In the place of `trainables.device.Graphs`; counts what was done as it stands, captured and
-    replayed."""
+    """Replaces `trainables.device.Graphs`; counts eager runs, captures and replays."""
 
     def __init__(self) -> None:
         self.as_it_stands = self.captures = self.replays = 0

@@ -1,5 +1,4 @@
-"""Tiny trials of every output layer of the benchmark of GPUs; imports no more than tests/gpu
-may."""
+"""Tiny trials of every layer in the GPU benchmark. Imports no more than tests/gpu may."""
 
 from __future__ import annotations
 
@@ -17,16 +16,15 @@ from trainables.training import Trainer
 STACKED: tuple[OutputLayerConfig, ...] = tuple(
     layer_config(name, "ptb", "tiny") for name in trials.STACKED
 )
-"""Those that a stack has."""
+"""Layers that a stack can train."""
 LAYERS = tuple(layer_config(name, "ptb", "tiny") for name in trials.LAYERS)
 COMPARED = LAYERS if torch.cuda.is_available() else (LAYERS[0], *STACKED[5:7], LAYERS[-1])
-"""Layers that a device is compared with a CPU for; without a GPU, a few show that the tests run."""
+"""Compared with a CPU; without a GPU, a few show that the tests run."""
 
 
 def trainer_on(
     device: str, layer: OutputLayerConfig, *, seed: int = 7, dropout: bool = True, **training: Any
 ) -> Trainer:
-    """A new trainer of the tiny trial."""
     config = tiny.trial(output_layer=layer, dropout=dropout, **training).model_copy(
         update={"seed": seed}
     )
@@ -34,7 +32,7 @@ def trainer_on(
 
 
 def assert_same_bits(trainer: Trainer, expected: Trainer) -> None:
-    """Of all that the next step depends on, but for torch's own generators."""
+    """Compare all state of the next step, except torch's global generators."""
     result = trainer.snapshot()[0]
     for name, tensor in expected.snapshot()[0].items():
         if "random.global" not in name:
@@ -42,7 +40,7 @@ def assert_same_bits(trainer: Trainer, expected: Trainer) -> None:
 
 
 def losses(trainer: Trainer, steps: int) -> list[float]:
-    """Those of so many steps, in nats per token."""
+    """Train `steps` steps and return their losses, in nats per token."""
     values = []
     for _ in range(steps):
         loss, tokens = trainer.epoch_loss.item(), trainer.progress.epoch_tokens

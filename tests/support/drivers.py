@@ -1,5 +1,4 @@
-"""Drivers to be stopped and killed by tests: each does what one run of the command does, with
-scripted trials."""
+"""Drivers to stop and kill: each does one run of the command, with scripted trials."""
 
 from __future__ import annotations
 
@@ -32,8 +31,7 @@ def train(
     options: dict[str, Any] | None = None,
     **changes: Any,
 ) -> None:
-    """Trials of these seeds; says how it ended and what the listener heard. `moment()` comes before
-    the first."""
+    """Train these seeds; send the ending and the notes. `moment()` runs before the first trial."""
     plan, listener = planned(seeds), Heard()
     ids = [trial.trial_id for trial in plan]
     with open_store(store_url or f"sqlite:///{folder}/results.db") as store:
@@ -57,7 +55,7 @@ def train(
 
 
 def measure(_say: Say, folder: Path, seeds: Sequence[int]) -> None:
-    """What is lacking of the later measurements of these seeds' trials, which are done."""
+    """Take the missing later measurements of these seeds' done trials."""
     key, names = scripted_measurements.KEY, scripted_measurements.NAMES
     plan = planned(seeds)
     with open_store(f"sqlite:///{folder}/results.db") as store:
@@ -79,7 +77,7 @@ def measure(_say: Say, folder: Path, seeds: Sequence[int]) -> None:
 
 
 def tune(_say: Say, folder: Path) -> None:
-    """A scripted search, one trial at a time."""
+    """Run a scripted search, one trial at a time."""
     plan = scripted_tuning.plan(budget=4)
     with open_store(f"sqlite:///{folder}/results.db") as store:
         tuner = Tuner(plan, scripted_tuning.KEY, scripted_tuning.certain(plan), store)

@@ -1,4 +1,4 @@
-"""Files that cannot be opened: root may open any, and a disk does not fail when it is asked to."""
+"""Files that fail to open, although root may open any file."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ OPEN = os.open
 
 @contextmanager
 def failing_reads(prefix: str, number: int) -> Iterator[None]:
-    """Opening a file of ours whose name begins so fails with this error for as long as this
-    lasts."""
+    """Opening a file whose name starts with `prefix` fails with errno `number`."""
 
     def fail(path: Any, *arguments: Any, **options: Any) -> int:
         if os.path.basename(os.fsdecode(path)).startswith(prefix):  # noqa: PTH119  (of any path)

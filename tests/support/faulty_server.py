@@ -1,4 +1,4 @@
-"""A real web server with the faults that downloads meet, and what is published there."""
+"""A real web server with the faults that downloads meet."""
 
 from __future__ import annotations
 
@@ -21,22 +21,20 @@ REAL_DATA = REPOSITORY.parent / "shared" / "data"
 
 @dataclass
 class WebServer:
-    """A server on loopback; change its fields to change how it behaves."""
+    """Set the fields to change the server's behaviour."""
 
     url: str = ""
     files: dict[str, bytes] = field(default_factory=dict)
-    """By path without the leading slash."""
+    """Key: path without the leading slash."""
     first_statuses: list[int] = field(default_factory=list)
-    """Answer the first requests with these errors."""
+    """Errors that answer the first requests."""
     drop_after_bytes: list[int] = field(default_factory=list)
-    """Cut the connections of the first answers after so many bytes of the body."""
+    """Body lengths after which the first connections are cut."""
     requests: list[str] = field(default_factory=list)
-    """Path of every request so far."""
 
 
 @contextmanager
 def serving() -> Iterator[WebServer]:
-    """Run a web server, without files at first."""
     state = WebServer()
 
     class Handler(BaseHTTPRequestHandler):
@@ -70,14 +68,13 @@ def serving() -> Iterator[WebServer]:
 def publish(
     web: WebServer, monkeypatch: pytest.MonkeyPatch, name: str, files: Mapping[str, str]
 ) -> None:
-    """Put the files on the server, and the folder `name` of them among what is published."""
+    """Serve the files, and publish them as the corpus `name`."""
     web.files |= {f"{name}/t.{file}": text.encode() for file, text in files.items()}
     hashes = {file: hashlib.sha256(text.encode()).hexdigest() for file, text in files.items()}
     monkeypatch.setitem(PUBLISHED, name, PublishedFolder(url=f"{web.url}{name}/t.", files=hashes))
 
 
 def write_corpus(folder: Path, **texts: str) -> Path:
-    """Write the given splits as files and return the folder."""
     folder.mkdir(parents=True, exist_ok=True)
     for split, text in texts.items():
         (folder / f"{split}.txt").write_bytes(text.encode())

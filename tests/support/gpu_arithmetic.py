@@ -1,8 +1,8 @@
-"""A GPU's errors in Triton's interpreter, whose own exp and / are exact to the last bit.
+"""A GPU's rounding errors in Triton's interpreter, whose own exp and / are exact to the last bit.
 
 From the PTX manual: ex2.approx is off by up to 2^-22 of its result, and exp rounds x log2 e before
-it; div.full is off by up to 2 units in the last place. Errors have their full size here, and signs
-that look random. What float32 can hold, such as 1 / 1, stays exact."""
+it; div.full is off by up to 2 ulp. Errors have their maximum size and random-looking signs; exact
+results such as 1 / 1 stay exact."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LOG2_E = np.float32(1.4426950408889634)
 
 
 def emulate(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Give exp and / in float32 these errors."""
+    """Give float32 exp and / these errors."""
 
     def exp(self: Any, x: Any) -> Any:
         return self.unary_op(x, lambda x: _off(np.exp2((x * LOG2_E).astype(np.float64)), 2.0**-22))

@@ -1,5 +1,4 @@
-"""What a hostile author would write: texts, values, configs and files with something wrong in
-them."""
+"""Texts, values, configs and files of a hostile author."""
 
 from __future__ import annotations
 
@@ -35,7 +34,7 @@ texts = st.sampled_from(NASTY_TEXTS) | st.text(max_size=30)
 words = st.sampled_from(NASTY_TEXTS) | st.text(
     st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=30
 )
-"""Of a command line: the kernel passes no NUL, and of what is no UTF-8 only single bytes."""
+"""Words of a command line: no NUL, and invalid UTF-8 only as single bytes."""
 numbers = (
     st.integers()
     | st.floats()
@@ -66,7 +65,7 @@ CONFIGS: tuple[dict[str, Any], ...] = tuple(
 
 
 def places(content: Any, prefix: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """The path to every value inside JSON data."""
+    """Return the path to every value in JSON data."""
     keys = (
         content.keys()
         if isinstance(content, dict)
@@ -81,7 +80,7 @@ def places(content: Any, prefix: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 
 @st.composite
 def spoiled(draw: Callable[..., Any], originals: tuple[Any, ...]) -> Any:
-    """One of these, with one to three values in it replaced, added or taken away."""
+    """Draw an original with one to three values replaced, added or removed."""
     content = copy.deepcopy(draw(st.sampled_from(originals)))
     for _ in range(draw(st.integers(1, 3))):
         *path, last = draw(st.sampled_from(places(content)))
@@ -102,7 +101,7 @@ def spoiled(draw: Callable[..., Any], originals: tuple[Any, ...]) -> Any:
 
 @st.composite
 def damaged(draw: Callable[..., Any], originals: tuple[bytes, ...]) -> bytes:
-    """One of these files, cut, with bytes changed, put in or doubled; or any bytes."""
+    """Draw an original cut, changed, or with bytes inserted or doubled."""
     content = bytearray(draw(st.sampled_from(originals)))
     for _ in range(draw(st.integers(1, 4))):
         start = draw(st.integers(0, max(0, min(len(content), 400))) | st.integers(0, len(content)))

@@ -1,5 +1,4 @@
-"""Made-up results that follow power laws of a size, and trials whose settings move both a rank and
-the loss."""
+"""Synthetic power laws of a size, and trials whose settings move a rank and the loss."""
 
 from __future__ import annotations
 
@@ -29,12 +28,12 @@ LEARNED_AT = Threshold(
     metric="excess_cross_entropy",
     value=0.1,
 )
-"""What the study spam asks of `spam_rows`."""
+"""The study spam's request."""
 LEVELS = ((8, 16, 32), (0.01, 0.1, 0.3), (0.1, 0.3, 1.0), (2, 4, 8, 16))
 
 
 def numbered(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """With ids as trials have them."""
+    """Add trial-like ids."""
     return [{**row, "trial_id": f"{place:064x}"} for place, row in enumerate(rows)]
 
 
@@ -49,7 +48,7 @@ def head_rank_rows(
     seeds: int = 3,
     deviation: float = 0.01,
 ) -> list[dict[str, Any]]:
-    """Losses 4 + 2 (m r)^-0.6 of heads of rank r, m by output layer."""
+    """Return trials with losses 4 + 2 (m r)^-0.6 at head rank r; m is the layer's factor."""
     rng, rows = np.random.default_rng(0), []
     for kind, (layer, factor), rank, seed in product(
         kinds, factors.items(), RANKS, range(1, seeds + 1)
@@ -72,7 +71,7 @@ def width_rows(
     seeds: int = 3,
     seed: int = 1,
 ) -> list[dict[str, Any]]:
-    """Losses 3.5 + 6 w^-0.5 of models of width w, and how much some are above."""
+    """Return trials with losses 3.5 + 6 w^-0.5 at width w, plus the excess in `above`."""
     rng, rows = np.random.default_rng(seed), []
     for width, seed in product(widths, range(1, seeds + 1)):
         loss = 3.5 + 6 * width**-0.5 + above.get(width, 0.0) + rng.normal(0, 0.005)
@@ -89,8 +88,9 @@ def spam_rows(
     seeds: int = 3,
     deviation: float = 0.05,
 ) -> list[dict[str, Any]]:
-    """Gaps to the entropy of spam-V that fall as 0.1 (m w(V) / d)^3 over the width d, w(V) = V^0.4,
-    m by output layer: 0.1 is reached at m w(V)."""
+    """Return trials with gaps 0.1 (m w(V) / d)^3 to the entropy of spam-V at width d.
+
+    w(V) = V^0.4; m is the layer's factor, so the gap is 0.1 at m w(V)."""
     rng, rows = np.random.default_rng(3), []
     for number, width, (layer, factor), seed in product(
         symbols, widths, factors.items(), range(1, seeds + 1)
@@ -108,9 +108,10 @@ def spam_rows(
 
 
 def settings_rows() -> list[dict[str, Any]]:
-    """108 trials: `press_rank` and the loss have nothing in common but the settings, two of which
-    work together; `entropy_rank` falls with the loss whatever the settings; `kl_rank_1e-3` is
-    nearly always the same."""
+    """Return 108 trials with different links between rank and loss.
+
+    `press_rank` and the loss share only the settings, two of which interact; `entropy_rank` falls
+    with the loss at any settings; `kl_rank_1e-3` is nearly constant."""
     rng = np.random.default_rng(2)
     rows: list[dict[str, Any]] = []
     for batch, decay, rate, epochs in product(*LEVELS):

@@ -1,4 +1,4 @@
-"""The device "meta", which has no numbers, in the place of a GPU."""
+"""The device "meta", which has no numbers, in place of a GPU."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _meta = torch.library.Library("aten", "IMPL", "Meta")
 def _summed_in(
     total: Tensor, left: Tensor, right: Tensor, out_dtype: torch.dtype, *, out: Tensor, **_: Any
 ) -> Tensor:
-    """What torch has on a GPU alone."""
+    """Only GPUs have this operation in torch."""
     assert left.dtype == right.dtype != out_dtype == out.dtype == total.dtype
     assert (
         out.shape == total.shape == (len(left), left.shape[1], right.shape[2])
@@ -36,8 +36,7 @@ _meta.impl("baddbmm.dtype_out", _summed_in)
 
 @contextmanager
 def like_a_gpu(window: int) -> Iterator[None]:
-    """Inside, trainers on the device "meta" go a GPU's way, Triton's kernels too, through windows
-    of one length."""
+    """Let trainers on "meta" take a GPU's path, Triton included, with windows of one length."""
     with ExitStack() as stack:
         enter = stack.enter_context
         enter(

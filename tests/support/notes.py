@@ -1,5 +1,3 @@
-"""A listener for tests of what a sweep says."""
-
 from __future__ import annotations
 
 import sys
@@ -9,8 +7,7 @@ from trainables.trial_folder.outcome import TrialOutcome
 
 
 class Heard(Listener):
-    """A listener that remembers what is said and what became of trials, and says the notes on
-    standard error."""
+    """Record notes and outcomes, and print the notes to standard error."""
 
     def __init__(self) -> None:
         self.notes: list[str] = []

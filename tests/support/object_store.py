@@ -1,4 +1,4 @@
-"""A real S3-compatible server in a process of its own, and what the command needs to know of it."""
+"""A real S3-compatible server in its own process, and its environment."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ POLICY = (
     '{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]}'
 )
 UNCHECKED = 3
-"""So many requests the server takes without credentials: those that make a user with a key."""
+"""Requests accepted without credentials: they create a user with a key."""
 
 
 class ObjectStore:
-    """The server, a user who may do everything, and a bucket."""
+    """A server, a user with all rights, and a bucket."""
 
     bucket = "sweeps-of-a-test"
 
@@ -44,15 +44,14 @@ class ObjectStore:
         return self.environment["AWS_SECRET_ACCESS_KEY"]
 
     def off(self) -> None:
-        """Close the port; what the buckets hold stays."""
+        """Close the port; buckets are kept."""
         self._ask("off")
 
     def on(self) -> None:
-        """Open it again."""
         self._ask("on")
 
     def keys(self, prefix: str) -> dict[str, str]:
-        """The objects below a prefix of the bucket, and their ETags."""
+        """Return the objects' ETags by key."""
         pages = self.client.get_paginator("list_objects_v2").paginate(
             Bucket=self.bucket, Prefix=prefix
         )
@@ -88,8 +87,7 @@ class ObjectStore:
 
 @contextmanager
 def object_store(folder: Path) -> Iterator[ObjectStore]:
-    """Run a server, in the environment of this process, within the block; `folder` takes this
-    machine's copies."""
+    """Run a server, set in this process's environment; `folder` holds local copies."""
     process = subprocess.Popen(
         [sys.executable, "-m", "tests.support.object_store"],
         cwd=ROOT,
@@ -111,10 +109,9 @@ def object_store(folder: Path) -> Iterator[ObjectStore]:
 
 
 def serve() -> None:
-    """In a process of its own, print the port and serve until standard input ends.
+    """Print the port and serve until standard input ends, in its own process.
 
-    A line "off" or "on" closes or opens the port again, the buckets kept, and is answered by the
-    same word."""
+    "off" closes the port, "on" reopens it with the same buckets; each is echoed."""
     server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
     server.start()
     _, port = server.get_host_and_port()

@@ -1,5 +1,4 @@
-"""One Ray for all tests of a process that do not test how Ray starts: starting it takes longer than
-most of them."""
+"""One Ray for all tests that do not test its start, which takes longer than most of them."""
 
 from __future__ import annotations
 
@@ -17,13 +16,12 @@ from orchestrator.cluster.run_options import RunOptions
 from orchestrator.storage.storage import FolderStorage
 
 vars(connection)["PRELOADS"] = "import gc; gc.set_threshold(20_000)"
-"""Most trials of tests are scripted; workers import torch if a trial needs it."""
+"""Most test trials are scripted; workers import torch if they need it."""
 _started = ExitStack()
 
 
 def start_ray(note: Callable[[str], None] = lambda _: None) -> str:
-    """Start Ray, unless it is up; returns its address, at which drivers in other processes join
-    it."""
+    """Start Ray unless it runs; return its address."""
     if not ray.is_initialized():
         options = RunOptions(storage=FolderStorage(Path("/nonexistent")))
         _started.enter_context(connection.connected(options, note))
@@ -31,23 +29,20 @@ def start_ray(note: Callable[[str], None] = lambda _: None) -> str:
 
 
 def join_ray(address: str) -> None:
-    """Have what this process runs use that Ray."""
     ray.init(address=address, log_to_driver=False, logging_level=logging.CRITICAL)
 
 
 def end_ray() -> None:
-    """Before a test that needs a Ray of its own, and when all tests are done."""
+    """Stop the shared Ray, if a test needs its own or all are done."""
     _started.close()
     for thread in threading.enumerate():
         if thread.name.startswith(connection.THREAD):
-            thread.join(
-                120
-            )  # the product leaves it alone with a Ray that takes long, as its process ends
+            thread.join(120)  # the product does not wait for a slow Ray when its process ends
 
 
 @contextmanager
 def without_ray() -> Iterator[None]:
-    """A command that starts or uses Ray meanwhile fails."""
+    """Make commands that use Ray fail."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(connection, "ray", None)
         yield

@@ -1,5 +1,3 @@
-"""Texts of corpora, as another process makes them."""
-
 from __future__ import annotations
 
 import os
@@ -10,7 +8,7 @@ from tests.support.faulty_server import REPOSITORY
 
 
 def sha256_elsewhere(corpus: str, *, and_then: str = "", **environment: str) -> str:
-    """The SHA-256 of a built-in corpus as a new process has it, which runs `and_then` besides."""
+    """Return a built-in corpus's SHA-256 from a new process, which then runs `and_then`."""
     program = (
         "from trainables.corpora import identity\n"
         f"print(identity({corpus!r}, data_dir=None).sha256)\n{and_then}"

@@ -1,8 +1,8 @@
-"""The output layers as the papers write them, in float64 with everything materialised: the truth of
-these tests.
+"""Output layers as the papers define them, in materialised float64: the independent truth of these
+tests.
 
-Shares with the package nothing but the parameters' names. Differentiable by the framework, so that
-it also gives the truth for gradients. Shapes: N rows, K mixtures, V vocabulary."""
+Shares only parameter names with the package; torch differentiates it for true gradients. Shapes: N
+rows, K mixtures, V vocabulary."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ EVERY_LAYER: tuple[OutputLayerConfig, ...] = (
     MocConfig(mixtures=3, latent_dropout=0.0),
     MosPlifConfig(mixtures=2, latent_dropout=0.0, knots=20, limit=3.0, learning_rate=2.0),
 )
-"""A small layer of every kind, of softcap in both forms, without dropout."""
+"""Every kind, small and without dropout; softcap in both forms."""
 
 
 def softplus(t: Tensor) -> Tensor:
@@ -47,7 +47,7 @@ def softplus(t: Tensor) -> Tensor:
 
 
 def f(config: OutputLayerConfig, at: Mapping[str, Tensor], x: Tensor) -> Tensor:
-    """The function of one logit, with the parameters `at` their names."""
+    """Return the function of one logit, with parameters `at` by name."""
     match config:
         case SigSoftmaxConfig():
             # Kanai et al. define it as exp(x) sigmoid(x), normalised.
@@ -59,8 +59,8 @@ def f(config: OutputLayerConfig, at: Mapping[str, Tensor], x: Tensor) -> Tensor:
         case SoftcapConfig(form="sigmoid", cap=cap):
             return cap * torch.sigmoid((x * 23 / cap + 5) / 7.5)
         case LmsPlifConfig() | LmsPlifFrozenConfig() | MosPlifConfig():
-            # The integral of the slopes from -T to x: each interval gives its slope times how far x
-            # has come in it.
+            # Integral of the slopes from -T to x: in each interval, the slope times the part below
+            # x.
             width = 2 * config.limit / config.knots
             total = torch.zeros_like(x)
             for i, w in enumerate(at["function.weight_K"]):
@@ -79,7 +79,7 @@ def f(config: OutputLayerConfig, at: Mapping[str, Tensor], x: Tensor) -> Tensor:
 def log_p(
     config: OutputLayerConfig, at: Mapping[str, Tensor], hidden_NC: Tensor, weight_VD: Tensor
 ) -> Tensor:
-    """log P, N x V."""
+    """Return log P, N x V."""
     if not isinstance(config, MosConfig | MocConfig | MosPlifConfig):
         x_NV = f(config, at, hidden_NC @ weight_VD.T + at["bias_V"])
         return x_NV - x_NV.logsumexp(1, keepdim=True)
@@ -96,12 +96,11 @@ def log_p(
 
 
 def parameters_of(layer: nn.Module) -> dict[str, Tensor]:
-    """By name."""
     return dict(layer.named_parameters())
 
 
 def layer_of(config: OutputLayerConfig, vocabulary: int, width: int = 3) -> OutputLayer:
-    """A float64 layer with every weight drawn, the bias as well."""
+    """Return a float64 layer with all weights drawn, including the bias."""
     shape = LayerShape(vocabulary_size=vocabulary, embedding_width=width, context_width=width)
     layer = build_output_layer(config, shape).double()
     generator = torch.Generator().manual_seed(5)
@@ -113,8 +112,7 @@ def layer_of(config: OutputLayerConfig, vocabulary: int, width: int = 3) -> Outp
 def inputs(
     rows: int, width: int, vocabulary: int, scale: float = 1.0, seed: int = 0
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Hidden states, weights so large that logits are about `scale` in size, and targets; few, so
-    that they repeat."""
+    """Return hidden states, weights that give logits of about `scale`, and repeating targets."""
     generator = torch.Generator().manual_seed(seed)
     hidden = torch.randn(rows, width, dtype=torch.float64, generator=generator)
     weight = torch.randn(vocabulary, width, dtype=torch.float64, generator=generator) * scale
@@ -122,7 +120,7 @@ def inputs(
 
 
 def leaves_of(layer: nn.Module, hidden: Tensor, weight: Tensor) -> dict[str, Tensor]:
-    """What a loss is differentiated by: the inputs and all trained parameters."""
+    """Return the inputs and trained parameters, to differentiate by."""
     inputs = {"hidden": hidden.clone().requires_grad_(), "weight": weight.clone().requires_grad_()}
     return inputs | {name: p for name, p in layer.named_parameters() if p.requires_grad}
 
@@ -130,7 +128,7 @@ def leaves_of(layer: nn.Module, hidden: Tensor, weight: Tensor) -> dict[str, Ten
 def loss_and_gradients(
     layer: OutputLayer, hidden: Tensor, weight: Tensor, targets: Tensor
 ) -> tuple[float, dict[str, Tensor]]:
-    """The package's loss, which is the same without gradients, and three times its gradients."""
+    """Return the package's loss, equal without gradients, and three times its gradients."""
     leaves = leaves_of(layer, hidden, weight)
     loss = layer.loss(leaves["hidden"].unsqueeze(1), leaves["weight"], targets)
     with torch.no_grad():
@@ -142,7 +140,7 @@ def loss_and_gradients(
 def truth_and_gradients(
     config: OutputLayerConfig, layer: OutputLayer, hidden: Tensor, weight: Tensor, targets: Tensor
 ) -> tuple[float, dict[str, Tensor]]:
-    """The same by the formulas; targets may be distributions."""
+    """Return the formulas' loss and three times its gradients; targets may be distributions."""
     leaves = leaves_of(layer, hidden, weight)
     rows = log_p(config, parameters_of(layer), leaves["hidden"], leaves["weight"])
     if not targets.is_floating_point():

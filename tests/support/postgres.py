@@ -1,5 +1,4 @@
-"""A PostgreSQL server that tests start themselves, and fresh stores in it and in SQLite: the
-fixtures of stores."""
+"""PostgreSQL servers started by tests, and fixtures of new stores."""
 
 from __future__ import annotations
 
@@ -18,14 +17,14 @@ from urllib.parse import quote
 import pytest
 
 PASSWORD = "not a secret/@"
-"""With characters that a URL has to escape."""
+"""Contains characters that a URL must escape."""
 _numbers = count()
 Inside = Callable[[list[str]], list[str]]
-"""Makes a command line one that runs where a server is to run."""
+"""Makes a command line run on the server's host."""
 
 
 class PostgresServer:
-    """A running server that asks for a password and listens on a socket in its folder."""
+    """A server with a password and a socket in its folder."""
 
     def __init__(
         self,
@@ -35,8 +34,8 @@ class PostgresServer:
         network: tuple[str, str] | None = None,
         inside: Inside = list,
     ) -> None:
-        """`folder` has a short path, for the socket's; `network`: an address to listen on too, and
-        whose."""
+        """`folder` needs a short path for the socket; `network` is an address to listen on, and its
+        clients."""
         self.folder, self.password = folder, password
         (folder / "password").write_text(password)
         if os.geteuid() == 0:
@@ -56,7 +55,7 @@ class PostgresServer:
         self.start()
 
     def start(self) -> None:
-        """Again, where it was stopped."""
+        """Start the server, also after `stop`."""
         self._process = self._run(self._inside, "postgres", *self._arguments)
         self._wait_until_it_answers()
 
@@ -89,7 +88,7 @@ class PostgresServer:
         return f"postgresql+psycopg://{user}:{escaped}@/{database}?host={self.folder}"
 
     def execute(self, statement: str, *, database: str = "postgres") -> None:
-        import psycopg  # here, since tests/gpu runs where there is none
+        import psycopg  # imported here because psycopg is not installed where tests/gpu runs
 
         with psycopg.connect(
             host=str(self.folder),
@@ -101,26 +100,24 @@ class PostgresServer:
             connection.execute(statement.encode())
 
     def create_database(self) -> str:
-        """The name of a new empty database."""
         name = f"test_{next(_numbers)}"
         self.execute(f"CREATE DATABASE {name}")
         return name
 
     def signal(self, number: int) -> None:
-        """To the server and the processes of its connections."""
+        """Signal the server and its connections."""
         server = self._process.pid
         children = Path(f"/proc/{server}/task/{server}/children").read_text()
         for pid in (server, *map(int, children.split())):
             os.kill(pid, number)
 
     def stop(self) -> None:
-        """At once, without writing anything to disk."""
+        """Stop at once without flushing to disk."""
         self._process.send_signal(signal.SIGQUIT)
         self._process.wait(timeout=30)
 
 
 def server_program(name: str) -> str | None:
-    """The path of one of PostgreSQL's server programs."""
     installed = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"))
     return shutil.which(name) or (str(installed[-1]) if installed else None)
 
@@ -131,7 +128,7 @@ def _unprivileged_user() -> str:
 
 
 def _as_unprivileged_user() -> list[str]:
-    """PostgreSQL refuses to run as root; anyone else runs it as themselves."""
+    """PostgreSQL refuses to run as root."""
     if os.geteuid() != 0:
         return []
     user = pwd.getpwnam(_unprivileged_user())
@@ -140,7 +137,7 @@ def _as_unprivileged_user() -> list[str]:
 
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[PostgresServer]:
-    """A server for the whole session, without syncing to disk: its data dies with the session."""
+    """Yield the session's server, which never syncs: its data is temporary."""
     if server_program("postgres") is None:
         pytest.skip(
             "no PostgreSQL server is installed (initdb and postgres, in PATH or "
@@ -156,8 +153,7 @@ def postgres_server() -> Iterator[PostgresServer]:
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """The address of a store that does not exist yet; on the server, a schema of its own, faster
-    than a database."""
+    """Return the URL of a new store; on PostgreSQL a schema, faster than a database."""
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path / 'results' / 'results.db'}"
     server: PostgresServer = request.getfixturevalue("postgres_server")

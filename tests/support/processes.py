@@ -1,7 +1,6 @@
-"""Functions of the tests in processes of their own, to be stopped and killed.
+"""Test functions in their own processes, to stop and kill.
 
-They are forked from a process that has imported already what takes seconds to import.
-"""
+They fork from a process that has imported the slow modules."""
 
 from __future__ import annotations
 
@@ -26,11 +25,11 @@ FORKS.set_forkserver_preload(
 )
 WAIT_S = 180.0
 Say = Callable[[Any], None]
-"""How such a function tells the test something."""
+"""Sends an object to the test."""
 
 
 class Process:
-    """`function(say, *arguments)` in a process group of its own, as a shell starts a command."""
+    """Run `function(say, *arguments)` in its own process group, as a shell does."""
 
     def __init__(
         self,
@@ -40,8 +39,7 @@ class Process:
         ray: str | None = None,
         **environment: str,
     ) -> None:
-        """What it writes to standard error goes into a file in the folder. `ray`: the address of
-        one that it joins."""
+        """Standard error goes to a file in `folder`; `ray` is the address of one to join."""
         self._heard, telling = FORKS.Pipe(duplex=False)
         _, self._errors = tempfile.mkstemp(dir=folder, prefix="errors-")
         call = (function, telling, arguments, ray, {**os.environ, **environment}, self._errors)
@@ -54,12 +52,12 @@ class Process:
         return Path(self._errors).read_text()
 
     def hear(self, timeout_s: float = WAIT_S) -> Any:
-        """The next thing that the function says."""
+        """Return the next object sent."""
         assert self._heard.poll(timeout_s), f"nothing was said in time: {self.errors}"
         return self._heard.recv()
 
     def end(self, timeout_s: float = WAIT_S, status: int = 0) -> list[Any]:
-        """What else it says until its end, which has this status: of a signal, less than 0."""
+        """Return the remaining objects after an exit with `status`, negative for signals."""
         said = []
         deadline_s = time.monotonic() + timeout_s
         try:
@@ -78,12 +76,12 @@ class Process:
         os.kill(self._process.ident or 0, number)
 
     def kill(self) -> list[Any]:
-        """SIGKILL, in the midst of its work; what it said before."""
+        """Send SIGKILL and return the remaining objects."""
         self.signal(signal.SIGKILL)
         return self.end(status=-signal.SIGKILL)
 
     def wait_until(self, condition: Callable[[], object], timeout_s: float = WAIT_S) -> None:
-        """Return once the condition holds, which is while the process works."""
+        """Wait for the condition; fail if the process ends first."""
         deadline_s = time.monotonic() + timeout_s
         while not condition():
             assert self.is_alive(), self.errors
@@ -103,9 +101,7 @@ def _call(
     os.environ.clear()
     os.environ.update(environment)
     tempfile.tempdir = None
-    Config.initialize(
-        ""
-    )  # Ray's mode of authentication is what it was where this was forked from, until read again
+    Config.initialize("")  # Ray caches the authentication mode of the process this was forked from
     sys.stderr.flush()
     with open(errors, "w") as file:  # noqa: PTH123  (a descriptor is wanted)
         os.dup2(file.fileno(), 2)

@@ -1,5 +1,3 @@
-"""The dtypes of the matrix products that a stretch of work asks of its device."""
-
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
@@ -13,7 +11,7 @@ PRODUCTS = {"mm", "addmm", "bmm", "baddbmm", "addmm_", "baddbmm_", "_cudnn_rnn",
 
 
 class Asked(TorchDispatchMode):
-    """Notes the dtypes of all products that run inside."""
+    """Record the dtypes of the matrix products that run inside."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -28,7 +26,7 @@ class Asked(TorchDispatchMode):
     ) -> Any:
         name = func.overloadpacket.__name__
         if name in PRODUCTS:
-            # The last factor, as what a product is added to may have another dtype.
+            # Use the last factor: the addend of a product may have another dtype.
             self.product_dtypes.add([arg for arg in args if isinstance(arg, Tensor)][-1].dtype)
         run: Callable[..., Any] = func
         return run(*args, **(kwargs or {}))

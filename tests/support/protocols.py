@@ -1,5 +1,4 @@
-"""What references of training in float64 share: they start from a trainer's weights, and every step
-is compared."""
+"""Float64 training references: start from a trainer's weights, compare every step."""
 
 from __future__ import annotations
 
@@ -15,7 +14,7 @@ from trainables.training import Trainer
 
 
 class FloatingReference:
-    """The weights of a trainer in float64, and the text in streams, one of each example."""
+    """A trainer's weights in float64, and the text as one stream per example."""
 
     def __init__(self, trainer: Trainer, tokens: np.ndarray) -> None:
         self.at = {
@@ -33,7 +32,7 @@ class FloatingReference:
         self.steps = self.tokens = 0
 
     def clipped_gradients(self, loss: Tensor, clip: float) -> dict[str, Tensor]:
-        """Of the weights, scaled down together to a norm of at most `clip`."""
+        """Return gradients, scaled together to a norm of at most `clip`."""
         gradients = torch.autograd.grad(loss, [self.at[name] for name in self.names])
         norm = math.sqrt(sum(float((gradient**2).sum()) for gradient in gradients))
         scale = min(1.0, clip / (norm + 1e-6))
@@ -42,7 +41,7 @@ class FloatingReference:
         }
 
     def adam(self, name: str, gradient: Tensor, betas: tuple[float, float]) -> Tensor:
-        """The change of Kingma and Ba (2015), algorithm 1, before the learning rate."""
+        """Return the update before the learning rate (Kingma and Ba 2015, algorithm 1)."""
         mean, square = self.moments[name]
         mean += (1 - betas[0]) * (gradient - mean)
         square += (1 - betas[1]) * (gradient**2 - square)
@@ -50,7 +49,7 @@ class FloatingReference:
         return (mean / (1 - betas[0] ** self.steps)) / (root + 1e-8)
 
     def assert_agrees(self, trainer: Trainer, step: Callable[[], float], steps: int) -> None:
-        """Each step's loss, and the weights at the end."""
+        """Compare each step's loss, and the final weights."""
         for _ in range(steps):
             expected = step()
             trainer.step()

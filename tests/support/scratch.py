@@ -1,5 +1,3 @@
-"""A short-lived place for temporary folders, and the processes that mention a folder."""
-
 from __future__ import annotations
 
 import shutil
@@ -13,15 +11,15 @@ import pytest
 
 @pytest.fixture
 def short_base() -> Iterator[Path]:
-    """A folder for temporary folders, with a path as short as Ray needs it."""
+    """Yield a base folder with a path short enough for Ray."""
     base = Path(tempfile.mkdtemp(prefix="lo-", dir="/tmp"))
     yield base
     shutil.rmtree(base)
 
 
 def mentioning(folder: Path) -> dict[int, str]:
-    """Return pid and command line of every process that has the folder in its command, its
-    environment or the names of its open files."""
+    """Return pid and command line of processes with the folder in their command, environment or
+    open files."""
     return {
         int(process.name): line
         for process in Path("/proc").glob("[0-9]*")

@@ -1,5 +1,4 @@
-"""Later measurements for the tests of their scheduling: nothing is computed, but files are real,
-and the log is that of `scripted_trials`."""
+"""Later measurements for scheduling tests: nothing is computed, but files are real."""
 
 from __future__ import annotations
 
@@ -22,8 +21,7 @@ NAMES = ("first@1", "second@1")
 
 
 def store_done(store: Store, plan: Sequence[PlannedTrial], storage: Path) -> int:
-    """Register the trials as done without measurements, with their folders; returns the id of a new
-    run."""
+    """Register trials as done but unmeasured, with their folders; return a new run's id."""
     store.register(KEY, plan)
     run_id = store.begin_run(RUN)
     for trial in plan:
@@ -35,7 +33,7 @@ def store_done(store: Store, plan: Sequence[PlannedTrial], storage: Path) -> int
 def measure_scripted(
     config: TrialConfig, *, directory: Path, names: Sequence[str], **_: Any
 ) -> None:
-    """Write a file for each measurement that is not there, slowly."""
+    """Write each missing measurement, slowly."""
     folder = TrialFolder(directory, config.trial_id)
     with folder.locked():
         for name in names:

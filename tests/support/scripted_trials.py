@@ -1,7 +1,7 @@
-"""Trials for the tests of scheduling: no training, but real files, real exceptions and real deaths.
+"""Trials for scheduling tests: no training, but real files, exceptions and deaths.
 
-The hundreds of a trial's seed say what it does. Each one writes its start and its end to one
-append-only file, so that a test can count them whatever happened to the processes."""
+The hundreds of the seed select the behaviour. Starts and ends go to one append-only file, which
+survives any process."""
 
 from __future__ import annotations
 
@@ -28,16 +28,15 @@ from trainables.trial_folder import EpochMetrics, TrialFolder, TrialOutcome
 
 SOUND, RAISES, DIVERGES, EXITS, KILLED_ONCE, BAD_INPUT, SLOW, LONG, HELD = range(0, 900, 100)
 STANDS = 1000
-"""900 is taken by `scripted_measurements`."""
+"""900 is used by `scripted_measurements`."""
 STEPS = 4
 SLOW_STEP_S, LONG_STEP_S = 0.3, 2.0
 PAUSES = {SLOW: SLOW_STEP_S, LONG: LONG_STEP_S}
 HELD_S = 120.0
-"""The longest that held trials wait, all of them together."""
+"""Seconds that all held trials together wait at most."""
 
 
 def planned(seeds: Sequence[int]) -> list[PlannedTrial]:
-    """One trial a seed."""
     corpus = CorpusConfig(name="none", sha256="0" * 64)
     configs = [
         TrialConfig(seed=seed, corpus=corpus, output_layer=SoftmaxConfig()) for seed in seeds
@@ -46,7 +45,7 @@ def planned(seeds: Sequence[int]) -> list[PlannedTrial]:
 
 
 def log_lines(storage: Path) -> list[str]:
-    """What all trials below `storage` wrote, in order."""
+    """Return what all trials below `storage` logged, in order."""
     path = storage / "log.txt"
     return path.read_text().splitlines() if path.exists() else []
 
@@ -54,8 +53,7 @@ def log_lines(storage: Path) -> list[str]:
 def run_scripted(
     config: TrialConfig, *, directory: Path, on_epoch: Callable[[EpochMetrics], None], **_: Any
 ) -> TrialOutcome:
-    """Count to STEPS, with the count on disk as a checkpoint, and do what the seed asks on the
-    way."""
+    """Count to STEPS with a checkpoint on disk, and behave as the seed asks."""
     behaviour = config.seed - config.seed % 100
     folder = TrialFolder(directory, config.trial_id)
     with folder.locked():
@@ -78,8 +76,7 @@ def run_scripted(
 
 
 def run_where(config: TrialConfig, *, directory: Path, **_: Any) -> TrialOutcome:
-    """Log the output layer's kind and Ray's id of the machine, and take a while; HELD: until
-    `go-on` is there."""
+    """Log layer type and Ray node, and pause; HELD waits for `go-on`."""
     log(
         directory, f"{type(config.output_layer).__name__} {ray.get_runtime_context().get_node_id()}"
     )
@@ -94,15 +91,14 @@ def run_where(config: TrialConfig, *, directory: Path, **_: Any) -> TrialOutcome
 
 
 def misbehave(behaviour: int, *, again: bool) -> None:
-    """What a trial of such a seed does in its midst; `again`: an attempt before this one came as
-    far."""
+    """Misbehave in mid-trial; `again`: an earlier attempt got this far."""
     if behaviour == RAISES:
         raise RuntimeError("the weights are on strike\nand this line is for the log")
     if behaviour == BAD_INPUT:
         raise UserError("The folder has no train.txt: put one there.")
     if behaviour == STANDS:
-        time.sleep(SLOW_STEP_S * 4)  # for a heartbeat to go out
-        ctypes.PyDLL(None).sleep(10**6)  # with Python's lock
+        time.sleep(SLOW_STEP_S * 4)  # let a heartbeat go out
+        ctypes.PyDLL(None).sleep(10**6)  # holds the GIL
     if behaviour == EXITS:
         os._exit(9)
     if behaviour == KILLED_ONCE and not again:
@@ -123,14 +119,14 @@ def _outcome(config: TrialConfig, behaviour: int) -> TrialOutcome:
 
 
 def write(path: Path, text: str) -> None:
-    """Whole or not at all."""
+    """Write a file atomically."""
     part = path.with_suffix(".part")
     part.write_text(text)
     os.replace(part, path)
 
 
 def log(directory: Path, line: str) -> None:
-    """Append a line to the log of all trials, whose folder is two above a trial's."""
+    """Append a line to the log two folders above the trial's."""
     descriptor = os.open(directory.parents[2] / "log.txt", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     os.write(descriptor, f"{line}\n".encode())
     os.close(descriptor)
@@ -139,8 +135,7 @@ def log(directory: Path, line: str) -> None:
 def work_in(
     folder: Path, store: Store, options: Mapping[str, Any] | None = None, **changes: Any
 ) -> StudyWork:
-    """A new run with results below `folder`; `options` are of its `RunOptions`, `changes` replace
-    its own fields."""
+    """Begin a run below `folder`: `options` go to `RunOptions`, `changes` to the work."""
     fields: dict[str, Any] = {
         "store": store,
         "run_id": store.begin_run(RUN),

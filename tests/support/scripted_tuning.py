@@ -1,7 +1,7 @@
-"""A small tuning whose trials train nothing: their losses are a formula of their configs.
+"""A small tuning whose losses are a formula of the config.
 
-Two sides; stage 1 has 2 cells, stage 2 has 20, two final seeds. Each trial's start and end go to
-one append-only file, so that a test can count them whatever happened to the processes."""
+Two sides, 2 cells in stage 1, 20 in stage 2, two final seeds. Starts and ends go to one append-only
+file, which survives any process."""
 
 from __future__ import annotations
 
@@ -45,19 +45,19 @@ TUNING = Tuning(
 
 
 def plan(search: Search | None = None, budget: int | None = 5) -> TuningPlan:
-    """Without any scale or override."""
+    """Return the plan without scale or overrides."""
     bases = {side: base(CORPUS) for side, base in TUNING.sides.items()}
     request = PlanRequest(search=search, budget=budget)
     return plan_tuning(TUNING, bases, "paper", lambda config: config, request)
 
 
 def certain(tuning: TuningPlan) -> list[PlannedTrial]:
-    """What the study's plan would hold."""
+    """Return the trials of the study's plan."""
     return [PlannedTrial.of(config, name, place) for name, place, config in tuning.certain()]
 
 
 def table(store: Store) -> list[tuple[str, str, str, list[float]]]:
-    """The trials with their validation losses: what may not depend on kills."""
+    """Return trials with validation losses: kills must not change them."""
     return [
         (
             row.name,
@@ -70,7 +70,7 @@ def table(store: Store) -> list[tuple[str, str, str, list[float]]]:
 
 
 def losses(config: TrialConfig) -> list[float]:
-    """By epoch: falling towards a value that is least at middling dropouts."""
+    """Return losses by epoch, with the lowest limit at medium dropouts."""
     model = config.model
     least = (
         3
@@ -83,7 +83,6 @@ def losses(config: TrialConfig) -> list[float]:
 
 
 def epochs_of(config: TrialConfig) -> list[EpochMetrics]:
-    """The epochs with these losses."""
     return [epoch(number, valid_loss=loss) for number, loss in enumerate(losses(config), start=1)]
 
 
@@ -95,8 +94,7 @@ def run_scripted_tuning(
     stop_above: Mapping[int, float] | None,
     **_: Any,
 ) -> TrialOutcome:
-    """Count the epochs, with the count on disk as a checkpoint, and obey the search's
-    thresholds."""
+    """Count epochs with a checkpoint on disk, and obey the thresholds."""
     folder = TrialFolder(directory, config.trial_id)
     with folder.locked():
         done = folder.outcome()
@@ -113,14 +111,15 @@ def run_scripted_tuning(
             write(checkpoint, str(reached))
             on_epoch(rows[reached - 1])
         outcome = folder.write_result(ending(config, reached), None)
-        # A dead driver's worker may have pruned the trial after all: then nothing was trained here.
+        # The worker of a dead driver may have pruned the trial meanwhile; then nothing was trained
+        # here.
         if reached > first:
             log(directory, f"{outcome.state} {config.trial_id}")
         return outcome
 
 
 def ending(config: TrialConfig, epochs: int) -> TrialOutcome:
-    """Done after all epochs, pruned after fewer."""
+    """Return a done outcome, or a pruned one after fewer epochs."""
     rows = tuple(epochs_of(config)[:epochs])
     if epochs < EPOCHS:
         return TrialOutcome(

@@ -1,5 +1,4 @@
-"""Disks that are full after a few files: real ones, since what counts is what the kernel
-answers."""
+"""Real full disks: the kernel's own errors count."""
 
 from __future__ import annotations
 
@@ -14,8 +13,7 @@ import pytest
 
 @contextmanager
 def small_disk(folder: Path, *, kib: int) -> Iterator[Path]:
-    """A file system of so many KiB, in memory. The test is skipped where this process may not mount
-    one."""
+    """Mount `kib` KiB in memory; skip the test if mounting is forbidden."""
     folder.mkdir()
     mounted = _mount("-t", "tmpfs", "-o", f"size={kib}k", "tmpfs", str(folder))
     if mounted.returncode:
@@ -29,14 +27,13 @@ def small_disk(folder: Path, *, kib: int) -> Iterator[Path]:
 
 
 def change(disk: Path, option: str) -> None:
-    """Change the mounted disk: "size=1m" makes room, "ro" forbids writing."""
+    """Remount: "size=1m" makes room, "ro" forbids writing."""
     _mount("-o", f"remount,{option}", str(disk)).check_returncode()
 
 
 @contextmanager
 def small_files(size: int) -> Iterator[None]:
-    """This process writes no file beyond so many bytes: the way to a refused write that needs no
-    rights."""
+    """Limit files to `size` bytes: writes fail without special rights."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
     try:

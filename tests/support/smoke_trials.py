@@ -1,4 +1,4 @@
-"""Trials of language models that take seconds, and what of their results repeats bit for bit."""
+"""Language-model trials of seconds, and what of their results repeats bit for bit."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from trainables.trial import run_trial
 from trainables.trial_folder import TrialOutcome
 
 FILES = ("lock", "config.json", "log.txt", "result.json", "spectrum.npy", "kept.safetensors")
-"""Of a trial that is done."""
+"""Files of a finished trial."""
 
 
 def smoke_plan(study: str | Path, corpus: str = "pydocs", **request: Any) -> Plan:
-    """The plan of a study at scale smoke; `request`: fields of `PlanRequest`."""
+    """Return a study's plan at scale smoke; `request` holds fields of `PlanRequest`."""
     return make_plan(load_study(str(study)), scale_named("smoke"), corpus, PlanRequest(**request))
 
 
 @cache
 def smoke_trial(**settings: object) -> TrialConfig:
-    """The first trial of the study gss_grid at the scale smoke."""
+    """Return the first trial of gss_grid at scale smoke."""
     plan = smoke_plan("gss_grid", settings={key: (value,) for key, value in settings.items()})
     config = plan.trials[0].config
     assert isinstance(config, TrialConfig)
@@ -45,7 +45,7 @@ def smoke_trial(**settings: object) -> TrialConfig:
 def smoke_transformer(
     layer: OutputLayerConfig, *, epochs: int = 3, precision: str = "float32"
 ) -> TransformerTrialConfig:
-    """A Transformer whose output weights have rank 6."""
+    """Return a trial with a head of rank 6."""
     corpus = identity("pydocs", data_dir=None)
     training: dict[str, object] = {"batch_size": 8, "window": 16, "learning_rate": 0.01}
     training |= {"warm_up_tokens": 500, "epoch_tokens": 2_000, "epochs": epochs}
@@ -62,8 +62,8 @@ def smoke_transformer(
 
 
 def train_here(storage: Path, *plans: Plan) -> None:
-    """Train the trials of the plans in this process. A command then records their results from
-    their folders and starts no workers, which saves time."""
+    """Train here; a later command finds the results in files and starts no workers, which saves
+    time."""
     measurements: dict[str, dict[str, None]] = {}
     for plan in plans:
         for trial in plan.trials:
@@ -81,7 +81,7 @@ def train_here(storage: Path, *plans: Plan) -> None:
 
 
 def without_clocks(outcome: TrialOutcome) -> dict[str, Any]:
-    """What a repetition does not change."""
+    """Return what a repetition does not change."""
     content = outcome.model_dump(mode="json")
     for metrics in content["measurements"].values():
         for name in TIMES:
@@ -92,5 +92,4 @@ def without_clocks(outcome: TrialOutcome) -> dict[str, Any]:
 
 
 def names_in(folder: Path) -> set[str]:
-    """The names of what lies in a folder."""
     return {path.name for path in folder.iterdir()}

@@ -1,4 +1,4 @@
-"""Small trials, outcomes and keys for the store's tests."""
+"""Small trials, outcomes and keys for store tests."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SPECTRUM = np.array([3.5e4, 1.0, np.pi, 1e-300, 0.0])
 
 
 def planned(number: int, *, group: str = "", name: str | None = None) -> PlannedTrial:
-    """A trial whose id is the SHA-256 of its config, as a real one's is."""
+    """Return a trial whose id is the SHA-256 of its config, as a real one's is."""
     config: dict[str, Any] = {
         "seed": number,
         "group": group,
@@ -38,17 +38,16 @@ def planned(number: int, *, group: str = "", name: str | None = None) -> Planned
 
 
 def plan(length: int, *, group: str = "") -> list[PlannedTrial]:
-    """`length` different trials; those of two groups differ too."""
+    """Return different trials; groups differ, too."""
     return [planned(number, group=group) for number in range(length)]
 
 
 def ids(trials: list[PlannedTrial]) -> list[str]:
-    """The trials' ids in order."""
     return [trial.trial_id for trial in trials]
 
 
 def epoch(number: int, *, valid_loss: float = 5.25) -> EpochMetrics:
-    """An epoch whose numbers have no short decimal form."""
+    """Return an epoch whose numbers have no short decimal form."""
     return EpochMetrics(
         epoch=number,
         tokens=3_000_000_000,
@@ -60,7 +59,6 @@ def epoch(number: int, *, valid_loss: float = 5.25) -> EpochMetrics:
 
 
 def ranked_epoch(number: int) -> EpochMetrics:
-    """The same, with ranks."""
     return epoch(number).model_copy(
         update={"press_rank": 100 + number, "entropy_rank": 12 + 1 / 3, "kl_rank": 7}
     )
@@ -69,7 +67,7 @@ def ranked_epoch(number: int) -> EpochMetrics:
 def outcome(
     trial_id: str, *, state: FinalState = "done", epochs: int = 3, **changes: Any
 ) -> TrialOutcome:
-    """A complete outcome; `changes` replace its fields."""
+    """Return a complete outcome with these changes."""
     fields: dict[str, Any] = {
         "trial_id": trial_id,
         "state": state,
@@ -87,14 +85,13 @@ def outcome(
 def fail(
     store: Store, trial_id: str, *, cause: str, run_id: int, attempt: int | None = None
 ) -> bool:
-    """Record that a trial failed; return whether the store took it."""
+    """Record a failure; return whether the store accepted it."""
     failed = TrialOutcome(trial_id=trial_id, state="failed", cause=cause)
     return store.record(failed, run_id=run_id, attempt=attempt)
 
 
 def execute(url: str, *statements: str, **values: object) -> None:
-    """Change a database behind the store's back; SQLite does not look at references unless told
-    to."""
+    """Change a database behind the store's back, without SQLite's reference checks."""
     engine = create_engine(url)
     with engine.begin() as connection:
         for statement in statements:
@@ -103,7 +100,7 @@ def execute(url: str, *statements: str, **values: object) -> None:
 
 
 def forge(url: str, table: str, *, where: str = "true", **values: object) -> None:
-    """Set columns as the store itself would, checksums included: what a stranger can make."""
+    """Set columns with valid checksums, as an attacker could."""
     engine = create_engine(url)
     with engine.begin() as connection:
         connection.execute(update(metadata.tables[table]).where(text(where)).values(values))
@@ -111,13 +108,13 @@ def forge(url: str, table: str, *, where: str = "true", **values: object) -> Non
 
 
 PASSING = ("attempt", "owner", "lease_until", "started_at", "ended_at")
-"""What a trial's row says of the attempts at it."""
+"""Columns about a trial's attempts."""
 LOST_BY_REBUILDING = {*PASSING, "run_id", "stop_asked_at", "id", "study_id"}
-"""Columns of trials and studies that no file has; the others of a study name it."""
+"""Columns that no file holds."""
 
 
 def tables(url: str) -> dict[str, list[str]]:
-    """Every row of a store but its attempts, runs and requests, without those columns."""
+    """Return all rows except attempts, runs and requests, without those columns."""
     engine = create_engine(url)
     rows = {}
     with engine.connect() as connection:
@@ -145,7 +142,7 @@ def _plain(value: object) -> object:
 
 
 def everything(store: Store, key: StudyKey = KEY) -> dict[str, object]:
-    """All that a store says about a study, moments aside."""
+    """Return a study's content without times."""
     return {
         "counts": [summary.counts for summary in store.studies() if summary.key == key],
         "rows": [{**row, **dict.fromkeys(PASSING)} for row in store.results(key)],

@@ -1,4 +1,4 @@
-"""Made-up results of a grid of trials, shaped like the real ones. For tests only."""
+"""Synthetic results of a grid, shaped like real ones."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ K_VALUES = [1.25 + 0.25 * i for i in range(8)]
 def trial_row(
     name: str, state: Any = "done", *, config: Any = None, **metrics: Any
 ) -> dict[str, Any]:
-    """A trial as the store gives it."""
+    """Return a row as the store does."""
     kept = {"trial_id": name, "name": name, "state": state, "attempt": 1, "cause": None}
     return {**kept, "config": config or {}, "metrics": metrics}
 
 
 def done_trial(group: str, seed: int, **metrics: float) -> dict[str, Any]:
-    """A trial whose group is told by its name."""
+    """Return a done trial whose name gives its group."""
     return trial_row(f"{group} seed={seed}", config={"seed": seed}, **metrics)
 
 
 def grid_trials(corpus: CorpusConfig) -> Iterable[TrialConfig]:
-    """72 trials, as in Fig. 2."""
+    """Yield the 72 trials of Fig. 2."""
     for c in C_VALUES:
         for k in K_VALUES:
             yield TrialConfig(seed=1111, corpus=corpus, output_layer=GssConfig(c=c, k=k))
@@ -52,8 +52,10 @@ def training(
     averaged_from: int | None = None,
     jump: float = 1.0,
 ) -> list[EpochMetrics]:
-    """Epochs with these Press ranks and validation losses, entropy ranks a tenth, or 1; from an
-    epoch on averaged, ranks times `jump` and losses less by it."""
+    """Return epochs with these Press ranks and losses; entropy ranks are a tenth, at least 1.
+
+    From epoch `averaged_from`, ranks are multiplied by `jump` and validation losses reduced by
+    it."""
     epochs = []
     for number, (rank, loss) in enumerate(zip(ranks, losses, strict=True), 1):
         averaging = averaged_from is not None and number >= averaged_from
@@ -96,7 +98,7 @@ STUDY = Study(
 
 
 def three_seeds(corpus: CorpusConfig) -> Iterable[TrialConfig]:
-    """The same 72 cells round by round, with three seeds each."""
+    """Yield the cells with three seeds, seed by seed."""
     for seed in (1111, 9075, 3173):
         for config in grid_trials(corpus):
             yield config.model_copy(update={"seed": seed})
@@ -108,7 +110,7 @@ SEEDED_STUDY = replace(STUDY, trials=three_seeds, label=describe)
 def make_results(
     study: Study = STUDY, *, columns: int = 2000, rng_seed: int = 0
 ) -> tuple[list[dict[str, Any]], dict[str, NDArray[np.float64]]]:
-    """Rows as `Store.results` gives them, all done, and their spectra."""
+    """Return done rows, as `Store.results` does, and their spectra."""
     rng = np.random.default_rng(rng_seed)
     corpus = CorpusConfig(name="pydocs", sha256="0" * 64)
     rows, spectra = [], {}
@@ -153,18 +155,16 @@ def report_on(
     paper_command: str | None = None,
     pdf: bool = False,
 ) -> ReportResult:
-    """The report of these trials, in `out`."""
     records = StudyRecords(rows=rows, spectra=spectra or {}, epochs=epochs or {})
     commands = Commands(paper=paper_command)
     return build_report(study, key, records, commands=commands, out=out, pdf=pdf)
 
 
 def csv_records(path: Path) -> list[dict[str, Any]]:
-    """The lines of a file that a report has written, by their columns."""
     with path.open(newline="", encoding="utf-8") as stream:
         return list(csv.DictReader(stream))
 
 
 def fail(row: dict[str, Any], *, state: str, cause: str) -> dict[str, Any]:
-    """The same trial without a result."""
+    """Return the trial without a result."""
     return row | {"state": state, "cause": cause, "metrics": {}}

@@ -1,5 +1,3 @@
-"""Trials of a tiny Transformer on the tiny corpus."""
-
 from __future__ import annotations
 
 from typing import Any
@@ -21,7 +19,7 @@ def trial(
     model: dict[str, Any] | None = None,
     **training: Any,
 ) -> TransformerTrialConfig:
-    """A trial of seconds, with dropout."""
+    """Return a trial of seconds, with dropout."""
     shape = {"width": 8, "layers": 2, "heads": 2, "dropout": 0.1} | (model or {})
     settings = {
         "batch_size": 4,

@@ -1,4 +1,4 @@
-"""A tiny corpus, config and trained model that the tests of training and measurements share."""
+"""A tiny corpus, config and trained model."""
 
 from __future__ import annotations
 
@@ -34,11 +34,10 @@ IDENTITY = CorpusIdentity(
     test_tokens=400,
     vocabulary_size=VOCABULARY,
 )
-"""Of the corpus, as a plan knows it."""
 
 
 def corpus(train_tokens: int = 3000) -> Corpus:
-    """Text with something to learn: each word is mostly followed by the next one of a cycle."""
+    """Return learnable text: words mostly follow a cycle."""
     numbers = np.random.default_rng(0)
 
     def text(length: int) -> np.ndarray:
@@ -60,7 +59,7 @@ def trial(
     head_rank: int | None = None,
     **training: Any,
 ) -> TrialConfig:
-    """A trial of seconds; `dropout=False` turns every dropout off."""
+    """Return a trial of seconds; `dropout=False` turns off every dropout."""
     off: dict[str, Any] = {} if dropout else dict.fromkeys(
         ("dropout_embedding_matrix", "dropout_embedding", "dropout_hidden", "dropout_output",
          "dropconnect"), 0.0
@@ -79,7 +78,7 @@ def trial(
 
 
 def train(trainer: Trainer) -> None:
-    """All epochs of the trainer's config, without checkpoints."""
+    """Train all epochs, without checkpoints."""
     while len(trainer.progress.epochs) < trainer.config.training.epochs:
         trainer.step()
         if trainer.ends_epoch:
@@ -87,7 +86,7 @@ def train(trainer: Trainer) -> None:
 
 
 def trained(layer: OutputLayerConfig, epochs: int = 2) -> LanguageModel:
-    """A copy of the tiny model after some epochs, in evaluation mode; a process trains each
+    """Return a copy of the model after `epochs` epochs, in evaluation mode; a process trains each
     once."""
     return copy.deepcopy(_trained(layer, epochs))
 
@@ -103,13 +102,13 @@ def _trained(layer: OutputLayerConfig, epochs: int) -> LanguageModel:
 
 
 def spread(layer: OutputLayerConfig) -> LanguageModel:
-    """A tiny model at its start, with embeddings so large that contexts differ."""
+    """Return an untrained model with embeddings so large that contexts differ."""
     model = Trainer(trial(output_layer=layer), corpus(), Runtime()).model.eval()
     model.embedding_VD.data *= 150
     return model
 
 
 def log_p_matrix(model: LanguageModel, tokens: np.ndarray, window: int = 70) -> np.ndarray:
-    """log P as it is measured, a row for each token, in float64."""
+    """Return log P as measured, in float64, a row per token."""
     contexts = context_vectors(model, tokens, window=window)
     return log_probability_matrix(model, contexts).astype(np.float64)

@@ -1,8 +1,5 @@
-"""The Transformer as its papers write it, one head and one position at a time in float64: the truth
-of these tests.
-
-Shares with the package nothing but the parameters' names.
-"""
+"""The Transformer as its papers define it, by head and position in float64: the independent truth
+of these tests. It shares only parameter names with the package."""
 
 from __future__ import annotations
 
@@ -22,8 +19,7 @@ def rms_norm(x: Tensor, gain: Tensor) -> Tensor:
 
 
 def turned(x_TK: Tensor) -> Tensor:
-    """Su et al. (2021), equation 34, by complex numbers: pair i turns by t / 10000^(2 i / K)
-    radians."""
+    """Rotate pair i by t / 10000^(2 i / K) radians (Su et al. 2021, equation 34)."""
     steps, width = x_TK.shape
     pairs = torch.complex(x_TK[:, : width // 2], x_TK[:, width // 2 :])
     angles = torch.tensor(
@@ -35,7 +31,7 @@ def turned(x_TK: Tensor) -> Tensor:
 
 
 def attention(x_TD: Tensor, weights: Mapping[str, Tensor], heads: int) -> Tensor:
-    """Vaswani et al. (2017), section 3.2, every position over itself and those before it."""
+    """Causal attention (Vaswani et al. 2017, section 3.2)."""
     q, k, v = (x_TD @ w.T for w in weights["attention.query_key_value.weight_OI"].chunk(3))
     width = x_TD.shape[1] // heads
     outputs = []
@@ -57,7 +53,7 @@ def feed_forward(x_TD: Tensor, weights: Mapping[str, Tensor]) -> Tensor:
 
 
 def contexts(config: TransformerConfig, at: Mapping[str, Tensor], tokens_T: Tensor) -> Tensor:
-    """The context vectors of one window, T x D."""
+    """Return one window's context vectors, T x D."""
     x = at["embedding_VD"][tokens_T] * 4 * math.sqrt(config.width)
     for number in range(config.layers):
         start = f"layers.{number}."
@@ -68,14 +64,14 @@ def contexts(config: TransformerConfig, at: Mapping[str, Tensor], tokens_T: Tens
 
 
 def output_weight(at: Mapping[str, Tensor]) -> Tensor:
-    """V x D: the head's, its two factors', or the embedding."""
+    """Return the output weight, V x D: head, product of its factors, or embedding."""
     if "head.left_VR" in at:
         return at["head.left_VR"] @ at["head.right_RD"]
     return at.get("head.weight_VD", at["embedding_VD"])
 
 
 def log_p(config: TransformerTrialConfig, at: Mapping[str, Tensor], tokens_T: Tensor) -> Tensor:
-    """log P after every token of one window, T x V."""
+    """Return log P after every token, T x V."""
     output = {name.removeprefix("output."): p for name, p in at.items()}
     hidden_TD = contexts(config.model, at, tokens_T)
     return output_layer_formulas.log_p(config.output_layer, output, hidden_TD, output_weight(at))

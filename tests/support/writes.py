@@ -1,5 +1,4 @@
-"""Where this process writes: every path that Python opens for writing, makes, renames or
-removes."""
+"""Paths that this process opens for writing, creates, renames or removes."""
 
 from __future__ import annotations
 
@@ -20,10 +19,9 @@ PLACES = {
     "os.link": 2,
     "os.truncate": 1,
 }
-"""Events of Python's audit, and how many of their first arguments are paths; `open` is looked at by
-itself."""
+"""Leading path arguments by audit event; `open` is separate."""
 CACHES = ("__pycache__", "/matplotlib", "/dev/null", "/dev/shm")
-"""Python's and matplotlib's, whatever is run."""
+"""Written by Python and matplotlib in any case."""
 _watched: list[list[str]] = []
 
 
@@ -47,13 +45,13 @@ def _hook(event: str, arguments: tuple[Any, ...]) -> None:
 
 @cache
 def _watch() -> None:
-    """Python never drops a hook, and calls it for every object whose `id` is taken."""
+    """On demand only: Python never removes a hook and calls it for every `id()`."""
     sys.addaudithook(_hook)
 
 
 @contextmanager
 def written() -> Iterator[list[str]]:
-    """The real paths that are written within this context; complete when it ends."""
+    """Yield a list, which holds the real paths written once the context ends."""
     _watch()
     _watched.append([])
     places: list[str] = []
@@ -67,7 +65,7 @@ def written() -> Iterator[list[str]]:
 
 
 def outside(places: list[str], *folders: Path) -> list[str]:
-    """Those of the places that lie in none of the folders."""
+    """Return the paths outside these folders."""
     roots = [os.path.realpath(folder) for folder in folders]
     return [
         place

@@ -1,6 +1,6 @@
-"""The ways of a GPU, on a machine without one: by shapes and dtypes on torch's device "meta", which
-has no numbers to read back, so that whatever waits for one fails. With a GPU, tests/gpu has the
-numbers."""
+"""GPU paths without a GPU: shapes and dtypes on torch's device "meta".
+
+It has no numbers, so reading one fails; tests/gpu has the numbers."""
 
 from __future__ import annotations
 
@@ -34,8 +34,7 @@ def test_products_are_in_their_precision_on_a_gpu(
     precision: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """And nothing is read back. The device has no generators, and neither Adam's kernel nor that of
-    attention, whose inputs are looked at."""
+    """And nothing is read back. The device has no generators, Adam kernel or attention kernel."""
     attended: set[torch.dtype] = set()
 
     def attention(query: Tensor, key: Tensor, value: Tensor, *, is_causal: bool) -> Tensor:
@@ -83,7 +82,7 @@ def bf16_trainers(layer: OutputLayerConfig, where: str) -> list[Trainer]:
 
 
 def test_validation_is_in_float32() -> None:
-    """Alone and in a stack."""
+    """Both alone and in a stack."""
     trainers = bf16_trainers(STACKED[4], "cpu")
     for trainer in trainers:
         trainer.step()
@@ -98,7 +97,7 @@ def test_validation_is_in_float32() -> None:
 def test_a_note_tells_why_triton_does_not_run(
     message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A GPU without memory left says nothing of Triton."""
+    """A GPU out of memory is not Triton's problem."""
     pytest.importorskip("triton", reason="Triton is there for Linux alone")
 
     def fail(_device: torch.device) -> None:

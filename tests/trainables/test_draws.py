@@ -1,5 +1,3 @@
-"""Every dropout really acts: its rate, what it shares a mask over, and which gradients it stops."""
-
 from __future__ import annotations
 
 import pytest
@@ -22,7 +20,7 @@ def model_with(**rates: float) -> AwdLstm:
 
 
 def assert_rate(zero: torch.Tensor, rate: float) -> None:
-    """The share of zeros is the rate, within four standard deviations of a binomial."""
+    """Within four binomial standard deviations."""
     share, deviation = zero.float().mean().item(), (rate * (1 - rate) / zero.numel()) ** 0.5
     assert abs(share - rate) < 4 * deviation
 

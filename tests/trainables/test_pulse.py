@@ -1,5 +1,3 @@
-"""Who works says so often enough to be told from what hangs."""
-
 from __future__ import annotations
 
 import pytest

@@ -1,5 +1,4 @@
-"""Measurements by name and version: perplexity, spectra and ranks, likeliest words, word
-similarity."""
+"""Measurements by name and version: perplexity, spectra, ranks, top words, word similarity."""
 
 from trainables import door
 

@@ -1,9 +1,8 @@
-"""A log-P matrix in chunks of rows, on a CPU or a GPU: its Gram matrix in float64, its spectrum.
+"""Gram matrix (float64) and spectrum of a log-P matrix in chunks of rows, on a CPU or GPU.
 
-Nothing is copied from a GPU but singular values.
+Only singular values are copied from a GPU.
 
-Shapes: N rows (contexts), V columns (vocabulary), n the narrower side, P columns of a panel.
-"""
+Shapes: N rows (contexts), V columns (vocabulary), n the narrower side, P columns of a panel."""
 
 from __future__ import annotations
 
@@ -29,20 +28,20 @@ from trainables.measurements.spectrum import (
 from trainables.pulse import PULSE, SLOWEST_GPU_FLOPS
 
 BLOCK_VALUES, GPU_BLOCK_VALUES = 2**19, 2**25
-"""Values of log P that are worked on at a time: on a CPU as many as its cache holds."""
+"""Values of log P per block; on a CPU, what its cache holds."""
 PANEL = 1024
-"""Columns of a wide matrix that are converted to float64 at once."""
 
 Chunks = Callable[[], Iterable[Tensor]]
-"""Gives an N x V log-P matrix in chunks of rows, on one device; the same again at every call."""
+"""Return the chunks of an N x V log-P matrix on one device, identical at every call."""
 Result = TypeVar("Result")
 
 
 def where_it_fits(
     compute: Callable[[Chunks], Result], model: LanguageModel, contexts_NC: Tensor, *, squares: int
 ) -> Result:
-    """Return `compute` of the log-P matrix after these contexts: on the model's device, or on the
-    CPU if the GPU lacks the memory for `squares` matrices of n x n in float64."""
+    """Return `compute` of the log-P matrix after these contexts, on the model's device.
+
+    Falls back to the CPU if GPU memory does not hold `squares` float64 matrices of n x n."""
     chunks = partial(log_probability_chunks, model, contexts_NC)
     weight_VD = model.embedding_VD
     if on_gpu(weight_VD):
@@ -54,8 +53,6 @@ def where_it_fits(
 
 
 def _gpu_bytes(rows: int, columns: int, squares: int) -> int:
-    """The Gram matrix, what torch needs for its eigenvalues, rows and directions of a wide matrix,
-    and some blocks."""
     wide = is_wide(rows, columns)
     side = rows if wide else columns
     kept = 2 * rows * columns if wide else 0
@@ -65,9 +62,9 @@ def _gpu_bytes(rows: int, columns: int, squares: int) -> int:
 def spectrum_of_chunks(
     chunks: Iterable[Tensor], *, rows: int, columns: int, centre: bool
 ) -> Spectrum:
-    """The spectrum of the matrix, by its Gram matrix; `centre` subtracts the mean of each row.
+    """Return the spectrum of the matrix; `centre` subtracts the mean of each row.
 
-    Raises UserError for a NaN or an infinity, with its row."""
+    Raises UserError with the row number for a NaN or an infinity."""
     remaining = iter(chunks)
     first_NV = next(remaining)
     chunks = chain([first_NV], remaining)
@@ -83,8 +80,10 @@ def spectrum_of_chunks(
 
 
 def gram(chunks: Iterable[Tensor], rows: int, columns: int, *, centre: bool) -> Tensor:
-    """L^T L in float64, or L L^T of a wide matrix, whose chunks are kept. L has the rows, centred
-    if asked for. On a CPU its lower triangle, in Fortran order."""
+    """Return L^T L in float64, or L L^T if L is wide (its chunks are then kept).
+
+    L has the given rows, centred if `centre`. On a CPU only the lower triangle is valid, in Fortran
+    order."""
     less_mean = centred if centre else Tensor.double
     if not is_wide(rows, columns):
         return _sum_of_squares(map(less_mean, blocks(chunks)), columns)
@@ -98,11 +97,10 @@ def gram(chunks: Iterable[Tensor], rows: int, columns: int, *, centre: bool) -> 
 
 
 def _sum_of_squares(parts: Iterable[Tensor], side: int) -> Tensor:
-    """X^T X of the matrix X whose rows come in parts, M x n."""
     stream, square_nn = SpectrumStream("gram", side), None
     for part_Mn in parts:
         if not on_gpu(part_Mn):
-            stream.update(part_Mn.numpy())  # which makes half of the symmetric product
+            stream.update(part_Mn.numpy())  # fills one triangle only
         elif square_nn is None:
             square_nn = part_Mn.T @ part_Mn
         else:
@@ -111,7 +109,7 @@ def _sum_of_squares(parts: Iterable[Tensor], side: int) -> Tensor:
 
 
 def finite(chunks: Iterable[Tensor]) -> Iterator[Tensor]:
-    """The same chunks. Raises UserError at a NaN or an infinity, with its row."""
+    """Yield the chunks unchanged. Raises UserError with the row number at a NaN or an infinity."""
     row = 0
     for chunk_NV in chunks:
         PULSE.touch()
@@ -123,7 +121,7 @@ def finite(chunks: Iterable[Tensor]) -> Iterator[Tensor]:
 
 
 def blocks(chunks: Iterable[Tensor], *, least_rows: int = 16) -> Iterator[Tensor]:
-    """The same rows, fewer at a time, in float64."""
+    """Yield the rows in smaller blocks of at least `least_rows`, in float64."""
     for chunk_NV in chunks:
         values = GPU_BLOCK_VALUES if on_gpu(chunk_NV) else BLOCK_VALUES
         for block_NV in chunk_NV.split(max(least_rows, values // chunk_NV.shape[1])):
@@ -132,5 +130,5 @@ def blocks(chunks: Iterable[Tensor], *, least_rows: int = 16) -> Iterator[Tensor
 
 
 def centred(block_NV: Tensor) -> Tensor:
-    """Less the mean of each row."""
+    """Return the block minus the mean of each row."""
     return block_NV - block_NV.mean(1, keepdim=True)

@@ -1,13 +1,12 @@
-"""Singular values on every device, and eigenvalues of a large symmetric matrix in its own memory.
+"""Singular values on any device, and in-place eigenvalues of a large symmetric matrix.
 
-LAPACK's reduction to a tridiagonal matrix reads the whole matrix once for every column, so memory
-bounds it. This one takes two steps: by blocks of columns to a band, where nearly all work is matrix
-products, then LAPACK from the band on. Twice as fast at 8,000 columns, as fast at 2,000.
+Memory bandwidth limits LAPACK's reduction to a tridiagonal matrix, which reads the whole matrix
+once per column. This one first reduces blocks of columns to a band, mostly by matrix products;
+LAPACK continues from there. Twice as fast at 8,000 columns, as fast at 2,000.
 
 Source: Bischof, Lang and Sun (2000), A framework for symmetric band reduction, ACM TOMS 26(4).
 
-Legend: V rows and columns, M = those not yet reduced, B = bandwidth.
-"""
+Legend: V rows and columns, M = those not yet reduced, B = bandwidth."""
 
 from __future__ import annotations
 
@@ -23,25 +22,22 @@ from trainables.device import svd_driver
 from trainables.pulse import PULSE, SLOWEST_FLOPS
 
 BANDWIDTH = 48
-"""The fastest of 24 to 96 at V = 4,000: a wider band makes the first step faster and LAPACK's
-slower."""
+"""The fastest of 24 to 96 at V = 4,000: a wider band speeds up step one and slows down LAPACK."""
 BLOCK = 512
-"""Columns of the lower triangle that are multiplied at once; of little influence from 256 to
-1,000."""
+"""Columns of the lower triangle per product; 256 to 1,000 perform about the same."""
 
 
 def singular_values(matrices: Tensor) -> Tensor:
-    """Descending, in the matrices' own precision."""
+    """Return the singular values in descending order, in the precision of `matrices`."""
     values: Tensor = torch.linalg.svdvals(matrices, driver=svd_driver(matrices))
     return values
 
 
 def eigenvalues_in_place(symmetric_VV: NDArray[np.float64]) -> NDArray[np.float64]:
-    """All V eigenvalues, ascending, of a symmetric float64 matrix; reads its lower triangle and
-    overwrites all of it.
+    """Return all V eigenvalues, ascending, of a symmetric float64 matrix, which is overwritten.
 
-    Needs memory for about 6 V B values besides. Each eigenvalue is off by a few eps of the largest.
-    """
+    Reads the lower triangle. Needs memory for about 6 V B more values. Each eigenvalue is off by a
+    few eps of the largest."""
     band_BV = _band(torch.from_numpy(symmetric_VV), max(1, min(BANDWIDTH, len(symmetric_VV) - 1)))
     PULSE.touch(quiet_s=6 * len(band_BV) * len(symmetric_VV) ** 2 / SLOWEST_FLOPS)
     values: NDArray[np.float64] = eigvals_banded(
@@ -51,8 +47,7 @@ def eigenvalues_in_place(symmetric_VV: NDArray[np.float64]) -> NDArray[np.float6
 
 
 def _band(matrix_VV: Tensor, width: int) -> Tensor:
-    """The B + 1 lower diagonals of a similar matrix of that bandwidth: [i, j] is its element (j +
-    i, j)."""
+    """Return the B + 1 lower diagonals of a similar band matrix: [i, j] is element (j + i, j)."""
     size = len(matrix_VV)
     for left, right in _column_blocks(size):
         square = matrix_VV[left:right, left:right]
@@ -74,8 +69,10 @@ def _band(matrix_VV: Tensor, width: int) -> Tensor:
 
 
 def _reduce_columns(panel_MB: Tensor, rest_MM: Tensor) -> Tensor:
-    """R of panel = Q R; `rest` becomes Q^T rest Q. With Q = I - Y T Y^T that is rest - Y X^T - X
-    Y^T, where X = W - Y T^T (Y^T W) / 2 and W = rest Y T."""
+    """Return R of panel = Q R; overwrite `rest` with Q^T rest Q.
+
+    With Q = I - Y T Y^T, Q^T rest Q = rest - Y X^T - X Y^T, where X = W - Y T^T (Y^T W) / 2 and W =
+    rest Y T."""
     factored_MB, tau_B = torch.geqrf(panel_MB)
     count = len(tau_B)
     reflectors_MB, inverse_BB = reflectors(factored_MB[:, :count], tau_B)
@@ -91,8 +88,10 @@ def _reduce_columns(panel_MB: Tensor, rest_MM: Tensor) -> Tensor:
 
 
 def reflectors(stored_MB: Tensor, tau_B: Tensor) -> tuple[Tensor, Tensor]:
-    """Y, and the inverse of T, so that H_1 ... H_B = I - Y T Y^T. LAPACK stores Y below the
-    diagonal without its ones; T^-1 is the strict upper triangle of Y^T Y plus diag(1 / tau)."""
+    """Return Y and the inverse of T such that H_1 ... H_B = I - Y T Y^T.
+
+    `stored_MB` is Y without its ones, as LAPACK stores it. T^-1 is the strict upper triangle of Y^T
+    Y plus diag(1 / tau)."""
     acts_B = tau_B != 0  # a reflector with tau = 0 is the identity
     y_MB = stored_MB.tril(-1)
     y_MB.diagonal().fill_(1.0)
@@ -103,7 +102,7 @@ def reflectors(stored_MB: Tensor, tau_B: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _symmetric_product(rest_MM: Tensor, thin_MB: Tensor) -> Tensor:
-    """rest @ thin from rest's lower triangle and the full squares on its diagonal."""
+    """Uses only the lower triangle of `rest` and the full squares on its diagonal."""
     product_MB = torch.zeros_like(thin_MB)
     for left, right in _column_blocks(len(rest_MM)):
         product_MB[left:].addmm_(rest_MM[left:, left:right], thin_MB[left:right])
@@ -112,7 +111,6 @@ def _symmetric_product(rest_MM: Tensor, thin_MB: Tensor) -> Tensor:
 
 
 def _column_blocks(size: int) -> Iterator[tuple[int, int]]:
-    """Bounds of blocks of BLOCK columns, cut from the end, so that what is left of a matrix has the
-    same ones."""
+    """Yield block bounds, cut from the end so that trailing submatrices have the same ones."""
     for right in range(size, 0, -BLOCK):
         yield max(0, right - BLOCK), right

@@ -1,8 +1,7 @@
-"""The leading right singular vectors of a log-P matrix with centred rows, from its Gram matrix in
-float64.
+"""Leading right singular vectors of a log-P matrix with centred rows, from its float64 Gram matrix.
 
-Every pass computes the rows again, so that no N x V matrix is held, unless rows are so few that
-the Gram matrix of the rows is the smaller one: then it is gathered once, in its own precision.
+Every pass recomputes the rows, so no N x V matrix is held, unless the Gram matrix of the rows is
+the smaller one: then they are gathered once, in their own precision.
 
 Legend: N rows (contexts), V columns (vocabulary), n the narrower side, S rows of a sample, R
 directions."""
@@ -24,12 +23,13 @@ SAMPLE_ROWS = 1024
 
 
 class Directions:
-    """The right singular vectors of L, a log-P matrix with every row centred, made as they are
-    needed."""
+    """Right singular vectors of L, the log-P matrix with centred rows, computed on demand."""
 
     def __init__(self, chunks: Chunks, *, rows: int, columns: int) -> None:
-        """Raises UserError for a NaN or an infinity, with its row, and if the Gram matrix does not
-        fit the memory, torch.OutOfMemoryError if it does not fit a GPU's."""
+        """Raises UserError for a NaN or an infinity, with its row.
+
+        If memory for the Gram matrix is too small, raises UserError on a CPU and
+        torch.OutOfMemoryError on a GPU."""
         self._chunks, self._wide = chunks, is_wide(rows, columns)
         self._sample = list[Tensor]()
         sampled = self._sampled(math.ceil(rows / SAMPLE_ROWS))
@@ -37,25 +37,23 @@ class Directions:
         squares_n = np.maximum(self._decomposed.eigenvalues_V, 0.0)
         self._sigma_n = np.sqrt(squares_n)
         self.count = int(np.count_nonzero(squares_n > len(squares_n) * FLOAT64_EPS * squares_n[0]))
-        """How many there are above rounding."""
+        """Number of directions above rounding."""
         self._left_out_n = np.append(np.cumsum(squares_n[::-1])[::-1], 0.0)
         self._vectors_VR: Tensor | None = None
 
     def sample(self) -> Tensor:
-        """Evenly spaced rows of log P: all, or at least 512."""
+        """Return evenly spaced rows of log P: all rows, or at least 512."""
         return torch.cat(self._sample)
 
     def rank_leaving(self, squares: float) -> int:
-        """The least rank whose best approximation leaves out no more than this sum of squared
-        singular values."""
+        """Return the least rank whose best approximation leaves out at most this sum of sigma^2."""
         return min(self.count, int(np.argmax(self._left_out_n <= squares)))
 
     def leading(self, rank: int) -> Tensor:
-        """V x R: the `rank` first directions, and perhaps more: all where these are half of
-        them."""
+        """Return the first `rank` directions or more, V x R; all if `rank` is half of them."""
         made_VR, few = self._vectors_VR, 2 * rank < self.count
         if made_VR is None or made_VR.shape[1] < (rank if few else self.count):
-            # Some more, for what is asked next.
+            # Compute extra directions for the next call.
             made_VR = self._vectors_VR = self._made(rank + rank // 4 if few else self.count)
         return made_VR
 
@@ -74,7 +72,6 @@ class Directions:
         return product_VR
 
     def _sampled(self, stride: int) -> Iterator[Tensor]:
-        """The chunks, all finite, of which the sample is kept."""
         row = 0
         for chunk_NV in finite(self._chunks()):
             self._sample.append(chunk_NV[-row % stride :: stride].clone())

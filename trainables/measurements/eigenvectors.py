@@ -1,12 +1,11 @@
-"""The leading eigenvectors of a large symmetric matrix, as many as turn out to be needed.
+"""Leading eigenvectors of a large symmetric matrix, computed as needed.
 
-On a CPU, LAPACK's reduction to a tridiagonal matrix is made once, in the matrix' own memory;
-eigenvectors of that are found for the eigenvalues asked for alone (Dhillon and Parlett's MRRR) and
-taken back through the reflectors in blocks. A few hundred of 4,000 cost little more than the
-eigenvalues; LAPACK's drivers make all, or a part by a slower method. On a GPU all are made at once.
+On a CPU, LAPACK reduces the matrix to a tridiagonal one once, in place. MRRR (Dhillon and Parlett)
+finds only the requested eigenvectors; blocks of reflectors transform them back. A few hundred of
+4,000 cost little more than the eigenvalues, while LAPACK's drivers compute all, or a part by a
+slower method. On a GPU all are computed at once.
 
-Legend: V rows and columns, k eigenvectors, B reflectors of a block.
-"""
+Legend: V rows and columns, k eigenvectors, B reflectors of a block."""
 
 from __future__ import annotations
 
@@ -21,14 +20,12 @@ from trainables.measurements.decomposition import reflectors
 from trainables.pulse import PULSE, SLOWEST_FLOPS, SLOWEST_GPU_FLOPS
 
 BLOCK = 64
-"""Reflectors that act as one."""
 
 
 class SymmetricMatrix:
-    """Eigenvalues and leading eigenvectors of a symmetric float64 matrix, whose memory is used up.
+    """Eigenvalues and leading eigenvectors of a symmetric float64 matrix, which is overwritten.
 
-    A matrix on a CPU has its columns in a row (Fortran order) and is read from its lower triangle.
-    """
+    On a CPU the matrix is in Fortran order and only its lower triangle is read."""
 
     def __init__(self, matrix_VV: Tensor) -> None:
         self._all_VV: Tensor | None = None
@@ -55,8 +52,7 @@ class SymmetricMatrix:
         """Descending."""
 
     def leading(self, count: int) -> Tensor:
-        """The eigenvectors of the `count` largest eigenvalues, V x k, the largest first;
-        orthonormal."""
+        """Return orthonormal eigenvectors of the `count` largest eigenvalues, V x k, descending."""
         if self._all_VV is not None:
             return self._all_VV[:, :count]
         size = len(self.eigenvalues_V)
@@ -77,8 +73,9 @@ class SymmetricMatrix:
         return result_Vk
 
     def _reflect_(self, vectors_Vk: Tensor, start: int, end: int) -> None:
-        """Overwrite with H_start ... H_(end-1) vectors = (I - Y T Y^T) vectors. Reflector j begins
-        below the diagonal of column j."""
+        """Overwrite with H_start ... H_(end-1) vectors = (I - Y T Y^T) vectors.
+
+        Reflector j begins below the diagonal of column j."""
         stored_MB = self._reflectors_VV[start + 1 :, start:end]
         y_MB, inverse_BB = reflectors(stored_MB, self._tau_V[start:end])
         rest_Mk = vectors_Vk[start + 1 :]

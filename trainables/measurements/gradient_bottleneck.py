@@ -1,31 +1,28 @@
-"""The gradient bottleneck: what of the loss's gradient by log P a step on the context vector can
-follow.
+"""Gradient bottleneck: the part of the loss gradient that a step on the context vector can follow.
 
 At a context with vector h and true next word t, g = P - onehot(t) is the gradient of -log P(t) by
-the logits of the softmax; its elements sum to zero. J is the derivative of log P by h, V x C, its
-columns centred over words, as a number that all words share is nothing to a softmax. A small step
-dh moves the centred log P by J dh, so
+the logits; its elements sum to zero. J is the derivative of log P by h, V x C, its columns centred
+over words, because a softmax ignores a common number. A small step dh moves the centred log P by J
+dh.
 
-- of |g|^2, the share outside the columns of J is out of reach of every step: `gradient_lost_share`,
-  the mean over contexts. It is 0 where V = d + 1, and for random columns in the mean 1 - d / (V -
-  1), about 1 - d / V.
-- the step down the gradient, dh = -J^T g (P^T J = 0 makes it that of the loss itself, -log P(t)),
-  moves log P along -J J^T g, and -g is what would lower the loss fastest: `gradient_angle_degrees`
-  is the mean angle between g and J J^T g. It is at least arccos(sqrt(1 - share)), the angle to the
-  columns of J, and more where J stretches unevenly.
+- `gradient_lost_share`: the mean over contexts of the share of |g|^2 outside the columns of J,
+  which no step can reach. It is 0 if V = d + 1; random columns have mean 1 - d / (V - 1).
+- `gradient_angle_degrees`: the mean angle between g and J J^T g. The step down the gradient, dh =
+  -J^T g (P^T J = 0 makes it that of -log P(t)), moves log P along -J J^T g; -g would lower the loss
+  fastest. It is at least arccos(sqrt(1 - share)), the angle to the columns of J, and larger if J
+  stretches unevenly.
+- `gradient_norm_lost`, for a plain softmax with weights W: |G_lost|_F / |G|_F over the gradients G
+  of many contexts. G_lost is their part in the kernel of W^T, which backpropagation maps to zero.
+  It is pooled over contexts, not squared, and W is not centred (J is W with centred columns): about
+  sqrt(share), so 0.95 to 0.99 is 0.90 to 0.98 of |g|^2.
 
-For a plain softmax with weights W, J is W with centred columns at every context. There the
-literature says what norm is lost: |G_lost|_F / |G|_F over the gradients G of many contexts, G_lost
-their part in the kernel of W^T, which backpropagation takes to zero: `gradient_norm_lost` (Godey
-and Artzi 2026, Lost in Backpropagation: The LM Head is a Gradient Bottleneck, arXiv 2603.10145,
-whose abstract says 95-99%; the paper itself could not be read here, and the definition is that of
-others' notes on its second version). It is a norm, not its square, pooled over contexts, and W is
-not centred: about sqrt(share), so that 0.95 to 0.99 there is 0.90 to 0.98 of |g|^2.
+Source of the last: Godey and Artzi 2026, Lost in Backpropagation: The LM Head is a Gradient
+Bottleneck, arXiv 2603.10145, whose abstract reports 95-99%. The paper could not be read here; the
+definition is from others' notes on its second version.
 
-All in float64, at the weights and context vectors as the model has them.
+All in float64, with the model's own weights and context vectors.
 
-Legend: n contexts, C width of the context vector, D of the output weights, V vocabulary.
-"""
+Legend: n contexts, C width of the context vector, D of the output weights, V vocabulary."""
 
 from __future__ import annotations
 
@@ -42,15 +39,15 @@ from trainables.pulse import PULSE
 from trainables.trial_folder import Metric
 
 CONTEXTS = 256
-"""Looked at, evenly spaced over the test contexts."""
+"""Evenly spaced over the test contexts."""
 
 
 def gradient_bottleneck_metrics(
     output: OutputLayer, weight_VD: Tensor, contexts_nC: Tensor, targets_n: Tensor
 ) -> dict[str, Metric]:
-    """ "gradient_lost_share", "gradient_angle_degrees", "gradient_contexts", and for a plain
-    softmax "gradient_norm_lost": see above. A context whose next word is certain has no gradient
-    and is left out."""
+    """Return "gradient_contexts" and the metrics that the module docstring defines.
+
+    A context whose next word is certain has no gradient and is left out."""
     layer = copy.deepcopy(output).double().eval().requires_grad_(False)
     weight_VD, contexts_nC = weight_VD.detach().double(), contexts_nC.detach().double()
     shares, angles, gradients = list[float](), list[float](), list[Tensor]()
@@ -80,9 +77,10 @@ def gradient_bottleneck_metrics(
 
 
 def triangle(columns_VC: Tensor, vectors_V: Tensor) -> tuple[Tensor, Tensor]:
-    """Both in the coordinates of an orthonormal basis of what they span: all lengths and angles are
-    the same, in columns of at most C + n numbers; the vectors are one, or n as columns. On the CPU,
-    where so small an SVD is faster."""
+    """Return both in an orthonormal basis of their joint span: columns of at most C + n numbers.
+
+    Lengths and angles are unchanged. `vectors_V` is one vector, or n as columns. The results are on
+    the CPU, because a small SVD is faster there."""
     count = columns_VC.shape[1]
     both = torch.linalg.qr(
         torch.cat([columns_VC, vectors_V.reshape(len(columns_VC), -1)], 1), mode="r"
@@ -91,15 +89,14 @@ def triangle(columns_VC: Tensor, vectors_V: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def outside(columns: Tensor, vectors: Tensor) -> Tensor:
-    """What of the vectors lies outside the columns' span; the columns may depend on each other."""
+    """Return the part of `vectors` outside the span of `columns`, which may be dependent."""
     basis, sigma, _ = torch.linalg.svd(columns, full_matrices=False)
     basis = basis[:, sigma > max(columns.shape) * torch.finfo(sigma.dtype).eps * sigma[:1]]
     return vectors - basis @ (basis.T @ vectors)
 
 
 def _angle(first: Tensor, second: Tensor) -> float:
-    """In degrees; 90 where the second vector is zero. By the half-angle, which small angles do not
-    lose digits in."""
+    """Return degrees; 90 if `second` is zero. The half-angle formula keeps small angles exact."""
     lengths = float(first.norm()), float(second.norm())
     if not lengths[1]:
         return 90.0

@@ -1,6 +1,6 @@
-"""The head of an open checkpoint: which of its tensors it is, and what it bounds.
+"""The head of an open checkpoint: which tensor it is, and what it bounds.
 
-Rows are words and columns the width, as PyTorch stores a head. Legend: D width."""
+Rows are words and columns the width D, as PyTorch stores a head."""
 
 from __future__ import annotations
 
@@ -17,12 +17,10 @@ from trainables.measurements.head_bounds import kl_bounds, log_p_rank_bound
 from trainables.measurements.weights_file import Checkpoint, StoredTensor, unique
 
 UNTIED = ("lm_head.weight", "embed_out.weight", "transformer.ff_out.weight")
-"""Heads of their own: of Llama, Mistral, OLMo, GPT-J and most others; of Pythia (GPT-NeoX); of the
-first OLMo."""
+"""Untied heads: Llama, Mistral, OLMo, GPT-J and most others; Pythia (GPT-NeoX); the first OLMo."""
 TIED = ("embed_tokens.weight", "wte.weight", "embed_in.weight")
-"""Embeddings of the same families and of GPT-2, which are the head if there is no other."""
+"""Embeddings of the same families and of GPT-2, which are the head if there is no untied one."""
 NORMS = ("model.norm.weight", "gpt_neox.final_layer_norm.weight", "ln_f.weight")
-"""The gain of the norm before the head."""
 PLAIN_GAINS = (
     *("llama", "mistral", "mixtral", "olmo2", "olmo3", "olmoe", "phi3"),
     *("qwen2", "qwen2_moe", "qwen3", "qwen3_moe"),
@@ -33,24 +31,25 @@ ONE_PLUS_GAINS = (
 )
 """Model types whose gain is 1 + the stored weight."""
 CAPS = ("final_logit_softcapping", "logits_soft_cap")
-"""Settings of config.json that bend the logits."""
+"""Settings in config.json that bend the logits."""
 KL_NATS = ("1e-1", "1e-2", "1e-3")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Head:
-    """The tensor of a checkpoint that is its head, and why."""
+    """The tensor of a checkpoint that is its head, and the reason."""
 
     tensor: StoredTensor
     reason: str
     is_usual: bool
-    """Whether it has a usual name: what another matrix is multiplied with is not known."""
+    """True for a usual name. The input of any other matrix is unknown."""
     has_bias: bool
 
 
 def find_head(checkpoint: Checkpoint, tensor: str | None = None) -> Head:
-    """The tensor of that name, or the one with the usual name of a head; a head of its own before a
-    tied one. Raises UserError if there is none, or it may lie in another file."""
+    """Return the tensor named `tensor`, or the one with a usual head name, untied before tied.
+
+    Raises UserError if it does not exist, or if it may be in another file."""
     untied, tied = _usual(checkpoint, UNTIED), _usual(checkpoint, TIED)
     if tensor is not None:
         name, reason = tensor, "--tensor names it"
@@ -89,14 +88,13 @@ def find_head(checkpoint: Checkpoint, tensor: str | None = None) -> Head:
 
 
 def _usual(checkpoint: Checkpoint, names: Iterable[str]) -> list[str]:
-    """The tensors that have these names."""
     return [name for name in (unique(checkpoint.files, usual) for usual in names) if name]
 
 
 def bounds_of_head(
     checkpoint: Checkpoint, head: Head, context_norm: float | None
 ) -> tuple[dict[str, Any], list[str]]:
-    """Return the metrics of what the head bounds, and sentences about them."""
+    """Return the metrics that the head bounds, and sentences about them."""
     names = ("log_p_rank_bound", "context_norm", *(f"kl_rank_bound_{nats}" for nats in KL_NATS))
     bounds: dict[str, Any] = dict.fromkeys(names)
     words, width = head.tensor.shape
@@ -119,7 +117,7 @@ def bounds_of_head(
     bounds["context_norm"] = norm * float(np.abs(gain_D).max())
     try:
         bounds_R1 = kl_bounds(head.tensor.blocks, gain_D=gain_D, norm=norm)
-    except UserError as error:  # the spectrum, which took as long, is not lost
+    except UserError as error:  # keep the spectrum, which took as long
         return bounds, [*notes, str(error)]
     bounds |= {
         f"kl_rank_bound_{nats}": int(np.argmax(bounds_R1 <= float(nats))) for nats in KL_NATS
@@ -128,8 +126,9 @@ def bounds_of_head(
 
 
 def _final_gain(checkpoint: Checkpoint, head: Head) -> tuple[NDArray[np.float64] | None, str]:
-    """The D factors that a normed vector, of norm sqrt(D) at most, is multiplied with before the
-    head, None if not known; and a sentence."""
+    """Return the D factors between the final norm and the head, and a sentence.
+
+    The factors are None if unknown. The normed vector has norm at most sqrt(D)."""
     unknown = "The norm of contexts is not known, so KL is not bounded: give --context-norm."
     kind, width = checkpoint.config.get("model_type"), head.tensor.shape[1]
     [name, *_] = [*_usual(checkpoint, NORMS), ""]
@@ -150,7 +149,7 @@ def _final_gain(checkpoint: Checkpoint, head: Head) -> tuple[NDArray[np.float64]
         return weight_D, f"{note}."
     if kind in ONE_PLUS_GAINS:
         return 1 + weight_D, f"{note}, whose gain is 1 + its weight in a {kind}."
-    # A context within the smaller gain is one within the larger, so that the bound holds for both.
+    # The larger gain allows all contexts of the smaller one, so the bound holds for both.
     return np.maximum(np.abs(weight_D), np.abs(1 + weight_D)), (
         f"{note}, whose gain may be its weight or, as in Gemma, 1 + its weight: the larger counts, "
         "as no config.json names a known model_type."

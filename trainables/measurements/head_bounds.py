@@ -1,34 +1,31 @@
-"""What the head's matrix W alone says of log P, without a context: a rank that is certain to be
-enough.
+"""Bounds on log P from the head's matrix W alone: a rank that is enough at any context.
 
-Logits are z = W x, plus biases, which all contexts share; |x| <= c for every context x, as the norm
-before the head sees to (x is then the normed vector before the norm's gain, c = sqrt(D), and W the
-head times that gain). The softmax ignores a number that all words share, so W is centred over words
-first.
+Logits are z = W x plus biases, which all contexts share, and |x| <= c: x is the vector after the
+norm and before its gain, c = sqrt(D), and W is the head times the gain. W is first centred over
+words, because a softmax ignores a common number.
 
-The head cut to rank r is W_r = W Q_r Q_r^T, Q_r the first r right singular vectors; e_v are the
-rows of E = W - W_r. Let d = E x, and P, P_r be the softmax of z and z - d. Then for every context
+The head cut to rank r is W_r = W Q_r Q_r^T, where Q_r holds the first r right singular vectors. Let
+e_v be the rows of E = W - W_r, d = E x, and P, P_r the softmax of z and z - d. For every context
 
-    KL(P || P_r) <= (max d - min d)^2 / 8
-    (1) max d - min d <= c min(sqrt(2) sigma_{r+1}, |e_v| + |e_w|), v and w the rows of the largest
-    norms             (2)
+    KL(P || P_r) <= (max d - min d)^2 / 8                               (1)
+    max d - min d <= c min(sqrt(2) sigma_{r+1}, |e_v| + |e_w|)          (2)
+
+with v and w the rows of the two largest norms. KL(P_r || P) has the same bounds.
 
 (1): log P_r = log P - d - log E_P[exp(-d)], so KL = E_P[d] + log E_P[exp(-d)] = log E_P[exp(E_P[d]
-- d)], the logarithm of the moment generating function of a centred variable in an interval as long
-as max d - min d; by Hoeffding's lemma it is at most an eighth of the square of that length. (2):
-d_v - d_w = (e_v - e_w) x <= |e_v - e_w| c, and d_v - d_w <= sqrt(2) |d| <= sqrt(2) |E| c, where |E|
-= sigma_{r+1}. KL(P_r || P) has the same bounds.
+- d)]. By Hoeffding's lemma this log moment generating function is at most (max d - min d)^2 / 8.
 
-So with the least r whose bound is at most epsilon nats, a head of rank r, and the biases, would
-have done at any context. This says nothing of smaller ranks, and holds for a plain softmax alone,
-in exact arithmetic. The second half of (2) is nearly always the smaller, as a head has many rows:
-by about sqrt(V / 2D) where all are alike and r is small.
+(2): d_v - d_w = (e_v - e_w) x <= |e_v - e_w| c, and d_v - d_w <= sqrt(2) |d| <= sqrt(2) |E| c,
+where |E| = sigma_{r+1}.
+
+So the least r whose bound is at most epsilon nats, plus the biases, is certain to be enough;
+smaller ranks may be, too. This holds for a plain softmax only, in exact arithmetic. The second term
+of (2) is nearly always smaller, by about sqrt(V / 2D) if all rows are alike and r is small.
 
 Source of (1): Hoeffding (1963), Probability inequalities for sums of bounded random variables,
 section 4.
 
-Legend: V words, D width, R the lesser of both, N rows of a block.
-"""
+Legend: V words, D width, R the lesser of both, N rows of a block."""
 
 from __future__ import annotations
 
@@ -45,23 +42,23 @@ from trainables.measurements.spectrum import FLOAT64_EPS
 from trainables.pulse import PULSE, SLOWEST_FLOPS
 
 Blocks = Callable[[], Iterable[NDArray[np.floating[Any]]]]
-"""The rows of a matrix in blocks, from its first row on at every call."""
+"""Iterate over the rows of a matrix in blocks; every call starts at the first row."""
 Centred = Callable[[], Iterator[NDArray[np.float64]]]
 
 
 def log_p_rank_bound(words: int, width: int, *, bias: bool) -> int:
-    """The highest rank that log P of a softmax over W h (+ b) can have, over any contexts: that of
-    W h is at most D, the normaliser adds one and an output bias another one; it is at most V."""
+    """Return the highest rank of log P of a softmax over W h (+ b): at most V.
+
+    W h has rank D at most; the normaliser adds one and an output bias another one."""
     return min(words, width + 1 + bias)
 
 
 def kl_bounds(blocks: Blocks, *, gain_D: NDArray[np.float64], norm: float) -> NDArray[np.float64]:
-    """For r = 0 ... R the nats that `KL(P || P_r)` of a head cut to rank r cannot exceed, for all
-    contexts with |x| <= norm (see above); W is the matrix of `blocks` times `gain_D`. Never
-    increasing; reads the matrix three times.
+    """Return bounds in nats on `KL(P || P_r)`, for r = 0 ... R, at all contexts with |x| <= norm.
 
-    Needs memory for three D x D matrices of float64 and a few blocks. Raises UserError if numbers
-    are too large to be squared."""
+    See the module docstring; W is the matrix of `blocks` times `gain_D`, read three times. The
+    bounds never increase. Needs memory for three D x D float64 matrices and a few blocks. Raises
+    UserError if numbers are too large to be squared."""
     words, mean_D = _mean(blocks)
 
     def centred() -> Iterator[NDArray[np.float64]]:
@@ -77,7 +74,6 @@ def kl_bounds(blocks: Blocks, *, gain_D: NDArray[np.float64], norm: float) -> ND
 
 
 def _mean(blocks: Blocks) -> tuple[int, NDArray[np.float64]]:
-    """How many rows there are, and their mean."""
     words, total_D = 0, np.zeros(1)
     for block_ND in blocks():
         total_D = total_D + block_ND.sum(axis=0, dtype=np.float64)
@@ -88,8 +84,7 @@ def _mean(blocks: Blocks) -> tuple[int, NDArray[np.float64]]:
 def _directions(
     centred: Centred, words: int, width: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Right singular vectors as columns, that of the largest value first, and the values, none of
-    them too small."""
+    """Return right singular vectors as columns, largest value first, and the values, rounded up."""
     gram_DD = np.zeros((width, width), order="F")
     for block_ND in centred():
         gram_DD = blas.dsyrk(1.0, block_ND.T, beta=1.0, c=gram_DD, lower=1, overwrite_c=1)
@@ -100,7 +95,7 @@ def _directions(
         )
     PULSE.touch(quiet_s=10 * width**3 / SLOWEST_FLOPS)
     squares_D, directions_DD = eigh(gram_DD, overwrite_a=True, check_finite=False)
-    # Rounding moves an eigenvalue by less than this, see `resolution`.
+    # Rounding moves an eigenvalue by less than this; see `resolution`.
     slack = FLOAT64_EPS * width * squares_D[-1]
     sigma_D = np.sqrt(np.maximum(squares_D[::-1], 0.0) + slack)
     rank = min(words, width)
@@ -108,8 +103,7 @@ def _directions(
 
 
 def _largest_pair(centred: Centred, directions_DR: NDArray[np.float64]) -> NDArray[np.float64]:
-    """For r = 0 ... R - 1 the two largest norms, added up, of what rows have outside the first r
-    directions."""
+    """For r = 0 ... R - 1, sum the two largest row norms outside the first r directions."""
     largest_2R = np.zeros((2, directions_DR.shape[1]))
     for block_ND in centred():
         squares_NR = np.square(block_ND @ directions_DR)

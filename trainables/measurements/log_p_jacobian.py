@@ -1,7 +1,6 @@
-"""How log P at one context moves with the context vector: its derivative J, V x C, in closed form
-or by autograd.
+"""Derivative J of log P at one context by the context vector, V x C, in closed form or by autograd.
 
-Up to a number that all words of a column share: what a softmax ignores.
+Columns are exact up to a number that all words share, which a softmax ignores.
 
 Legend: N copies of the context, C width of the context vector, D of the output weights, V
 vocabulary, K mixtures."""
@@ -20,15 +19,15 @@ from trainables.output_layers import (
 )
 
 COPIES = 128
-"""Words whose derivatives are taken together, each from a copy of the context."""
+"""Words differentiated together, each from a copy of the context."""
 
 
 @torch.no_grad()
 def log_p_jacobian(layer: OutputLayer, weight_VD: Tensor, context_C: Tensor) -> Tensor:
-    """J at this context, in its dtype, which is also the layer's, in evaluation mode.
+    """Return J at this context, in its dtype, which is also the layer's (in evaluation mode).
 
-    A user's layer, whose row of `log_probabilities` depends on its context alone, is differentiated
-    by backpropagation."""
+    A user's layer is differentiated by backpropagation; each row of its `log_probabilities` must
+    depend on its own context only."""
     if type(layer) is PointwiseSoftmax:
         logits_V = torch.addmv(layer.bias_V, weight_VD, context_C)
         return _slopes(layer.function, logits_V).unsqueeze(1) * weight_VD
@@ -40,11 +39,11 @@ def log_p_jacobian(layer: OutputLayer, weight_VD: Tensor, context_C: Tensor) -> 
 
 
 def jacobian_by_backpropagation(layer: OutputLayer, weight_VD: Tensor, context_C: Tensor) -> Tensor:
-    """J of any layer, some rows at a time, from copies of the context."""
+    """Return J of any layer, computed for some words at a time from copies of the context."""
     rows = list[Tensor]()
     for words_N in torch.arange(len(weight_VD), device=context_C.device).split(COPIES):
         copies_NC = context_C.expand(len(words_N), -1).clone().requires_grad_()
-        # Layers of this package use logits up if nothing is differentiated.
+        # Without gradients, layers of this package overwrite logits.
         with torch.enable_grad():
             log_p_NV = layer.log_probabilities(copies_NC, weight_VD)
             rows += torch.autograd.grad(log_p_NV.gather(1, words_N.unsqueeze(1)).sum(), copies_NC)
@@ -52,7 +51,6 @@ def jacobian_by_backpropagation(layer: OutputLayer, weight_VD: Tensor, context_C
 
 
 def _slopes(function: Pointwise, logits: Tensor) -> Tensor:
-    """f' of every logit."""
     with torch.enable_grad():
         logits = logits.detach().requires_grad_()
         [slopes] = torch.autograd.grad(function(logits.clone()).sum(), logits)
@@ -69,9 +67,10 @@ def _of_mixed_contexts(layer: MixtureOfContexts, weight_VD: Tensor, context_C: T
 
 
 def _of_mixed_softmaxes(layer: MixtureOfSoftmaxes, weight_VD: Tensor, context_C: Tensor) -> Tensor:
-    """sum_k s_k (J_k + d log pi_k / dh), where s_kv is the share of component k in the probability
-    of word v, and J_k the derivative of that component's log P: diag(f') W dh_k / dh, less its mean
-    under the component."""
+    """sum_k s_k (J_k + d log pi_k / dh), with s_kv the share of component k in P of word v.
+
+    J_k is the derivative of that component's log P: diag(f') W dh_k / dh, minus its mean under the
+    component."""
     prior_K, prior_by_context_KC, latent_KD, latent_by_context_KDC = _parts(layer, context_C)
     logits_KV = latent_KD @ weight_VD.T + layer.bias_V
     slopes_KV = _slopes(layer.function, logits_KV)
@@ -87,7 +86,7 @@ def _of_mixed_softmaxes(layer: MixtureOfSoftmaxes, weight_VD: Tensor, context_C:
 def _parts(
     layer: MixtureOfContexts | MixtureOfSoftmaxes, context_C: Tensor
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """pi and the derivative of its logarithm, K x C; the h_k, and their derivatives, K x D x C."""
+    """Return pi, the derivative of log pi (K x C), the h_k, and their derivatives (K x D x C)."""
     prior_K = layer.log_prior(context_C.unsqueeze(0)).squeeze(0).exp()
     latent_KD = layer.latent(context_C.expand(1, 1, -1)).squeeze(0)
     by_context_KDC = (1 - latent_KD.square()).unsqueeze(2) * layer.latent_KDC

@@ -1,7 +1,6 @@
-"""The log-P matrix of a trained model, row by row: one row a test context, one column a word.
+"""Log-P matrix of a trained model: one row per test context, one column per word.
 
-Shapes: N rows (contexts), C width of the context vector, V vocabulary.
-"""
+Shapes: N rows (contexts), C width of the context vector, V vocabulary."""
 
 from __future__ import annotations
 
@@ -18,14 +17,15 @@ from trainables.pulse import PULSE
 
 ROWS_PER_CHUNK = 1024
 NORMALISED_WITHIN = 1e-2
-"""Nats by which rounding in float32 may leave the log of a row's sum off zero."""
+"""Nats. float32 rounding may leave the log of a row's sum this far from zero."""
 
 
 @torch.no_grad()
 def context_vectors(model: LanguageModel, tokens: NDArray[np.int64], *, window: int) -> Tensor:
-    """What the output layer sees after each token, N x C: read as one stream in windows, the hidden
-    state carried over. A Transformer has no state: its context is what comes before in the
-    window."""
+    """Return the output layer's input after each token, N x C.
+
+    The tokens are one stream in windows, with the hidden state carried over. A Transformer has no
+    state: its context is what comes before in the window."""
     model.eval()
     stream_TB = torch.tensor(tokens, device=model.embedding_VD.device).unsqueeze(1)
     state, windows = model.zero_state(1), []
@@ -38,7 +38,7 @@ def context_vectors(model: LanguageModel, tokens: NDArray[np.int64], *, window: 
 
 
 def log_probability_matrix(model: LanguageModel, contexts_NC: Tensor) -> NDArray[np.float32]:
-    """The log-P matrix with a row for each context, in the precision of the model, on the CPU."""
+    """Return the log-P matrix, one row per context, in the model's precision, on the CPU."""
     chunks = [chunk_NV.cpu() for chunk_NV in log_probability_chunks(model, contexts_NC)]
     matrix_NV: NDArray[np.float32] = torch.cat(chunks).numpy()
     return matrix_NV
@@ -46,8 +46,7 @@ def log_probability_matrix(model: LanguageModel, contexts_NC: Tensor) -> NDArray
 
 @torch.no_grad()
 def log_probability_chunks(model: LanguageModel, contexts_NC: Tensor) -> Iterator[Tensor]:
-    """The same in chunks of rows on the model's device, which nothing waits for after the first
-    chunk."""
+    """Yield the log-P matrix in row chunks on the model's device; only the first synchronises."""
     weight_VD = model.output_weight()
     for start in range(0, len(contexts_NC), ROWS_PER_CHUNK):
         PULSE.touch()
@@ -59,8 +58,7 @@ def log_probability_chunks(model: LanguageModel, contexts_NC: Tensor) -> Iterato
 
 
 def _require_probabilities(log_p_NV: Tensor) -> None:
-    """A user's own output layer may be wrong; the rank and perplexity of anything else than log P
-    mean nothing."""
+    """Check a user's own layer: ranks and perplexity of anything but log P are meaningless."""
     off = log_p_NV.double().logsumexp(1).abs().max().item()
     if off > NORMALISED_WITHIN:
         raise UserError(

@@ -1,4 +1,4 @@
-"""The most memory that a stretch of work needed."""
+"""Peak memory of a stretch of work."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ STATUS, CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
 
 class PeakMemory:
-    """Peak memory of this process, or of its GPU, from the construction of this object on.
+    """Peak memory of this process, or of its GPU, since this object was constructed.
 
-    Where the kernel cannot forget an earlier peak (only Linux can), it is the peak of the process'
-    whole life."""
+    Systems other than Linux cannot reset it: it covers the whole life of the process."""
 
     def __init__(self, device: str = "cpu") -> None:
         self.device = device
@@ -22,13 +21,12 @@ class PeakMemory:
 
             torch.cuda.reset_peak_memory_stats()
         elif CLEAR.exists():
-            # A container may forbid it; a peak that is too high is no reason to fail a trial.
+            # A container may forbid it; an overestimated peak should not fail a trial.
             with contextlib.suppress(OSError):
                 CLEAR.write_text("5")
 
     def peak_mib(self) -> float:
-        """The peak so far, in MiB: resident memory of the process, or what was allocated on the
-        GPU."""
+        """Return the peak so far in MiB: resident memory, or memory allocated on the GPU."""
         if self.device != "cpu":
             import torch
 
@@ -38,8 +36,7 @@ class PeakMemory:
 
 
 def status_mib(field: str) -> float | None:
-    """A line of /proc/self/status in MiB (VmRSS: resident now, VmHWM: at most); None where there is
-    no such file."""
+    """Return a /proc/self/status field in MiB (VmRSS: now, VmHWM: peak); None if not on Linux."""
     if not STATUS.exists():
         return None
     lines = dict(line.split(":", 1) for line in STATUS.read_text().splitlines())

@@ -1,4 +1,4 @@
-"""The ranks of a saved matrix: a .npy file, or the head of an open checkpoint."""
+"""Ranks of a saved matrix: a .npy file, or the head of an open checkpoint."""
 
 from __future__ import annotations
 
@@ -28,12 +28,11 @@ EPS: dict[EpsName, float] = {"float32": FLOAT32_EPS, "float64": FLOAT64_EPS}
 
 @dataclass(frozen=True, kw_only=True)
 class RankedFile:
-    """The ranks of the matrix in a file."""
+    """Ranks of the matrix in a file."""
 
     report: dict[str, Any]
     spectrum: Spectrum
     notes: tuple[str, ...] = ()
-    """Sentences for the reader of the report."""
 
 
 def rank_file(
@@ -44,18 +43,17 @@ def rank_file(
     method: Method = "gram",
     eps: EpsName = "float32",
 ) -> RankedFile:
-    """Return the rank report (see `rank_report`) of the matrix in a .npy file, or of the head of a
-    checkpoint. The matrix is streamed by its narrower side, in float64.
+    """Return the rank report (see `rank_report`) of a .npy matrix or of a checkpoint's head.
 
-    Of a head there are also the tensor's name and type, `sigma_min`, `log_p_rank_bound` (see there)
-    and, if a norm of contexts is known, `kl_rank_bound_1e-1` and so on: the least rank of a head
-    that is certain to lose at most so many nats at any context (see `kl_bounds`); None without such
-    a bound. `context_norm` is the greatest norm of contexts, by default that of the final norm.
-    `tensor` names the head; by default the usual names are tried.
+    The matrix is streamed by its narrower side, in float64. A head's report also has the tensor's
+    name and dtype, `sigma_min`, `log_p_rank_bound` and, if a norm of contexts is known,
+    `kl_rank_bound_1e-1` and so on (else None): the least head rank that is certain to lose at most
+    that many nats at any context (see `kl_bounds`). `context_norm` is the greatest norm of
+    contexts, by default that of the final norm. `tensor` names the head; by default the usual names
+    are tried.
 
-    Raises UserError for a file that is neither, or has no such tensor; for a matrix that has no
-    values, a NaN or an infinity (with its row), or does not fit the memory; and for an eps finer
-    than the method resolves."""
+    Raises UserError for another kind of file, a missing tensor, a matrix that is empty, not finite
+    (with the row) or too large for memory, and an eps finer than the method resolves."""
     if not is_weights(path):
         if tensor is not None or context_norm is not None:
             raise UserError(
@@ -95,12 +93,11 @@ def rank_file(
 
 
 def _open_matrix(path: Path) -> NDArray[np.floating[Any]]:
-    """A read-only memory map of the matrix in a .npy file."""
     try:
         matrix = np.lib.format.open_memmap(path, mode="r")
     except OSError as error:
         raise UserError(f"{path} cannot be opened ({error.strerror}): check the path") from error
-    except Exception as error:  # numpy, and Python's parser, raise anything for a damaged header
+    except Exception as error:  # numpy and Python's parser raise anything for a damaged header
         raise UserError(
             f"{path} is not a whole .npy file of floats: write it with numpy.save(path, matrix)"
         ) from error

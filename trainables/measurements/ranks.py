@@ -1,8 +1,7 @@
-"""Ranks of a matrix from its singular values, and of whole numbers without rounding: pure
-functions.
+"""Pure functions for ranks of a matrix from its singular values, and of integer matrices.
 
-`sigma` stands for the singular values: float64, descending, not negative. A matrix of zeros has
-rank 0 by all of them."""
+`sigma` holds the singular values: float64, descending, not negative. A zero matrix has rank 0 by
+every definition."""
 
 from __future__ import annotations
 
@@ -17,7 +16,6 @@ from trainables.pulse import PULSE
 
 FLOAT32_EPS = float(np.finfo(np.float32).eps)
 EFFECTIVE_RANK_EPSILONS = ("1e-3", "1e-4", "1e-5")
-"""Of the published effective ranks, in the spelling of the metrics' names."""
 RANKS = (
     "press_rank",
     *(f"effective_rank_{epsilon}" for epsilon in EFFECTIVE_RANK_EPSILONS),
@@ -26,25 +24,23 @@ RANKS = (
 )
 """Metrics of a spectrum that are ranks."""
 PRIME = 2**31 - 1
-"""A remainder less a product of two fits an int64."""
+"""A remainder minus a product of two remainders fits in an int64."""
 
 
 def press_tolerance(
     sigma: NDArray[np.float64], *, rows: int, columns: int, eps: float = FLOAT32_EPS
 ) -> float:
-    """0.5 sqrt(m + n + 1) sigma_max eps of an m x n matrix: the rounding that an SVD of precision
-    eps leaves in a zero.
+    """Return 0.5 sqrt(m + n + 1) sigma_max eps: the rounding of an SVD of precision eps in a zero.
 
-    Source: Press et al. (2007), Numerical Recipes, 3rd edition, section 2.6; the papers take eps of
+    Source: Press et al. (2007), Numerical Recipes, 3rd edition, section 2.6; the papers use eps of
     float32."""
     return _press_ratio(rows, columns, eps) * float(sigma[0])
 
 
 def press_rank(spectrum: Spectrum, *, eps: float = FLOAT32_EPS) -> int:
-    """How many singular values exceed the Press tolerance.
+    """Return the number of singular values above the Press tolerance.
 
-    Raises UserError where the tolerance is below the resolution of the method that gave the
-    spectrum."""
+    Raises UserError if the tolerance is below the resolution of the spectrum's method."""
     require_resolved(spectrum.method, rows=spectrum.rows, columns=spectrum.columns, eps=eps)
     sigma = spectrum.singular_values
     tolerance = press_tolerance(sigma, rows=spectrum.rows, columns=spectrum.columns, eps=eps)
@@ -52,10 +48,11 @@ def press_rank(spectrum: Spectrum, *, eps: float = FLOAT32_EPS) -> int:
 
 
 def require_resolved(method: Method, *, rows: int, columns: int, eps: float) -> None:
-    """Raise UserError unless `method` tells singular values at the Press tolerance from zero."""
+    """Raise UserError if `method` cannot distinguish the Press tolerance from zero."""
     ratio = _press_ratio(rows, columns, eps)
     finest = resolution(method, rows=rows, columns=columns)
-    # The QR's resolution is the tolerance of float64, so equality must pass whatever the last bit.
+    # The resolution of QR is the tolerance of float64, so equality must pass regardless of the last
+    # bit.
     if ratio < finest * (1 - 1e-9):
         cure = "the streamed QR (--method qr)"
         if method == "qr":
@@ -67,8 +64,9 @@ def require_resolved(method: Method, *, rows: int, columns: int, eps: float) -> 
 
 
 def effective_rank(sigma: NDArray[np.float64], epsilon: float) -> int:
-    """The smallest k with sum_{i<=k} sigma_i^2 >= (1 - epsilon) sum sigma_i^2; epsilon in [0,
-    1)."""
+    """Return the least k with sum_{i<=k} sigma_i^2 >= (1 - epsilon) sum sigma_i^2.
+
+    `epsilon` is in [0, 1)."""
     if sigma[0] == 0:
         return 0
     energy = np.cumsum((sigma / sigma[0]) ** 2)
@@ -76,8 +74,7 @@ def effective_rank(sigma: NDArray[np.float64], epsilon: float) -> int:
 
 
 def entropy_rank(sigma: NDArray[np.float64]) -> float:
-    """exp(-sum p_i ln p_i) with p_i = sigma_i / sum sigma: singular values, not their squares, made
-    to sum to one.
+    """Return exp(-sum p_i ln p_i) with p_i = sigma_i / sum sigma (sigma, not sigma^2).
 
     Source: Roy and Vetterli (2007), The effective rank: a measure of effective dimensionality,
     EUSIPCO."""
@@ -86,21 +83,21 @@ def entropy_rank(sigma: NDArray[np.float64]) -> float:
         return 0.0
     shares = positive / positive[0]
     shares /= shares.sum()
-    # A share can still underflow to zero, whose p ln p is zero.
+    # A share can still underflow to zero; its p ln p is zero.
     shares = shares[shares > 0]
     return float(np.exp(-np.sum(shares * np.log(shares))))
 
 
 def stable_rank(sigma: NDArray[np.float64]) -> float:
-    """||A||_F^2 / ||A||_2^2 = sum sigma_i^2 / sigma_max^2 (Rudelson and Vershynin 2007)."""
+    """Return ||A||_F^2 / ||A||_2^2 = sum sigma_i^2 / sigma_max^2 (Rudelson and Vershynin 2007)."""
     return float(np.sum((sigma / sigma[0]) ** 2)) if sigma[0] > 0 else 0.0
 
 
 def rank_report(spectrum: Spectrum, *, eps: float = FLOAT32_EPS) -> dict[str, int | float | str]:
-    """All ranks of a spectrum under the names they have in the results store.
+    """Return all ranks of a spectrum under the names of the results store.
 
-    `press_tolerance` and `sigma_max` are in the matrix' own units (nats for log P); `press_eps` is
-    the eps used. Raises UserError where the Press tolerance is below the spectrum's resolution."""
+    `press_tolerance` and `sigma_max` are in the matrix's units (nats for log P). Raises UserError
+    if the Press tolerance is below the spectrum's resolution."""
     sigma = spectrum.singular_values
     shape = {"rows": spectrum.rows, "columns": spectrum.columns}
     return {
@@ -121,10 +118,10 @@ def rank_report(spectrum: Spectrum, *, eps: float = FLOAT32_EPS) -> dict[str, in
 
 
 def rank_modulo_prime(matrix_NR: NDArray[np.int64]) -> int:
-    """The rank of N x R whole numbers over the remainders modulo 2^31 - 1, by elimination.
+    """Return the rank of an N x R integer matrix modulo 2^31 - 1, by elimination.
 
-    It is never above the rank over the rational numbers, since a minor that vanishes vanishes in
-    remainders too; a result of min(N, R) is therefore the rank over both."""
+    It never exceeds the rank over the rationals (a vanishing minor vanishes modulo a prime, too),
+    so a result of min(N, R) is the rank over both."""
     rest = (matrix_NR if len(matrix_NR) <= matrix_NR.shape[1] else matrix_NR.T) % PRIME
     rank = 0
     while rest.size:

@@ -1,8 +1,7 @@
-"""What became of a model's ranks in training: from those that were taken at the end of its epochs.
+"""Metrics of a model's ranks during training.
 
-A trial keeps the weights of one epoch. Ranks of the others cannot be taken later: they are taken in
-training, where `evaluation.epoch_rank_contexts` says so (see
-`trainables.measurements.registry.epoch_ranks`), and recorded by epoch."""
+A trial keeps the weights of one epoch, so ranks of the others are taken during training if
+`evaluation.epoch_rank_contexts` is set (see `trainables.measurements.registry.epoch_ranks`)."""
 
 from __future__ import annotations
 
@@ -11,14 +10,14 @@ from collections.abc import Sequence
 from trainables.trial_folder import EpochMetrics, Metric
 
 RANKS = ("press_rank", "entropy_rank", "kl_rank")
-"""Of an epoch."""
 
 
 def ranks_by_epoch_metrics(epochs: Sequence[EpochMetrics]) -> dict[str, Metric]:
-    """Of every rank that was recorded: "press_rank_peak", the largest of all epochs;
-    "press_rank_peak_epoch", the first one that had it; "press_rank_kept", at the least validation
-    loss, whose weights are kept; "press_rank_last", at the end. "ranked_epochs" says how many
-    epochs have ranks; 0 where none were taken."""
+    """Return "ranked_epochs" (0 if no ranks were taken) and four metrics of every recorded rank.
+
+    "press_rank_peak" is the largest, "press_rank_peak_epoch" the first epoch with it,
+    "press_rank_kept" the one at the least validation loss, whose weights are kept, and
+    "press_rank_last" the one at the end."""
     ranked = [epoch for epoch in epochs if any(getattr(epoch, name) is not None for name in RANKS)]
     metrics: dict[str, Metric] = {"ranked_epochs": len(ranked)}
     for name in RANKS:

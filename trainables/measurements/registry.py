@@ -1,5 +1,4 @@
-"""Measurements by name and version. A new version of one is a new name: stored numbers never change
-their meaning."""
+"""Measurements by name and version. A changed one gets a new name, so old numbers stay valid."""
 
 from __future__ import annotations
 
@@ -57,12 +56,12 @@ from trainables.training import MAX_LOSS, DivergedError, mean_loss
 from trainables.trial_folder import EpochMetrics, Measured, Metric
 
 EPOCH_BOUND = "1e-2"
-"""Of the KL rank at the end of an epoch, in nats."""
+"""Bound of the KL rank at the end of an epoch, in nats."""
 
 
 @dataclass(frozen=True)
 class Trained:
-    """A trained model with all that its measurements take."""
+    """A trained model and everything that its measurements need."""
 
     model: LanguageModel
     corpus: Corpus
@@ -71,7 +70,7 @@ class Trained:
     epochs: Sequence[EpochMetrics]
 
     def contexts(self) -> Tensor:
-        """The context vectors after which `spectrum@1` looks, N x C."""
+        """Return the context vectors that `spectrum@1` uses, N x C."""
         tokens = rank_tokens(self.corpus, self.config)
         return context_vectors(self.model, tokens, window=self.config.evaluation.window)
 
@@ -85,10 +84,9 @@ def measure(
     *,
     epochs: Sequence[EpochMetrics] = (),
 ) -> dict[str, Measured]:
-    """Take the named measurements; `epochs` are those of the model's training.
+    """Take the named measurements. `epochs` are those of the model's training.
 
-    Raises UserError for an unknown name, and where one of them needs a file that is missing or not
-    the right one."""
+    Raises UserError for an unknown name, and if a required file is missing or the wrong one."""
     trained = Trained(model, corpus, config, runtime, epochs)
     by_name = dict(BY_NAME)
     if file := runtime.contexts:
@@ -110,7 +108,7 @@ def measure(
 
 
 def _perplexity(trained: Trained) -> Measured:
-    """Test perplexity by the protocol: batch 1, windows of 70, hidden state carried."""
+    """Test perplexity by the protocol: batch 1, windows of 70, hidden state carried over."""
     evaluation = trained.config.evaluation
     tokens = trained.corpus.test[: evaluation.test_tokens]
     batch, window = evaluation.test_batch_size, evaluation.window
@@ -121,29 +119,25 @@ def _perplexity(trained: Trained) -> Measured:
 
 
 def _spectrum(trained: Trained) -> Measured:
-    """Spectrum and ranks of the float32 log-P matrix over the test contexts, through its Gram
-    matrix in float64."""
     spectrum = spectrum_at(trained.model, trained.contexts())
     return Measured(rank_report(spectrum), spectrum.singular_values)
 
 
 def _centred_spectrum(trained: Trained) -> Measured:
-    """Ranks of the matrix of `spectrum@1` after subtracting each row's mean, which a softmax does
-    not see. Their names begin with "centred_"."""
+    """Ranks of the `spectrum@1` matrix minus each row's mean, which a softmax ignores."""
     report = rank_report(spectrum_at(trained.model, trained.contexts(), centre=True))
     return Measured({f"centred_{name}": report[name] for name in RANKS})
 
 
 def rank_tokens(corpus: Corpus, config: LanguageTrialConfig) -> NDArray[np.int64]:
-    """After which `spectrum@1` looks."""
+    """Return the tokens of the contexts that `spectrum@1` uses."""
     return corpus.test[: config.evaluation.test_tokens][: config.evaluation.rank_contexts]
 
 
 def log_p_matrix(
     model: LanguageModel, corpus: Corpus, config: LanguageTrialConfig, contexts: int | None = None
 ) -> NDArray[np.float32]:
-    """The log-P matrix that `spectrum@1` decomposes, or that after the first `contexts` test
-    tokens."""
+    """Return the log-P matrix of `spectrum@1`, or that of the first `contexts` test tokens."""
     tokens = rank_tokens(corpus, config) if contexts is None else corpus.test[:contexts]
     contexts_NC = context_vectors(model, tokens, window=config.evaluation.window)
     return log_probability_matrix(model, contexts_NC)
@@ -152,10 +146,10 @@ def log_p_matrix(
 def epoch_ranks(
     model: LanguageModel, corpus: Corpus, config: LanguageTrialConfig
 ) -> dict[str, Metric]:
-    """Ranks of the log-P matrix after the first `evaluation.epoch_rank_contexts` tokens of the
-    validation text, read and computed as those of `spectrum@1`, and of a Transformer as those of
-    `kl_rank@1`; no ranks where that is None. For the end of an epoch: the test text stays
-    unseen."""
+    """Return ranks after the first `evaluation.epoch_rank_contexts` validation tokens.
+
+    They are computed as in `spectrum@1`, for a Transformer also as in `kl_rank@1`. The test text
+    stays unseen. The result is empty without that setting."""
     evaluation = config.evaluation
     if evaluation.epoch_rank_contexts is None:
         return {}
@@ -173,8 +167,9 @@ def epoch_ranks(
 
 
 def spectrum_at(model: LanguageModel, contexts_NC: Tensor, *, centre: bool = False) -> Spectrum:
-    """The spectrum of the log-P matrix with a row for each context; `centre` subtracts the mean of
-    each row, in float64."""
+    """Return the spectrum of the log-P matrix after these contexts.
+
+    `centre` subtracts the mean of each row, in float64."""
     rows, columns = len(contexts_NC), len(model.embedding_VD)
 
     def spectrum(chunks: Chunks) -> Spectrum:
@@ -184,12 +179,10 @@ def spectrum_at(model: LanguageModel, contexts_NC: Tensor, *, centre: bool = Fal
 
 
 def _kl_rank(trained: Trained) -> Measured:
-    """KL ranks of the matrix that `spectrum@1` decomposes."""
     return Measured(kl_rank_metrics(kl_ranks_after(trained.model, trained.contexts())))
 
 
 def _gradient_bottleneck(trained: Trained) -> Measured:
-    """At test contexts among those of `spectrum@1`."""
     model, corpus, config = trained.model, trained.corpus, trained.config
     tokens = corpus.test[: len(rank_tokens(corpus, config)) + 1]
     indices = np.array(even_indices(len(tokens), CONTEXTS))
@@ -201,9 +194,9 @@ def _gradient_bottleneck(trained: Trained) -> Measured:
 
 
 def _bent_softmax(trained: Trained) -> Measured:
-    """Perplexity and ranks of a trained softmax whose logits are bent without further training, and
-    the KL of the bent model from the trained one in nats per context: under "bent tanh 15
-    press_rank" by form, cap and metric. No metrics for a model with another output layer."""
+    """Perplexity, ranks and KL (nats per context) of a trained softmax after bending its logits.
+
+    Names are "bent tanh 15 press_rank": form, cap, metric. Empty for other output layers."""
     if not isinstance(trained.config.output_layer, SoftmaxConfig):
         return Measured({})
     contexts_NC = trained.contexts()
@@ -230,7 +223,6 @@ def _bent_softmax(trained: Trained) -> Measured:
 
 
 def _top_k(trained: Trained) -> Measured:
-    """At the published contexts of Penn Treebank; of another corpus, at evenly spaced ones."""
     model, corpus, config = trained.model, trained.corpus, trained.config
     return Measured(top_k_metrics(model, corpus, config, default_contexts(corpus, config)))
 
@@ -265,4 +257,4 @@ BY_NAME: Mapping[str, Callable[[Trained], Measured]] = {
     CENTRED_SPECTRUM: _centred_spectrum,
     SPECTRUM_BY_EPOCH: lambda trained: Measured(ranks_by_epoch_metrics(trained.epochs)),
 }
-"""Every measurement by name. A runtime may bring two more: over its own contexts and benchmarks."""
+"""A runtime can add two, for its own contexts and benchmarks."""

@@ -1,7 +1,6 @@
-"""The likeliest next words at chosen contexts (AAAI 2021, Fig. 3 and SM Table 2).
+"""Most likely next words at chosen contexts (AAAI 2021, Fig. 3 and SM Table 2).
 
-Shapes: N asked contexts, C width of the context vector, V vocabulary.
-"""
+Shapes: N contexts, C width of the context vector, V vocabulary."""
 
 from __future__ import annotations
 
@@ -23,8 +22,7 @@ WORDS, CONTEXT_WORDS = 5, 8
 
 
 def default_contexts(corpus: Corpus, config: LanguageTrialConfig) -> tuple[Context, ...]:
-    """The published contexts of Penn Treebank; elsewhere 18, evenly spaced in the evaluated test
-    tokens."""
+    """Return Penn Treebank's published contexts, or 18 spaced evenly in the evaluated test text."""
     if corpus.name == "ptb":
         return published_contexts()
     return even_contexts(len(corpus.test[: config.evaluation.test_tokens]))
@@ -38,17 +36,18 @@ def top_k_metrics(
     *,
     prefix: str = "top_k",
 ) -> dict[str, Metric]:
-    """For each context a metric "PREFIX GROUP NUMBER", JSON text with these keys:
+    """Return a metric "PREFIX GROUP NUMBER" per context, JSON text with these keys:
 
-    "context": its last eight words; "next": the true next word, like these of the model's own
-    vocabulary; "next_in_text": the one that the contexts' file gives, where it does: another word
-    means a cut vocabulary; "probability" of "next"; "rank" of "next", 1 for the likeliest; "top":
-    the five likeliest words with their probabilities, likeliest first. Probabilities have six
-    significant digits. Of equally likely words, the one with the lower id comes first.
+    - "context": the last eight words.
+    - "next": the true next word, like all these words from the model's vocabulary.
+    - "next_in_text": the next word in the contexts file, if any. It differs if the vocabulary was
+      cut.
+    - "probability", "rank": of "next"; rank 1 is the most likely.
+    - "top": the five most likely words with probabilities, most likely first, ties by word id.
 
-    The text is read from its start as one stream (batch 1, the protocol's windows), also beyond the
-    evaluated tokens where a context lies there; the output layer sees no other than the asked
-    contexts."""
+    Probabilities have six significant digits. The text is read from its start as one stream (batch
+    1, the protocol's windows), beyond the evaluated tokens if necessary. The output layer receives
+    the requested contexts only."""
     indices = [context.last_token_index for context in contexts]
     tokens, window = corpus.test[: max(indices) + 1], config.evaluation.window
     contexts_NC = context_vectors(model, tokens, window=window)[indices]
@@ -77,5 +76,4 @@ def _describe(log_p_V: NDArray[np.float32], corpus: Corpus, context: Context) ->
 
 
 def _probability(log_p: np.float32) -> float:
-    """With six significant digits."""
     return float(f"{math.exp(log_p):.6g}")

@@ -1,6 +1,6 @@
 """Tensors of an open checkpoint: safetensors files, read in blocks of rows and never as a whole.
 
-The library checks a file's header; nothing is unpickled."""
+The safetensors library checks a file's header; nothing is unpickled."""
 
 from __future__ import annotations
 
@@ -25,10 +25,9 @@ DTYPE_NAMES = {"F16": "float16", "BF16": "bfloat16", "F32": "float32", "F64": "f
 PICKLED = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
 INDEX_ENDING, SINGLE = ".safetensors.index.json", "model.safetensors"
 BLOCK_BYTES = 16 * 2**20
-"""Of a block's rows in float64."""
+"""Bytes of a block's rows in float64."""
 MOST_LISTED, LONGEST_NAME = 12, 120
 SHARD = re.compile(r"(.+)-\d+-of-\d+\.safetensors")
-"""A file that is one of several."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +37,7 @@ class StoredTensor:
     name: str
     path: Path
     dtype: str
-    """As the format spells it: F16, BF16, F32, F64, ..."""
+    """Spelt as in the format: F16, BF16, F32, F64, ..."""
     shape: tuple[int, ...]
 
     def __str__(self) -> str:
@@ -46,12 +45,13 @@ class StoredTensor:
 
     @property
     def has_floats(self) -> bool:
-        """Whether it holds at least one number, of a type that is read."""
+        """True if it has at least one number, of a dtype that is read."""
         return self.dtype in DTYPE_NAMES and math.prod(self.shape) > 0
 
     def blocks(self) -> Iterator[NDArray[np.floating[Any]]]:
-        """Yield blocks of rows of a matrix in float32, or in float64 if the file has that. Raises
-        UserError for a file that cannot be read."""
+        """Yield blocks of rows of a matrix in float32, or in float64 if the file has that.
+
+        Raises UserError if the file cannot be read."""
         step = max(1, BLOCK_BYTES // (8 * self.shape[1]))
         dtype = torch.float64 if self.dtype == "F64" else torch.float32
         with _opened(self.path) as file:
@@ -72,17 +72,17 @@ class Checkpoint:
 
     path: Path
     files: Mapping[str, Path]
-    """The file of each tensor, by name; it may be absent."""
+    """Path by tensor name. A file may be missing."""
     config: Mapping[str, Any]
-    """config.json in the same folder, as the library transformers writes it; empty if absent."""
+    """Content of config.json in the same folder, as transformers writes it; may be empty."""
 
     @property
     def is_shard(self) -> bool:
-        """Whether further tensors lie in files that no index lists."""
+        """True if other tensors are in files that no index lists."""
         return SHARD.fullmatch(self.path.name) is not None
 
     def tensor(self, name: str) -> StoredTensor:
-        """The tensor of that name. Raises UserError if there is none, or its file is absent."""
+        """Return the tensor of that name. Raises UserError if it or its file does not exist."""
         path = self.files.get(name)
         if path is None:
             names = [tensor.name for tensor in self._matrices()]
@@ -98,7 +98,6 @@ class Checkpoint:
         return stored[name]
 
     def _matrices(self) -> list[StoredTensor]:
-        """The tensors with two dimensions, the largest first."""
         paths = [path for path in dict.fromkeys(self.files.values()) if path.exists()]
         stored = [tensor for path in paths for tensor in _tensors(path).values()]
         matrices = [tensor for tensor in stored if len(tensor.shape) == 2]
@@ -106,7 +105,7 @@ class Checkpoint:
 
     @property
     def listed(self) -> str:
-        """The largest matrices with their shapes, for a sentence."""
+        """Largest matrices with their shapes, for a sentence."""
         matrices = self._matrices()
         more = len(matrices) - MOST_LISTED
         shown = ", ".join(map(str, matrices[:MOST_LISTED])) or "none"
@@ -114,15 +113,15 @@ class Checkpoint:
 
 
 def is_weights(path: Path) -> bool:
-    """Whether a path names a checkpoint and not a .npy file."""
+    """Return whether a path names a checkpoint and not a .npy file."""
     return path.name.endswith((".safetensors", INDEX_ENDING, *PICKLED)) or path.is_dir()
 
 
 def open_checkpoint(path: Path) -> Checkpoint:
     """Open a safetensors file, the index of several, or a folder with either.
 
-    A file that is one of several stands for all that the index beside it lists. Raises UserError
-    for anything else, and for a file that is not whole or is damaged."""
+    For one file of several, the index in its folder is used if it exists. Raises UserError for
+    anything else, and for a truncated or damaged file."""
     if path.name.endswith(PICKLED):
         raise UserError(
             f"{path} can run code when it is opened, so only safetensors are read: if you trust "
@@ -149,7 +148,6 @@ def _in_folder(folder: Path) -> Path:
 
 
 def _tensors(path: Path) -> dict[str, StoredTensor]:
-    """The tensors of one file, by name."""
     stored = {}
     with _opened(path) as file:
         for name in file.keys():  # noqa: SIM118
@@ -170,7 +168,6 @@ def _opened(path: Path) -> Iterator[Any]:
 
 @contextmanager
 def _refusing(path: Path, kind: str) -> Iterator[None]:
-    """Raise UserError for a file that cannot be read, or is not of this kind."""
     try:
         yield
     except OSError as error:
@@ -180,7 +177,6 @@ def _refusing(path: Path, kind: str) -> Iterator[None]:
 
 
 def _json(path: Path) -> Mapping[str, Any]:
-    """The object in a small file. Raises UserError for any other content."""
     with _refusing(path, "one JSON object"):
         value = json.loads(read_file(path))
         if not isinstance(value, dict):
@@ -189,14 +185,13 @@ def _json(path: Path) -> Mapping[str, Any]:
 
 
 def _config(path: Path) -> Mapping[str, Any]:
-    """The settings of the text model, also if a model of images contains it."""
+    """Return the settings of the text model, also if it is part of an image model."""
     config = _json(path) if path.exists() else {}
     inner = config.get("text_config")
     return {**config, **inner} if isinstance(inner, dict) else config
 
 
 def _weight_map(index: Path) -> dict[str, str]:
-    """The file of each tensor, by name."""
     files = _json(index).get("weight_map")
     if not isinstance(files, dict) or not all(
         isinstance(name, str) and Path(name).name == name and name.endswith(".safetensors")
@@ -210,8 +205,9 @@ def _weight_map(index: Path) -> dict[str, str]:
 
 
 def unique(names: Iterable[str], ending: str) -> str | None:
-    """The name equal to `ending`; else the only one that ends in it after a dot, as in
-    "transformer.wte.weight"."""
+    """Return the name equal to `ending`, or the only one that ends in it after a dot.
+
+    An example is "transformer.wte.weight"."""
     listed = list(names)
     if ending in listed:
         return ending

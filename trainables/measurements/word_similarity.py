@@ -1,8 +1,6 @@
-"""Do words that people find alike have embeddings that point the same way? (AAAI 2021, Fig. 4 and
-SM Table 3)
+"""Correlation of word-similarity scores with embedding cosines (AAAI 2021, Fig. 4, SM Table 3).
 
-Shapes: n pairs, V vocabulary, D width of the embedding.
-"""
+Shapes: n pairs, V vocabulary, D width of the embedding."""
 
 from __future__ import annotations
 
@@ -15,7 +13,7 @@ from trainables.corpora import Benchmark, WordPair, parse_pairs
 from trainables.trial_folder import Metric
 
 FEWEST_PAIRS = 3
-"""Below this a rank correlation says nothing."""
+"""A rank correlation of fewer pairs is meaningless."""
 
 
 def similarity_metrics(
@@ -25,12 +23,11 @@ def similarity_metrics(
     *,
     prefix: str,
 ) -> dict[str, Metric]:
-    """For each benchmark "PREFIX pairs NAME", how many of its pairs have both words in the
-    vocabulary, and "PREFIX NAME", Spearman's rho of the cosines of their embeddings and their
-    scores.
+    """Return "PREFIX pairs NAME" and "PREFIX NAME" for each benchmark.
 
-    rho is left out where there are fewer than 3 such pairs, or all their cosines or scores are
-    equal."""
+    The first counts the pairs with both words in the vocabulary. The second is Spearman's rho of
+    their scores and embedding cosines; it is omitted for fewer than 3 pairs, or if all cosines or
+    all scores are equal."""
     ids = {word: index for index, word in enumerate(vocabulary)}
     metrics: dict[str, Metric] = {}
     for benchmark in benchmarks:
@@ -45,13 +42,12 @@ def similarity_metrics(
 
 
 def pairs_in_vocabulary(pairs: Iterable[WordPair], words: Container[str]) -> list[WordPair]:
-    """The pairs whose two lower-cased words are both in the vocabulary."""
+    """Return the pairs whose two lower-cased words are both in the vocabulary."""
     return [pair for pair in pairs if pair.first in words and pair.second in words]
 
 
 def spearman_rho(x: NDArray[np.float64], y: NDArray[np.float64]) -> float | None:
-    """Spearman's rank correlation, equal values taking their mean rank; None where all of one side
-    are equal."""
+    """Return Spearman's rho; ties get their mean rank. None if one side is constant."""
     ranks_x, ranks_y = map(_centred_ranks, (x, y))
     scale = float(np.sqrt((ranks_x @ ranks_x) * (ranks_y @ ranks_y)))
     return float(ranks_x @ ranks_y) / scale if scale > 0 else None
@@ -66,7 +62,7 @@ def _centred_ranks(values_n: NDArray[np.float64]) -> NDArray[np.float64]:
 def _cosines(
     embedding_VD: NDArray[np.float32], pairs: Sequence[WordPair], ids: Mapping[str, int]
 ) -> NDArray[np.float64]:
-    """In float64; 0 for a word whose embedding is zero."""
+    """Return cosines in float64; 0 for a word whose embedding is zero."""
     first_nD = embedding_VD[[ids[pair.first] for pair in pairs]].astype(np.float64)
     second_nD = embedding_VD[[ids[pair.second] for pair in pairs]].astype(np.float64)
     lengths = np.linalg.norm(first_nD, axis=1) * np.linalg.norm(second_nD, axis=1)

@@ -1,5 +1,4 @@
-"""Output layers: from the hidden states of the last LSTM layer to log-probabilities, and to a
-training loss."""
+"""Output layers: from the last hidden states to log-probabilities and a training loss."""
 
 from trainables import door
 

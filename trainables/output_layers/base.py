@@ -1,5 +1,4 @@
-"""What all output layers have in common: hidden states in, log-probabilities or a training loss
-out.
+"""Base of all output layers: hidden states in, log-probabilities or a training loss out.
 
 Shapes: T time, B batch, N = T B rows (contexts), C width of the context vectors, D of the
 embeddings, V vocabulary."""
@@ -20,7 +19,7 @@ from trainables.output_layers.pointwise import Identity, Pointwise, centred_bias
 
 @dataclass(frozen=True, kw_only=True)
 class LayerShape:
-    """The sizes that an output layer meets."""
+    """Sizes of an output layer."""
 
     vocabulary_size: int
     embedding_width: int
@@ -30,15 +29,13 @@ class LayerShape:
 
 
 class OutputLayer(nn.Module, ABC):
-    """The last layer of a language model. Its V x D weights are the embedding's and passed in; it
-    owns the rest."""
+    """The last layer of a language model. The V x D weights are the embedding's, passed in."""
 
     product_dtype: torch.dtype | None = None
-    """What the layers of this package cast the factors of their matrix products to in training;
-    None: to nothing."""
+    """Dtype of matrix product factors in training, for layers of this package; None: no cast."""
 
     def cast(self, factor: Tensor) -> Tensor:
-        """The factor of a matrix product as `product_dtype` wants it."""
+        """Return a factor of a matrix product, cast to `product_dtype` in training."""
         return (
             factor.to(self.product_dtype)
             if self.training and self.product_dtype is not None
@@ -47,7 +44,7 @@ class OutputLayer(nn.Module, ABC):
 
     @abstractmethod
     def log_probabilities(self, hidden_NC: Tensor, weight_VD: Tensor) -> Tensor:
-        """log P of every word after every context, N x V, in the dtype of `hidden_NC`."""
+        """Return log P of every word after every context, N x V, in the dtype of `hidden_NC`."""
 
     @abstractmethod
     def loss(
@@ -57,24 +54,24 @@ class OutputLayer(nn.Module, ABC):
         targets_N: Tensor,
         masks: torch.Generator | None = None,
     ) -> Tensor:
-        """Mean cross-entropy of the targets in nats, a scalar; never holds more than a chunk of N x
-        V.
+        """Return the mean cross-entropy of the targets in nats, a scalar.
 
-        Dropout of the layer's own draws from `masks`; without it, as outside training, there is
-        none. The layers of this package take N x V probabilities in place of the targets' ids, too.
-        """
+        Never holds more than a chunk of N x V. The layer's own dropout draws from `masks`; without
+        it, as outside training, there is no dropout. Layers of this package also accept N x V
+        probabilities in place of target ids."""
 
     def initialise(self, generator: torch.Generator) -> None:
-        """Draw the starting weights; here, leave them as they are."""
+        """Draw the starting weights. The default keeps them."""
 
     def scale_start(self, log_share_V: Tensor, hidden_deviation: float) -> None:
-        """Rescale the weights that were drawn for hidden states of this standard deviation, and
-        make log P about `log_share_V` where they say nothing; here, leave them as they are."""
+        """Rescale weights that were drawn for hidden states of this standard deviation.
+
+        Without information from the context, log P becomes about `log_share_V`. The default keeps
+        all."""
 
 
 def bent_log_softmax_(function: Pointwise, logits_NV: Tensor) -> Tensor:
-    """log_softmax(f(x)) of every row of logits; outside autograd it uses the logits up, a chunk at
-    a time."""
+    """Return log_softmax(f(x)) of every row. Without autograd, overwrite the logits in chunks."""
     if torch.is_grad_enabled():
         return torch.log_softmax(function(logits_NV), dim=1)
     rows = chunk_rows(logits_NV.shape[1], 0, logits_NV.element_size(), logits_NV.device.type)
@@ -85,11 +82,10 @@ def bent_log_softmax_(function: Pointwise, logits_NV: Tensor) -> Tensor:
 
 
 class PointwiseSoftmax(OutputLayer):
-    """log_softmax(f(W h + b)) for an increasing function f of one logit; the softmax itself where f
-    is the identity.
+    """log_softmax(f(W h + b)) for an increasing function f of one logit, by default the identity.
 
-    The rank of the softmax' log-P matrix is at most d + 2: W h, the bias, the normaliser.
-    """
+    With the identity, the rank of the log-P matrix is at most d + 2: W h, the bias, the
+    normaliser."""
 
     def __init__(self, shape: LayerShape, function: Pointwise | None = None) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""From a config to its output layer."""
+"""Builds the output layer of a config."""
 
 from __future__ import annotations
 
@@ -26,10 +26,9 @@ from trainables.output_layers.softcap import Softcap
 
 
 def build_output_layer(config: OutputLayerConfig, shape: LayerShape) -> OutputLayer:
-    """The layer that `config` describes; `OutputLayer.initialise` draws its weights.
+    """Return the layer that `config` describes; `OutputLayer.initialise` draws its weights.
 
-    Raises UserError for a layer of the user's own whose file has not been loaded.
-    """
+    Raises UserError for a user's own layer whose file has not been loaded."""
     match config:
         case CustomConfig():
             return build_custom(config, shape)

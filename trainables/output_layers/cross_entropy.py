@@ -1,12 +1,10 @@
-"""Cross-entropy of a linear layer, or of a mixture of them, without ever holding the N x K x V
-logits.
+"""Cross-entropy of a linear layer, or of a mixture of them, without holding N x K x V logits.
 
-The plain formulation materialises logits, their transform, (log-)probabilities and a gradient of
-each: five or more N x K x V arrays that stream through memory. Here a chunk of rows goes through
-everything, forward and backward, while it is in the processor's cache: logits, f, log-sum-exp,
-softmax and all gradients, none of which needs other rows.
+The plain formulation streams five or more N x K x V arrays through memory: logits, their transform,
+(log-)probabilities and a gradient of each. Here each chunk of rows goes forward and backward while
+it is in the processor's cache, because no row needs another one.
 
-A mixture's loss needs of each expert only its log-sum-exp and its logit of the target,
+A mixture's loss needs only the log-sum-exp and the target logit of each expert,
 
     log P(y) = logsumexp_k(log pi_k + x_k[y] - logsumexp(x_k)),
 
@@ -14,12 +12,11 @@ and its gradient is each expert's own, (softmax(x_k) - one at y), weighted by th
 responsibility for y, r_k = P(k | y) = exp(log pi_k + x_k[y] - logsumexp(x_k) - log P(y)). No
 probability is formed whose log is taken.
 
-Where a context has a distribution P* over all words in place of one true word, each expert answers
-for its share r_k(v) = P(k | v) of every word v: with a_k(v) = P*(v) r_k(v) and A_k = sum_v a_k(v),
-the gradient by x_k is A_k softmax(x_k) - a_k, and that by log pi_k is -A_k.
+If a context has a distribution P* over all words, let r_k(v) = P(k | v), a_k(v) = P*(v) r_k(v) and
+A_k = sum_v a_k(v). The gradient by x_k is A_k softmax(x_k) - a_k, and that by log pi_k is -A_k.
 
-Several models of a stack go through it at once, by kernels on a GPU, and without these one after
-another, as a chunk is best as large as a processor's cache.
+GPU kernels process the models of a stack together. Otherwise they go one by one, because a chunk
+should fill the processor's cache.
 
 Shapes: G models (1 outside a stack), N rows (contexts), K experts (1 without a mixture), D width, V
 vocabulary; n rows and nK logit rows in a chunk."""
@@ -38,9 +35,8 @@ from trainables.output_layers.fused import Inputs, fused_cross_entropy, is_fused
 from trainables.output_layers.pointwise import Pointwise
 
 Rows = tuple[Tensor, Tensor | None]
-"""Targets, and what each weighs in a sum that takes the mean's place."""
+"""Targets, and their weights in a sum that replaces the mean."""
 Result = tuple[Tensor, tuple[Tensor, ...]]
-"""Losses, and their gradients by the parameters of the functions."""
 
 
 def linear_cross_entropy(
@@ -52,13 +48,13 @@ def linear_cross_entropy(
     *,
     log_prior_NK: Tensor | None = None,
 ) -> Tensor:
-    """Mean over N of -log P(target) in nats, with P = sum_k pi_k softmax(f(hidden_k @ weight.T +
-    bias)).
+    """Return the mean over N of -log P(target) in nats.
 
-    `hidden` is N x D, or with `log_prior_NK` (the log of pi) N x K x D. As in the framework's own
-    cross-entropy, `targets` are N ids or N x V probabilities, whose loss is in float64. Equal to
-    the plain formulation up to rounding; differentiable once. The matrix products are in the dtype
-    of `hidden`, all sums in that of the weights. Raises ValueError where there is no row."""
+    P = sum_k pi_k softmax(f(hidden_k @ weight.T + bias)). `hidden` is N x D, or with `log_prior_NK`
+    (log pi) N x K x D. `targets` are N ids or N x V probabilities, as in torch; probabilities give
+    a loss in float64. Equal to the plain formulation up to rounding; differentiable once. Matrix
+    products are in the dtype of `hidden`, sums in that of the weights. Raises ValueError without
+    rows."""
     if targets.numel() == 0:
         raise ValueError("the cross-entropy of no rows is undefined; pass at least one target")
     hidden_NKD = hidden.unsqueeze(1) if log_prior_NK is None else hidden
@@ -71,13 +67,13 @@ def linear_cross_entropy(
 def cross_entropies(
     inputs: Inputs, rows: Rows, functions: Sequence[Pointwise], parameters: Sequence[Tensor]
 ) -> Tensor:
-    """Every model's mean over its rows of -log P(target) in nats, G.
+    """Return every model's mean of -log P(target) in nats, G.
 
-    `rows` are the targets, G x N or with probabilities G x N x V, and what every row weighs in its
-    model's mean, G x N: 1 over their count, or 0 beyond a model's own window; None: all alike.
-    `parameters` are those of the functions, with a leading G, and equal to them. The way back
-    through several models assumes loss gradients of 1: differentiate the sum of the losses, or that
-    sum plus other terms."""
+    `rows` are the targets, G x N ids or G x N x V probabilities, and the weight of each row in its
+    model's mean, G x N: 1 / count, or 0 beyond a model's window; None weighs all alike.
+    `parameters` are the functions' parameters, with a leading G. For several models, backward
+    assumes loss gradients of 1: differentiate the sum of the losses, with or without other
+    terms."""
     needed = any(tensor.requires_grad for tensor in (*inputs, *parameters))
     if torch.is_grad_enabled() and needed:
         apply: Callable[..., Tensor] = _CrossEntropies.apply
@@ -86,8 +82,9 @@ def cross_entropies(
 
 
 class _CrossEntropies(torch.autograd.Function):
-    """The gradients are computed in the forward pass, for loss gradients of 1; backward only hands
-    them on, or scales those of one model."""
+    """Computes gradients in the forward pass, for loss gradients of 1.
+
+    Backward returns them, scaled if there is one model."""
 
     @staticmethod
     def forward(
@@ -106,7 +103,7 @@ class _CrossEntropies(torch.autograd.Function):
         )
         losses_G, by_parameters = _forward(inputs, rows, functions, parameters, gradients)
         ctx.save_for_backward(*gradients, *by_parameters)
-        # Gradients of ids are of the mean already, those of probabilities of the sum.
+        # Gradients for ids are already of the mean; those for probabilities are of the sum.
         ctx.divisor = 1 if rows[0].dim() == 2 else rows[0].shape[1]
         return losses_G
 
@@ -127,7 +124,6 @@ def _forward(
     parameters: Sequence[Tensor],
     gradients: Inputs | None,
 ) -> Result:
-    """The gradients by the inputs go into `gradients`."""
     targets, weights = rows
     if is_fused(targets, functions, inputs.weight):
         if weights is None:
@@ -157,16 +153,17 @@ def _chunked(
     function: Pointwise,
     gradients: Inputs | None,
 ) -> Result:
-    """Of one model, whose gradients by weights and bias are zero so far. Of probabilities, the
-    gradients are those of the sum over the rows."""
+    """Return loss and gradients of one model; `gradients` of weights and bias must start at zero.
+
+    With probabilities, the gradients are of the sum over the rows."""
     (targets, weights_N), (hidden_NKD, log_prior_NK, weight_VD, bias_V) = rows, inputs
     total, experts, width = hidden_NKD.shape
     logit_rows = chunk_rows(
         len(weight_VD), weight_VD.shape[1], weight_VD.element_size(), weight_VD.device.type
     )
     contexts = max(1, logit_rows // experts)  # a context's experts stay together
-    # Of one size whatever the window's length: buffers of ever new sizes fragment the heap over
-    # hours of training.
+    # The size does not depend on the window: buffers of ever new sizes fragment the heap over hours
+    # of training.
     buffer = weight_VD.new_empty(contexts * experts, len(weight_VD))
     loss = torch.zeros((), dtype=torch.float64, device=weight_VD.device)
     chunk_pass = function.chunk_pass(buffer)
@@ -203,8 +200,10 @@ def _chunked(
 def _id_losses_(
     logits: Tensor, log_prior_nK: Tensor, targets_n: Tensor, counts: Tensor | int, *, only: bool
 ) -> tuple[Tensor, Tensor]:
-    """Each context's loss, n x 1, and the gradient by log pi of the loss divided by `counts`;
-    overwrites the (n K) x V logits with the gradient by them, unless `only` the losses matter."""
+    """Return each context's loss, n x 1, and the gradient of loss / `counts` by log pi.
+
+    Overwrites the (n K) x V logits with the gradient by them, unless `only` the losses are
+    needed."""
     experts = log_prior_nK.shape[1]
     targets = targets_n.repeat_interleave(experts)[:, None]
     logits.sub_(logits.amax(1, keepdim=True))
@@ -221,7 +220,6 @@ def _id_losses_(
 
 
 def _softmax_losses_(logits_nV: Tensor, targets_nV: Tensor) -> Tensor:
-    """Each context's loss; overwrites the logits with the gradient by them, softmax less target."""
     logits_nV.sub_(logits_nV.amax(1, keepdim=True))
     expected_n = torch.linalg.vecdot(logits_nV, targets_nV)
     normaliser_n1 = logits_nV.exp_().sum(1, keepdim=True)
@@ -232,8 +230,9 @@ def _softmax_losses_(logits_nV: Tensor, targets_nV: Tensor) -> Tensor:
 def _mixture_losses_(
     logits: Tensor, log_prior_nK: Tensor, targets_nV: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Each context's loss and its gradient by log pi; overwrites the (n K) x V logits with the
-    gradient by them."""
+    """Return each context's loss and its gradient by log pi.
+
+    Overwrites the (n K) x V logits with the gradient by them."""
     logits_nKV = logits.view(*log_prior_nK.shape, -1)
     logits_nKV.sub_(logits_nKV.amax(2, keepdim=True))
     experts_nKV = logits_nKV.exp()
@@ -260,7 +259,6 @@ def _multiply(hidden: Tensor, factor_VD: Tensor, bias_V: Tensor, *, out: Tensor)
 def _add_gradients(
     gradients: Inputs, chunk: slice, logits: Tensor, hidden: Tensor, factor_VD: Tensor
 ) -> None:
-    """From a chunk's gradient by its logits to those by hidden states, weights and bias."""
     gradients.bias.add_(logits.sum(0))
     out = gradients.hidden[chunk].view(hidden.shape)
     if factor_VD.dtype == logits.dtype == out.dtype:

@@ -1,5 +1,4 @@
-"""Output layers of the user's own: classes in a file that the user has named, found again by the
-file's content."""
+"""Output layers of the user: classes in a file, identified by the file's content."""
 
 from __future__ import annotations
 
@@ -13,19 +12,18 @@ from trainables.errors import UserError
 from trainables.output_layers.base import LayerShape, OutputLayer
 
 _loaded: dict[str, ModuleType] = {}
-"""SHA-256 of a file -> the module made of it in this process."""
 
 
 def load_layers(file: TextFile) -> None:
-    """Run a file of output layers, once in a process. Raises UserError where it cannot be run.
+    """Run a file of output layers, once per process. Raises UserError if it fails.
 
-    Never call it with a text from a store or a config: only with what the user's own command named.
-    """
+    Only call this with a file that the user's own command named, never with text from a store or a
+    config."""
     digest = file.sha256
     if digest in _loaded:
         return
     module = ModuleType(f"user_layers_{digest[:12]}")
-    # What compilers and error messages look up: the lines of the file, and the module by its name.
+    # Compilers and error messages look up the file's lines and the module by name.
     module.__file__ = f"{file.name} ({digest[:12]})"
     linecache.cache[module.__file__] = (
         len(file.text),
@@ -47,8 +45,7 @@ def load_layers(file: TextFile) -> None:
 
 
 def build_custom(config: CustomConfig, shape: LayerShape) -> OutputLayer:
-    """The user's layer. Raises UserError where its file was not loaded, or the class cannot be
-    made."""
+    """Return the user's layer. Raises UserError if its file is not loaded or the class fails."""
     layer = _layer_class(config)
     try:
         built: OutputLayer = layer(shape, **config.settings)

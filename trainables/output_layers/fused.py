@@ -1,5 +1,4 @@
-"""The chunked cross-entropy on a GPU, for one model or a stack of them: products by cuBLAS, all
-else by two kernels.
+"""Chunked cross-entropy on a GPU, for one model or a stack: cuBLAS products and two kernels.
 
 Shapes: G models (1 outside a stack), N rows (contexts), K experts, D width, V vocabulary; n rows
 and m = n K logit rows of a chunk."""
@@ -21,13 +20,11 @@ from trainables.output_layers.pointwise import Identity, Pointwise
 from trainables.output_layers.softcap import Softcap
 
 ALIGNMENT = 16
-"""Rows of logits begin at multiples of so many numbers, as tensor cores and wide reads want it."""
+"""Rows of logits begin at multiples of this many numbers, for tensor cores and wide reads."""
 CHUNK_BYTES = 2**30
-"""Bytes of logits per chunk. Each chunk also reads and writes the gradient by the weights, G x V x
-D."""
+"""Bytes of logits per chunk. Each chunk also reads and writes the G x V x D weight gradient."""
 UNIT = 2.0**-60
-"""Of the sums by interval, which are integers: their sum does not depend on the order, as that of
-floats does."""
+"""Unit of the integer sums by interval, which unlike float sums do not depend on the order."""
 
 
 class Bend(NamedTuple):
@@ -36,27 +33,26 @@ class Bend(NamedTuple):
     kind: str
     """`identity`, `smooth`, `softcap` or `piecewise`."""
     table: Tensor
-    """G x 1 x 2, of softcaps G x 2 x 2, or G x K x 2 in float32; any for the identity."""
+    """G x 1 x 2, softcaps G x 2 x 2, piecewise G x K x 2, in float32; any for the identity."""
     width: float = 1.0
-    """Of an interval."""
 
     def arguments(self) -> tuple[Tensor, int, float, str]:
         return self.table, self.table.shape[1], 1 / self.width, self.kind
 
 
 class IntervalSums(NamedTuple):
-    """What the gradient by the table of piecewise linear functions needs, over all chunks: of g,
-    the gradient by f, and of g times the place in the interval, 0 left and 1 right. The outer
-    places have no bound, and so sums of floats."""
+    """Sums over all chunks for the gradient by the table of piecewise linear functions.
+
+    They are sums of g, the gradient by f, and of g times the position in the interval, 0 left and 1
+    right. Positions in the outer intervals are unbounded, so those sums are floats."""
 
     inner_GK2: Tensor
-    """In units of `UNIT`: as sums of |g| are at most 2, no more than a quarter of what an int64
-    holds."""
+    """In units of `UNIT`. Sums of |g| are at most 2: at most a quarter of the int64 range."""
     outer_G2: Tensor
-    """Of g times the place, in the first interval and in the last; float64."""
+    """Sums of g times the position, in the first and the last interval; float64."""
 
     def by_table(self) -> tuple[Tensor, Tensor]:
-        """The sums of g, and of g times the place, G x K in float64."""
+        """Return the sums of g and of g times the position, G x K in float64."""
         by_start_GK, by_rise_GK = (self.inner_GK2.double() * UNIT).unbind(2)
         by_rise_GK[:, 0] += self.outer_G2[:, 0]
         by_rise_GK[:, -1] += self.outer_G2[:, 1]
@@ -64,8 +60,7 @@ class IntervalSums(NamedTuple):
 
 
 class Inputs(NamedTuple):
-    """What a cross-entropy takes, and likewise its gradients; each with a leading G, but for one
-    model alone."""
+    """Inputs of a cross-entropy, or the gradients by them; a leading G except for one model."""
 
     hidden: Tensor
     """N x K x D, in the dtype of the matrix products."""
@@ -78,7 +73,7 @@ class Inputs(NamedTuple):
 
 
 def is_fused(targets: Tensor, functions: Sequence[Pointwise], weight: Tensor) -> bool:
-    """Whether the loss goes through the kernels; nothing else decides it."""
+    """Return whether the loss uses the kernels. This function alone decides it."""
     kinds = Identity, SmoothBend, Softcap, PiecewiseLinear
     fit = targets.dim() == 2 and all(type(function) in kinds for function in functions)
     return fit and weight.dtype == torch.float32 and runs_triton(weight.device)
@@ -91,12 +86,11 @@ def fused_cross_entropy(
     parameters: Sequence[Tensor],
     gradients: Inputs | None,
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
-    """Every model's sum of weight times -log P(target), G in float64, and its gradients by the
-    functions' parameters.
+    """Return every model's sum of weight times -log P(target), and its parameter gradients.
 
-    `rows` are targets and weights, G x N; a model's weights add up to at most 1. `parameters` have
-    a leading G. The other gradients go into `gradients`, if there are some; those by weights
-    and bias are added."""
+    The sums are G in float64. `rows` are targets and weights, G x N; a model's weights sum to at
+    most 1. `parameters` have a leading G. The other gradients are written to `gradients` if given;
+    those by weights and bias are added to it."""
     from trainables.output_layers import kernels  # Triton: only on a GPU
 
     targets_GN, weights_GN = rows
@@ -145,8 +139,7 @@ def fused_cross_entropy(
 
 
 def _mix(log_p_Gm: Tensor, log_prior_GnK: Tensor, weights_Gn: Tensor) -> tuple[Tensor, Tensor]:
-    """Every context's weight times its loss, in float64, and times its experts'
-    responsibilities."""
+    """Return each context's weighted loss (float64) and its experts' weighted responsibilities."""
     joint_GnK = log_prior_GnK.float() + log_p_Gm.view(log_prior_GnK.shape)
     log_p_Gn1 = joint_GnK.logsumexp(2, keepdim=True)
     share_GnK = (joint_GnK - log_p_Gn1).exp_().mul_(weights_Gn.unsqueeze(2))
@@ -171,6 +164,7 @@ def _bend_of(functions: Sequence[Pointwise], parameters: Sequence[Tensor], like:
 
 @functools.cache
 def _constants(bends: tuple[tuple[float, ...], ...], device: torch.device) -> Tensor:
-    """In pairs, G x 1 x 2 or G x 2 x 2: on the device once, as a step would wait for it, and for
-    good, as captured graphs read it."""
+    """Return the pairs, G x 1 x 2 or G x 2 x 2.
+
+    Cached because a copy would delay every step, and because captured graphs read this tensor."""
     return torch.tensor(bends, dtype=torch.float32, device=device).unflatten(1, (-1, 2))

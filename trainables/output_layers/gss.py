@@ -1,4 +1,4 @@
-"""Generalized SigSoftmax, and SigSoftmax as one of its members."""
+"""Generalized SigSoftmax (gss), of which SigSoftmax is a special case."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from trainables.output_layers.pointwise import ChunkPass, Pointwise
 
 
 class SmoothBend(Pointwise):
-    """f(x) = k(x - c) + c - (k - 1) softplus(x - c) (AAAI 2021, eq. 3): a smooth bend at c from
-    slope k to slope 1.
+    """f(x) = k(x - c) + c - (k - 1) softplus(x - c) (AAAI 2021, eq. 3).
 
-    Under a softmax, k = 1 is softmax and c = 0, k = 2 is SigSoftmax.
-    """
+    It bends smoothly at c from slope k to slope 1. Under a softmax, k = 1 is softmax and c = 0, k =
+    2 is SigSoftmax."""
 
     def __init__(self, *, c: float, k: float) -> None:
         super().__init__()
@@ -23,7 +22,7 @@ class SmoothBend(Pointwise):
 
     def forward(self, logits: Tensor) -> Tensor:
         shifted = logits - self.c
-        # The framework's softplus turns linear at a threshold of 20, 2e-9 too early for float64.
+        # torch's softplus turns linear at a threshold of 20, 2e-9 too early for float64.
         return self.k * shifted + self.c - (self.k - 1) * softplus(shifted, threshold=40.0)
 
     def chunk_pass(self, like_nV: Tensor) -> ChunkPass:
@@ -38,7 +37,7 @@ class _BendPass(ChunkPass):
 
     def apply_(self, logits_nV: Tensor) -> None:
         # With t = x - c: f(x) - c = k t - (k - 1) softplus(t), and -softplus(t) = log sigmoid(-t),
-        # which f' needs, too; where that sigmoid is 0 in this precision, softplus(t) is t.
+        # which f' also needs. If that sigmoid is 0 in this precision, softplus(t) is t.
         negated_nV = torch.neg(logits_nV.sub_(self._c), out=self._negated_nV[: len(logits_nV)])
         sigmoid_nV = torch.sigmoid(negated_nV, out=self._sigmoid_nV[: len(logits_nV)])
         torch.add(sigmoid_nV, self._tiny, out=logits_nV).log_()

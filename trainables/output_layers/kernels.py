@@ -1,13 +1,12 @@
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, misc"
-"""The two Triton kernels of a chunk of the cross-entropy on a GPU, in place of a dozen elementwise
-passes.
+"""Two Triton kernels for a chunk of the cross-entropy on a GPU, in place of a dozen passes.
 
-Both read the matrix product of G models, G x m x V, whose rows begin `stride` numbers apart; what
-lies between V and `stride` is scratch. Rows of the bias, G x `stride`, are as far apart, so that
-both are read 16 bytes at once. A logit is product plus bias. f of it is computed in float32 from
-the model's row of a table: not used by the identity; c and k of a smooth bend; height, shift and
-inverse width of a softcap; of piecewise linear functions the value at the left end of every
-interval and the rise over it. Only `fused` imports this, and only where there is Triton."""
+Both read the matrix product of G models, G x m x V, whose rows begin `stride` numbers apart;
+numbers from V to `stride` are scratch. Bias rows, G x `stride`, are as far apart, so that both are
+read 16 bytes at once. A logit is product plus bias. f is computed in float32 from the model's row
+of a table: unused by the identity; c and k of a smooth bend; height, shift and inverse width of a
+softcap; for piecewise linear functions, the value at the left end of every interval and the rise
+over it. Only `fused` imports this, and only if Triton is available."""
 
 from __future__ import annotations
 
@@ -20,23 +19,23 @@ from trainables.output_layers.fused import UNIT, Bend, IntervalSums
 
 UNITS = tl.constexpr(1 / UNIT)
 MOST_COLUMNS, MOST_BYTES = 2048, 2048
-"""Columns of the first kernel's blocks, and bytes of the second's: a thread reads 16 bytes at
-once."""
+"""Columns of the first kernel's blocks, bytes of the second's: a thread reads 16 at once."""
 WARPS, REGISTERS, REGISTERS_WITH_SUMS = 4, 64, 80
-"""Warps and register limits of the second kernel: 32 or 24 warps fit on a multiprocessor. Without a
-limit, the compiler takes twice as many registers."""
+"""Second kernel: 32 or 24 warps fit on a multiprocessor. Without a limit, the compiler takes twice
+the registers."""
 ROWS = 16
-"""Rows of a program of the second kernel, which adds up the gradient by its columns of the bias."""
+"""Rows per program of the second kernel, which sums the bias gradient over them."""
 NOT_SPECIALISED = ["rows", "knots"]
-"""Kernels compiled for their divisors would be no faster."""
+"""Specialising on their divisors would not be faster."""
 
 
 def forward(
     product_GmV: Tensor, bias_GS: Tensor, targets_Gm: Tensor, bend: Bend
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """log softmax(f(logits)) at the targets, and what `backward_` needs: the greatest f of every
-    row, and the sum of exp(f - greatest); all G x m in float32. Leaves the product as it is. The
-    same bits every time."""
+    """Return log softmax(f(logits)) at the targets, and the row values that `backward_` needs.
+
+    These are the greatest f of every row, and the sum of exp(f - greatest). All are G x m in
+    float32 and bitwise reproducible. The product is not changed."""
     models, rows, columns = product_GmV.shape
     assert product_GmV.stride() == (rows * product_GmV.stride(1), product_GmV.stride(1), 1)
     assert (
@@ -44,7 +43,7 @@ def forward(
         and bias_GS.is_contiguous()
         and targets_Gm.is_contiguous()
     )
-    # Three tensors: parts of one would not all begin at a multiple of 16 bytes.
+    # Three tensors, because parts of one would not all begin at a multiple of 16 bytes.
     log_p, greatest, normaliser = (
         torch.empty_like(targets_Gm, dtype=torch.float32) for _ in range(3)
     )
@@ -65,11 +64,11 @@ def backward_(
     row_values: tuple[Tensor, Tensor, Tensor],
     sums: IntervalSums | None,
 ) -> Tensor:
-    """Overwrite the product with the gradient by it, `weight` (softmax - one at the target) f';
-    returns that by the bias, G x V in float32.
+    """Overwrite the product with its gradient, `weight` (softmax - one at the target) f'.
 
-    `row_values` are G x m: the weight, and what `forward` gave. Of a model, the weights' sizes add
-    up to at most 1. Adds to `sums` where there are some. The same bits every time."""
+    Returns the gradient by the bias, G x V in float32. `row_values` are G x m: the weight, and the
+    two row values from `forward`. Absolute weights of a model sum to at most 1. Adds to `sums` if
+    given. Bitwise reproducible."""
     models, rows, columns = product_GmV.shape
     assert all(values.is_contiguous() for values in row_values)
     block = min(MOST_BYTES // product_GmV.element_size(), triton.next_power_of_2(columns))
@@ -91,8 +90,8 @@ def backward_(
 
 @triton.jit
 def _bend(x, table, knots, inverse_width, KIND: tl.constexpr):
-    """f(x) up to a constant of the model, f'(x), and of piecewise linear functions the interval and
-    the place in it."""
+    """f(x) up to a constant of the model, f'(x), and a piecewise function's interval and
+    position."""
     f, place = x, x
     slope = tl.full(x.shape, 1.0, tl.float32)
     index = tl.full(x.shape, 0, tl.int32)
@@ -107,17 +106,18 @@ def _bend(x, table, knots, inverse_width, KIND: tl.constexpr):
         t = (x + tl.load(table + 1)) * inverse
         size = tl.abs(t)
         small = tl.exp(-2.0 * size)
-        # Near 0 the quotient has lost digits, and the first terms of the series have all.
+        # Near 0 the quotient has lost digits; the first terms of the series have all.
         series = size * (1.0 + t * t * (-1.0 / 3.0 + t * t * (2.0 / 15.0 - t * t * (17.0 / 315.0))))
         tanh = tl.where(size < 0.1, series, (1.0 - small) / (1.0 + small))
         f = height * tl.where(t < 0.0, -tanh, tanh)
         slope = 4.0 * height * inverse * small / ((1.0 + small) * (1.0 + small))
     if KIND == "piecewise":
-        # From the middle: adding the limit first would cost a logit near 0 its last digits.
+        # Relative to the middle: adding the limit first would cost a logit near 0 its last digits.
         middle = knots // 2
         place = x * inverse_width + 0.5 * (knots % 2)
         near = tl.minimum(tl.maximum(place, -middle - 1.0), knots + 0.0)
-        # Clamped as integers again: a NaN has no interval. Its place, and so its f, is NaN still.
+        # Clamped again as integers: a NaN has no interval. Its position, and so its f, is still
+        # NaN.
         index = tl.minimum(tl.maximum(tl.floor(near).to(tl.int32) + middle, 0), knots - 1)
         place -= (index - middle).to(tl.float32)
         # Value and rise in one read of 8 bytes.
@@ -144,8 +144,8 @@ def _forward(
     of_target = tl.zeros((BLOCK,), tl.float32)
     for start in range(0, columns, BLOCK):
         column = start + tl.arange(0, BLOCK)
-        # The row's scratch is read as well: its end is a multiple of what a thread reads at once,
-        # that of V may not be.
+        # Also reads the row's scratch: unlike V, `stride` is a multiple of what a thread reads at
+        # once.
         x = tl.load(product + column, mask=column < stride, other=0.0).to(tl.float32)
         x += tl.load(bias + column, mask=column < stride, other=0.0)
         x = tl.where(column < columns, x, 0.0)
@@ -225,8 +225,7 @@ def _backward(
 
 @triton.jit
 def _of_threads(x, number, PER_THREAD: tl.constexpr):
-    """Return one number of each thread without moving it; for an atomic on a block, threads would
-    exchange them."""
+    """Return one number of each thread in place; an atomic on a block would exchange them."""
     by_thread = tl.reshape(x.to(tl.int32, bitcast=True), (x.shape[0] // PER_THREAD, PER_THREAD))
     wanted = tl.arange(0, PER_THREAD)[None, :] == number
     return tl.sum(tl.where(wanted, by_thread, 0), 1).to(x.dtype, bitcast=True)

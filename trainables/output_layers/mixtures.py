@@ -1,5 +1,4 @@
-"""Mixtures: K context vectors for each context, mixed after the softmax (MoS) or before it (MoC)
-(Yang et al. 2018).
+"""Mixtures of K context vectors, after (MoS) or before (MoC) the softmax (Yang et al. 2018).
 
 Shapes: T time, B batch, N = T B rows (contexts), C width of the context vectors, K mixtures, D
 width of the embeddings, V vocabulary."""
@@ -19,8 +18,7 @@ from trainables.output_layers.pointwise import Pointwise, centred_bias
 
 
 class Mixture(OutputLayer):
-    """What both mixtures have: prior pi = softmax(W_pi h), contexts h_k = tanh(U_k h + b_k) in R^d,
-    and a function f of one logit."""
+    """Prior pi = softmax(W_pi h), contexts h_k = tanh(U_k h + b_k) in R^d, and a function f."""
 
     def __init__(
         self,
@@ -42,7 +40,7 @@ class Mixture(OutputLayer):
         self.function = function
 
     def initialise(self, generator: torch.Generator) -> None:
-        """Uniform within 1 / sqrt(C), as the framework starts linear layers."""
+        """Draw uniformly within 1 / sqrt(C), as torch does for linear layers."""
         bound = self.prior_KC.shape[1] ** -0.5
         for parameter in (self.prior_KC, self.latent_KDC, self.latent_bias_KD):
             nn.init.uniform_(parameter, -bound, bound, generator=generator)
@@ -55,12 +53,12 @@ class Mixture(OutputLayer):
         self.bias_V.data = centred_bias(self.function, log_share_V)
 
     def log_prior(self, hidden_NC: Tensor) -> Tensor:
-        """log pi, N x K, in the weights' precision also where the product is not."""
+        """Return log pi, N x K, in the precision of the weights, not of the product."""
         logits_NK = linear(self.cast(hidden_NC), self.cast(self.prior_KC))
         return torch.log_softmax(logits_NK.to(self.prior_KC.dtype), dim=1)
 
     def latent(self, hidden_TBC: Tensor, masks: torch.Generator | None = None) -> Tensor:
-        """The context vectors, N x K x D, with locked dropout where there are masks to draw."""
+        """Return the context vectors, N x K x D, with locked dropout if `masks` are given."""
         weight_XC, bias_X = self.latent_KDC.flatten(0, 1), self.latent_bias_KD.flatten()
         flat_TBX = torch.tanh(
             linear(self.cast(hidden_TBC), self.cast(weight_XC), self.cast(bias_X))
@@ -71,7 +69,7 @@ class Mixture(OutputLayer):
 
 
 class MixtureOfSoftmaxes(Mixture):
-    """P = sum_k pi_k softmax(f(W h_k + b)), all in log space."""
+    """P = sum_k pi_k softmax(f(W h_k + b)), in log space."""
 
     def log_probabilities(self, hidden_NC: Tensor, weight_VD: Tensor) -> Tensor:
         log_prior_NK, latent_NKD = self.log_prior(hidden_NC), self.latent(hidden_NC.unsqueeze(1))

@@ -1,7 +1,6 @@
 """An increasing function as a network of one hidden layer (the talk on Ganea et al. 2019).
 
-Shapes: n rows of a chunk, V vocabulary, U units.
-"""
+Shapes: n rows of a chunk, V vocabulary, U units."""
 
 from __future__ import annotations
 
@@ -15,14 +14,14 @@ from trainables.device import add_multiple_, numbers
 from trainables.output_layers.pointwise import ChunkPass, Pointwise
 
 START_RANGE = 10.0
-"""The units' bends start evenly over [-10, 10], about where logits are."""
+"""The units' bends start evenly over [-10, 10], the usual range of logits."""
 
 
 class MonotoneNetwork(Pointwise):
     """f(x) = sum_i v_i sigmoid(u_i x + b_i) with u = softplus(.) and v = softplus(.) positive.
 
-    The source's constant b is left out: under a softmax it has no effect and no gradient. Starts
-    about the identity."""
+    The source's constant b is omitted: under a softmax it has no effect and no gradient. f starts
+    close to the identity."""
 
     def __init__(self, units: int) -> None:
         super().__init__()
@@ -46,8 +45,7 @@ class MonotoneNetwork(Pointwise):
 
 
 class _NetworkPass(ChunkPass):
-    """Goes through the units one by one, forward and again backward: two chunks of memory, whatever
-    their number."""
+    """Iterates over the units in both passes, so memory is two chunks for any number of units."""
 
     def __init__(self, function: MonotoneNetwork, like_nV: Tensor) -> None:
         self._function = function

@@ -1,8 +1,6 @@
-"""Piecewise linear increasing functions (Ganea et al. 2019): a look-up forward, scattered sums
-backward.
+"""Piecewise linear increasing functions (Ganea et al. 2019): look-up forward, sums backward.
 
-Shapes: n rows of a chunk, V vocabulary, K intervals.
-"""
+Shapes: n rows of a chunk, V vocabulary, K intervals."""
 
 from __future__ import annotations
 
@@ -16,19 +14,17 @@ from trainables.device import running_sum
 from trainables.output_layers.pointwise import ChunkPass, Pointwise
 
 START = math.log(math.e - 1)
-"""softplus(START) = 1: the slopes start about the identity's."""
+"""softplus(START) = 1: the slopes start around the identity's."""
 
 
 class PiecewiseLinear(Pointwise):
-    """Linear on each of K equal intervals of [-limit, limit], with slope softplus(w_i) > 0; the
-    outer pieces go on.
+    """Linear on each of K equal intervals of [-limit, limit], with slope softplus(w_i) > 0.
 
-    The constant is chosen so that f is 0 in the middle, where float32 is finest; a softmax does not
-    see it."""
+    The outer pieces continue beyond the limits. The constant makes f 0 in the middle, where float32
+    is finest; a softmax ignores it."""
 
     def __init__(self, knots: int, *, limit: float, learning_rate: float | None) -> None:
-        """`learning_rate` None: the slopes stay as drawn (LMS-PLIF dagger in AAAI 2021, Table
-        3)."""
+        """Without a rate, the slopes stay as drawn (LMS-PLIF dagger in AAAI 2021, Table 3)."""
         super().__init__()
         self.limit = limit
         self.learning_rate = learning_rate
@@ -38,35 +34,35 @@ class PiecewiseLinear(Pointwise):
         )
 
     def initialise(self, generator: torch.Generator) -> None:
-        """w ~ Normal(0, 1) + ln(e - 1)."""
+        """Draw w ~ Normal(0, 1) + ln(e - 1)."""
         nn.init.normal_(self.weight_K, START, 1.0, generator=generator)
 
     def tables(self, weight_K: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-        """f at the left end of each interval, and its rise over the interval; summed in float64.
-        Along the last axis of the weights of one such function or of several."""
+        """Return f at the left end of each interval and its rise over it, summed in float64.
+
+        The intervals are the last axis of `weight_K`, which may hold several functions."""
         rise_K = softplus(weight_K, threshold=40.0).double() * self.width
         start_K = running_sum(rise_K) - rise_K
         middle = start_K.shape[-1] // 2
         return (start_K - start_K[..., middle : middle + 1]).to(dtype), rise_K.to(dtype)
 
     def gradient_of(self, weight_K: Tensor, sum_start_K: Tensor, sum_rise_K: Tensor) -> Tensor:
-        """By such weights, from the gradients by their tables, in float64."""
-        # Rise j also lifts the start of every interval right of it, and lowers the middle that is
-        # taken off of all.
+        """Return the gradient by the weights, from the float64 gradients by their tables."""
+        # Rise j also lifts the start of every interval to its right, and lowers the middle value
+        # that is subtracted from all.
         rise_K = sum_rise_K + running_sum(sum_start_K.flip(-1)).flip(-1) - sum_start_K
         rise_K[..., : rise_K.shape[-1] // 2] -= sum_start_K.sum(-1, keepdim=True)
         return (rise_K * self.width * weight_K.sigmoid()).to(weight_K.dtype)
 
     def locate_(self, logits: Tensor, indices: Tensor, scratch: Tensor) -> None:
-        """Write each logit's interval to `indices`, and overwrite the logit with its place in it: 0
-        left, 1 right.
+        """Write each logit's interval to `indices`; overwrite the logit with its position in it.
 
-        Counts intervals from the middle, since adding the limit first would cost a logit near 0 its
-        last digits."""
+        Position 0 is left, 1 right. Intervals are counted from the middle: adding the limit first
+        would cost a logit near 0 its last digits."""
         middle, last = len(self.weight_K) // 2, len(self.weight_K) - 1
         places = self._from_middle_(logits)
         torch.clamp(places, -middle - 1, last, out=scratch)
-        # Clamped as integers again, so that a NaN has an interval too and ends as a NaN, not as an
+        # Clamped again as integers, so that a NaN also has an interval and stays NaN instead of an
         # index out of range.
         indices.copy_(scratch.floor_()).add_(middle).clamp_(0, last)
         places.sub_(scratch.copy_(indices).sub_(middle))
@@ -88,8 +84,7 @@ class PiecewiseLinear(Pointwise):
 
 
 class _LookUpPass(ChunkPass):
-    """With t the place in the interval, df / d start = 1 and df / d rise = t: two sums over the
-    logits of each one."""
+    """df / d start = 1 and df / d rise = t, the position in the interval: two sums per interval."""
 
     def __init__(self, function: PiecewiseLinear, like_nV: Tensor) -> None:
         self._function, self._weight_K = function, function.weight_K.detach()

@@ -1,8 +1,6 @@
-"""Functions of one logit, and how the chunked loss takes them and their derivative without N x V
-arrays.
+"""Functions of one logit, and their passes through the chunked loss without N x V arrays.
 
-Shapes: n rows of a chunk, V vocabulary.
-"""
+Shapes: n rows of a chunk, V vocabulary."""
 
 from __future__ import annotations
 
@@ -13,60 +11,57 @@ from torch import Tensor, nn
 
 GREATEST_BIAS = 40.0
 BISECTIONS = 40
-"""Of an interval of 80: down to the last bits of float32."""
+"""Halvings of an interval of 80, down to the last bits of float32."""
 
 
 class ChunkPass:
-    """One pass of a loss over its chunks of rows: each chunk goes through f, then its gradient
-    comes back; here, through the identity.
+    """One pass of a loss over its chunks: each goes through f, then its gradient comes back.
 
-    Holds what f needs from one to the other, and the sums of its parameters' gradients over all
-    chunks."""
+    Holds the values that f needs for the gradient, and sums of its parameters' gradients. This base
+    class is the identity."""
 
     def apply_(self, logits_nV: Tensor) -> None:
-        """Overwrite the logits with f of them, up to a constant, which the softmax cancels."""
+        """Overwrite the logits with f, up to a constant, which the softmax cancels."""
 
     def pull_back_(self, gradient_nV: Tensor) -> None:
-        """Overwrite the gradient by f with that by the logits of the last `apply_`, and add up the
-        parameters'."""
+        """Overwrite the gradient by f with that by the last logits; sum the parameter gradients."""
 
     def gradients(self) -> tuple[Tensor, ...]:
-        """The gradients of the function's parameters, in their order, over all chunks so far."""
+        """Return the function's parameter gradients, in their order, over all chunks so far."""
         return ()
 
 
 class Pointwise(nn.Module, ABC):
     """An increasing function f of one logit, applied to each.
 
-    A subclass needs `forward` alone; its chunks then go through the framework's autograd. Those of
-    this package bring a `ChunkPass` that is exact as well and several times faster."""
+    A subclass needs only `forward`; its chunks then use autograd. Functions of this package have a
+    `ChunkPass` that is also exact and several times faster."""
 
     learning_rate: float | None = None
-    """The learning rate of the function's parameters; None: the model's."""
+    """Learning rate of the function's parameters; None: the model's."""
     start_range: tuple[float, float] | None = None
-    """The logits between which a bounded f is steep enough to learn; None if f has no bound."""
+    """Logits between which a bounded f is steep enough to learn; None if f has no bound."""
 
     @abstractmethod
     def forward(self, logits: Tensor) -> Tensor:
-        """f of every logit, in any shape; differentiable."""
+        """Return f of every logit, in any shape; differentiable."""
 
     def chunk_pass(self, like_nV: Tensor) -> ChunkPass:
-        """A pass over chunks of at most the shape of `like_nV`, of its dtype and on its device."""
+        """Return a pass over chunks of at most the shape of `like_nV`, of its dtype and device."""
         del like_nV
         return _AutogradPass(self)
 
     def initialise(self, generator: torch.Generator) -> None:
-        """Draw the parameters anew; here, leave them as they are."""
+        """Draw the parameters. The default keeps them."""
 
 
 @torch.no_grad()
 def centred_bias(function: Pointwise, log_p_V: Tensor) -> Tensor:
-    """Logits x with log_softmax(f(x)) = log P, by bisection; of those that differ by a constant in
-    f, the ones for which the mean of f is f(0). What f cannot reach within 40 of 0 stays at 40.
+    """Return logits x with log_softmax(f(x)) = log P and mean f(x) = f(0), by bisection.
 
-    Where f is bounded, x stays in its start range, and the constant is one with which f reaches the
-    likeliest word: it is unlikely words that stay at the end of the range, as they weigh least in a
-    loss."""
+    Values that f cannot reach within 40 of 0 stay at 40. If f is bounded, x stays in its start
+    range and the constant lets f reach the most likely word. Unlikely words, which weigh least in a
+    loss, then stay at the end of the range."""
     low, high = function.start_range or (-GREATEST_BIAS, GREATEST_BIAS)
     value_V = log_p_V - log_p_V.mean() + function(torch.zeros_like(log_p_V[:1]))
     if function.start_range is not None:
@@ -91,7 +86,7 @@ class Identity(Pointwise):
 
 
 class _AutogradPass(ChunkPass):
-    """For any function: the chunk's own small graph, built and used up at once."""
+    """A pass for any function: autograd with a small graph per chunk, used up at once."""
 
     def __init__(self, function: Pointwise) -> None:
         self._function = function

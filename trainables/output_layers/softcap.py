@@ -1,5 +1,4 @@
-"""Softcaps: logits bent so that none leaves a bounded interval, as the heads of several language
-models have them."""
+"""Softcaps: logits bent into a bounded interval, as in the heads of several language models."""
 
 from __future__ import annotations
 
@@ -11,21 +10,20 @@ from torch import Tensor
 from trainables.output_layers.pointwise import GREATEST_BIAS, ChunkPass, Pointwise
 
 SOURCE_CAP, SOURCE_SHIFT, SOURCE_SCALE = 23.0, 5.0, 7.5
-"""Of the sigmoid form in its source, 23 sigmoid((x + 5) / 7.5)."""
+"""Constants of the sigmoid form in its source, 23 sigmoid((x + 5) / 7.5)."""
 
 
 class Softcap(Pointwise):
-    """An S-shaped f with values in an interval of length 2 cap (form tanh) or cap (form sigmoid).
+    """S-shaped f with values in an interval of length 2 cap (form tanh) or cap (form sigmoid).
 
     - tanh: f(x) = cap tanh(x / cap), slope 1 at 0. Gemma 2 has cap 30 (arXiv 2408.00118), nanochat
       15 (Karpathy 2025).
-    - sigmoid: f(x) = cap sigmoid((x + shift) / scale), whose shift and scale are in proportion to
-      the cap, so that as in the other form all caps have one shape: f_cap(x) = cap g(x / cap), here
-      with slope 0.69 at 0 and 0.77 at most. At cap 23 it is 23 sigmoid((x + 5) / 7.5) of
-      modded-nanogpt's train_gpt.py, from its log of records.
+    - sigmoid: f(x) = cap sigmoid((x + shift) / scale), with shift and scale proportional to the
+      cap. As in the other form, all caps have one shape, f_cap(x) = cap g(x / cap), with slope 0.69
+      at 0 and at most 0.77. Cap 23 is 23 sigmoid((x + 5) / 7.5) of modded-nanogpt's train_gpt.py,
+      from its log of records.
 
-    But for a constant, which the softmax cancels, both are height tanh((x + shift) / width).
-    """
+    Up to a constant, which the softmax cancels, both are height tanh((x + shift) / width)."""
 
     def __init__(self, *, form: Literal["tanh", "sigmoid"], cap: float) -> None:
         super().__init__()
@@ -39,7 +37,7 @@ class Softcap(Pointwise):
             self.shift, self.width = (
                 constant * cap / SOURCE_CAP for constant in (SOURCE_SHIFT, 2 * SOURCE_SCALE)
             )
-        # Farther out the slope is less than 0.42 of the steepest, and a bias learns little.
+        # Beyond these, the slope is less than 0.42 of the steepest, and a bias learns little.
         low, high = -self.shift - self.width, -self.shift + self.width
         self.start_range = max(-GREATEST_BIAS, low), min(GREATEST_BIAS, high)
 
@@ -59,7 +57,7 @@ class _SoftcapPass(ChunkPass):
 
     def apply_(self, logits_nV: Tensor) -> None:
         # With t = (x + shift) / width, tanh'(t) = 4 q (1 - q) for q = sigmoid(-2 |t|), which unlike
-        # 1 - tanh(t)^2 keeps its digits where f is flat.
+        # 1 - tanh(t)^2 keeps its digits if f is flat.
         logits_nV.add_(self._shift).div_(self._width)
         torch.abs(logits_nV, out=self._tail_nV[: len(logits_nV)]).mul_(-2.0).sigmoid_()
         logits_nV.tanh_().mul_(self._height)

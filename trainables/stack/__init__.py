@@ -1,8 +1,7 @@
-"""Several trials of the same shapes trained as one: a stack. The trainer of one trial is the
-reference for it.
+"""Several trials of the same shapes trained as one: a stack. The reference is the trainer of one
+trial.
 
-This room alone knows how; which trials can be a stack needs no torch. Benchmarks time the parts of
-its step."""
+Which trials can share a stack is decided without torch. Benchmarks time the parts of its step."""
 
 from trainables import door
 

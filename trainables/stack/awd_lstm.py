@@ -1,4 +1,4 @@
-"""AWD-LSTMs of a stack, and what their training adds to the loss.
+"""AWD-LSTMs of a stack and their activation penalties.
 
 Shapes: G models, T time steps of the longest window, B batch, V vocabulary, D width of the
 embeddings, C of the contexts."""
@@ -19,7 +19,7 @@ LSTM_WEIGHTS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
 
 
 def lstm_draws(config: TrialConfig, vocabulary: int) -> list[Draw]:
-    """What one model draws at a step before its output layer, in the order of `AwdLstm`."""
+    """Return a model's draws of a step before its output layer, in the order of `AwdLstm`."""
     model, batch = config.model, config.training.batch_size
     embedded = batch, model.embedding_width
     draws = [
@@ -36,7 +36,7 @@ def lstm_draws(config: TrialConfig, vocabulary: int) -> list[Draw]:
 
 
 class StackedAwdLstm(StackedModel):
-    """`trainables.language_model.AwdLstm`s as one."""
+    """The models of a stack of `trainables.language_model.AwdLstm`."""
 
     @override
     def contexts(
@@ -71,10 +71,10 @@ class StackedAwdLstm(StackedModel):
 
 
 class ActivationPenalties:
-    """Both regularisers of activations, which `LstmRecipe` adds to the loss."""
+    """Both activation regularisers, which `LstmRecipe` adds to the loss."""
 
     def __init__(self, trainings: Sequence[TrainingConfig], like: Tensor) -> None:
-        """With the dtype and device of this tensor."""
+        """Dtype and device are those of `like`."""
         self._alpha_G = like.new_tensor(
             [training.activation_regularisation for training in trainings]
         )
@@ -83,7 +83,7 @@ class ActivationPenalties:
         )
 
     def __call__(self, contexts: StackedContexts, within_GT: Tensor) -> Tensor:
-        """Every model's, G; `within_GT` is 1 for the time steps of its window and 0 beyond them."""
+        """Return every model's penalty, G. `within_GT` is 1 in a model's window and 0 beyond it."""
         undropped_GTBC = contexts.undropped_GTBC
         batch, width = undropped_GTBC.shape[2:]
         counts_G = within_GT.sum(1) * batch * width

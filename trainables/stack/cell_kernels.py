@@ -1,13 +1,11 @@
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, misc"
-"""What a time step of stacked LSTM layers does number by number as two Triton kernels, on a GPU.
+"""Two Triton kernels for the elementwise part of a time step of stacked LSTM layers.
 
-All of it is in float32, whatever the dtype of the matrix products: the gates' sums, h and the
-gradients by the sums are factors or results of products, and so in their dtype, but bias and c are
-in float32. The gates are not kept: going back they are computed from their sums again, and so are
-those of the forward pass to the last bit. Only `lstm` imports this, and only where there is Triton.
+They compute in float32. The gates' sums, h and the gradients by the sums have the dtype of the
+matrix products; bias and c are float32. Gates are not kept: the backward pass recomputes them from
+their sums, bit for bit. Only `lstm` imports this, and only if Triton is available.
 
-Shapes: G models, B batch, H width of the layer.
-"""
+Shapes: G models, B batch, H width of the layer."""
 
 from __future__ import annotations
 
@@ -18,13 +16,14 @@ from torch import Tensor
 
 MOST_COLUMNS = 256
 STRIDES = ["sums_stride", "state_stride", "h_stride", "output_stride"]
-"""How far apart models begin. As windows differ in length, kernels compiled for the divisors of
-these would be many."""
+"""Strides of models. They vary with the window: specialised kernels would be many."""
 
 
 def cell_(sums: Tensor, bias: Tensor, c_before: Tensor, c: Tensor, h: Tensor) -> None:
-    """Write the state after the step, G x B x H, from the gates' sums without the bias, G x B x 4
-    H, the bias, G x 4 H, and c before the step. Rows of h may begin further apart than H."""
+    """Write the state after the step, c and h, G x B x H.
+
+    `sums` are the gates' sums without the bias, G x B x 4 H; `bias` is G x 4 H. Rows of h may begin
+    further apart than H."""
     models, batch, width = c.shape
     assert c.dtype == c_before.dtype == bias.dtype == torch.float32
     assert _model_stride(c_before) == _model_stride(c) and bias.is_contiguous()
@@ -52,12 +51,11 @@ def cell_back(
     *,
     out: Tensor,
 ) -> Tensor:
-    """Write the gradient by the gates' sums; returns that by c before the step, in the place of
-    that by c after it.
+    """Write the gradient by the gates' sums; overwrite and return `by_c`, the gradient by c.
 
-    `c_both` is c before the step and after, G x 2 x B x H. `by_states` are the gradients by the
-    output, by h where the next step reads it, whose rows may begin further apart than H, and by c.
-    """
+    The result is by c before the step, the input by c after it. `c_both` is c before and after the
+    step, G x 2 x B x H. `by_states` are the gradients by the output, by h from the next step (rows
+    may begin further apart than H), and by c."""
     by_output, by_h, by_c = by_states
     models, batch, width = by_c.shape
     c_before = c_both[:, 0]
@@ -79,7 +77,6 @@ def _block(width: int) -> int:
 
 
 def _model_stride(tensor: Tensor) -> int:
-    """How far apart models begin, whose numbers lie side by side."""
     assert tensor[0].is_contiguous()
     return tensor.stride(0)
 

@@ -1,4 +1,4 @@
-"""How many trials a GPU trains as one: as many as its memory takes, by arithmetic."""
+"""The number of trials that a GPU trains as one, calculated from its free memory."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ from trainables.parameters import parameter_count
 from trainables.runtime import Runtime
 
 GPU_SHARE = 0.8
-"""Share of a GPU's free memory that is planned with; allocators waste the rest."""
+"""Planned share of a GPU's free memory; allocators waste the rest."""
 
 
 def chosen_size(
     configs: Sequence[LanguageTrialConfig], runtime: Runtime, most: int, free_bytes: float
 ) -> tuple[int, str]:
-    """Return how many trials, at least 1 and at most `most` at a time, fit in the free memory of
-    the GPU, and why, as a clause. All have one `stack_key`."""
+    """Return how many trials fit in the GPU's free memory, from 1 to `most`, and why, as a clause.
+
+    All have one `stack_key`."""
     vocabulary = len(load(configs[0].corpus, data_dir=runtime.data_dir).vocabulary)
     one, two = (
         max(stack_bytes(config, vocabulary, trials) for config in configs) for trials in (1, 2)
@@ -34,23 +35,22 @@ def chosen_size(
 
 
 def stack_bytes(config: LanguageTrialConfig, vocabulary: int, trials: int) -> float:
-    """Return the free bytes of a GPU that training `trials` trials of this config as one takes."""
+    """Return the free GPU bytes needed to train `trials` trials of this config as one."""
     chunks = 6 * chunk_rows(vocabulary, config.model.embedding_width, 4, "cuda") * vocabulary
     return 4 * (trials * _stacked_numbers(config, vocabulary) + chunks) / GPU_SHARE
 
 
 def _stacked_numbers(config: LanguageTrialConfig, vocabulary: int) -> float:
-    """Numbers that one more trial of a stack keeps in memory.
+    """Return the numbers that one more trial of a stack keeps in memory.
 
-    Weights, their gradients, those of the loss, average, kept copy, moments and the dropped
-    weights. For the longest window: what the backward pass needs, states and masks, and the masked
-    outputs. Output weights A B, their gradient and that of the loss.
+    - Weights, gradients, loss gradients, average, kept copy, moments and dropped weights.
+    - For the longest window: values for the backward pass, states, masks and masked outputs.
+    - Output weights A B, their gradient and that of the loss.
 
-    Gradients, the window's numbers and A B count twice: captured steps and steps without capture
-    have their own."""
+    Gradients, window values and A B count twice: captured and other steps have their own."""
     width, layer, size = config.model.embedding_width, config.output_layer, model_size(config)
     if isinstance(config, TransformerTrialConfig):
-        # A mask of every place where something is dropped.
+        # One mask per dropout.
         copies, dropped = 8, 0
         activations = size.activations + (1 + 2 * config.model.layers) * width
     else:

@@ -1,4 +1,4 @@
-"""Which trials can be trained as one: those of equal shapes, on one text, with one kind of step."""
+"""Selection of trials that can be trained as one: equal shapes, one text, one kind of step."""
 
 from __future__ import annotations
 
@@ -13,12 +13,10 @@ from trainables.config import (
 )
 
 ALONE = (MonotoneNnConfig, CustomConfig)
-"""Output layers that a stack does not have."""
 
 
 def stack_key(config: AnyConfig) -> Hashable | None:
-    """Trials with equal keys can be trained as one stack, whatever else differs; None for one that
-    trains alone."""
+    """Return a key. Trials with equal keys can share a stack; None if the trial trains alone."""
     if not isinstance(config, LanguageTrialConfig) or isinstance(config.output_layer, ALONE):
         return None
     step: Hashable

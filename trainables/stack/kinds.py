@@ -1,4 +1,4 @@
-"""What differs between stacks of AWD-LSTMs and of Transformers."""
+"""Differences between stacks of AWD-LSTMs and of Transformers."""
 
 from __future__ import annotations
 
@@ -21,20 +21,19 @@ from trainables.stack.transformer import StackedTransformer, transformer_draws
 from trainables.stack.weights import Weights
 
 Penalties = Callable[[StackedContexts, Tensor], Tensor]
-"""Of contexts, and of which time steps are within a model's window, G x T: what every model's
-training adds to its loss, G."""
+"""Map contexts and `within_GT` (1 in a model's window) to each model's additional loss, G."""
 
 
 def stacked_model(models: Sequence[LanguageModel], weights: Weights) -> StackedModel:
-    """Of models of one kind, in the order of the kinds of their output layers."""
+    """Return the stack of models of one kind, ordered by the kind of their output layers."""
     kind = StackedAwdLstm if isinstance(models[0], AwdLstm) else StackedTransformer
     return kind(models, weights)
 
 
 def draws_of(config: LanguageTrialConfig, vocabulary: int, longest: int) -> list[Draw]:
-    """What a model of this config draws at a step, in the order of the model alone, which draws
-    nothing where nothing is dropped. No window has more than `longest` time steps; a Transformer's
-    all have that many."""
+    """Return a model's random draws of a step, in the order of the model alone, without zero rates.
+
+    No window has more than `longest` time steps; a Transformer's windows all have that many."""
     if isinstance(config, TransformerTrialConfig):
         draws = transformer_draws(config, longest)
     else:
@@ -47,6 +46,6 @@ def draws_of(config: LanguageTrialConfig, vocabulary: int, longest: int) -> list
 
 
 def penalties_of(configs: Sequence[LanguageTrialConfig], like: Tensor) -> Penalties | None:
-    """Of trainings of one kind, on the device of this tensor; None where nothing is added."""
+    """Return the penalties of trainings of one kind; None if nothing is added to the loss."""
     trainings = [config.training for config in configs if isinstance(config, TrialConfig)]
     return ActivationPenalties(trainings, like) if trainings else None

@@ -1,12 +1,11 @@
-"""One LSTM layer of all models of a stack, with its backward pass through time written out.
+"""One LSTM layer of all models of a stack, with an explicit backward pass through time.
 
-The gates of every step, or their sums, are kept. Going back, only the product with the
-hidden-to-hidden weights is taken step by step; the weights' gradients are one product for all steps
-at the end. A window may be shorter in one model than in another: what comes after its end has no
-gradient, and its state is the one at its end.
+The gates of every step, or their sums, are kept. The backward pass takes only the product with the
+hidden-to-hidden weights step by step; the weights' gradients are one product for all steps at the
+end. Windows may differ in length: steps beyond a model's window have no gradient, and its state is
+the one at the end of its window.
 
-Shapes: G models, T time steps of the longest window, B batch, I inputs, H outputs.
-"""
+Shapes: G models, T time steps of the longest window, B batch, I inputs, H outputs."""
 
 from __future__ import annotations
 
@@ -21,24 +20,23 @@ from trainables.device import aligned, aligned_empty, batched_product, runs_trit
 
 
 class StackedState(NamedTuple):
-    """What the next window of a layer starts from, G x B x H."""
+    """The start state of a layer's next window, G x B x H."""
 
     h: Tensor
     c: Tensor
 
 
 class LstmWeights(NamedTuple):
-    """Of one layer, with a leading G, in the framework's order of gates (input, forget, cell,
-    output)."""
+    """Weights of one layer, with a leading G; torch's gate order (input, forget, cell, output)."""
 
     ih: Tensor
     hh: Tensor
     bias_ih: Tensor
     bias_hh: Tensor
     kept_hh: Tensor | None = None
-    """DropConnect's mask of `hh`."""
+    """DropConnect mask of `hh`."""
     kept_inputs: Tensor | None = None
-    """Dropout's mask of the inputs, G x B x I."""
+    """Dropout mask of the inputs, G x B x I."""
 
 
 def stacked_lstm(
@@ -48,11 +46,10 @@ def stacked_lstm(
     lengths_G: Tensor,
     dtype: torch.dtype,
 ) -> tuple[Tensor, StackedState]:
-    """Outputs G x T x B x H, and every model's state after the last step of its own window.
+    """Return outputs, G x T x B x H, and every model's state after the last step of its own window.
 
-    Factors and results of the matrix products are of this dtype; whatever comes in and goes out, c
-    and the gradients among it, is of that of the weights. The state is cut off from the gradient.
-    """
+    Matrix products use `dtype` for factors and results. Inputs, outputs, c and gradients have the
+    dtype of the weights. The state is detached."""
     apply: Callable[..., tuple[Tensor, Tensor, Tensor]] = _StackedLstm.apply
     outputs_GTBH, h, c = apply(inputs_GTBI, *state, *weights, lengths_G, dtype)
     return outputs_GTBH, StackedState(h, c)
@@ -81,7 +78,7 @@ class _StackedLstm(torch.autograd.Function):
         ih, hh = aligned(weight_ih, dtype), aligned(weight_hh, dtype, kept_hh)
         bias = bias_ih + bias_hh
         gates = torch.bmm(flat, ih.mT).view(models, steps, batch, 4 * hidden)
-        # One step longer than the window: the state before it comes first.
+        # One step longer than the window: index 0 is the state before it.
         h_all = aligned_empty(gates, (models, steps + 1, batch, hidden), dtype)
         c_all = c_GBH.new_empty(h_all.shape)
         h_all[:, 0], c_all[:, 0] = h_GBH, c_GBH
@@ -131,8 +128,7 @@ class _StackedLstm(torch.autograd.Function):
 
 
 def _cell_of(gates: Tensor) -> tuple[Callable[..., None], Callable[..., Tensor]]:
-    """What makes a state of the gates' sums, and what goes back through it; only what the first
-    left of the sums is what the second wants."""
+    """The backward cell must match: it needs what the forward cell leaves in `gates`."""
     if gates.dtype in (torch.float32, torch.bfloat16) and runs_triton(gates.device):
         from trainables.stack import cell_kernels  # Triton: only on a GPU
 
@@ -141,8 +137,9 @@ def _cell_of(gates: Tensor) -> tuple[Callable[..., None], Callable[..., Tensor]]
 
 
 def _cell_(gates: Tensor, bias: Tensor, c_before: Tensor, c: Tensor, h: Tensor) -> None:
-    """Overwrite the gates' sums (G x B x 4 H), which lack the bias (G x 4 H), with the gates; write
-    the state after the step."""
+    """Overwrite the gates' sums without bias (G x B x 4 H) with the gates; write c and h.
+
+    `bias` is G x 4 H."""
     i, f, g, o = gates.add_(bias.unsqueeze(1)).chunk(4, dim=2)
     for gate in (i, f, o):
         gate.sigmoid_()
@@ -159,9 +156,10 @@ def _cell_back(
     *,
     out: Tensor,
 ) -> Tensor:
-    """Write the gradient by the gates' sums; returns that by c before the step. `c_both` is c
-    before it and after; `by_states` are the gradients by the step's output, by h where the next
-    step reads it, and by c after the step."""
+    """Write the gradient by the gates' sums; return the gradient by c before the step.
+
+    `c_both` is c before and after the step. `by_states` are the gradients by the step's output, by
+    h from the next step, and by c after the step."""
     by_output, by_h, by_c = by_states
     i, f, g, o = gates.chunk(4, dim=2)
     by_h = by_output + by_h

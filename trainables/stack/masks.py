@@ -1,9 +1,7 @@
-"""The dropout masks and the noise of a stack: each model draws from its own generator, in the order
-of the model alone.
+"""Dropout masks and noise of a stack: each model draws from its own generator, in its own order.
 
-All draws go into tensors that stay where they are, before the part of a step that is captured on a
-GPU: what a capture does with a generator is up to torch's version, and here a model's stream is bit
-for bit that of the model alone."""
+Draws go into fixed tensors before the part of a step that a GPU captures. Captured generators
+depend on torch's version; here every stream is bit for bit that of the model alone."""
 
 from __future__ import annotations
 
@@ -15,18 +13,17 @@ from torch import Tensor
 
 NOISE = "noise"
 Masks = Mapping[str, Tensor]
-"""What multiplies, or is added to, the values of all models: by the names of `Draw`, with a leading
-G; without what no model draws."""
+"""Masks and noise of all models by `Draw` name, with a leading G; without draws of no model."""
 
 
 class Draw(NamedTuple):
-    """One tensor that a model draws at every step, as `trainables.draws` does."""
+    """One tensor that a model draws at every step, as in `trainables.draws`."""
 
     name: str
     shape: tuple[int, ...]
-    """Of noise, that of a time step."""
+    """Noise: the shape of one time step."""
     rate: float
-    """Of dropout; of noise, its deviation."""
+    """Dropout rate, or the deviation of noise."""
 
 
 class StackedDraws:
@@ -39,12 +36,11 @@ class StackedDraws:
         like: Tensor,
         longest: int,
     ) -> None:
-        """`draws` are those of every model, in its order. No window has more than `longest` time
-        steps; dtype and device are those of `like`."""
+        """No window exceeds `longest` time steps. Dtype and device are those of `like`."""
         self._draws, self._generators = draws, generators
         self.masks: dict[str, Tensor] = {}
         for draw in {draw.name: draw for of_model in draws for draw in of_model}.values():
-            # A model that does not draw it keeps what has no effect.
+            # Neutral values, for a model without this draw.
             self.masks[draw.name] = (
                 like.new_zeros(len(draws), longest, *draw.shape)
                 if draw.name == NOISE

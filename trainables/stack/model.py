@@ -23,16 +23,16 @@ from trainables.stack.weights import Weights
 
 @dataclass(frozen=True)
 class StackedContexts:
-    """The context vectors of one window, as `trainables.language_model.Contexts` has them."""
+    """Context vectors of one window, like `trainables.language_model.Contexts`."""
 
     dropped_GTBC: Tensor
     undropped_GTBC: Tensor
     state: list[StackedState]
-    """Of every layer with a state, after the last step of each model's own window."""
+    """One per layer, after the last step of each model's own window."""
 
 
 class StackedModel(ABC):
-    """Of models in the order of the kinds of their output layers, which train in one precision."""
+    """Models of one precision, ordered by the kind of their output layers."""
 
     def __init__(self, models: Sequence[LanguageModel], weights: Weights) -> None:
         self.weights = weights
@@ -50,18 +50,19 @@ class StackedModel(ABC):
         lengths_G: Tensor,
         masks: Masks | None = None,
     ) -> StackedContexts:
-        """Read a window a model; without masks, as outside training, nothing is dropped, nor cast
-        for products."""
+        """Return the contexts of one window per model.
+
+        Without masks, as outside training, there is no dropout and no cast for products."""
 
     def network_dtype(self, masks: Masks | None) -> torch.dtype:
-        """That of the products between embedding and output layer."""
+        """Return the dtype of the products between embedding and output layer."""
         return network_dtype(
             self._precision if masks is not None else "float32", self.weights["embedding_VD"]
         )
 
     def embedded(self, tokens_GTB: Tensor) -> tuple[Tensor, Tensor]:
-        """The rows of the embeddings of all models, one below the other, that are read, and what
-        stands there."""
+        """Return the tokens' row indices in the stacked embeddings of all models, and those
+        rows."""
         embedding_GVD = self.weights["embedding_VD"]
         models, words, width = embedding_GVD.shape
         rows_GTB = (
@@ -70,7 +71,7 @@ class StackedModel(ABC):
         return rows_GTB, embedding(rows_GTB, embedding_GVD.view(-1, width))
 
     def output_weight(self) -> Tensor:
-        """The weights that the output layers are passed, G x V x D; differentiable."""
+        """Return the weights passed to the output layers, G x V x D; differentiable."""
         weights = self.weights
         if "head.left_VR" in weights:
             return torch.bmm(weights["head.left_VR"], weights["head.right_RD"])
@@ -83,15 +84,16 @@ class StackedModel(ABC):
         rows: tuple[Tensor, Tensor],
         masks: Masks | None = None,
     ) -> Tensor:
-        """Every model's mean cross-entropy, G, by these output weights; `rows` are the targets, G x
-        N, and what each weighs in that mean."""
+        """Return every model's mean cross-entropy, G.
+
+        `rows` are the targets, G x N, and the weight of each in that mean."""
         return torch.cat(
             [out.losses(hidden_GTBC, weight_GVD, rows, masks) for out in self._outputs]
         )
 
 
 def stacked_states(states: Sequence[Sequence[LstmState]]) -> list[StackedState]:
-    """Of the layers, from those of every model."""
+    """Return the states by layer, from every model's states."""
     layers = zip(*states, strict=True)
     return [
         StackedState(*(torch.cat([state[part] for state in layer]) for part in (0, 1)))

@@ -28,12 +28,12 @@ FUNCTION = "function."
 
 
 def latent_mask(width: int) -> str:
-    """Return the name of masks for mixtures whose latent contexts have `width` numbers in all."""
+    """Return the name of masks for mixtures whose latent contexts have `width` numbers in total."""
     return f"latent.{width}"
 
 
 def output_kind(layer: OutputLayer) -> Hashable:
-    """Return what layers have to have in common to be computed as one."""
+    """Return the properties that layers must share to be computed as one."""
     assert isinstance(layer, PointwiseSoftmax | Mixture)
     function = layer.function
     mixtures = layer.mixtures if isinstance(layer, Mixture) else 1
@@ -45,7 +45,7 @@ def output_kind(layer: OutputLayer) -> Hashable:
 
 
 class StackedOutput:
-    """Of the models in a part of the stack, which have these parameters."""
+    """Output layers of one kind, of the models in one part of the stack."""
 
     def __init__(
         self, layers: Sequence[OutputLayer], part: slice, parameters: Mapping[str, Tensor]
@@ -63,9 +63,10 @@ class StackedOutput:
         rows: tuple[Tensor, Tensor],
         masks: Masks | None,
     ) -> Tensor:
-        """The mean cross-entropy of every model of the part; what is passed is of all models.
-        `rows` as `cross_entropies` takes them; `masks` are None outside training, when factors are
-        not cast either."""
+        """Return the mean cross-entropy of every model of the part, from tensors of all models.
+
+        `rows` are as in `cross_entropies`. Without `masks`, as outside training, factors are not
+        cast."""
         parameters, part = self._parameters, self._part
         if part != slice(0, len(hidden_GTBC)):  # the gradient of a slice is a copy
             hidden_GTBC, weight_GVD = hidden_GTBC[part], weight_GVD[part]
@@ -100,13 +101,12 @@ def _latent(
     kept_GBX: Tensor | None,
     dtype: torch.dtype,
 ) -> Tensor:
-    """The context vectors of mixtures, G x N x K x D, with locked dropout; by a product in this
-    dtype."""
+    """Return the context vectors of mixtures, G x N x K x D, with locked dropout."""
     latent, bias = parameters["latent_KDC"], parameters["latent_bias_KD"]
     models, experts, width, context_width = latent.shape
     steps = hidden_GTBC.shape[1]
     hidden_GNC, weight_GXC = hidden_GTBC.flatten(1, 2).to(dtype), latent.flatten(1, 2).to(dtype)
-    if zeros := -context_width % ALIGNMENT:  # autograd does not follow `aligned`
+    if zeros := -context_width % ALIGNMENT:  # autograd does not track `aligned`
         hidden_GNC, weight_GXC = pad(hidden_GNC, (0, zeros)), pad(weight_GXC, (0, zeros))
     flat = torch.baddbmm(bias.flatten(1).unsqueeze(1).to(dtype), hidden_GNC, weight_GXC.mT).tanh()
     if kept_GBX is not None:

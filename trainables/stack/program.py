@@ -1,12 +1,11 @@
-"""A step of a stack in two parts: what is decided in Python, and what a device does with the
-numbers of it.
+"""A step of a stack in two parts: decisions in Python, and computation on a device.
 
-The second part is a function of tensors that stay where they are: it copies nothing from the host,
-reads nothing back, draws nothing. So a GPU is given it as one CUDA graph, captured once a length of
-the longest window; a CPU, whatever the length, does it as it stands.
+The second part is a function of tensors with fixed addresses. It copies nothing from the host,
+reads nothing back and draws nothing, so a GPU runs it as one CUDA graph, captured once per length
+of the longest window. A CPU runs it directly.
 
-Shapes: G trials, T time steps of the longest window, B batch, N = T B, V vocabulary, P weights that
-are trained."""
+Shapes: G trials, T time steps of the longest window, B batch, N = T B, V vocabulary, P trained
+weights."""
 
 from __future__ import annotations
 
@@ -37,7 +36,7 @@ class StepProgram:
         configs = [trainer.config for trainer in trainers]
         self._trainers, self._dtype = trainers, like.dtype
         self._precision, self._device = first.config.training.precision, first.runtime.device
-        # The text is the same for all.
+        # All trainers have the same text.
         self._text_TB = first.streams_TB
         longest = max(trainer.longest_window for trainer in trainers)
         self._model = stacked_model([trainer.model for trainer in trainers], weights)
@@ -52,11 +51,10 @@ class StepProgram:
         rows = (slice(index, index + 1) for index in range(len(trainers)))
         self._rows = [[(h[row], c[row]) for h, c in self._states] for row in rows]
         self._numbers = self._losses_G.new_zeros(len(trainers) * (2 + self._update.weights))
-        """Of one step: the windows' starts and lengths, and the learning rates."""
         self._replays = _Replays(like.device)
 
     def run(self, windows: Sequence[Window]) -> None:
-        """One step of all, through these windows."""
+        """Run one step of all trainers, through these windows."""
         lengths = [window.steps for window in windows]
         self._draws.draw(lengths)
         self._adopt_states()
@@ -68,8 +66,7 @@ class StepProgram:
                 trainer.average.update(trainer.model)
 
     def _adopt_states(self) -> None:
-        """Take what trainers start from where it is not what the last step left them: at the start
-        of the text."""
+        """Copy states that the last step did not leave: those at the start of the text."""
         for trainer, rows in zip(self._trainers, self._rows, strict=True):
             if trainer.state is not rows:
                 for row, state in zip(rows, trainer.state, strict=True):
@@ -78,7 +75,6 @@ class StepProgram:
                 trainer.state = rows
 
     def _step(self, steps: int) -> None:
-        """The device's part, for a longest window of so many time steps."""
         trials = len(self._trainers)
         starts_G, lengths_G = self._numbers[: 2 * trials].view(2, trials)
         self._update.drop_gradients()
@@ -94,10 +90,11 @@ class StepProgram:
     def _forward(
         self, steps: int, starts_G: Tensor, lengths_G: Tensor
     ) -> tuple[Tensor, Tensor, list[StackedState]]:
-        """Every trial's loss, the sum of what they minimise, as no trial's gradient depends on
-        another one's, and the states after the windows."""
+        """Return every trial's loss, the sum of the objectives, and the states after the windows.
+
+        The sum has the right gradients because no trial's gradient depends on another trial."""
         time_T = torch.arange(steps, device=starts_G.device)
-        # Beyond a trial's window comes more of the text, which weighs nothing.
+        # Beyond a trial's window comes more of the text, with weight 0.
         places_GT = (starts_G.unsqueeze(1) + time_T).clamp_(max=len(self._text_TB) - 2)
         within_GT = (time_T < lengths_G.unsqueeze(1)).to(self._dtype)
         masks = self._draws.masks
@@ -114,7 +111,7 @@ class StepProgram:
     def _targets(
         self, places_GT: Tensor, within_GT: Tensor, lengths_G: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """What is predicted, G x N, and what each weighs in its trial's mean."""
+        """Return the targets, G x N, and the weight of each in its trial's mean."""
         targets_GTB = self._text_TB[places_GT + 1]
         weight_G = (1 / (lengths_G * targets_GTB.shape[2])).to(within_GT.dtype)
         weights_GT = within_GT * weight_G.unsqueeze(1)
@@ -122,9 +119,9 @@ class StepProgram:
 
 
 class _Replays:
-    """Does work that is the same for equal keys. On a GPU, the second time it is captured, and
-    repeated from then on; the first time also has its kernels compiled and loaded, which no capture
-    may do."""
+    """Runs work that is identical for equal keys; a GPU captures it at the second run.
+
+    The first run compiles and loads the kernels, which a capture must not do."""
 
     def __init__(self, device: torch.device) -> None:
         self._graphs = graphs_on(device)

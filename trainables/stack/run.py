@@ -1,5 +1,4 @@
-"""Several trials of the same shapes, trained as one; what each of them leaves is what it leaves
-alone."""
+"""Several trials of the same shapes trained as one; each leaves the files that it leaves alone."""
 
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ from trainables.trial import TrialRun, TrialTask
 from trainables.trial_folder import TrialOutcome
 
 Ended = tuple[TrialTask, TrialOutcome | Exception]
-"""A trial with its outcome, or with what came between."""
+"""A trial with its outcome, or with the error that prevented one."""
 
 
 def run_stack(
@@ -28,13 +27,13 @@ def run_stack(
     most: int,
     taken_up: Callable[[TrialTask], None] = lambda _: None,
 ) -> Generator[Ended]:
-    """Train and measure trials, at most `most` at a time, the next one as soon as one has ended;
-    yield them as they end.
+    """Train and measure trials, at most `most` at a time, and yield each when it ends.
 
-    All have the same `stack_key`. An outcome is on disk before it is yielded, as `run_trial` leaves
-    it. What a trial of its own raises, at its start, at the end of an epoch or in its measurements,
-    is yielded in place of its outcome, and its mates go on; what comes of the step of all, or of
-    their validation, is raised. `taken_up` gets every trial that is about to start."""
+    The next trial starts as soon as one ends. All have the same `stack_key`. An outcome is on disk
+    before it is yielded, as with `run_trial`. An error of one trial (at its start, at the end of an
+    epoch or in a measurement) is yielded in place of its outcome, and the others continue. An error
+    of the common step or validation is raised. `taken_up` receives every trial that is about to
+    start."""
     waiting, live = iter(tasks), list[TrialRun]()
     with ExitStack() as folders:
         while True:
@@ -44,7 +43,7 @@ def run_stack(
                 try:
                     folders.enter_context(run)
                     outcome = run.earlier or _ended_before(run)
-                except Exception as error:  # its own trouble, as that of a pack's single trial is
+                except Exception as error:  # this trial's own error, as for one trial in a pack
                     yield task, error
                     continue
                 if outcome is None:
@@ -60,7 +59,7 @@ def run_stack(
 
 
 def _ended_before(run: TrialRun) -> TrialOutcome | None:
-    """The outcome of a trial whose last checkpoint is of its end, or of an epoch that prunes it."""
+    """Return the outcome of a trial whose last checkpoint already ends or prunes it."""
     if run.trainer.finished:
         return run.end()
     try:
@@ -71,15 +70,14 @@ def _ended_before(run: TrialRun) -> TrialOutcome | None:
 
 
 def _train(live: Sequence[TrialRun]) -> dict[TrialRun, Exception | None]:
-    """Step by step until one of them or several have come to an end; these, each with what ended
-    it."""
+    """Step until at least one trial ends; return the ended ones, each with its error."""
     stack, ended = Stack([run.trainer for run in live]), dict[TrialRun, Exception | None]()
     while not ended:
         started = time.monotonic()
         stack.step()
         ending = [trainer for trainer in stack.trainers if trainer.ends_epoch]
         if ending or any(trainer.progress.step % STEPS_PER_LOOK == 0 for trainer in stack.trainers):
-            # Else the first to look would wait for the steps of all, uncounted.
+            # Otherwise the first one to synchronise would wait for everyone's steps, uncounted.
             wait(live[0].trainer.runtime.device)
         seconds = (time.monotonic() - started) / len(live)
         losses = _valid_losses(ending)
@@ -89,14 +87,16 @@ def _train(live: Sequence[TrialRun]) -> dict[TrialRun, Exception | None]:
                 ended[run] = trouble
     for run in ended:
         stack.leave(run.trainer)
-    # What ended a trial holds this frame: without this, the stack would outlive its successors.
+    # The error that ended a trial holds this frame; without this, the stack would outlive its
+    # successors.
     del stack
     return ended
 
 
 def _valid_losses(trainers: Sequence[Trainer]) -> dict[Trainer, float]:
-    """Validate them at once, unless one can do that itself; a share of the time is of every
-    trial's whole."""
+    """Validate several trainers at once, charging each an equal share of the time.
+
+    A single trainer validates itself."""
     if len(trainers) < 2:
         return {}
     started = time.monotonic()
@@ -113,7 +113,6 @@ def _trouble(
     valid_loss: float | None,
     together: int,
 ) -> Exception | None:
-    """What ends the trial after a step; None if nothing does but its last epoch."""
     trainer = run.trainer
     try:
         trainer.settle(step_s, run.checkpoints, run.tell, valid_loss, together)
@@ -127,7 +126,6 @@ def _trouble(
 
 
 def _recorded(run: TrialRun, ending: Exception | None) -> TrialOutcome | Exception:
-    """Measure and record a trial that has ended; return what came between, if something did."""
     try:
         if ending is None or isinstance(ending, DivergedError | PrunedError):
             return run.end(ending)

@@ -1,9 +1,9 @@
 """Several trials of the same shapes, trained as one model with a leading axis.
 
-Every trial keeps its `Trainer`: its random streams, its place in the text, its progress and its
-checkpoints are those of the trial alone. What the stack holds is the numbers: parameters, moments,
-losses and states of all trials in one tensor a name, of which the trainers' are views. A trial
-can leave after any step, and another one join."""
+Every trial keeps its `Trainer`: random streams, position in the text, progress and checkpoints are
+those of the trial alone. The stack holds parameters, moments, losses and states of all trials in
+one tensor per name; the trainers' tensors are views of it. A trial can leave or join after any
+step."""
 
 from __future__ import annotations
 
@@ -16,13 +16,12 @@ from trainables.training import Trainer
 
 
 class Stack:
-    """Trainers that make their steps together. Each one's epochs end when they would alone: ask it
-    after every step."""
+    """Trainers that step together. Their epochs end as they would alone: check after every step."""
 
     def __init__(self, trainers: Sequence[Trainer]) -> None:
         """The trainers' configs have equal `stack_key`s."""
-        # Trials with output layers of one kind stand side by side, so that their part of a tensor
-        # is a slice.
+        # Trials with output layers of one kind are adjacent, so that their part of a tensor is a
+        # slice.
         kinds = list(dict.fromkeys(output_kind(trainer.model.output) for trainer in trainers))
         self.trainers = sorted(
             trainers, key=lambda trainer: kinds.index(output_kind(trainer.model.output))
@@ -31,7 +30,7 @@ class Stack:
         self._program = StepProgram(self.trainers, self.weights)
 
     def step(self) -> None:
-        """One window of every trial: forward, backward, one update."""
+        """Train every trial on one window: forward, backward, one update."""
         windows = [trainer.next_window() for trainer in self.trainers]
         self._program.run(windows)
         for trainer, window in zip(self.trainers, windows, strict=True):
@@ -39,8 +38,7 @@ class Stack:
 
     @staticmethod
     def leave(trainer: Trainer) -> None:
-        """Give a trainer that leaves numbers of its own, so that it does not hold those of its
-        mates."""
+        """Copy the tensors of a trainer that leaves, so that it does not hold its mates' memory."""
         for parameter in trainer.model.parameters():
             parameter.data = parameter.data.clone()
         tensors, state = trainer.snapshot()

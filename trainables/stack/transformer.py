@@ -1,5 +1,6 @@
-"""Transformers of a stack: `trainables.language_model.Transformer` with a leading axis. All windows
-are equally long.
+"""Transformers of a stack: `trainables.language_model.Transformer` with a leading axis.
+
+All windows are equally long.
 
 Shapes: G models, T time steps, B batch, V vocabulary, D width, H heads, K width of a head, F width
 of the feed-forward layer, X widths of several products side by side, I input and O output width of
@@ -29,8 +30,9 @@ from trainables.stack.weights import Weights
 
 
 def transformer_draws(config: TransformerTrialConfig, steps: int) -> list[Draw]:
-    """What one model draws at a step of a window of so many time steps before its output layer, in
-    the order of `Transformer`."""
+    """Return a model's draws of a step of `steps` time steps, in the order of `Transformer`.
+
+    The draws of its output layer are not included."""
     model = config.model
     shape = config.training.batch_size, steps, model.width
     names = [
@@ -42,7 +44,7 @@ def transformer_draws(config: TransformerTrialConfig, steps: int) -> list[Draw]:
 
 
 class StackedTransformer(StackedModel):
-    """Of models of equal shapes."""
+    """Transformers of equal shapes."""
 
     def __init__(self, models: Sequence[LanguageModel], weights: Weights) -> None:
         super().__init__(models, weights)
@@ -77,14 +79,12 @@ class StackedTransformer(StackedModel):
         return StackedContexts(contexts_GTBD, contexts_GTBD, list(states))
 
     def _normed(self, hidden_GBTD: Tensor, name: str, dtype: torch.dtype) -> Tensor:
-        """After the RMSNorm of this name, in this dtype."""
         gain_GD = self.weights[f"{name}.weight"]
         return (
             rms_norm(hidden_GBTD, gain_GD.shape[1:], eps=NORM_EPSILON) * gain_GD[:, None, None]
         ).to(dtype)
 
     def _product(self, inputs_GBTI: Tensor, name: str) -> Tensor:
-        """x W^T, in the dtype of x."""
         weight_GOI = self.weights[f"{name}.weight_OI"].to(inputs_GBTI.dtype)
         return torch.bmm(inputs_GBTI.flatten(1, 2), weight_GOI.mT).view(*inputs_GBTI.shape[:3], -1)
 
@@ -92,7 +92,7 @@ class StackedTransformer(StackedModel):
         models, batch, steps, width = inputs_GBTD.shape
         heads = self._config.heads
         joint_GBTX = self._product(inputs_GBTD, f"{layer}.attention.query_key_value")
-        # Attention goes on within a sequence, so the models' batches are one batch to it.
+        # Attention stays within a sequence, so the models' batches can be one batch.
         joint_3BHTK = joint_GBTX.view(models * batch, steps, 3, heads, width // heads).permute(
             2, 0, 3, 1, 4
         )

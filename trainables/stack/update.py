@@ -1,8 +1,8 @@
 """One update of all models of a stack: clipped gradients, SGD, Adam or AdamW.
 
-Every model has a learning rate, weight decay, threshold and step count of its own. What changes
-from step to step is decided on the host, and then a row of numbers on the device. Shapes: G models,
-P weights that are trained."""
+Every model has its own learning rate, weight decay, threshold and step count. Per-step numbers are
+decided on the host and passed as one row of numbers on the device. Shapes: G models, P trained
+weights."""
 
 from __future__ import annotations
 
@@ -19,40 +19,36 @@ from trainables.stack.weights import Weights
 from trainables.training import ADAM_STATE, Trainer, Window
 
 EPSILON = 1e-8
-"""Of every Adam here, the usual one (Kingma and Ba 2015)."""
+"""The usual value of Adam (Kingma and Ba 2015)."""
 
 
 class ModelNumbers(NamedTuple):
     """Numbers of each model, on the device."""
 
     shrink_G: Tensor
-    """What clipping multiplies the gradients by."""
     rate_G: Tensor
     decay_G: Tensor
 
 
 class Adam(NamedTuple):
-    """What Adam knows of one weight of all models."""
+    """Adam's state of one weight of all models."""
 
     mean: Tensor
     square: Tensor
     by_mean_G: Tensor
     by_square_G: Tensor
-    """What the moments are divided by, 1 - beta ** steps."""
+    """Divisors of the moments, 1 - beta ** steps."""
     betas: tuple[float, float]
 
 
 @dataclass(frozen=True)
 class _Weight:
-    """Parameters of one name, and what moves them."""
-
     tensor: Tensor
     part: slice
-    """Whose they are."""
     rates: list[float]
-    """The learning rates of the configs, 0 where the model has no such weight."""
+    """Base rate of each model; 0 if it has no such weight."""
     decay_G: Tensor
-    """Weight decay, of those that have it."""
+    """Covers only the models in `part`."""
     moments: dict[str, Tensor]
     """Adam's, by the names of `ADAM_STATE`; empty for SGD."""
 
@@ -63,7 +59,7 @@ class _Weight:
 
 
 class StackedUpdate:
-    """Moves the weights by their gradients."""
+    """Updates the weights with their gradients."""
 
     def __init__(self, trainers: Sequence[Trainer], weights: Weights) -> None:
         self._trainers = trainers
@@ -73,7 +69,7 @@ class StackedUpdate:
         optimizer = trainers[0].optimizer
         self._betas = None if isinstance(optimizer, SGD) else optimizer.defaults["betas"]
         self._decays_apart = isinstance(optimizer, AdamW)
-        """Decay shrinks the weights; else it is added to their gradients."""
+        """If true, decay shrinks the weights; otherwise it is added to their gradients."""
         self._weights = [
             self._weight(name, part, tensor)
             for name, part, tensor in weights.named()
@@ -93,11 +89,12 @@ class StackedUpdate:
 
     @property
     def weights(self) -> int:
-        """How many are trained."""
+        """Number of trained weights."""
         return len(self._weights)
 
     def rates(self, windows: Sequence[Window]) -> list[float]:
-        """The learning rates of this step, P x G in a row; 0 where the model has no such weight."""
+        """Return the learning rates of this step, P x G in a row; 0 if a model has no such
+        weight."""
         of_models = list(zip(self._trainers, windows, strict=True))
         return [
             trainer.rate(window, rate)
@@ -107,7 +104,7 @@ class StackedUpdate:
 
     @torch.no_grad()
     def step(self, rates_PG: Tensor) -> None:
-        """Use up the gradients of one window a model."""
+        """Update the weights with the gradients of one window per model, and drop the gradients."""
         squares_G = torch.zeros_like(self._clip_G)
         for weight in self._weights:
             squares_G[weight.part] += torch.linalg.vector_norm(
@@ -123,7 +120,7 @@ class StackedUpdate:
         self.drop_gradients()
 
     def drop_gradients(self) -> None:
-        """Let go of what a step that was cut off left, or of what was used up."""
+        """Drop the gradients, also those of an interrupted step."""
         for weight in self._weights:
             weight.tensor.grad = None
 
@@ -137,7 +134,6 @@ def _next_moments(moments: dict[str, Tensor], betas: tuple[float, float]) -> Ada
 
 
 def _update_of(like: Tensor) -> Callable[..., None]:
-    """Return the function that updates one weight of all models."""
     if like.dtype == torch.float32 and runs_triton(like.device):
         from trainables.stack import update_kernels  # Triton: only on a GPU
 
@@ -153,7 +149,6 @@ def _update_(
     *,
     decays_apart: bool,
 ) -> None:
-    """Overwrite weight, moments and gradient."""
     shrink, rate, decay = (_column(number_G, weight) for number_G in numbers)
     gradient.mul_(shrink)
     if decays_apart:
@@ -165,8 +160,7 @@ def _update_(
 
 
 def _adam_change(adam: Adam, gradient: Tensor) -> Tensor:
-    """Take the gradient into the moments; returns what the weights move by for a learning rate of
-    1."""
+    """Update the moments; return the change of the weights for a learning rate of 1."""
     mean, square, by_mean_G, by_square_G, betas = adam
     mean.lerp_(gradient, 1 - betas[0])
     square.mul_(betas[1]).addcmul_(gradient, gradient, value=1 - betas[1])
@@ -178,7 +172,7 @@ def _adam_change(adam: Adam, gradient: Tensor) -> Tensor:
 
 
 def _stacked_moments(trainers: Sequence[Trainer], name: str) -> dict[str, Tensor]:
-    """The moments of all models; those of the trainers' optimizers become their rows."""
+    """Return the moments of all models; the trainers' optimizers get views of their rows."""
     parameters = [trainer.model.get_parameter(name) for trainer in trainers]
     states = [trainer.optimizer.state for trainer in trainers]
     before = [state.get(p) or _no_moments(p) for state, p in zip(states, parameters, strict=True)]
@@ -195,12 +189,10 @@ def _no_moments(parameter: Tensor) -> dict[str, Tensor]:
 
 
 def _group(trainer: Trainer, name: str) -> dict[str, Any]:
-    """Of the optimizer's groups, that of this parameter."""
     parameter = trainer.model.get_parameter(name)
     groups = trainer.optimizer.param_groups
     return next(group for group in groups if any(p is parameter for p in group["params"]))
 
 
 def _column(values_G: Tensor, like: Tensor) -> Tensor:
-    """Shaped to multiply tensors like this one, whose first axis is G."""
     return values_G.view(-1, *[1] * (like.dim() - 1)).to(like.dtype)

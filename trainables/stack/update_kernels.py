@@ -1,9 +1,7 @@
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, misc"
-"""The update of one parameter of all models of a stack as a Triton kernel, which reads and writes
-every number once.
+"""Triton kernel that updates one parameter of all models, reading and writing each number once.
 
-Only `update` imports this, and only where there is Triton.
-"""
+Only `update` imports this, and only if Triton is available."""
 
 from __future__ import annotations
 
@@ -30,8 +28,9 @@ def update_(
     *,
     decays_apart: bool,
 ) -> None:
-    """Overwrite weight (G x ...) and moments. Decay is added to the gradient, or shrinks the weight
-    itself."""
+    """Overwrite weight (G x ...) and moments.
+
+    Decay shrinks the weight itself if `decays_apart`; otherwise it is added to the gradient."""
     # Unused arguments get any valid pointer.
     mean, square, *by_moments, betas = (
         (weight, weight, *numbers[:2], (0.0, 0.0)) if adam is None else adam

@@ -1,4 +1,4 @@
-"""The validation text read by several models at once.
+"""Validation of several models at once.
 
 Shapes: G models, T time steps, B batch, N = T B predicted tokens, C width of the contexts."""
 
@@ -20,9 +20,9 @@ from trainables.training import Trainer, parallel_streams, weights_swapped, wind
 
 @torch.no_grad()
 def valid_losses(trainers: Sequence[Trainer]) -> list[float]:
-    """Return what `mean_loss` gives for every trainer's model, with the averaged weights if it has
-    some. The trainers validate on the same text in the same way, and stand in the order of a
-    stack."""
+    """Return the `mean_loss` of every trainer's model, with averaged weights if it has them.
+
+    The trainers validate on the same text in the same way and are in the order of a stack."""
     models, evaluation = [trainer.model for trainer in trainers], trainers[0].config.evaluation
     device, batch = trainers[0].runtime.device, evaluation.valid_batch_size
     streams_TB = parallel_streams(trainers[0].valid, batch, device)

@@ -1,5 +1,4 @@
-"""The parameters of the models of a stack: one tensor a name with a leading axis, and the models'
-are its rows."""
+"""Parameters of the models of a stack: one tensor per name, with a row per model."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ OUTPUT = "output."
 
 
 class Weights:
-    """Of models that stand in the order of the kinds of their output layers."""
+    """Parameters of models that are ordered by the kind of their output layers."""
 
     def __init__(self, models: Sequence[LanguageModel]) -> None:
         """Copy the parameters."""
@@ -24,7 +23,7 @@ class Weights:
         kinds = [output_kind(model.output) for model in models]
         self._common = _stacked(tensors, output=False)
         self.outputs: list[tuple[slice, dict[str, Tensor]]] = []
-        """Where models with output layers of one kind stand, and the parameters of these."""
+        """For each kind of output layer, the slice of its models and the layers' parameters."""
         for _, group in groupby(range(len(kinds)), key=kinds.__getitem__):
             members = list(group)
             part = slice(members[0], members[-1] + 1)
@@ -32,8 +31,7 @@ class Weights:
 
     @classmethod
     def shared_by(cls, models: Sequence[LanguageModel]) -> Weights:
-        """Those of the models, whose parameters become rows of them; to be trained where theirs
-        are."""
+        """Return weights whose rows become the models' parameters, trained if those are."""
         weights = cls(models)
         for name, part, tensor in weights.named():
             parameters = [model.get_parameter(name) for model in models[part]]
@@ -43,14 +41,14 @@ class Weights:
         return weights
 
     def __getitem__(self, name: str) -> Tensor:
-        """Of all models; not of their output layers."""
+        """Return a parameter of all models that is not of their output layers."""
         return self._common[name]
 
     def __contains__(self, name: str) -> bool:
         return name in self._common
 
     def named(self) -> Iterator[tuple[str, slice, Tensor]]:
-        """Name in the model, whose they are, and the tensor."""
+        """Yield the name in the model, the slice of models that have it, and the tensor."""
         whole = slice(0, self.outputs[-1][0].stop)
         yield from ((name, whole, tensor) for name, tensor in self._common.items())
         for part, tensors in self.outputs:
@@ -61,7 +59,6 @@ class Weights:
 
 
 def _stacked(tensors: Sequence[Mapping[str, Tensor]], *, output: bool) -> dict[str, Tensor]:
-    """Those of the output layers, or the others."""
     names = [name for name in tensors[0] if name.startswith(OUTPUT) == output]
     return {
         name.removeprefix(OUTPUT): torch.stack([named[name] for named in tensors]) for name in names

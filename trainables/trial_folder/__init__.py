@@ -1,4 +1,4 @@
-"""A trial's files: written whole or not at all, by one worker at a time."""
+"""A trial's files: written completely or not at all, by one worker at a time."""
 
 from trainables import door
 

@@ -1,10 +1,8 @@
-"""Checkpoints: one file holds everything that the next step depends on, written whole or not at
-all.
+"""Checkpoints: one file with everything that the next step depends on, written atomically.
 
-Format: safetensors (numbers only, nothing is unpickled), with the non-tensor state as JSON in its
-header, and there the SHA-256 of the whole file as it is with 64 zeros in place of these digits. The
-last two are kept, so that a machine that dies while writing, or a disk that fills up, still leaves
-a good one."""
+Format: safetensors (nothing is unpickled). The header holds the other state as JSON, including the
+SHA-256 of the file with 64 zeros in place of the digits. Two are kept, so a crash or a full disk
+while writing leaves a good one."""
 
 from __future__ import annotations
 
@@ -34,7 +32,6 @@ from trainables.trial_folder.folder import TrialFolder
 
 KEPT = 2
 UNKNOWN = "0" * 64
-"""What stands for the checksum while it is computed."""
 CHUNK = 2**20
 
 
@@ -44,9 +41,8 @@ def save_tensors(path: Path, tensors: Mapping[str, Tensor], state: Mapping[str, 
 
 
 def _serialised(tensors: Mapping[str, Tensor], state: Mapping[str, Any]) -> bytes:
-    """The file, without its checksum."""
     contiguous = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    # One entry: of several, the file would have them in any order.
+    # One entry, because the file may order several in any way.
     return save(
         contiguous, metadata={"state": json.dumps({**state, "sha256": UNKNOWN}, allow_nan=False)}
     )
@@ -60,8 +56,9 @@ def _write_sealed(path: Path, content: bytes) -> None:
 
 
 def load_tensors(path: Path, device: str = "cpu") -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Read what `save_tensors` wrote. Raises OSError, and DamagedFileError if the file is not
-    whole, has changed since or is not one of ours."""
+    """Return the tensors and state that `save_tensors` wrote.
+
+    Raises OSError, and DamagedFileError if the file is truncated, changed or not a checkpoint."""
     open_file(path).close()
     try:
         with safe_open(path, framework="pt", device=device) as file:
@@ -90,7 +87,6 @@ def _entry(checksum: str) -> bytes:
 
 
 def _checksum(path: Path, stated: str) -> str:
-    """Of a file with a whole header, in which `stated` stands for its checksum."""
     with open_file(path) as file:
         size = file.read(8)
         header = file.read(int.from_bytes(size, "little"))
@@ -101,8 +97,7 @@ def _checksum(path: Path, stated: str) -> str:
 
 
 class Checkpoints:
-    """The checkpoints of one trial in its folder. A thread of the process writes those of all its
-    trials."""
+    """The checkpoints of one trial. One thread per process writes those of all its trials."""
 
     _writer: ClassVar = ThreadPoolExecutor(1)
     _latest: ClassVar[Future[None] | None] = None
@@ -111,24 +106,23 @@ class Checkpoints:
         self.folder = folder
         self._writing: Future[None] | None = None
         self.seconds = 0.0
-        """From the start of the last save until it was on disk."""
+        """Duration of the last save, until it was on disk."""
 
     @staticmethod
     def busy() -> bool:
-        """Whether a checkpoint of any trial is being written."""
+        """Return whether a checkpoint of any trial is being written."""
         latest = Checkpoints._latest
         return latest is not None and not latest.done()
 
     def save(self, step: int, tensors: Mapping[str, Tensor], state: Mapping[str, Any]) -> None:
-        """Write the checkpoint of this step and drop all but the last two.
+        """Write the checkpoint of this step and delete all but the last two.
 
-        Raises SupersededError, with nothing written, where another worker has taken the trial over.
-        """
+        Raises SupersededError, with nothing written, if another worker has taken over the trial."""
         self.begin(step, tensors, state)
         self.wait()
 
     def begin(self, step: int, tensors: Mapping[str, Tensor], state: Mapping[str, Any]) -> None:
-        """Copy the numbers, and write them in a thread. Raises the error of the previous write."""
+        """Copy the tensors and write them in a thread. Raises the error of the previous write."""
         self.wait()
         self.folder.check_fence()
         started = time.monotonic()
@@ -138,14 +132,13 @@ class Checkpoints:
         )
 
     def wait(self) -> None:
-        """Wait until the checkpoint is on disk. Raises OSError or SupersededError if it could not
-        be written."""
+        """Wait until the checkpoint is on disk. Raises OSError or SupersededError on failure."""
         writing, self._writing = self._writing, None
         try:
             if writing is not None:
                 writing.result()
         except OSError:
-            self.folder.check_fence()  # whoever took the trial over may have removed the folder
+            self.folder.check_fence()  # the next worker may have removed the folder
             raise
 
     def _write(self, step: int, content: bytes, started: float) -> None:
@@ -156,11 +149,9 @@ class Checkpoints:
         self.seconds = time.monotonic() - started
 
     def latest(self, device: str) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
-        """The newest checkpoint that is as it was written, or None; `folder.note` is told of
-        others.
+        """Return the newest undamaged checkpoint, or None; report damaged ones to `folder.note`.
 
-        Raises UserError where this user may not read one, and OSError where the disk fails.
-        """
+        Raises UserError if this user may not read one, and OSError if the disk fails."""
         for path in reversed(self.folder.checkpoints()):
             try:
                 tensors, state = load_tensors(path, device)
@@ -169,7 +160,7 @@ class Checkpoints:
             except PermissionError as error:
                 raise unreadable(path, error) from error
             except (DamagedFileError, FileNotFoundError) as error:
-                # Or it would count among the last two.
+                # Otherwise it would count as one of the last two.
                 with suppress(OSError):
                     set_aside(path)
                 self.folder.note(

@@ -1,4 +1,4 @@
-"""What a result was computed with: versions, host, device."""
+"""The environment of a result: versions, host, device."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ PACKAGES = ("torch", "numpy", "scipy", "pydantic", "safetensors", "ray")
 
 @cache
 def code_version() -> str:
-    """The commit of the checkout that this code runs from, with `+changes` where it differs.
+    """Return the commit of this code's checkout, with `+changes` if there are local changes.
 
-    Outside a checkout it is what the environment variable SWEEPS_CODE_VERSION says (an image sets
-    it), else `unknown`."""
+    Outside a checkout, return the environment variable SWEEPS_CODE_VERSION (an image sets it) or
+    `unknown`."""
     here = Path(__file__).resolve().parents[1]
     try:
         answer = subprocess.run(
@@ -37,7 +37,7 @@ def code_version() -> str:
 
 @cache
 def package_versions() -> dict[str, str]:
-    """Installed versions of the packages that numbers depend on."""
+    """Return the installed versions of the packages that numbers depend on."""
     versions = {}
     for package in PACKAGES:
         with suppress(PackageNotFoundError):
@@ -47,7 +47,7 @@ def package_versions() -> dict[str, str]:
 
 @cache
 def processor_name() -> str:
-    """The processor's model name as the kernel gives it."""
+    """Return the processor's model name as reported by the kernel."""
     with suppress(OSError):
         for line in Path("/proc/cpuinfo").read_text().splitlines():
             if line.startswith("model name"):
@@ -56,7 +56,7 @@ def processor_name() -> str:
 
 
 def describe(device: str, threads: int) -> dict[str, str]:
-    """Versions, host and device as one flat table, for the results."""
+    """Return versions, host and device as one flat table for the results."""
     hardware = processor_name()
     if device != "cpu":
         from trainables.device import gpu_name

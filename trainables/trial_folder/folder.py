@@ -1,13 +1,13 @@
-"""A trial's folder: the only place that knows what its files are called, how they are read, and who
-may write them.
+"""A trial's folder: the only module that knows its file names and formats, and who may write them.
 
-It holds the trial's `config.json`, whose hash is the trial's id, and its `log.txt`, for people.
-While the trial runs, it holds a lock, a fence and the last checkpoints; afterwards `result.json`,
-`spectrum.npy` and `kept.safetensors` (the weights of the best validation loss), and
-`measurement-NAME.json` for each measurement that was taken later from these weights. Every file but
-the log is whole or absent, and what is read has a checksum that is looked at then: its own, or one
-in the JSON file that speaks of it. A worker makes a result durable before it tells anyone, so
-whatever a driver did not live to record is found again."""
+It holds `config.json`, whose hash is the trial's id, and `log.txt`; while the trial runs, a lock, a
+fence and the last checkpoints; afterwards `result.json`, `spectrum.npy`, `kept.safetensors` (the
+weights of the best validation loss), and `measurement-NAME.json` for each later measurement of
+these weights.
+
+Every file except the log is complete or absent. Every read verifies a checksum: the file's own, or
+one in the JSON file that names it. A worker makes a result durable before it reports it, so results
+that a driver did not live to record are found again."""
 
 from __future__ import annotations
 
@@ -51,18 +51,17 @@ from trainables.trial_folder.outcome import TrialOutcome
 from trainables.trial_folder.vector import read_vector, write_vector
 
 TRIALS = "trials"
-"""The folder below the root of a storage in which trials have theirs."""
 LOCK, FENCE, CONFIG, LOG = "lock", "worker", "config.json", "log.txt"
 RESULT, SPECTRUM, KEPT_WEIGHTS = "result.json", "spectrum.npy", "kept.safetensors"
 RESULT_FILES = (RESULT, SPECTRUM)
 CHECKPOINT, MEASUREMENT = "checkpoint-", "measurement-"
 TRIAL_ID = re.compile(r"[0-9a-f]{64}")
 Result = tuple[TrialOutcome, NDArray[float64] | None]
-"""A final outcome, and the singular values where a measurement has some."""
+"""A final outcome, and the singular values if a measurement has some."""
 
 
 class SupersededError(Exception):
-    """Another worker has taken the trial over; what this one has computed since is of no use."""
+    """Another worker has taken over the trial; later work of this one is discarded."""
 
 
 class TrialFolder:
@@ -71,61 +70,59 @@ class TrialFolder:
     def __init__(
         self, path: Path, trial_id: str, note: Callable[[str], None] = lambda _: None
     ) -> None:
-        """`note` is told, in a sentence, which files are damaged and what follows from it."""
+        """`note` receives a sentence about each damaged file and the consequence."""
         self.path, self.trial_id, self._note = path, trial_id, note
         self._token: bytes | None = None
         self._pid = 0
 
     @property
     def kept_weights(self) -> Path:
-        """The file of the weights with the best validation loss."""
+        """File of the weights with the best validation loss."""
         return self.path / KEPT_WEIGHTS
 
     @property
     def error_log(self) -> Path:
-        """The file with the traceback of what ended the trial."""
+        """File with the traceback of the error that ended the trial."""
         return self.path / "error.log"
 
     @property
     def log_file(self) -> Path:
-        """The file in which every attempt tells what happens, a line with the time in UTC for all
-        of it."""
+        """Log of all attempts, one line per event with the time in UTC."""
         return self.path / LOG
 
     def log(self, text: str) -> None:
-        """Tell something in the log file, where it can be written to."""
+        """Append a line to the log file, if it is writable."""
         line = f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} {text}\n"
         with contextlib.suppress(OSError):
             append(self.log_file, line.encode(errors="replace"))
 
     def note(self, text: str) -> None:
-        """Tell, here and whoever asked for it, which files are damaged and what follows from it."""
+        """Report a damaged file and the consequence, to the log and to the caller's `note`."""
         self.log(text)
         self._note(text)
 
     def locked(self) -> AbstractContextManager[None]:
-        """Have the folder to oneself among the processes that see its lock: a second one waits."""
+        """Lock the folder; another process that sees the lock waits."""
         return locked(self.path)
 
     def take_over(self) -> None:
-        """Have the right to write here until another worker takes it: of two that believe to have
-        it, the later one.
+        """Take the fence: the right to write here until another worker takes it.
 
-        The lock keeps workers apart where the file system has locks. Across machines it may not: a
-        machine that is cut off from the cluster still trains, its lock may have been given up for
-        it, and its trial runs on elsewhere."""
+        The lock keeps workers apart only if they see the same locks. A host that is cut off from
+        the cluster keeps training, while its lock may be released and its trial run elsewhere."""
         self._token, self._pid = secrets.token_hex(16).encode(), os.getpid()
         write_file(self.path / FENCE, self._token)
 
     def write_config(self, config: str) -> None:
-        """Write the trial's complete config, as JSON, where nothing lies in its place."""
+        """Write the trial's complete config, as JSON, unless the path exists."""
         path = self.path / CONFIG
         if not os.path.lexists(path):
             write_file(path, config.encode())
 
     def config(self) -> AnyConfig:
-        """Return the trial's config. Raises DamagedFileError if the file is missing or is not the
-        config of this trial."""
+        """Return the trial's config.
+
+        Raises DamagedFileError if the file is missing or is not the config of this trial."""
         path = self.path / CONFIG
         try:
             config = read_config(json.loads(read_file(path)))
@@ -136,30 +133,29 @@ class TrialFolder:
         return config
 
     def check_fence(self) -> None:
-        """Raise SupersededError where the right was taken over and another worker has it by now."""
+        """Raise SupersededError if this worker took the fence and no longer has it."""
         if self._token is None:
             return
         if not self.path.is_dir():
             raise SupersededError(f"the folder {self.path} was removed while the trial ran")
-        # What an output layer has forked from this process has the token, too, and not the right.
+        # A process that an output layer forked from this one has the token but not the right.
         with contextlib.suppress(FileNotFoundError, DamagedFileError):
             if os.getpid() == self._pid and read_file(self.path / FENCE) == self._token:
                 return
         raise SupersededError(f"another worker has taken over the trial in {self.path}")
 
     def leave(self) -> None:
-        """Give the right up, once everything is written; nobody has it then."""
+        """Give up the fence, once everything is written."""
         with contextlib.suppress(SupersededError):
             self.check_fence()
             self.drop_fence()
 
     def drop_fence(self) -> None:
-        """Take the right from whoever has it."""
+        """Remove the fence of any worker."""
         (self.path / FENCE).unlink(missing_ok=True)
 
     def outcome(self) -> TrialOutcome | None:
-        """The final outcome; None where there is none, one that failed or was pruned, or `result`
-        finds it damaged."""
+        """Return the final outcome; None if it is missing, failed, pruned or damaged."""
         try:
             result = self.result()
         except DamagedFileError:
@@ -167,10 +163,10 @@ class TrialFolder:
         return result[0] if result is not None and result[0].state != "pruned" else None
 
     def result(self) -> Result | None:
-        """The outcome with its spectrum; None where there is none, or one that failed.
+        """Return the outcome with its spectrum; None if it is missing or failed.
 
-        Raises DamagedFileError for files that are truncated, changed or of another trial, UserError
-        where this user may not read them or the disk fails."""
+        Raises DamagedFileError for files that are truncated, changed or of another trial, and
+        UserError if this user may not read them or the disk fails."""
         path = self.path / RESULT
         outcome = read_record(path, TrialOutcome)
         if outcome is None:
@@ -182,17 +178,16 @@ class TrialFolder:
         return outcome, self.spectrum(outcome) if outcome.state == "done" else None
 
     def spectrum(self, outcome: TrialOutcome) -> NDArray[float64] | None:
-        """The singular values beside an outcome; None where no measurement of it made any.
+        """Return the singular values of an outcome; None if none of its measurements has them.
 
-        Raises DamagedFileError for a file that is missing, of another outcome or no vector of
-        finite float64 values, UserError where this user may not read it or the disk fails."""
+        Raises DamagedFileError for a file that is missing, of another outcome or not a vector of
+        finite float64 values, and UserError if this user may not read it or the disk fails."""
         if not any(name.partition("@")[0] in WITH_SPECTRUM for name in outcome.measurements):
             return None
         return read_vector(self.path / SPECTRUM, outcome.checksums.get(SPECTRUM))
 
     def check_kept_weights(self) -> None:
-        """Raise DamagedFileError where the kept weights are others than those that the result is
-        of."""
+        """Raise DamagedFileError if the kept weights are not those of the result."""
         outcome = self.outcome()
         if outcome is not None and outcome.checksums.get(KEPT_WEIGHTS) != self._kept_checksum():
             raise DamagedFileError(f"{self.kept_weights} is not what was written, by its checksum")
@@ -206,7 +201,7 @@ class TrialFolder:
     ) -> TrialOutcome:
         """Write the outcome after the files that it names; return it with their checksums.
 
-        Raises SupersededError, with nothing written, if another worker has the right to write."""
+        Raises SupersededError, with nothing written, if another worker has the fence."""
         self.check_fence()
         checksums = {}
         if singular_values is not None:
@@ -218,33 +213,31 @@ class TrialFolder:
         return outcome
 
     def set_aside_result(self) -> Path:
-        """Rename an unusable result, so that no worker takes the trial for finished."""
+        """Rename an unusable result, so that no worker considers the trial finished."""
         return set_aside(self.path / RESULT)
 
     def forget_result(self) -> None:
-        """Remove the result and the error log, so that the trial runs again or goes on."""
-        # The folder itself may be what made the trial fail.
+        """Remove the result and the error log, so that the trial runs again or resumes."""
+        # The folder itself may be the reason why the trial failed.
         with contextlib.suppress(NotADirectoryError):
             remove(self.path / RESULT)
             remove(self.error_log)
 
     def checkpoint(self, step: int) -> Path:
-        """The file of the checkpoint of this step."""
+        """Return the checkpoint file of this step."""
         return self.path / f"{CHECKPOINT}{step:012d}.safetensors"
 
     def checkpoints(self) -> list[Path]:
-        """The files of the checkpoints that there are, oldest first."""
+        """Return the existing checkpoint files, oldest first."""
         return sorted(self.path.glob(f"{CHECKPOINT}*.safetensors"))
 
     def forget_checkpoints(self) -> None:
-        """Remove them all, with those that were set aside and what a killed process left half
-        written."""
+        """Remove all checkpoints, including those set aside and unfinished temporary files."""
         for path in [*self.path.glob(f"{CHECKPOINT}*"), *self.path.glob(".*.tmp")]:
             remove(path)
 
     def write_measurement(self, name: str, measured: tuple[Metrics, Values]) -> None:
-        """Make one later measurement durable: its spectrum's file first, then that of the metrics,
-        which shows that both exist."""
+        """Make a later measurement durable: its spectrum, then the metrics, which complete it."""
         spectrum, metrics_file = self._measurement_files(name)
         metrics, values = measured
         content = MeasurementFile(
@@ -257,7 +250,7 @@ class TrialFolder:
         write_file(metrics_file, sealed(content.model_dump_json(indent=1)))
 
     def measurement(self, name: str) -> Measured | None:
-        """Return what `write_measurement` wrote; None if there is nothing.
+        """Return what `write_measurement` wrote; None if it does not exist.
 
         Raises DamagedFileError for files that are truncated, changed, unreadable or of another
         trial."""
@@ -280,7 +273,7 @@ class TrialFolder:
         return [self.path / file for file in measurement_files([name])]
 
     def has_measurement(self, name: str) -> bool:
-        """Whether the later measurement is there; one that is damaged is set aside, with a note."""
+        """Return whether the later measurement exists; set a damaged one aside, with a note."""
         try:
             return self.measurement(name) is not None
         except DamagedFileError as error:
@@ -289,14 +282,15 @@ class TrialFolder:
             return False
 
     def forget_measurements(self) -> None:
-        """Remove all later measurements: they are of other weights than those about to be kept."""
+        """Remove all later measurements: they are of older weights than those about to be kept."""
         for path in self.path.glob(f"{MEASUREMENT}*"):
             remove(path)
 
     def failure_cause(self, error: BaseException, layer_files: Iterable[TextFile]) -> str:
-        """Return the exception that ended the trial in one line, with the line of the user's own
-        layer that it came through; the whole traceback goes into the error log."""
-        # Where the log cannot be written, the cause still reaches who asked.
+        """Return the exception in one line, with the line of the user's layer that it came through.
+
+        Writes the whole traceback to the error log."""
+        # If the log is not writable, the cause still reaches the caller.
         with contextlib.suppress(OSError):
             write_file(
                 self.error_log, "".join(traceback.format_exception(error)).encode(errors="replace")
@@ -312,8 +306,9 @@ class TrialFolder:
 
 
 def trial_directory(storage: Path, trial_id: str) -> Path:
-    """The path of a trial's folder below the root of a storage. Raises UserError for an id that is
-    none: a store that somebody else wrote may hold any."""
+    """Return the path of a trial's folder below the storage root.
+
+    Raises UserError for an invalid id, which a foreign store may contain."""
     if not TRIAL_ID.fullmatch(trial_id):
         raise UserError(
             f"a trial's id is 64 hexadecimal digits, and the results store has {trial_id[:80]!r}: "
@@ -323,13 +318,12 @@ def trial_directory(storage: Path, trial_id: str) -> Path:
 
 
 def measurement_files(names: Iterable[str]) -> list[str]:
-    """What the files of these later measurements are called, of each the spectrum first, then the
-    metrics."""
+    """Return the file names of these later measurements: for each, spectrum, then metrics."""
     return [f"{MEASUREMENT}{name}.{kind}" for name in names for kind in ("npy", "json")]
 
 
 def measurement_names(files: Iterable[str]) -> list[str]:
-    """Return the names of the later measurements that have these files, in alphabetical order."""
+    """Return the names of the later measurements among these files, sorted."""
     return sorted(
         file.removeprefix(MEASUREMENT).removesuffix(".json")
         for file in files
@@ -338,11 +332,10 @@ def measurement_names(files: Iterable[str]) -> list[str]:
 
 
 def progress(names: Collection[str]) -> tuple[bool, str]:
-    """How far a trial has come, by the names in its folder: whether it has a result, and the newest
-    checkpoint."""
+    """Return from a folder's file names whether it has a result, and the newest checkpoint."""
     return RESULT in names, max(filter(is_checkpoint, names), default="")
 
 
 def is_checkpoint(name: str) -> bool:
-    """Whether a file of this name in a trial's folder is one of its checkpoints."""
+    """Return whether a file of this name is a checkpoint."""
     return name.startswith(CHECKPOINT) and name.endswith(".safetensors")

@@ -1,5 +1,4 @@
-"""A measurement of a done trial as files: NAME.json, and NAME.npy with the singular values where it
-has some."""
+"""Files of a measurement of a done trial: NAME.json, and NAME.npy if it has singular values."""
 
 from __future__ import annotations
 
@@ -16,14 +15,14 @@ Values = NDArray[float64] | None
 
 
 class Measured(NamedTuple):
-    """What a measurement gives: finite metrics, and the singular values where it has some."""
+    """Result of a measurement: finite metrics, and singular values if it has some."""
 
     metrics: Metrics
     singular_values: Values = None
 
 
 def spectrum_of(measured: Iterable[Measured]) -> NDArray[float64] | None:
-    """The singular values among what some measurements gave: the last ones, if there are any."""
+    """Return the last singular values among these measurements; None without any."""
     spectra = [values for _, values in measured if values is not None]
     return spectra[-1] if spectra else None
 
@@ -33,8 +32,7 @@ class MeasurementFile(Frozen):
 
     trial_id: str
     name: str
-    """With its version, for example "top_k@1"."""
+    """Includes the version, for example "top_k@1"."""
     metrics: Metrics
     has_spectrum: bool
     spectrum_sha256: str | None = None
-    """None without a spectrum."""

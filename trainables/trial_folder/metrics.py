@@ -1,4 +1,4 @@
-"""Metrics by name: what can be recorded of them, and read back into a table of results."""
+"""Metrics by name: the values that can be recorded and read back into a table of results."""
 
 from __future__ import annotations
 
@@ -27,21 +27,19 @@ NUMBERS = re.compile(
     | (word_pairs|bent)\ .*""",
     re.VERBOSE,
 )
-"""Metrics that tables and figures compute with."""
 COLUMNS = {
     *("study", "scale", "overrides", "trial_id", "setting", "name", "state", "attempt", "cause"),
     *("group", "side", "stage"),
 }
-"""What a table of results says of every trial."""
+"""Columns of every trial in a table of results."""
 SETTINGS = {key for kind in KINDS for key in kind.model_fields}
-"""The top-level keys of the configs of all kinds of trials."""
+"""Top-level config keys of all kinds of trials."""
 TOP_K = re.compile(r"top_k(-[0-9a-f]{8})? \S+ [0-9]{1,18}")
-"""What metrics that begin with "top_k" are called: after whose contexts, and which of them."""
+"""Names of top_k metrics: the contexts' tag, group and number."""
 
 
 class WordsAfter(Frozen):
-    """What a model expects after a context, the JSON text of a metric of top_k: see
-    `top_k_metrics`."""
+    """Predictions after a context: the JSON text of a top_k metric (see `top_k_metrics`)."""
 
     context: str = ""
     next: str
@@ -52,11 +50,11 @@ class WordsAfter(Frozen):
 
 
 def check_metrics(metrics: Any) -> Any:
-    """Return metrics by name. Raises ValueError unless they can be recorded.
+    """Return the metrics. Raises ValueError unless they can be recorded.
 
-    They are finite numbers of 64 bits, text or truth values; numbers where tables compute with
-    them, `WordsAfter` where words are shown; and not called like another column of a table of
-    results, be it a setting of a trial."""
+    Values are finite 64-bit numbers, text or booleans; numbers if tables compute with them;
+    `WordsAfter` for top_k. No name equals another column of the results, including a setting of a
+    trial."""
     if not isinstance(metrics, dict):
         raise ValueError("metrics are a table of values by name")
     for name, value in metrics.items():

@@ -1,5 +1,4 @@
-"""What a trial leaves behind: metrics by epoch, measurements by name and version, a state, a
-cause."""
+"""The record of a trial: metrics by epoch, measurements by name and version, state, cause."""
 
 from __future__ import annotations
 
@@ -14,16 +13,15 @@ from trainables.config import Frozen
 from trainables.trial_folder.metrics import Metric, Metrics
 
 FinalState = Literal["done", "diverged", "failed", "pruned"]
-"""Pruned: stopped early by a search. The checkpoint is kept, and a plan that wants the whole trial
-goes on from it."""
+"""Pruned: stopped early by a search. A plan that wants the whole trial resumes from its
+checkpoint."""
 Count = Annotated[int, Field(ge=0, lt=2**31)]
 LongCount = Annotated[int, Field(ge=0, lt=2**63)]
 MeasurementName = Annotated[str, Field(pattern=r"^[^\x00-\x1f]+@[0-9]{1,9}$")]
 
 
 def perplexity(loss: float) -> float:
-    """Of a mean cross-entropy in nats per token; infinite where that is beyond the largest
-    number."""
+    """Return exp(loss) for a mean cross-entropy in nats per token; infinite on overflow."""
     try:
         return math.exp(loss)
     except OverflowError:
@@ -31,56 +29,53 @@ def perplexity(loss: float) -> float:
 
 
 class EpochMetrics(Frozen):
-    """One epoch of training. Losses are mean cross-entropies in nats per token, without
-    regularisers."""
+    """One epoch of training. Losses: mean cross-entropy in nats per token, without regularisers."""
 
     epoch: Count
-    """1 for the first."""
+    """Starts at 1."""
     tokens: LongCount
-    """Train tokens seen so far, this epoch included."""
+    """Train tokens seen so far, including this epoch."""
     train_loss: float
     valid_loss: float
     averaging: bool
-    """True where validation used the averaged weights."""
+    """True if validation used the averaged weights."""
     seconds: float
-    """Wall time of training this epoch, validation left out."""
+    """Wall time of training this epoch, without validation."""
     press_rank: Count | None = None
-    """Of the log-P matrix over a fixed sample of validation contexts, with the weights that
-    validation used; None: not taken. So are the other ranks."""
+    """Ranks are of a fixed sample of validation contexts, with validation's weights; None: not
+    taken."""
     entropy_rank: float | None = None
     kl_rank: Count | None = None
-    """For a bound of 0.01 nats; of Transformers."""
+    """For a bound of 0.01 nats; Transformers only."""
 
     @property
     def valid_perplexity(self) -> float:
-        """That of the validation loss."""
+        """Perplexity of the validation loss."""
         return perplexity(self.valid_loss)
 
 
 class TrialOutcome(Frozen):
-    """The final record of one attempt at a trial; `result.json` in the trial's folder holds one.
+    """The final record of one attempt at a trial; `result.json` holds one.
 
-    What is accepted can be recorded: epochs in order, integers of 64 bits, text that can be
-    printed. `measurements` maps "name@version" to finite metrics, for example "spectrum@1" ->
-    {"press_rank": 402, ...}. Metric names are unique over all measurements, so that a table of
-    results has one column each."""
+    What is accepted can be recorded: epochs in order, 64-bit integers, printable text.
+    `measurements` maps "name@version" to finite metrics, for example "spectrum@1" -> {"press_rank":
+    402, ...}. Metric names are unique over all measurements, because each is a column in a table of
+    results."""
 
     trial_id: str
     state: FinalState
     cause: str | None = None
-    """One sentence where state is not done."""
+    """One sentence, unless the state is done."""
     epochs: tuple[EpochMetrics, ...] = ()
     measurements: dict[MeasurementName, Metrics] = {}
     environment: dict[str, str] = {}
-    """Versions of the code and packages, host, device: see
-    `trainables.trial_folder.environment`."""
     checksums: dict[str, str] = {}
-    """SHA-256 of the files beside this record, by name."""
+    """SHA-256 of the files next to this record, by name."""
 
     @field_validator("cause", mode="before")
     @classmethod
     def _printable(cls, cause: Any) -> Any:
-        """An exception may say anything."""
+        """Exception messages may contain unprintable characters."""
         if not isinstance(cause, str):
             return cause
         return "".join(sign if sign.isprintable() or sign == "\n" else "?" for sign in cause)
@@ -102,7 +97,7 @@ class TrialOutcome(Frozen):
 
     @property
     def metrics(self) -> dict[str, Metric]:
-        """Of all measurements."""
+        """The metrics of all measurements."""
         return {
             name: value for metrics in self.measurements.values() for name, value in metrics.items()
         }

@@ -1,4 +1,4 @@
-"""Singular values as a file: one row of float64 numbers in the format .npy."""
+"""Singular values as a .npy file: one row of float64 numbers."""
 
 from __future__ import annotations
 
@@ -19,16 +19,17 @@ from trainables.trial_folder.files import (
 
 
 def write_vector(path: Path, values: NDArray[float64]) -> str:
-    """Write them, whole or not at all; returns the SHA-256 of the file."""
+    """Write the values atomically; return the SHA-256 of the file."""
     content = _npy(values)
     write_file(path, content)
     return sha256(content)
 
 
 def read_vector(path: Path, checksum: str | None) -> NDArray[float64]:
-    """What `write_vector` wrote. Raises DamagedFileError for a missing file, another one than that
-    with this checksum, or anything but finite float64 values in one row; UnreadableFileError if
-    this user may not read it or the disk fails."""
+    """Return the values that `write_vector` wrote.
+
+    Raises DamagedFileError unless the file exists, matches `checksum` and is one row of finite
+    float64 values; UnreadableFileError if it cannot be read."""
     try:
         content = read_file(path)
     except FileNotFoundError as error:
@@ -37,7 +38,7 @@ def read_vector(path: Path, checksum: str | None) -> NDArray[float64]:
         raise unreadable(path, error) from error
     if sha256(content) != checksum:
         raise DamagedFileError(f"{path} is not what was written, by its checksum")
-    # Written again, the values give the same file: its header is never parsed.
+    # Writing the values again must give the same file, so its header is never parsed.
     values = np.frombuffer(content[HEADER : len(content) // 8 * 8]).copy()
     if _npy(values) != content:
         raise DamagedFileError(f"{path} is no vector of float64 values")
@@ -53,4 +54,4 @@ def _npy(values: NDArray[float64]) -> bytes:
 
 
 HEADER = len(_npy(np.empty(0)))
-"""Bytes; the same for every vector."""
+"""Bytes; equal for every vector."""

@@ -1,1 +1,1 @@
-"""The papers' printed numbers, recomputed from each other, from configs and from files."""
+"""Checks of the papers' printed numbers against each other, configs and files."""

@@ -1,9 +1,9 @@
-"""The papers' claims that other printed numbers, configurations or files decide.
+"""Claims of the papers that other printed numbers, configurations or files decide.
 
-Each is a row of claims.csv. `cells` are the printed numbers that it is about, `inputs` those that
-it is recomputed from, and `rule` is a function of rules.py, with its `argument`. `if_true` and
-`if_false` are the verdicts if the claim comes out and if not; `note` explains them. A reference is
-a pattern of the names of cells, "table:texts of the line:column"."""
+claims.csv has a row per claim: `cells` (its printed numbers), `inputs` (numbers to recompute it
+from), `rule` (a function of rules.py) with `argument`, the verdicts `if_true` and `if_false`, and
+`note`, which explains them. A reference is a pattern of cell names, "table:texts of the
+line:column"."""
 
 from __future__ import annotations
 
@@ -20,39 +20,38 @@ if TYPE_CHECKING:
     import pandas as pd
 
 LABELS = ("stage", "context", "iteration")
-"""Columns whose numbers count lines and measure nothing."""
+"""Columns that number the lines."""
 NUMBER = re.compile(r"[-+]?\d+\.?\d*(e[-+]?\d+)?")
 TWO_DECIMALS = re.compile("ppl|_test_|params")
-"""Columns that the AAAI paper prints with two decimals; the CSV files drop a last zero."""
+"""Columns that the AAAI paper prints with two decimals; the CSV files drop a final zero."""
 
 
 @dataclass(frozen=True, eq=False)
 class Cell:
-    """A cell of a published table that holds numbers."""
+    """Cell of a published table that holds numbers."""
 
     table: str
     line: int
     """Line of the CSV file; its heading is line 1."""
     column: str
     row: Row
-    """The texts of its line."""
     numbers: list[float]
     printed: str
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A row of claims.csv, its references looked up."""
+    """Row of claims.csv with its references resolved."""
 
     row: Row
     cells: list[Cell]
     inputs: list[Cell]
     trials: Mapping[Any, Mapping[Any, Any]]
-    """The trials that counted word pairs, by corpus."""
+    """Trials that counted word pairs, by corpus."""
 
     @property
     def printed(self) -> str:
-        """The claim in words or, without these, its first number."""
+        """Return the claim in words or, without these, its first number."""
         return self.row["printed"] or self.cells[0].printed
 
 
@@ -64,14 +63,14 @@ def claims(frame: pd.DataFrame) -> Iterator[Claim]:
 
 
 def look_up(references: str) -> list[Cell]:
-    """Return the cells that references match, separated by "; "."""
+    """Return the cells that match the references, which are separated by "; "."""
     cells = printed_numbers()
     return [cells[name] for one in references.split("; ") for name in fnmatch.filter(cells, one)]
 
 
 @cache
 def printed_numbers() -> dict[str, Cell]:
-    """Return every cell of the published tables that holds numbers, by its name."""
+    """Return every cell of the published tables that holds numbers, by name."""
     cells = {}
     for table in TITLES:
         for line, row in enumerate(rows(table), start=2):

@@ -1,5 +1,4 @@
-"""Every claim with its verdict, and every printed number with the verdicts on it: none is left out
-silently."""
+"""Verdict on every claim, and the fate of every printed number."""
 
 from __future__ import annotations
 
@@ -11,16 +10,15 @@ from orchestrator.analysis.audit import rules
 from orchestrator.analysis.audit.claims import Cell, claims, printed_numbers
 
 FATES = ("differs", "open", "agrees", "compatible", "explained", "used", "nothing")
-"""Verdicts, the first that applies to a number first. agrees: the printed value comes out.
-compatible: other printed values allow it, and would allow a wrong one. differs: it does not come
-out. explained: it does not and, for a reason that the rule says, need not. open: something is
-missing here. used: others were computed from the number. nothing: nothing else determines it."""
+"""Verdicts; a number gets the first that applies. differs: recomputed to another value. open:
+something is missing here. agrees: recomputed to the printed value. compatible: other printed values
+allow it, and would allow a wrong one. explained: it differs, for a reason given by the rule. used:
+others were computed from it. nothing: no other number determines it."""
 
 
 @dataclass(frozen=True)
 class AuditNumbers:
-    """Data frames: every claim with its verdict, and for each published table how many of its
-    numbers have each fate."""
+    """Every claim with its verdict, and the count of numbers by fate for each published table."""
 
     checks: pd.DataFrame
     account: pd.DataFrame

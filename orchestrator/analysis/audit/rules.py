@@ -1,8 +1,8 @@
-"""The rules of claims.csv: each recomputes one kind of claim.
+"""Rules of claims.csv; each recomputes one kind of claim.
 
-A rule returns what it recomputed and whether the claim comes out, None if that cannot be decided
-here. Its docstring is the rule as reports print it; `{argument}` is the claim's. Means over seeds:
-SM Table 1 and the p-values are over 10 seeds, Table 2 is over these and the authors' own, whose
+A rule returns the recomputed value and whether the claim holds, None if that cannot be decided
+here. Reports print its docstring as the rule; `{argument}` is the claim's. Means over seeds: SM
+Table 1 and the p-values are over 10 seeds. Table 2 is over these and the authors' own, whose
 results are in SM Tables 10 and 11."""
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from trainables.parameters import in_millions, parameter_count
 Outcome = tuple[str, bool | None]
 SEEDS, WITH_AUTHORS = 10, 11
 ROUNDING = 0.005 * (1 + 1e-9)
-"""Half a unit of the last printed digit, and what decimals lose as binary fractions."""
+"""Half a unit of the last printed digit, plus the error of binary fractions."""
 SAMUELSON = (WITH_AUTHORS - 1) / math.sqrt(WITH_AUTHORS)
-"""No value of n lies further than (n - 1) / sqrt(n) standard deviations from their mean (Samuelson
-1968)."""
+"""Largest distance of one of n values from their mean, in standard deviations: (n - 1) / sqrt(n)
+(Samuelson 1968)."""
 LOW_RANK, HIGH_RANK = {"Softmax", "LMS-PLIF", "MoC", "MoC*"}, {"SS", "GSS", "MoS", "MoS*"}
-"""The models of Fig. 3. The text calls LMS-PLIF low-rank, with a Press rank of 580."""
+"""Models of Fig. 3. The text calls LMS-PLIF low-rank, with a Press rank of 580."""
 
 
 def _values(cells: list[Cell]) -> list[float]:
@@ -39,19 +39,20 @@ def _values(cells: list[Cell]) -> list[float]:
 
 
 def same(claim: Claim) -> Outcome:
-    """the same number in {argument}, digit by digit"""
+    """equal to the number in {argument}, digit by digit"""
     other = claim.cells[-1]
     return other.printed, float(claim.printed) == other.numbers[0]
 
 
 def p_value(claim: Claim) -> Outcome:
-    """Student's t-test of the printed means and deviations, n = 10: to the three digits printed"""
+    """Student's t-test of the printed means and deviations, n = 10, to the three printed digits"""
     p = _student_p(claim)
     return f"{p:.3g}", f"{p:.2e}" == f"{float(claim.printed):.2e}"
 
 
 def p_value_span(claim: Claim) -> Outcome:
-    """Student's t-test of the printed means and deviations, n = 10: what their rounding allows"""
+    """Student's t-test of the printed means and deviations, n = 10, within what their rounding
+    allows"""
     # p falls with the distance of the means and grows with the deviations: the ends are exact.
     low, p, high = (_student_p(claim, step) for step in (-ROUNDING, 0.0, ROUNDING))
     comes_out = low <= float(claim.printed) <= high
@@ -59,7 +60,7 @@ def p_value_span(claim: Claim) -> Outcome:
 
 
 def _student_p(claim: Claim, step: float = 0.0) -> float:
-    """The p-value if means are 2 `step` nearer and deviations `step` larger than printed."""
+    """Return p if means are 2 `step` nearer and deviations `step` larger than printed."""
     mean_a, sd_a, mean_b, sd_b, *_ = _values(claim.inputs)
     distance = max(abs(mean_a - mean_b) - 2 * step, 0.0)
     a = SampleSummary(n=SEEDS, mean=distance, sd=sd_a + step)
@@ -70,30 +71,33 @@ def _student_p(claim: Claim, step: float = 0.0) -> float:
 
 
 def mean_of_eleven(claim: Claim) -> Outcome:
-    """mean of SM Table 1's 10 seeds and the authors' in SM Tables 10 and 11 (ET-ASGD): within 0.01,
-    the rounding of both sides"""
+    """mean of SM Table 1's 10 seeds and the authors' seed in SM Tables 10 and 11 (ET-ASGD), within
+    0.01, the rounding of both sides"""
     eleven, ten, authors = _values(claim.cells)
     joined = (SEEDS * ten + authors) / WITH_AUTHORS
     return f"{joined:.3f}", abs(joined - eleven) <= 2 * ROUNDING
 
 
 def deviation_of_eleven(claim: Claim) -> Outcome:
-    """deviation of the 10 seeds and the eleventh, over what the rounding of all of them allows"""
+    """standard deviation of the 10 seeds and the authors' seed, within what the rounding of all
+    numbers allows"""
     (sd, sd_10), (mean_10, authors) = _values(claim.cells), _values(claim.inputs)
     return joined_deviation(sd, sd_10, abs(authors - mean_10), 2 * ROUNDING)
 
 
 def an_eleventh(claim: Claim) -> Outcome:
-    """Table 4 has 10 seeds of the same model: deviation with an eleventh that moves the mean to
-    Table 3's, rounding included"""
+    """Table 4 has 10 seeds of the same model: standard deviation with an eleventh seed that moves
+    the mean to Table 3's, including rounding"""
     mean, sd, mean_10, sd_10 = _values(claim.cells)
     distance = WITH_AUTHORS * abs(mean - mean_10)
     return joined_deviation(sd, sd_10, distance, 2 * WITH_AUTHORS * ROUNDING)
 
 
 def joined_deviation(printed: float, sd_10: float, distance: float, room: float) -> Outcome:
-    """Compare a printed deviation of 11 values with those possible if 10 have the printed deviation
-    `sd_10`, and the eleventh lies `distance`, give or take `room`, from their mean."""
+    """Compare a printed deviation of 11 values with the possible range.
+
+    Ten values have the printed deviation `sd_10`; the eleventh is `distance` +- `room` from their
+    mean."""
     low, high = (
         math.hypot(
             math.sqrt((SEEDS - 1) / SEEDS) * max(sd_10 + side * ROUNDING, 0.0),
@@ -106,14 +110,14 @@ def joined_deviation(printed: float, sd_10: float, distance: float, room: float)
 
 def one_of_eleven(claim: Claim) -> Outcome:
     """the authors' seed in SM Tables 10 and 11 is one of the 11, and none can be further than
-    10/√11 deviations from their mean (Samuelson 1968), rounding included"""
+    10/√11 deviations from their mean (Samuelson 1968), including rounding"""
     (mean, sd, authors), rounding = _values(claim.cells), float(claim.row["argument"])
     distance, allowed = abs(authors - mean), SAMUELSON * (sd + rounding) + 2 * rounding
     return f"{authors:g} is {distance:.4g} away, {allowed:.4g} is allowed", distance <= allowed
 
 
 def perplexity_difference(claim: Claim) -> Outcome:
-    """softmax' test perplexity less the model's in SM Table 10, both with one rule of averaging,
+    """softmax's test perplexity minus the model's in SM Table 10, both with one rule of averaging,
     digit by digit"""
     softmax, model = _halves(claim)
     et_asgd, nt_asgd = (f"{difference:+.2f}" for difference in softmax - model)
@@ -121,14 +125,14 @@ def perplexity_difference(claim: Claim) -> Outcome:
 
 
 def talk_difference(claim: Claim) -> Outcome:
-    """softmax less LMS-PLIF in the talk's table, whose rounding allows 0.01 more or less"""
+    """softmax minus LMS-PLIF in the talk's table, whose rounding allows 0.01 more or less"""
     softmax, lms_plif = _values(claim.inputs)
     difference = softmax - lms_plif
     return f"{difference:.2f}", abs(difference - float(claim.printed)) <= 2 * ROUNDING
 
 
 def widening_gap(claim: Claim) -> Outcome:
-    """test less train perplexity in {argument} grows with every step of K"""
+    """test minus train perplexity in {argument} grows with every step of K"""
     train, test = _halves(claim)
     gaps = test - train
     return ", ".join(f"{gap:.2f}" for gap in gaps), bool((np.diff(gaps) > 0).all())
@@ -149,51 +153,50 @@ def correlation(claim: Claim) -> Outcome:
 
 
 def benchmarks_won(claim: Claim) -> Outcome:
-    """count of the benchmarks of SM Table 3 where MoC's rho is greater"""
+    """number of benchmarks in SM Table 3 on which MoC's rho is greater"""
     moc, mos = _halves(claim)
     won = np.count_nonzero(moc > mos)
     return f"{won} of {len(moc)}", won == int(claim.printed)
 
 
 def _halves(claim: Claim) -> NDArray[np.float64]:
-    """The first and the second half of the inputs."""
     return np.reshape(_values(claim.inputs), (2, -1))
 
 
 def corpus_count(claim: Claim) -> Outcome:
-    """count of the published files (SHA-256)"""
+    """counted in the published files (identified by SHA-256)"""
     corpus, attribute = claim.row["argument"].split()
     count = f"{getattr(PUBLISHED_CORPORA[corpus], attribute):,}"
     return count, count == claim.printed
 
 
 def d_plus_2(claim: Claim) -> Outcome:
-    """d + 2 of SM Table 6's d: W h, the bias and the normaliser of each row"""
+    """d + 2, with d of SM Table 6: W h, the bias and the normaliser of each row"""
     [width] = _values(claim.inputs)
     rank = f"{width + 2:.0f}"
     return rank, rank == claim.printed
 
 
 def over_all_contexts(claim: Claim) -> Outcome:
-    """the same model and text"""
+    """rank of the same model on the same text"""
     rank, _, contexts = _values(claim.inputs)
     return f"{rank:.0f} over all {contexts:,.0f}", False
 
 
 def different_models(claim: Claim) -> Outcome:
-    """models that were trained differ: where all print the same probabilities, these were not
-    measured"""
+    """trained models differ: if all print the same probabilities, these were not measured"""
     return "none", len({cell.printed for cell in claim.cells}) > 1
 
 
 def falling_probabilities(claim: Claim) -> Outcome:
-    """the likeliest word comes first in all other lists"""
+    """the likeliest word comes first in every other list"""
     falls = all(cell.numbers == sorted(cell.numbers, reverse=True) for cell in claim.cells)
     return "none", falls
 
 
 def low_rank_hits(_: Claim) -> Outcome:
-    """count of the words of SM Table 2; low-rank are Softmax, LMS-PLIF, MoC and MoC*"""
+    """count over the contexts of SM Table 2; the low-rank models are Softmax, LMS-PLIF, MoC and
+    MoC*"""
     low, high = (
         {
             context
@@ -207,21 +210,22 @@ def low_rank_hits(_: Claim) -> Outcome:
 
 
 def parameters(claim: Claim) -> Outcome:
-    """arithmetic on the configuration of SM Table 6: to the two decimals of a million printed, cut
-    off, not rounded"""
+    """computed from the configuration of SM Table 6, in millions, truncated (not rounded) to the
+    two printed decimals"""
     count = in_millions(_model_parameters(claim))
     return count, count == claim.printed
 
 
 def talk_parameters(claim: Claim) -> Outcome:
-    """arithmetic on the AAAI paper's configuration, cut off or rounded to the digits printed"""
+    """computed from the AAAI paper's configuration, truncated or rounded to the printed digits"""
     exact = _model_parameters(claim) / 1e6
     unit = 10.0 ** -len(claim.printed.partition(".")[2])
     return f"{exact:.2f}", -unit / 2 <= exact - float(claim.printed) < unit
 
 
 def _model_parameters(claim: Claim) -> int:
-    """The argument is "ptb softmax", "ptb mos_dagger" (Table 5), or "ptb 10": MoS with K = 10."""
+    """Read "ptb softmax", "ptb mos_dagger" (Table 5), or "ptb 10" (MoS with K = 10) from the
+    argument."""
     name, model = claim.row["argument"].split()
     corpus = CorpusConfig(name=name, sha256="0" * 64)
     if model.isdigit():
@@ -232,13 +236,13 @@ def _model_parameters(claim: Claim) -> int:
 
 
 def two_a_knot(claim: Claim) -> Outcome:
-    """two numbers for each of {argument} knots, to the coarser digit printed"""
+    """two parameters for each of {argument} knots, to the coarser printed digit"""
     added = f"{2 * int(claim.row['argument'].replace(',', '')) / 1e6:.1f}"
     return added, added == claim.printed
 
 
 def tried_value(claim: Claim) -> Outcome:
-    """among the values tried in stage 1 or 2, or SM Table 6's where stage 1 left it at that"""
+    """among the values tried in stage 1 or 2, or SM Table 6's if stage 1 kept that"""
     places = [
         f"stage {cell.row['stage']}" if "stage" in cell.row else "SM Table 6"
         for cell in claim.inputs
@@ -248,8 +252,8 @@ def tried_value(claim: Claim) -> Outcome:
 
 
 def word_pairs(claim: Claim) -> Outcome:
-    """count of the published files (SHA-256), lower-cased words, vocabulary of all three splits:
-    digit by digit"""
+    """counted in the published files (identified by SHA-256), with lower-cased words and the
+    vocabulary of all three splits, digit by digit"""
     corpus, metric = claim.row["argument"].split(maxsplit=1)
     trial = claim.trials.get(corpus, {"state": "absent", "cause": None})
     if trial["state"] == "done":

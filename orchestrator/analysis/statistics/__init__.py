@@ -1,1 +1,1 @@
-"""Statistics that belong to no question of a study."""
+"""General statistics, independent of any study's question."""

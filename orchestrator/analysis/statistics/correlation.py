@@ -17,7 +17,7 @@ ON_LINE = "the points lie on one line, which leaves no interval"
 
 
 def fisher_interval(value: float, variance: float) -> Interval:
-    """The 95% interval tanh(artanh(r) -+ 1.96 sqrt(variance)) (Fisher 1921).
+    """Return the 95% interval tanh(artanh(r) -+ 1.96 sqrt(variance)) (Fisher 1921).
 
     `variance` is that of artanh(r): 1 / (n - 3) for Pearson's r of n pairs."""
     centre, half = math.atanh(value), NORMAL_QUANTILE * math.sqrt(variance)
@@ -34,11 +34,11 @@ def student_statistic(value: float, df: int, interval: Interval) -> Statistic:
 def correlate(
     x: ArrayLike, y: ArrayLike, *, ranks: bool = False, names: Names = ("x", "y")
 ) -> Statistic:
-    """Pearson's r of two equally long sequences of finite numbers, with Fisher's interval.
+    """Return Pearson's r of two equally long sequences, with Fisher's interval.
 
-    Of their `ranks`, Spearman's rho, ties sharing their mean rank; the interval then has the
-    variance (1 + rho^2 / 2) / (n - 3) of Bonett and Wright (2000). `names` are what `missing` calls
-    the two. Raises ValueError where the lengths differ or a number is not finite."""
+    `ranks` gives Spearman's rho (ties share their mean rank), with the variance (1 + rho^2 / 2) /
+    (n - 3) of Bonett and Wright (2000). Raises ValueError for different lengths or numbers that are
+    not finite."""
     x_n, y_n = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
     if x_n.shape != y_n.shape or not (np.isfinite(x_n) & np.isfinite(y_n)).all():
         raise ValueError("a correlation needs two sequences of one length, of finite numbers")
@@ -48,7 +48,7 @@ def correlate(
     constant = [name for name, values in zip(names, (x_n, y_n), strict=True) if np.ptp(values) == 0]
     if constant:
         return Statistic(missing=f"{' and '.join(constant)} had the same value at all {n} points")
-    # Not by scipy.stats, which takes most of a second to import.
+    # scipy.stats takes most of a second to import.
     if ranks:
         value = float(np.corrcoef([pd.Series(values).rank() for values in (x_n, y_n)])[0, 1])
     else:
@@ -69,7 +69,6 @@ def correlate(
 
 
 def _direction(values_n: Array) -> Array:
-    """The deviations from the mean, scaled to length 1."""
     centred_n = values_n - values_n.mean()
     largest = np.abs(centred_n).max()  # squares of large numbers overflow
     return centred_n / (largest * np.linalg.norm(centred_n / largest, axis=0))
@@ -78,10 +77,9 @@ def _direction(values_n: Array) -> Array:
 def partial_correlation(
     x: ArrayLike, y: ArrayLike, controls: ArrayLike, *, names: Names = ("x", "y")
 ) -> Statistic:
-    """Return Pearson's r of what is left of x and y once straight lines in the controls are taken
-    away, without an interval.
+    """Return Pearson's r of x and y after removing straight lines in the controls; no interval.
 
-    `controls` has a row a point and a column a control."""
+    `controls` has a row per point, a column per control."""
     controls_nk = np.ascontiguousarray(controls, dtype=np.float64)
     centred_nk = controls_nk - controls_nk.mean(axis=0)
     taken, n = int(np.linalg.matrix_rank(centred_nk)), len(controls_nk)
@@ -99,5 +97,5 @@ def partial_correlation(
 
 
 def on_line(r: float) -> bool:
-    """Whether a correlation is -1 or 1 up to rounding."""
+    """Return whether a correlation is -1 or 1 up to rounding."""
     return 1 - abs(r) < 1e-12

@@ -1,9 +1,7 @@
-"""Correlations of points that are not independent: a jackknife over blocks, and a permutation test
-of a grid.
+"""Jackknife over blocks and permutation test, for correlations of dependent points.
 
-Cells of a grid share the effects of rows and columns: 9 x 3 cells are not 27 independent points.
-Both methods take the rows as exchangeable; effects that are smooth over the rows make their
-intervals and p-values too small."""
+Grid cells share row and column effects: 9 x 3 cells are not 27 independent points. Both methods
+treat rows as exchangeable; smooth effects over rows make intervals and p-values too small."""
 
 from __future__ import annotations
 
@@ -20,18 +18,18 @@ from orchestrator.analysis.statistics.estimates import Array, Estimate, Interval
 
 FEWEST_BLOCKS = 5
 PERMUTATIONS, TOGETHER = 9_999, 303
-"""Permutations that are drawn, and that are held in memory at a time."""
+"""TOGETHER permutations are in memory at a time."""
 SEED = 0
 
 
 def over_blocks(
     estimate: Callable[[pd.DataFrame], Statistic], points: pd.DataFrame, setting: str
 ) -> Statistic:
-    """Return the correlation `estimate` gives of all points, with its interval and p-value from
-    whole blocks, which have one value of the setting.
+    """Return the correlation `estimate` of all points, with interval and p-value over blocks.
 
-    The correlation is estimated again without each of the B blocks (Tukey's jackknife), on Fisher's
-    scale, with Student's t of B - 1 degrees of freedom. Coverage: benchmarks/coverage.py."""
+    A block has one value of `setting`. Tukey's jackknife leaves out each of B blocks in turn, on
+    Fisher's scale, with Student's t of B - 1 degrees of freedom. Coverage: benchmarks/coverage.py.
+    """
     block_n, name = _codes(points[setting]), setting.rpartition(".")[2]
     count = int(block_n.max(initial=-1)) + 1
     whole = estimate(points)
@@ -58,11 +56,10 @@ def over_blocks(
 
 
 def permutation_p(x: ArrayLike, y: ArrayLike, rows: ArrayLike, columns: ArrayLike) -> float:
-    """Return the two-sided p-value of Pearson's r over the cells of a grid; `rows` and `columns`
-    label the points.
+    """Return the two-sided p-value of Pearson's r over grid cells labelled by `rows` and `columns`.
 
-    Whole rows of x, and whole columns, are permuted against y: `PERMUTATIONS` draws, the same at
-    every call, and the order that was seen. Cells may be missing."""
+    Cells may be missing. Whole rows and columns of x are permuted against y: `PERMUTATIONS` draws,
+    identical in every call, and the observed order."""
     row_n, column_n = _codes(rows), _codes(columns)
     x_RC, y_RC = np.full((2, row_n.max() + 1, column_n.max() + 1), math.nan)
     x_RC[row_n, column_n], y_RC[row_n, column_n] = x, y
@@ -79,16 +76,14 @@ def permutation_p(x: ArrayLike, y: ArrayLike, rows: ArrayLike, columns: ArrayLik
 
 
 def _codes(labels: ArrayLike) -> NDArray[np.intp]:
-    """The index of each label among the different ones. Labels may be of several types, or
-    missing."""
+    """Compare labels as text: they may be missing or of several types."""
     return np.unique(
         [str(label) for label in np.asarray(labels, dtype=object)], return_inverse=True
     )[1]
 
 
 def _pearson(x_Pn: Array, y_n: Array) -> Array:
-    """Pearson's r of each row of x with y, over the points that have both; 0 if one of the two is
-    constant there."""
+    """Use the points that both have, for each row of x; return 0 if either is constant there."""
     both_Pn = np.isfinite(x_Pn) & np.isfinite(y_n)
     counts_P1 = np.maximum(both_Pn.sum(axis=1, keepdims=True), 1)
     x_dev, y_dev = (

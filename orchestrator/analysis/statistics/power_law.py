@@ -1,10 +1,9 @@
 """Power laws L(x) = E + a x^-b by least squares, with draws of other seeds.
 
-Curves may share E and b, with an a each: then the one is the other moved along a logarithmic axis
-of x. For given b the best E and a follow from sums (variable projection: Golub and Pereyra 1973),
-so that b alone is searched, and for all draws at once. x is taken over its geometric mean, which
-makes the search the same in any unit of x. Legend: R places on x, K curves, B draws (the first one
-is the data), G exponents tried."""
+Curves may share E and b: they are then shifted along a logarithmic x axis. For a given b, sums give
+the best E and a (variable projection: Golub and Pereyra 1973), so only b is searched, for all draws
+at once. Dividing x by its geometric mean makes the search independent of its unit. Legend: R sizes
+x, K curves, B draws (the first is the data), G exponents tried, P places, N trials, S seeds."""
 
 from __future__ import annotations
 
@@ -21,63 +20,59 @@ from scipy.special import fdtrc, gammaincinv
 from orchestrator.analysis.statistics.estimates import TAILS, Array, Interval, Statistic, codes
 
 RESAMPLES = 19_999
-"""With 4,999 the width of an interval differs by 1% between seeds of the draws."""
+"""Enough draws: with 4,999, an interval's width differs by 1% between seeds of the draws."""
 SEED = 0
 FEWEST_PLACES = 4
-"""Values of x that a law of three numbers needs to be more than a line through its points."""
+"""Minimum of x: a law of three parameters fits three points exactly."""
 EXPONENTS = Interval(low=0.01, high=10.0)
-"""Where b is searched."""
+"""Search range of b."""
 GRID = np.geomspace(EXPONENTS.low, EXPONENTS.high, 61)
 REFINED, ROUNDS = 7, 3
-"""Exponents tried between the neighbours of the best one so far, and how often, before a parabola
-through three."""
+"""Exponents tried between the neighbours of the best one, and rounds of this, before a parabola."""
 AT_BOUND = 1e-4
-"""Share of a bound within which an estimate lies at it."""
+"""Relative distance to a bound below which an estimate is at the bound."""
 MOST_WITHOUT = 0.05
-"""Share of the draws that may lack a number before there is no interval."""
+"""Largest share of draws without a value that still allows an interval."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Curve:
-    """Means over seeds at some places, and what they would have been with other seeds."""
+    """Means over seeds at each x, and draws of them with other seeds."""
 
     x_R: Array
     """Ascending."""
     count_R: Array
-    """Values at each place."""
+    """Values at each x."""
     mean_BR: Array
-    """The means in the first row, those of the draws below; one row where there are no
-    deviations to draw from."""
+    """Observed means in the first row, draws below; one row without deviations to draw from."""
     variance: float | None
-    """Of the rest, within places and less the seeds' effects; None where no place has two
-    values."""
+    """Residual variance within places, without seed effects; None if no place has two values."""
     df: float
-    """Of the variance."""
+    """Degrees of freedom of the variance."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Laws:
-    """The best E, b and a of the data and of each draw."""
+    """Best E, b and a of the data and of each draw."""
 
     curves: Sequence[Curve]
-    """What the laws were fitted to."""
     limit_B: Array
     """E."""
     exponent_B: Array
     """b."""
     factor_KB: Array
-    """a of each curve; 0 where the values do not fall with x."""
+    """a of each curve; 0 if the values do not fall with x."""
     squares_B: Array
-    """What is left: the sum of squares over the values' means, each as often as it has values."""
+    """Residual sum of squares over the means, weighted by their number of values."""
 
     def at(self, x: float) -> Array:
-        """L(x) of each draw, by the first curve."""
+        """Return L(x) of each draw, by the first curve's law."""
         values: Array = self.limit_B + self.factor_KB[0] * x**-self.exponent_B
         return values
 
     def inverse(self, loss_B: ArrayLike) -> Array:
-        """The x at which the first curve's law has these values: infinite where it is above them
-        everywhere."""
+        """Return the x at which the first curve's law has these values; infinite if it is always
+        above, NaN if it does not fall."""
         above_B = np.asarray(loss_B, dtype=np.float64) - self.limit_B
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             x_B: Array = (np.maximum(above_B, 0) / self.factor_KB[0]) ** (-1 / self.exponent_B)
@@ -88,16 +83,16 @@ class Laws:
 def curves_over_seeds(
     trials: pd.DataFrame, *, resamples: int = RESAMPLES
 ) -> dict[tuple[Any, Any], Curve]:
-    """Return the curve of each panel and group of trials, with draws of its means over other seeds.
+    """Return the curve of each panel and group, with draws of its means over other seeds.
 
-    `trials` has the columns panel, group, x > 0, loss and seed. A place is one panel, group and x.
-    A loss is the mean of its place, plus an effect of its seed that is common to all places, plus a
-    rest, which has one variance over all places of a group. Rests at one panel, x and seed are
-    correlated between groups, and the draws keep that correlation: groups that share seeds differ
-    by as much as their pairs do. Effects and rests are drawn from Student's t with the degrees of
-    freedom of their estimates, so that an interval of a linear function is the exact one for normal
-    values. A group in which no place has two values has no draws. Raises ValueError for values that
-    are not finite, and for x <= 0."""
+    `trials` has the columns panel, group, x > 0, loss and seed; a place is one panel, group and x.
+    A loss is its place's mean, plus a seed effect common to all places, plus a residual of one
+    variance per group. Residuals at one panel, x and seed correlate between groups, and the draws
+    keep that: groups that share seeds differ as much as their pairs. Effects and residuals are
+    drawn from Student's t with their estimates' degrees of freedom, so intervals of linear
+    functions are exact for normal values. A group without two values at some place has no draws.
+
+    Raises ValueError if a value is not finite or x <= 0."""
     x_N, y_N = (trials[name].to_numpy(dtype=np.float64) for name in ("x", "loss"))
     if not (np.isfinite(x_N) & (x_N > 0) & np.isfinite(y_N)).all():
         raise ValueError("a power law needs finite values at finite places above zero")
@@ -117,7 +112,7 @@ def curves_over_seeds(
     squares_G = (rest_GJ**2).sum(axis=1)
 
     rng = np.random.default_rng(SEED)
-    # The rows of the root have the products of the rows of rests: the same covariances from fewer
+    # The root's rows have the same products as the residuals' rows: equal covariances from fewer
     # normal numbers.
     root_GK: Array = np.transpose(np.linalg.qr(rest_GJ.T, mode="r"))
     normal_QKB = rng.standard_normal((site_P.max() + 1, root_GK.shape[1], resamples))
@@ -128,7 +123,7 @@ def curves_over_seeds(
     chi_DB = np.sqrt([2 * gammaincinv(max(df, 1) / 2, quantile_B) for df in different_df])
     drawn_PB /= chi_DB[which_G[group_P]]
     if effect_df:
-        # What all places have in common is drawn with the seeds.
+        # The part common to all places is drawn with the seeds.
         drawn_PB -= count_P @ drawn_PB / count_P.sum()
         normal_SB = rng.standard_normal((len(effect_S), resamples)) * np.linalg.norm(effect_S)
         chi_B = np.sqrt(2 * gammaincinv(effect_df / 2, rng.uniform(size=resamples)))
@@ -150,7 +145,7 @@ def curves_over_seeds(
 
 
 def _unique(*columns: NDArray[Any]) -> tuple[Array, NDArray[np.intp]]:
-    """The different rows of these columns, ascending, as columns; and the index of each row among
+    """Return the different rows of these columns, ascending, as columns; and each row's index among
     them."""
     rows, index = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
     return rows.T, index.ravel()
@@ -159,9 +154,10 @@ def _unique(*columns: NDArray[Any]) -> tuple[Array, NDArray[np.intp]]:
 def _without_seeds(
     rest_N: Array, place_N: NDArray[np.intp], seed_N: NDArray[np.intp]
 ) -> tuple[Array, Array, int, Array]:
-    """The share of each of S seeds in each place, the effects of seeds by least squares, their
-    degrees of freedom, and what they leave of values less their place's mean. No effects if seeds
-    and places leave no other degree of freedom: a seed is then at one place only."""
+    """Return seed shares of places (P x S), least-squares seed effects (S), their degrees of
+    freedom, and residuals (N).
+
+    Without other degrees of freedom each seed is at one place only, and effects are zero."""
     one_NS = np.eye(seed_N.max() + 1)[seed_N]
     share_PS = np.zeros((place_N.max() + 1, one_NS.shape[1]))
     np.add.at(share_PS, place_N, one_NS)
@@ -174,11 +170,9 @@ def _without_seeds(
 
 
 def fit_laws(curves: Sequence[Curve]) -> Laws:
-    """Least squares with E >= 0, b in `EXPONENTS` and every a > 0, E and b being those of all
-    curves.
+    """Fit laws with shared E >= 0 and b in `EXPONENTS`, and an a > 0 per curve.
 
-    If no positive a fits best, the values do not fall with x: every a is 0, and E is the mean.
-    """
+    If no positive a fits best, values do not fall with x: every a is 0 and E the mean."""
     rows = min(len(curve.mean_BR) for curve in curves)
     unit = math.exp(float(np.mean(np.log(np.concatenate([curve.x_R for curve in curves])))))
     points = [(np.log(curve.x_R / unit), curve.count_R, curve.mean_BR[:rows]) for curve in curves]
@@ -209,8 +203,8 @@ def fit_laws(curves: Sequence[Curve]) -> Laws:
 
 
 def _vertex(exponent_BG: Array, squares_BG: Array, best_B: NDArray[np.intp]) -> Array:
-    """Where the parabola in log b through the best exponent and its neighbours is least; the best
-    one itself at an end, and where no parabola opens upwards."""
+    """Minimise the parabola in log b through the best exponent and its neighbours. Keep the best at
+    an end of the range, or without an upward parabola."""
     draw_B, middle_B = np.arange(len(best_B)), np.clip(best_B, 1, exponent_BG.shape[1] - 2)
     log_b, squares = (
         [values_BG[draw_B, middle_B + step] for step in (-1, 0, 1)]
@@ -225,11 +219,11 @@ def _vertex(exponent_BG: Array, squares_BG: Array, best_B: NDArray[np.intp]) -> 
 
 
 def _profile(exponent: Array, points: Sequence[tuple[Array, ...]]) -> tuple[Array, Array, Array]:
-    """The best E, its sum of squares (infinite where an a were not positive) and each curve's a,
-    for exponents that are those of all draws (G) or of each one (B x G): B x G each.
+    """Return the best E, its sum of squares (infinite if an a is not positive) and each a, B x G
+    each.
 
-    With z = x^-b, the best a for a given E is (Szy - E Sz) / Szz, and what is left is a parabola in
-    E."""
+    `exponent` is G or, per draw, B x G. With z = x^-b, the best a for a given E is (Szy - E Sz) /
+    Szz, and the residual is a parabola in E."""
     sums, parabolas = [], []
     for log_R, count_R, y_BR in points:
         z_GR = np.exp(-exponent[..., None] * log_R)
@@ -242,7 +236,7 @@ def _profile(exponent: Array, points: Sequence[tuple[Array, ...]]) -> tuple[Arra
         sy, syy = (y_BR @ count_R)[:, None], (y_BR**2 @ count_R)[:, None]
         sums.append((szy, sz, szz))
         parabolas.append((count_R.sum() - sz**2 / szz, sy - szy * sz / szz, syy - szy**2 / szz))
-    # What is left is bow E^2 - 2 slope E + offset.
+    # The residual is bow E^2 - 2 slope E + offset.
     bow, slope, offset = (sum(terms) for terms in zip(*parabolas, strict=True))
     limit_BG: Array = np.maximum(slope / bow, 0.0)
     factor_KBG = np.stack([(szy - limit_BG * sz) / szz for szy, sz, szz in sums])
@@ -252,15 +246,16 @@ def _profile(exponent: Array, points: Sequence[tuple[Array, ...]]) -> tuple[Arra
 
 
 def lack_of_fit(laws: Laws) -> float | None:
-    """Return the p-value of the F-test that the laws leave no more than the spread of seeds does
-    (Fisher 1922); None without such a spread, or if they have no fewer numbers than places."""
+    """Return the p-value of the laws' residuals against the spread of seeds (F-test, Fisher 1922).
+
+    None without a spread, or with at least as many parameters as places."""
     places = sum(len(curve.x_R) for curve in laws.curves)
     return f_test(laws.curves, float(laws.squares_B[0]), places - 2 - len(laws.curves))
 
 
 def f_test(curves: Sequence[Curve], squares: float, df: int) -> float | None:
-    """The p-value of squares with `df` degrees of freedom against the variance within the places of
-    these curves."""
+    """Return the p-value of squares with `df` degrees of freedom against the variance within
+    places; None if either is missing."""
     within_df = sum(curve.df for curve in curves)
     within = sum(curve.variance * curve.df for curve in curves if curve.variance is not None)
     if within <= 0 or df <= 0:
@@ -269,11 +264,10 @@ def f_test(curves: Sequence[Curve], squares: float, df: int) -> float | None:
 
 
 def seed_by_group_p(trials: pd.DataFrame) -> float | None:
-    """Return the p-value of the F-test for an effect of a seed on one group at every x, beyond that
-    on all groups.
+    """Return the F-test's p-value for a seed effect on single groups at every x.
 
-    `curves_over_seeds` does not model this effect, so its intervals are too narrow if there is one.
-    None if the values leave no degrees of freedom for the test."""
+    `curves_over_seeds` excludes it, so its intervals are too narrow if there is one. None if no
+    degrees of freedom are left."""
     y_N = trials["loss"].to_numpy(dtype=np.float64)
     columns = (["group", "x"], ["seed"], ["group", "seed"])
     labels = [list(trials[names].itertuples(index=False, name=None)) for names in columns]
@@ -290,17 +284,15 @@ def seed_by_group_p(trials: pd.DataFrame) -> float | None:
 
 
 def _left(y_N: Array, design_Nk: Array) -> tuple[float, int]:
-    """The residual sum of squares of the least-squares fit, and the rank of its design."""
     solution_k, _, rank, _ = np.linalg.lstsq(design_Nk, y_N, rcond=None)
     return float(np.sum((y_N - design_Nk @ solution_k) ** 2)), int(rank)
 
 
 def over_draws(values_B: Array, *, null: float | None = None) -> Statistic:
-    """The data's value with the 95% percentile interval of the draws, which may be infinite at an
-    end, and the two-sided p-value by the draws of the hypothesis that it is `null`.
+    """Return the data's value with the draws' 95% percentile interval and p-value of `null`.
 
-    Draws without a number are left out, a few; with more of them, or without draws, there is no
-    interval."""
+    Interval ends may be infinite. Draws without a number are left out; there is no interval if
+    these exceed `MOST_WITHOUT`, or without draws."""
     value, drawn_B = float(values_B[0]), values_B[1:]
     if math.isnan(value):
         return Statistic(missing="the baseline's loss does not fall with x")

@@ -1,5 +1,4 @@
-"""Groups of values, one a seed, as the few numbers that tests of their means need; t-tests of
-these, and Holm's family."""
+"""Samples as n, mean and deviation; their t-tests; Holm's correction."""
 
 from __future__ import annotations
 
@@ -15,39 +14,37 @@ from numpy.typing import ArrayLike
 from orchestrator.analysis.statistics.estimates import Estimate, Interval, Names, Statistic
 
 FEWEST = 5
-"""Values of each group that a bootstrap and a statement about power need: with fewer, both promise
-too much."""
+"""Values per group that a bootstrap or a statement about power needs; with fewer, both are
+overconfident."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SampleSummary:
-    """What a t-test needs to know of a group."""
+    """Numbers of a group that a t-test needs."""
 
     n: int
     mean: float | None
-    """None where n is 0."""
+    """Absent (None) if n is 0."""
     sd: float | None
-    """With n - 1 in the denominator; None for fewer than 2 values."""
+    """Sample standard deviation (n - 1 in the denominator); None for fewer than 2 values."""
 
     def estimate(self) -> Estimate:
-        """Return the mean with its standard error; there are two values or more."""
+        """Return the mean with its standard error; needs two or more values."""
         assert self.mean is not None and self.sd is not None
         return Estimate(value=self.mean, error=self.sd / math.sqrt(self.n), df=self.n - 1)
 
 
 def summarise_sample(values: ArrayLike) -> SampleSummary:
-    """n, mean and standard deviation (ddof 1) of a sequence of numbers, which may be empty.
+    """Return n, mean and standard deviation (ddof 1) of a sequence, which may be empty.
 
-    Raises ValueError where a number is not finite.
-    """
+    Raises ValueError if a number is not finite."""
     values_n = np.asarray(values, dtype=np.float64)
     if values_n.ndim != 1 or not np.isfinite(values_n).all():
         raise ValueError(
             f"a sample is a sequence of finite numbers, got {values!r}; leave out trials without a "
             f"value"
         )
-    # Exact sums: numpy's mean of equal numbers can be off by rounding, and would leave a spread
-    # where there is none.
+    # Exact sums: rounding in numpy's mean can give equal numbers a spread.
     exact, n = values_n.tolist(), len(values_n)
     return SampleSummary(
         n=n,
@@ -57,20 +54,19 @@ def summarise_sample(values: ArrayLike) -> SampleSummary:
 
 
 def mean_interval(sample: SampleSummary) -> Interval | None:
-    """95%, of the mean by Student's t; None for fewer than two values."""
+    """Return the 95% interval of the mean by Student's t; None for fewer than two values."""
     return sample.estimate().interval() if sample.n > 1 else None
 
 
 def difference_of_means(a: SampleSummary, b: SampleSummary) -> float | None:
-    """Mean of a minus mean of b; None where one has no values."""
+    """Return mean of a minus mean of b; None if one has no values."""
     return None if a.mean is None or b.mean is None else a.mean - b.mean
 
 
 def student_difference(a: SampleSummary, b: SampleSummary) -> tuple[Estimate, float]:
-    """Return mean of a minus mean of b by Student's test, and the standard deviation that the two
-    groups share, if they do.
+    """Return mean of a minus mean of b by Student's test, and the pooled standard deviation.
 
-    Both have spread enough (see `obstacle`)."""
+    Requires an empty `obstacle`."""
     mean_a, mean_b, df = a.estimate(), b.estimate(), a.n + b.n - 2
     assert a.sd is not None and b.sd is not None
     sd = math.hypot(a.sd * math.sqrt((a.n - 1) / df), b.sd * math.sqrt((b.n - 1) / df))
@@ -79,11 +75,12 @@ def student_difference(a: SampleSummary, b: SampleSummary) -> tuple[Estimate, fl
 
 
 def welch_difference(a: SampleSummary, b: SampleSummary) -> Estimate:
-    """Mean of a minus mean of b with the Welch-Satterthwaite degrees of freedom; needs what
-    `obstacle` asks for."""
+    """Return mean of a minus mean of b, with Welch-Satterthwaite degrees of freedom.
+
+    Requires an empty `obstacle`."""
     mean_a, mean_b = a.estimate(), b.estimate()
     error = math.hypot(mean_a.error, mean_b.error)
-    # Shares of the variance instead of its fourth powers, which under- and overflow early.
+    # Shares of the variance: its fourth powers under- and overflow early.
     share_a, share_b = (mean_a.error / error) ** 2, (mean_b.error / error) ** 2
     df = 1 / (share_a**2 / mean_a.df + share_b**2 / mean_b.df)
     return Estimate(value=mean_a.value - mean_b.value, error=error, df=df)
@@ -104,17 +101,18 @@ def obstacle(a: SampleSummary, b: SampleSummary, *, names: Names, fewest: int = 
 def t_test(
     a: SampleSummary, b: SampleSummary, *, equal_variances: bool = False, names: Names = ("a", "b")
 ) -> Statistic:
-    """The unpaired t-test of a minus b: Welch's (1947), which leaves each group its own variance,
-    or Student's (1908; the paper's test)."""
+    """Return the unpaired t-test of a minus b: Welch's (1947) or, for `equal_variances`, Student's
+    (1908; the paper's test)."""
     if missing := obstacle(a, b, names=names):
         return Statistic(value=difference_of_means(a, b), missing=missing)
     return (student_difference(a, b)[0] if equal_variances else welch_difference(a, b)).test()
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
-    """Holm's step-down adjusted p-values over one family (Holm 1979), in the order given.
+    """Return the adjusted p-values of one family by Holm's step-down method (1979), in the given
+    order.
 
-    None stays None and does not count in the family."""
+    None stays None and does not count."""
     family = sorted(
         (p_value, index) for index, p_value in enumerate(p_values) if p_value is not None
     )

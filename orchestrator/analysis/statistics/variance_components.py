@@ -1,12 +1,10 @@
-"""Values of cells that have the same seeds: how much of their variance is the seed's, and two of
-them together.
+"""Variance components of cells that share seeds, and correlations from them.
 
-The model is the additive one with crossed random effects: a value is its cell's part, plus its
-seed's, which is common to all cells, plus a rest, normal and of the same variance everywhere
-(Searle, Casella and McCulloch 1992, chapters 4 and 5). Points have the columns group (their cell)
-and seed, and may be missing. If no two cells share a seed, nothing is common to them: values are
-nested in cells. Legend: N values, C cells, S
-seeds; a 3 stands for the squares of x, those of y and their products."""
+The model is additive with crossed random effects: a value is its cell's effect, plus its seed's
+effect common to all cells, plus a normal residual of one variance (Searle, Casella and McCulloch
+1992, chapters 4 and 5). Points have the columns group (the cell) and seed, and may be missing. If
+no two cells share a seed, values are nested in cells. Legend: N values, C cells, S seeds; axis 3 is
+x^2, y^2, x y."""
 
 from __future__ import annotations
 
@@ -27,25 +25,25 @@ from orchestrator.analysis.statistics.jackknife import over_blocks
 from orchestrator.analysis.tidy_frames import estimated
 
 ROUNDING = 1e-12
-"""What sums and eigenvalues that should be zero are at most, as a share of the largest."""
+"""Relative size below which sums and eigenvalues are zero."""
 
 
 def variance_components(points: pd.DataFrame, metric: str) -> dict[str, Any]:
-    """Return the components of a metric by Henderson's (1953) method 3 as a row, whose numbers are
-    None if the values do not allow them:
+    """Return the components of a metric by Henderson's (1953) method 3, as a row.
+
+    Numbers are missing if the values do not allow them.
 
     - metric, cells, trials.
-    - variance_cells: the cells' own; zero if the estimate is negative.
-    - variance_seed_in_one_cell: what a seed does to one cell.
-    - variance_seed_in_all_cells: what a seed does to all cells alike, which cancels between them;
+    - variance_cells: of cell effects; zero if the estimate is negative.
+    - variance_seed_in_one_cell: of a seed's effect on one cell.
+    - variance_seed_in_all_cells: of its effect common to all cells, which cancels between them;
       None if no two cells share a seed.
-    - seed_share [95%]: the seed's share, in one cell, of the variance between cells of one seed.
-    - reliability [95%]: the cells' own share of the variance of their means.
+    - seed_share [95%]: seeds' share of the variance between cells of one seed.
+    - reliability [95%]: cells' share of the variance of their means.
     - missing: why there is no share.
 
-    The interval of own / rest is Harville's and Fenech's (1985), exact under the model whatever the
-    seeds have in common and whichever values are missing, cut at zero; those of the two shares
-    follow from it."""
+    The interval of own / rest is Harville's and Fenech's (1985), cut at zero; it is exact under the
+    model for any seed effect and missing values. The shares' intervals follow."""
     crossed = _Crossed(points, metric, metric)
     own = common = rest = None
     share = reliability = Statistic(missing=crossed.missing or "the cells do not differ")
@@ -78,11 +76,10 @@ def variance_components(points: pd.DataFrame, metric: str) -> dict[str, Any]:
 
 
 def within_correlation(points: pd.DataFrame, x: str, y: str) -> Statistic:
-    """Return the correlation of the rests of x and y, once the means of cells and of seeds are
-    taken away, both at once.
+    """Return the correlation of residuals of x and y, after removing cell and seed means jointly.
 
-    With d degrees of freedom left (N - C - S + 1 where every cell has every seed), its interval is
-    Fisher's for d + 1 pairs and its p that of Student's t with d - 1."""
+    With d degrees of freedom (N - C - S + 1 if every cell has every seed), the interval is Fisher's
+    for d + 1 pairs and p is Student's t with d - 1."""
     crossed = _Crossed(points, x, y)
     if crossed.missing:
         return Statistic(missing=crossed.missing)
@@ -96,13 +93,11 @@ def within_correlation(points: pd.DataFrame, x: str, y: str) -> Statistic:
 
 
 def between_correlation(points: pd.DataFrame, x: str, y: str, *, blocks: str) -> Statistic:
-    """Return the correlation of the cells' own parts of x and y: that of the cells' means without
-    what their seeds add to it.
+    """Return the correlation of cell effects on x and y, without the seeds' contribution.
 
-    From the components of variance and covariance, so that rests of x and y that come from the same
-    seed may go together, which the usual correction for attenuation excludes. The interval is a
-    jackknife over the values of `blocks`. There is no correlation if the cells' own variance of
-    either cannot be told from zero: it would be of noise."""
+    Components of (co)variance allow for correlated residuals of one seed, unlike the usual
+    correction for attenuation. The interval is a jackknife over `blocks`. There is no value if a
+    cell variance cannot be distinguished from zero: the correlation would be of noise."""
     if missing := _Crossed(points, x, y).missing:
         return Statistic(missing=missing)
     for metric in (x, y):
@@ -120,7 +115,8 @@ def between_correlation(points: pd.DataFrame, x: str, y: str, *, blocks: str) ->
 
 
 class _Crossed:
-    """Sums over a table of cells and seeds, and the components that follow from them."""
+    """Components of the model for x and y: own (cells), common (seeds in all cells), rest
+    (residual)."""
 
     def __init__(self, points: pd.DataFrame, x: str, y: str) -> None:
         values_2N = np.array([points[x], points[y]], dtype=np.float64)
@@ -130,11 +126,11 @@ class _Crossed:
         total, cells_count = len(cell_N), len(set(cell_N))
         self.total, self.cells = total, cells_count
         self.shared = len(set(zip(cell_N, seed_N, strict=True))) > len(set(seed_N))
-        """Whether two cells have a seed in common."""
+        """True if two cells share a seed."""
         if not self.shared:
             seed_N = np.zeros_like(seed_N)
-        # About the first value, so that equal ones are zero, then about the mean: sums of squares
-        # lose nothing.
+        # Subtract the first value, so that equal values become zero, then the mean: sums of squares
+        # lose no precision.
         values_2N -= values_2N[:, :1]
         values_2N -= values_2N.mean(axis=1, keepdims=True) if total else 0.0
         counts_CS = np.zeros((cells_count, len(set(seed_N))))
@@ -147,14 +143,14 @@ class _Crossed:
         within_2N = values_2N - (sums_2C / values_C)[:, cell_N]
         squares_3, within_3 = _products(values_2N).sum(axis=1), _products(within_2N).sum(axis=1)
         rounding_3 = ROUNDING * within_3 + ROUNDING**1.5 * squares_3
-        # The normal equations of the seeds on what the cells' means leave.
+        # Normal equations of the seeds, on the residuals of the cells' means.
         shares_CS = counts_CS / values_C[:, None]
         equations_SS = np.diag(seeds_S) - counts_CS.T @ shares_CS
         eigen, left_2 = _solved(equations_SS, sums_2S - sums_2C @ shares_CS, total)
         self.df = total - cells_count - len(eigen)
         explained_3 = (_products(left_2) / eigen).sum(axis=1)
         self.rest = _above(within_3 - explained_3, rounding_3) / max(self.df, 1)
-        # Of values of one seed the variance is own + rest, of values of one cell common + rest.
+        # The variance of one seed's values is own + rest, of one cell's values common + rest.
         within_seeds_3 = squares_3 - (_products(sums_2S) / seeds_S).sum(axis=1)
         own_3 = _above(within_seeds_3 - (total - len(seeds_S)) * self.rest, ROUNDING * squares_3)
         common_3 = _above(within_3 - (total - cells_count) * self.rest, rounding_3)
@@ -167,7 +163,7 @@ class _Crossed:
 
     @property
     def missing(self) -> str:
-        """Why there are no components, in words."""
+        """Return why there are no components; empty if there are."""
         if self.cells < 2:
             return f"at least 2 cells are needed, got {self.cells}"
         if self.total == self.cells:
@@ -175,8 +171,10 @@ class _Crossed:
         return "" if self.df > 0 else "too few cells have several seeds in common"
 
     def ratio_interval(self) -> Interval:
-        """Of own / rest: where the weighted mean square of the cells, seeds taken away, is a
-        quantile of F, as which it is distributed at the true ratio. Below zero it is cut."""
+        """Return the interval of own / rest, cut at zero.
+
+        Its ends are the ratios at which the cells' weighted mean square, without seeds, is a
+        quantile of F, its distribution at the true ratio."""
         from scipy.optimize import brentq  # slow to import
 
         eigen, effects = _solved(self.equations_CC, self.effects_C, self.total)
@@ -199,7 +197,6 @@ class _Crossed:
 
 
 def _solved(equations: Array, effects: Array, total: int) -> tuple[Array, Array]:
-    """The eigenvalues that are not zero, and the effects along their vectors."""
     eigen, vectors = np.linalg.eigh(equations)
     solved = eigen > ROUNDING * total
     return eigen[solved], (effects @ vectors)[..., solved]
@@ -210,13 +207,12 @@ def _products(values_2: Array) -> Array:
 
 
 def _above(parts_3: Array, rounding_3: Array) -> Array:
-    """Zero where rounding may have made them: a variance, and the covariance with it."""
+    """Set a variance and its covariance to zero if they may be rounding error."""
     xx, yy = parts_3[:2] * (np.abs(parts_3[:2]) > rounding_3[:2])
     return np.stack([xx, yy, np.where((xx == 0) | (yy == 0), 0.0, parts_3[2])])
 
 
 def _correlation(parts_3: Array) -> float:
-    """Within [-1, 1]; zero where a variance is not positive."""
     xx, yy, xy = map(float, parts_3)
     return min(1.0, max(-1.0, xy / math.sqrt(xx * yy))) if min(xx, yy) > 0 else 0.0
 
@@ -224,7 +220,6 @@ def _correlation(parts_3: Array) -> float:
 def _share(
     ratio: float, interval: Interval, *, others: float, of_others: bool = False
 ) -> Statistic:
-    """ratio / (ratio + others), or what is missing of it to 1."""
     value, low, high = (part / (part + others) for part in (ratio, interval.low, interval.high))
     if of_others:
         value, low, high = 1 - value, 1 - high, 1 - low

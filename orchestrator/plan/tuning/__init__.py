@@ -1,2 +1,1 @@
-"""Studies that choose their trials by the results of earlier ones: stages, suggestions, early
-stopping."""
+"""Studies whose trials depend on earlier results: stages, suggestions, early stopping."""

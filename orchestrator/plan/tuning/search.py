@@ -1,13 +1,11 @@
-"""A search: which cell of a space to try next, and which validation loss its trial needs to be
-trained further.
+"""Suggest the next cell of a search, and the validation losses that stop its trial.
 
-A suggestion is a pure function of the seed and of the cells tried so far: every call builds a
-sampler anew from the whole history, so nothing of it has to be stored, and a search that was killed
-goes on as if it had not been. This file alone imports Optuna, and only when it is asked.
+A suggestion is a pure function of the seed and the history: each call builds a new sampler from the
+whole history. So nothing is stored, and a killed search resumes exactly. Only this file imports
+Optuna, when it is needed.
 
-The rule for stopping is that of Optuna's SuccessiveHalvingPruner (asynchronous successive halving,
-Li et al. 2020), turned into one threshold for each rung: a trial can then be judged where it runs,
-without asking anybody."""
+The stopping rule is that of Optuna's SuccessiveHalvingPruner (asynchronous successive halving, Li
+et al. 2020), as one threshold per rung that a worker can apply on its own."""
 
 from __future__ import annotations
 
@@ -25,32 +23,31 @@ if TYPE_CHECKING:
 Method = Literal["tpe", "random"]
 
 RANDOM_FIRST = 10
-"""So many trials are drawn at random before TPE begins to model: Optuna's default."""
+"""Random trials before TPE begins to model: Optuna's default."""
 REDRAWS = 20
-"""So often a cell that was tried before is drawn again, before the nearest one that was not is
-taken."""
+"""Redraws of a tried cell, before the nearest untried cell is taken."""
 REDUCTION_FACTOR = 3
 """About the best third of the trials passes a rung."""
 RUNGS = 2
-"""The first one is after 1/9 of the epochs."""
+"""The first is after 1/9 of the epochs."""
 EARLIEST = 3
-"""And not before the end of the third epoch, where there are more: the first two tell nothing, or
-the contrary. On real tables of 2 and 9 epochs, the rank correlation of the loss after the first
-epoch with the last one was -0.25 and -0.81, after the third of nine +0.93."""
+"""Earliest rung, in epochs: earlier losses do not predict the last one. On real tables of 2 and 9
+epochs, their rank correlation with it was -0.25 and -0.81 after the first epoch, and +0.93 after
+the third of nine."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Tried:
-    """A cell that was suggested before, and what its trial came to."""
+    """A cell that was suggested before, and its trial's outcome."""
 
     cell: Cell
     state: TrialState
     losses: Mapping[int, float]
-    """Validation loss in nats per token after each epoch."""
+    """Validation loss by epoch, in nats per token."""
 
 
 def suggest(space: Space, *, method: Method, seed: int, history: Sequence[Tried]) -> Cell | None:
-    """A cell that is not in the history (in the order of asking); None once every cell is."""
+    """Return a cell that is not in `history` (in order of suggestion); None if all cells are."""
     tried = {earlier.cell for earlier in history}
     if len(tried) >= cell_count(space):
         return None
@@ -66,7 +63,6 @@ def suggest(space: Space, *, method: Method, seed: int, history: Sequence[Tried]
 
 
 def _mixed(*numbers: int) -> int:
-    """One seed of 32 bits from several numbers."""
     return int.from_bytes(hashlib.sha256(repr(numbers).encode()).digest()[:4])
 
 
@@ -89,8 +85,7 @@ def _draw(space: Space, method: Method, seed: int, history: Sequence[Tried]) -> 
 
 
 def _frozen(space: Space, tried: Tried) -> optuna.trial.FrozenTrial:
-    """A trial as Optuna knows them: diverged ones are pruned without any value, which makes them
-    the worst of all."""
+    """Diverged trials are pruned without a value, which Optuna ranks last."""
     import optuna
     from optuna.trial import TrialState as State
 
@@ -117,23 +112,20 @@ def _frozen(space: Space, tried: Tried) -> optuna.trial.FrozenTrial:
 
 
 def rung_epochs(epochs: int) -> tuple[int, ...]:
-    """After which epochs of a whole trial of `epochs` it is judged: (111, 333) of 1,000, (3,) of 5,
-    (1,) of 2.
+    """Return the epochs after which a trial is judged: (111, 333) of 1,000, (3,) of 5, (1,) of 2.
 
-    Optuna's pruner would go on to 999, where hardly anything is left to save.
-    """
+    Optuna's pruner would also judge at 999, which saves almost nothing."""
     first = max(min(EARLIEST, epochs - 1), epochs // REDUCTION_FACTOR**RUNGS)
     rungs = (first * REDUCTION_FACTOR**rung for rung in range(RUNGS))
     return tuple(epoch for epoch in rungs if 0 < epoch < epochs)
 
 
 def thresholds(epochs: int, earlier: Iterable[Mapping[int, float]]) -> dict[int, float]:
-    """For each rung that an earlier trial has reached: the greatest validation loss that passes it,
-    in nats a token.
+    """Return by rung the greatest validation loss (nats per token) that passes.
 
-    `earlier` are the validation losses of earlier trials by epoch, also of those that the rung
-    stopped. With m of them at a rung, the new trial passes if it is among the best max(1, (m + 1)
-    // 3) of the m + 1, ties on its side."""
+    `earlier` are the losses of earlier trials by epoch, stopped ones included. With m losses at a
+    rung, the new trial passes if it is among the best max(1, (m + 1) // 3) of m + 1; ties pass.
+    Rungs that no trial has reached are missing."""
     trials = list(earlier)
     limits = {}
     for epoch in rung_epochs(epochs):

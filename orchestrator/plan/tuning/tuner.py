@@ -1,5 +1,4 @@
-"""What comes next in a tuning, by its plan and the results in the store, where what follows is
-registered."""
+"""Plan a tuning's next trials from the results in the store."""
 
 from __future__ import annotations
 
@@ -11,16 +10,15 @@ from orchestrator.store import OPEN, Place, PlannedTrial, Store, StudyKey, Trial
 from search_spaces.tuning import Cell, cell_count
 
 JUDGED_BY = ("done", "pruned", "diverged", "running")
-"""Earlier trials in these states set the thresholds. How far the losses of others are recorded is
-chance: a process that died may not have reported its last epochs."""
+"""States of earlier trials that set thresholds. Losses of other trials may be incomplete, because a
+dead process may not have reported its last epochs."""
 SUGGESTION_SEED = 2021
-"""Seed of every search: with the same results it asks for the same cells, whoever runs it."""
+"""Seed of every search: the same results lead to the same cells in any driver."""
 STAGES = ("stage1", "stage2", "final")
 
 
 class Tuner:
-    """Gives a dispatcher the trials that nobody can name before others have ended (see
-    `StudyWork.source`)."""
+    """Gives a dispatcher the trials that depend on earlier results (see `StudyWork.source`)."""
 
     def __init__(
         self,
@@ -31,20 +29,18 @@ class Tuner:
         *,
         plans: bool = True,
     ) -> None:
-        """`certain` are the trials of the plan that no result is needed for. Without `plans` no
-        trial is planned: the tuner only decides which of the study's trials may be stopped early,
-        and when."""
+        """Without `plans`, the tuner only decides which trials may be stopped early, and when."""
         self._plan, self._key, self._store, self._plans = plan, key, store, plans
         self._certain = {trial.trial_id: trial for trial in certain}
         self._cells: dict[str, Cell | None] = {}
         self._losses: dict[tuple[str, TrialState], dict[int, float]] = {}
 
     def start(self) -> list[PlannedTrial]:
-        """Register the certain trials, with those that an earlier run has searched; returns all in
-        plan order.
+        """Register the certain trials and those searched in an earlier run. Return all in plan
+        order.
 
-        What was searched beyond the budget, in other spaces, or as the final trials of another best
-        is no longer of the study; its results stay in the store."""
+        Trials over budget, in other spaces, or final for another best config leave the study; their
+        results stay in the store."""
         while True:
             rows = self._rows()
             if self._register([*self._certain.values(), *self._searched_within_budget(rows)], rows):
@@ -56,8 +52,8 @@ class Tuner:
                 return [row.planned() for row in self._rows()]
 
     def more(self, busy: Collection[str]) -> list[PlannedTrial] | None:
-        """Return trials to run now, of which none is in `busy` (trial ids); empty if there may be
-        some later, None at the end."""
+        """Return trials to run now that are not in `busy` (trial ids); [] if there may be some
+        later, None at the end."""
         while self._plans:
             rows = self._rows()
             waiting = [row.planned() for row in rows if row.state in OPEN]
@@ -66,22 +62,22 @@ class Tuner:
             new = self._next(rows)
             if not new:
                 return [] if waiting else None
-            # One that another study has run already costs nothing, and another driver may have
-            # planned its own meanwhile: the loop looks again.
+            # The new trial may be done in another study, or another driver may have planned its own
+            # meanwhile, so look again.
             self._register([*rows, *new], rows)
         return None
 
     @property
     def over(self) -> bool:
-        """True once every trial has ended and no other one follows."""
+        """True if every trial has ended and none will follow."""
         if not self._plans:
             return True
         rows = self._rows()
         return not any(row.state in OPEN for row in rows) and not self._next(rows)
 
     def is_searched(self, trial: PlannedTrial) -> bool:
-        """Whether the trial may be stopped early, by `stop_above`. Such a trial is taken up by a
-        free worker, never in advance, so that as much as can be is known before."""
+        """Return whether `stop_above` may stop the trial early. A worker takes up such a trial only
+        when it is free, to know as many results as possible."""
         return (
             trial.place is not None
             and trial.place.stage == "stage2"
@@ -89,11 +85,9 @@ class Tuner:
         )
 
     def stop_above(self, trial: PlannedTrial) -> dict[int, float]:
-        """For a searched trial that starts now, return the validation losses above which it is
-        stopped, by epoch, from its side's earlier trials.
+        """Return by epoch the validation losses above which a starting trial is stopped.
 
-        Empty if another driver with a smaller budget has dropped the trial meanwhile.
-        """
+        Empty if another driver with a smaller budget has dropped the trial."""
         tuned = _tuned(self._rows(), _place(trial).side)
         ids = [row.trial_id for row in tuned]
         if trial.trial_id not in ids:
@@ -112,11 +106,11 @@ class Tuner:
         ]
 
     def _register(self, trials: Sequence[PlannedTrial], rows: Sequence[TrialRow]) -> bool:
-        """Make the study's members these in place of `rows`; those that must run in full and were
-        once stopped early are planned again.
-
-        Returns False, with nothing done, if another driver of this study was faster."""
-        ordered = sorted(trials, key=self._position)  # equals keep the order of their planning
+        """Also plans stopped trials again that must now run in full. Returns False, without a
+        change, if another driver was faster."""
+        ordered = sorted(
+            trials, key=self._position
+        )  # equal positions keep the order of their planning
         if not self._store.register(self._key, ordered, instead_of=[row.trial_id for row in rows]):
             return False
         whole = [trial.trial_id for trial in ordered if not self.is_searched(trial)]
@@ -124,7 +118,6 @@ class Tuner:
         return True
 
     def _position(self, trial: PlannedTrial) -> tuple[int, int, int]:
-        """Stage 1, stage 2 by number, the final trials; within these, side by side."""
         place = _place(trial)
         return (
             STAGES.index(place.stage),
@@ -133,11 +126,10 @@ class Tuner:
         )
 
     def _rows(self) -> list[TrialRow]:
-        """The study's trials in plan order."""
         return self._store.trials(self._key)
 
     def _cell(self, row: TrialRow) -> Cell | None:
-        """Return the cell of stage 2 that the trial is of; None if it is a final one or of none."""
+        """Returns None for a final trial and for a cell that is not in the plan."""
         if row.trial_id not in self._cells:
             place = _place(row)
             final = place.stage == "final"
@@ -146,20 +138,18 @@ class Tuner:
         return self._cells[row.trial_id]
 
     def _valid_losses(self, row: TrialRow) -> dict[int, float]:
-        """Return the validation loss in nats per token after each epoch."""
         if row.state in ("planned", "failed"):
             return {}
         if (row.trial_id, row.state) in self._losses:
             return self._losses[row.trial_id, row.state]
         losses = {epoch.epoch: epoch.valid_loss for epoch in self._store.epochs(row.trial_id)}
-        # They change no more, unless another study takes a pruned trial up again.
+        # These losses are final, unless another study resumes a pruned trial.
         if row.state != "running":
             self._losses[row.trial_id, row.state] = losses
         return losses
 
     def _next(self, rows: Sequence[TrialRow]) -> list[PlannedTrial]:
-        """Return what to plan next: one trial of stage 2, or else the final trials of sides whose
-        stages are over, or nothing."""
+        """Either one trial of stage 2, or the final trials of sides whose stages are over."""
         side = self._next_side(rows)
         if side is None:
             return self._finals(rows)
@@ -174,9 +164,8 @@ class Tuner:
         return [self._plan.searched(side, 1 + _searched_count(rows, side), cell)]
 
     def _next_side(self, rows: Sequence[TrialRow]) -> str | None:
-        """Return the side with the fewest trials of stage 2, so that all have equally many at any
-        time; None once all have had their budget, or every cell. No side's choice depends on
-        another's results."""
+        """The side with the fewest trials of stage 2, so that no side's choice depends on another's
+        results."""
         if self._plan.search == "grid":
             return None
         cells = cell_count(self._plan.tuning.stage2)
@@ -189,8 +178,7 @@ class Tuner:
         return min(with_room, key=counts.__getitem__, default=None)
 
     def _finals(self, rows: Sequence[TrialRow]) -> list[PlannedTrial]:
-        """Return final trials that are no members yet; none before every side has had its
-        budget."""
+        """Empty until all sides have spent their budgets."""
         if self._next_side(rows) is not None:
             return []
         present = {row.trial_id for row in rows}
@@ -199,14 +187,14 @@ class Tuner:
             tuned = _tuned(rows, side)
             done = [row for row in tuned if row.state == "done"]
             if done and not any(row.state in OPEN for row in tuned):
-                # The least loss so far is that of the weights that are kept; the earliest of
-                # equals is the best.
+                # The weights with the least loss are kept. The earliest of equal trials is the
+                # best.
                 best = min(done, key=lambda row: min(self._valid_losses(row).values()))
                 trials += self._plan.final(side, best.config)
         return [trial for trial in trials if trial.trial_id not in present]
 
     def _history(self, rows: Sequence[TrialRow], side: str) -> list[Tried]:
-        """Return the side's trials that are cells of stage 2; one of stage 1 may be, too."""
+        """Includes trials of stage 1 whose cell is also in stage 2."""
         return [
             Tried(cell=cell, state=row.state, losses=self._valid_losses(row))
             for row in _tuned(rows, side)
@@ -220,7 +208,6 @@ def _place(trial: PlannedTrial) -> Place:
 
 
 def _tuned(rows: Sequence[TrialRow], side: str) -> list[TrialRow]:
-    """Return the side's trials of stages 1 and 2 in plan order."""
     return [row for row in rows if _place(row).side == side and _place(row).stage != "final"]
 
 

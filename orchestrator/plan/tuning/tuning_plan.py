@@ -1,4 +1,4 @@
-"""A tuning at one scale, on one corpus, with one method and budget: everything but results."""
+"""A tuning at one scale, on one corpus, with one method and budget, before any results."""
 
 from __future__ import annotations
 
@@ -15,44 +15,42 @@ from trainables.config import TrialConfig, value_at
 from trainables.errors import UserError
 
 BUDGETS = {"smoke": 3, "quick": 6, "small": 30, "paper": 60}
-"""Trials of stage 2 for each side, by scale."""
+"""Trials of stage 2 per side, by scale."""
 SMOKE_SEEDS = 2
-"""Final trials a side at scale smoke, which also trains just the first and the last cell of stage
-1."""
+"""Final trials per side at scale smoke."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TuningPlan:
-    """Which trials there are and may be, by side and stage."""
+    """The possible trials of a tuning, by side and stage."""
 
     tuning: Tuning
     bases: Mapping[str, TrialConfig]
     """Each side's config at paper scale."""
     resolve: Callable[[TrialConfig], TrialConfig]
-    """From paper scale to the config that is trained."""
+    """Turns a config at paper scale into the one that is trained."""
     search: Search
     budget: int
-    """Trials of stage 2 for each side."""
     smoke: bool
 
     @property
     def stage1_cells(self) -> tuple[Cell, ...]:
-        """Those that are trained: at scale smoke just the first and the last."""
+        """The cells of stage 1 that are trained."""
         first, *rest = cells(self.tuning.stage1)
         return (first, *(rest[-1:] if self.smoke else rest))
 
     @property
     def seeds(self) -> tuple[int, ...]:
-        """Of each side's final trials."""
+        """Seeds of each side's final trials."""
         return self.tuning.seeds[:SMOKE_SEEDS] if self.smoke else self.tuning.seeds
 
     @property
     def total(self) -> int:
-        """How many trials there are in the end, where every side has a best one."""
+        """Number of trials in the end, if every side has a best one."""
         return len(self.bases) * (len(self.stage1_cells) + self.budget + len(self.seeds))
 
     def certain(self) -> Iterator[tuple[str, Place, TrialConfig]]:
-        """Names, places and resolved configs of the trials that no result is needed for."""
+        """Yield the name, place and resolved config of each trial that needs no earlier result."""
         for side in self.bases:
             for cell in self.stage1_cells:
                 yield self._named(Place(side=side, stage="stage1"), cell)
@@ -63,12 +61,12 @@ class TuningPlan:
                 yield self._named(Place(side=side, stage="stage2", number=number), cell)
 
     def searched(self, side: str, number: int, cell: Cell) -> PlannedTrial:
-        """The side's trial of stage 2 with that number."""
+        """Return the side's trial of stage 2 with this number."""
         name, place, config = self._named(Place(side=side, stage="stage2", number=number), cell)
         return PlannedTrial.of(config, name, place)
 
     def final(self, side: str, best: Mapping[str, Any]) -> list[PlannedTrial]:
-        """The trials with the side's best config (as JSON data) and each final seed."""
+        """Return the trials of the side's best config (as JSON data) with each final seed."""
         place = Place(side=side, stage="final")
         configs = [TrialConfig.model_validate({**best, "seed": seed}) for seed in self.seeds]
         return [
@@ -77,8 +75,8 @@ class TuningPlan:
         ]
 
     def searched_cell(self, side: str, config: Mapping[str, Any]) -> Cell | None:
-        """The cell of stage 2 that a resolved config is of; None where it is none of this
-        plan's."""
+        """Return the cell of stage 2 that a resolved config belongs to; None if it is not from this
+        plan."""
         values = [value_at(config, dimension.key) for dimension in self.tuning.stage2]
         pairs = list(zip(self._choices[side], values, strict=True))
         if any(value not in choices for choices, value in pairs):
@@ -91,8 +89,8 @@ class TuningPlan:
         )
 
     def refuse_fixed_dimensions(self, keys: Collection[str]) -> None:
-        """Raise UserError where one of these keys, which `--set` gives a value, is tuned, or where
-        `resolve` gives two choices of a dimension the same value."""
+        """Raise UserError if `--set` gives a value to a tuned key, or `resolve` makes two choices
+        equal."""
         for side, space in itertools.product(self.bases, (self.tuning.stage1, self.tuning.stage2)):
             for dimension, choices in zip(space, self._resolved_choices(side, space), strict=True):
                 if dimension.key in keys or len(set(choices)) < len(choices):
@@ -114,8 +112,7 @@ class TuningPlan:
         return {side: self._resolved_choices(side, self.tuning.stage2) for side in self.bases}
 
     def _resolved_choices(self, side: str, space: Space) -> list[list[Any]]:
-        """For each dimension the values of its choices once resolved, the other dimensions at their
-        first choice."""
+        """The other dimensions are at their first choice."""
         values: list[list[Any]] = [[] for _ in space]
         for place, dimension in enumerate(space):
             for choice in range(len(dimension.values)):
@@ -133,8 +130,8 @@ def plan_tuning(
     resolve: Callable[[TrialConfig], TrialConfig],
     request: PlanRequest,
 ) -> TuningPlan:
-    """Return the plan that is asked for. Raises UserError for a budget that cannot be, and if
-    `--set` fixes a value that is tuned."""
+    """Return the requested plan. Raises UserError for an impossible budget, or if `--set` fixes a
+    tuned value."""
     search, budget, most = request.search, request.budget, cell_count(tuning.stage2)
     if search == "grid" and budget is not None:
         raise UserError(
@@ -159,7 +156,6 @@ def plan_tuning(
 
 
 def _name(place: Place, text: str) -> str:
-    """ "mos_dagger stage2 #7 de=0.31 dh=0.2": what a reader sees of a trial's place, and what is
-    its own there."""
+    """Example: "mos_dagger stage2 #7 de=0.31 dh=0.2"."""
     number = "" if place.number is None else f" #{place.number}"
     return f"{place.side} {place.stage}{number} {text}"

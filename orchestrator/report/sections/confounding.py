@@ -77,16 +77,15 @@ def _findings(numbers: ConfoundingNumbers) -> Iterator[str]:
     verdicts: dict[str, set[int]] = {}
     for row in rows(numbers.correlations.dropna(subset=["rho"])):
         if row.taken_away != "none":
-            verdicts.setdefault(row.metric, set()).add(_told(row))
-    if changed := [formats.title(metric) for metric, told in verdicts.items() if len(told) > 1]:
+            verdicts.setdefault(row.metric, set()).add(_sign(row))
+    if changed := [formats.title(metric) for metric, signs in verdicts.items() if len(signs) > 1]:
         yield (
-            f"How the settings are taken away decides whether a correlation with {y} is told "
-            f"from zero, and with which sign, for {listed(changed)}: the table has all ways beside "
-            "each other."
+            f"The way of removing the settings decides whether a correlation with {y} is "
+            f"significant, and its sign, for {listed(changed)}: the table has all ways."
         )
     constant = [_spelled(row.missing) for row in _rows(numbers, "none") if row.rho is None]
     if constant:
-        yield f"Some have no correlation to give: {listed(list(dict.fromkeys(constant)))}."
+        yield f"Some have no correlation: {listed(list(dict.fromkeys(constant)))}."
 
 
 def _rows(numbers: ConfoundingNumbers, shape: Shape) -> list[Any]:
@@ -98,19 +97,19 @@ def _sentence(numbers: ConfoundingNumbers, shape: Shape) -> str:
     judged = [row for row in of_shape if row.rho is not None]
     where = f"Over {counted(numbers.trials, 'trial')}, {LONG_TITLES[shape]}"
     if not judged:
-        return f"{where}, there is no correlation to report: {_spelled(of_shape[0].missing)}."
+        return f"{where}, there is no correlation: {_spelled(of_shape[0].missing)}."
     metrics = counted(len(judged), "metric")
-    if apart := [row for row in judged if _told(row)]:
+    if apart := [row for row in judged if _sign(row)]:
         shown = listed(list(map(_with_rho, apart)))
         return f"{where}, {len(apart)} of {metrics} go with {y}: {shown}."
     widest = max(judged, key=lambda row: abs(row.rho))
     return (
-        f"{where}, none of {metrics} has a correlation with {y} that is told from zero (p < "
-        f"{SIGNIFICANCE} after Holm's correction); the largest is that of {_with_rho(widest)}."
+        f"{where}, none of {metrics} has a significant correlation with {y} (p < "
+        f"{SIGNIFICANCE} after Holm's correction). The largest is {_with_rho(widest)}."
     )
 
 
-def _told(row: Any) -> int:
+def _sign(row: Any) -> int:
     """Return the sign of a correlation that is significant after Holm's correction, else 0."""
     if row.holm_p is None or row.holm_p >= SIGNIFICANCE:
         return 0
@@ -129,28 +128,28 @@ def _spelled(missing: str) -> str:
 
 def _cautions(numbers: ConfoundingNumbers) -> Iterator[str]:
     if not numbers.settings:
-        yield "No setting varies among these trials, so nothing is taken away."
+        yield "No setting varies among these trials, so none is removed."
         return
     left = numbers.shares["adjusted_r2"][0]  # share of y that all settings explain
     if left is not None and left > NEARLY_ALL:
         yield (
-            f"The settings account for {formats.percent(left)} of the variance of "
-            f"{formats.title(numbers.request.y)}: what is left of it to go with a rank is little, "
-            "and partly how several settings work together."
+            f"The settings explain {formats.percent(left)} of the variance of "
+            f"{formats.title(numbers.request.y)}. Little is left for a rank, and a part of that is "
+            "how settings act together."
         )
     few = [SHAPE_TITLES[shape] for shape in SHAPES if numbers.left[shape] < 1]
     if few:
-        yield f"The trials are too few for what is called {listed(few)}."
+        yield f"There are too few trials for: {listed(few)}."
     yield (
-        "A correlation that is left is none of cause and effect: what changes a rank at the same "
-        "settings, such as the seed, may change the loss in another way. A correlation that "
-        "vanishes may have been the settings', or too small for so many trials."
+        "A correlation that remains does not show cause and effect: the seed, for example, may "
+        "change both rank and loss. A correlation that vanishes may come from the settings, or be "
+        "too small for the number of trials."
     )
 
 
 def _tables(numbers: ConfoundingNumbers) -> Iterator[Table]:
     left = ", ".join(f"{SHAPE_TITLES[shape]} {numbers.left[shape]}" for shape in SHAPES)
-    told = f"* where p < {SIGNIFICANCE} after Holm's correction"
+    mark = f"* if p < {SIGNIFICANCE} after Holm's correction"
     frame, across = pivot(
         numbers.correlations,
         index=["metric", "n"],
@@ -159,7 +158,7 @@ def _tables(numbers: ConfoundingNumbers) -> Iterator[Table]:
         headings={shape: f"{title} [95%]" for shape, title in SHAPE_TITLES.items()},
     )
     yield Table(
-        caption=f"Spearman's {RHO} with {formats.title(numbers.request.y)}, {told}; degrees of "
+        caption=f"Spearman's {RHO} with {formats.title(numbers.request.y)}, {mark}; degrees of "
         f"freedom: {left}",
         frame=frame,
         shown=["metric", "n", *across],
@@ -175,8 +174,7 @@ def _tables(numbers: ConfoundingNumbers) -> Iterator[Table]:
         headings=headings,
     )
     yield Table(
-        caption="Share of the variance that the settings account for (adjusted "
-        "R\N{SUPERSCRIPT TWO})",
+        caption="Share of the variance that the settings explain (adjusted R\N{SUPERSCRIPT TWO})",
         frame=frame,
         shown=["metric", *across],
     )
@@ -186,7 +184,7 @@ def _tables(numbers: ConfoundingNumbers) -> Iterator[Table]:
 def _rho_cell(row: Any) -> Cell:
     if row.rho is None:
         return Cell(formats.DASH, kind="none")
-    return Cell(estimate(row, "rho", formats.coefficient) + " *" * bool(_told(row)), row.rho)
+    return Cell(estimate(row, "rho", formats.coefficient) + " *" * bool(_sign(row)), row.rho)
 
 
 def _share_cell(row: Any) -> Cell:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 from orchestrator.analysis import (
@@ -27,11 +26,10 @@ from orchestrator.words import counted, listed
 def correlation_section(numbers: CorrelationNumbers) -> Section:
     """Return the section of a Correlation request."""
     remarks = tuple(_comparisons(numbers))
-    findings = tuple(_findings(numbers))
-    section = Section(
+    return Section(
         kind="correlation",
-        heading="Correlation, beside the published values" if remarks else "Correlation",
-        findings=findings,
+        heading="Correlation, next to the published values" if remarks else "Correlation",
+        findings=tuple(_findings(numbers)),
         cautions=tuple(_cautions(numbers)),
         tables=tuple(_tables(numbers)),
         remarks=remarks,
@@ -46,8 +44,6 @@ def correlation_section(numbers: CorrelationNumbers) -> Section:
         drawings=tuple(correlation_drawings(numbers)),
         wide=False,
     )
-    rest = "\n".join([*findings[1:], *remarks])
-    return replace(section, terminal=(findings[0], *section.texts, rest))
 
 
 LEFT_OUT = "left_out", Column("left out", cell=lambda row: _settings(row))
@@ -72,17 +68,17 @@ def _findings(numbers: CorrelationNumbers) -> Iterator[str]:
         between, within = lines[BETWEEN], lines[WITHIN]
         if between.pearson is not None:
             yield (
-                f"Without what the seeds add to the means, the cells' own correlation is r = "
+                f"Corrected for the noise of the seeds, the correlation over cells is r = "
                 f"{_r(between)}."
             )
         elif between.missing:
             yield (
-                f"The correlation without what the seeds add is not to be had: {between.missing}."
+                f"A correlation corrected for the noise of the seeds is missing: {between.missing}."
             )
         if within.pearson is not None:
             yield (
-                "Between seeds of one cell, without what a seed does to all cells, it is r = "
-                f"{_r(within)}."
+                "Between seeds of one cell, without the effect that a seed has on all cells, it is "
+                f"r = {_r(within)}."
             )
     if len(numbers.definitions) > 1:
         yield from _definition_sentences(list(rows(numbers.definitions)))
@@ -93,7 +89,7 @@ def _findings(numbers: CorrelationNumbers) -> Iterator[str]:
     ]
     if parts:
         yield (
-            "Over the cells, each value of a setting taken as a level of its own, "
+            "Partial correlations over cells, with a level for each value of a setting: "
             f"{'; '.join(parts)}."
         )
 
@@ -104,25 +100,23 @@ def correlation_sentence(line: Any) -> str:
     x, y = formats.title(line.x), formats.title(line.y)
     missing = line.missing.replace(line.x, x).replace(line.y, y)
     if r is None:
-        return f"{where}, there is no correlation to report: {missing}."
-    text = f"{where}, {x} and {y} have Pearson r = {formats.coefficient(r)}"
+        return f"{formats.capital(x)} and {y} cannot be correlated {where}: {missing}."
+    value = f"Pearson r = {formats.coefficient(r)}"
     if ends[0] is None:
-        return f"{text}, without an interval: {missing}."
-    text += f", 95% interval {formats.interval(*ends)}, {formats.p_equals(line.pearson_p)}"
-    if ends[0] <= 0 <= ends[1]:
         return (
-            f"{text}: the interval includes zero, so these cells leave open whether there is one "
-            "and its sign."
+            f"{formats.capital(x)} and {y} have {value} {where}. There is no interval: {missing}."
         )
+    value += f", 95% interval {formats.interval(*ends)}, {formats.p_equals(line.pearson_p)}"
+    if ends[0] <= 0 <= ends[1]:
+        return f"No correlation between {x} and {y} was shown {where}: {value}."
     return (
-        f"{text}: the interval excludes zero; a higher {x} went with a "
-        f"{'higher' if r > 0 else 'lower'} {y}, and a straight line accounts for {r**2:.0%} of the "
-        "variance."
+        f"A higher {x} went with a {'higher' if r > 0 else 'lower'} {y} {where}: {value}. A "
+        f"straight line explains {r**2:.0%} of the variance."
     )
 
 
 def _where(line: Any) -> str:
-    cells = f"Over {counted(line.n, 'cell')}"
+    cells = f"over {counted(line.n, 'cell')}"
     if line.window_low is not None:
         return f"{cells} of {over(line)}"
     if line.seeds_most == 1:
@@ -141,8 +135,8 @@ def _component_sentences(numbers: CorrelationNumbers, seeds: str) -> Iterator[st
     shares = listed([f"{_share(part)} in {formats.title(part.metric)}" for part in parts])
     reliable = listed([formats.percent(part.reliability) for part in parts])
     yield (
-        f"Of the variance between cells of one seed, the seed makes up {shares}; of that of the "
-        f"means over {seeds} seeds, the cells' own part is {reliable}."
+        f"The seed causes {shares} of the variance between cells of one seed. Differences between "
+        f"cells are {reliable} of the variance of means over {seeds} seeds."
     )
     if any(part.variance_seed_in_all_cells is None for part in parts):
         return
@@ -154,9 +148,8 @@ def _component_sentences(numbers: CorrelationNumbers, seeds: str) -> Iterator[st
     )
     rest = listed([formats.deviation(part.variance_seed_in_one_cell) for part in parts])
     yield (
-        f"What a seed does to all cells alike cancels between them and is not in it: as far as "
-        f"{seeds} seeds tell, a standard deviation of {common}, beside {rest} of what it does to "
-        "one cell."
+        "A seed's effect common to all cells cancels out and is excluded: its standard deviation "
+        f"is {common}, next to {rest} for its effect on one cell."
     )
 
 
@@ -179,7 +172,7 @@ def _definition_sentences(definitions: list[Any]) -> Iterator[str]:
     values = [one.pearson for one in definitions if one.pearson is not None]
     if values:
         yield (
-            f"By definition of rank, r runs from {formats.coefficient(min(values))} to "
+            f"Other definitions of rank give r from {formats.coefficient(min(values))} to "
             f"{formats.coefficient(max(values))}."
         )
     names = [
@@ -199,44 +192,39 @@ def _comparisons(numbers: CorrelationNumbers) -> Iterator[str]:
     for line in rows(numbers.lines):
         if line.over in (CELLS, PUBLISHED_WINDOW):
             for corpus in [numbers.corpus] if numbers.corpus in published else published:
-                yield f"{_where(line)}: {comparison_sentence(line, corpus)}"
+                yield f"{comparison_sentence(line, corpus)[:-1]} ({_where(line)})."
 
 
 def comparison_sentence(line: Any, corpus: str) -> str:
     """Return on which side of our interval a published value is. Inside does not mean equal."""
     published, low, high = getattr(line, f"published_{corpus}"), line.pearson_low, line.pearson_high
-    name = f"the published {formats.coefficient(published)} ({formats.corpus_title(corpus)})"
+    name = f"The published {formats.coefficient(published)} ({formats.corpus_title(corpus)})"
     if low is None:
-        return f"{name} has no interval of ours to be held against."
+        return f"{name} cannot be compared: our correlation has no interval."
     ours = formats.interval(low, high)
     if low <= published <= high:
-        return (
-            f"{name} lies inside our interval {ours}, which does not show that the two are equal."
-        )
-    return f"{name} lies {'below' if published < low else 'above'} our interval {ours}."
+        return f"{name} is inside our interval {ours}, which does not show that they are equal."
+    return f"{name} is {'below' if published < low else 'above'} our interval {ours}."
 
 
 def _cautions(numbers: CorrelationNumbers) -> Iterator[str]:
     kinds, published = set(numbers.lines["over"]), numbers.request.published
     if len(numbers.components):
         yield (
-            f"The {len(numbers.points)} single trials are no independent points, as those of one "
-            "cell share its setting: their correlation has no interval."
+            f"The {len(numbers.points)} single trials are not independent, because those of one "
+            "cell share its setting. Their correlation has no interval."
         )
         if published:
             yield (
-                "The paper trained each cell once; a mean over seeds has less noise, which "
-                "strengthens a correlation."
+                "The paper trained each cell once. A mean over seeds has less noise, which makes "
+                "correlations stronger."
             )
     if kinds & {PUBLISHED_WINDOW, BETTER_HALF}:
-        yield (
-            "A window on one of two quantities narrows its range, which by itself weakens a "
-            "correlation."
-        )
+        yield ("A window narrows the range of a quantity, which alone makes a correlation weaker.")
     if BETTER_HALF in kinds and published:
         yield (
-            "The published window holds for the paper's models; here it is the better half of the "
-            "cells."
+            "The published window fits the paper's models. Here, the better half of the cells "
+            "replaces it."
         )
 
 
@@ -267,7 +255,7 @@ def _tables(numbers: CorrelationNumbers) -> Iterator[Table]:
     if len(numbers.components):
         cells = counted(numbers.components["cells"][0], "cell")
         yield Table(
-            caption=f"How much is the seed: {len(numbers.points)} trials of {cells}",
+            caption=f"Share of the seed: {len(numbers.points)} trials of {cells}",
             frame=numbers.components,
             shown=("metric", *VARIANCES, "seed_share", "reliability"),
             file="variance_components.csv",
@@ -282,7 +270,7 @@ def _tables(numbers: CorrelationNumbers) -> Iterator[Table]:
         )
     if len(numbers.partials):
         yield Table(
-            caption="The correlation over cells that leaves settings out",
+            caption="Partial correlations over cells, without each setting",
             frame=numbers.partials,
             shown=[LEFT_OUT, "levels", "levels_p", "line", "line_p"],
             file="partial_correlations.csv",

@@ -18,7 +18,7 @@ from orchestrator.report.sections.power_laws import LOSS, law_marks
 from orchestrator.report.sections.section import Section
 from orchestrator.words import counted, listed
 
-VERDICTS = {1: "above the law", -1: "below the law", 0: "not told apart"}
+VERDICTS = {1: "above the law", -1: "below the law", 0: "no difference shown"}
 
 
 def extrapolation_section(numbers: ExtrapolationNumbers) -> Section:
@@ -26,7 +26,7 @@ def extrapolation_section(numbers: ExtrapolationNumbers) -> Section:
     request = numbers.request
     return Section(
         kind="extrapolation",
-        heading=request.title or f"Where the loss leaves the law of {_larger(request.x)}",
+        heading=request.title or f"Sizes off the law of {_larger(request.x)}",
         findings=tuple(_findings(numbers)),
         cautions=tuple(_cautions(numbers)),
         tables=tuple(_tables(numbers)),
@@ -47,32 +47,31 @@ def _findings(numbers: ExtrapolationNumbers) -> Iterator[str]:
     held_out = list(rows(numbers.held_out))
     if not held_out:
         [law] = rows(numbers.laws.fits)
-        yield f"Where the loss leaves the law of {larger} cannot be said: {law.missing}."
+        yield f"Whether the loss leaves the law of {larger} is unknown: {law.missing}."
         return
     if first is not None:
         side, words = ("above", "worse") if first.leaves > 0 else ("below", "better")
         yield (
-            f"From large to small, the loss first leaves the law of all {larger} at {x} "
-            f"{_size(first.x)}: it is {estimate(first, 'difference')} nats per token {side} what "
-            f"{first.fitted_to} larger sizes predict (Bonferroni-adjusted "
-            f"{formats.p_equals(first.bonferroni_p)}), {words} than the law."
+            f"The loss first leaves the law of all {larger} at {x} {_size(first.x)}: it is "
+            f"{estimate(first, 'difference')} nats per token {side} what {first.fitted_to} larger "
+            f"sizes predict ({words}; Bonferroni-adjusted {formats.p_equals(first.bonferroni_p)})."
         )
     if later := [row for row in held_out if row.leaves and row.x != first.x]:
         yield (
-            f"Held against the same law, it is also away from it at {x} {_differences(later)}, in "
-            "nats per token."
+            f"Compared with the same law, it also differs at {x} {_differences(later)}, in nats "
+            "per token."
         )
     tested = [row for row in held_out if row.difference_low is not None]
     if same := [row for row in tested if not row.leaves]:
         yield (
-            f"The loss is not told apart from the law of {larger} at {x} {_differences(same)}, in "
-            "nats per token, which does not show that it follows the law there."
+            f"No difference from the law of {larger} was shown at {x} {_differences(same)}, in "
+            "nats per token, which does not show that the loss follows it."
         )
     if without := [row for row in held_out if row.difference_low is None]:
         shown = listed([f"{_size(row.x)} {estimate(row, 'difference')}" for row in without])
         yield (
-            f"Without an interval, as {without[0].missing}, the loss less what the law of {larger} "
-            f"predicts is, by {x}: {shown}."
+            f"Loss minus prediction of the law of {larger}, by {x}: {shown}. There is no interval: "
+            f"{without[0].missing}."
         )
 
 
@@ -96,13 +95,14 @@ def _cautions(numbers: ExtrapolationNumbers) -> Iterator[str]:
     [law] = rows(numbers.laws.fits)
     if law.misfit_p is not None and law.misfit_p < SIGNIFICANCE:
         yield (
-            "The law leaves more than the seeds' spread of the sizes that it was fitted to "
-            f"(F-test, {formats.p_equals(law.misfit_p)}): what it says beyond them is doubtful."
+            "The law misses the sizes that it was fitted to by more than the seeds' spread "
+            f"(F-test, {formats.p_equals(law.misfit_p)}). Its predictions beyond them are doubtful."
         )
     if law.not_pinned:
         yield (
-            f"{counted(len(numbers.fitted), 'size')} do not pin {listed(law.not_pinned.split())}, "
-            "as it or an end of its interval lies at a bound of the fit."
+            f"{counted(len(numbers.fitted), 'size')} do not determine "
+            f"{listed(law.not_pinned.split())}: it, or an end of its interval, is at a bound of "
+            "the fit."
         )
     if len(detectable := numbers.held_out["detectable"].dropna()):
         low, high = (formats.number(end, digits=2) for end in (min(detectable), max(detectable)))

@@ -1,18 +1,15 @@
-"""Metrics over two config values: heat maps on the page, tables on the terminal."""
+"""Heat maps of metrics over two config values."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.analysis import GridNumbers, rows, tidy
 from orchestrator.report import formats
-from orchestrator.report.columns import Column, Table, pivot
+from orchestrator.report.columns import Table
 from orchestrator.report.heat_map import HeatMap
 from orchestrator.report.sections.section import Section
-from orchestrator.report.tables import Cell, sortable
-from orchestrator.store import LOST
 from orchestrator.words import counted, listed
 
 if TYPE_CHECKING:
@@ -30,7 +27,6 @@ def grid_section(numbers: GridNumbers) -> Section:
         kind=f"grid-{row}-{column}".replace(" ", "-"),
         heading=f"{formats.capital(names)} over {row} and {column}",
         tables=tuple(_file(numbers, metric, cells) for metric, cells in grids),
-        terminal=tuple(_table(row, column, metric, cells).text() for metric, cells in grids),
         drawings=tuple(_drawings(numbers, grids)),
         wide=False,
     )
@@ -58,33 +54,6 @@ def _file(numbers: GridNumbers, metric: str, cells: pd.DataFrame) -> Table:
         for row, of_row in cells.groupby("row", sort=False)
     )
     return Table(frame=matrix, file=f"{_name(numbers, metric)}.csv")
-
-
-def _table(row: str, column: str, metric: str, cells: pd.DataFrame) -> Table:
-    frame, across = pivot(
-        cells,
-        index=["row"],
-        across="column",
-        cell=_cell,
-        headings={value: formats.setting(value) for value in cells["column"]},
-    )
-    title = formats.capital(formats.title(metric))
-    return Table(
-        caption=f"{title} over {row} (down) and {column} (across){_means(cells)}",
-        frame=frame,
-        shown=[("row", Column(f"{row} \\ {column}", cell=_label)), *across],
-    )
-
-
-def _label(line: Any) -> Cell:
-    return replace(sortable(line.row, formats.setting(line.row)), kind="label")
-
-
-def _cell(cell: Any) -> Cell:
-    if cell.value is None:
-        text = "" if cell.state == "none" else cell.state
-        return Cell(text, kind="bad" if cell.state in LOST else "waiting")
-    return Cell(formats.cell(cell.metric, cell.value), cell.value)
 
 
 def _drawings(numbers: GridNumbers, grids: list[tuple[str, pd.DataFrame]]) -> Iterator[HeatMap]:

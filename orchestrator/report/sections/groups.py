@@ -28,7 +28,7 @@ from orchestrator.report.sections.group_figures import (
 )
 from orchestrator.report.sections.section import Section
 from orchestrator.report.tables import Cell
-from orchestrator.words import counted, listed
+from orchestrator.words import listed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -47,7 +47,7 @@ def group_section(numbers: GroupNumbers) -> Section:
         if metric in printed:
             heading = f"{title}, published {formats.corpus_title(corpus)}"
             shown.append((metric, Column(heading, cell=partial(_published, metric, corpus))))
-    beside = f", beside {request.source}" if printed and request.source else ""
+    beside = f", next to {request.source}" if printed and request.source else ""
     return Section(
         kind="groups",
         heading=request.title,
@@ -119,7 +119,7 @@ def difference_section(numbers: DifferenceNumbers) -> Section:
     """Return the section of a Differences request."""
     request, corpus = numbers.request, formats.corpus_title(numbers.corpus)
     metric = formats.title(request.metric)
-    beside = f", beside {request.source}" if numbers.sources and request.source else ""
+    beside = f", next to {request.source}" if numbers.sources and request.source else ""
     printed = [
         (name, Column(f"{source}, {corpus}", formats.coefficient))
         for name, source in numbers.sources.items()
@@ -226,7 +226,7 @@ def contrast_section(numbers: ContrastNumbers) -> Section:
     if printed:
         heading = f"published {formats.corpus_title(corpus)}: p"
         shown.append((published, Column(heading, formats.p_value)))
-    beside = f", beside {request.source}" if printed and request.source else ""
+    beside = f", next to {request.source}" if printed and request.source else ""
     # A lower loss is better; a lower rank is neither better nor worse.
     negative = "the model's is lower" if "rank" in request.metric else "the model is better"
     return Section(
@@ -255,16 +255,10 @@ def verdict(row: Any, metric: str) -> str:
     group, baseline, title = row.group, row.baseline, formats.title(metric)
     ends = row.difference_low, row.difference_high
     if row.difference_p is None:
-        return (
-            f"Nothing can be concluded about the {title} of {group} and {baseline}: {row.missing}."
-        )
+        return f"The {title} of {group} and {baseline} cannot be compared: {row.missing}."
     is_paired = row.test == "paired"
     at = " at the same seed" if is_paired else ""
-    kind = "95% interval of this comparison alone"
-    p_words = (
-        f"Holm-adjusted {formats.p_equals(row.holm_p)}, "
-        f"{formats.p_equals(row.difference_p)} unadjusted"
-    )
+    p_words = f"Holm-adjusted {formats.p_equals(row.holm_p)}"
     if row.holm_p < SIGNIFICANCE:
         lower, higher = (group, baseline) if row.difference < 0 else (baseline, group)
         near, far = sorted(map(abs, ends))
@@ -272,41 +266,34 @@ def verdict(row: Any, metric: str) -> str:
             formats.to_width(value, *ends) for value in (abs(row.difference), near, far)
         )
         text = (
-            f"{lower} has a lower {title} than {higher}{at}, by {by} ({kind} {low} to {high}; "
-            f"{p_words})"
+            f"{lower} has a lower {title} than {higher}{at}, by {by} (95% interval {low} to "
+            f"{high}; {p_words})."
         )
     else:
         low, high = (formats.to_width(end, *ends, signed=True) for end in ends)
         text = (
-            f"The difference in {title} between {group} and {baseline}{at} is not significant "
-            f"({p_words}): {group} minus {baseline} may lie anywhere from {low} to {high} "
-            f"({kind}), and {_detectable(row)}"
+            f"No difference in {title} between {group} and {baseline} was shown{at}: {group} minus "
+            f"{baseline} is between {low} and {high} (95% interval of this comparison alone; "
+            f"{p_words}, unadjusted {formats.p_equals(row.difference_p)}). {_detectable(row)}."
         )
     if not is_paired:
-        return (
-            f"{text}. The test is unpaired (Welch's), as fewer than two seeds have one trial of "
-            "each."
-        )
-    text += f"; {group} is lower at {row.pairs_lower} of {row.pairs} seeds."
+        return f"{text} The test is unpaired (Welch's), because they share fewer than two seeds."
+    text += f" {group} is lower at {row.pairs_lower} of {row.pairs} seeds."
     if row.without_partner:
-        alone = counted(row.without_partner, "value")
-        text += f" Excluded for lack of a partner with the same seed: {alone}."
+        text += f" Excluded, without a partner of the same seed: {row.without_partner}."
     return text
 
 
 def _detectable(row: Any) -> str:
     if row.detectable_difference is None:
-        return f"no smallest difference that could have been shown is given: {row.missing}"
+        return f"The smallest detectable difference is unknown: {row.missing}"
     sample = f"{row.n_group} and {row.n_baseline} seeds"
     if row.test == "paired":
         sample = f"{row.pairs} pairs"
     elif row.n_group == row.n_baseline:
         sample = f"{row.n_group} seeds of each"
     smallest = formats.to_width(row.detectable_difference, row.difference_low, row.difference_high)
-    return (
-        f"the smallest difference that {sample} could have shown with {POWER:.0%} power is "
-        f"{smallest}"
-    )
+    return f"The smallest difference that {sample} detect with {POWER:.0%} power is {smallest}"
 
 
 def _lower_at(row: Any) -> str:

@@ -65,7 +65,7 @@ def _findings(numbers: JacobianNumbers) -> Iterator[str]:
     yield _zeros_sentence(numbers.zeros)
     if numbers.request.benchmark:
         yield (
-            "All this is about layers that nobody has trained. Whether such layers learn better is "
+            "All this is about untrained layers. Whether such layers learn better is "
             f"another study: {PROGRAM} {numbers.request.benchmark}."
         )
 

@@ -79,10 +79,10 @@ def _claim_sentence(text: str, panels: Sequence[Any]) -> str:
     )
     # A mean alone decides nothing; a single trial has no spread.
     verdicts = {
-        "ours do not decide it, with one trial a place": single == asked,
+        "ours do not decide it, with one trial per point": single == asked,
         "ours agree, every trial of them": apart == asked,
         "ours agree in the mean": holds == asked,
-        "ours say the contrary, every trial of them": against == asked,
+        "ours disagree, every trial of them": against == asked,
         "ours agree in part": holds > 0,
         "ours do not agree in the mean": True,
     }
@@ -91,7 +91,7 @@ def _claim_sentence(text: str, panels: Sequence[Any]) -> str:
     return (
         f"Claimed: \N{LEFT DOUBLE QUOTATION MARK}{text}\N{RIGHT DOUBLE QUOTATION MARK}; {verdict}: "
         f"by {formats.title(claim.metric)}, {claim.better} is better than {claim.than} in the mean "
-        f"at {holds} of {counted(asked, 'place')}; every one of its trials is better at {apart}, "
+        f"at {holds} of {counted(asked, 'point')}; every one of its trials is better at {apart}, "
         f"and worse at {against}."
     )
 

@@ -41,7 +41,7 @@ def _findings(numbers: PowerLawNumbers) -> Iterator[str]:
     if numbers.factors.empty:
         reasons = [row.missing for row in rows(numbers.laws.fits) if row.missing]
         why = reasons[0] if reasons else f"no law of {baseline} and another one"
-        yield f"Nothing can be held against {baseline} yet: {why}."
+        yield f"No group can be compared with {baseline} yet: {why}."
         return
     for panel, lines in numbers.factors.groupby("panel", sort=False, dropna=False):
         factors = list(rows(lines))
@@ -50,18 +50,17 @@ def _findings(numbers: PowerLawNumbers) -> Iterator[str]:
         apart = [row for row in tested if row.holm_p is not None and row.holm_p < SIGNIFICANCE]
         if apart:
             yield (
-                f"{where}at equal loss, {baseline} has another {x} than some groups. It is this "
-                f"many times theirs: {_factors(apart)} (95% intervals of these comparisons alone, "
-                "Holm-adjusted p)."
+                f"{where}at equal loss, {baseline} needs a different {x}. Its {x} is a multiple of "
+                f"theirs: {_factors(apart)} (95% intervals, Holm-adjusted p)."
             )
         if same := [row for row in tested if row not in apart]:
             yield (
-                f"{where}at equal loss, no other {x} than {baseline}'s was shown, which does not "
-                f"show that they are equal: {_factors(same)}."
+                f"{where}at equal loss, no difference from {baseline} in {x} was shown, which does "
+                f"not show that they are equal: {_factors(same)}."
             )
         for row in factors:
             if row.factor_low is None:
-                yield f"{where}there is no factor for {row.group} to report: {row.missing}."
+                yield f"{where}there is no factor for {row.group}: {row.missing}."
 
 
 def _factors(factors: list[Any]) -> str:
@@ -79,19 +78,19 @@ def _cautions(numbers: PowerLawNumbers) -> Iterator[str]:
     for name, words in (("E", "the limit E"), ("b", "the exponent b")):
         if loose := [_name(law) for law in laws if name in law.not_pinned.split()]:
             yield (
-                f"These {len(loose)} of {fitted} laws do not pin {words}, as it or an end of its "
-                f"interval lies at a bound of the fit: {listed(loose)}."
+                f"{len(loose)} of {fitted} laws do not determine {words}, which is at a bound of "
+                f"the fit, or an end of its interval is: {listed(loose)}."
             )
     if bent := _bent(laws):
         yield (
-            f"The law leaves more than the seeds' spread (F-test, p < {SIGNIFICANCE}) of "
-            f"{listed(bent)}: its intervals hold what other seeds would bring, and not that "
-            "another formula would fit better."
+            f"The law misses {listed(bent)} by more than the seeds' spread (F-test, p < "
+            f"{SIGNIFICANCE}). The intervals contain the effect of other seeds, not that of "
+            "another formula."
         )
     if bent := _bent(rows(numbers.factors)):
         yield (
             f"One factor for all sizes is not enough (F-test, p < {SIGNIFICANCE}) for "
-            f"{listed(bent)}: there the table of single sizes says more."
+            f"{listed(bent)}: see the table of single sizes."
         )
     for panel, p_value in numbers.seed_by_group_p.items():
         if p_value < SIGNIFICANCE:

@@ -59,7 +59,7 @@ def _findings(source: str, cells: pd.DataFrame) -> Iterator[str]:
     contexts = counted(by_context.ngroups, "context")
     unknown = sum(_first(at).next == UNKNOWN for _, at in by_context)
     if unknown:
-        yield f"At {unknown} of {contexts} the vocabulary lacks that word: they count for no model."
+        yield f"At {unknown} of {contexts}, that word is not in the vocabulary, so no model has it."
     hit = cells.dropna(subset=["hit"]).astype({"hit": bool}).groupby("context")["hit"]
     everyone, no_one = hit.all().sum(), (~hit.any()).sum()
     yield f"All models have it at {everyone} of {contexts}{where}, none at {no_one}."

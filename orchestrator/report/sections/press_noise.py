@@ -78,13 +78,13 @@ def _of_printed(lines: Sequence[Any]) -> str:
         counted = f"and the counted ones differ by at most {miss:.2%}"
     else:
         counted = (
-            f"while those counted here are for n = {lines[0].size:,}, where the law predicts others"
+            f"while those counted here are for n = {lines[0].size:,}, for which it predicts others"
         )
     return (
         f"The law for n = {PRINTED_SIZE:,} differs from the {len(lines)} printed Press ranks by at "
         f"most {law:.2%}, {counted}. A log-P matrix that is not divided by its largest singular "
         f"value, which is at least n ln n, cannot give them: at c = {middle.noise_variance:g} the "
-        f"law is then at most {raw:.0f}, even for noise of variance c, where "
+        f"law is then at most {raw:.0f}, even for noise of variance c, but "
         f"{middle.printed_press_rank:,} is printed."
     )
 
@@ -95,9 +95,9 @@ def _of_precision(precision: str, lines: Sequence[Any]) -> Iterator[str]:
     agreed = sum(miss <= COUNT_SPREAD for miss in misses)
     yield (
         f"In {precision}, the Press rank of a {size:,} x {size:,} matrix of rank {rank} with noise "
-        f"is what the quarter-circle law predicts within {COUNT_SPREAD:g} in {agreed} of "
-        f"{len(lines)} cases (largest difference {max(misses):.1f}): Press' rank counts the "
-        "noise's singular values as soon as they pass the tolerance, whatever their weight."
+        f"agrees with the quarter-circle law within {COUNT_SPREAD:g} in {agreed} of {len(lines)} "
+        f"cases (largest difference {max(misses):.1f}). It counts the noise's singular values as "
+        "soon as they exceed the tolerance, even those of tiny weight."
     )
     if full := [line for line in lines if line.press_rank > size / 2]:
         least = full[-1]
@@ -105,9 +105,9 @@ def _of_precision(precision: str, lines: Sequence[Any]) -> Iterator[str]:
             f"{getattr(least, name)} ({name.removeprefix('effective_rank_')})" for name in RANKS[1:]
         )
         yield (
-            f"At c = {least.noise_variance:g} in {precision}, where the noise adds about "
-            f"{least.noise_variance:g} to a sum of squares above 1, the Press rank is "
-            f"{least.press_rank:,} and the effective ranks are {words}."
+            f"At c = {least.noise_variance:g} in {precision}, the noise adds about "
+            f"{least.noise_variance:g} to a sum of squares above 1. The Press rank is then "
+            f"{least.press_rank:,}, and the effective ranks are {words}."
         )
     moved = [
         f"c = {line.noise_variance:g}"
@@ -149,11 +149,11 @@ def _drawings(numbers: PressNoiseNumbers) -> Iterator[LineFigure]:
         curves = laws.assign(
             kind="curve", group=sizes.map(named), x=laws["noise_variance"], y=laws["share"]
         )
-        beside = ", and the printed ranks of the supplement's matrix" if printed else ""
+        printed_too = ", and the printed ranks of the supplement's matrix" if printed else ""
         yield LineFigure(
             name=f"press_noise_{precision}",
-            caption=f"Press rank over c, {precision}: counted, by the quarter-circle law{beside}, "
-            "each as a share of the matrix' rows.",
+            caption=f"Press rank over c, {precision}: counted, by the quarter-circle law"
+            f"{printed_too}, each as a share of the matrix' rows.",
             marks=pd.concat([tidy(marks), curves.dropna(subset=["group"])]),
             x="c: the noise has variance c / n\N{SUPERSCRIPT TWO}",
             y={"": "Press rank / n"},

@@ -19,15 +19,13 @@ class Section:
     """Anchor; repeated kinds end in their number."""
     heading: str
     findings: tuple[str, ...] = ()
-    """Sentences on what the numbers show, at the top of the page."""
+    """Sentences about the numbers. The first one of a page is its answer."""
     cautions: tuple[str, ...] = ()
-    """Sentences on what they do not show."""
+    """Sentences about the limits of the numbers."""
     tables: tuple[Table, ...] = ()
     """Tables of pages and files."""
     remarks: tuple[str, ...] = ()
     """Sentences below the tables."""
-    terminal: tuple[TextTable | str, ...] | None = None
-    """Replaces `tables` and `findings` on the terminal, unless None."""
     method: str = ""
     """How the numbers were made, if the tables do not show it."""
     drawings: tuple[Drawing, ...] = ()
@@ -47,13 +45,6 @@ class Section:
             for table in self.tables
             if table.file and len(table.frame.columns)
         }
-
-    @property
-    def for_terminal(self) -> tuple[TextTable | str, ...]:
-        """Return what the terminal shows."""
-        if self.terminal is not None:
-            return self.terminal
-        return (*self.texts, *(["\n".join(self.findings)] if self.findings else []))
 
     def numbered(self, number: int) -> Section:
         """Return a copy with this number in its kind and file names."""

@@ -79,7 +79,7 @@ def _findings(values: pd.DataFrame) -> Iterator[str]:
 
 def _tables(numbers: SimilarityNumbers) -> Iterator[Table]:
     corpus = formats.corpus_title(numbers.corpus)
-    beside = f"; in brackets the published ones for {corpus}" if corpus else ""
+    printed = f"; in brackets the published ones for {corpus}" if corpus else ""
     frame, across = pivot(
         numbers.values,
         index=["benchmark", "pairs"],
@@ -88,7 +88,7 @@ def _tables(numbers: SimilarityNumbers) -> Iterator[Table]:
         headings={group: str(group) for group in numbers.values["group"]},
     )
     yield Table(
-        caption=f"Spearman's \N{GREEK SMALL LETTER RHO} of each benchmark{beside}",
+        caption=f"Spearman's \N{GREEK SMALL LETTER RHO} of each benchmark{printed}",
         frame=frame,
         shown=["benchmark", "pairs", *across],
     )
@@ -101,8 +101,8 @@ def _tables(numbers: SimilarityNumbers) -> Iterator[Table]:
 
 
 def _rho(row: Any) -> Cell:
-    beside = "" if row.published is None else f" ({formats.coefficient(row.published)})"
-    return Cell(formats.coefficient(row.rho) + beside, row.rho)
+    printed = "" if row.published is None else f" ({formats.coefficient(row.published)})"
+    return Cell(formats.coefficient(row.rho) + printed, row.rho)
 
 
 def _cells(rho: pd.DataFrame) -> pd.DataFrame:

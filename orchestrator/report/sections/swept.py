@@ -28,8 +28,7 @@ WIDE_RANGE = 10
 def section_at(section: Section, values: Mapping[str, Any], *, leads: bool) -> Section:
     """Return a copy of a section that names the values of its trials in each text.
 
-    If it `leads`, its first finding stays a finding; all others become remarks. It has no terminal
-    output: the terminal compares the values instead."""
+    If it `leads`, its first finding stays a finding; all others become remarks."""
     at = listed([f"{formats.title(key)} {formats.setting(value)}" for key, value in values.items()])
     first, shown = f"At {at}: ", int(leads)
     return replace(
@@ -38,7 +37,6 @@ def section_at(section: Section, values: Mapping[str, Any], *, leads: bool) -> S
         findings=tuple(first + finding for finding in section.findings[:shown]),
         remarks=(*section.findings[shown:], *section.remarks),
         tables=tuple(replace(table, caption=first + table.caption) for table in section.tables),
-        terminal=(),
         drawings=tuple(
             replace(drawing, caption=first + drawing.caption) for drawing in section.drawings
         ),
@@ -51,14 +49,12 @@ def swept_section(numbers: SweptNumbers) -> Section:
         return NOTHING
     title = formats.title(numbers.request.key)
     name = f"by-{title.replace(' ', '-')}"
-    findings = tuple(_findings(numbers))
     several = numbers.means["group"].nunique() > MOST_COLOURS
     return Section(
         kind=name,
         heading=f"By {title}",
-        findings=findings,
+        findings=tuple(_findings(numbers)),
         tables=tuple(_tables(numbers, title, f"{name.replace('-', '_')}.csv")),
-        terminal=("\n".join(findings),) if several else None,
         method="Intervals are 95%, of the mean over seeds, by Student's t; one trial has none, nor "
         "have equal ones.",
         drawings=(_drawing(numbers, title, name.replace("-", "_"), several=several),),

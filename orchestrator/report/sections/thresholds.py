@@ -49,10 +49,7 @@ def _findings(numbers: ThresholdNumbers) -> Iterator[str]:
         shown = [
             f"{point.group} at {z} = {point.z:g} ({_words(point.x, point)})" for point in nowhere
         ]
-        yield (
-            f"No least {x} with a {_goal(numbers)} lies among those that were trained: "
-            f"{listed(shown)}."
-        )
+        yield (f"No trained {x} is the least with a {_goal(numbers)} for {listed(shown)}.")
     tested = [point for point in points if point.holm_p is not None]
     if apart := [point for point in tested if point.holm_p < SIGNIFICANCE]:
         yield f"Compared with {request.baseline}, the required {x} is: {_ratios(apart, z)}."

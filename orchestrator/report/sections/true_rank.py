@@ -26,7 +26,7 @@ def true_rank_section(numbers: TrueRankNumbers) -> Section:
     """Return the section of a TrueRank request."""
     true = numbers.true_rank
     table = Table(
-        caption=f"Ranks beside the true one, {true}, and test perplexity above the floor",
+        caption=f"Ranks next to the true one, {true}, and test perplexity above the floor",
         frame=numbers.matrices,
         shown=["matrix", *numbers.metrics, "test_perplexity", "over_floor"],
         file="true_rank.csv",

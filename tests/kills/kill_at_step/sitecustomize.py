@@ -1,14 +1,12 @@
-"""Python imports this at its start wherever this folder is in PYTHONPATH: in a command of a test,
-and in all below it.
+"""Kill a process at a named step of the product, and make checkpoints frequent.
 
-So a process dies by SIGKILL at a named step of a product that knows nothing of it, and checkpoints
-come often enough for trials of one second. From the environment:
+Python imports this module at start if this folder is in PYTHONPATH: in a test's command and all its
+descendants. It reads these variables:
 
-- CHAOS_STEP "before 3 trainables.trial_folder.folder:TrialFolder.take_over": the process dies that
-  is about to call this for the third time; "after": once that call has returned.
-- CHAOS_MARK: the file that it writes before; no other process dies where it is there already.
-- CHAOS_CHECKPOINT_S: seconds between checkpoints.
-"""
+- CHAOS_STEP "before 3 trainables.trial_folder.folder:TrialFolder.take_over": SIGKILL before the
+  third call of this function in a process; "after": once that call has returned.
+- CHAOS_MARK: a file written before the kill; if it exists already, no process dies.
+- CHAOS_CHECKPOINT_S: seconds between checkpoints."""
 
 from __future__ import annotations
 
@@ -63,12 +61,11 @@ if "CHAOS_STEP" in os.environ:
 
 
 class _Changes:
-    """A finder of modules that are changed once they are loaded."""
+    """Import finder that changes modules after loading."""
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, _target: object = None
     ) -> ModuleSpec | None:
-        """Return Python's own spec with the change after it; None for all other modules."""
         if name not in CHANGES:
             return None
         spec = PathFinder.find_spec(name, path)

@@ -1,5 +1,4 @@
-"""The papers' claims by hand, by another library and by brute force; no printed number is left
-out."""
+"""The papers' claims by hand, other libraries and brute force; no printed number is left out."""
 
 from __future__ import annotations
 
@@ -128,8 +127,8 @@ def test_account_has_every_number_once(numbers: AuditNumbers) -> None:
 
 
 def test_first_fate_that_applies_counts(numbers: AuditNumbers) -> None:
-    """The p-values of Table 2 agree with SM Table 1 and are compatible with its own means; SM Table
-    1's n is used alone."""
+    """Table 2's p-values agree with SM Table 1 and are compatible with its own means; only SM Table
+    1's n is used."""
     account = numbers.account.set_index("table")
     fates = ["differs", "agrees", "compatible", "used", "nothing"]
     assert list(account.loc["table2_seeds", fates]) == [0, 40, 58, 0, 10]

@@ -1,5 +1,4 @@
-"""Which made-up correlation is the settings' alone, which is left without them, and which is
-none."""
+"""Synthetic correlations due to the settings alone, beyond them, or absent."""
 
 from __future__ import annotations
 
@@ -31,7 +30,7 @@ def numbers_of(
 
 
 def rho(numbers: ConfoundingNumbers, metric: str, column: str = "rho") -> dict[Shape, Any]:
-    """A column of a metric by how the settings are taken away."""
+    """Return a metric's column by the method that removes settings."""
     of_metric = numbers.correlations[numbers.correlations["metric"] == metric]
     return dict(zip(of_metric["taken_away"], of_metric[column], strict=True))
 

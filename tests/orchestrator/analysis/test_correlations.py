@@ -1,5 +1,3 @@
-"""Windows, published values and what is missing."""
-
 from __future__ import annotations
 
 import itertools
@@ -62,7 +60,7 @@ def lines_of(numbers: CorrelationNumbers) -> dict[str, Any]:
 def test_the_published_window_is_for_the_papers_scale(
     corpus: str, scale: str, window: str, n: int
 ) -> None:
-    """Elsewhere the window is the better half."""
+    """Otherwise the window is the better half."""
     frame = make_frame([56.5, 56.6, 57.0, 57.2, 57.6, 57.61])
     lines = lines_of(correlate(frame, corpus=corpus, scale=scale))
     everything, inside = lines[CELLS], lines[window]
@@ -87,8 +85,8 @@ def test_trials_without_a_result_are_counted() -> None:
 
 
 def grid_frame(seeds: int = 3) -> pd.DataFrame:
-    """Cells of c and k with so many seeds, the last one of which is still running in the first
-    cell."""
+    """Return cells of c and k with `seeds` seeds; of several, the first cell's last is still
+    running."""
     rng = np.random.default_rng(1)
     rows = [
         {
@@ -149,8 +147,7 @@ def test_single_trials_have_no_interval() -> None:
 
 @pytest.mark.parametrize("seeds", [1, 3])
 def test_levels_and_lines_can_leave_settings_out(seeds: int) -> None:
-    """By the residuals of a regression on the cells' means; c acts by its square, which no line
-    takes away."""
+    """Compared with a regression's residuals; c acts by its square, which no line removes."""
     numbers = numbers_of(grid_frame(seeds))
     assert list(numbers.partials["left_out"]) == ["c", "k", "c k"]
     for partial in rows(numbers.partials):
@@ -166,7 +163,7 @@ def test_levels_and_lines_can_leave_settings_out(seeds: int) -> None:
 
 
 def defined(noise_seed: int = 2) -> CorrelationNumbers:
-    """Three definitions of rank, one of them of centred rows, and one that no trial has."""
+    """Return numbers of three rank definitions: one also with centred rows, one without data."""
     frame, rng = grid_frame(), np.random.default_rng(noise_seed)
     frame["centred_press_rank"] = frame["test_perplexity"] * 2 + rng.normal(size=len(frame))
     frame["entropy_rank"] = rng.normal(size=len(frame))

@@ -1,5 +1,4 @@
-"""Intervals of factors, laws and thresholds contain the truth of simulated studies, with and
-without seed effects."""
+"""Intervals contain the truth of simulated studies, with and without seed effects."""
 
 from __future__ import annotations
 
@@ -13,13 +12,13 @@ from orchestrator.analysis import curves_over_seeds
 
 
 def test_intervals_contain_the_truth_often_enough(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Four binomial standard deviations around 95%; E alone may be wider, as its seed effect has
-    one or two degrees of freedom."""
+    """Within four binomial deviations of 95%. Only E may be wider: its seed effect has one or two
+    degrees of freedom."""
     few_draws = partial(curves_over_seeds, resamples=RESAMPLES)
     monkeypatch.setattr("orchestrator.analysis.thresholds.curves_over_seeds", few_draws)
     for (name, noise), (share, count) in coverage(40).items():
         if noise == "by layer" or noise.startswith("smooth"):
-            continue  # which the intervals do not allow for
+            continue  # the intervals do not account for this noise
         margin = 4 * math.sqrt(0.95 * 0.05 / count)
         assert share > 0.95 - margin, (name, noise, share, count)
         assert share < 0.95 + margin or name.endswith(" E"), (name, noise, share, count)

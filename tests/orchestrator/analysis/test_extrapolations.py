@@ -1,5 +1,3 @@
-"""Sizes whose losses were put off the law of larger ones are those that are named."""
-
 from __future__ import annotations
 
 from functools import partial
@@ -53,8 +51,7 @@ def test_a_loss_below_the_law_has_its_sign() -> None:
 
 
 def test_most_detectable_excesses_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Eight is off by the distance that its own tests report in the mean, over and over with new
-    seeds."""
+    """Size 8 is moved by the mean distance its tests call detectable, with new seeds."""
     few_draws = partial(curves_over_seeds, resamples=1_999)
     monkeypatch.setattr("orchestrator.analysis.extrapolations.curves_over_seeds", few_draws)
 

@@ -1,5 +1,3 @@
-"""From nested rows to flat columns, grids and a summary."""
-
 from __future__ import annotations
 
 import json
@@ -114,7 +112,7 @@ def test_derived_metrics_need_all_they_are_made_of() -> None:
     rows = [trial_row(name, config={"corpus": {"name": name}}, **of) for name, of in trials]
     results = flatten(rows)
     derived = ("generalisation_gap", "excess_cross_entropy")
-    # A text is seven repeats of one of V symbols, and an end.
+    # A text is seven repeats of one of V symbols, and an end token.
     excess = pytest.approx(math.log(6) - math.log(1000) / 8)
     assert [[record[name] for name in derived] for record in results.records] == [
         [2.0, excess],

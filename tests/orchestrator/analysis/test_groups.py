@@ -1,5 +1,4 @@
-"""Groups of trials: means, differences, curves, tests, predictions and similarity, against numbers
-worked by hand."""
+"""Numbers of groups against hand computations."""
 
 from __future__ import annotations
 
@@ -60,8 +59,7 @@ def test_only_named_seeds_are_tested_in_one_family() -> None:
     request = Comparison(baselines={"b": "a", "c": "a"}, seeds=(1, 2))
     numbers = contrast_numbers(FRAME, request, corpus="ptb")
     b, c = rows(numbers.comparisons)
-    # Differences -1 and -4: t = -2.5 / 1.5, and of one degree of freedom p = 1 - 2 arctan(|t|) /
-    # pi.
+    # Differences -1 and -4: t = -2.5 / 1.5; with one degree of freedom, p = 1 - 2 arctan(|t|) / pi.
     p_value = 1 - 2 * math.atan(2.5 / 1.5) / math.pi
     assert (b.difference, b.holm_p) == pytest.approx((-2.5, p_value)), "c is not in the family"
     assert (c.difference_p, c.holm_p) == (None, None) and "c" in c.missing

@@ -1,4 +1,4 @@
-"""Which claims hold of made-up spectra, worked by hand, and what the section says of them."""
+"""Claims about synthetic spectra, by hand."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ STRAIGHT = (0.995, 0.996, 0.994)
 def frame_of(
     seeds: int = 3, vanishing: dict[str, float] = VANISHING, state: str = "done"
 ) -> pd.DataFrame:
-    """Layers of one expert, if dense, or of the K in their name."""
+    """Return layers with one expert if dense, else the K in their name."""
     trials = [
         {
             "trial_id": f"{group} seed={seed}",
@@ -105,8 +105,7 @@ def test_a_step_is_welchs_test_with_holm() -> None:
 
 
 def test_steps_hold_contradict_or_stay_open() -> None:
-    """The condition number grows with the rows that are not zero, of any matrix: it decides no
-    claim."""
+    """Any matrix's condition number grows with its nonzero rows, so it decides no claim."""
     frame = frame_of()
     frame["entropy_rank"] += frame["layer.experts"]
     found, more = (

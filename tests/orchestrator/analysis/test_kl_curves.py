@@ -1,5 +1,4 @@
-"""What approximations of log P cost over their rank: means of the trials, and no mean of some of
-them."""
+"""KL cost by rank: means over all trials, never over some."""
 
 from __future__ import annotations
 

@@ -1,5 +1,3 @@
-"""Lines over a config value: means and ranges, what they reach, and claims about them."""
-
 from __future__ import annotations
 
 from dataclasses import replace
@@ -138,7 +136,7 @@ def test_without_results_there_is_no_figure(data: pd.DataFrame) -> None:
 
 
 def with_plain(**metrics: list[float]) -> pd.DataFrame:
-    """The trials, and two of the group plain, which has no lines."""
+    """Add two trials of the group plain, which has no line."""
     plain = pd.DataFrame(metrics).assign(name=["plain seed=0", "plain seed=1"], group="plain")
     trials = [frame(SCORES).assign(group="bent"), plain.assign(state="done")]
     return pd.concat(trials, ignore_index=True)
@@ -157,7 +155,7 @@ def test_a_reference_group_is_a_level_line() -> None:
 
 
 def test_settings_tried_after_training_are_lines() -> None:
-    """They lie on the trials of the reference, whose level they leave as it is."""
+    """They belong to the reference's trials, whose level stays."""
     data = with_plain(score=[50.0, 50.0], **{"at 2 score": [40.0, 60.0]})
     after = {"at 2 ": ("a after", 2.0), "at 4 ": ("a after", 4.0)}
     request = replace(REQUEST, panel="", reference="plain", after=after)

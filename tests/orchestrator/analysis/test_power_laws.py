@@ -1,5 +1,4 @@
-"""Laws of the loss over the rank of a head, and the factors of rank that made-up heads were
-given."""
+"""Laws of the loss over head rank, and planted rank factors."""
 
 from __future__ import annotations
 
@@ -64,8 +63,7 @@ def test_single_ranks_show_the_equal_baseline_rank() -> None:
 
 
 def test_the_baselines_own_misfit_is_no_effect() -> None:
-    """Both have the same losses except for seeds, which no law describes: each single rank is worth
-    itself."""
+    """Both follow one non-power-law curve, so each rank is worth itself."""
     results = head_rank_rows({"softmax": 1.0, "gss": 1.0}, seeds=8, deviation=0.003)
     for row in results:
         row["metrics"]["test_perplexity"] *= math.exp(

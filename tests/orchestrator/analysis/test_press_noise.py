@@ -1,5 +1,4 @@
-"""The quarter-circle law against an integral, drawn matrices and the printed ranks; the report's
-sentences."""
+"""The quarter-circle law against an integral, random matrices and printed ranks."""
 
 from __future__ import annotations
 
@@ -96,8 +95,7 @@ def test_nothing_measured_is_reported() -> None:
 
 
 def test_the_law_gives_all_printed_ranks() -> None:
-    """SM Table 15, with nothing fitted; without the division by the largest singular value it
-    cannot."""
+    """SM Table 15, nothing fitted; it fails without division by the largest singular value."""
     printed = {
         float(row["noise_c"]): int(row["press_rank"]) for row in rows("sm_table15_16_press_noise")
     }
@@ -109,7 +107,7 @@ def test_the_law_gives_all_printed_ranks() -> None:
 
 def test_the_distribution_function_integrates_the_quarter_circle() -> None:
     for x in (0.01, 0.3, 1.0, 1.7, 1.999, 2.0):
-        # In t = 2 sin(a) the density sqrt(4 - t^2) / pi becomes smooth up to its edge.
+        # With t = 2 sin(a), the density sqrt(4 - t^2) / pi is smooth up to its edge.
         a = np.linspace(0, math.asin(x / 2), 20_001)
         integral = np.trapezoid(4 * np.cos(a) ** 2 / math.pi, a)
         assert share_below(x) == pytest.approx(integral, abs=1e-9)

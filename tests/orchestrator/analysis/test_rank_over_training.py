@@ -1,5 +1,3 @@
-"""Rank over training: half ways by hand, which trials count and which are left out."""
-
 from __future__ import annotations
 
 import math
@@ -19,7 +17,6 @@ Epochs = Mapping[str, Sequence[EpochMetrics]]
 
 
 def frame_of(epochs: Epochs, **config: Any) -> pd.DataFrame:
-    """A done trial for each of these; "a seed=1" is of the group a."""
     rows = [done_trial(name.partition(" ")[0], int(name.rpartition("=")[2])) for name in epochs]
     return flatten([row | {"config": row["config"] | config} for row in rows]).frame()
 
@@ -44,8 +41,8 @@ def halves(numbers: RankTrainingNumbers) -> list[float]:
 
 @pytest.mark.parametrize("averaged", [False, True])
 def test_half_of_the_way_is_on_straight_lines(averaged: bool) -> None:
-    """Logarithms by hand: rank 0, 1, 4 of 4, half at epoch 2 + 1 / 3; loss 0, 3, 4 of 4, half at 1
-    + 2 / 3. What averaging does after them changes nothing."""
+    """Logarithms by hand: rank 0, 1, 4 of 4, half at 2 + 1 / 3; loss 0, 3, 4 of 4, half at 1 + 2
+    / 3. Averaged epochs do not count."""
     ranks, losses = (10, 20, 160, 900), (9.0, 6.0, 5.0, 4.0)
     plain = training(ranks[:3], losses[:3])
     path = training(ranks, losses, averaged_from=4) if averaged else plain
@@ -107,7 +104,7 @@ AT_64 = {
 def test_epochs_at_the_matrix_bound_are_counted(
     evaluation: dict[str, int], words: int | list[int] | None, bound: int | None, at_bound: int
 ) -> None:
-    """log P has a row a context and a column a word."""
+    """log P has a row per context and a column per word."""
     frame = frame_of(AT_64, evaluation=evaluation).assign(rank_columns=words)
     rank = press(numbers_of(AT_64, frame))
     assert (rank.bound, rank.at_bound, rank.measured) == (bound, at_bound, 6)

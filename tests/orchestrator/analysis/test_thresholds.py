@@ -1,5 +1,4 @@
-"""The width at which made-up gaps reach a value, against the one they were made with, and the law
-that was planted."""
+"""Widths at which synthetic gaps reach a value, against the planted law."""
 
 from __future__ import annotations
 
@@ -44,13 +43,13 @@ def points_of(results: list[dict[str, Any]], request: Threshold = REQUEST) -> li
 
 
 def curve_of(x: ArrayLike, y: ArrayLike) -> Curve:
-    """One curve, each place with the seeds 0 and 1."""
+    """Return one curve with seeds 0 and 1 at each x."""
     trials = pd.DataFrame({"x": x, "loss": y}).assign(panel=None, group=None)
     return curves_over_seeds(trials.assign(seed=trials.index % 2))[None, None]
 
 
 def by_hand(x: Array, y: Array, level: float) -> float:
-    """Place by place: the first one at or below the level, and the line from the one before."""
+    """Interpolate to the first x at or below the level."""
     for place, height in enumerate(y):
         if height <= level:
             heights, logs = np.array([height, y[place - 1]]), np.log([x[place], x[place - 1]])
@@ -98,7 +97,7 @@ def test_names_ending_in_one_number_are_one_setting() -> None:
     others = spam_rows({"softmax": 1.0}, symbols=(1000,))
     for other in others:
         other["config"]["corpus"]["name"] = "markov-1000"
-    # exp(0.1) times the perplexity of the language, where its gap is 0.1.
+    # The perplexity at a gap of 0.1: exp(0.1) times that of the language.
     request = replace(REQUEST, metric="test_perplexity", value=math.exp(math.log(1000) / 8 + 0.1))
     [point], [of_gap] = points_of(results + others, request), points_of(results)
     assert point.trials == 2 * len(results)
@@ -120,7 +119,7 @@ def test_widths_beyond_those_trained_are_in_no_law() -> None:
 
 
 def test_an_interval_may_reach_below_the_least_width() -> None:
-    """At V = 510 the width is 12.1, and many draws are below 12, the least one that was trained."""
+    """At V = 510 the width is 12.1; many draws are below 12, the smallest trained."""
     numbers = numbers_of(
         spam_rows({"softmax": 1.0}, symbols=(510, 1000, 2000, 4000), widths=(12, 24, 48))
     )

@@ -1,5 +1,3 @@
-"""Which trials' spectra a figure has."""
-
 from __future__ import annotations
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""Addresses at which there is no Ray cluster are told within seconds, in one sentence."""
+"""Addresses without a Ray cluster are reported within seconds."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from trainables.errors import UserError
 
 @pytest.fixture
 def silent_server() -> Iterator[str]:
-    """Something that accepts connections and never says a word."""
+    """Accept connections and never answer."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         yield f"127.0.0.1:{server.getsockname()[1]}"
 

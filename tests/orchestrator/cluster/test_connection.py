@@ -1,5 +1,3 @@
-"""Ray's folder and its start on this machine."""
-
 from __future__ import annotations
 
 import re
@@ -18,7 +16,7 @@ from trainables.errors import UserError
 
 @pytest.fixture
 def long_base(tmp_path: Path) -> Path:
-    """A folder whose path is too long for Ray's sockets."""
+    """Too long for Ray's sockets."""
     base = tmp_path / ("long" * 20)
     base.mkdir()
     return base
@@ -44,7 +42,7 @@ def test_no_place_for_temporary_files_is_reported(
 
 
 def start_below(say: Say, base: Path) -> None:
-    """Say why Ray cannot be started with its sockets there."""
+    """Send the error of a Ray whose sockets do not fit."""
     vars(scratch)["LONGEST_BASE"] = 1000
     with (
         pytest.raises(UserError) as raised,

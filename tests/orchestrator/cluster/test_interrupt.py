@@ -1,5 +1,3 @@
-"""Signals ask first and end the process second; afterwards they are what they were."""
-
 from __future__ import annotations
 
 import os

@@ -1,4 +1,4 @@
-"""What is said of a machine that could not run a sweep's trials: one sentence a fault."""
+"""Each fault of a machine is reported in one sentence."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ TWO_GPUS = GpuProbe(usable=2, torch="2.13.0", cuda="13.0", capability=(9, 0))
 
 
 def has(monkeypatch: pytest.MonkeyPatch, **changes: Any) -> None:
-    """This machine has two GPUs, but for these changes."""
+    """Simulate two GPUs with these changes."""
     gpus = TWO_GPUS.model_copy(update=changes)
     monkeypatch.setattr(preflight, "probe_gpus", lambda **_: gpus)
 
 
 @pytest.fixture
 def in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Question:
-    """A question whose answer is that nothing is amiss, on a machine with two GPUs."""
+    """Return a question without faults, on two GPUs."""
     has(monkeypatch)
     (tmp_path / "marker").touch()
     corpus = tmp_path / "text"

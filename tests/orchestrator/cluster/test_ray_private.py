@@ -1,4 +1,4 @@
-"""A Ray without the private parts that are used: the program works and reports what is lost."""
+"""The program works without Ray's private parts and reports what is lost."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_installed_ray_has_the_private_name(name: str) -> None:
 
 
 def others(names: Collection[str]) -> Callable[[str], Any]:
-    """Find all but these names, which are missing for the product and not for Ray itself."""
+    """Return a `find` without these names; Ray itself keeps them."""
     find = ray_private.find
     return lambda name: None if name in names else find(name)
 
@@ -48,7 +48,7 @@ def sweep_without_all(say: Say, folder: Path) -> None:
 
 
 def test_ray_starts_and_trains_without_any_private_name(tmp_path: Path) -> None:
-    """In a process of its own, in which nothing of Ray was replaced before."""
+    """In its own process, in which nothing of Ray was replaced."""
     ((states, notes),) = Process(tmp_path, sweep_without_all, tmp_path).end(timeout_s=200)
     assert states == ["done", "failed"]
     assert len(notes) == len(LOSSES) == 6

@@ -1,5 +1,5 @@
-"""A Ray that dies under a sweep is noticed by a look from outside. Real deaths: `test_slow_start`
-and tests/kills/test_random_kills.py."""
+"""A Ray that dies is noticed from outside; real deaths are in `test_slow_start` and
+tests/kills/."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many packs fit, counted by hand."""
+"""Numbers of packs that fit, counted by hand."""
 
 from __future__ import annotations
 
@@ -29,12 +29,16 @@ def options(threads: int = 1, **changes: Any) -> RunOptions:
         ([SMALL, GPU_HOST], options(), 18),
         ([GPU_HOST], options(threads=3), 5),
         ([SMALL, GPU_HOST], options(gpus_per_trial=1), 2),
-        ([GPU_HOST], options(gpus_per_trial=0.4), 4),  # two on each GPU, a fifth of each left over
+        (
+            [GPU_HOST],
+            options(gpus_per_trial=0.4),
+            4,
+        ),  # two on each GPU; a fifth of each stays unused
         (
             [{"CPU": 3.0, "GPU": 2.0}],
             options(gpus_per_trial=0.25),
             3,
-        ),  # every trial takes a core too
+        ),  # each trial also takes a core
         ([GPU_HOST], options(threads=10, gpus_per_trial=1), 1),
     ],
 )

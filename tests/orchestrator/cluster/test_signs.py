@@ -1,5 +1,3 @@
-"""What workers leave with Ray's head for their driver."""
-
 from __future__ import annotations
 
 import pytest

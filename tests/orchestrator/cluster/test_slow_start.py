@@ -1,5 +1,4 @@
-"""A Ray that is slow to start is waited for, one that never does or has died is not. Only Ray's own
-call is made up."""
+"""The program waits for a slow Ray only; just `ray.init` is simulated."""
 
 from __future__ import annotations
 
@@ -37,8 +36,7 @@ sys.exit(guarded(run))
 
 
 def start(trouble: str, folder: Path, limit_s: float = connection.START_S) -> tuple[int, str, str]:
-    """Status, and what was printed and said of a command whose first Ray has this trouble; a second
-    one has none."""
+    """Return status and output; the first Ray has this trouble, the second none."""
     answer = subprocess.run(
         [sys.executable, "-c", PROGRAM.replace("{trouble}", trouble), str(limit_s)],
         cwd=folder,

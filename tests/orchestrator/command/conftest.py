@@ -1,5 +1,3 @@
-"""Commands over one folder of results."""
-
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -15,5 +13,5 @@ Typed = Callable[..., CompletedProcess[str]]
 
 @pytest.fixture
 def typed(tmp_path: Path) -> Typed:
-    """Run a command with `--storage`; see `sweep`."""
+    """Return `sweep` with `--storage` added."""
     return lambda *words: sweep(*words, "--storage", tmp_path)

@@ -1,5 +1,3 @@
-"""Whatever is wrong with what was typed is one sentence that names it."""
-
 from __future__ import annotations
 
 import sqlite3

@@ -1,5 +1,3 @@
-"""What commands do before anything is run or sent, and what they write into the store."""
-
 from __future__ import annotations
 
 from dataclasses import replace
@@ -51,7 +49,7 @@ def test_studies_and_trials_are_asked_to_stop(store: Store, typed: Typed) -> Non
 
 
 def test_a_named_variant_stops_without_running_trials(store: Store, typed: Typed) -> None:
-    """Its command may measure, or just begin."""
+    """Its command may be measuring, or just starting."""
     settings = '{"settings":{"training.epochs":[3],"training.learning_rate":[5,10]}}'
     swept = replace(KEY, overrides=settings)
     for key in (KEY, swept):

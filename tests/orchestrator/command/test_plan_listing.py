@@ -1,5 +1,3 @@
-"""The lists of studies and of planned trials as a terminal shows them."""
-
 from __future__ import annotations
 
 import contextlib

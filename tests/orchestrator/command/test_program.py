@@ -1,5 +1,4 @@
-"""The program by its two names: what a shell completes of it, what it says of a mistyped word or a
-missing package."""
+"""The program under both names: completions, and missing packages."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ from trainables.trial_folder import code_version
 
 @pytest.fixture
 def script(tmp_path: Path) -> Path:
-    """The script `sweep` as an installer writes it."""
+    """Return `sweep` as an installer writes it."""
     script = tmp_path / "bin" / "sweep"
     script.parent.mkdir()
     script.write_text(
@@ -43,7 +42,7 @@ def test_the_installed_script_prints_its_own_name(script: Path, tmp_path: Path) 
 
 
 def test_commands_repeat_the_interpreter_that_make_types(tmp_path: Path) -> None:
-    """Nobody has activated the environment then."""
+    """`make` does not activate the environment."""
     (tmp_path / "python").symlink_to(sys.executable)
     (tmp_path / "sweep.py").symlink_to(ROOT / "sweep.py")
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
@@ -86,8 +85,7 @@ def test_missing_packages_print_how_to_install_them() -> None:
 
 
 def test_an_old_python_is_refused() -> None:
-    """Before 3.10 there is no sys.orig_argv, and what is imported has words that these do not
-    read."""
+    """Before 3.10 there is no sys.orig_argv, and the imports have newer syntax."""
     script = f"""
 import runpy, sys
 del sys.orig_argv

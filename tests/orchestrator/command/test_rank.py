@@ -1,5 +1,3 @@
-"""`rank` of one checkpoint and of several over training: tables, csv and json."""
-
 from __future__ import annotations
 
 import csv
@@ -16,7 +14,7 @@ from tests.support.command import sweep
 
 
 def of_steps(folder: Path, *steps: int) -> list[Path]:
-    """Heads whose singular values fall the faster, the longer they are trained."""
+    """Write heads whose singular values decay faster with more steps."""
     return [
         write_checkpoint(
             folder / f"step{step}" / "model.safetensors",

@@ -1,5 +1,3 @@
-"""The folder of reports, copied elsewhere."""
-
 from __future__ import annotations
 
 import re
@@ -20,7 +18,6 @@ KEY = StudyKey(study="gss_grid", scale="quick", corpus="pydocs")
 
 @pytest.fixture(autouse=True)
 def variants(store: Store) -> None:
-    """Two variants of a study."""
     corpus = CorpusConfig(name="pydocs", sha256="0" * 64)
     trials = [
         PlannedTrial.of(
@@ -38,7 +35,7 @@ def variants(store: Store) -> None:
 
 
 def pages(folder: Path) -> set[str]:
-    """The pages that index.html leads to, at once or by way of others; every link is a file."""
+    """Return the pages reachable from index.html; every link must be relative and exist."""
     found, waiting = set[Path](), [folder / "index.html"]
     while waiting:
         page = waiting.pop()

@@ -1,6 +1,3 @@
-"""What `status` says of trials without a result, and how `results` is asked for the trials of one
-setting."""
-
 from __future__ import annotations
 
 import csv
@@ -24,7 +21,7 @@ ESCAPE = "\x1b[2J\x1b]0;owned\x07"
 
 
 def bends(*seeds: int) -> list[PlannedTrial]:
-    """Two settings, these seeds of each, all with names that say nothing."""
+    """Return two settings with these seeds, under indistinguishable names."""
     corpus = CorpusConfig(name="pydocs", sha256="0" * 64)
     layers = (GssConfig(c=0.0, k=2.0), GssConfig(c=1.0, k=2.0))
     configs = [

@@ -1,4 +1,4 @@
-"""Forecasts against what models do: operations are counted by torch, checkpoints are weighed."""
+"""Forecasts against operations that torch counts and files on disk."""
 
 from __future__ import annotations
 
@@ -53,10 +53,10 @@ def lstm(optimizer: Literal["sgd", "adam"]) -> LanguageTrialConfig:
 
 
 def counted_products(config: TransformerTrialConfig) -> float:
-    """Of a forward pass, a token: half of torch's operations."""
+    """Return products per token of a forward pass: half of torch's operations."""
     model = Transformer(config.model, config.output_layer, tiny_trial.VOCABULARY).eval()
     tokens_TB = torch.zeros(config.training.window, config.training.batch_size, dtype=torch.long)
-    # As one product and another one, attention has operations that are counted.
+    # The counter only sees attention's operations as separate products.
     with torch.no_grad(), sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
         contexts = model.contexts(tokens_TB, model.zero_state(config.training.batch_size))
         model.output.log_probabilities(contexts.dropped_TBC.flatten(0, 1), model.output_weight())

@@ -1,5 +1,4 @@
-"""Times of trials to run, from those that are done: by layer, by size of the model, and for trials
-not named yet."""
+"""Predicted times by layer, by model size, and for trials not yet chosen."""
 
 from __future__ import annotations
 
@@ -25,7 +24,7 @@ def plan_of(study: str) -> Plan:
 
 
 def end(store: Store, plan: Plan, seconds: dict[str, float]) -> None:
-    """Record the trials of these names as done in these seconds."""
+    """Record the named trials as done in these seconds."""
     store.register(plan.key, [trial.planned() for trial in plan.trials])
     run_id = store.begin_run(RUN)
     for trial in plan.trials:

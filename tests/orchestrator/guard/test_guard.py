@@ -1,5 +1,4 @@
-"""The guard of a command: real processes and real signals. A program here is what `guarded`
-runs."""
+"""The guard with real processes and signals; `guarded` runs each program."""
 
 from __future__ import annotations
 
@@ -48,13 +47,12 @@ WAITS = """
 """
 PATIENT_S = 2.5
 PATIENT = f"guard.STALL_S = {PATIENT_S}"
-"""After a program, for which the machine may then stand still for so long, before what holds it up
-and after it."""
+"""Appended to a program: the host may stall for `PATIENT_S` before and after it is held up."""
 
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
-    """Start a program under the guard; what is left of it in the end is killed."""
+    """Yield a function that starts a guarded program; kill the rest at the end."""
     started: list[subprocess.Popen[str]] = []
 
     def start_program(body: str, *, wait: bool = True, before: str = "") -> subprocess.Popen[str]:
@@ -83,7 +81,6 @@ Start = Callable[..., "subprocess.Popen[str]"]
 
 
 def end(process: subprocess.Popen[str], timeout_s: float = 30) -> tuple[int, str]:
-    """Status, and what it said on standard error."""
     _, said = process.communicate(timeout=timeout_s)
     return process.returncode, said
 
@@ -127,8 +124,8 @@ def test_signal_interrupts_the_command(
 def test_signals_while_an_object_is_finalized_count(
     start: Start, pause_s: float, slow_s: float
 ) -> None:
-    """One signal to the guard, or two to the command itself, `pause_s` apart; a busy machine needs
-    `slow_s` to go on after it has started a thread."""
+    """One signal to the guard, or two to the command `pause_s` apart; a slow host takes `slow_s` to
+    start a thread."""
     process = start(f"""
     start_thread = threading.Thread.start
     threading.Thread.start = lambda self: (start_thread(self), time.sleep({slow_s}))
@@ -256,7 +253,7 @@ def test_command_is_started_again_as_it_asks(start: Start, tmp_path: Path) -> No
         ("os.abort()", "The sweep's process crashed (SIGABRT)"),
         ("with patient(60): time.sleep(2); os.abort()", "The sweep's process crashed (SIGABRT)"),
         ("with patient(0.5): time.sleep(60)", "The sweep stalled for 0.5 s"),
-        # As Ray does when its raylet has died: with a status that could be the command's own.
+        # Ray does this when its raylet has died; the status could be the command's own.
         ("os._exit(1)", "The sweep's process ended unexpectedly, with status 1"),
     ],
 )
@@ -275,7 +272,7 @@ def test_sweep_that_stands_still_is_started_again(start: Start, trouble: str, sa
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_late_signal_is_answered(start: Start, number: signal.Signals) -> None:
-    """As `scancel` sends it, to one process after another."""
+    """`scancel` signals one process after another."""
     process = start(
         "    with watched(), patient(60):\n        ready()\n        time.sleep(1)\n        "
         "os._exit(1)"
@@ -311,7 +308,7 @@ def test_command_without_beats_is_waited_for(start: Start) -> None:
 def test_sweep_that_others_hold_up_is_waited_for(
     start: Start, tmp_path: Path, held_up: str
 ) -> None:
-    """A debugger has stopped it, or the reader of its output takes no more lines."""
+    """A debugger, or an output reader that stops reading."""
     body = f"""
     assert starts() == 1
     ready()
@@ -366,7 +363,7 @@ def test_processes_of_the_shell_are_left_alone(tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(
         f"{HEAD}    time.sleep(0.3)\n    return 0\nsys.exit(guarded(run))"
     )
-    # It starts processes in the meantime, and ends where one of them is killed.
+    # The shell keeps starting processes, and ends when one of them is killed.
     shell = f"(while sleep 0.1; do :; done) & echo $! > pid; exec {sys.executable} program.py"
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     ended = subprocess.run(

@@ -1,4 +1,4 @@
-"""What killed runs left is removed, and nothing else: real folders, real processes, real kills."""
+"""Only killed runs' leftovers are removed: real folders, processes, kills."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.support.scratch import short_base
 
 __all__ = ["short_base"]
 REMOVED = re.compile(r"Removed \d+ temporary folders? that earlier runs had left\.\n")
-"""What a command says: beside the folder of the test there may be one of another test."""
+"""Another test's folder may be counted as well."""
 OWNS = """
 from pathlib import Path
 import time
@@ -50,11 +50,9 @@ while True:
 
 @pytest.fixture
 def base(short_base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:  # noqa: ARG001
-    """Where temporary files go, of this process and those that it starts; pytest's own lie
-    elsewhere by then.
+    """Redirect temporary files of this process (not pytest's) and its children to `short_base`.
 
-    This process does not look at what other tests leave beside it; commands do.
-    """
+    This process ignores other tests' leftovers in /tmp; commands do not."""
     monkeypatch.setattr(leftovers, "SHORT_BASE", str(short_base))
     monkeypatch.setattr(tempfile, "tempdir", str(short_base))
     monkeypatch.setenv("TMPDIR", str(short_base))
@@ -63,7 +61,7 @@ def base(short_base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> P
 
 @pytest.fixture
 def python() -> Iterator[Callable[..., subprocess.Popen[str]]]:
-    """Start a Python process with a program; whatever lives in the end is killed."""
+    """Yield a function that starts a Python program; kill the rest at the end."""
     with ExitStack() as stack:
 
         def start(
@@ -93,7 +91,6 @@ def folder_of(owner: subprocess.Popen[str]) -> Path:
 
 
 def dead_folder(base: Path, name: str = "sweep-abcdefgh", names: object = None) -> Path:
-    """The folder of a run that is gone."""
     folder = base / name
     folder.mkdir(parents=True)
     (folder / OWNER).write_text("\n".join(machine_names() if names is None else [str(names)]))
@@ -138,15 +135,14 @@ def test_all_that_a_killed_run_left_is_removed(base: Path, python: Start, rounds
         killed.kill()
         killed.wait()
         remove_leftovers()
-        # Killed within its first microseconds, a folder holds nothing by which it could be told
-        # from others.
+        # A run killed in its first microseconds leaves a folder that nothing identifies.
         assert {path.name for path in base.glob("*/*")} <= {f"{OWNER}.unfinished"}
 
 
 def test_processes_in_the_folder_end_with_the_run(base: Path, python: Start) -> None:
     with scratch_folder() as folder:
         daemon = python("import time; time.sleep(600)", TMPDIR=str(folder))
-        # For a moment after it has begun, the kernel has not set up its environment.
+        # The kernel sets up a new process's environment with a short delay.
         wait_for(
             lambda: str(folder) in Path(f"/proc/{daemon.pid}/environ").read_text(),
             timeout_s=20,

@@ -1,5 +1,4 @@
-"""What a store holds as data frames: which variants, with which columns, the numbers as they were
-recorded."""
+"""A store as data frames: variants, columns and exact numbers."""
 
 from __future__ import annotations
 
@@ -30,8 +29,8 @@ OTHER = replace(KEY, scale="paper", overrides=EPOCHS)
 
 @pytest.fixture
 def place(store: Store, tmp_path: Path) -> str:
-    """A storage whose store has two variants of a study: two trials, the first one done; and one
-    that is planned."""
+    """Return a storage with two variants: one with a done and a planned trial, one with a planned
+    trial."""
     store.register(KEY, plan(2))
     store.register(OTHER, plan(1, group="other"))
     store.claim(ids(plan(1)), owner="me", lease_s=600)

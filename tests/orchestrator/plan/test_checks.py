@@ -1,5 +1,4 @@
-"""A text that is too short for a trial's windows is refused before it is trained, and so are
-windows that differ."""
+"""Texts too short for a trial's windows, and differing windows, are refused."""
 
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ TEXT = tiny_trial.IDENTITY
 
 
 def trial(**values: int) -> TransformerTrialConfig:
-    """Four streams of windows of ten, measured on one stream, but for `values`."""
+    """Return four streams with windows of ten, measured on one, with these changes."""
     config = transformer(CorpusConfig(name="tiny", sha256="0" * 64), SoftmaxConfig())
     sizes = {"training.batch_size": 4, "training.window": 10, "evaluation.window": 10}
     return config.with_values(

@@ -1,8 +1,6 @@
-"""The identity of every trial of every study: a changed default fails here, in review, and not in a
-user's store.
+"""The identity of every trial of every study: a changed default fails here, not in a user's store.
 
-After a change that is meant, `python -m tests.orchestrator.plan.test_golden_ids` writes the file
-anew."""
+After an intended change, `python -m tests.orchestrator.plan.test_golden_ids` rewrites the file."""
 
 from __future__ import annotations
 
@@ -18,9 +16,9 @@ from trainables.config.kinds import AnyConfig, read_config
 GOLDEN = Path(__file__).parents[2] / "assets" / "trial_ids.txt"
 CORPORA = ("pydocs", "markov", "ptb", "wikitext-2")
 TRANSFORMERS = ("gss_grid", ("ptb", "wikitext-2"))
-"""With `--model transformer`: the same recipe as in any other study."""
+"""Planned with `--model transformer`; the recipe is every study's."""
 DIGITS = 16
-"""Of an id, in the file."""
+"""Digits of an id in the file."""
 
 
 def test_every_trial_keeps_its_identity() -> None:
@@ -33,8 +31,8 @@ def test_every_trial_keeps_its_identity() -> None:
 
 
 def lines() -> Iterator[str]:
-    """ "study scale corpus number-of-trials id id ...", of tuned studies the trials that no result
-    is needed for."""
+    """Yield "study scale corpus number-of-trials id ..."; of tuned studies, trials that need no
+    results."""
     for name, scale in itertools.product(NAMES, SCALES):
         study = load_study(name)
         for corpus in CORPORA if study.reads_text else ("none",):
@@ -53,8 +51,7 @@ def line(name: str, plan: Plan) -> str:
 
 
 def identity(config: AnyConfig) -> str:
-    """The trial's id, the built-in text taken to have a fixed hash: its real one differs by
-    interpreter."""
+    """Return the id with a fixed hash of the built-in text, which varies by interpreter."""
     content = config.model_dump(mode="json")
     if content.get("corpus", {}).get("name") != "pydocs":
         return config.trial_id

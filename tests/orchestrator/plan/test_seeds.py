@@ -1,5 +1,4 @@
-"""Seeds of a setting: how many a scale or `--seeds` gives, in which order, and which studies have
-no use for them."""
+"""Seeds by scale or `--seeds`: number, order, and studies without them."""
 
 from __future__ import annotations
 
@@ -43,8 +42,7 @@ def test_trials_that_a_scale_makes_equal_run_once() -> None:
 
 
 def test_further_seeds_are_further_rounds() -> None:
-    """The setting's own seed (141, SM Table 6) comes first; nothing but the seed differs between
-    two rounds."""
+    """The setting's own seed (141, SM Table 6) comes first; rounds differ only in the seed."""
     one, three = plan_of(GRID), plan_of(GRID, seeds=3)
     assert one.key == three.key and ids(three)[:72] == ids(one)
     seeds = [141, *RANDOM_SEEDS[:2]]

@@ -1,6 +1,3 @@
-"""The plan: the published grids, scales, overrides, identities; a scale is the paper's where it
-changes no trial."""
-
 from __future__ import annotations
 
 import json
@@ -82,7 +79,7 @@ SM_TABLE_6 = {
     "training.averaging.switch_epoch": (200, 200),
     "training.epochs": (1000, 1000),
 }
-"""On PTB and WikiText-2: typed in here from the table, not read from the code."""
+"""For PTB and WikiText-2; typed from the table, independent of the code."""
 
 
 def test_paper_scale_has_the_published_hyperparameters() -> None:

@@ -1,5 +1,3 @@
-"""Two processes write one report folder: two drivers that share a study finish together."""
-
 from __future__ import annotations
 
 import time
@@ -19,25 +17,23 @@ ENDS = {
     ".csv": b"\n",
     ".json": b"}",
 }
-"""What a file ends with that is whole."""
+"""Last bytes of a complete file."""
 FILES = 2 + 3 + 4
-"""The page and its entry for the index, three figures, four tables."""
+"""The page and its index entry, three figures, four tables."""
 
 
 def write(_say: Callable[[str], None], folder: Path, seed: int) -> None:
-    """A report whose numbers depend on the seed."""
+    """Write a report whose numbers depend on the seed."""
     rows, spectra = make_results(columns=50, rng_seed=seed)
     study = replace(STUDY, analyses=(Correlation(),))
     report_on(rows[:16], folder, spectra=spectra, study=study)
 
 
 def files(folder: Path) -> list[Path]:
-    """What is not hidden."""
     return list(folder.rglob("[!.]*.*"))
 
 
 def broken(folder: Path) -> list[str]:
-    """The names of files that are not whole."""
     found = []
     for path in folder.rglob("*.*"):
         if path.suffix in ENDS and not path.read_bytes().endswith(ENDS[path.suffix]):
@@ -73,7 +69,7 @@ def test_concurrent_reports_write_whole_files_and_recover(
     assert broken(shared) == []
 
     write(print, alone, 2)
-    for path in alone.glob("*.svg"):  # of the other's figures, as where its write came last
+    for path in alone.glob("*.svg"):  # other figures, as if that process had written last
         (shared / path.name).write_bytes(path.read_bytes())
     write(print, shared, 2)
     for path in files(alone):

@@ -1,5 +1,3 @@
-"""The answer of a grid: what is said first, over what, how sure it is, and the numbers as files."""
-
 from __future__ import annotations
 
 import html
@@ -25,7 +23,7 @@ from tests.support.synthetic_results import (
     report_on,
 )
 
-FIRST = "Over 72 cells, each the mean of 3 seeds, Press rank and test perplexity have Pearson r = "
+FIRST = "over 72 cells, each the mean of 3 seeds: Pearson r = "
 
 
 @pytest.fixture(scope="module")
@@ -35,18 +33,21 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> ReportResult:
 
 
 def findings_of(report: ReportResult) -> list[str]:
+    """Return the answer of the page, and the points on how sure it is."""
     page = report.path.read_text(encoding="utf-8")
-    listed = page[page.index('<ul class="findings">') :]
+    top = page[page.index('<p class="answer">') : page.index("</section>")]
     return [
-        html.unescape(text)
-        for text in re.findall("<li>(.*?)</li>", listed[: listed.index("</ul>")])
+        html.unescape(re.sub("<[^>]*>", "", text))
+        for text in re.findall("<p class=.answer.>(.*?)</p>|<li>(.*?)</li>", top)
+        for text in text
+        if text
     ]
 
 
 def test_first_sentence_gives_the_correlation_and_its_certainty(
     report: ReportResult,
 ) -> None:
-    """r and its interval from the CSV file of all trials, by their formulas."""
+    """r and its interval by their formulas, from the CSV file of all trials."""
     trials = pd.read_csv(report.path.parent / "trials.csv")
     cells = trials.groupby(["output_layer.c", "output_layer.k"])[
         ["press_rank", "test_perplexity"]
@@ -58,14 +59,16 @@ def test_first_sentence_gives_the_correlation_and_its_certainty(
     low, high = np.tanh(np.arctanh(r) + np.array([-1, 1]) * half)
     first, second, *_ = findings_of(report)
     bounds = f"[{formats.coefficient(low)}, {formats.coefficient(high)}]"
-    assert first.startswith(f"{FIRST}{formats.coefficient(r)}, 95% interval {bounds}, p = ")
-    assert ("the interval includes zero" in first) == (low < 0 < high)
-    assert ("the interval excludes zero" in first) == (not low < 0 < high)
+    assert f"{FIRST}{formats.coefficient(r)}, 95% interval {bounds}, p = " in first
+    assert first.startswith("No correlation") == (low < 0 < high)
+    assert ("went with" in first) == (not low < 0 < high)
     assert second == "All 216 trials are done."
     page = report.path.read_text(encoding="utf-8")
     [contexts] = trials["rank_rows"].unique()
     assert f"Ranks are of log P after {contexts:,} test contexts." in page
-    assert page.index('id="figure-test_perplexity_against_press_rank"') < page.index(first[:40])
+    assert page.index('class="answer"') < page.index(
+        'id="figure-test_perplexity_against_press_rank"'
+    )
     assert page.count('id="figure-test_perplexity_against_press_rank"') == 1
 
 
@@ -74,9 +77,7 @@ def test_the_terminal_begins_with_the_same_sentence(report: ReportResult) -> Non
     console.print(summary_group(report))
     shown = console.export_text().splitlines()
     assert shown[0].strip() == findings_of(report)[0]
-    assert {"All 216 trials are done.", *findings_of(report)[2:7]} <= {
-        line.strip() for line in shown
-    }
+    assert "All 216 trials are done." in {line.strip() for line in shown}
 
 
 def test_single_trials_are_labelled_and_have_no_interval(
@@ -98,7 +99,7 @@ def test_single_trials_are_labelled_and_have_no_interval(
         "seeds of one cell",
         "single trials",
     ]
-    assert any("are no independent points" in text for text in report.answers[0].section.cautions)
+    assert any("are not independent" in text for text in report.answers[0].section.cautions)
 
 
 def test_cells_seed_shares_and_partial_correlations_are_exported(
@@ -108,7 +109,8 @@ def test_cells_seed_shares_and_partial_correlations_are_exported(
     assert len(cells) == 72 and {cell["seeds"] for cell in cells} == {"3"}
     rank, perplexity = csv_records(report.path.parent / "variance_components.csv")
     common = formats.deviation(float(rank["variance_seed_in_all_cells"]))
-    assert any(f"standard deviation of {common} in Press" in text for text in findings_of(report))
+    findings = report.answers[0].section.findings
+    assert any(f"standard deviation is {common} in Press" in text for text in findings)
     assert float(perplexity["variance_seed_in_one_cell"]) == pytest.approx(16, rel=0.3), (
         "as the results were made"
     )
@@ -121,8 +123,8 @@ def test_cells_with_fewer_seeds_are_named(tmp_path: Path) -> None:
     rows, _ = make_results(SEEDED_STUDY)
     rows[80] = fail(rows[80], state="failed", cause="why")
     first, second, *_ = findings_of(report_on(rows, tmp_path, study=SEEDED_STUDY))
-    assert first.startswith("Over 72 cells, each the mean of 2 to 3 seeds, ")
-    assert second == "215 of 216 trials are done (1 failed); everything here is over the done ones."
+    assert "over 72 cells, each the mean of 2 to 3 seeds: " in first
+    assert second == "215 of 216 trials are done (1 failed). All numbers are over the done ones."
 
 
 def test_one_seed_is_compared_with_published_values(
@@ -131,11 +133,11 @@ def test_one_seed_is_compared_with_published_values(
     rows, _ = make_results()
     result = report_on(rows, tmp_path, key=replace(KEY, scale="paper", corpus="ptb"))
     section = result.answers[0].section
-    assert findings_of(result)[0].startswith("Over 72 cells, one seed each, Press rank and ")
+    assert "over 72 cells, one seed each: " in findings_of(result)[0]
     cells, window = section.remarks
-    assert "one seed each: the published +0.48 (PTB) lies " in cells
+    assert cells.startswith("The published +0.48 (PTB) is ") and "one seed each" in cells
     assert "published window, test perplexity 56.60 to 57.60" in window and "PTB" in window
-    assert not any("no independent points" in text for text in section.cautions)
+    assert not any("not independent" in text for text in section.cautions)
     assert not (tmp_path / "variance_components.csv").exists()
 
 

@@ -1,5 +1,3 @@
-"""The four formats hold the same results."""
-
 from __future__ import annotations
 
 import csv

@@ -1,5 +1,4 @@
-"""Figures of whole studies show all of their words; a linear spectrum shows a spectrum whatever the
-matrix' size."""
+"""Figures of whole studies show all words; linear spectra fit any size."""
 
 from __future__ import annotations
 
@@ -28,8 +27,7 @@ from trainables.config import CorpusConfig
 def figures(
     study: Study, *, columns: int = 10_000, without: str = ""
 ) -> Iterator[tuple[str, Figure]]:
-    """All of a study, of trials whose ranks go from the least to the greatest there can be;
-    `without` has failed."""
+    """Yield a study's figures with ranks over the whole range; the trial `without` has failed."""
     corpus = CorpusConfig(name="ptb", sha256="0" * 64)
     configs = {study.label(config): config for config in study.trials(corpus)}
     rows, spectra, epochs = [], {}, {}
@@ -102,7 +100,7 @@ def spectrum(values: np.ndarray) -> Spectrum:
 
 
 def linear(*spectra: Spectrum) -> tuple[str, tuple[float, float], float]:
-    """The caption, the ends of the x axis' data, and the greatest value."""
+    """Return the caption, the ends of x and the largest value."""
     drawing = spectra_section(spectra).drawings[0]
     points = np.concatenate([line.get_xydata() for line in drawing.draw().axes[0].lines])
     return drawing.caption, (points[:, 0].min(), points[:, 0].max()), points[:, 1].max()
@@ -114,7 +112,7 @@ def test_spectrum_of_the_papers_length_is_cut_alike() -> None:
 
 
 def test_shorter_spectrum_fills_its_figure() -> None:
-    # Half of 0.04 from the second to the 31st, then nothing that could be seen.
+    # Half of 0.04 from the second to the 31st value, then nothing visible.
     values = np.concatenate([[100.0], np.full(10, 4.0), np.full(20, 2.0), np.full(269, 0.01)])
     caption, x, high = linear(spectrum(values), spectrum(values / 3))
     assert caption.endswith("indices 2 to 31.") and x == (2, 31) and high == 0.04

@@ -1,5 +1,4 @@
-"""How numbers are written, the same everywhere: no digit that means nothing, none lost that
-does."""
+"""No meaningless digit is written, and no meaningful one lost."""
 
 from __future__ import annotations
 

@@ -1,5 +1,3 @@
-"""Tables and figures of groups: what they show, next to numbers made here."""
-
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -55,7 +53,7 @@ ERRORS = {
 
 
 def trials(values: Mapping[str, Sequence[float]], metric: str) -> pd.DataFrame:
-    """A done trial for each value of a group."""
+    """Return a done trial for each value."""
     rows = [
         done_trial(group, seed, **{metric: x})
         for group, xs in values.items()
@@ -87,7 +85,7 @@ def forest_of(section: Section) -> pd.DataFrame:
 
 
 def marks(section: Section, series: str = "") -> dict[str, list[float]]:
-    """The values of a series in the first panel by the names of their rows."""
+    """Return a series in the first panel, by row name."""
     frame = forest_of(section)
     of_series = frame[frame["series"].str.startswith(series)]
     return {
@@ -97,7 +95,7 @@ def marks(section: Section, series: str = "") -> dict[str, list[float]]:
 
 
 def intervals(section: Section) -> dict[str, tuple[float, float]]:
-    """The bars of the means in the first panel."""
+    """Return the means' intervals in the first panel."""
     frame = forest_of(section)
     bars = frame[frame["series"].str.startswith("mean")].dropna(subset=["low"])
     return dict(zip(bars["name"], zip(bars["low"], bars["high"], strict=True), strict=True))
@@ -232,7 +230,7 @@ def test_a_page_has_a_section_for_each_request(tmp_path: Path) -> None:
     ranks = replace(comparison, metric="press_rank")
     analyses = (TABLE, comparison, ranks, replace(TABLE, metrics=("press_rank",)))
     page = report_on(rows, tmp_path, study=replace(STUDY, analyses=analyses)).path.read_text()
-    places = [page.find(f'id="{anchor}"') for anchor in ("figure-groups", "run", "figure-tests")]
+    places = [page.find(f'id="{anchor}"') for anchor in ("figure-groups", "figure-tests", "run")]
     assert places == sorted(places)
     for kind in ("groups", "tests"):
         assert page.count(f'id="{kind}"') == page.count(f'id="{kind}-2"') == 1

@@ -1,4 +1,4 @@
-"""What the marks of a figure are called: beside the marks that matplotlib has drawn."""
+"""Names of marks, attached to what matplotlib drew."""
 
 from __future__ import annotations
 
@@ -27,7 +27,6 @@ def drawn(figure: Figure, out: Path) -> ElementTree.Element:
 
 
 def named(svg: ElementTree.Element) -> dict[str, list[tuple[float, float]]]:
-    """The points of every mark that has a name."""
     marks = {}
     for element in svg.iter():
         if (title := element.find(f"{SVG}title")) is not None:

@@ -1,5 +1,3 @@
-"""The page as a real browser shows it."""
-
 from __future__ import annotations
 
 import io
@@ -125,4 +123,4 @@ def test_index_table_fits_and_sorts(browser: Browser, index: str, width: int) ->
     browser.evaluate("[...document.querySelectorAll('th button')][3].click()")
     assert browser.evaluate(cells) == ["pydocs", "PTB"]
     shown = browser.evaluate("document.body.innerText")
-    assert "Over 72 cells" in shown and shown.count("training.epochs=40") == 1
+    assert "over 72 cells" in shown and shown.count("training.epochs=40") == 1

@@ -1,5 +1,3 @@
-"""Sections about laws, extrapolations, thresholds and correlations without the settings."""
-
 from __future__ import annotations
 
 import math
@@ -50,7 +48,7 @@ RANKS = PartialCorrelations(
 SPAM = {"softmax": 1.0, "mos": 1.0, "softcap": 1.5}
 LEARNED = spam_rows(SPAM)
 FEW = spam_rows(SPAM, symbols=(100, 1000, 2000, 100_000), widths=(8, 16, 32, 64), seeds=1)
-"""At V = 100 softmax needs less than any of the widths, at V = 100,000 every layer more."""
+"""At V = 100 softmax needs less than any width; at V = 100,000 every layer needs more."""
 SECTIONS: dict[type[Analysis], tuple[Callable[..., Any], Callable[..., Section]]] = {
     PowerLaw: (power_law_numbers, power_law_section),
     Extrapolation: (extrapolation_numbers, extrapolation_section),
@@ -128,7 +126,7 @@ def test_first_size_off_the_law_leads_findings() -> None:
     assert law["fitted"] == "32 64 96 128 192" and law["E_low"] < law["E"] < law["E_high"]
     assert "does not show" in section_of(width_rows({}), OFF).findings[0]
     few = section_of(width_rows({}, widths=(8, 16)), OFF)
-    assert "cannot be said" in few.findings[0] and few.texts == () and len(few.drawings) == 1
+    assert "is unknown" in few.findings[0] and few.texts == () and len(few.drawings) == 1
 
 
 def test_findings_name_widths_ratios_and_exponents() -> None:
@@ -160,7 +158,7 @@ def test_finest_correlations_come_first_and_choices_are_named() -> None:
     )
     assert "entropy rank" in section.findings[0] and "Press rank" not in section.findings[0]
     assert any(
-        "How the settings are taken away decides" in finding and "Press rank" in finding
+        "way of removing the settings" in finding and "Press rank" in finding
         for finding in section.findings
     )
     assert "33 in 102" in section.findings[-1]

@@ -1,5 +1,3 @@
-"""Rank over training on the page, and its numbers in files."""
-
 from __future__ import annotations
 
 import math
@@ -28,7 +26,7 @@ Trials = dict[str, list[EpochMetrics]]
 
 
 def moved() -> tuple[list[dict[str, Any]], Trials]:
-    """Return 72 trials whose rank rises and whose loss falls by random amounts."""
+    """Return 72 trials with rising rank and falling loss."""
     random, epochs = np.random.default_rng(1), {}
     rows, _ = make_results()
     for row in rows:

@@ -1,5 +1,3 @@
-"""What a report says was run."""
-
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta

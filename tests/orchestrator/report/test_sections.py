@@ -1,5 +1,3 @@
-"""What a study's requests become on the page and in files."""
-
 from __future__ import annotations
 
 import json
@@ -23,7 +21,6 @@ from tests.support.synthetic_results import make_results, report_on, trial_row
 
 
 def shown(section: Section, table: int) -> list[list[str]]:
-    """A table's heading and lines."""
     text = section.texts[table]
     return [list(text.head), *([cell.text for cell in line] for line in text.body)]
 

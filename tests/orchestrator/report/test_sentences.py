@@ -1,4 +1,4 @@
-"""The sentences claim what the numbers allow, and no more."""
+"""Sentences claim no more than the numbers allow."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MINUS = formats.MINUS
 def make_line(
     value: float | None, low: float | None = None, high: float | None = None, **more: Any
 ) -> Any:
-    """A correlation over 72 cells, as a row of the analysis' frame."""
+    """Return a correlation over 72 cells, as a row of the analysis frame."""
     metrics = {"x": "press_rank", "y": "test_perplexity"}
     cells = {"over": CELLS, "n": 72, "seeds_least": 1, "seeds_most": 1, "window_low": None}
     pearson = {"pearson": value, "pearson_low": low, "pearson_high": high, "pearson_p": 0.01}
@@ -47,25 +47,23 @@ def make_answers(key: StudyKey = KEY) -> Sequence[Answer]:
     return answer(StudyResults(study=STUDY, key=key, frame=frame, spectra={}, epochs={}))
 
 
-def cautions(
+def certainty(
     key: StudyKey = KEY, environment: Environment | None = None, study: Study = STUDY
 ) -> list[str]:
-    return sentences.cautions(study, make_summary(key), make_answers(key), environment or {})
+    return sentences.certainty(study, make_summary(key), make_answers(key), environment or {})
 
 
 def test_interval_without_zero_gives_direction_and_variance() -> None:
     text = correlation_sentence(make_line(0.5, 0.3, 0.66))
     assert "Pearson r = +0.50, 95% interval [+0.30, +0.66], p = 0.010" in text
-    assert "a higher Press rank went with a higher test perplexity" in text
+    assert text.startswith("A higher Press rank went with a higher test perplexity")
     assert "25% of the variance" in text
     unsettled = correlation_sentence(make_line(0.1, -0.13, 0.32))
-    assert "includes zero" in unsettled and "went with" not in unsettled
+    assert unsettled.startswith("No correlation") and "went with" not in unsettled
     missing = correlation_sentence(
         make_line(None, missing="press_rank had the same value at all 72 points")
     )
-    assert missing.endswith(
-        "there is no correlation to report: Press rank had the same value at all 72 points."
-    )
+    assert "cannot be correlated" in missing and "Press rank had the same value" in missing
 
 
 def test_other_cells_are_held_against_no_published_value() -> None:
@@ -83,28 +81,28 @@ def test_a_published_value_is_placed_beside_our_interval(published: float, words
     text = comparison_sentence(make_line(0.4, 0.2, 0.6, published_ptb=published), "ptb")
     assert words in text and "(PTB)" in text
     assert "significant" not in text
-    assert ("does not show that the two are equal" in text) == (words == "inside our interval")
+    assert ("does not show that they are equal" in text) == (words == "inside our interval")
 
 
 def test_quick_run_is_distinguished_from_the_papers() -> None:
-    texts = " ".join(cautions())
+    texts = " ".join(certainty())
     assert "neither confirm nor contradict the published ones" in texts
     assert "The corpus is pydocs; the paper used PTB and WikiText-2." in texts
-    at_paper_scale = cautions(replace(KEY, corpus="ptb", scale="paper"))
+    at_paper_scale = certainty(replace(KEY, corpus="ptb", scale="paper"))
     assert not any("neither confirm" in text or "the paper used" in text for text in at_paper_scale)
 
 
 def test_changed_settings_and_single_seeds_are_named() -> None:
-    computing, once = replace(STUDY, trains=False), "Each setting was trained once"
-    texts = " ".join(cautions(replace(KEY, overrides='{"settings":{"training.epochs":[2]}}')))
+    computing, once = replace(STUDY, trains=False), "Each setting has one seed"
+    texts = " ".join(certainty(replace(KEY, overrides='{"settings":{"training.epochs":[2]}}')))
     assert "--set training.epochs=2." in texts and once in texts
-    assert once not in " ".join(cautions(study=computing))
+    assert once not in " ".join(certainty(study=computing))
     assert run_facts(STUDY, make_summary(), flatten([]))["seeds"] == "1111"
     assert "seeds" not in run_facts(computing, make_summary(), flatten([]))
 
 
 def test_name_that_contradicts_the_trained_value_is_reported() -> None:
-    """The names of these rows have no setting that a scale changes."""
+    """Unchanged rows' names hold no setting that a scale changes."""
     assert not sentences.names(make_summary())
     rows, _ = make_results()
     rows[7]["name"] += ", training.learning_rate=30"
@@ -121,10 +119,10 @@ def test_trials_computed_with_different_versions_are_named() -> None:
         "hardware": {"one CPU": 72},
         "host": {"a": 60, "b": 12},
     }
-    assert not any("computed alike" in text for text in cautions(KEY, alike))
+    assert not any("computed alike" in text for text in certainty(KEY, alike))
     for name in ("code", "torch", "hardware"):
         different = alike | {name: {"new": 60, "": 12}}
-        texts = [text for text in cautions(KEY, different) if "computed alike" in text]
+        texts = [text for text in certainty(KEY, different) if "computed alike" in text]
         assert (
             len(texts) == 1
             and "new (60), not recorded (12)" in texts[0]
@@ -140,7 +138,7 @@ def test_coverage_counts_every_state() -> None:
 
 
 def test_diverged_models_are_named_beside_their_numbers() -> None:
-    """A guess that gives each of V words the probability 1/V has a perplexity of exp(ln V)."""
+    """Giving each of V words probability 1/V has perplexity exp(ln V)."""
     words = 200
     uniform = math.exp(-sum(math.log(1 / words) for _ in range(words)) / words)
     rows = make_results(columns=words)[0][:4]
@@ -149,4 +147,4 @@ def test_diverged_models_are_named_beside_their_numbers() -> None:
     rows[3]["state"] = "pruned"
     results = flatten(rows)
     said = sentences.coverage(summarise(STUDY, KEY, results, results.frame()))
-    assert said.endswith(f"counted all the same: {rows[0]['name']}, {rows[1]['name']}.")
+    assert said.endswith(f"but counted: {rows[0]['name']}, {rows[1]['name']}.")

@@ -1,5 +1,4 @@
-"""The report of a study at several values of a setting: what each value has alone, and how they
-compare."""
+"""A report at several values of a setting: each value alone, and compared."""
 
 from __future__ import annotations
 
@@ -47,7 +46,7 @@ STUDY = Study(
 
 
 def records(**settings: Any) -> tuple[Any, list[dict[str, Any]]]:
-    """The plan with these settings, and its trials with numbers that follow from their ids."""
+    """Return a plan with these settings, and its trials with metrics from their ids."""
     plan = make_plan(STUDY, scale_named("smoke"), "pydocs", PlanRequest(settings=settings, seeds=3))
     results = []
     for trial in plan.trials:
@@ -67,8 +66,7 @@ def answers(**settings: Any) -> list[Answer]:
 
 
 def test_swept_value_reads_like_that_value_alone() -> None:
-    """Nothing is averaged over the values, and groups have the names that the study's requests call
-    them by."""
+    """Values are not averaged; groups keep the names that requests use."""
     by_rate, *swept = answers(**{RATE: (0.001, 0.01)})
     count = len(STUDY.analyses)
     assert len(swept) == 2 * count
@@ -144,7 +142,7 @@ def test_one_value_is_no_sweep_and_lists_differ() -> None:
     ],
 )
 def test_best_value_at_a_range_end_is_reported(perplexities: dict[Any, float], said: str) -> None:
-    """Of a rank, more is not worse: its lowest one says nothing."""
+    """A higher rank is not worse, so its lowest value has no finding."""
     rows = [
         trial_row(
             f"a, x={x}", config={"x": x}, valid_perplexity=perplexity, press_rank=round(perplexity)
@@ -189,7 +187,7 @@ def test_one_family_of_tests_covers_all_values() -> None:
 
 
 def test_settings_of_different_trial_kinds_are_swept() -> None:
-    """A trial that does not have a setting is there at all of its values."""
+    """A trial without a setting appears at all its values."""
     results = [trial_row(f"a, x={x}", config={"x": x}) for x in (1, 2)]
     results += [trial_row(f"b, y={y}", config={"y": y}) for y in (3, 4)]
     keys, frame = swept_settings(flatten(results).frame(), '{"settings":{"x":[1,2],"y":[3,4]}}')

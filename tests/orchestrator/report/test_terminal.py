@@ -1,5 +1,3 @@
-"""The summary in terminals of different widths: every label and every number whole."""
-
 from __future__ import annotations
 
 import io
@@ -10,9 +8,9 @@ from rich.cells import cell_len
 from rich.console import Console, RenderableType
 
 from orchestrator.analysis.frames import flatten
-from orchestrator.report import ReportResult, formats
+from orchestrator.report import ReportResult
 from orchestrator.report.tables import trials_table
-from orchestrator.report.terminal import Fitting, split, summary_group
+from orchestrator.report.terminal import ROWS_SHOWN, Fitting, split, summary_group
 from tests.support.synthetic_results import fail, make_results, report_on
 
 WIDTHS = (80, 100, 200)
@@ -30,7 +28,6 @@ def render(shown: RenderableType, width: int) -> str:
 
 
 def lines_of_cells(text: str) -> list[list[str]]:
-    """The cells of every line of every table."""
     return [
         [cell.strip() for cell in re.split("[│┃]", line)[1:-1]]
         for line in text.splitlines()
@@ -47,19 +44,11 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> ReportResult:
     return report_on(rows, tmp_path_factory.mktemp("report"))
 
 
-@pytest.mark.parametrize("width", WIDTHS)
-def test_the_grid_has_every_label_and_number(report: ReportResult, width: int) -> None:
-    shown = lines_of_cells(render(summary_group(report), width))
-    for metric, cells in report.answers[1].numbers.cells.groupby("metric"):
-        lines = [["c \\ k", *map(formats.setting, dict.fromkeys(cells["column"]))]]
-        for label, of_row in cells.groupby("row"):
-            values = of_row["value"].map(lambda value, metric=metric: formats.cell(metric, value))
-            lines.append(
-                [formats.setting(label), *values.where(of_row["value"].notna(), of_row["state"])]
-            )
-        assert (len(lines), len(lines[0])) == (10, 9)
-        start = shown.index(lines[1]) - 1
-        assert shown[start : start + 10] == lines
+def test_it_shows_the_answer_and_ten_rows(report: ReportResult) -> None:
+    text = render(summary_group(report), 200)
+    assert text.startswith(report.answers[0].section.findings[0][:60])
+    assert text.count("┏") == 2, "the first table, and the trials without a result"
+    assert len(lines_of_cells(text)) <= 2 * (1 + ROWS_SHOWN) + 1
 
 
 @pytest.mark.parametrize("width", WIDTHS)

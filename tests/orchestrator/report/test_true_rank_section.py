@@ -1,5 +1,3 @@
-"""What the page says of a language's true rank, from made-up ranks whose reading is plain."""
-
 from __future__ import annotations
 
 from typing import Any

@@ -1,5 +1,3 @@
-"""Beats as workers send them, for tests without workers."""
-
 from __future__ import annotations
 
 import os
@@ -11,7 +9,7 @@ from trainables.pulse import TRAINING
 
 
 def beat_of(machine: str, **changes: Any) -> Beat:
-    """One of this process, in the third epoch of a trial; `changes` replace what it says."""
+    """Return a beat in a trial's third epoch; `changes` replace fields."""
     said: dict[str, Any] = {
         "number": 1,
         "trial_id": "one",

@@ -1,4 +1,4 @@
-/* Preloaded into a process, this makes its writes below a folder fail: the n-th of them, or all from the n-th on.
+/* A preloaded library that makes a process's writes below a folder fail: the n-th, or all from the n-th on.
 
    FAULTS_FOLDER names the folder, FAULTS_CONTROL a file that is mapped as `struct control` and shared with children. */
 #define _GNU_SOURCE

@@ -1,8 +1,7 @@
-"""A disk on which the n-th write fails, or all from the n-th on: a library that is preloaded into a
-process of ours.
+"""A disk on which the n-th write fails, or all from the n-th on, by a preloaded library.
 
-The process runs a small sweep, each time in a child, as driver and worker do, but Ray: the store,
-the trials' folders and what is recorded are the real ones."""
+Each sweep runs in a child of one process, as driver and worker do but without Ray. Store, trial
+folders and records are real."""
 
 from __future__ import annotations
 
@@ -34,23 +33,21 @@ HANGS_S = 120.0
 
 @dataclass(frozen=True)
 class Ended:
-    """How a run of the sweep ended."""
-
     status: int
-    """0; 2 after a sentence; else there was a traceback."""
+    """0; 2 after a one-sentence error; otherwise there was a traceback."""
     text: str
     writes: int
-    """How many there were below the folder, up to its end."""
+    """Writes below the folder."""
 
 
 class FaultySweeps:
-    """The process, which runs a sweep in the folder whenever it is asked to."""
+    """Runs one sweep per request in its process."""
 
     def __init__(self, process: subprocess.Popen[str], folder: Path) -> None:
         self._process, self.folder = process, folder
 
     def run(self, *, fail_at: int = 0, error: int = 0, lasting: bool = False) -> Ended:
-        """A sweep of which this write fails, counted from 1; 0: none."""
+        """Run a sweep in which write `fail_at` fails, counted from 1; 0 means none."""
         assert self._process.stdin is not None and self._process.stdout is not None
         print(json.dumps([fail_at, error, lasting]), file=self._process.stdin, flush=True)
         assert select.select([self._process.stdout], [], [], HANGS_S)[0], "the sweep hangs"
@@ -59,7 +56,7 @@ class FaultySweeps:
 
 @contextmanager
 def faulty_sweeps(scratch: Path) -> Iterator[FaultySweeps]:
-    """The process for as long as this lasts. The test is skipped where there is no C compiler."""
+    """Yield the process; skip the test without a C compiler."""
     compiler = shutil.which("cc")
     if compiler is None:
         pytest.skip("needs a C compiler to make writes fail, and there is no cc")
@@ -89,8 +86,7 @@ def faulty_sweeps(scratch: Path) -> Iterator[FaultySweeps]:
 
 
 def serve(requests: IO[str]) -> None:
-    """Run a sweep for each line, in a child that has everything imported, and print how it
-    ended."""
+    """Run a sweep per line in a forked child, and print its outcome."""
     from tests.orchestrator.schedule import small_sweep
 
     folder = Path(os.environ["FAULTS_FOLDER"])
@@ -118,7 +114,7 @@ def serve(requests: IO[str]) -> None:
 
 
 def _status(action: Callable[[], object]) -> int:
-    """Do it, and answer trouble as the command does."""
+    """Return the status that the command would."""
     from trainables.errors import UserError
 
     try:

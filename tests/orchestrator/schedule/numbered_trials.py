@@ -1,4 +1,4 @@
-"""A dispatcher of six trials, which are numbers here, and what their workers tell."""
+"""A dispatcher of six trials, identified by numbers, and their events."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ KEY = StudyKey(study="handed out", scale="smoke", corpus="none")
 
 
 class Sweep(Dispatcher):
-    """With packs of three trials on two slots; trials are numbers here."""
+    """Packs of three trials on two slots."""
 
     def __init__(
         self, store: Store, storage: Path, trials: int = 6, *, slots: int = 2, **changes: Any
@@ -35,12 +35,11 @@ class Sweep(Dispatcher):
         super().__init__(PLAN[:trials], work, "me", slots=slots)
 
     def pack(self, key: str) -> list[int]:
-        """The trials of the next pack."""
         pack = self.next_pack(key)
         return [] if pack is None else [PLAN.index(trial) for trial in pack.trials]
 
     def tell(self, key: str, *numbers: int, at: int | None = None) -> None:
-        """The worker has done these trials, and then began `at`."""
+        """Report these trials as done, and `at` as started."""
         events = [event for number in numbers for event in (started(number), done(number))]
         self.process_events(key, events if at is None else [*events, started(at)])
 
@@ -52,14 +51,14 @@ class Sweep(Dispatcher):
         return numbers
 
     def die(self, key: str, *, at: int, ending: Ending = DEATH) -> None:
-        """Hand out a pack, whose worker ends at this trial, its first."""
+        """Hand out a pack whose worker dies in its first trial."""
         assert self.pack(key)[0] == at
         self.tell(key, at=at)
         self.end_pack(key, ending)
 
 
 class Searches:
-    """A search that has three trials at a time."""
+    """A search with three trials at a time."""
 
     def more(self, busy: Collection[str]) -> list[PlannedTrial]:
         return [trial for trial in PLAN[:3] if trial.trial_id not in busy]
@@ -86,7 +85,6 @@ def states(store: Store) -> list[str]:
 
 
 def folder_of(storage: Path, number: int) -> TrialFolder:
-    """The folder of a trial, which is made."""
     path = trial_directory(storage, IDS[number])
     path.mkdir(parents=True, exist_ok=True)
     return TrialFolder(path, IDS[number])

@@ -1,5 +1,4 @@
-"""A sweep of two tiny trials as the command runs one, with its store, its folders and its recorder,
-but without Ray."""
+"""A sweep of two tiny trials with real store, folders and recorder, but without Ray."""
 
 from __future__ import annotations
 
@@ -39,8 +38,7 @@ MEASUREMENTS = ("perplexity@1", "spectrum@1")
 def sweep(
     folder: Path, plan: Sequence[PlannedTrial] = PLAN, names: Sequence[str] = MEASUREMENTS
 ) -> list[str]:
-    """Train the trials and take the measurements that are missing; return what the user is told.
-    Raises UserError."""
+    """Train and measure what is missing; return the user's notes and causes. Raises UserError."""
     trial_run.load = kept_weights.load = lambda *_, **__: tiny_trial.corpus(600)
     storage, heard = FolderStorage(folder), Heard()
     storage.check()
@@ -81,7 +79,7 @@ def sweep(
 
 
 def _drive(dispatcher: Dispatcher, job: Job) -> None:
-    """Run pack by pack in this process; the driver's own trouble ends it, the worker's the pack."""
+    """A driver's error ends the sweep, a worker's only the pack."""
     while not dispatcher.finished:
         pack = dispatcher.next_pack("the pack")
         assert pack is not None
@@ -109,7 +107,7 @@ def _run_pack(pack: Pack, job: Job, dispatcher: Dispatcher) -> Ending:
 
 
 def table(folder: Path) -> list[dict[str, Any]]:
-    """What the store holds of the trials, but for times."""
+    """Return the store's trials without times."""
     with open_store(f"sqlite:///{folder}/results.db") as store:
         spectra = store.spectra(KEY)
         return [

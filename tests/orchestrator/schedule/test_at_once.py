@@ -1,5 +1,4 @@
-"""Packs whose trials run at the same time in one process: what a death and a stop mean for them,
-and runs over Ray."""
+"""Packs whose trials run at once in one process: deaths and stops."""
 
 from __future__ import annotations
 
@@ -30,19 +29,19 @@ from trainables.trial_folder import EpochMetrics, TrialOutcome
 
 @pytest.fixture
 def sweep(store: Store, tmp_path: Path) -> Sweep:
-    """Of six trials that all run at the same time."""
+    """Return a dispatcher of six trials that run at once."""
     return Sweep(store, tmp_path, slots=1, trials_at_once=8)
 
 
 def hand_out(sweep: Sweep, key: str) -> list[int]:
-    """The next pack, of which its worker takes up every trial."""
+    """Hand out a pack; its worker starts every trial."""
     numbers = sweep.pack(key)
     sweep.process_events(key, [started(number) for number in numbers])
     return numbers
 
 
 def test_trials_go_on_in_halves_after_a_death(sweep: Sweep, store: Store) -> None:
-    """Trial 2 kills whatever process it is in; all others come to their end."""
+    """Trial 2 kills any process it is in."""
     sizes = []
     for key in map(str, range(20)):
         if sweep.finished:
@@ -106,7 +105,7 @@ def test_searched_trials_are_judged_one_by_one(
 def test_over_ray_a_stopped_trial_costs_no_mate(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The process of both ends; alone, the mate is a scripted trial."""
+    """The shared process ends; the mate continues alone."""
     monkeypatch.setattr(trials_run, "slots_of", lambda *_: 1)
     stopped, mate = (smoke_trial(seed=seed, **{"training.epochs": 5000}) for seed in (1, 2))
     plan = [PlannedTrial.of(stopped, "stopped"), PlannedTrial.of(mate, "mate")]

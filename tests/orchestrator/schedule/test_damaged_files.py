@@ -1,5 +1,4 @@
-"""Whatever happens to any file of a trial, the next run ends in the same numbers, or says in a
-sentence why not."""
+"""After damage to any file, the next run gives the same numbers or explains why not."""
 
 from __future__ import annotations
 
@@ -31,7 +30,7 @@ FILES = {
     "measurement-spectrum*.json": "measured later",
     "measurement-spectrum*.npy": "measured later",
 }
-"""Every kind of durable file, and how far the trial is that has it."""
+"""Durable files, and the state of a trial that has them."""
 BLOCK = 512
 
 
@@ -45,8 +44,7 @@ def stop_in_second_epoch(epoch: EpochMetrics) -> None:
 
 
 def make(config: TrialConfig, storage: Path, state: str) -> None:
-    """A trial's folder as a run leaves it that is killed then, or before it has recorded
-    anything."""
+    """Leave a trial as if killed in this state, before recording."""
     directory = trial_directory(storage, config.trial_id)
     if state == "under way":
         with pytest.raises(_StopError):
@@ -67,7 +65,7 @@ def make(config: TrialConfig, storage: Path, state: str) -> None:
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """For each state a storage with the folders of two trials."""
+    """Yield a storage of two trials for each state."""
     folder = tmp_path_factory.mktemp("made")
     with pytest.MonkeyPatch.context() as patch:
         for module in (trial_run, kept_weights):
@@ -87,8 +85,7 @@ def truth(made: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any
 
 
 def next_run(storage: Path) -> tuple[dict[str, Any], list[str]]:
-    """Return what the store has after two sweeps, of which the second measures what the first has
-    trained, and what the user is told."""
+    """Return the store after a sweep that trains and one that measures, and the user's notes."""
     sentences = [text for _ in range(2) for text in small_sweep.sweep(storage, PLAN[:1], NAMES)]
     return small_sweep.table(storage)[0], sentences
 

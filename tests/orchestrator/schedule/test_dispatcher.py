@@ -1,4 +1,4 @@
-"""The dispatcher, without Ray, over a real store: who runs what, and when."""
+"""The dispatcher over a real store, without Ray."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_pack_that_fits_nowhere_goes_back(store: Store, tmp_path: Path) -> None:
 def test_error_before_hand_out_leaves_nothing_claimed(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The lease of a claim that leaked would be renewed as long as this process lives."""
+    """A leaked claim's lease would be renewed as long as this process lives."""
 
     def lost(*_: object) -> NoReturn:
         raise UserError("the connection was lost")

@@ -1,5 +1,4 @@
-"""What a driver makes of what changes around a sweep, over a real store: trials that others add,
-workers that stand."""
+"""A driver's reactions to added trials and silent workers, over a real store."""
 
 from __future__ import annotations
 
@@ -30,7 +29,7 @@ MACHINE = {"NodeID": "one", "NodeManagerAddress": "10.0.0.1", "Resources": {"CPU
 
 
 class GivenUpError(Exception):
-    """The driver asks for another Ray."""
+    """The driver requests another Ray."""
 
 
 def give_up(reason: str) -> NoReturn:
@@ -38,7 +37,7 @@ def give_up(reason: str) -> NoReturn:
 
 
 class Steered:
-    """A driver of trials on a machine with one core, whose time passes when it looks."""
+    """A driver on a one-core machine; time passes only when it looks."""
 
     def __init__(
         self, patch: pytest.MonkeyPatch, store: Store, folder: Path, plan: Sequence[PlannedTrial],
@@ -58,7 +57,7 @@ class Steered:
         self.driver = Driver(work, self.dispatcher, placement, Interrupt(), keeper, lambda: None)
 
     def looks(self, times: int) -> list[str]:
-        """The packs that it wants ended."""
+        """Return the packs to end after `times` looks."""
         ended = []
         for _ in range(times):
             self.now_s += POLL_S + 0.1
@@ -94,7 +93,7 @@ def test_driver_waits_for_machines_until_it_is_stopped(
 def test_worker_that_cannot_be_killed_needs_another_ray(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It stands still, and its process is on a machine that does not answer."""
+    """The worker hangs on a machine that does not answer."""
     plan = planned(range(2))
     store.register(KEY, plan)
     steered = Steered(monkeypatch, store, tmp_path, plan, {"trial_timeout_s": LIMIT_S})

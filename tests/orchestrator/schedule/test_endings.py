@@ -1,4 +1,4 @@
-"""Why a process ended, by its last beat and the machine's memory."""
+"""Why a process ended, from its last beat and the machine's memory."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_death_for_want_of_memory_is_recognized(
     kind: EndingKind,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """What this machine's kernel has ended says nothing of another machine."""
+    """This kernel's kills explain nothing on another machine."""
     monkeypatch.setattr(endings, "machine_memory", lambda: now)
     ending = explain(DEATH, beat_of(machine, machine_memory=at_the_beat), "one")
     memory = ", using 31.0 of its machine's 64.0 GB" if kind is STARVED else ""
@@ -69,6 +69,6 @@ def test_stopped_worker_of_this_machine_is_killed() -> None:
 
 
 def test_other_processes_are_not_killed() -> None:
-    """Their number is that of this very process."""
+    """The beat holds this process's pid."""
     for machine in ("here", "elsewhere"):
         kill_worker(beat_of(machine, machine_memory=ROOM))

@@ -1,5 +1,4 @@
-"""Any write of a sweep fails, once or from then on: a sentence, a sound store, and the next run
-does the rest."""
+"""After any failed write: one sentence, an intact store, and the next run completes."""
 
 from __future__ import annotations
 
@@ -25,7 +24,7 @@ def sweeps(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultySweeps]:
 
 @pytest.fixture(scope="module")
 def truth(sweeps: FaultySweeps) -> tuple[list[dict[str, Any]], int]:
-    """The table of a sweep without faults, and how many writes it takes."""
+    """Return the table and the write count of a sweep without faults."""
     shutil.rmtree(sweeps.folder, ignore_errors=True)
     ended = sweeps.run()
     assert ended.status == 0, ended.text
@@ -36,7 +35,7 @@ def problems(folder: Path) -> list[str]:
     try:
         return check_store(f"sqlite:///{folder}/results.db", FolderStorage(folder))
     except UserError as error:
-        # It failed before the first table was there.
+        # It failed before the first table existed.
         assert "There is no results store" in str(error)
         return []
 
@@ -53,7 +52,7 @@ def test_failing_write_costs_a_sentence_and_no_number(
 ) -> None:
     table, writes = truth
     assert [row["state"] for row in table] == ["done", "done"] and writes > 50
-    # A few rounds are spread over the sweep; all of them are every write.
+    # A few rounds are spread over the sweep; with all rounds, every write fails once.
     step = max(1, writes // rounds)
     for fail_at in range(1, writes + 1, step):
         shutil.rmtree(sweeps.folder)

@@ -1,5 +1,4 @@
-"""What becomes of trials, without Ray, over a real store: who is blamed for a death, and what
-counts as a result."""
+"""Outcomes over a real store, without Ray: blame for deaths, and what counts as a result."""
 
 from __future__ import annotations
 
@@ -99,7 +98,7 @@ def test_damaged_result_costs_an_attempt(store: Store, tmp_path: Path) -> None:
 def test_trials_taken_over_belong_to_their_new_driver(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """But what is done is done."""
+    """A trial done before stays done."""
     monkeypatch.setattr(trial_table, "LEASE_S", -1.0)
     sweep = Sweep(store, tmp_path, options={"max_attempts": 1})
     sweep.pack("a")
@@ -119,7 +118,7 @@ def test_trials_taken_over_belong_to_their_new_driver(
 
 
 def test_death_with_its_machine_costs_no_attempt(store: Store, tmp_path: Path) -> None:
-    """Two deaths of a process are all that a trial may have."""
+    """A trial may lose its process twice."""
     sweep = Sweep(store, tmp_path, 1)
     for key, machine, there in (("a", "3", {"2"}), ("b", "2", {"3"}), ("c", "2", {"2", "3"})):
         sweep.die(key, at=0, ending=replace(DEATH, machine=machine))
@@ -129,7 +128,7 @@ def test_death_with_its_machine_costs_no_attempt(store: Store, tmp_path: Path) -
 
 
 def test_trial_that_brings_machines_down_fails(store: Store, tmp_path: Path) -> None:
-    """The death of the process is seen first, that of the machine a moment later."""
+    """The process's death is seen before the machine's."""
     sweep = Sweep(store, tmp_path, 1)
     for machine in "012345":
         assert states(store)[0] != "failed", "the sixth start is the last"
@@ -150,7 +149,7 @@ def test_trial_that_brings_machines_down_fails(store: Store, tmp_path: Path) -> 
 def test_workers_that_never_start_end_the_sweep(
     store: Store, tmp_path: Path, kind: EndingKind, starts: int, fix: str | None
 ) -> None:
-    """Memory that another program took may come back."""
+    """Memory used by another program may become free again."""
     sweep = Sweep(store, tmp_path, 1)
     for number in range(starts - 1):
         assert sweep.pack(str(number)) == [0]
@@ -164,7 +163,7 @@ def test_workers_that_never_start_end_the_sweep(
 
 
 def measuring(store: Store, storage: Path) -> Sweep:
-    """Of three done trials that lack two measurements; a trial has one attempt."""
+    """Return three done trials without two measurements, one attempt each."""
     later.store_done(store, PLAN[:3], storage)
     unmeasured = store.unmeasured(later.KEY, later.NAMES)
     return Sweep(store, storage, 3, unmeasured=unmeasured, options={"max_attempts": 1})
@@ -196,7 +195,7 @@ def test_failed_measuring_costs_no_result(store: Store, tmp_path: Path) -> None:
 
 
 def test_measurements_of_another_driver_are_taken_from_files(store: Store, tmp_path: Path) -> None:
-    """Both planned before either began: the second one's workers find the files and write none."""
+    """Both planned before either began: the second's workers find the files."""
     drivers = [measuring(store, tmp_path), measuring(store, tmp_path)]
     for sweep in drivers:
         for number in range(3):

@@ -1,5 +1,3 @@
-"""Packs: every trial in exactly one, in order, of a sensible size."""
-
 from __future__ import annotations
 
 import pytest

@@ -1,4 +1,4 @@
-"""What packs ask of machines, and what no machine can take any more."""
+"""Resources that packs request, and packs that fit nowhere."""
 
 from __future__ import annotations
 

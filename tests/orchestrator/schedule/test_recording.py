@@ -1,4 +1,4 @@
-"""Results that a dead driver left as files reach the store; files that are no results do not."""
+"""Result files of a dead driver reach the store; other files do not."""
 
 from __future__ import annotations
 

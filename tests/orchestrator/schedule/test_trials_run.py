@@ -1,4 +1,4 @@
-"""A sweep over real Ray processes: what goes wrong in one trial stays there, and is named."""
+"""Sweeps over real Ray: failures stay in their trial and are named."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ pytestmark = pytest.mark.usefixtures("one_ray")
 
 
 class Swept:
-    """One sweep over trials that go wrong in every way, and what it left."""
+    """A sweep of trials that fail in every way."""
 
     def __init__(self, folder: Path, store: Store) -> None:
         plan = planned(SEEDS)
@@ -125,7 +125,7 @@ def test_full_disk_stops_the_sweep(store: Store, tmp_path: Path) -> None:
 def test_sweep_that_only_waits_moves_and_stops(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It waits for a trial of another command, until it is asked to stop."""
+    """It waits for another command's trial."""
     beats: list[float] = []
     monkeypatch.setattr(driver, "beat", lambda: beats.append(time.monotonic()))
     plan = planned([SOUND])

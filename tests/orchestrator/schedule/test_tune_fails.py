@@ -1,4 +1,4 @@
-"""Tune itself fails: a sentence, and a guard would start the command again."""
+"""If Tune itself fails, the command ends with a sentence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clusters whose machines are not alike: real Ray machines, whose memory Ray only counts."""
+"""Unequal machines, as real Ray nodes with declared memory."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ def held_trials(count: int) -> list[TrialConfig]:
 
 @contextmanager
 def cluster() -> Iterator[Any]:
-    """A cluster that this process is connected to; its head has one core and little memory."""
-    # In a process of tests Ray listens on loopback alone, where other machines do not reach it.
+    """Connect to a cluster whose head has one core and little memory."""
+    # In test processes Ray listens only on loopback, which other machines cannot reach.
     vars(ray_constants)["ENABLE_RAY_CLUSTER"] = True
     os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "1"
-    # A dead machine is noticed sooner; one that is slow to answer is not taken for dead.
+    # Notice a dead machine sooner, but do not take a slow one for dead.
     looks = {"health_check_period_ms": 300}
     head = {"num_cpus": 1, "memory": 10**9, "include_dashboard": False, "_system_config": looks}
     made: Any = Cluster(initialize_head=True, head_node_args=head)
@@ -57,8 +57,8 @@ def cluster() -> Iterator[Any]:
 
 
 class ChangesMachines(Heard):
-    """Change the machines step by step: the large one leaves after the first trial has started;
-    once a note reports that, one with another torch joins; its note lets the trials continue."""
+    """The large machine leaves after the first start; once noted, one with another torch joins,
+    whose note lets trials continue."""
 
     def __init__(self, cluster: Any, large: Any, folder: Path) -> None:
         super().__init__()
@@ -88,7 +88,7 @@ class ChangesMachines(Heard):
 
 
 def sweep_while_machines_change(say: Say, folder: Path) -> None:
-    """Say the machines, the place of each start of a trial, and the notes."""
+    """Send the machines, each start's machine, and the notes."""
     plan = [PlannedTrial.of(config, "-") for config in held_trials(3)]
     with cluster() as made, open_store(f"sqlite:///{folder}/results.db") as store:
         large = made.add_node(num_cpus=1, memory=10**10)
@@ -108,7 +108,7 @@ def sweep_while_machines_change(say: Say, folder: Path) -> None:
 
 
 def test_waiting_trials_run_on_fit_machines(tmp_path: Path) -> None:
-    """Not on a larger one that has left, nor on an unfit one that joins."""
+    """The larger machine has left; the joining one is unfit."""
     assert estimate(held_trials(1)[0], CORPUS).memory_gb > 1
     ((machines, places, notes),) = Process(tmp_path, sweep_while_machines_change, tmp_path).end()
     small, large = machines

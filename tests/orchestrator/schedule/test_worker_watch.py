@@ -1,5 +1,4 @@
-"""When a worker has been silent for too long: a clock and beats as they would come, no
-processes."""
+"""Silent workers, with a simulated clock and beats."""
 
 from __future__ import annotations
 
@@ -21,12 +20,11 @@ class Followed:
         self._look()
 
     def says(self, **changes: Any) -> None:
-        """What the worker says from now on."""
         self.beat = self.beat.model_copy(update=changes)
         self._look()
 
     def trains(self, steps: int, step_s: float) -> None:
-        """Training steps of so long, none of which may be its last."""
+        """Train slow steps, none reported as silence."""
         for _ in range(steps):
             self.says(
                 phase=TRAINING, epoch=1, step=self.beat.step + 1, progress=self.beat.progress + 1
@@ -34,7 +32,7 @@ class Followed:
             assert self.stands_still_within(step_s) is None
 
     def stands_still_within(self, seconds: float, *, beats: bool = True) -> float | None:
-        """When it was said to stand still, in seconds from now; None where it was not."""
+        """Return the seconds until silence is reported, or None."""
         start_s = self.now_s
         while self.now_s < start_s + seconds:
             self.now_s += POLL_S
@@ -70,7 +68,7 @@ def test_trial_of_slow_steps_goes_on() -> None:
 
 
 def test_without_a_pace_ten_minutes_pass() -> None:
-    """At the start, in the first step, in validation and where another trial of the pack begins."""
+    """At the start, in the first step, in validation, and at the next trial."""
     worker = Followed()
     assert worker.stands_still_within(600) is None
     worker.trains(2, step_s=600)
@@ -112,8 +110,7 @@ def test_worker_that_never_beat_is_ended() -> None:
 
 
 def test_driver_that_stood_still_ends_no_trial() -> None:
-    """A laptop that slept, or a sweep that was stopped and continued: for hours, again and
-    again."""
+    """A laptop slept, or the sweep was suspended: for hours, repeatedly."""
     worker = Followed(limit_s=20.0)
     for _ in range(5):
         worker.now_s += 10_000.0

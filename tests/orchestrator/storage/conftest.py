@@ -1,5 +1,3 @@
-"""An object store, and machines that see it."""
-
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
@@ -12,13 +10,12 @@ from orchestrator.storage.bucket import _client
 from tests.support.object_store import ObjectStore, object_store
 
 Move = Callable[[str], None]
-"""Make this process one on the machine of that name: what lies on the disk of another one is out of
-its sight."""
+"""Pretend to run on this machine: other machines' files become invisible."""
 
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
-    """The server, in the environment of this process."""
+    """Yield a server, set in this process's environment."""
     with object_store(tmp_path_factory.mktemp("s3")) as started:
         yield started
 
@@ -32,14 +29,14 @@ def move(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Move:
 
 @pytest.fixture
 def url(store: ObjectStore, tmp_path: Path) -> str:
-    """A place of its own in the bucket."""
+    """Return a URL for this test alone."""
     _client.cache_clear()
     return f"s3://{store.bucket}/{tmp_path.name}"
 
 
 @pytest.fixture(params=["folder", "object store"])
 def storage(request: pytest.FixtureRequest, move: Move, tmp_path: Path) -> Storage:  # noqa: ARG001
-    """A storage of each kind, seen from machine one."""
+    """Return each kind of storage, on machine one."""
     if request.param == "folder":
         (tmp_path / "results").mkdir()
         return storage_at(str(tmp_path / "results"))

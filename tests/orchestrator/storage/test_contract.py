@@ -1,4 +1,4 @@
-"""What a storage promises, whatever kind it is."""
+"""Guarantees of every kind of storage."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ OLD = TrialOutcome(trial_id=TRIAL, state="diverged", cause="an older worker")
 
 
 def stopped(storage: Storage, action: Callable[[TrialFolder], object]) -> TrialFolder:
-    """The folder in which a worker did `action` and was stopped."""
+    """Return the folder of a worker that ran `action` and was stopped."""
     with pytest.raises(RuntimeError), storage.working(TRIAL) as folder:
         folder.path.mkdir(parents=True, exist_ok=True)
         action(folder)

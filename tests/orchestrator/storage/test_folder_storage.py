@@ -1,5 +1,3 @@
-"""A storage folder that is taken away under a run is noticed, and said in a sentence."""
-
 from __future__ import annotations
 
 from collections.abc import Callable

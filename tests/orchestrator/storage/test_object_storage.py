@@ -1,5 +1,4 @@
-"""A trial's files between a machine's disk and an object store: real server, real kills of the way
-to it."""
+"""Files between local disk and object store: real server, kills during copying."""
 
 from __future__ import annotations
 
@@ -45,14 +44,12 @@ PLACE = trial_directory(Path(), TRIAL).as_posix()
 
 @pytest.fixture
 def storage(url: str, move: Move) -> ObjectStorage:  # noqa: ARG001
-    """A storage of its own, seen from machine one."""
     made = storage_at(url)
     assert isinstance(made, ObjectStorage)
     return made
 
 
 def names(storage: ObjectStorage) -> set[str]:
-    """What the store has of the trial."""
     return set(storage.bucket.files(PLACE))
 
 
@@ -61,7 +58,7 @@ def name_of(step: int) -> str:
 
 
 def killed(storage: ObjectStorage, action: Callable[[TrialFolder], object]) -> None:
-    """A worker on this machine that did `action` and was killed before it could copy anything."""
+    """Run `action` in a worker killed before it copies."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(WorkingCopy, "_push", lambda _: None)
         stopped(storage, action)

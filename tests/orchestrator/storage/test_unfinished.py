@@ -1,5 +1,3 @@
-"""Which files count as unfinished, and of whom."""
-
 from __future__ import annotations
 
 import os
@@ -28,7 +26,7 @@ def age(path: Path, seconds: float) -> Path:
 
 
 def test_what_a_killed_process_left_unfinished_goes(tmp_path: Path) -> None:
-    """But only once nobody can be writing it."""
+    """But only once no process can be writing it."""
     result = tmp_path / "trials" / "ab" / "result.json"
     result.parent.mkdir(parents=True)
     died = subprocess.run([sys.executable, "-c", DIES, result], cwd=ROOT, check=False)

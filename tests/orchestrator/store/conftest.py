@@ -1,5 +1,3 @@
-"""An open store for each test, in SQLite and in PostgreSQL."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -11,6 +9,6 @@ from orchestrator.store import Store, open_store
 
 @pytest.fixture
 def store(store_url: str) -> Iterator[Store]:
-    """An open store without trials."""
+    """Yield an empty store in SQLite and in PostgreSQL."""
     with open_store(store_url) as opened:
         yield opened

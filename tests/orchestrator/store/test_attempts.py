@@ -1,5 +1,4 @@
-"""Attempts: every one that a worker took up has its place, its times and what ended it, whatever
-came to the trial."""
+"""Each started attempt keeps its machine, times and cause of end."""
 
 from __future__ import annotations
 
@@ -22,7 +21,6 @@ def run_id(store: Store) -> int:
 def begin(
     store: Store, *trial_ids: str, owner: str = "a", place: str = "node", lease_s: float = 60.0
 ) -> None:
-    """Claim trials, and have workers take them up."""
     attempts = store.claim(trial_ids, owner=owner, lease_s=lease_s)
     store.record_starts(dict.fromkeys(attempts, place), attempts=attempts)
 

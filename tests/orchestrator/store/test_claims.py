@@ -1,5 +1,4 @@
-"""Who runs which trial. Any sequence of calls leaves each in the state that a plain dictionary says
-it should be in."""
+"""After any sequence of calls, trials have the states that a dictionary predicts."""
 
 from __future__ import annotations
 
@@ -26,8 +25,6 @@ who = st.sampled_from(["a", "b"])
 
 @dataclass
 class Expected:
-    """What the dictionary knows of a trial."""
-
     state: str = "planned"
     attempt: int = 0
     owner: str | None = None
@@ -35,14 +32,14 @@ class Expected:
 
 
 class StoreMachine(RuleBasedStateMachine):
-    """The store beside a dictionary of `Expected`, driven through the same calls."""
+    """The store and a dictionary of `Expected` receive the same calls."""
 
     groups = count()
 
     def __init__(self, store: Store) -> None:
         super().__init__()
         self.store = store
-        # Trials and owners of its own: all examples share one database.
+        # Each example has its own trials and owners, because all share one database.
         self.group = f"example {next(self.groups)}"
         self.trials = plan(TRIALS, group=self.group)
         self.run_id = store.begin_run(RUN)
@@ -136,7 +133,7 @@ class StoreMachine(RuleBasedStateMachine):
 
 def test_every_sequence_of_calls_leads_to_right_states(store: Store) -> None:
     check_state_machine(
-        lambda: StoreMachine(store),  # type: ignore[arg-type]  # Hypothesis calls it, whatever its annotation says
+        lambda: StoreMachine(store),  # type: ignore[arg-type]  # Hypothesis calls it despite its annotation
         settings=settings(
             max_examples=25,
             stateful_step_count=20,
@@ -148,7 +145,6 @@ def test_every_sequence_of_calls_leads_to_right_states(store: Store) -> None:
 
 @pytest.fixture
 def trial_ids(store: Store) -> list[str]:
-    """Four planned trials."""
     trials = plan(4)
     store.register(KEY, trials)
     return ids(trials)

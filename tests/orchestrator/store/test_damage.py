@@ -1,5 +1,4 @@
-"""A store that has changed behind its back: right numbers, or a sentence that says how to make a
-new one."""
+"""A store damaged from outside gives correct numbers, or a sentence naming the repair."""
 
 from __future__ import annotations
 
@@ -45,7 +44,7 @@ TUNED = [
 
 
 def fill(store: Store) -> None:
-    """A done, a failed and a running trial, and others that are done in two studies."""
+    """Record a done, a failed and a running trial, and done ones in two studies."""
     run_id = store.begin_run(RUN)
     store.register(KEY, TRIALS)
     store.register(OTHER, TUNED)
@@ -58,8 +57,7 @@ def fill(store: Store) -> None:
 
 @pytest.fixture(scope="module")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A store as a killed command left it: its last transactions are in its log. `old.db` is a copy
-    from before them."""
+    """Return a killed command's store with transactions only in its log; `old.db` predates them."""
     folder = tmp_path_factory.mktemp("template")
     path = folder / "results.db"
     with open_store(str(path)) as store:
@@ -74,7 +72,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def read(path: Path) -> str:
-    """All that a store says, or the sentence with which it is refused."""
+    """Return all content, or the refusal."""
     try:
         with open_store(str(path), create=False) as store:
             studies = sorted(store.studies(), key=lambda summary: summary.key.study)
@@ -85,7 +83,7 @@ def read(path: Path) -> str:
 
 @pytest.fixture(scope="module")
 def right(template: Path) -> list[str]:
-    """What may be read: the store before and after each of the transactions in the log."""
+    """Return the allowed readings: before and after each transaction in the log."""
     answers = []
     path = template / "right.db"
     log = (template / "killed.db-wal").read_bytes()
@@ -98,7 +96,7 @@ def right(template: Path) -> list[str]:
 
 
 def flip(file: Path, draw: random.Random) -> None:
-    """Change a bit, some bytes, or all of a page."""
+    """Change a bit, some bytes, or a whole page."""
     content = bytearray(file.read_bytes())
     at, size = draw.randrange(len(content)), draw.choice([0, 1, 16, PAGE])
     if size == 0:
@@ -131,7 +129,7 @@ def without_its_log(path: Path, _: random.Random) -> None:
 
 
 def an_old_copy(path: Path, draw: random.Random) -> None:
-    """With the log of the newer one, or alone."""
+    """Keep the newer log, or delete it."""
     shutil.copy(path.with_name("old.db"), path)
     if draw.randrange(2):
         Path(f"{path}-wal").unlink()
@@ -157,7 +155,7 @@ def test_numbers_are_right_or_refused(
         for _ in range(2):
             said = read(path)
             assert said in right or ("store rebuild" in said and "\n" not in said), said
-            with suppress(UserError), open_store(str(path)) as store:  # and a run goes on
+            with suppress(UserError), open_store(str(path)) as store:  # and a run continues
                 store.register(KEY, TRIALS)
                 assert store.claim([DONE], owner="b", lease_s=60) == {}
 
@@ -210,7 +208,7 @@ CHANGES = {
         "trials results"
     ),
 }
-"""What a stranger may do, and the reads that refuse the store for it."""
+"""Outside changes, and the reads that refuse the store."""
 
 
 @pytest.mark.parametrize("statement", CHANGES)

@@ -1,5 +1,4 @@
-"""Deliveries that come late, twice, out of order or from an attempt that is over leave one result,
-the right one."""
+"""Late, repeated, reordered and outdated deliveries leave the right result."""
 
 from __future__ import annotations
 
@@ -15,11 +14,10 @@ from tests.support.store_rows import KEY, RUN, SPECTRUM, epoch, ids, outcome, pl
 from trainables.trial_folder import EpochMetrics, TrialOutcome
 
 WRONG = [epoch(1, valid_loss=9.0), epoch(4, valid_loss=9.0)]
-"""Epochs that only the first attempt has, so that one of them in the wrong place shows."""
+"""Only the first attempt has these, so a misplaced one shows."""
 
 
 def ends_of_the_first_attempt(trial_id: str) -> list[TrialOutcome]:
-    """Wrong ones, all of them."""
     return [
         TrialOutcome(trial_id=trial_id, state="failed", cause="its worker died"),
         outcome(trial_id, state="diverged", epochs=0).model_copy(update={"epochs": tuple(WRONG)}),
@@ -28,8 +26,7 @@ def ends_of_the_first_attempt(trial_id: str) -> list[TrialOutcome]:
 
 
 class Deliveries:
-    """Of one trial: those of its first attempt, whose lease has run out, of its second, and of
-    whoever finds the file of its result."""
+    """Deliveries of a trial: of its expired first attempt, its second, and a result file."""
 
     def __init__(self, store: Store, trial_id: str, draw: random.Random) -> None:
         self.store, self.trial_id, self.draw = store, trial_id, draw
@@ -39,7 +36,7 @@ class Deliveries:
         self.takings = 0
 
     def all(self) -> list[Callable[[], None]]:
-        """In a random order; most of them twice."""
+        """In random order, most of them twice."""
         early: list[Callable[[], None]] = [
             partial(self.end, end) for end in ends_of_the_first_attempt(self.trial_id)
         ]
@@ -69,7 +66,7 @@ class Deliveries:
         )
 
     def epochs(self, rows: list[EpochMetrics], attempt: int | None) -> None:
-        if attempt is not None:  # no worker speaks for an attempt that nobody was given
+        if attempt is not None:  # a worker always has an attempt number
             before = self.store.epochs(self.trial_id)
             self.store.record_epochs({self.trial_id: rows}, attempts={self.trial_id: attempt})
             assert self.second in (None, attempt) or self.store.epochs(self.trial_id) == before

@@ -1,5 +1,4 @@
-"""A store that is deleted, replaced, busy or away while it is used: said in a sentence, or waited
-for."""
+"""A store deleted, replaced, busy or away during use: reported, or waited for."""
 
 from __future__ import annotations
 
@@ -26,7 +25,6 @@ TRIALS = ids(plan(4))
 
 
 def begin(path: Path) -> Store:
-    """An open store with four planned trials."""
     store = open_store(str(path))
     store.register(KEY, plan(4))
     return store
@@ -41,7 +39,7 @@ def delete_folder(path: Path) -> None:
 
 
 def replace(path: Path) -> None:
-    """By a copy, as a backup that is put back is one."""
+    """Replace the file by a copy, as restoring a backup does."""
     shutil.copy(path, path.with_suffix(".copy"))
     path.with_suffix(".copy").replace(path)
 
@@ -63,13 +61,12 @@ def test_a_deleted_or_replaced_file_is_noticed(
                 UserError, match=r"was deleted or replaced.* type the same command again"
             ):
                 call()
-    with begin(path) as store:  # what is there now can be gone on with
+    with begin(path) as store:  # the store that exists now can be used
         assert store.claim(TRIALS, owner="a", lease_s=60)
 
 
 @contextmanager
 def meanwhile(action: Callable[[], None]) -> Iterator[None]:
-    """Do it in another thread."""
     thread = threading.Thread(target=action)
     thread.start()
     try:
@@ -160,7 +157,7 @@ def test_a_server_that_is_away_is_waited_for(
 
 
 class RefusingServer(socketserver.BaseRequestHandler):
-    """Says at once, in PostgreSQL's protocol, that it starts, and tries to clear the terminal."""
+    """Answers that it is starting, with an escape sequence that clears terminals."""
 
     WORDS = b"SFATAL\0VFATAL\0C57P03\0Mstarts \x1b[2J\0\0"
 

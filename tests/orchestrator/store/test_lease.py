@@ -1,4 +1,4 @@
-"""Who is alive: told from real processes."""
+"""Dead owners, tested with real processes."""
 
 from __future__ import annotations
 
@@ -22,13 +22,11 @@ TRIALS = ids(plan(2))
 
 
 def tell_owner(say: Say) -> None:
-    """A driver that ends as soon as it has said its name."""
     say(this_owner())
 
 
 @pytest.fixture
 def dead(tmp_path: Path) -> str:
-    """The name of a driver that has ended."""
     (owner,) = Process(tmp_path, tell_owner).end()
     assert isinstance(owner, str)
     return owner
@@ -36,7 +34,6 @@ def dead(tmp_path: Path) -> str:
 
 @pytest.fixture
 def address(tmp_path: Path) -> str:
-    """Of a store with two planned trials."""
     address = f"sqlite:///{tmp_path}/results.db"
     with open_store(address) as store:
         store.register(KEY, plan(2))
@@ -65,7 +62,6 @@ def test_status_does_not_count_a_killed_commands_trials(
 
 
 def lease_until(store: Store) -> datetime:
-    """Of the first trial of the study."""
     moment = store.trials(KEY)[0].lease_until
     assert moment is not None
     return moment
@@ -88,7 +84,7 @@ def test_a_failing_renewal_is_the_sweeps_error(
 def test_the_keeper_renews_the_lease_while_it_lives(
     address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A renewal that fails is tried again."""
+    """A failed renewal is retried."""
     failures = ["once", "twice"]
 
     def busy(store: Store, *arguments: Any) -> int:
@@ -112,12 +108,12 @@ def test_the_keeper_renews_the_lease_while_it_lives(
 
 
 def drive(say: Say, address: str) -> None:
-    """A driver of both trials that ends once it has stood still for a second, and gone on."""
+    """Claim both trials; end after being suspended for a second and resumed."""
     with open_store(address) as store:
         store.claim(TRIALS, owner="me", lease_s=1)
         with LeaseKeeper(store, "me", lease_s=1) as keeper:
             since_s, still_s = time.monotonic(), 0.0
-            say("holding")  # after the clock was read: it may be stopped at once
+            say("holding")  # after the clock was read: the process may be suspended at once
             while still_s < 1:
                 time.sleep(0.05)
                 still_s, since_s = time.monotonic() - since_s, time.monotonic()

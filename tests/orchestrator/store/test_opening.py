@@ -1,5 +1,3 @@
-"""Opening, creating and upgrading a store, and one sentence for whatever is wrong with it."""
-
 from __future__ import annotations
 
 import time
@@ -17,7 +15,6 @@ from trainables.errors import UserError
 
 
 def refusal(call: Callable[[], object]) -> str:
-    """The sentence with which the call is refused."""
     with pytest.raises(UserError) as caught:
         call()
     sentence = str(caught.value)
@@ -28,7 +25,9 @@ def refusal(call: Callable[[], object]) -> str:
 def test_a_plain_path_is_a_sqlite_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with open_store("results/deep/results.db") as store:
-        monkeypatch.chdir("/")  # Ray's workers and users move about: the store stays where it was
+        monkeypatch.chdir(
+            "/"
+        )  # the store stays in place when the working directory changes, as in Ray's workers
         store.register(KEY, plan(1))
     for same in (
         str(tmp_path / "results/deep/results.db"),

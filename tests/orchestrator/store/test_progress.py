@@ -1,5 +1,3 @@
-"""What those are shown who look on while others work."""
-
 from __future__ import annotations
 
 import time
@@ -16,7 +14,7 @@ IDS = ids(TRIALS)
 
 @pytest.fixture
 def run_id(store: Store) -> int:
-    """A run, of six trials; the first two are of another study too."""
+    """Return a run of six trials, two also in another study."""
     store.register(KEY, TRIALS)
     store.register(OTHER, TRIALS[:2])
     return store.begin_run(RUN)
@@ -62,7 +60,7 @@ def test_ends_are_those_of_the_newest_run(store: Store, run_id: int) -> None:
         store.record(outcome(trial_id), run_id=run_id)
     time.sleep(0.2)
     second = store.begin_run(RUN)
-    # A run that has brought nothing of this study to its end says nothing of its pace.
+    # A run that ended no trial of this study does not affect its pace.
     count, seconds = store.ended_in_run(KEY)
     assert count == 2 and 0.2 <= seconds < 30
     store.record(outcome(IDS[0]), run_id=second)

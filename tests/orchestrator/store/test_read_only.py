@@ -1,5 +1,4 @@
-"""A SQLite store in a folder that takes no file, such as on a read-only disk, is read, and read as
-it is."""
+"""A SQLite store in a read-only folder is readable and current."""
 
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ from tests.support.command import ROOT, environment
 from tests.support.store_rows import KEY, plan
 
 BOUND = ["setpriv", "--bounding-set=-dac_override"] if os.geteuid() == 0 else []
-"""Root, too, is then held to what files permit."""
+"""Makes root obey file permissions, too."""
 READER = """
 import sys
 from orchestrator.store import open_store
@@ -40,7 +39,7 @@ for line in sys.stdin:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[Path]:
-    """With a store of two trials, and not to be written to by a `READER`."""
+    """Yield a folder with two trials, read-only for a `READER`."""
     with open_store(str(tmp_path / "results.db")) as store:
         store.register(KEY, plan(2))
     tmp_path.chmod(0o555)
@@ -94,7 +93,7 @@ def test_what_somebody_else_writes_is_not_overlooked(
 
 @contextmanager
 def writing(folder: Path) -> Iterator[Store]:
-    """The store as its owner has it, while the folder takes nothing of others."""
+    """Yield the store for its owner; the folder is read-only again afterwards."""
     folder.chmod(0o755)
     with open_store(str(folder / "results.db")) as writer:
         yield writer

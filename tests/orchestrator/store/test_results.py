@@ -1,5 +1,3 @@
-"""What trials measured, written and read."""
-
 from __future__ import annotations
 
 import math
@@ -23,12 +21,12 @@ from tests.support.store_rows import (
 )
 
 FIRST = dict.fromkeys(ids(plan(2)), 1)
-"""Both trials in the attempt for which they are claimed first."""
+"""Both trials' first attempt."""
 
 
 @pytest.fixture
 def trial_id(store: Store) -> str:
-    """A running trial."""
+    """Return a running trial."""
     trials = plan(2)
     store.register(KEY, trials)
     store.claim(ids(trials)[:1], owner="a", lease_s=600)
@@ -37,7 +35,6 @@ def trial_id(store: Store) -> str:
 
 @pytest.fixture
 def run_id(store: Store) -> int:
-    """A run."""
     return store.begin_run(RUN)
 
 

@@ -1,5 +1,3 @@
-"""Which trials a study has, its runs, and asking one elsewhere to stop."""
-
 from __future__ import annotations
 
 import time
@@ -75,7 +73,7 @@ def test_variants_share_trials_and_are_studies(store: Store) -> None:
     store.register(KEY, trials)
     last = store.studies()[-1]
     assert last.key == KEY, "planned last"
-    # The server's clock and ours are the same machine's.
+    # The server shares this host's clock.
     assert before - timedelta(seconds=1) <= last.planned_at <= datetime.now(UTC)
 
 

@@ -1,4 +1,4 @@
-"""An older store is brought up to date when it is opened, completely or not at all."""
+"""An older store is upgraded completely or not at all."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support.store_rows import KEY, RUN, SPECTRUM, everything, ids, outcom
 
 
 def second_version(connection: Connection) -> None:
-    """An upgrade as the first real one may be: new columns, filled from what there is."""
+    """A first real upgrade could do this: add a column and fill it."""
     connection.execute(text("ALTER TABLE trial ADD COLUMN measurements INTEGER"))
     connection.execute(
         text(
@@ -29,14 +29,14 @@ def second_version(connection: Connection) -> None:
 
 @pytest.fixture
 def newer() -> Iterator[None]:
-    """A program of the second version."""
+    """Make this program the second version."""
     UPGRADES.append(second_version)
     yield
     UPGRADES.remove(second_version)
 
 
 def count(url: str) -> object:
-    """The sum of the new column, or None if there is no such column."""
+    """Return the new column's sum, or None without it."""
     engine = create_engine(url)
     with engine.connect() as connection:
         version = connection.execute(text("SELECT version FROM schema_version")).scalar_one()

@@ -1,4 +1,4 @@
-"""Commands that a run prints: each plans what it says."""
+"""Printed commands plan what they claim to."""
 
 from __future__ import annotations
 

@@ -1,5 +1,3 @@
-"""A disk that will be too small is said before anything runs."""
-
 from __future__ import annotations
 
 from pathlib import Path
@@ -46,7 +44,7 @@ def test_last_checkpoints_make_room(tmp_path: Path) -> None:
 def test_a_vanished_checkpoint_takes_no_room(tmp_path: Path) -> None:
     folder = FolderStorage(tmp_path).trial(CONFIGS[0].trial_id)
     folder.path.mkdir(parents=True)
-    # It is listed, and gone when it is looked at.
+    # A listed file that no longer exists when its size is read.
     folder.checkpoint(1).symlink_to(tmp_path / "removed")
     assert disk_warning(CONFIGS[:1], CORPUS, options(tmp_path)) is None
 

@@ -1,5 +1,3 @@
-"""A report follows its study while trials run."""
-
 from __future__ import annotations
 
 import multiprocessing

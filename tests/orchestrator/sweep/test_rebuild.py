@@ -1,4 +1,4 @@
-"""A store made again from the files in the storage is the store that was."""
+"""A store rebuilt from files equals the original."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ def planned(seed: int, place: Place | None = None) -> PlannedTrial:
 
 TRIALS = [planned(seed) for seed in range(6)]
 TUNED = [planned(0), planned(9, Place(side="gss", stage="stage2", number=1))]
-"""One trial of another study, and one that never ran."""
+"""One of another study's trials, and one that never ran."""
 STRANGER = planned(77)
-"""In no study's file."""
+"""In no study."""
 
 
 def end(store: Store, storage: Storage, trial: PlannedTrial, ending: TrialOutcome) -> None:
-    """Leave a trial's files as its worker does, and record what they say."""
+    """Write a trial's files as its worker does, and record them."""
     spectrum = SPECTRUM if ending.state == "done" else None
     with storage.working(trial.trial_id) as folder:
         folder.path.mkdir(parents=True, exist_ok=True)
@@ -48,7 +48,7 @@ def end(store: Store, storage: Storage, trial: PlannedTrial, ending: TrialOutcom
 
 
 def fill(url: str, storage: Storage) -> None:
-    """Two studies that share a trial, with an end of every kind and a measurement taken later."""
+    """Record two studies that share a trial: every outcome, and a later measurement."""
     with open_store(url, on_register=partial(write_study_file, storage)) as store:
         store.register(KEY, TRIALS)
         store.register(OTHER, TUNED)
@@ -76,14 +76,13 @@ def url(storage: FolderStorage) -> str:
 
 
 def rebuilt(url: str, storage: Storage) -> list[str]:
-    """What the rebuilding says."""
     said: list[str] = []
     rebuild_store(url, storage, said.append)
     return said
 
 
 def test_the_new_store_equals_the_old_one(url: str, storage: FolderStorage, store_url: str) -> None:
-    """Both in the place of the old one and, empty, elsewhere."""
+    """Over the old store, and into an empty one elsewhere."""
     with open_store(url) as store:
         before, order = tables(url), [summary.key for summary in store.studies()]
     assert "2 studies, 8 trials and 5 results" in "".join(rebuilt(store_url, storage))
@@ -151,7 +150,7 @@ def hold(say: Say, url: str) -> None:
 
 
 def test_a_log_without_its_store_is_moved_aside(url: str, storage: FolderStorage) -> None:
-    """SQLite would take it for the log of the new store."""
+    """SQLite would take it for the new store's log."""
     before = tables(url)
     with open_store(url) as store:
         store.register(OTHER, [])

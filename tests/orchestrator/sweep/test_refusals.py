@@ -1,4 +1,4 @@
-"""A run or a retry that cannot begin announces nothing and forgets nothing."""
+"""A run or retry that cannot start announces and deletes nothing."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TYPED = Typed(study="gss_grid")
 def refused(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[Plan, RunOptions]:
-    """A plan whose text, or GPU, cannot be had."""
+    """Return a plan whose text or GPU is unavailable."""
 
     def refuse(*_: object, **__: object) -> None:
         raise UserError(f"no {request.param} here")

@@ -1,4 +1,4 @@
-"""Trials of different settings are never one group, whatever a label function returns."""
+"""Different settings are never one group, for any label function."""
 
 from __future__ import annotations
 
@@ -32,7 +32,6 @@ COMPLETED = ("", ", training.learning_rate=10", "", ", training.learning_rate=20
 
 
 def trials(corpus: CorpusConfig) -> Iterator[TrialConfig]:
-    """Four settings, two seeds of each."""
     for seed in (1, 2):
         for rate, layer in itertools.product(
             (10.0, 20.0), (SoftmaxConfig(), GssConfig(c=0.0, k=2.0))
@@ -46,7 +45,6 @@ def trials(corpus: CorpusConfig) -> Iterator[TrialConfig]:
 
 
 def place(config: Any) -> int:
-    """0 to 3: which of the four settings."""
     return 2 * (config.training.learning_rate == 20.0) + (config.output_layer.name == "gss")
 
 
@@ -66,7 +64,7 @@ def plan_of(label: Callable[[Any], Any], scale: str = "quick") -> Plan:
 def test_settings_that_a_scale_changed_are_found(
     scale: str, settings: Any, trained: dict[str, float]
 ) -> None:
-    """20 in the study is 20 at paper scale, and 0.02 at quick; what is typed stands as it is."""
+    """20 in the study is 20 at paper scale, 0.02 at quick; `--set` is not scaled."""
     study = Study(
         name="mine",
         trials=trials,
@@ -81,7 +79,6 @@ def test_settings_that_a_scale_changed_are_found(
 
 
 def stored(plan: Plan) -> list[dict[str, Any]]:
-    """The plan's trials as the store gives them."""
     return [
         trial_row(trial.name, config=trial.config.model_dump(mode="json"))
         | {"trial_id": trial.trial_id}
@@ -90,7 +87,7 @@ def stored(plan: Plan) -> list[dict[str, Any]]:
 
 
 def settings_by_group(rows: list[dict[str, Any]]) -> dict[str, set[str]]:
-    """What the analyses would take for seeds of one setting, by the configs themselves."""
+    """Return each group's settings, by the configs themselves."""
     groups: defaultdict[str, set[str]] = defaultdict(set)
     for group, row in zip(flatten(rows).groups, rows, strict=True):
         groups[group].add(
@@ -129,7 +126,7 @@ def test_each_setting_is_one_group(label: Callable[[Any], str]) -> None:
 
 
 def test_long_differences_are_hashed() -> None:
-    """Two files that define a layer of one name differ in 64 digits."""
+    """Two files' layers of one name differ in 64 digits."""
     corpus = CorpusConfig(name="pydocs", sha256="0" * 64)
     layers = [CustomConfig(layer="mine", sha256=digit * 64) for digit in "12"]
     configs = [TrialConfig(seed=1, corpus=corpus, output_layer=layer) for layer in layers]

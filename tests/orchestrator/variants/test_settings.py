@@ -1,5 +1,3 @@
-"""`--set key=value`: how values are read, written and put together."""
-
 from __future__ import annotations
 
 from typing import Any

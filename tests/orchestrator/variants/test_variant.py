@@ -1,5 +1,3 @@
-"""A variant of a study: its text, and the options that select it."""
-
 from __future__ import annotations
 
 import pytest

@@ -1,4 +1,4 @@
-"""What a browser is told that it may do with an answer."""
+"""Permissions that answers give a browser."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ FETCHED_BY_DEFAULT = (
     "worker-src",
     "object-src",
 )
-"""Where a policy does not name it, its default-src counts."""
+"""Without these, default-src applies."""
 
 
 @pytest.fixture
 def server(tmp_path: Path) -> Flask:
-    """Files of a storage and one page of its own."""
+    """Serve a storage's files and one own page."""
     server = Flask(__name__)
     downloads.register(server, Source(str(tmp_path / "results.db"), str(tmp_path)))
     server.add_url_rule("/", view_func=lambda: "its own page")
@@ -33,7 +33,7 @@ def server(tmp_path: Path) -> Flask:
 
 
 def policy(server: Flask, path: str) -> dict[str, str]:
-    """By directive, what the answer's policy allows."""
+    """Return the answer's policy by directive."""
     browser = server.test_client()
     browser.get("/?token=token")
     answer = browser.get(path)

@@ -1,4 +1,4 @@
-"""A file that a page links to is what the command `results` prints."""
+"""A linked file equals the output of `results`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ KEY = StudyKey(
 
 @pytest.fixture
 def pages(store: Store, tmp_path: Path) -> Flask:
-    """The links of the pages, over a store with two done trials and one that waits."""
+    """Serve a store with two done trials and a waiting one."""
     trials = plan(3)
     store.register(KEY, trials)
     store.claim(ids(trials[:2]), owner="a", lease_s=60)

@@ -1,5 +1,3 @@
-"""Figures hold the numbers that they are drawn from."""
-
 from __future__ import annotations
 
 import math
@@ -15,7 +13,7 @@ from tests.support.synthetic_results import training
 
 
 def trials(columns: dict[str, list[Any]], **settings: list[Any]) -> StudyTrials:
-    """Done trials with these metrics and settings, called t0, <b>t1, <b>t2 and so on."""
+    """Return done trials with these columns, named t0, <b>t1, <b>t2 ..."""
     frame = pd.DataFrame({**settings, **columns})
     frame.index = [f"{place:064x}" for place in range(len(frame))]
     names = [f"{'<b>' * (place > 0)}t{place}" for place in range(len(frame))]

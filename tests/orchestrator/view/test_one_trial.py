@@ -1,5 +1,3 @@
-"""What a trial's page reads of it."""
-
 from __future__ import annotations
 
 import json
@@ -26,7 +24,7 @@ AFTER = {
 
 @pytest.fixture
 def source(store: Store, tmp_path: Path) -> Source:
-    """Over a store with a done trial of two studies and a failed one."""
+    """Return a source with a failed trial and a done one of two studies."""
     trials = plan(3)
     store.register(KEY, trials)
     store.register(OTHER, trials[:1])

@@ -1,5 +1,3 @@
-"""The overview counts what the store has."""
-
 from __future__ import annotations
 
 import shlex
@@ -30,8 +28,7 @@ def summary(scale: str, **counts: int) -> StudySummary:
 
 
 def studies(*summaries: StudySummary) -> list[dict[str, Any]]:
-    """The rows of the first table by the titles of its columns; of a progress bar its value and its
-    end."""
+    """Return the first table by column title; a progress bar becomes its value and maximum."""
     nothing = Overview(studies=[], running=[], lost=[], seconds_left={})
     head, body = progress(summaries, nothing).children.children
     titles = [cell.children for cell in head.children.children]

@@ -1,5 +1,3 @@
-"""Pages follow what they show, and come back by themselves after trouble."""
-
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -30,7 +28,7 @@ COMPARED = ("/compare", f"?trial={IDS[0]}&trial={IDS[1]}")
 
 @pytest.fixture
 def source(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Source:
-    """Of a study of one's own with two trials, read at every call."""
+    """Return a source of a study with two trials, read at every call."""
     monkeypatch.setattr("orchestrator.view.source.FRESH_S", -1.0)
     store.register(MINE, plan(2))
     return Source(str(tmp_path / "results.db"), str(tmp_path))
@@ -42,27 +40,26 @@ def app(source: Source) -> Dash:
 
 
 def callback(app: Dash, output: str) -> Callable[..., Any]:
-    """The function that makes this output."""
     (entry,) = [made for name, made in app.callback_map.items() if output in name]
     function: Callable[..., Any] = entry["callback"].__wrapped__
     return function
 
 
 def follow(app: Dash, version: Any) -> tuple[Any, ...]:
-    """What a tick of the study's page changes."""
+    """Return a tick's changes on the study's page."""
     changes: tuple[Any, ...] = callback(app, "study-head.children")(1, MINE.variant, 0, version)
     return changes
 
 
 def show(app: Dash, version: str | None = None, trials: Any = (IDS, MINE.variant)) -> Any:
-    """What a tick of a page of trials changes."""
+    """Return a tick's changes on a page of trials."""
     return callback(app, "trials-head.children")(1, trials, version)
 
 
 def asked(
     app: Dash, outputs: list[str], values: dict[str, Any], state: dict[str, Any], changed: str
 ) -> Any:
-    """What the server answers to a browser in which this value has changed."""
+    """Return the server's answer after this value changed."""
     browser = app.server.test_client()
     browser.get("/?token=token")
 

@@ -1,4 +1,4 @@
-"""Trials that are kept up with equal those that are read again."""
+"""Incremental updates equal fresh reads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The time left, and how many trials there are, as a sweep shows it."""
+"""Remaining time and trial counts in a terminal."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from trainables.trial_folder import TrialOutcome
 
 
 class Clock:
-    """A sweep whose trials have 8 epochs, shown by a terminal as its clock goes on."""
+    """A simulated sweep of trials with 8 epochs."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, trials: int) -> None:
         self.now_s = 0.0
@@ -39,7 +39,7 @@ class Clock:
         return draw(Console(file=io.StringIO(), width=120), self.picture)
 
     def seconds_left(self) -> float:
-        """As the bar shows it, in words that have two digits."""
+        """Return the bar's remaining time, which has two digits."""
         found = re.search(r"about ([\d.,]+) (s|min|h) left", self.drawn().splitlines()[0])
         scale = {"s": 1, "min": 60, "h": 3600}
         return float(found[1].replace(",", "")) * scale[found[2]] if found else 0.0
@@ -51,7 +51,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], Clock]:
 
 
 def test_start_of_ray_is_not_trial_time(clock: Callable[[int], Clock]) -> None:
-    """Two at a time, 20 s until the first two end, then 2 s a trial: 8 trials are 8 s, not 80."""
+    """Two at a time, 20 s until the first two end, then 2 s each: 8 trials take 8 s, not 80."""
     sweep = clock(14)
     sweep.start("0", "1", epochs=None)
     for number, end_s in enumerate([20.0, 20.0, 22.0, 22.0, 24.0, 24.0]):
@@ -73,7 +73,7 @@ def test_a_stopped_trial_disappears_and_no_longer_counts(clock: Callable[[int], 
 
 
 def test_running_trials_show_their_epochs(clock: Callable[[int], Clock]) -> None:
-    """Two of six at a time, 8 epochs of 5 s each: after 2 epochs, 30 s and two waves of 40 s."""
+    """Two of six at a time, 8 epochs of 5 s: after 2 epochs, 30 s and two waves of 40 s."""
     sweep = clock(6)
     sweep.start("a", "b")
     for number in (1, 2):
@@ -100,7 +100,7 @@ def test_epochs_of_an_earlier_run_are_not_counted(clock: Callable[[int], Clock])
 def test_the_time_left_is_right_and_falls(
     clock: Callable[[int], Clock], trials: int, workers: int, slow: int
 ) -> None:
-    """8 epochs of 5 s each, 2 s before and 4 s behind them; every fifth trial may be slower."""
+    """8 epochs of 5 s, 2 s before, 4 s after; every fifth may be slower."""
     starts: dict[int, list[str]] = {}
     events: dict[int, list[tuple[str, int]]] = {}
     free_s = list(range(workers))

@@ -1,4 +1,4 @@
-"""Trials in MLflow and TensorBoard, read back with their own packages."""
+"""MLflow and TensorBoard logs, read back with their own packages."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FINAL = {
 
 
 def epoch(number: int) -> EpochMetrics:
-    """Ranks are there from the third epoch on."""
+    """Return an epoch, with ranks from the third on."""
     loss = 5.0 / number
     metrics = EpochMetrics(
         epoch=number, tokens=number, train_loss=loss, valid_loss=loss, averaging=False, seconds=0.5
@@ -41,8 +41,7 @@ def epoch(number: int) -> EpochMetrics:
 
 
 def interrupted_and_resumed(store: Store, opened: Callable[[], list[Sink]]) -> list[str]:
-    """A trial is interrupted after its second epoch, repeats that and ends; of another one only the
-    store knows."""
+    """Interrupt a trial after epoch 2 and resume it; another is only in the store."""
     store.register(KEY, PLAN)
     attempts = store.claim([TRIAL.trial_id], owner="a driver", lease_s=60)
     notes: list[str] = []
@@ -75,7 +74,7 @@ def interrupted_and_resumed(store: Store, opened: Callable[[], list[Sink]]) -> l
 
 
 def complete_again(log: str, store: Store, storage: Path) -> None:
-    """As the same command does, typed again."""
+    """Complete the logs as a second run does."""
     with contextlib.closing(
         TrialLogs(open_sinks([log], KEY, storage), store, KEY, pytest.fail)
     ) as logs:
@@ -134,7 +133,7 @@ def test_mlflow_has_one_run_per_trial_despite_resumes(store: Store, tmp_path: Pa
 
 
 class Broken:
-    """A log whose server went away."""
+    """A log whose server has disappeared."""
 
     name, place = "Broken", "somewhere"
 

@@ -1,5 +1,3 @@
-"""What workers say of themselves, and what becomes of processes that they fork: real processes."""
-
 from __future__ import annotations
 
 import os

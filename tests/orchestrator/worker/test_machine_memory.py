@@ -1,5 +1,3 @@
-"""What memory a machine has, by files as Linux writes them."""
-
 from __future__ import annotations
 
 import os

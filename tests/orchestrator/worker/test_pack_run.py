@@ -1,4 +1,4 @@
-"""A pack in a worker process, without Ray: whose fault it is when a write fails."""
+"""Packs without Ray: failures of trials, and of the process."""
 
 from __future__ import annotations
 
@@ -61,8 +61,7 @@ def events_of(
     options: Mapping[str, Any] | None = None,
     **fields: Any,
 ) -> list[TrialEvent]:
-    """What the worker of a pack tells, which comes to its end unless its process is `broken` for
-    this reason."""
+    """Return the worker's events; `broken` matches the error that must end its process."""
     pack, sent = Pack(tuple(trials or planned(seeds)), **fields), list[str]()
     run_options = RunOptions(storage=FolderStorage(storage), **(options or {}))
     job = Job(options=run_options, measurements=(), functions=TrialFunctions(run_trial=run_trial))
@@ -93,7 +92,7 @@ def test_log_says_how_a_trial_ended(tmp_path: Path) -> None:
 
 
 def fill_gpu() -> None:
-    """What torch raises on a machine with a GPU."""
+    """Raise what torch raises on a GPU."""
     raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 80.00 GiB.")
 
 
@@ -131,7 +130,7 @@ def test_workers_import_nothing_of_the_driver() -> None:
 
 @pytest.mark.parametrize("at_once", [1, 2])
 def test_read_only_disk_ends_the_pack(tmp_path: Path, at_once: int) -> None:
-    """It ends the sweep: it is no trial's failure."""
+    """The sweep stops; no trial has failed."""
     with small_disk(tmp_path / "disk", kib=1024) as disk:
         change(disk, "ro")
         run_trial = run_scripted if at_once == 1 else None
@@ -143,7 +142,7 @@ def test_read_only_disk_ends_the_pack(tmp_path: Path, at_once: int) -> None:
 
 
 def test_pruned_trial_leaves_its_mates(tmp_path: Path) -> None:
-    """With a checkpoint."""
+    """It keeps a checkpoint."""
     trials = smoke_trials(1, 2)
     pruned, done = (trial.trial_id for trial in trials)
     rules = {pruned: {1: 0.0}, done: {1: 99.0}}
@@ -156,7 +155,7 @@ def test_pruned_trial_leaves_its_mates(tmp_path: Path) -> None:
 def test_worker_with_a_gpu_reports_its_stack_size(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The GPU is this CPU."""
+    """A CPU replaces the GPU."""
     at_a_time = list[int]()
 
     def on_cpu(tasks: Any, *, runtime: Runtime, most: int, **others: Any) -> Any:
@@ -208,7 +207,7 @@ def test_removed_storage_stops_the_sweep(tmp_path: Path) -> None:
 
 
 def test_unreadable_result_stops_the_sweep(tmp_path: Path) -> None:
-    """A retry would remove it, and train the trial again."""
+    """A retry would train the trial again."""
 
     def unreadable(config: TrialConfig, *, directory: Path, **_: Any) -> TrialOutcome:
         measurements: dict[str, Any] = {"spectrum@1": {}}
@@ -235,7 +234,7 @@ def test_other_trouble_is_the_trials_own(tmp_path: Path) -> None:
 def test_unsent_failure_is_told_before_the_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Several short trials share a message, here all of them."""
+    """Short trials share a message."""
     monkeypatch.setattr(pack_run, "REPORT_EVERY_S", 60.0)
 
     def superseded_at_the_second(config: TrialConfig, **arguments: Any) -> TrialOutcome:

@@ -1,5 +1,3 @@
-"""The contexts at which the likeliest words are asked for."""
-
 from __future__ import annotations
 
 import hashlib

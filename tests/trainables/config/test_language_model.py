@@ -1,5 +1,4 @@
-"""A trial is its content: what changes its identity, and what does not. (`test_golden_ids` pins
-identities.)"""
+"""Changes of a trial's identity; `test_golden_ids` pins identities."""
 
 from __future__ import annotations
 
@@ -34,7 +33,7 @@ def test_a_config_survives_json_with_its_identity(seed: int, c: float, k: float)
 
 
 def test_a_copy_is_validated_like_any_other_config() -> None:
-    """A copy that skips validation would be another trial after JSON."""
+    """Otherwise it would be another trial after JSON."""
     layer = trial().output_layer.model_copy(update={"c": -0.0})
     copy = trial().model_copy(update={"output_layer": layer})
     assert TrialConfig.model_validate_json(copy.canonical_json()).trial_id == copy.trial_id

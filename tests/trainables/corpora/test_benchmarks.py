@@ -1,5 +1,3 @@
-"""The word-similarity benchmarks as files: parsed, verified, downloaded."""
-
 from __future__ import annotations
 
 from pathlib import Path

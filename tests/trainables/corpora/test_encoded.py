@@ -1,6 +1,3 @@
-"""Token ids: decoding gives the text back, the content is that of the plan, a process encodes
-once."""
-
 from __future__ import annotations
 
 from pathlib import Path

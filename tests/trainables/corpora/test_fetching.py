@@ -1,5 +1,4 @@
-"""`corpus fetch` and `corpus check` as a whole, against a real server that breaks, lies and repeats
-itself."""
+"""`corpus fetch` and `corpus check` with a real, faulty server."""
 
 from __future__ import annotations
 
@@ -20,7 +19,6 @@ TINY = {"train.txt": "a b a\nc a <unk>\n" * 20_000, "valid.txt": "a c\n", "test.
 
 @pytest.fixture
 def tiny(web: WebServer, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The name of a published corpus that the server publishes."""
     publish(web, monkeypatch, "tiny", TINY)
     identity = CorpusIdentity(
         name="tiny",
@@ -36,7 +34,7 @@ def tiny(web: WebServer, monkeypatch: pytest.MonkeyPatch) -> str:
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ask again at once."""
+    """Retry without delay."""
     monkeypatch.setattr("pooch.core.time.sleep", lambda _: None)
 
 
@@ -126,7 +124,7 @@ def test_a_wrong_network_is_one_sentence(
 def test_file_gets_permissions_before_its_name(
     tiny: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As the umask has it: as a kill at the moment of the move would leave it."""
+    """A kill during the move must leave the umask's permissions."""
     modes: list[int] = []
     monkeypatch.setattr(
         "pooch.core.shutil.move", lambda file, _: modes.append(Path(file).stat().st_mode & 0o777)

@@ -1,4 +1,4 @@
-"""What may stand after --corpus, and the sentences that answer a wrong one."""
+"""Values of --corpus, right and wrong."""
 
 from __future__ import annotations
 

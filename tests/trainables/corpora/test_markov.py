@@ -1,5 +1,4 @@
-"""The generated languages: their stated rank, their stated distribution, and the same bits
-everywhere."""
+"""Generated languages: stated rank and distribution, the same bits everywhere."""
 
 from __future__ import annotations
 
@@ -24,13 +23,12 @@ SEVEN_SHA256 = "375f0f34d7d7c9329c5e1ffffa51ccd740d41bd548b31c81dbff8efc325c2b4c
 
 @pytest.fixture(scope="module")
 def language() -> MarkovLanguage:
-    """The default one."""
     return markov_language(100)
 
 
 @pytest.fixture(scope="module")
 def chain(language: MarkovLanguage) -> NDArray[np.int64]:
-    """The states of the train text."""
+    """Return the training text's states."""
     place = {name: state for state, name in enumerate(language.types)}
     return np.array([place[token] for token in tokenise(markov_texts(100)["train"])])
 
@@ -71,8 +69,8 @@ def test_a_step_leaves_the_stationary_distribution_alone(language: MarkovLanguag
 def test_transitions_are_drawn_from_the_stated_rows(
     language: MarkovLanguage, chain: NDArray[np.int64]
 ) -> None:
-    """Pearson's chi-square over all cells that expect 5 or more, the others of a row in one; a
-    nearly right matrix fails."""
+    """Chi-square over cells that expect 5 or more, a row's rest pooled; a nearly right matrix
+    fails."""
     counts_VV = np.zeros((1000, 1000))
     np.add.at(counts_VV, (chain[:-1], chain[1:]), 1)
     p_VV = np.exp(language.log_p_VV)
@@ -82,7 +80,7 @@ def test_transitions_are_drawn_from_the_stated_rows(
 
 
 def _chi_square_deviations(counts_VV: NDArray[np.float64], p_VV: NDArray[np.float64]) -> float:
-    """How many standard deviations the statistic is above its mean, the degrees of freedom."""
+    """Return the statistic's distance from its mean in standard deviations."""
     expected_VV = p_VV * counts_VV.sum(1, keepdims=True)
     rare_VV = expected_VV < 5
     observed, wanted = (
@@ -109,8 +107,7 @@ def test_tokens_of_the_loaded_corpus_are_the_chain(language: MarkovLanguage) -> 
 
 
 def test_other_cpu_instructions_make_the_same_text() -> None:
-    """numpy without AVX and BLAS kernels of an old processor round sums and exponentials
-    otherwise."""
+    """numpy without AVX and an old processor's BLAS round differently."""
     elsewhere = sha256_elsewhere(
         "markov-7",
         NPY_DISABLE_CPU_FEATURES="AVX512F AVX512CD AVX2 FMA3",

@@ -1,5 +1,3 @@
-"""The built-in corpus: prose only, no paragraph in two splits, the same on every call."""
-
 from __future__ import annotations
 
 import sys

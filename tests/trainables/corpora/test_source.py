@@ -1,5 +1,4 @@
-"""The texts of a corpus: published constants against the real files, hand counts, and what cannot
-be read."""
+"""Published constants against real files, and unusable splits."""
 
 from __future__ import annotations
 

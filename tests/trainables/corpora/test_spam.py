@@ -1,6 +1,3 @@
-"""The language of repeated symbols: its floor against a count of all contexts, its symbols, and one
-text for all."""
-
 from __future__ import annotations
 
 import math
@@ -20,7 +17,7 @@ HUNDRED_SHA256 = "18fbff99cbaa559c7ef876f2756f43779a685054a19fe04a83a48c034be070
 @pytest.mark.parametrize("symbols", [100, 1000])
 @pytest.mark.parametrize("split", SPLITS)
 def test_the_floor_is_the_entropy_of_the_text(symbols: int, split: str) -> None:
-    """Counted from the text alone: after each beginning, how often each token comes next."""
+    """From the text alone: counts of the next token after each beginning."""
     following: dict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
     tokens = tokenise(spam_texts(symbols)[split])
     beginning: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""Tokenising and numbering, against brute-force versions that follow the protocol word by word."""
+"""Tokenising and numbering against brute-force versions of the protocol."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""The synthetic experiment on targets that are known: what is drawn, its loss, and fits that must
-succeed."""
+"""Known targets: draws, loss, and fits that must succeed."""
 
 from __future__ import annotations
 
@@ -33,7 +32,7 @@ def small(layer: OutputLayerConfig, **changes: Any) -> DirichletConfig:
 
 
 def square(**changes: Any) -> dict[str, Metric]:
-    """The metrics of a fit of as many targets as outcomes."""
+    """Return a fit's metrics with as many targets as outcomes."""
     size = changes.pop("size")
     settings = {"layer": SoftmaxConfig(), "alpha": 0.1, "targets": size, "outcomes": size} | changes
     return measure(small(**settings), Runtime())["dirichlet@1"].metrics
@@ -64,7 +63,7 @@ def test_loss_uses_the_layers_own_log_probabilities(layer: OutputLayerConfig) ->
 
 
 def test_only_a_wide_softmax_reaches_the_entropy() -> None:
-    """At d = N = M the logits are any matrix at all, so that the gap can close."""
+    """If d = N = M, logits can be any matrix, so the gap can close."""
     metrics, narrow = (square(size=20, width=width) for width in (20, 1))
     assert (
         0 <= float(metrics["excess_cross_entropy"]) < 1e-3 < float(narrow["excess_cross_entropy"])

@@ -1,4 +1,4 @@
-"""The closed-form Jacobian against automatic differentiation; what its singular values say."""
+"""The closed-form Jacobian against automatic differentiation."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_a_jacobian_of_zeros_has_no_condition_number() -> None:
 @pytest.mark.parametrize("gates", ["softmax", "constant"])
 @pytest.mark.parametrize("experts", [2, 3])
 def test_row_is_zero_if_all_experts_are_off(gates: str, experts: int) -> None:
-    """2^-K of the rows, and as many singular values: the truth that needs no decomposition."""
+    """2^-K of the rows and singular values are zero, without a decomposition."""
     layer = ExpertsLayerConfig.model_validate(
         {"name": "experts", "experts": experts, "gates": gates}
     )
@@ -88,8 +88,8 @@ def test_row_is_zero_if_all_experts_are_off(gates: str, experts: int) -> None:
     [found] = measure(config, Runtime()).values()
     assert found.singular_values is not None and found.singular_values.shape == (64,)
     assert (np.diff(found.singular_values) <= 0).all()
-    # 64 units of one layer: a standard error of about sqrt(p (1 - p) / 64), and inputs that are not
-    # independent of it.
+    # 64 units of one layer: a standard error of about sqrt(p (1 - p) / 64); the inputs depend on
+    # the layer, too.
     p = 2.0**-experts
     assert abs(float(found.metrics["zero_share"]) - p) < 3 * math.sqrt(p * (1 - p) / 64)
     assert float(found.metrics["vanishing_1e-6"]) >= float(found.metrics["zero_share"])

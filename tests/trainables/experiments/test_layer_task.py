@@ -1,6 +1,3 @@
-"""The benchmark of hidden layers: equal parameter counts, known functions, the same data for every
-layer."""
-
 from __future__ import annotations
 
 import pytest

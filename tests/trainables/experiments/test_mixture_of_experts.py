@@ -1,4 +1,4 @@
-"""Layers of experts against their formula written out, and how their weights start."""
+"""Expert layers against their written-out formula."""
 
 from __future__ import annotations
 

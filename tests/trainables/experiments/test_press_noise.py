@@ -1,4 +1,4 @@
-"""The cut log-P matrix, its noise and its round trips, compared with numpy."""
+"""The truncated log-P matrix with noise and round trips, against numpy."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_the_noise_has_variance_c_over_n_squared() -> None:
 
 @pytest.mark.parametrize("size", [120, 600])
 def test_every_printed_noise_counts_as_a_plain_svd(size: int) -> None:
-    """A singular value at the tolerance may pass in one of them alone."""
+    """A singular value at the tolerance may pass in only one."""
     _, _, right = cut_log_p(size, 10, 1)
     for c in VARIANCES:
         matrix = noisy(size, c)

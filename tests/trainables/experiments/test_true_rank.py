@@ -1,4 +1,4 @@
-"""The truth's trials against the matrix written out as a whole, and numpy's decomposition of it."""
+"""A language's truth against the full matrix and numpy's decomposition."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_what_float32_loses_counts_in_float64(tmp_path: Path, variant: str) -> N
     about = found["true_rank@1"]
     assert found["spectrum@1"]["press_rank"] == about["press_rank_float32"] == 20
     assert found["spectrum@1"]["press_eps"] == 2.0**-23
-    # Rounding is the same wherever a context comes again, noise is not.
+    # Rounding repeats when a context repeats; noise does not.
     most = about["different_contexts"] if variant == "float32" else 1000
     assert isinstance(most, int)
     assert 0.9 * most < float(about["press_rank_float64"]) <= most

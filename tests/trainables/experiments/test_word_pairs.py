@@ -1,4 +1,4 @@
-"""SM Table 13, counted: by hand on three pairs, and with the published files."""
+"""SM Table 13, by hand and with the published files."""
 
 from __future__ import annotations
 

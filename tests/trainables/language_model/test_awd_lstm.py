@@ -1,5 +1,4 @@
-"""The network's initial weights; `training/test_protocol.py` holds its recurrence to the
-equations."""
+"""`training/test_protocol.py` tests the recurrence."""
 
 from __future__ import annotations
 

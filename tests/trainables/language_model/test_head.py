@@ -1,5 +1,3 @@
-"""Output weights that are not the embedding's: how they start, and what rank log P then has."""
-
 from __future__ import annotations
 
 import numpy as np

@@ -1,5 +1,4 @@
-"""The Transformer against its formulas in float64: log P, causality, gradients; its start and its
-size."""
+"""The Transformer against its float64 formulas."""
 
 from __future__ import annotations
 
@@ -28,7 +27,7 @@ HEADS: tuple[dict[str, Any], ...] = ({}, {"head": "untied"}, {"head": "untied", 
 
 
 def drawn(config: TransformerTrialConfig) -> Transformer:
-    """In float64, every weight drawn, also those that start equal."""
+    """Return a float64 model with all weights drawn, even those that start equal."""
     model = Transformer(config.model, config.output_layer, VOCABULARY).double()
     generator = torch.Generator().manual_seed(5)
     model.initialise(generator)
@@ -43,7 +42,7 @@ def tokens(steps: int, batch: int, seed: int = 0) -> Tensor:
 
 
 def log_p_of(model: Transformer, tokens_TB: Tensor) -> Tensor:
-    """T x B x V, in evaluation mode."""
+    """Return log P in evaluation mode, T x B x V."""
     contexts_TBC = (
         model.eval().contexts(tokens_TB, model.zero_state(tokens_TB.shape[1])).dropped_TBC
     )

@@ -1,4 +1,4 @@
-"""A trained softmax that is bent afterwards, against numpy's formulas in float64."""
+"""A softmax bent after training, against numpy in float64."""
 
 from __future__ import annotations
 

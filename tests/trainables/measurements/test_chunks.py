@@ -1,4 +1,4 @@
-"""A GPU's way to a spectrum, on a CPU's tensors, against numpy's SVD in float64."""
+"""A GPU's method for spectra on CPU tensors, against numpy's float64 SVD."""
 
 from __future__ import annotations
 

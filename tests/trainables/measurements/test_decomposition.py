@@ -1,5 +1,4 @@
-"""Eigenvalues in place and leading eigenvectors, against numpy's routines and matrices whose
-eigenvalues are known."""
+"""Eigenvalues and leading eigenvectors against numpy and known matrices."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ SIZES = [1, 2, 3, *BANDS, BLOCK, BLOCK + 1, 2 * BLOCK + 100]
 
 
 def only_lower(symmetric_VV: NDArray[np.float64]) -> NDArray[np.float64]:
-    """A copy in BLAS's order with NaN above the diagonal, where nothing may be read."""
+    """Return a Fortran-ordered copy with NaN in the half that must not be read."""
     copy_VV = np.array(symmetric_VV, order="F")
     copy_VV[np.triu_indices(len(copy_VV), 1)] = np.nan
     return copy_VV

@@ -1,5 +1,4 @@
-"""The gradient bottleneck against numpy's dense projections in float64, and where theory says what
-it is."""
+"""The bottleneck against numpy's dense float64 projections, and theory."""
 
 from __future__ import annotations
 
@@ -33,7 +32,7 @@ Array = NDArray[np.float64]
 def gradients_and_jacobians(
     config: OutputLayerConfig, layer: OutputLayer, weight: Tensor, hidden: Tensor, targets: Tensor
 ) -> list[tuple[Array, Array]]:
-    """g and J with centred columns at every context, by the papers' formulas."""
+    """Return g and J with centred columns per context, by the papers' formulas."""
     at = {name: parameter.detach().double() for name, parameter in parameters_of(layer).items()}
     pairs = []
     for context, target in zip(hidden, targets, strict=True):
@@ -47,7 +46,7 @@ def gradients_and_jacobians(
 
 
 def dense(pairs: list[tuple[Array, Array]]) -> tuple[Array, Array]:
-    """Lost shares and angles by numpy's least squares and arccos."""
+    """Return lost shares and angles by least squares and arccos."""
     shares, angles = [], []
     for g, j in pairs:
         lost = g - j @ np.linalg.lstsq(j, g, rcond=None)[0]
@@ -63,7 +62,7 @@ def dense(pairs: list[tuple[Array, Array]]) -> tuple[Array, Array]:
 def test_share_and_angle_of_a_dense_projection(
     config: OutputLayerConfig, vocabulary: int, rank: int
 ) -> None:
-    """If V is d + 1 or less, all of g is within the columns."""
+    """If V is at most d + 1, g is in the column space."""
     width = 5
     layer = layer_of(config, vocabulary, width)
     hidden, weight, targets = inputs(7, width, vocabulary)
@@ -105,8 +104,7 @@ def test_certain_next_word_is_left_out() -> None:
 def test_model_has_the_bottleneck_of_its_layer(
     monkeypatch: pytest.MonkeyPatch, config: OutputLayerConfig, head_rank: int | None
 ) -> None:
-    """A head of a lower rank than the contexts' width has a Jacobian of that rank, whatever its
-    product rounds to."""
+    """A head of lower rank has a Jacobian of that rank, despite rounding."""
     monkeypatch.setattr(registry, "CONTEXTS", 20)
     trial, corpus = tiny.trial(output_layer=config, head_rank=head_rank), tiny.corpus()
     model = Trainer(trial, corpus, Runtime()).model.eval()

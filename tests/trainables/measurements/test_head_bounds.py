@@ -1,5 +1,4 @@
-"""What a head cut to a lower rank can cost, against the divergence itself at random and at the
-worst contexts."""
+"""Costs of truncating a head, against the divergence at random and worst contexts."""
 
 from __future__ import annotations
 
@@ -21,19 +20,19 @@ def in_blocks(matrix: Matrix, rows: int = 7) -> Callable[[], Iterator[Matrix]]:
 
 
 def divergence(logits: Matrix, cut: Matrix) -> Matrix:
-    """KL(P || P_r) of each row, in nats."""
+    """Return KL(P || P_r) of each row, in nats."""
     log_p, log_q = log_softmax(logits, axis=1), log_softmax(cut, axis=1)
     return np.sum(np.exp(log_p) * (log_p - log_q), axis=1)
 
 
 def cut(weights: Matrix, rank: int) -> Matrix:
-    """The centred matrix' best approximation of that rank, by numpy's SVD."""
+    """Return the centred matrix's best approximation, by numpy's SVD."""
     left, sigma, right = np.linalg.svd(weights - weights.mean(axis=0), full_matrices=False)
     return (left[:, :rank] * sigma[:rank]) @ right[:rank]
 
 
 def contexts(error: Matrix, norm: float, random: np.random.Generator) -> Matrix:
-    """Random ones of that norm, and those along which two words' logits move apart the most."""
+    """Return contexts of this norm: random, and those that separate two words' logits most."""
     apart = (error[:, None] - error[None]).reshape(-1, error.shape[1])
     worst = apart[np.argsort(np.linalg.norm(apart, axis=1))[-20:]]
     drawn = random.standard_normal((200, error.shape[1]))
@@ -48,7 +47,9 @@ def test_no_context_costs_more_than_the_bound(seed: int, shape: tuple[int, int])
     random = np.random.default_rng(seed)
     weights = head(*shape, seed=seed, decay=10.0 ** -random.integers(0, 4))
     weights *= random.choice([0.02, 0.3, 3])
-    weights += 5 * random.standard_normal(shape[1])  # all words alike, which the softmax ignores
+    weights += 5 * random.standard_normal(
+        shape[1]
+    )  # the same for all words, which the softmax ignores
     gain, bias = random.normal(1, 0.5, shape[1]), random.normal(size=shape[0])
     norm = random.choice([0.3, shape[1] ** 0.5])
     bounds = kl_bounds(in_blocks(weights), gain_D=gain, norm=norm)
@@ -73,8 +74,8 @@ def test_the_bound_is_its_formula(shape: tuple[int, int], rows: int) -> None:
         outside = np.sort(np.linalg.norm((left * sigma)[:, rank:], axis=1))
         expected.append((norm * min(2**0.5 * sigma[rank], outside[-1] + outside[-2])) ** 2 / 8)
     bounds = kl_bounds(in_blocks(weights, rows), gain_D=gain, norm=norm)
-    # Of centred words, the last direction has nothing but rounding where there are as many of these
-    # as words.
+    # With at least as many dimensions as words, the last direction of centred words is only
+    # rounding.
     assert bounds[:-1] == pytest.approx(expected, rel=1e-7, abs=1e-10)
 
 

@@ -1,5 +1,4 @@
-"""KL ranks against numpy's singular value decomposition, rank by rank, and against ranks that are
-known."""
+"""KL ranks against numpy's SVD, rank by rank, and known ranks."""
 
 from __future__ import annotations
 
@@ -27,7 +26,7 @@ Matrix = NDArray[np.floating]
 
 
 def bent_log_p(rows: int, columns: int, width: int) -> Matrix:
-    """log P of a gss layer (c = 0, k = 3) for random contexts and weights."""
+    """Return log P of a gss layer (c = 0, k = 3)."""
     random = np.random.default_rng(rows + columns)
     contexts = random.standard_normal((rows, width)) * 2 / width**0.5
     logits = contexts @ random.standard_normal((width, columns)) + random.standard_normal(columns)
@@ -35,7 +34,7 @@ def bent_log_p(rows: int, columns: int, width: int) -> Matrix:
 
 
 def brute_force(log_p: Matrix, *, until: float = 1e-3) -> list[float]:
-    """KL_r for r = 0, 1, 2, ... to the first one at or below `until`."""
+    """Return KL_r for r = 0, 1, ... until at most `until`."""
     log_p = log_softmax(log_p.astype(np.float64), axis=1)
     left, sigma, right = np.linalg.svd(log_p - log_p.mean(1, keepdims=True), full_matrices=False)
     approximation, curve = np.zeros_like(log_p), list[float]()
@@ -73,7 +72,7 @@ SHAPES = [(1, 1), (1, 9), (9, 1), (2, 2), (7, 40), (40, 7), (60, 200), (150, 200
 def test_ranks_and_curve_are_numpys(
     monkeypatch: pytest.MonkeyPatch, shape: tuple[int, int], dtype: type, gpu: bool
 ) -> None:
-    """Also on a GPU's way, whose panels are a part of a wide matrix."""
+    """Also by the GPU method, with narrower panels."""
     for module in (chunks, eigenvectors):
         monkeypatch.setattr(module, "on_gpu", lambda _: gpu)
     monkeypatch.setattr(chunks, "PANEL", 7)
@@ -85,7 +84,7 @@ def test_ranks_and_curve_are_numpys(
     "shape", [(60, 200), (200, 150), (FEW_ROWS + 100, 90)], ids=["wide", "narrow", "sampled"]
 )
 def test_ranks_near_the_number_of_directions(shape: tuple[int, int]) -> None:
-    """Logits of independent noise, where no direction is worth much more than another."""
+    """Independent noise: no direction is worth much more than another."""
     noise = np.random.default_rng(shape[0]).standard_normal(shape)
     log_p: Matrix = log_softmax(noise, axis=1).astype(np.float32)
     ranks = found(log_p)
@@ -95,7 +94,7 @@ def test_ranks_near_the_number_of_directions(shape: tuple[int, int]) -> None:
 
 
 def test_sample_says_where_to_look() -> None:
-    """The first half of the rows needs other directions than the second."""
+    """The halves of the rows need different directions."""
     rows, columns = FEW_ROWS + 100, 60
     log_p = np.concatenate([bent_log_p(rows // 2, columns, 3), bent_log_p(rows // 2, columns, 20)])
     passes = []

@@ -1,4 +1,4 @@
-"""The derivative of log P by the context vector against autograd on the papers' formulas."""
+"""The Jacobian of log P against autograd on the papers' formulas."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_jacobian_is_the_formulas(config: OutputLayerConfig, scale: float) -> No
 def test_users_layer_is_differentiated(
     monkeypatch: pytest.MonkeyPatch, config: OutputLayerConfig
 ) -> None:
-    """By backpropagation, as no formula is known of a subclass."""
+    """Uses backpropagation: a subclass has no known formula."""
     monkeypatch.setattr(module, "COPIES", 2)
     layer = layer_of(config, VOCABULARY, WIDTH).eval().requires_grad_(False)
     layer.__class__ = type("Users", (type(layer),), {})

@@ -1,5 +1,4 @@
-"""`rank FILE`: the ranks of a saved matrix and of a checkpoint's head against numpy's, and a
-sentence for everything else."""
+"""`rank FILE` for matrices and heads against numpy, and one-sentence errors."""
 
 from __future__ import annotations
 
@@ -41,7 +40,7 @@ def written(folder: Path, tensors: Any, **options: Any) -> Path:
 def test_npy_matrix_of_known_rank(
     tmp_path: Path, method: Method, dtype: str, shape: tuple[int, int], order: Any
 ) -> None:
-    """Small integers, so that even float16 holds the matrix and its rank exactly."""
+    """Even float16 holds these integers and their rank exactly."""
     random = np.random.default_rng(0)
     product = random.integers(-4, 5, (shape[0], 5)) @ random.integers(-4, 5, (5, shape[1]))
     report = rank_file(saved(tmp_path, product.astype(dtype, order=order)), method=method).report
@@ -117,10 +116,10 @@ def test_head_that_cannot_be_found(tmp_path: Path) -> None:
 
 
 def test_matrix_is_never_held_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The pages of the file, a quarter of the matrix in float64, count as memory of the process."""
+    """The file's pages, a quarter of the float64 matrix, count as memory."""
     monkeypatch.setattr(weights_file, "BLOCK_BYTES", 2**20)
     matrix = np.random.default_rng(18).standard_normal((400_000, 16), dtype=np.float32)
-    rank_file(written(tmp_path, {HEAD: matrix[:100]}))  # what is loaded on first use
+    rank_file(written(tmp_path, {HEAD: matrix[:100]}))  # loads what is imported on first use
     path = written(tmp_path, {HEAD: matrix, NORM: np.ones(16)}, dtype="float16")
     before_mib, memory = status_mib("VmRSS"), PeakMemory()
     rank_file(path)
@@ -153,7 +152,7 @@ GAIN = np.linspace(0.5, 2, 8)
     ],
 )  # fmt: skip
 def test_final_norm_bounds_contexts(tmp_path: Path, tensors: Any, config: Any, gain: Any) -> None:
-    """As a head times the gain does, with contexts of norm sqrt(D)."""
+    """Equals a head times the gain, with contexts of norm sqrt(D)."""
     scaled = {name: value / 64 if value.ndim == 2 else value for name, value in tensors.items()}
     report = rank_file(written(tmp_path, scaled, config=config, dtype="float64")).report
     assert report["context_norm"] == pytest.approx(8**0.5 * np.abs(gain).max())
@@ -169,7 +168,7 @@ def test_kl_is_unbounded_without_a_context_norm(tmp_path: Path) -> None:
     for ranked in (
         rank_file(path, tensor="h.0.weight"),
         rank_file(written(tmp_path / "b", {HEAD: head()})),
-        rank_file(both, tensor=EMBEDDING),  # which no context is multiplied with
+        rank_file(both, tensor=EMBEDDING),  # no context is multiplied by the embedding
     ):
         assert ranked.report["kl_rank_bound_1e-1"] is None
         assert ranked.report["log_p_rank_bound"] == 9

@@ -1,6 +1,3 @@
-"""The ranks against their definitions, computed the slow way, against closed forms, and against
-numpy's."""
-
 from __future__ import annotations
 
 from fractions import Fraction
@@ -32,7 +29,7 @@ def spectrum_of(
 
 
 def test_press_tolerance_of_the_published_shape() -> None:
-    """PTB's test set at float32: 0.5 * sqrt(82430 + 10000 + 1) * 2^-23 is 1.812e-5 of the
+    """PTB's test set at float32: 0.5 * sqrt(82430 + 10000 + 1) * 2^-23 = 1.812e-5 of the
     largest."""
     tolerance = press_tolerance(np.array([100.0, 1.0]), rows=82_430, columns=10_000)
     assert tolerance == pytest.approx(100 * 0.5 * 304.0247 * 2**-23, rel=1e-6)
@@ -58,7 +55,7 @@ def test_effective_rank_is_its_definition(values: list[int], epsilon: str) -> No
     heads = [sum(value**2 for value in descending[:k]) for k in range(1, len(descending) + 1)]
     smallest = next(k for k, head in enumerate(heads, start=1) if head >= needed)
     found = effective_rank(np.array(descending, dtype=np.float64), float(epsilon))
-    # Where a head equals the bound to the last digits, float64 may fall on either side.
+    # If a sum equals the bound to the last digits, float64 may fall on either side.
     assert found == smallest or abs(heads[min(found, smallest) - 1] / needed - 1) < 1e-12
 
 
@@ -99,11 +96,11 @@ def test_rank_of_thin_factors(rank: int) -> None:
 @pytest.mark.parametrize(
     ("matrix", "rank"),
     [
-        ([[2**52, 2**52 + 1], [2**52 + 1, 2**52 + 2]], 2),  # in float64 the rows are one
+        ([[2**52, 2**52 + 1], [2**52 + 1, 2**52 + 2]], 2),  # equal rows in float64
         ([[0, 0, 0], [0, 0, 5], [0, 3, 1], [0, 6, 2]], 2),
         ([[0, 0, 0]] * 3, 0),
         ([[0, 0, 1], [0, 1, 0], [1, 0, 0]], 3),
-        ([[1, 0, 0], [0, PRIME, 0], [0, 0, 1]], 2),  # what the prime divides vanishes
+        ([[1, 0, 0], [0, PRIME, 0], [0, 0, 1]], 2),  # multiples of the prime vanish
     ],
 )
 def test_exact_rank_of_hard_matrices(matrix: list[list[int]], rank: int) -> None:

@@ -1,5 +1,3 @@
-"""Ranks by epoch: of several epochs by hand, and those that a trial takes at the end of one."""
-
 from __future__ import annotations
 
 from typing import Any

@@ -1,5 +1,4 @@
-"""The streamed spectra against numpy's SVD in float64, against matrices of known rank, and in
-bounded memory."""
+"""Streamed spectra against numpy's float64 SVD and known ranks."""
 
 from __future__ import annotations
 
@@ -27,8 +26,7 @@ every_method = pytest.mark.parametrize("method", METHODS)
 
 
 def gss_log_p(rows: int, columns: int, *, seed: int) -> NDArray[np.float64]:
-    """log P of a gss layer of width 16 for random contexts and weights, whose logits deviate by
-    0.6."""
+    """Return log P of a gss layer of width 16, whose logits deviate by 0.6."""
     random, c, k = np.random.default_rng(seed), -1.0, 1.25
     weight = random.standard_normal((columns, 16)) * 0.6 / 4
     logits = random.standard_normal((rows, 16)) @ weight.T + random.standard_normal(columns) - c
@@ -51,7 +49,7 @@ def numpy_svd(matrix: NDArray[Any]) -> NDArray[np.float64]:
 def test_singular_values_are_numpys(
     method: Method, rows: int, columns: int, cuts: list[int], block: int, seed: int
 ) -> None:
-    """However rows are cut into calls, and inside a call into blocks."""
+    """For any split of rows into calls and blocks."""
     matrix = np.random.default_rng(seed).uniform(-12, 0, (rows, columns))
     expected = numpy_svd(matrix)
     with pytest.MonkeyPatch.context() as patch:
@@ -63,7 +61,7 @@ def test_singular_values_are_numpys(
     assert (found.rows, found.columns, found.method) == (rows, columns, method)
     sigma = found.singular_values
     assert (np.diff(sigma) <= 0).all()
-    # The Gram matrix has the squares of singular values to a precision relative to the largest one.
+    # The Gram matrix has squared singular values, precise relative to the largest one.
     power = 2 if method == "gram" else 1
     near = 1e-13 * expected[0] ** power
     np.testing.assert_allclose(sigma**power, expected**power, rtol=0, atol=near)
@@ -72,7 +70,7 @@ def test_singular_values_are_numpys(
 @pytest.mark.parametrize("shape", [(2000, 600), (600, 2000)])
 @pytest.mark.parametrize("seed", range(3))
 def test_gram_above_the_press_tolerance(shape: tuple[int, int], seed: int) -> None:
-    """`make bench` asks the same of 16,000 contexts and 4,000 words."""
+    """`make bench` tests 16,000 contexts and 4,000 words."""
     log_p = gss_log_p(*shape, seed=seed)
     expected = numpy_svd(log_p)
     above = expected > press_tolerance(expected, rows=shape[0], columns=shape[1])
@@ -85,7 +83,7 @@ def test_gram_above_the_press_tolerance(shape: tuple[int, int], seed: int) -> No
 @pytest.mark.parametrize("columns", [1, 2, 20, 200])
 @pytest.mark.parametrize("wide", [False, True])
 def test_methods_resolve_as_far_as_stated(columns: int, wide: bool) -> None:
-    """Values at the resolution come out within 2%, and zeros come out below it."""
+    """Values at the resolution are within 2%, zeros below it."""
     for method in METHODS:
         rows = 3 * columns + 1
         finest = resolution(method, rows=rows, columns=columns)
@@ -117,7 +115,7 @@ def test_first_bad_row_is_named(method: Method, bad: float, dtype: type[Any]) ->
 
 @every_method
 def test_values_at_the_end_of_the_range(method: Method) -> None:
-    """Adding the values up, or squaring them, would leave float64's range."""
+    """Their sums or squares leave float64's range."""
     drawn = np.random.default_rng(7).uniform(0.1, 1, (4, 3))
     for size in (1e307, 1e-200):
         if method == "gram":

@@ -1,4 +1,4 @@
-"""The likeliest next words against brute force over the whole log-P matrix."""
+"""The likeliest next words against the whole log-P matrix."""
 
 from __future__ import annotations
 
@@ -37,8 +37,7 @@ from trainables.runtime import Runtime
 def brute_force(
     model: LanguageModel, corpus: Corpus, index: int
 ) -> tuple[list[str], list[float], int]:
-    """Words and probabilities from the likeliest to the least, and the rank of the true one; from
-    all rows of log P."""
+    """Return words and probabilities, likeliest first, and the true word's rank."""
     row = tiny.log_p_matrix(model, corpus.test)[index]
     order = sorted(range(len(row)), key=lambda word: (-row[word], word))
     true = int(corpus.test[index + 1])
@@ -92,7 +91,7 @@ def test_default_contexts() -> None:
 def measured_on_a_folder(
     tmp_path: Path, file: ContextsFile, words: Sequence[str]
 ) -> dict[str, Any]:
-    """Of a model that knows 40 words of a longer text."""
+    """Measure a model that knows 40 words of a longer text."""
     write_corpus(tmp_path / "tiny", **dict.fromkeys(("train", "valid", "test"), " ".join(words)))
     sha256 = identity("tiny", data_dir=tmp_path).sha256
     limited = CorpusConfig(name="tiny", sha256=sha256, vocabulary_limit=40)
@@ -112,7 +111,7 @@ def test_own_contexts_are_checked_against_the_text(tmp_path: Path) -> None:
     cut, kept = (found[f"top_k-{file.tag} own {number}"] for number in (1, 2))
     assert (cut["next"], cut["next_in_text"]) == ("<unk>", "w50")
     assert kept["next"] == "w5" and "next_in_text" not in kept
-    # Both words are cut to <unk>, and still the wrong one is noticed.
+    # Both words are cut to <unk>, but the wrong one is still detected.
     wrong = ContextsFile(name="mine", text=text.replace("w50", "w51"))
     with pytest.raises(UserError, match=r"'w51' follows token 49 .* 'w50' does"):
         measured_on_a_folder(tmp_path, wrong, words)

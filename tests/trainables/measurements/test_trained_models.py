@@ -1,5 +1,4 @@
-"""Measurements on a model: perplexity against a plain loop, the rank of a softmax model's log P
-against theory."""
+"""Perplexity against a plain loop; ranks of trained models against theory."""
 
 from __future__ import annotations
 
@@ -32,7 +31,7 @@ D = 8
 
 @torch.no_grad()
 def token_by_token(model: LanguageModel, tokens: np.ndarray) -> np.ndarray:
-    """log P (T x V) after each token of one stream, read one token at a time."""
+    """Return log P (T x V) of one stream, read token by token."""
     state, rows = model.zero_state(1), []
     for token in tokens:
         contexts = model.contexts(torch.tensor([[token]]), state)
@@ -43,7 +42,6 @@ def token_by_token(model: LanguageModel, tokens: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize(("batch", "window"), [(1, 1), (1, 70), (3, 9)])
 def test_perplexity_is_that_of_single_tokens(batch: int, window: int) -> None:
-    """Of a batch, in parallel streams."""
     model, tokens = trained(GssConfig(c=-1.5, k=2.5)), tiny.corpus().test
     losses = []
     for stream in tokens[: len(tokens) // batch * batch].reshape(batch, -1):
@@ -54,7 +52,7 @@ def test_perplexity_is_that_of_single_tokens(batch: int, window: int) -> None:
 
 
 def exact_rank(model: LanguageModel) -> int:
-    """Press rank of its log-P matrix in float64, with the eps of float64."""
+    """Return the Press rank with float64's eps."""
     log_p = tiny.log_p_matrix(model.double(), tiny.corpus().test)
     return press_rank(matrix_spectrum(log_p, method="qr"), eps=FLOAT64_EPS)
 
@@ -63,7 +61,7 @@ def exact_rank(model: LanguageModel) -> int:
     "layer", [SoftmaxConfig(), MocConfig(mixtures=4)], ids=lambda layer: layer.name
 )
 def test_softmax_and_moc_have_rank_d_plus_2(layer: OutputLayerConfig) -> None:
-    """W h, the bias and the normaliser: d + 2; float32's tolerance may hide some of it."""
+    """W h, bias and normaliser: d + 2; float32's tolerance may hide some."""
     model = trained(layer)
     rounded = tiny.log_p_matrix(model, tiny.corpus().test)
     assert press_rank(matrix_spectrum(rounded), eps=FLOAT32_EPS) <= D + 2 == exact_rank(model)

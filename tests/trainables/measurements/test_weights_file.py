@@ -1,5 +1,4 @@
-"""Tensors of safetensors files: exactly the numbers, in blocks; and a sentence for everything
-else."""
+"""Safetensors files: exact numbers in blocks, and one-sentence errors."""
 
 from __future__ import annotations
 
@@ -98,7 +97,7 @@ def test_hostile_header(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "w.safetensors"
     path.write_bytes(content)
     if content == (2**30).to_bytes(8, "little"):
-        os.truncate(path, 2**31)  # a file with a hole, which takes no disk
+        os.truncate(path, 2**31)  # a sparse file, which takes no disk space
     with pytest.raises(UserError, match="not a whole safetensors file"):
         open_checkpoint(path)
 

@@ -1,5 +1,3 @@
-"""Word similarity against scipy's Spearman's rho and cosines."""
-
 from __future__ import annotations
 
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A user's own layer is refused with a reason if it cannot be kept."""
+"""Refused layers of a user's own."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""The Triton kernels of the cross-entropy against the formulas in float64: compiled where there is
-a GPU, and otherwise by Triton's interpreter."""
+"""Triton's cross-entropy against float64 formulas, compiled on a GPU or else interpreted."""
 
 from __future__ import annotations
 
@@ -37,8 +36,7 @@ from trainables.output_layers import (
 
 DEVICE = "cuda" if torch.cuda.is_available() and "TRITON_INTERPRET" not in os.environ else "cpu"
 pytest.importorskip("triton", reason="Triton is there for Linux alone")
-# Where a block reaches beyond V, numbers of no meaning go through the same steps before they are
-# dropped.
+# A block that reaches beyond V computes meaningless numbers before they are dropped.
 pytestmark = pytest.mark.filterwarnings("ignore:.* encountered in :RuntimeWarning")
 BENDS: tuple[tuple[OutputLayerConfig, ...], ...] = (
     (SoftmaxConfig(), SoftmaxConfig()),
@@ -49,7 +47,7 @@ BENDS: tuple[tuple[OutputLayerConfig, ...], ...] = (
     (LmsPlifConfig(knots=2, limit=20.0),) * 2,
     (LmsPlifFrozenConfig(knots=10, limit=5.0),) * 2,
 )
-"""Of the models of a stack: equal in kind, not in parameters."""
+"""A stack's models: one kind, different parameters."""
 every_bend = pytest.mark.parametrize("configs", BENDS, ids=lambda configs: configs[0].name)
 
 
@@ -68,8 +66,7 @@ def _kernels_in_small_blocks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @dataclass
 class Case:
-    """What a stack's loss takes. The weights W are the identity, so that hidden states are
-    products."""
+    """Inputs of a stack's loss; W is the identity, so hidden states are products."""
 
     configs: Sequence[OutputLayerConfig]
     functions: list[Pointwise]
@@ -86,7 +83,7 @@ def case_of(
     scale: float = 3.0,
     seed: int = 0,
 ) -> Case:
-    """In every model but the first, some of the last rows weigh nothing."""
+    """Except in the first model, some last rows have weight zero."""
     draw = torch.Generator().manual_seed(seed)
     shape = LayerShape(vocabulary_size=vocabulary, embedding_width=3, context_width=3)
     functions = []
@@ -101,7 +98,7 @@ def case_of(
         models, contexts, experts, vocabulary, generator=draw, dtype=torch.float64
     ).mul_(scale)
     if isinstance(function := functions[0], PiecewiseLinear):
-        # Away from the ends of intervals, where the derivative is whichever one takes.
+        # Avoid the knots: the derivative there depends on the side.
         place = (logits + function.limit) / function.width
         logits = (
             place.floor() + 0.02 + 0.96 * place.frac().abs()
@@ -121,7 +118,7 @@ def case_of(
 
 
 def true_results(case: Case) -> tuple[Tensor, Sequence[Tensor]]:
-    """Every model's loss as one writes it down, and the gradients."""
+    """Return losses by the formula, and gradients."""
     leaves = [tensor.double().requires_grad_() for tensor in (*case.inputs, *case.parameters)]
     hidden, prior, weight, bias, *parameters = leaves
     targets_GN, weights_GN = case.rows
@@ -137,7 +134,6 @@ def true_results(case: Case) -> tuple[Tensor, Sequence[Tensor]]:
 
 
 def fused_results(case: Case) -> tuple[Tensor, list[Tensor]]:
-    """By the kernels."""
     gradients = Inputs(*map(torch.zeros_like, case.inputs))
     losses, by_parameters = fused.fused_cross_entropy(
         case.inputs, case.rows, case.functions, case.parameters, gradients
@@ -168,7 +164,7 @@ def test_losses_and_gradients_equal_the_formulas(
         )
         losses, gradients = fused_results(case)
     true_losses, true_gradients = true_results(case)
-    # Logits have 24 bits of their size, and functions up to four times as steep.
+    # Logits have 24 bits of precision, and functions are up to four times as steep.
     bound = 2e-6 * max(1.0, scale)
     torch.testing.assert_close(losses, true_losses, rtol=bound, atol=bound)
     frozen = isinstance(configs[0], LmsPlifFrozenConfig)

@@ -1,4 +1,4 @@
-"""Every output layer: its log P, its loss and its gradients against the formulas in float64."""
+"""Every output layer against its float64 formula."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_log_p_is_the_formula(config: OutputLayerConfig, scale: float) -> None:
     torch.testing.assert_close(
         log_p, formulas.log_p(config, parameters_of(layer), hidden, weight), rtol=1e-12, atol=1e-11
     )
-    with torch.no_grad():  # as it is measured: in place, in chunks
+    with torch.no_grad():  # as in measurements: in place, in chunks
         measured = layer.log_probabilities(hidden, weight)
     torch.testing.assert_close(measured, log_p, rtol=1e-12, atol=1e-11)
     np.testing.assert_allclose(log_p.exp().sum(1), 1.0, rtol=0, atol=1e-12)
@@ -79,7 +79,7 @@ def test_loss_and_gradients_equal_the_formulas(
     probabilities: bool,
 ) -> None:
     hidden, weight, targets = inputs(rows, width, vocabulary, scale, seed)
-    if probabilities:  # some next to nothing
+    if probabilities:  # some are nearly zero
         generator = torch.Generator().manual_seed(seed)
         logits = 10 * torch.randn(rows, vocabulary, dtype=torch.float64, generator=generator)
         targets = torch.softmax(logits, dim=1)
@@ -91,8 +91,8 @@ def test_loss_and_gradients_equal_the_formulas(
     assert loss == pytest.approx(truth, rel=1e-10, abs=1e-10)
     assert gradients.keys() == true_gradients.keys()
     for name, gradient in gradients.items():
-        # The truth is only as good as its logits, which carry 16 digits of their size; the
-        # gradient by the hidden state multiplies what is lost by weights of that size once more.
+        # The truth is only as precise as its logits, which have 16 digits. The gradient by the
+        # hidden state multiplies their error by weights of that size once more.
         true = true_gradients[name]
         bound = max(1.0, float(true.abs().max())) + 1e-4 * scale**2
         torch.testing.assert_close(
@@ -101,7 +101,7 @@ def test_loss_and_gradients_equal_the_formulas(
 
 
 def test_impossible_target_has_finite_gradients() -> None:
-    # Probabilities near e^-500: zero in float32, and their product with a prior is as well.
+    # Probabilities near e^-500: zero in float32, and so is their product with a prior.
     config = MosConfig(mixtures=3)
     hidden, weight, targets = inputs(4, 3, 6)
     layer = layer_of(config, 6)
@@ -120,7 +120,7 @@ def test_impossible_target_has_finite_gradients() -> None:
 
 
 class Cubic(Pointwise):
-    """A user's function: nothing but its formula."""
+    """Defines only its formula."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -133,7 +133,7 @@ class Cubic(Pointwise):
 
 
 class InPlace(Cubic):
-    """One that overwrites what it is given."""
+    """Overwrites its input."""
 
     def forward(self, logits: Tensor) -> Tensor:
         return logits.mul_(self.a).tanh_()
@@ -162,7 +162,7 @@ def test_function_without_a_pass_has_exact_gradients(
 
 
 def test_integer_running_sum() -> None:
-    """The one that a GPU takes, so that it repeats its bits; on a CPU it can only be compared."""
+    """GPUs use it to repeat bit for bit; a CPU only compares values."""
     values = torch.randn(100_000, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     torch.testing.assert_close(integer_running_sum(values), values.cumsum(0), rtol=0, atol=1e-9)
     assert not integer_running_sum(torch.zeros(5, dtype=torch.float64)).any()
@@ -178,8 +178,7 @@ def test_nan_logit_ends_as_nan() -> None:
 
 @pytest.mark.parametrize("knots", [99_999, 100_000, 1_000_000])
 def test_plif_in_float32_finds_the_interval(knots: int) -> None:
-    """Counted from the left end, 2% of the logits near 0 would be in a wrong one of a million
-    intervals."""
+    """Counted from the left end, 2% of logits near 0 would miss their interval of a million."""
     function = PiecewiseLinear(knots, limit=20.0, learning_rate=0.02)
     x = torch.randn(20_000, generator=torch.Generator().manual_seed(0))
     found = torch.empty(len(x), dtype=torch.int64)

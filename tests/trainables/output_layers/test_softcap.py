@@ -1,5 +1,4 @@
-"""Softcaps: the formulas of their sources, derivatives where f is flat, and starts from which small
-caps learn."""
+"""Published formulas, slopes on flat parts, and starts that let small caps learn."""
 
 from __future__ import annotations
 
@@ -20,7 +19,7 @@ every_cap = pytest.mark.parametrize(
 
 
 def applied(function: Pointwise, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """f up to a constant, and f', as the chunked loss takes them."""
+    """Return f up to a constant, and f', as the chunked loss does."""
     chunk_pass = function.chunk_pass(x.unsqueeze(0))
     f, slope = x.clone().unsqueeze(0), torch.ones(1, len(x), dtype=x.dtype)
     chunk_pass.apply_(f)
@@ -30,14 +29,13 @@ def applied(function: Pointwise, x: torch.Tensor) -> tuple[torch.Tensor, torch.T
 
 @every_cap
 def test_slope_keeps_its_digits_in_float32(form: Literal["tanh", "sigmoid"], cap: float) -> None:
-    """Also where the function is flat."""
+    """Even if the function is flat."""
     function = Softcap(form=form, cap=cap)
     t = np.linspace(-30, 30, 101)
     x = torch.tensor(t * function.width - function.shift, dtype=torch.float32)
     _, slope = applied(function, x)
     exact_t = (x.double().numpy() + function.shift) / function.width
-    # t is known to 1e-7 of the size of x and the shift, and the slope changes by twice as large a
-    # share.
+    # t is known to 1e-7 of x and the shift, and the slope changes by twice that share.
     bound = 1e-6 + 4e-7 * (30 + abs(function.shift / function.width))
     np.testing.assert_allclose(
         slope, function.height / function.width / np.cosh(exact_t) ** 2, rtol=bound
@@ -62,13 +60,13 @@ def test_largest_logits_have_no_slope(
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("cap", [0.5, 5.0, 10.0, 30.0])
 def test_start_is_as_good_as_the_cap_allows(form: Literal["tanh", "sigmoid"], cap: float) -> None:
-    """At Zipf's frequencies of 2,000 words, whose logarithms are 8 apart."""
+    """Zipf frequencies of 2,000 words have logarithms 8 apart."""
     function = Softcap(form=form, cap=cap)
     log_p = torch.log_softmax(-torch.arange(1.0, 2001.0).log(), 0)
     bias = centred_bias(function, log_p)
     _, slope = applied(function, bias)
     assert slope.min() >= 0.41 * function.height / function.width
     got = torch.log_softmax(function(bias), 0)
-    if function.height * 2 * math.tanh(1.0) > 8.0:  # it reaches them
+    if function.height * 2 * math.tanh(1.0) > 8.0:  # f reaches them
         torch.testing.assert_close(got, log_p, rtol=0, atol=1e-4)
     assert (got.diff() <= 1e-5).all(), "in the order of the frequencies"

@@ -1,9 +1,8 @@
-"""Compile every kernel to a GPU's machine code through the project's own launches; Triton needs no
-GPU for that.
+"""Compile every kernel to GPU machine code by the project's own launches, without a GPU.
 
-`python -m tests.trainables.stack.compile_kernels 90 4` takes steps at four paper shapes on the
-device meta, whose tensors have no numbers. Triton specialises kernels as on a GPU of compute
-capability 9.0: by dtypes, by the alignment of pointers and by divisors. Prints JSON."""
+`python -m tests.trainables.stack.compile_kernels 90 4` runs four paper shapes on the device meta,
+which has no numbers. Triton specialises as on compute capability 9.0, by dtypes, alignment and
+divisors. Prints JSON."""
 
 from __future__ import annotations
 
@@ -34,15 +33,13 @@ from trainables.training import Trainer
 
 ROOT = Path(__file__).parents[3]
 WINDOW = 3
-"""Time steps; a longer window has more launches of the same shapes."""
+"""Longer windows only repeat launches."""
 MIXTURES = tuple(name for name in STACKED if hasattr(layer_config(name, "ptb"), "mixtures"))
-"""Their models have other widths."""
+"""Kept apart: their models have other widths."""
 PLAIN = tuple(name for name in STACKED if name not in MIXTURES)
 
 
 class StandInDriver:
-    """The driver of a GPU of this architecture."""
-
     def __init__(self, architecture: int) -> None:
         self._target = GPUTarget("cuda", architecture, 32)
 
@@ -57,14 +54,12 @@ class StandInDriver:
 
 
 class Compiler:
-    """Compiles kernels instead of launching them."""
-
     def __init__(self) -> None:
         self.compiled: dict[str, set[tuple[Any, ...]]] = {}
-        """By kernel, the kinds and dtypes with which it was launched."""
+        """Launched variants and dtypes, by kernel."""
 
     def launcher(self, kernel: Any, grid: tuple[int, ...]) -> Callable[..., None]:
-        """Return what takes the place of `kernel[grid]`."""
+        """Return a replacement for `kernel[grid]`."""
 
         def launch(*args: Any, **options: Any) -> None:
             constants = {name: value for name, value in options.items() if name in kernel.arg_names}
@@ -83,15 +78,15 @@ def _name(kernel: Any) -> str:
 
 
 def step(configs: Sequence[LanguageTrialConfig], text: Corpus) -> None:
-    """One step of a stack on the device meta, or of a trial alone."""
+    """Run a step of a stack, or of a single trial, on meta."""
     with torch.device("meta"):
         trainers = [Trainer(config, text, Runtime(device="meta")) for config in configs]
     (Stack(trainers) if len(trainers) > 1 else trainers[0]).step()
 
 
 def take_steps(count: int) -> None:
-    """Launch every kernel in every kind: the first `count` vocabularies and precisions of the
-    papers, stacks of one kind and of many."""
+    """Launch every kernel variant, at the first `count` of the papers' vocabularies and
+    precisions."""
     ptb, wikitext = random_corpus("ptb", "paper"), random_corpus("wikitext-2", "paper")
     small = replace(ptb, vocabulary=ptb.vocabulary[:1_003])
     kinds = (PLAIN, MIXTURES, ("softmax",) * 2, ("lms_plif",))
@@ -107,7 +102,7 @@ def take_steps(count: int) -> None:
 
 
 def all_kernels() -> dict[str, Any]:
-    """Return every function under trainables that Triton compiles."""
+    """Return every Triton kernel under trainables."""
     files = [
         path for path in (ROOT / "trainables").rglob("*.py") if "@triton.jit" in path.read_text()
     ]
@@ -123,7 +118,7 @@ def all_kernels() -> dict[str, Any]:
 
 
 def reached(kernel: Any) -> set[str]:
-    """Return the kernel's name and those of the functions that it calls."""
+    """Return the kernel's name and those of the functions it calls."""
     called = [kernel.fn.__globals__.get(name) for name in kernel.fn.__code__.co_names]
     return {_name(kernel)}.union(
         *(reached(other) for other in called if isinstance(other, JITFunction))

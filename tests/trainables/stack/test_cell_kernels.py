@@ -1,5 +1,5 @@
-"""The Triton kernels of the stack's LSTM cell against its formulas in float64: compiled where there
-is a GPU, and otherwise by Triton's interpreter."""
+"""The LSTM cell's Triton kernels against float64 formulas, compiled on a GPU or else
+interpreted."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _kernels_in_small_blocks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 class Step:
-    """One time step in the middle of a longer window, as a layer passes it to the kernels."""
+    """A time step inside a longer window, as passed to the kernels."""
 
     def __init__(
         self, shape: tuple[int, int, int], dtype: torch.dtype, scale: float, seed: int
@@ -62,14 +62,14 @@ class Step:
         self.h = normal(3, batch, room).to(dtype)[:, 1, :, :width]
 
     def forward_(self) -> tuple[Tensor, Tensor]:
-        """c and h after the step, as the kernel has them."""
+        """Return the kernel's c and h."""
         from trainables.stack import cell_kernels
 
         cell_kernels.cell_(self.sums, self.bias, self.c_both[:, 0], self.c_both[:, 1], self.h)
         return self.c_both[:, 1].double(), self.h.double()
 
     def backward(self) -> tuple[Tensor, Tensor]:
-        """The gradients by the gates' sums and by c before."""
+        """Return the kernel's gradients by gate sums and previous c."""
         from trainables.stack import cell_kernels
 
         by_sums = self.sums.new_empty(len(self.sums), 3, *self.sums.shape[1:])[:, 1]
@@ -78,13 +78,13 @@ class Step:
         return by_sums.double(), by_c.double()
 
     def truth(self, sums: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
-        """c and h after the step by the formulas."""
+        """Return c and h by the formulas."""
         i, f, g, o = (sums + self.bias.to(sums.dtype).unsqueeze(1)).chunk(4, dim=2)
         new = f.sigmoid() * c + i.sigmoid() * g.tanh()
         return new, o.sigmoid() * new.tanh()
 
     def objective(self, sums: Tensor, c: Tensor) -> Tensor:
-        """What has the gradients that come back by c and h."""
+        """Return a scalar with the incoming gradients by c and h."""
         new, h = self.truth(sums, c)
         by_h = self.by_output.double() + self.by_h.double()
         return (new * self.by_c.double()).sum() + (h * by_h).sum()
@@ -103,7 +103,7 @@ def test_step_and_gradients_equal_the_formulas(
     sums, c_before = (tensor.double().requires_grad_() for tensor in (step.sums, step.c_both[:, 0]))
     c, h = step.forward_()
     true_c, true_h = step.truth(sums, c_before)
-    # What is written in bf16 has 8 bits, and Triton's interpreter cuts off the rest.
+    # bf16 results have 8 bits, and Triton's interpreter truncates the rest.
     relative = 3e-6 if dtype == torch.float32 else 2.0**-7
     torch.testing.assert_close(c, true_c.detach(), rtol=3e-6, atol=2e-6)
     torch.testing.assert_close(h, true_h.detach(), rtol=relative, atol=2e-6)
@@ -115,7 +115,7 @@ def test_step_and_gradients_equal_the_formulas(
 
 
 def test_small_numbers_keep_their_digits() -> None:
-    """Where the state starts from nothing and inputs are small, h is as small as they are."""
+    """From an empty state, small inputs give an equally small h."""
     step = Step((1, 1, 30), torch.float32, 1e-4, 1)
     step.c_both[:, 0] = 0
     c, h = step.forward_()
@@ -132,7 +132,7 @@ def test_nan_stays_in_its_model() -> None:
 
 
 def test_stack_steps_with_kernels_as_without(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those of the output layers too, in all of their kinds at once."""
+    """Including the output layers' kernels, all kinds at once."""
 
     def weights_after_a_step(*, kernels: bool) -> list[Tensor]:
         for module in (fused, lstm):

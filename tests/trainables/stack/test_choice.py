@@ -1,4 +1,4 @@
-"""How many trials are trained as one: by memory, compared with what a stack takes."""
+"""Stack sizes by memory, compared with real use."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ for trials in (1, 4):
 
 
 def lstm() -> TrialConfig:
-    """A quarter as wide as the paper's, and with shorter windows."""
+    """A quarter of the paper's width, with shorter windows."""
     paper = awd_lstm(CorpusConfig(name="x", sha256="0" * 64), SoftmaxConfig())
     widths = {"embedding_width": 100, "context_width": 100, "hidden_width": 300}
     model = paper.model.model_copy(update={**widths, "head_rank": 25})
@@ -56,7 +56,7 @@ def lstm() -> TrialConfig:
 
 
 def small_transformer() -> TransformerTrialConfig:
-    """A quarter as wide as that of the recipe, and with shorter windows."""
+    """A quarter of the recipe's width, with shorter windows."""
     config = transformer(CorpusConfig(name="x", sha256="0" * 64), SoftmaxConfig(), width=128)
     return config.with_values({"training.window": 64})
 
@@ -69,9 +69,8 @@ CONFIGS: dict[str, Callable[[], LanguageTrialConfig]] = {
 
 @pytest.mark.parametrize("name", CONFIGS)
 def test_planned_memory_is_about_what_a_stack_takes(name: str) -> None:
-    """On a CPU, where allocations can be counted without a GPU, in windows as long as any; average,
-    kept copy and what a captured step holds besides are planned, too, which these few steps do not
-    have."""
+    """Measured on a CPU with the longest windows. The plan adds averages, kept copies and captured
+    steps."""
     command, config = [sys.executable, "-c", PROGRAM, name], CONFIGS[name]()
     run = subprocess.run(command, capture_output=True, text=True, check=True)
     one, four = map(float, run.stdout.split())

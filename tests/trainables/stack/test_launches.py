@@ -1,5 +1,4 @@
-"""Kernels compiled for sm_80 and sm_90 by the launches of steps at paper shapes
-(`tests.trainables.stack.compile_kernels`)."""
+"""Kernels compiled for sm_80 and sm_90 by `compile_kernels`."""
 
 from __future__ import annotations
 
@@ -14,15 +13,15 @@ import pytest
 
 pytest.importorskip("triton", reason="Triton exists for Linux only")
 OLDEST = Path(sys.prefix) / "oldest-triton"
-"""Triton 3.5.0, which comes with the oldest torch that pyproject.toml allows (2.9)."""
+"""Triton 3.5.0, of the oldest torch in pyproject.toml (2.9)."""
 
 
 @pytest.mark.parametrize(
     ("architecture", "triton", "shapes"), [("90", "installed", "4"), ("80", "oldest", "2")]
 )
 def test_every_kernel_compiles(architecture: str, triton: str, shapes: str, tmp_path: Path) -> None:
-    """A kernel that no step launches is missing, too. The oldest Triton compiles the same
-    kinds and dtypes at fewer shapes."""
+    """Kernels that no step launches are missing, too. The oldest Triton has fewer shapes, the same
+    variants."""
     search = sys.path if triton == "installed" else [str(OLDEST), *sys.path]
     if not Path(search[0] or ".").is_dir():
         pytest.skip("Triton 3.5.0 is not installed: make .venv/oldest-triton")

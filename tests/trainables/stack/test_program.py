@@ -1,4 +1,4 @@
-"""The steps of a stack as graphs: the same done again on the same tensors, without its Python."""
+"""A stack's steps as graphs, replayed without Python."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ from trainables.training import Trainer
 
 
 def trainers_of(optimizer: str) -> list[Trainer]:
-    """One of every layer, with "sgd", or else of four; some average from their first epoch on,
-    which end at different steps. With "adamw", of Transformers."""
+    """Return trainers of every layer ("sgd") or of four; "adamw" trains Transformers.
+
+    Some average from the first epoch, and epochs end at different steps."""
     trainers = []
     for number, layer in enumerate(STACKED if optimizer == "sgd" else STACKED[:4]):
         tokens = 700 + 200 * number
@@ -47,7 +48,7 @@ def trainers_of(optimizer: str) -> list[Trainer]:
 
 
 def with_changes_of_mates(trainers: Sequence[Trainer]) -> list[Trainer]:
-    """Fifty steps, some of them without the first trainer and some with one that comes later."""
+    """Take fifty steps; the first trainer leaves and a later one joins."""
     *members, later = trainers
     for steps, leaving, joining in ((20, members[0], None), (10, None, later), (20, None, None)):
         stack = Stack(members)
@@ -68,8 +69,8 @@ def with_changes_of_mates(trainers: Sequence[Trainer]) -> list[Trainer]:
 def test_replayed_steps_are_the_steps(
     optimizer: str, captures: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """To the last bit, over windows of many lengths, of which Transformers have one, the start of
-    averages, the end of the text, and changes of mates."""
+    """Bit for bit, through varying windows (except Transformers'), starting averages, the text's
+    end and changing mates."""
     graphs = CpuGraphs()
     monkeypatch.setattr(program, "graphs_on", lambda _device: graphs)
     replayed = with_changes_of_mates(trainers_of(optimizer))

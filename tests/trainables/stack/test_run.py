@@ -1,5 +1,4 @@
-"""Trials trained as one against `run_trial`: the same results, through every way in which a mate
-can leave."""
+"""A stack's trials end as in `run_trial`, however mates leave."""
 
 from __future__ import annotations
 
@@ -30,15 +29,15 @@ from trainables.trial_folder import Checkpoints, EpochMetrics, TrialFolder, Tria
 
 RUNTIME = Runtime()
 EVERY_STEP = Runtime(checkpoint_every_s=0.0)
-"""A checkpoint after each of them, which takes most of the time."""
+"""A checkpoint per step, which takes most of the time."""
 LAYERS: tuple[OutputLayerConfig, ...] = (
     SoftmaxConfig(),
     SigSoftmaxConfig(),
     MosConfig(mixtures=2),
     MocConfig(mixtures=2),
 )
-"""No piecewise linear function: in float32 a last digit decides on which side of a knot a logit is,
-and the slopes of the two sides differ. In float64 it is compared like the others (`test_stack`)."""
+"""No piecewise linear function: in float32 a last digit decides the side of a knot. `test_stack`
+compares them in float64."""
 
 
 SMALL = smoke_trial(
@@ -63,7 +62,6 @@ CONFIGS |= {
 
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory: pytest.TempPathFactory) -> dict[str, TrialOutcome]:
-    """Every trial's outcome without mates."""
     folder = tmp_path_factory.mktemp("alone")
     return {
         name: run_trial(config, directory=folder / name, runtime=RUNTIME)
@@ -90,8 +88,8 @@ def fail(_: EpochMetrics) -> None:
 
 
 def assert_same(outcome: TrialOutcome, expected: TrialOutcome) -> None:
-    """As good as float32 allows: a sum in another order may differ in its last digit, and training
-    carries that on."""
+    """Compare as float32 allows: another order of sums changes last digits, which training
+    amplifies."""
     assert (outcome.trial_id, outcome.state) == (expected.trial_id, expected.state)
     for epoch, other in zip(outcome.epochs, expected.epochs, strict=True):
         assert (epoch.tokens, epoch.averaging) == (other.tokens, other.averaging)
@@ -104,7 +102,7 @@ def assert_same(outcome: TrialOutcome, expected: TrialOutcome) -> None:
 
 
 def test_trials_of_a_stack_end_as_alone(alone: dict[str, TrialOutcome], tmp_path: Path) -> None:
-    """One ends early and one diverges; others take their places."""
+    """One ends early, one diverges; others take their slots."""
     made, taken_up = tasks(tmp_path, CONFIGS), list[TrialTask]()
     results = outcomes(run_stack(made, runtime=EVERY_STEP, most=3, taken_up=taken_up.append))
     assert taken_up == made and results.keys() == CONFIGS.keys()
@@ -130,8 +128,7 @@ def test_pruned_trial_goes_on(alone: dict[str, TrialOutcome], tmp_path: Path) ->
 def test_steps_go_on_while_a_checkpoint_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And a trial neither ends before its last one is on disk nor hides that one could not be
-    written."""
+    """A trial waits for its last checkpoint on disk, and reports a failed write."""
     trial, steps = smoke_trial(), list[int]()
     write, step = Checkpoints._write, Trainer.step
 
@@ -164,8 +161,8 @@ def test_trouble_of_one_spares_its_mates(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Its stack is gone before the next one, although an error's traceback holds frames: on a GPU
-    the memory of both would be in use."""
+    """The failed stack is freed before the next one, despite a traceback's frames; a GPU would hold
+    both."""
     stacks, alive = list[weakref.ref[Stack]](), list[int]()
 
     class Watched(Stack):

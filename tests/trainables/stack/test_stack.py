@@ -1,5 +1,4 @@
-"""A stack of trials against the same trials alone, in float64: the same weights, through every
-change of mates. Of AWD-LSTMs with both optimizers, and of Transformers."""
+"""Stacked trials against the same trials alone, in float64, through every change of mates."""
 
 from __future__ import annotations
 
@@ -41,8 +40,7 @@ PLANS = (
     ((*range(12), *range(22, STEPS)), (22,)),
     (range(25), (10, 25)),
 )
-"""Of every trial, the steps that it makes in the stack, and before which it goes through a
-checkpoint."""
+"""Each trial's steps in the stack, and those before which it is restored."""
 LAYERS: tuple[tuple[OutputLayerConfig, ...], ...] = (
     (
         SoftmaxConfig(),
@@ -69,8 +67,7 @@ RATES = {"sgd": 5.0, "adam": 0.003, "adamw": 0.02}
 
 
 def trial_of(optimizer: str, group: int, number: int) -> LanguageTrialConfig:
-    """All that a stack leaves to its trials differs by the number, but the last two have one seed
-    and one model, so that they share draws."""
+    """Vary all that a stack leaves to trials; the last two share seed, model and so draws."""
     seed = min(number, 3)
     training: dict[str, Any] = {
         "output_layer": LAYERS[group][number - 1],
@@ -114,7 +111,7 @@ def restored(trainer: Trainer) -> Trainer:
 
 
 def state_of(trainer: Trainer) -> dict[str, Tensor]:
-    """What the next step depends on, and the losses."""
+    """Return the state of the next step, and the losses."""
     epochs = trainer.progress.epochs
     losses = torch.tensor([(epoch.train_loss, epoch.valid_loss) for epoch in epochs])
     return {**trainer.snapshot()[0], "losses": losses}
@@ -166,7 +163,7 @@ def assert_as_alone(trainer: Trainer) -> None:
     expected, result = state_of(alone), state_of(trainer)
     assert result.keys() == expected.keys()
     for name, tensor in expected.items():
-        if name == "random.global":  # for output layers of a user's own, which no stack has
+        if name == "random.global":  # for a user's own output layers, which no stack has
             continue
         if name.startswith("random."):
             assert torch.equal(result[name], tensor), name

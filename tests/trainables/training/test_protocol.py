@@ -1,9 +1,7 @@
-"""Training against an independent float64 implementation of the protocol, written here from its
-text.
+"""Training against an independent float64 implementation, written from the protocol's text.
 
-It shares nothing with the package but the starting weights and the random generator's state: its
-LSTM is a loop of equations, its loss the materialised softmax, its optimiser a list of
-subtractions."""
+It shares only initial weights and the generator's state with the package: its LSTM is a loop of
+equations, its loss the materialised softmax, its optimiser a list of subtractions."""
 
 from __future__ import annotations
 
@@ -42,8 +40,6 @@ def lstm(
 
 
 class Reference(FloatingReference):
-    """The protocol in float64: one object, one `step`."""
-
     def __init__(self, trainer: Trainer, tokens: np.ndarray) -> None:
         super().__init__(trainer, tokens)
         assert isinstance(trainer.config, TrialConfig)
@@ -92,7 +88,7 @@ class Reference(FloatingReference):
                 rate = t.learning_rate
                 if name == "output.function.weight_K":
                     rate = self.config.output_layer.learning_rate  # type: ignore[union-attr]
-                rate *= warm * drawn / t.bptt  # of the length drawn, also where the text ends
+                rate *= warm * drawn / t.bptt  # of the drawn length, even at the end of the text
                 change = gradient + t.weight_decay * self.at[name]
                 if t.optimizer == "adam":
                     change = self.adam(name, change, (0.9, 0.999))
@@ -123,7 +119,7 @@ def test_steps_agree_with_the_protocol(config: TrialConfig) -> None:
 
 @pytest.mark.parametrize("epoch_tokens", [None, 250])
 def test_average_is_the_mean_since_the_switch(epoch_tokens: int | None) -> None:
-    """Also where an epoch is a budget of tokens, after which the text goes on."""
+    """Also if an epoch is a token budget, after which the text continues."""
     corpus = tiny.corpus(train_tokens=600)
     averaging = EtAsgdConfig(switch_epoch=1)
     config = tiny.trial(dropout=False, averaging=averaging, epochs=3, epoch_tokens=epoch_tokens)
@@ -165,7 +161,7 @@ def test_best_model_is_kept() -> None:
     ("config", "losses", "switches_after"),
     [
         (NtAsgdConfig(nonmonotone_interval=5), [5, 4, 3, 2, 1, 0.5, 0.4, 0.3], None),
-        # Above the minimum of all but the last five, which is 4.
+        # Above 4, the minimum of all but the last five.
         (NtAsgdConfig(nonmonotone_interval=5), [5, 4, 3, 2, 1, 1, 1, 6], 8),
         # There is nothing before the last five.
         (NtAsgdConfig(nonmonotone_interval=5), [5, 4, 3, 2, 1, 5.5], None),

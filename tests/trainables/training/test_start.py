@@ -1,5 +1,4 @@
-"""The start of narrow models: what the first predictions are, and that a word is heard three layers
-up."""
+"""Narrow models' first predictions, and words that reach the third layer."""
 
 from __future__ import annotations
 
@@ -48,7 +47,7 @@ def test_words_start_as_frequent_as_in_the_text(
     counts = np.bincount(corpus.train, minlength=tiny.VOCABULARY) + 1
     parameters = {name: p.detach().double() for name, p in model.output.named_parameters()}
     for name in parameters:
-        if name.startswith("latent"):  # a mixture's context vectors, tanh of these
+        if name.startswith("latent"):  # a mixture's context vectors are tanh of these
             parameters[name] = torch.zeros_like(parameters[name])
     weight_VD = model.output_weight().detach().double()
     log_p = formulas.log_p(layer, parameters, torch.zeros_like(weight_VD[:1]), weight_VD)

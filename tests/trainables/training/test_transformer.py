@@ -1,5 +1,4 @@
-"""The training of Transformers: against formulas in float64; windows and rates; resumed; down to
-the entropy."""
+"""Training of Transformers against float64 formulas."""
 
 from __future__ import annotations
 
@@ -29,7 +28,7 @@ STEPS = 12
 
 
 class Reference(FloatingReference):
-    """The protocol in float64: Loshchilov and Hutter (2019), algorithm 2."""
+    """The protocol of Loshchilov and Hutter (2019), algorithm 2."""
 
     def __init__(self, trainer: Trainer, tokens: np.ndarray, total_tokens: int) -> None:
         super().__init__(trainer, tokens)
@@ -83,8 +82,8 @@ class Reference(FloatingReference):
     ids=["gss-tied", "lms_plif-untied", "mos-rank"],
 )
 def test_steps_agree_with_the_protocol(layer: OutputLayerConfig, head: dict[str, object]) -> None:
-    """Where gradients are near zero, Adam's first steps are their signs, which rounding turns:
-    hence a low rate."""
+    """At gradients near zero, Adam's first steps are signs, which rounding flips: hence a low
+    rate."""
     config = tiny_transformer.trial(
         output_layer=layer,
         model={"dropout": 0.0} | head,
@@ -102,7 +101,7 @@ def test_steps_agree_with_the_protocol(layer: OutputLayerConfig, head: dict[str,
 
 
 def test_passes_have_whole_windows() -> None:
-    text = corpus(train_tokens=403)  # four streams of 100 tokens, in windows of 12 and the next
+    text = corpus(train_tokens=403)  # four streams of 100 tokens: windows of 12 and the next token
     trainer = Trainer(tiny_transformer.trial(), text, Runtime())
     passes: list[list[int]] = [[]]
     while len(passes) <= 100:

@@ -1,5 +1,4 @@
-"""One trial from config to result, without Ray; measured later on its kept weights; and the command
-that runs one."""
+"""A trial from config to result, measured later, and its command."""
 
 from __future__ import annotations
 
@@ -95,7 +94,7 @@ def test_files_of_a_done_trial(tmp_path: Path) -> None:
 
 
 def test_two_processes_in_one_folder(tmp_path: Path) -> None:
-    """The second comes while the first trains: it waits for its lock and finds its result."""
+    """The second waits for the first's lock and finds its result."""
     folder = tmp_path / "trial"
     processes: list[subprocess.Popen[str]] = []
 
@@ -119,7 +118,7 @@ def has_open(process: subprocess.Popen[str], file: Path) -> bool:
 
 
 class Projected(PointwiseSoftmax):
-    """A user's own layer, which draws from torch's own generators."""
+    """Draws from torch's global generators."""
 
     def __init__(self, shape: LayerShape, rate: float) -> None:
         super().__init__(shape)
@@ -141,12 +140,12 @@ class Projected(PointwiseSoftmax):
 def test_pruned_trial_goes_on_with_the_same_bits(
     tmp_path: Path, config: LanguageTrialConfig
 ) -> None:
-    """Stopped after the second epoch, with the averaging switch still to come."""
+    """Stopped after the second epoch, before the averaging switch."""
     straight = run_trial(config, directory=tmp_path / "straight", runtime=Runtime())
     folder = tmp_path / "stopped"
     first_loss, second_loss = (epoch.valid_loss for epoch in straight.epochs[:2])
     above = {1: first_loss, 2: second_loss - 1e-9}  # a loss equal to the threshold passes
-    for _ in range(2):  # asked again by a search, it stops again, without a step
+    for _ in range(2):  # a second search stops it again, without a step
         pruned = run_trial(config, directory=folder, runtime=Runtime(), stop_above=above)
         assert pruned.state == "pruned"
         assert f"after epoch 2: its validation loss of {second_loss:.5f}" in str(pruned.cause)
@@ -179,7 +178,7 @@ def test_checkpoint_of_a_gpu_goes_on_here(tmp_path: Path) -> None:
 
 
 def test_ranks_of_the_kept_epoch(tmp_path: Path) -> None:
-    """Averaged ones here. And taking ranks changes nothing of the training."""
+    """The kept epoch is averaged. Ranks change nothing in training."""
     config = smoke_trial(**{"training.epochs": 3, "training.averaging.switch_epoch": 1})
     outcome = run_trial(config, directory=tmp_path, runtime=Runtime())
     kept = outcome.epochs[int(outcome.metrics["kept_epoch"]) - 1]
@@ -252,7 +251,7 @@ def spectrum_of(measurements: Measurements) -> bytes:
 
 @pytest.fixture(scope="module")
 def done(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a done trial without measurements."""
+    """Return a done trial without measurements."""
     folder = tmp_path_factory.mktemp("done")
     run_trial(smoke_trial(), directory=folder, runtime=Runtime(), measurements=())
     return folder
@@ -260,7 +259,6 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def folder(done: Path, tmp_path: Path) -> Path:
-    """A copy of it."""
     return Path(shutil.copytree(done, tmp_path / "trial"))
 
 
@@ -275,7 +273,7 @@ def test_measurement_is_taken_once(folder: Path, monkeypatch: pytest.MonkeyPatch
         path.write_text("{")
         measured(folder, "spectrum@1")
         assert path.read_bytes() == content, "what is damaged is measured again"
-    monkeypatch.setattr(kept_weights, "load_tensors", None)  # so that another look at them fails
+    monkeypatch.setattr(kept_weights, "load_tensors", None)  # another read of the weights fails
     assert measured(folder, "top_k@1", "spectrum@1")["top_k@1"] == first["top_k@1"]
 
 

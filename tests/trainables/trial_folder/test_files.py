@@ -1,5 +1,3 @@
-"""Files are written whole or not at all, whatever else happens."""
-
 from __future__ import annotations
 
 import time
@@ -16,7 +14,6 @@ SIZE = 300_000
 
 
 def write_again_and_again(say: Say, path: Path, content: bytes) -> None:
-    """Never ends."""
     write_file(path, content)
     say("written")
     while True:

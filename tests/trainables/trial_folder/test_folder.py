@@ -1,5 +1,4 @@
-"""A worker that was cut off writes nothing any more into the trial's folder, and what is damaged
-there is as none; which code a result says it comes from."""
+"""A superseded worker writes nothing; damaged files count as missing."""
 
 from __future__ import annotations
 
@@ -27,8 +26,7 @@ VALUES = np.array([3.0, 1.0])
 
 @contextlib.contextmanager
 def unlocked(folder: TrialFolder) -> Iterator[None]:
-    """What a lock is worth on a file system that has none, or gave it back for a machine that was
-    cut off."""
+    """Act like a file system without locks, or one that released a lost machine's lock."""
     assert folder.path.is_dir()
     yield
 
@@ -56,8 +54,7 @@ def test_later_workers_result_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     texts: list[bytes] = []
 
     def run_on_elsewhere(_: EpochMetrics) -> None:
-        """At the end of the first worker's first epoch, a second one takes the trial over and ends
-        it."""
+        """A second worker takes over and finishes the trial."""
         if not texts:
             assert trial.run_trial(config, directory=tmp_path, runtime=runtime).state == "done"
             texts.append((tmp_path / "result.json").read_bytes())

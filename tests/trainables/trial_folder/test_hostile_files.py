@@ -1,5 +1,4 @@
-"""Files that nobody wrote by accident: each is refused in a sentence, at once, and nothing outside
-is touched."""
+"""Malicious files are refused at once; nothing outside is touched."""
 
 from __future__ import annotations
 

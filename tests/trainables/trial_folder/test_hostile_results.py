@@ -1,5 +1,4 @@
-"""Results and measurements that no worker wrote, under a right seal: each is refused in a sentence,
-and none is recorded."""
+"""Malicious results with a valid seal are refused and not recorded."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""A file that cannot be opened for now, by its rights or its disk, stays what it is and where it
-is."""
+"""A temporarily unreadable file stays."""
 
 from __future__ import annotations
 
@@ -20,7 +19,7 @@ from trainables.trial_folder import Checkpoints, TrialFolder, TrialOutcome
 
 @pytest.fixture
 def folder(tmp_path: Path) -> TrialFolder:
-    """With two checkpoints."""
+    """Return a trial's folder with two checkpoints."""
     folder = TrialFolder(tmp_path, "a", pytest.fail)
     for step in (1, 2):
         Checkpoints(folder).save(step, {"x": torch.ones(2)}, {"progress": step})

@@ -1,4 +1,4 @@
-"""t-tests, effects and Holm's family against scipy, statsmodels, an integral and printed tables."""
+"""t-tests, effects and Holm against scipy, statsmodels, an integral and printed tables."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ NO_TEST = ("difference_p", "difference_low", "effect", "detectable_difference", 
         ([57.0], MOS, False, "softmax has 1"),
         ([57.0, 57.0], [54.9] * 3, False, "neither softmax nor mos"),
         ([1.0, 2.0], [0.9, 1.9], True, "no spread"),
-        # These differ by the rounding of 0.1 alone.
+        # These differ only by the rounding of 0.1.
         ([57.1, 57.2, 57.3], [57.1 - 0.1, 57.2 - 0.1, 57.3 - 0.1], True, "no spread"),
     ],
 )
@@ -127,7 +127,7 @@ def test_margin_and_detectable_difference_of_pairs(n: int) -> None:
 
 
 def test_detectable_distances_are_the_printed_ones() -> None:
-    """Cohen (1988), Table 2.4.1: d = 0.50 needs n = 64 in each group. G*Power: 1.3249 if n = 10."""
+    """Cohen (1988), Table 2.4.1: d = 0.50 needs n = 64 per group. G*Power: 1.3249 for n = 10."""
 
     def detectable(n: int) -> float:
         return student_difference(*[SampleSummary(n=n, mean=0, sd=1)] * 2)[0].detectable()

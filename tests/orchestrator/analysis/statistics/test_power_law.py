@@ -1,5 +1,4 @@
-"""Power laws against scipy's bounded least squares and known laws; draws against exact
-intervals; F-tests against statsmodels."""
+"""Power laws against scipy, draws against exact intervals, F-tests against statsmodels."""
 
 from __future__ import annotations
 
@@ -28,7 +27,7 @@ RANKS = np.repeat(SIZES, 3)
 
 
 def curve_of(x: ArrayLike, y: ArrayLike, resamples: int = 999) -> Curve:
-    """One curve; values of one x get the seeds 0, 1, 2 ... in their order."""
+    """Return one curve; values at one x get seeds 0, 1, 2 ..."""
     trials = pd.DataFrame({"x": x, "loss": y}).assign(panel=None, group=None)
     seeds = trials.groupby("x").cumcount()
     return curves_over_seeds(trials.assign(seed=seeds), resamples=resamples)[None, None]
@@ -43,13 +42,13 @@ def noisy(seed: int, deviation: float = 0.02) -> Array:
 
 
 def two_way(table_RS: Array) -> Array:
-    """What sizes and seeds leave of a table."""
+    """Return a table without size and seed effects."""
     rest = table_RS - table_RS.mean(axis=1, keepdims=True) - table_RS.mean(axis=0)
     return rest + table_RS.mean()
 
 
 def scipy_fit(x: Array, y: Array) -> tuple[float, float, float]:
-    """E, b and the sum of squares."""
+    """Return E, b and the sum of squares."""
     bounds = ([0.0, 0.0, EXPONENTS.low], [np.inf, np.inf, EXPONENTS.high])
     start = (y.min() * 0.9, 1.0, 0.3)
     best, _ = curve_fit(law, x, y, start, bounds=bounds, ftol=1e-15, xtol=1e-15, gtol=1e-15)
@@ -58,7 +57,7 @@ def scipy_fit(x: Array, y: Array) -> tuple[float, float, float]:
 
 @pytest.mark.parametrize("bent", [False, True])
 def test_law_is_that_of_bounded_least_squares(bent: bool) -> None:
-    """The limit of the bent losses would be below zero."""
+    """The bent losses would have a negative limit."""
     log_x = np.log2(RANKS)
     y = 6.0 - 1.2 * log_x + 0.09 * log_x**2 if bent else noisy(0, deviation=0.05)
     curve = curve_of(RANKS, y, resamples=9)
@@ -94,7 +93,7 @@ def half_width(values_B: Array) -> float:
 
 
 def crossed(seed: int, common: float, rest: float) -> tuple[list[Array], list[Curve]]:
-    """Two groups at six sizes with the same three seeds: their values, and their curves."""
+    """Return values and curves of two groups, six sizes, the same three seeds."""
     rng = np.random.default_rng(seed)
     shared_RS = rng.normal(0, common, 3) + rng.normal(0, 4 * rest, (6, 3))
     tables = [group + shared_RS + rng.normal(0, rest, (6, 3)) for group in (0, 1)]
@@ -105,7 +104,7 @@ def crossed(seed: int, common: float, rest: float) -> tuple[list[Array], list[Cu
 
 
 def test_draws_give_exact_t_intervals() -> None:
-    """A contrast of sizes within seeds: a two-way layout's error. A level: whole seeds."""
+    """A contrast within seeds has a two-way layout's error; a level has that of whole seeds."""
     [table_RS, _], _ = crossed(1, common=3.0, rest=0.1)
     curve = curve_of(RANKS, table_RS.ravel(), resamples=20_000)
     variance = (two_way(table_RS) ** 2).sum() / 10
@@ -122,7 +121,7 @@ def test_groups_that_share_seeds_differ_by_their_pairs(common: float) -> None:
     tables, curves = crossed(3, common=common, rest=0.1)
     differences_RS = tables[1] - tables[0]
     pooled = ((differences_RS - differences_RS.mean(axis=1, keepdims=True)) ** 2).sum() / 12
-    df = 12 - 2 / 2  # half of the seeds' two degrees of freedom are each group's
+    df = 12 - 2 / 2  # half of the seeds' two degrees of freedom belong to each group
     expected = stats.t.ppf(0.975, df) * np.sqrt(pooled / 3)
     drawn_BR = curves[1].mean_BR - curves[0].mean_BR
     assert [half_width(drawn_B) for drawn_B in drawn_BR.T] == pytest.approx(

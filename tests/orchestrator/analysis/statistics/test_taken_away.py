@@ -1,4 +1,4 @@
-"""Correlations of what settings leave, against residuals of statsmodels."""
+"""Partial correlations against statsmodels' residuals."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ FORMULAS: dict[Shape, str] = {
 
 
 def trials(rng: np.random.Generator, rho: float) -> pd.DataFrame:
-    """108 trials whose x and y the settings move, two of them together, beside normal parts with
-    the correlation rho."""
+    """Return 108 trials: x and y are settings' effects (two interact) plus normal parts with
+    correlation `rho`."""
     frame = SETTINGS
     x, y = rng.multivariate_normal([0, 0], [[1, rho], [rho, 1]], size=len(frame)).T
     moved = np.log(frame["a"]) * frame["b"] * 9 + np.log(frame["d"]) * frame["c"]

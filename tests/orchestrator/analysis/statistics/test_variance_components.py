@@ -1,5 +1,4 @@
-"""Variance components against regressions, textbooks' intervals and simulated data of known
-truth."""
+"""Variance components against regressions, textbook intervals and simulated truth."""
 
 from __future__ import annotations
 
@@ -32,9 +31,11 @@ def simulated(
     rho_seed: float = 0.0,
     common: float | None = 0.0,
 ) -> pd.DataFrame:
-    """Two values of each cell's first seeds. Cells and rests have variance 1 together, of which
-    `share` is the rests', and correlations rho and rho_seed. What a seed does to all cells has the
-    deviation `common`; None: every value has a seed of its own."""
+    """Simulate two values for each cell's first seeds.
+
+    Cell and seed parts have total variance 1, of which `share` is the seeds', and correlations
+    `rho` and `rho_seed`. `common` is the deviation of a seed's effect on all cells; None gives each
+    value its own seed."""
 
     def pairs(correlation: float, n: int) -> Array:
         return rng.multivariate_normal([0, 0], [[1, correlation], [correlation, 1]], size=n)
@@ -60,8 +61,7 @@ def labels(common: float | None) -> str:
 @pytest.mark.parametrize("counts", [[3] * 8, [3, 2, 3, 1, 3, 3, 2, 3]])
 @pytest.mark.parametrize("common", [None, 0.8])
 def test_components_are_those_of_regressions(counts: list[int], common: float | None) -> None:
-    """Henderson's method 3: variances within cells, within seeds and within both. If no two cells
-    share a seed, one-way analysis of variance."""
+    """Henderson's method 3, or one-way analysis of variance if no cells share a seed."""
     points = simulated(np.random.default_rng(1), counts, share=0.4, common=common)
     rest, other = (smf.ols(f"{name} ~ {labels(common)}", points).fit() for name in "xy")
     ours, spread, total = variance_components(points, "x"), rest.mse_resid, len(points)
@@ -85,7 +85,7 @@ def test_components_are_those_of_regressions(counts: list[int], common: float | 
 
 @pytest.mark.parametrize("shared", [True, False])
 def test_intervals_of_equal_numbers_are_the_textbooks(shared: bool) -> None:
-    """Shrout and Fleiss (1979): ICC(3, 1) and ICC(3, 3) of the same seeds, else ICC(1, 1)."""
+    """Shrout and Fleiss (1979): ICC(3, 1) and ICC(3, 3) with shared seeds, else ICC(1, 1)."""
     table = TABLE + np.array([0.0, 5.0, -3.0]) * shared
     cells, seeds = np.indices(table.shape)
     rest = table - table.mean(axis=1, keepdims=True)
@@ -103,7 +103,7 @@ def test_intervals_of_equal_numbers_are_the_textbooks(shared: bool) -> None:
 
 @pytest.mark.parametrize("common", [None, 1.4])
 def test_intervals_cover_the_truth(common: float | None) -> None:
-    """19 times in 20, whatever a seed does to all cells: twice the variance of a cell's own."""
+    """In 95% of draws, even if a seed's common effect is twice a cell's own variance."""
     rng, share, within = np.random.default_rng(3), 0, 0
     for _ in range(300):
         drawn = simulated(rng, [1, 2, 3, 5] * 8, share=0.4, rho=-0.6, rho_seed=-0.5, common=common)
@@ -116,7 +116,7 @@ def test_intervals_cover_the_truth(common: float | None) -> None:
 
 @pytest.mark.parametrize("common", [None, 1.0])
 def test_correlation_of_cells_excludes_that_of_seeds(common: float | None) -> None:
-    """The means' covariance less that of the rests; the means alone say something else."""
+    """Covariance of the means minus the residuals'; the means alone differ."""
     rng = np.random.default_rng(8)
     points = simulated(rng, [3] * 300, share=0.5, rho=-0.6, rho_seed=0.8, common=common)
     covariance = np.cov(points.groupby("group")[["x", "y"]].mean().T)
@@ -138,7 +138,7 @@ def test_noise_alone_has_no_correlation_of_cells() -> None:
 
 
 def test_rounding_is_no_spread() -> None:
-    """Means of three equal numbers are not always those numbers."""
+    """Three equal numbers do not always have that mean."""
     values, cells = np.repeat([1.0, 2, 3, 4, 5, 7], 3), np.repeat(np.arange(6), 3)
     seeds, noise = np.tile([1, 2, 3], 6), np.random.default_rng(15).normal(size=18)
     for constant in (values, values / 3 + 1e5, values * 0.1 + seeds * 0.3):

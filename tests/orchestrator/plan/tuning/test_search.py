@@ -1,5 +1,5 @@
-"""Suggestions are a pure function of the history, never repeat a cell, and learn from what they are
-told; thresholds decide what Optuna's pruner decides."""
+"""Suggestions are pure functions of the history, without repeats; thresholds are those of Optuna's
+pruner."""
 
 from __future__ import annotations
 
@@ -27,8 +27,7 @@ STATES: tuple[TrialState, ...] = ("done", "pruned", "diverged", "failed", "runni
 def asked(
     space: Space, method: Method, asks: int, *, seed: int = 0, mixed: bool = False
 ) -> list[Tried]:
-    """A search on a bowl whose bottom is at index 1 of every dimension; `mixed` lets its trials end
-    in every way."""
+    """Search a bowl with its minimum at index 1; `mixed` draws final states."""
     dice = random.Random(seed)
     history: list[Tried] = []
     for _ in range(asks):
@@ -54,7 +53,7 @@ def test_no_cell_comes_twice(method: Method) -> None:
 
 @pytest.mark.parametrize("method", ["tpe", "random"])
 def test_another_process_suggests_the_same(method: Method) -> None:
-    """Whatever its string hashes are."""
+    """Despite other string hashes."""
     expected = [tried.cell for tried in asked(LARGE, method, 25, mixed=True)]
     script = (
         "from tests.orchestrator.plan.tuning.test_search import *;"
@@ -86,8 +85,7 @@ def test_rungs_are_a_ninth_and_a_third(epochs: int, rungs: tuple[int, ...]) -> N
 @pytest.mark.parametrize("epochs", [2, 5, 9, 27, 270])
 @pytest.mark.parametrize("digits", [1, 6], ids=["many ties", "hardly a tie"])
 def test_every_decision_is_that_of_optunas_pruner(epochs: int, digits: int) -> None:
-    """Forty trials of random losses one after another; Optuna hears of every epoch before the
-    last."""
+    """Forty trials of random losses; Optuna receives every epoch except the last."""
     dice = random.Random(f"{epochs} {digits}")
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     pruner = optuna.pruners.SuccessiveHalvingPruner(

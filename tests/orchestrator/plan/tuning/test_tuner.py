@@ -1,4 +1,4 @@
-"""A whole tuning over a real store, its workers played by the test."""
+"""A whole tuning over a real store, with simulated workers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from trainables.trial_folder import TrialFolder, TrialOutcome, trial_directory
 
 
 class Played:
-    """One study, whose runs have `workers` that end trials in random order."""
+    """A study whose simulated workers end trials in random order."""
 
     def __init__(self, store: Store, tuning: TuningPlan, workers: int = 1) -> None:
         self.store, self.tuning, self.workers = store, tuning, workers
@@ -45,7 +45,7 @@ class Played:
 
 
 def trained(tuner: Tuner, trial: PlannedTrial) -> TrialOutcome:
-    """The outcome of a worker that obeys the search's thresholds."""
+    """Return the outcome from a worker that obeys the thresholds."""
     config = TrialConfig.model_validate(trial.config)
     rule = tuner.stop_above(trial) if tuner.is_searched(trial) else {}
     by_epoch = dict(enumerate(losses(config), start=1))
@@ -58,7 +58,6 @@ def tuner_for(tuning: TuningPlan, store: Store, *, plans: bool = True) -> Tuner:
 
 
 def record_all(store: Store, trials: Iterable[PlannedTrial]) -> None:
-    """Each trained to its end."""
     run_id = store.begin_run(RUN)
     for trial in trials:
         store.record(ending(TrialConfig.model_validate(trial.config), 4), run_id=run_id)
@@ -168,8 +167,7 @@ def test_a_retried_trial_may_be_stopped_again(store: Store) -> None:
 def test_another_drivers_plan_is_kept(
     store: Store, monkeypatch: pytest.MonkeyPatch, cell: tuple[int, int]
 ) -> None:
-    """It knew of other results then, so its choice may be another: here at least one of these two
-    is."""
+    """It knew other results, so its choice may differ; one of these two cells does."""
     tuning = plan(budget=3)
     tuner = tuner_for(tuning, store)
     record_all(store, tuner.start())
