@@ -1,4 +1,4 @@
-"""A quick check for a Ray cluster, since `ray.init` needs two minutes to find none."""
+"""Quick check for a Ray cluster; `ray.init` needs two minutes to find none."""
 
 from __future__ import annotations
 
@@ -19,15 +19,16 @@ JOIN = (
 def check_address(address: str) -> None:
     """Raise UserError within 15 s if no usable Ray cluster answers at `address`.
 
-    `address` is "host:port" or "auto" (this machine's cluster). Another process tries to join,
-    since a `ray.init` cannot be cancelled."""
+    `address` is "host:port" or "auto" (this machine's). Joins from another process, since
+    `ray.init` cannot be cancelled.
+    """
     if address != "auto":
         _check_port(address)
     command = [sys.executable, "-c", JOIN, address]
     try:
         # In a new session, so that Ctrl-C reaches this process only. Otherwise the end of the other
         # process would look like a refusal.
-        joined = subprocess.run(
+        process = subprocess.run(
             command,
             capture_output=True,
             text=True,
@@ -38,13 +39,12 @@ def check_address(address: str) -> None:
     except subprocess.TimeoutExpired:
         reason = f"no answer within {JOIN_S:g} s"
     else:
-        if joined.returncode == 0:
+        if process.returncode == 0:
             return
-        reason = (last_line(joined.stderr) or "no reason given").partition(". ")[0]
+        reason = (last_line(process.stderr) or "no reason given").partition(". ")[0]
     raise UserError(
-        f"No Ray cluster that this program can join answers at --address {address} ({reason}): see "
-        "that `ray start --head` runs there with the same Ray version and token, or leave "
-        "--address out to run on this machine."
+        f"--address: the Ray cluster at {address} cannot be joined ({reason}). Run `ray start "
+        "--head` there with the same Ray version and token, or omit --address to run here."
     )
 
 
@@ -52,14 +52,14 @@ def _check_port(address: str) -> None:
     match = re.fullmatch(r"\[?(?P<host>[^\[\]/]+?)\]?:(?P<port>\d{1,5})", address)
     if match is None or not 0 < int(match["port"]) < 65536:
         raise UserError(
-            f"--address takes HOST:PORT or auto, not {address!r}: give the one that `ray start` "
-            "printed, on a machine of the cluster."
+            f"--address: {address!r} is neither HOST:PORT nor auto. Use the address that `ray "
+            "start` printed."
         )
     try:
         with socket.create_connection((match["host"], int(match["port"])), timeout=CONNECT_S):
             return
     except OSError as error:
         raise UserError(
-            f"No Ray cluster answers at --address {address} ({error.strerror or error}): start one "
-            "there with `ray start --head`, or leave --address out to run on this machine."
+            f"--address: no Ray cluster answers at {address} ({error.strerror or error}). Start "
+            "one there with `ray start --head`, or omit --address to run on this machine."
         ) from error

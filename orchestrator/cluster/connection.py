@@ -18,20 +18,20 @@ import ray
 from orchestrator.cluster import ray_private
 from orchestrator.cluster.address import check_address
 from orchestrator.cluster.environment import FOR_WORKERS, make_token_private, token_path
-from orchestrator.cluster.ray_watch import DIRECTORY, NODE, dead_process, silent_head, watching
+from orchestrator.cluster.ray_watch import DIRECTORY, NODE, head_check, process_check, watching
 from orchestrator.cluster.run_options import RunOptions
 from orchestrator.cluster.scratch import scratch_folder
-from orchestrator.cluster.shared_connection import entered
+from orchestrator.cluster.shared_connection import hold_open
 from orchestrator.guard import SIGNALS, patient
 from trainables.errors import UserError, first_line
 
 OBJECT_STORE_BYTES = 2**27
-"""Ray's default is a third of the memory; packs and reports are small."""
+"""Ray's default is a third of the memory."""
 START_S = 300.0
 END_S = 6.0
 THREAD = "ray"
 LOOPBACK = "127.0.0.1"
-PRELOADED = "preloaded_by_workers"
+PRELOAD_MODULE = "preloaded_by_workers"
 PRELOADS = """import gc
 
 gc.disable()
@@ -41,20 +41,21 @@ finally:
     gc.freeze()
     gc.enable()
 """
-"""Source of a module that workers import in advance, without useless garbage collections. It is a
-file of its own since a worker cannot find this program yet."""
+"""Source of a module that workers preload without garbage collections; a file of its own, as
+workers cannot find this program yet."""
 
 
 @contextmanager
 def connected(options: RunOptions, note: Callable[[str], None]) -> Iterator[None]:
     """Connect to the cluster at `options.address`, or start one here, until the context ends.
 
-    If a connection exists, it is used and left open; see `shared_connection.shared`."""
+    An existing connection is used and left open; see `shared_connection.shared`.
+    """
     ray_private.adapt_ray(starts_here=options.address is None)
     if ray.is_initialized():
         yield
         return
-    with entered(_connected(options, note)):
+    with hold_open(_connected(options, note)):
         yield
 
 
@@ -70,26 +71,26 @@ def _connected(options: RunOptions, note: Callable[[str], None]) -> Iterator[Non
     with scratch_folder() as folder:
         try:
             # Ray waits a minute for a dead directory, but reports why its raylet has ended.
-            with watching(dead_process(DIRECTORY)), patient(START_S):
+            with watching(process_check(DIRECTORY)), patient(START_S):
                 context = thread.submit(_start_or_connect, options, folder).result()
             _take_signals_again()
             if context.dashboard_url:
                 note(
-                    f"Ray dashboard: http://{context.dashboard_url} (log in with the token that "
-                    f"`ray get-auth-token` prints; it is kept in {token_path()})."
+                    f"Ray dashboard: http://{context.dashboard_url} (log in with the token in "
+                    f"{token_path()})."
                 )
-            here = options.address is None
-            with watching(dead_process(DIRECTORY, NODE) if here else silent_head()):
+            starts_here = options.address is None
+            with watching(process_check(DIRECTORY, NODE) if starts_here else head_check()):
                 yield
         finally:
             _end_ray(thread)
 
 
 def _end_ray(thread: ThreadPoolExecutor) -> None:
-    """If a part of Ray has died this takes forever; the rest then ends with this process."""
-    ending, deadline_s = thread.submit(ray.shutdown), time.monotonic() + END_S
+    """If a part of Ray has died this never ends; the rest dies with this process."""
+    shutdown, deadline_s = thread.submit(ray.shutdown), time.monotonic() + END_S
     thread.shutdown(wait=False)
-    while not ending.done() and time.monotonic() < deadline_s:
+    while not shutdown.done() and time.monotonic() < deadline_s:
         time.sleep(0.005)
         _take_signals_again()
 
@@ -101,7 +102,7 @@ def check_cluster(address: str | None) -> None:
 
 
 def _take_signals_again() -> None:
-    """Ray replaces Python's handlers when it starts, and removes them when it ends."""
+    """Ray replaces Python's handlers at its start, and removes them at its end."""
     if threading.current_thread() is threading.main_thread():
         for number in SIGNALS:
             handler = signal.getsignal(number)
@@ -115,8 +116,8 @@ def _start_or_connect(options: RunOptions, folder: Path) -> Any:
     context = _start(folder, dashboard=options.ray_dashboard)
     if ray.util.get_node_ip_address() != LOOPBACK:  # type: ignore[no-untyped-call]
         raise UserError(
-            "Ray would listen beyond this machine, as it was imported before this program: import "
-            "orchestrator first"
+            "Ray was imported before orchestrator and would listen on the network. Import "
+            "orchestrator first."
         )
     return context
 
@@ -131,11 +132,11 @@ def _start(folder: Path, *, dashboard: bool) -> Any:
     variables = {
         "TMPDIR": str(folder),
         "PYTHONPATH": os.pathsep.join(paths),
-        "RAY_preload_python_modules": PRELOADED,
+        "RAY_preload_python_modules": PRELOAD_MODULE,
     }
     try:
         preloads.mkdir()
-        (preloads / f"{PRELOADED}.py").write_text(PRELOADS)
+        (preloads / f"{PRELOAD_MODULE}.py").write_text(PRELOADS)
         with _environment(variables):
             return ray.init(
                 address="local",
@@ -149,23 +150,21 @@ def _start(folder: Path, *, dashboard: bool) -> Any:
             )
     except Exception as error:  # Ray also raises plain Exceptions
         raise UserError(
-            f"Ray cannot be started on this machine ({first_line(error)}): see that "
-            f"{folder.parent} and this machine's memory have room and its cores are not "
-            "overloaded, then type the same command again, or name a running cluster with "
-            "--address."
+            f"Ray cannot start on this machine ({first_line(error)}). Free memory, cores and space "
+            f"in {folder.parent}, or use a running cluster (--address)."
         ) from error
 
 
 @contextmanager
 def _environment(variables: dict[str, str]) -> Iterator[None]:
-    before = {name: os.environ[name] for name in variables if name in os.environ}
+    old_values = {name: os.environ[name] for name in variables if name in os.environ}
     os.environ.update(variables)
     try:
         yield
     finally:
         for name in variables:
             del os.environ[name]
-        os.environ.update(before)
+        os.environ.update(old_values)
 
 
 def _connect(address: str) -> Any:
@@ -178,7 +177,6 @@ def _connect(address: str) -> Any:
         )
     except (OSError, RuntimeError, ValueError) as error:
         raise UserError(
-            f"The Ray cluster at --address {address} cannot be joined from here "
-            f"({first_line(error)}): run the command on a machine of the cluster with --address "
-            "auto."
+            f"--address: cannot join the Ray cluster at {address} from here ({first_line(error)}). "
+            "Run the command on a machine of the cluster with --address auto."
         ) from error

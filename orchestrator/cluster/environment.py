@@ -18,7 +18,7 @@ FOR_WORKERS = {
     "MALLOC_ARENA_MAX": "1",
 }
 """No telemetry, an unchanged working directory, no GPU unless requested, small logs. Tune runs each
-trial in a new thread; with one arena, later trials reuse freed memory."""
+trial in a new thread; with one arena, they reuse freed memory."""
 FOR_THE_DRIVER = {
     # Otherwise Ray listens on the machine's outward address, except on macOS and Windows.
     "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
@@ -35,14 +35,14 @@ FOR_THE_DRIVER = {
 
 
 def set_environment() -> None:
-    """Set Ray's variables; an existing token is shown to every cluster."""
+    """Set Ray's variables, including authentication if a token exists."""
     os.environ.update({**FOR_WORKERS, **FOR_THE_DRIVER})
     if token_path().exists():
         os.environ.setdefault("RAY_AUTH_MODE", "token")
 
 
 def token_path() -> Path:
-    """Return the path of the token for Ray's dashboard and clusters."""
+    """Return the path of Ray's token."""
     return Path(os.environ.get("RAY_AUTH_TOKEN_PATH", "~/.ray/auth_token")).expanduser()
 
 

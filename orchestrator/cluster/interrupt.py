@@ -1,4 +1,4 @@
-"""Signals as requests to stop. A second signal ends the process, by the guard if there is one."""
+"""Signals as requests to stop. A second one ends the process, by the guard if present."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
 
-from orchestrator.guard import KEPT, end_signals, is_guarded, say_signal
+from orchestrator.guard import RESUME_HINT, end_signals, is_guarded, report_signal
 
-ENDED = f"Ended at once. {KEPT}\n".encode()
+ENDED_TEXT = f"Ended at once. {RESUME_HINT}\n".encode()
 
 
 @dataclass
@@ -22,22 +22,22 @@ class Interrupt:
 
 @contextmanager
 def interruptible() -> Iterator[Interrupt]:
-    """Make signals only set `requested` within the context, if in the main thread."""
+    """Make signals only set `requested`, in the main thread."""
     interrupt = Interrupt()
 
     def handle(number: int, _frame: FrameType | None) -> None:
-        say_signal(number)
+        report_signal(number)
         if interrupt.requested and not is_guarded():
-            os.write(2, ENDED)
+            os.write(2, ENDED_TEXT)
             signal.signal(number, signal.SIG_DFL)
             os.kill(os.getpid(), number)
         interrupt.requested = True
 
     numbers = end_signals() if threading.current_thread() is threading.main_thread() else []
-    before = [signal.signal(number, handle) for number in numbers]
+    handlers = [signal.signal(number, handle) for number in numbers]
     try:
         yield interrupt
     finally:
-        for number, handler in zip(numbers, before, strict=True):
+        for number, handler in zip(numbers, handlers, strict=True):
             # None means a handler that is not a Python function, which cannot be restored.
             signal.signal(number, handler or signal.SIG_DFL)

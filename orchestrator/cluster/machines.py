@@ -11,7 +11,7 @@ from typing import Any
 import ray
 from ray.exceptions import GetTimeoutError, RayError
 
-from orchestrator.cluster.preflight import Question, look
+from orchestrator.cluster.preflight import Question, find_faults
 from orchestrator.guard import beat_on
 from trainables.errors import UserError, last_line
 
@@ -26,7 +26,7 @@ def nodes() -> list[dict[str, Any]]:
 
 
 def machine_resources(machines: Sequence[dict[str, Any]]) -> dict[str, dict[str, float]]:
-    """Return "CPU", "GPU", "memory" (bytes) and other resources, by Ray's node id."""
+    """Return resources such as "CPU", "GPU" and "memory" (bytes), by Ray's node id."""
     return {machine["NodeID"]: machine["Resources"] for machine in machines}
 
 
@@ -36,27 +36,26 @@ def address_of(machine: dict[str, Any]) -> str:
 
 
 class UnfitMachineError(Exception):
-    """No pack must run on this machine (Ray's node id)."""
+    """This machine (Ray's node id) must run no pack."""
 
-    def __init__(self, machine: str, why: str) -> None:
-        super().__init__(machine, why)
-        self.machine, self.why = machine, why
+    def __init__(self, machine: str, reason: str) -> None:
+        super().__init__(machine, reason)
+        self.machine, self.reason = machine, reason
 
 
 @dataclass(frozen=True)
 class LateMachines:
-    """A check of machines that join later, before they run a pack."""
+    """Check of machines that join later."""
 
     question: str
     """`Question` as JSON."""
-    others: frozenset[str]
-    """Machines already checked, by Ray's node id."""
+    checked_machines: frozenset[str]
+    """Ray's node ids."""
 
     def refuse_unfit(self) -> None:
-        """Raise UnfitMachineError if this worker's machine joined late and cannot run the
-        trials."""
+        """Raise UnfitMachineError if this machine joined late and cannot run the trials."""
         machine = ray.get_runtime_context().get_node_id()
-        if machine in self.others:
+        if machine in self.checked_machines:
             return
         faults = _faults_here(self.question, machine)
         if faults:
@@ -66,16 +65,17 @@ class LateMachines:
 @cache
 def _faults_here(question: str, machine: str) -> list[str]:
     (node,) = (node for node in nodes() if node["NodeID"] == machine)
-    return look(question, address_of(node), _gpus_of(node))
+    return find_faults(question, address_of(node), _gpus_of(node))
 
 
-def check_machines(question: Question, given_up: Callable[[], bool]) -> LateMachines:
+def check_machines(question: Question, is_stopping: Callable[[], bool]) -> LateMachines:
     """Check every machine; return the check for machines that join later.
 
-    Raises UserError with a sentence per fault. Waiting ends early if `given_up` returns True."""
+    Raises UserError with a sentence per fault. Waiting ends early if `is_stopping` returns True.
+    """
     text = question.model_dump_json()
     machines = nodes()
-    task = ray.remote(num_cpus=0, max_retries=0)(look)
+    task = ray.remote(num_cpus=0, max_retries=0)(find_faults)
     answers = {
         address_of(machine): task.options(resources={f"node:{address_of(machine)}": 0.001}).remote(
             text, address_of(machine), _gpus_of(machine)
@@ -85,13 +85,13 @@ def check_machines(question: Question, given_up: Callable[[], bool]) -> LateMach
     deadline_s = time.monotonic() + ANSWER_S
     while (
         ray.wait(list(answers.values()), num_returns=len(answers), timeout=1.0)[1]
-        and not given_up()
+        and not is_stopping()
     ):
         beat_on()
         if time.monotonic() > deadline_s:
             break
     faults = [fault for address, answer in answers.items() for fault in _answer(address, answer)]
-    if faults and not given_up():
+    if faults and not is_stopping():
         raise UserError("\n".join(faults))
     return LateMachines(text, frozenset(machine_resources(machines)))
 
@@ -101,12 +101,12 @@ def _answer(address: str, answer: Any) -> list[str]:
         faults: list[str] = ray.get(answer, timeout=0.1)
         return faults
     except GetTimeoutError:
-        why = f"no answer within {ANSWER_S:g} s"
+        reason = f"no answer within {ANSWER_S:g} s"
     except RayError as error:
-        why = last_line(error)
+        reason = last_line(error)
     return [
-        f"The machine {address} cannot run this project ({why}): install it there as it is here, "
-        "and start Ray with that Python."
+        f"The machine {address} cannot run this project ({reason}). Install it there as here, and "
+        "start Ray with that Python."
     ]
 
 

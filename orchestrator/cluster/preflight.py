@@ -1,6 +1,7 @@
-"""Checks that a machine can run a sweep's trials, made before any trial starts.
+"""Checks that a machine can run the trials, before any starts.
 
-`look` runs on each machine as a Ray task; this module does not use Ray."""
+`find_faults` runs on each machine as a Ray task; this module does not use Ray.
+"""
 
 from __future__ import annotations
 
@@ -31,13 +32,13 @@ from trainables.errors import UserError, last_line
 from trainables.runtime import GpuProbe
 from trainables.trial_folder import package_versions
 
-SAME_EVERYWHERE = ("torch", "numpy", "ray", "pydantic", "safetensors")
+SHARED_PACKAGES = ("torch", "numpy", "ray", "pydantic", "safetensors")
 """Packages that affect numbers or messages between machines."""
-LEAST_FREE_BYTES = 10**9
+MIN_FREE_BYTES = 10**9
 """For checkpoints of concurrent trials."""
-HIDING = "CUDA_VISIBLE_DEVICES"
+GPU_VARIABLE = "CUDA_VISIBLE_DEVICES"
 GPU_PROBE = ("-m", "trainables.gpu_probe")
-TENSOR_CORES = (8, 0)
+MIN_CAPABILITY = (8, 0)
 """Least compute capability for bf16 and TF32."""
 PROBE_S = 120.0
 """A GPU driver that hangs never answers."""
@@ -57,7 +58,7 @@ class Question(Frozen):
     storage: str
     """A folder, or the URL of an object store."""
     marker: str
-    """File name just written to the storage."""
+    """File just written to the storage."""
     texts: tuple[Text, ...]
     gpus: bool
     precisions: tuple[str, ...] = ()
@@ -71,7 +72,7 @@ def versions() -> dict[str, str]:
         for path in sorted((root / package).rglob("*.py")):
             digest.update(f"{path.relative_to(root)}\0".encode() + path.read_bytes())
     packages = {
-        name: version for name, version in package_versions().items() if name in SAME_EVERYWHERE
+        name: version for name, version in package_versions().items() if name in SHARED_PACKAGES
     }
     return {
         "Python": platform.python_version(),
@@ -90,7 +91,8 @@ def cluster_question(
 ) -> Question:
     """Return the requirements of these trials; `marker` is in their storage.
 
-    `corpus` is what language models read; None without language models."""
+    `corpus` is that of language models, if any.
+    """
     texts = []
     if corpus is not None and corpus.name != NO_TEXT.name and not is_built_in(corpus.name):
         folder = options.runtime.data_dir
@@ -109,10 +111,11 @@ def cluster_question(
     )
 
 
-def look(text: str, address: str, ray_gpus: float) -> list[str]:
+def find_faults(text: str, address: str, ray_gpus: float) -> list[str]:
     """Return a sentence with the fix for each fault of this machine. Fetches missing texts.
 
-    `text` is a `Question` as JSON; `address` and `ray_gpus` are Ray's for this machine."""
+    `text` is a `Question` as JSON; `address` and `ray_gpus` are Ray's for this machine.
+    """
     question = Question.model_validate_json(text)
     clauses = (
         _version_fault(question.versions),
@@ -124,17 +127,22 @@ def look(text: str, address: str, ray_gpus: float) -> list[str]:
     return [f"The machine {host} ({address}) {clause}." for clause in clauses if clause]
 
 
-def _version_fault(of_driver: dict[str, str]) -> str | None:
-    different = [
-        package for package, version in of_driver.items() if versions().get(package) != version
+def _version_fault(driver_versions: dict[str, str]) -> str | None:
+    packages = [
+        package
+        for package, version in driver_versions.items()
+        if versions().get(package) != version
     ]
-    if not different:
+    if not packages:
         return None
-    here, there = (
-        ", ".join(f"{package} {machine.get(package, 'missing')}" for package in different)
-        for machine in (versions(), of_driver)
+    machine_text, driver_text = (
+        ", ".join(f"{package} {machine.get(package, 'missing')}" for package in packages)
+        for machine in (versions(), driver_versions)
     )
-    return f"has {here}, but the driver has {there}: install the same versions on every machine"
+    return (
+        f"has {machine_text}, but the driver has {driver_text}: install the same versions on every "
+        "machine"
+    )
 
 
 def _storage_fault(question: Question) -> str | None:
@@ -148,11 +156,11 @@ def _storage_fault(question: Question) -> str | None:
         free_bytes = shutil.disk_usage(folder).free
     except (OSError, UserError):
         return None
-    if free_bytes >= LEAST_FREE_BYTES:
+    if free_bytes >= MIN_FREE_BYTES:
         return None
     return (
-        f"has {free_bytes / 1e9:.1f} GB free in {folder}, and checkpoints need at least "
-        f"{LEAST_FREE_BYTES / 1e9:g}: free space there"
+        f"has {free_bytes / 1e9:.1f} GB free in {folder}, but checkpoints need at least "
+        f"{MIN_FREE_BYTES / 1e9:g}: free space there"
     )
 
 
@@ -162,23 +170,23 @@ def _text_fault(text: Text) -> str | None:
         if text.sha256 in (None, identity(text.name, data_dir=text.folder).sha256):
             return None
     except UserError as error:
-        return f"has not got what trials read: {str(error).rstrip('.')}"
-    return f"has another text {text.name} than the driver: copy the driver's folder"
+        return f"has no text for the trials: {str(error).rstrip('.')}"
+    return f"has a different text {text.name} than the driver: copy the driver's folder"
 
 
-def _gpu_fault(wanted: float, precisions: Collection[str], *, all_gpus: bool) -> str | None:
+def _gpu_fault(gpu_count: float, precisions: Collection[str], *, all_gpus: bool) -> str | None:
     gpus = probe_gpus(all_gpus=all_gpus)
-    rounded = sorted({*precisions} - {"float32"})
-    if gpus.usable < wanted:
+    tensor_precisions = sorted({*precisions} - {"float32"})
+    if gpus.usable < gpu_count:
         fix = f"the installed torch {gpus.torch} has no CUDA support: install a build for CUDA"
         if gpus.cuda is not None:
-            fix = f"see what nvidia-smi lists and that the driver can CUDA {gpus.cuda}"
-        why = gpus.faults[0] if gpus.faults else fix
-        return f"has {gpus.usable} GPUs that torch can use, and {wanted:g} are asked for: {why}"
-    if rounded and gpus.capability is not None and gpus.capability < TENSOR_CORES:
+            fix = f"check with nvidia-smi that the driver sees a GPU and can run CUDA {gpus.cuda}"
+        fix = gpus.faults[0] if gpus.faults else fix
+        return f"has {gpus.usable} GPUs that torch can use, but {gpu_count:g} are requested: {fix}"
+    if tensor_precisions and gpus.capability is not None and gpus.capability < MIN_CAPABILITY:
         return (
-            f"has a GPU of compute capability {'.'.join(map(str, gpus.capability))}, and "
-            f"{rounded[0]} needs 8.0: use --set training.precision=float32"
+            f"has a GPU of compute capability {'.'.join(map(str, gpus.capability))}, but "
+            f"{tensor_precisions[0]} needs 8.0: use --set training.precision=float32"
         )
     return None
 
@@ -197,12 +205,11 @@ def precisions_of(configs: Iterable[AnyConfig]) -> tuple[str, ...]:
 
 
 def check_torch_gpu(configs: Iterable[AnyConfig]) -> str | None:
-    """Raise UserError if torch cannot train on a GPU here; return a note if Triton cannot be
-    used."""
+    """Raise UserError if torch cannot train on a GPU here; return a note if Triton is unusable."""
     problem = _gpu_fault(1, precisions_of(configs), all_gpus=False)
     if problem is not None:
         raise UserError(
-            f"A trial asks for a GPU, and this machine {problem}; or train on CPUs with "
+            f"A trial needs a GPU, but this machine {problem}. Or train on CPUs with "
             "--gpus-per-trial 0."
         )
     triton = probe_gpus(all_gpus=False).triton
@@ -211,12 +218,12 @@ def check_torch_gpu(configs: Iterable[AnyConfig]) -> str | None:
 
 @cache
 def probe_gpus(*, all_gpus: bool) -> GpuProbe:
-    """Test this machine's GPUs in another process, because the driver needs no torch.
+    """Test this machine's GPUs in another process; the driver needs no torch.
 
-    With `all_gpus`, includes those that CUDA_VISIBLE_DEVICES hides, as in a Ray task without
-    GPUs."""
+    `all_gpus` includes those hidden by CUDA_VISIBLE_DEVICES, as in a Ray task without GPUs.
+    """
     environment = {
-        name: value for name, value in os.environ.items() if not (all_gpus and name == HIDING)
+        name: value for name, value in os.environ.items() if not (all_gpus and name == GPU_VARIABLE)
     }
     try:
         # In a new session, so that Ctrl-C reaches the driver only. Otherwise the probe's end would
@@ -232,10 +239,10 @@ def probe_gpus(*, all_gpus: bool) -> GpuProbe:
             check=True,
         )
     except subprocess.TimeoutExpired:
-        why = f"no answer within {PROBE_S:g} s"
+        reason = f"no answer within {PROBE_S:g} s"
     except subprocess.CalledProcessError as error:
-        why = last_line(error.stderr)
+        reason = last_line(error.stderr)
     else:
         return GpuProbe.model_validate_json(answer.stdout)
-    fault = f"torch cannot be used ({why}): install torch"
+    fault = f"torch cannot be used ({reason}): install torch"
     return GpuProbe(usable=0, torch="", cuda=None, faults=(fault,))

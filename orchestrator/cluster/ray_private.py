@@ -1,4 +1,4 @@
-"""Every private part of Ray in use. If one is missing, the loss is reported once."""
+"""Every private part of Ray in use. A missing one is reported once."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ HEAD = "ray.experimental.internal_kv:internal_kv_get_gcs_client"
 STOP = "ray.tune.execution.tune_controller:TuneController.stop_trial"
 LOSSES = {
     PRINTER: "Ray prints a page for each process that dies",
-    TITLE: "ps does not show which trial a worker runs",
-    ACTORS: "each worker starts some seconds later",
-    USAGE: "a sweep imports MLflow first, if it is installed",
+    TITLE: "ps does not show each worker's trial",
+    ACTORS: "each worker starts seconds later",
+    USAGE: "a sweep starts later if MLflow is installed",
     HEAD: "a hanging worker is not noticed",
-    STOP: "trials that wait for a machine that left wait for another of its size",
+    STOP: "trials that waited for a lost machine wait for another of its size",
 }
 """Effects of missing private names."""
 
@@ -45,11 +45,10 @@ def losses() -> list[str]:
 
 
 def adapt_ray(*, starts_here: bool) -> None:
-    """Stop Ray from printing a page per dead process, and from importing MLflow for disabled
-    statistics.
+    """Stop Ray from printing a page per dead process and importing MLflow for disabled statistics.
 
-    If Ray `starts_here`, Tune also reuses ready workers, whose environment variables are already
-    set."""
+    If Ray `starts_here`, Tune also reuses ready workers, whose environment is already set.
+    """
     actor_of = functools.cache(ray.remote)
     replacements: dict[str, Callable[..., Any]] = {
         PRINTER: lambda *_, **__: None,

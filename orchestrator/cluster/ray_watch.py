@@ -1,4 +1,4 @@
-"""Detection of a dead Ray by the system, since Ray may wait for its dead parts forever."""
+"""Detection of a dead Ray, which may wait for its dead parts forever."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from trainables.errors import GO_ON, UserError
 
 LOOK_S = 0.5
 HEAD_AWAY_S = 20.0
-"""Longest time without an answer from a cluster's head."""
+"""Longest silence of a cluster's head."""
 DIRECTORY, NODE = "gcs_server", "raylet"
-"""Ray processes that everything needs; a raylet ends with either of its agents."""
-Look = Callable[[], str | None]
+"""Processes that everything needs; a raylet ends with either of its agents."""
+Check = Callable[[], str | None]
 """Returns why Ray is gone, or None."""
 
 _reason: str | None = None
 
 
 @contextmanager
-def watching(look: Look) -> Iterator[None]:
-    """Call `look` in a thread, and restart the command if Ray is gone."""
+def watching(check: Check) -> Iterator[None]:
+    """Call `check` in a thread, and restart the command if Ray is gone."""
     global _reason
-    _reason, over = None, threading.Event()
+    _reason, stop_event = None, threading.Event()
 
     def watch() -> None:
         global _reason
         reason = None
-        while reason is None and not over.wait(LOOK_S):
-            reason = look()
+        while reason is None and not stop_event.wait(LOOK_S):
+            reason = check()
         if reason is not None:
             _reason = reason
             start_again(reason)
@@ -46,7 +46,7 @@ def watching(look: Look) -> Iterator[None]:
     try:
         yield
     finally:
-        over.set()
+        stop_event.set()
         thread.join()
 
 
@@ -56,39 +56,39 @@ def check_ray() -> None:
         raise UserError(f"{_reason}: {GO_ON}")
 
 
-def dead_process(*names: str) -> Look:
+def process_check(*names: str) -> Check:
     """Return a check that child processes of these names still run."""
     processes: dict[str, psutil.Process] = {}
 
-    def look() -> str | None:
+    def check() -> str | None:
         if len(processes) < len(names):
             for child in psutil.Process().children():
                 with suppress(psutil.NoSuchProcess):
                     if child.name() in names:
                         processes[child.name()] = child
-        dead = [name for name, process in processes.items() if not _lives(process)]
-        return f"Ray's process {dead[0]} died" if dead else None
+        dead_names = [name for name, process in processes.items() if not _is_alive(process)]
+        return f"Ray's process {dead_names[0]} died" if dead_names else None
 
-    return look
+    return check
 
 
-def _lives(process: psutil.Process) -> bool:
+def _is_alive(process: psutil.Process) -> bool:
     with suppress(psutil.NoSuchProcess):
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     return False
 
 
-def silent_head() -> Look:
+def head_check() -> Check:
     """Return a check that the cluster's head answers."""
-    answered_s = time.monotonic()
+    last_answer_s = time.monotonic()
 
-    def look() -> str | None:
-        nonlocal answered_s
+    def check() -> str | None:
+        nonlocal last_answer_s
         if signs([""]) is not None or ray_private.find(ray_private.HEAD) is None:
-            answered_s = time.monotonic()
-        if time.monotonic() - answered_s < HEAD_AWAY_S:
+            last_answer_s = time.monotonic()
+        if time.monotonic() - last_answer_s < HEAD_AWAY_S:
             return None
         address = ray.get_runtime_context().gcs_address
         return f"The head of the Ray cluster, {address}, does not answer any more"
 
-    return look
+    return check

@@ -24,8 +24,8 @@ def check_gpus(gpus: float) -> None:
     """Raise UserError unless `gpus` is 0, a fraction of one GPU, or 1."""
     if not 0 <= gpus <= 1:
         raise UserError(
-            f"--gpus-per-trial takes 0, a fraction of one GPU or 1, not {gpus:g}: one model trains "
-            "on one GPU, and as many trials run at the same time as there are GPUs."
+            f"--gpus-per-trial: {gpus:g} is not 0, a fraction of one GPU, or 1. A model trains on "
+            "one GPU; several GPUs run several trials."
         )
 
 
@@ -38,7 +38,8 @@ def per_pack(options: RunOptions) -> dict[str, float]:
 def slots_of(nodes: Sequence[Mapping[str, float]], options: RunOptions) -> int:
     """Return how many packs fit on machines with these resources.
 
-    Raises UserError, with both numbers, if none fits."""
+    Raises UserError, with both numbers, if none fits.
+    """
     need = per_pack(options)
     slots = sum(fit_on(node, options) for node in nodes)
     if slots > 0:
@@ -46,14 +47,14 @@ def slots_of(nodes: Sequence[Mapping[str, float]], options: RunOptions) -> int:
     gpus = sum(node.get("GPU", 0.0) for node in nodes)
     if need.get("gpu", 0) > gpus:
         raise UserError(
-            f"A trial asks for {need['gpu']:g} GPU and there are {gpus:g}: lower --gpus-per-trial "
-            "(0 trains on CPUs), or give the address of a cluster that has them with --address."
+            f"--gpus-per-trial: a trial needs {need['gpu']:g} GPU, but there are {gpus:g}. Use 0 "
+            "to train on CPUs, or a cluster with GPUs (--address)."
         )
     largest = max((node.get("CPU", 0.0) for node in nodes), default=0.0)
-    what = f"{need['cpu']:g} cores" + (f" and {need['gpu']:g} GPU" if "gpu" in need else "")
+    request = f"{need['cpu']:g} cores" + (f" and {need['gpu']:g} GPU" if "gpu" in need else "")
     raise UserError(
-        f"A trial asks for {what} of one machine, and no machine has them (the largest has "
-        f"{largest:g} cores, all together {gpus:g} GPUs): ask for less."
+        f"A trial needs {request} on one machine; the largest has {largest:g} cores "
+        f"(all: {gpus:g} GPUs). Lower --cores-per-trial or --gpus-per-trial."
     )
 
 

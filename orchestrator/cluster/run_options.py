@@ -20,11 +20,11 @@ class RunOptions:
     address: str | None = None
     """Ray cluster as "host:port" or "auto"; None starts Ray here."""
     ray_dashboard: bool = False
-    """For a Ray that starts here; the dashboard costs seconds of two cores."""
+    """For a Ray that starts here; costs seconds of two cores."""
     gpus_per_trial: float = 0.0
     """0, a fraction of one GPU, or 1."""
     max_concurrent: int | None = None
-    """Limit on packs; None runs as many as fit."""
+    """Limit on packs; None runs all that fit."""
     max_attempts: int = 2
     """Starts of a trial until a process death is its failure."""
     trial_timeout_s: float | None = None
@@ -34,7 +34,7 @@ class RunOptions:
 
     @property
     def takes_own_gpu(self) -> bool:
-        """True if trials use this machine's GPUs, not a cluster's."""
+        """True if trials use this machine's GPUs."""
         return bool(self.gpus_per_trial) and self.address is None
 
     def for_workers(self) -> RunOptions:

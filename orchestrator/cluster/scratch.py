@@ -1,4 +1,4 @@
-"""The temporary folders of a run."""
+"""Temporary folders of a run."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from orchestrator.guard import OWNER, PREFIX, SHORT_BASE, machine, remove_folder
+from orchestrator.guard import OWNER, PREFIX, SHORT_BASE, machine_names, remove_folder
 from trainables.errors import UserError
 
 LONGEST_BASE = 24
-"""Bytes. Ray's sockets are 83 bytes longer, and their paths are limited to 107."""
+"""Bytes. Ray's sockets are 83 bytes longer; the limit is 107."""
 
 
 @contextmanager
 def scratch_folder() -> Iterator[Path]:
     """Make a temporary folder that fits Ray's sockets and that other runs do not remove.
 
-    On exit it is removed, with the processes that work in it. Raises UserError if it cannot be
-    made."""
+    On exit it is removed, with the processes that work in it. Raises UserError if impossible.
+    """
     base = SHORT_BASE
     try:
         if len(os.fsencode(tempfile.gettempdir())) <= LONGEST_BASE:
@@ -30,9 +30,8 @@ def scratch_folder() -> Iterator[Path]:
         folder, owner = _locked_folder(base)
     except OSError as error:
         raise UserError(
-            f"Ray needs a temporary folder, and in {base} none can be made ({error.strerror}): "
-            f"free space there, or name another folder, of at most {LONGEST_BASE} characters, by "
-            "the environment variable TMPDIR."
+            f"Ray's temporary folder cannot be created in {base} ({error.strerror}). Free space "
+            f"there, or set TMPDIR to a folder of at most {LONGEST_BASE} characters."
         ) from error
     try:
         yield folder
@@ -42,17 +41,17 @@ def scratch_folder() -> Iterator[Path]:
 
 
 def _locked_folder(base: str) -> tuple[Path, int]:
-    """Return a new folder, and the descriptor that keeps its owner file locked. Raises OSError."""
+    """Return a new folder and the descriptor that locks its owner file. Raises OSError."""
     folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=base))
-    unfinished = folder / f"{OWNER}.unfinished"
+    draft = folder / f"{OWNER}.unfinished"
     try:
-        owner = os.open(unfinished, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
+        owner = os.open(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
         with suppress(OSError):
             # On a file system without locks, other processes cannot lock it either.
             fcntl.flock(owner, fcntl.LOCK_EX)
-        os.write(owner, "\n".join(sorted(machine())).encode())
+        os.write(owner, "\n".join(sorted(machine_names())).encode())
         # Renamed last, so that the owner file exists only while it is locked.
-        unfinished.rename(folder / OWNER)
+        draft.rename(folder / OWNER)
     except OSError:
         shutil.rmtree(folder, ignore_errors=True)
         raise

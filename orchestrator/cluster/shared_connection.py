@@ -1,4 +1,4 @@
-"""A Ray cluster shared by several runs, since a start takes longer than a small study."""
+"""A Ray cluster shared by runs, since a start takes longer than a small study."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _shared: ExitStack | None = None
 
 @contextmanager
 def shared() -> Iterator[None]:
-    """Keep a cluster that a run starts up until the context ends."""
+    """Keep a run's cluster up until the context ends."""
     global _shared
     with ExitStack() as stack:
         _shared = stack
@@ -21,8 +21,8 @@ def shared() -> Iterator[None]:
 
 
 @contextmanager
-def entered(cluster: AbstractContextManager[None]) -> Iterator[None]:
-    """Enter a cluster until this context ends, or until `shared` ends if active."""
+def hold_open(cluster: AbstractContextManager[None]) -> Iterator[None]:
+    """Enter a cluster until this context ends, or until an active `shared` ends."""
     if _shared is not None:
         _shared.enter_context(cluster)
         yield

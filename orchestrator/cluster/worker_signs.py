@@ -1,4 +1,4 @@
-"""Short texts from workers, kept by Ray's head for the driver; the newest replaces the previous."""
+"""Workers' short texts at Ray's head; the newest replaces the last."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ def leave_sign(key: str, text: bytes) -> None:
 
 
 def signs(keys: Sequence[str]) -> dict[str, bytes] | None:
-    """Return the newest text of each key that has one; None if Ray's head does not answer."""
+    """Return each key's newest text, if any; None if Ray's head does not answer."""
     names = [key.encode() for key in keys]
     texts = _ask(lambda head: head.internal_kv_multi_get(names, NAMESPACE, ANSWER_S))
     return None if texts is None else {key.decode(): text for key, text in texts.items()}
 
 
 def remove_sign(key: str) -> None:
-    """Delete the text, if present and if Ray's head answers."""
+    """Delete the text, if Ray's head answers."""
     _ask(lambda head: head.internal_kv_del(key.encode(), False, NAMESPACE, timeout=ANSWER_S))
 
 

@@ -1,4 +1,4 @@
-"""A small parent process of every command, which handles signals, cleanup and restarts."""
+"""A small parent process of every command: signals, cleanup and restarts."""
 
 from trainables import door
 

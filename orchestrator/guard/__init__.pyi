@@ -1,4 +1,4 @@
-from .guard import KEPT as KEPT
+from .guard import RESUME_HINT as RESUME_HINT
 from .guard import guarded as guarded
 from .inside import SIGNALS as SIGNALS
 from .inside import beat as beat
@@ -6,8 +6,8 @@ from .inside import beat_on as beat_on
 from .inside import end_signals as end_signals
 from .inside import is_guarded as is_guarded
 from .inside import patient as patient
-from .inside import say_signal as say_signal
-from .inside import say_stopping as say_stopping
+from .inside import report_signal as report_signal
+from .inside import report_stopping as report_stopping
 from .inside import start_again as start_again
 from .inside import trial_ended as trial_ended
 from .inside import was_started_again as was_started_again
@@ -15,6 +15,6 @@ from .inside import watched as watched
 from .leftovers import OWNER as OWNER
 from .leftovers import PREFIX as PREFIX
 from .leftovers import SHORT_BASE as SHORT_BASE
-from .leftovers import machine as machine
+from .leftovers import machine_names as machine_names
 from .leftovers import remove_folder as remove_folder
 from .leftovers import remove_leftovers as remove_leftovers

@@ -1,9 +1,9 @@
 """The guard of a command: so simple that it cannot hang.
 
-The user's process is the guard; the command runs in a child process with its own session. The guard
-answers signals within a second and ends everything within ten, in any state of Ray. It restarts a
-sweep that stalls or crashed with Ray. A sweep may die at any moment and resumes from durable
-work."""
+The user's process is the guard; the command runs in a child with its own session. The guard answers
+signals within a second, ends everything within ten, and restarts a sweep that stalls or crashed.
+Sweeps resume from durable work.
+"""
 
 from __future__ import annotations
 
@@ -17,38 +17,38 @@ from dataclasses import dataclass
 
 import psutil
 
-from orchestrator.guard.inside import AGAIN, INTERRUPTED, Word, end_signals, leave_terminal
+from orchestrator.guard.inside import INTERRUPTED, RESTART_STATUS, Word, end_signals, leave_terminal
 from orchestrator.guard.leftovers import remove_leftovers
 from orchestrator.guard.processes import (
     adopt_orphans,
-    below,
-    end_all_below,
-    signal_all_below,
+    descendants,
+    kill_descendants,
+    signal_descendants,
     start,
     state,
 )
 
 LOOK_S = 0.1
 ANSWER_S = 0.7
-"""After this the guard itself announces the stop."""
-LATE_S = 0.5
-"""A signal sent to all processes may reach the guard this much later."""
+"""Then the guard announces the stop."""
+LATE_SIGNAL_S = 0.5
+"""A signal to all processes may reach the guard this much later."""
 STOP_S = 8.0
-"""After this the command is killed."""
-TWICE_S = {signal.SIGINT: 0.2, signal.SIGTERM: 1.0, signal.SIGHUP: 1.0}
-"""Repeats within this time count once, because `timeout` signals a process and then its group."""
-STILL_S = 60.0
-"""A sweep stalls if it does not beat for this long. It normally beats several times a second."""
-MOST_STARTS = 3
-"""Limit on starts without a trial that ended in between."""
+"""Then the command is killed."""
+REPEAT_S = {signal.SIGINT: 0.2, signal.SIGTERM: 1.0, signal.SIGHUP: 1.0}
+"""Repeats within this time count once: `timeout` signals a process, then its group."""
+STALL_S = 60.0
+"""A sweep stalls without a beat for this long; several a second are normal."""
+MAX_STARTS = 3
+"""Limit on starts without an ended trial."""
 JOB_CONTROL = (signal.SIGTSTP, signal.SIGCHLD)
-"""Blocked and fetched one by one, like the signals that ask for the end."""
-CRASHES = (signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE)
-GIVEN_UP = 3
-STOPPED = (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP)
-ORDERLY = (0, 1, 2)
-"""Exit statuses of a command that has cleaned up itself."""
-KEPT = "Results and checkpoints are kept; type the same command again to go on."
+"""Blocked and fetched one by one, like end signals."""
+CRASH_SIGNALS = (signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE)
+GIVEN_UP_STATUS = 3
+STOPPED_STATES = (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP)
+ORDERLY_STATUSES = (0, 1, 2)
+"""Exit statuses of commands that have cleaned up."""
+RESUME_HINT = "Results and checkpoints are kept; type the same command again to go on."
 
 
 def guarded(run: Callable[[], int]) -> int:
@@ -59,24 +59,24 @@ def guarded(run: Callable[[], int]) -> int:
     signal.pthread_sigmask(signal.SIG_BLOCK, [*signals, *JOB_CONTROL])
     adopt_orphans()
     # Processes started by the shell that became this process are not ours to end.
-    strangers = below()
+    strangers = descendants()
     starts = 0
-    again = False
+    is_restart = False
     while True:
-        command = _Command(*start(run, again=again), signals, strangers)
+        command = _Command(*start(run, is_restart=is_restart), signals, strangers)
         status = command.end()
-        again, starts = True, 0 if command.brought_on else starts + 1
-        end_all_below(strangers)
-        if status not in ORDERLY:
+        is_restart, starts = True, 0 if command.has_progress else starts + 1
+        kill_descendants(strangers)
+        if status not in ORDERLY_STATUSES:
             _show_cursor()
             remove_leftovers()
-        if command.restart_reason is None or command.stopped_by is not None:
+        if command.restart_reason is None or command.stop_signal is not None:
             return status
-        if starts >= MOST_STARTS:
-            count = f"That was the {starts}rd time without a trial done in between."
-            _say(f"error: {command.restart_reason}. {count} {KEPT}")
-            return GIVEN_UP
-        _say(f"{command.restart_reason}: the sweep is started again, and goes on.")
+        if starts >= MAX_STARTS:
+            count = f"This happened {starts} times, and no trial ended in between."
+            _print_line(f"error: {command.restart_reason}. {count} {RESUME_HINT}")
+            return GIVEN_UP_STATUS
+        _print_line(f"{command.restart_reason}. Restarting the sweep.")
 
 
 @dataclass
@@ -84,68 +84,68 @@ class _Command:
     pid: int
     pipe: int
     signals: list[signal.Signals]
-    """The signals that ask for the end."""
+    """Signals that ask for the end."""
     strangers: Collection[psutil.Process]
-    """Descendants that do not belong to the command."""
-    stopped_by: signal.Signals | None = None
-    """First signal that asked for the end."""
+    """Descendants that are not the command's."""
+    stop_signal: signal.Signals | None = None
+    """First request to end."""
     restart_reason: str | None = None
-    brought_on: bool = False
+    has_progress: bool = False
     """True if a trial ended."""
-    _reported: signal.Signals | None = None
-    """First signal that reached the command's process."""
+    _received_signal: signal.Signals | None = None
+    """First signal that reached the command."""
     _stop_s: float = 0.0
-    _answered: bool = False
-    _left: bool = False
-    """True if the command itself ended its process, not a library."""
+    _is_announced: bool = False
+    _ended_itself: bool = False
+    """True if the command, not a library, ended its process."""
     _patience_s: float | None = None
-    """Longest allowed time without a beat; None outside a sweep, which could be restarted."""
-    _moved_s: float = 0.0
+    """Longest time without a beat; None outside a sweep."""
+    _last_beat_s: float = 0.0
     _text: bytes = b""
-    _reason: str = "The sweep's process asked for it"
+    _reason: str = "The sweep's process requested a restart"
 
     def end(self) -> int:
         while True:
             number = self._next_signal()
             if number == signal.SIGTSTP:
                 self._pause()
-            elif number in self.signals and number is not None and self._ends_at_once(number):
+            elif number in self.signals and number is not None and self._forward_signal(number):
                 return self._kill("Ended at once.")
-            wait_status = self._reaped()
-            self._read()
+            wait_status = self._reap()
+            self._read_pipe()
             if wait_status is not None:
                 os.close(self.pipe)
                 status = os.waitstatus_to_exitcode(wait_status)
-                if not self._left or status == INTERRUPTED:
+                if not self._ended_itself or status == INTERRUPTED:
                     self._wait_for_a_late_signal()
-                return self._status(status)
-            if self.stopped_by is not None and self._is_overdue():
-                return self._kill(f"It did not stop within {STOP_S:g} s, and was ended.")
-            if self.stopped_by is None and self._stands_still():
+                return self._exit_status(status)
+            if self.stop_signal is not None and self._is_overdue():
+                return self._kill(f"It did not stop within {STOP_S:g} s and was killed.")
+            if self.stop_signal is None and self._is_stalled():
                 return self._kill("")
 
     def _wait_for_a_late_signal(self) -> None:
         """A signal that ended a part of Ray ends the command, perhaps before the guard gets it."""
-        late_s = time.monotonic() + LATE_S
-        while self.stopped_by is None and time.monotonic() < late_s:
-            pending = [number for number in self.signals if number in signal.sigpending()]
-            self.stopped_by = pending[0] if pending else None
+        late_s = time.monotonic() + LATE_SIGNAL_S
+        while self.stop_signal is None and time.monotonic() < late_s:
+            pending_signals = [number for number in self.signals if number in signal.sigpending()]
+            self.stop_signal = pending_signals[0] if pending_signals else None
             time.sleep(0.01)
 
     def _next_signal(self) -> signal.Signals | None:
-        """`sigtimedwait` may return any number after this process was stopped, so this polls."""
+        """`sigtimedwait` may return any number after a stop of this process, so this polls."""
         select.select([self.pipe], [], [], LOOK_S)
         for number in signal.sigpending():
             if number in (*self.signals, *JOB_CONTROL):
                 return signal.Signals(signal.sigwait([number]))
         return None
 
-    def _ends_at_once(self, number: signal.Signals) -> bool:
+    def _forward_signal(self, number: signal.Signals) -> bool:
         """Forward the request to stop; return whether it is the second one."""
-        now = time.monotonic()
-        if self.stopped_by is not None:
-            return now - self._stop_s > TWICE_S[number]
-        self.stopped_by, self._stop_s = number, now
+        now_s = time.monotonic()
+        if self.stop_signal is not None:
+            return now_s - self._stop_s > REPEAT_S[number]
+        self.stop_signal, self._stop_s = number, now_s
         if number == signal.SIGHUP:
             leave_terminal()
         with suppress(ProcessLookupError):
@@ -154,66 +154,65 @@ class _Command:
 
     def _is_overdue(self) -> bool:
         waiting_s = time.monotonic() - self._stop_s
-        if waiting_s >= ANSWER_S and not self._answered:
-            self._answered = True
-            _say(
-                "Stopping, which may take 10 s; results and checkpoints are kept. (The same once "
-                "more ends it at once.)"
+        if waiting_s >= ANSWER_S and not self._is_announced:
+            self._is_announced = True
+            _print_line(
+                "Stopping, which may take 10 s; results and checkpoints are kept. Repeat the "
+                "signal (Ctrl-C) to end at once."
             )
         return waiting_s >= STOP_S
 
-    def _stands_still(self) -> bool:
+    def _is_stalled(self) -> bool:
         if self._patience_s is None:
             return False
-        now, process = time.monotonic(), state(self.pid)
+        now_s, process_state = time.monotonic(), state(self.pid)
         # A process that is stopped (e.g. by a debugger) or blocked by a pager gets its full time
         # once it can continue.
-        if process in STOPPED or not (_takes_lines(1) and _takes_lines(2)):
-            self._moved_s = now
-        if now - self._moved_s < self._patience_s:
+        if process_state in STOPPED_STATES or not (_is_writable(1) and _is_writable(2)):
+            self._last_beat_s = now_s
+        if now_s - self._last_beat_s < self._patience_s:
             return False
-        if process == psutil.STATUS_DISK_SLEEP:
-            self._moved_s = now
+        if process_state == psutil.STATUS_DISK_SLEEP:
+            self._last_beat_s = now_s
             return False
-        self.restart_reason = f"The sweep stood still for {self._patience_s:g} s"
+        self.restart_reason = f"The sweep stalled for {self._patience_s:g} s"
         return True
 
-    def _kill(self, why: str) -> int:
-        """Kill everything, silently if it will be restarted."""
-        end_all_below(self.strangers)
-        self._read()
+    def _kill(self, reason: str) -> int:
+        """Kill everything, silently before a restart."""
+        kill_descendants(self.strangers)
+        self._read_pipe()
         os.close(self.pipe)
-        if self.stopped_by is None:
-            return AGAIN
-        _say(f"{why} {KEPT}")
-        return 128 + self.stopped_by
+        if self.stop_signal is None:
+            return RESTART_STATUS
+        _print_line(f"{reason} {RESUME_HINT}")
+        return 128 + self.stop_signal
 
-    def _status(self, status: int) -> int:
-        """Return the exit status for `status` (negative for a signal); report what the command
-        could not."""
+    def _exit_status(self, status: int) -> int:
+        """Return the exit status for `status` (negative for a signal), and report a death."""
         if status == INTERRUPTED:
-            self.stopped_by = self.stopped_by or self._reported
-        if self.stopped_by is not None:
+            self.stop_signal = self.stop_signal or self._received_signal
+        if self.stop_signal is not None:
             if status not in (0, INTERRUPTED):
-                _say(f"Interrupted. {KEPT}")
-            return 128 + self.stopped_by
-        sweeps = self._patience_s is not None
-        if status == AGAIN:
+                _print_line(f"Interrupted. {RESUME_HINT}")
+            return 128 + self.stop_signal
+        is_sweep = self._patience_s is not None
+        if status == RESTART_STATUS:
             self.restart_reason = self._reason
-        elif -status in CRASHES and sweeps:
+        elif -status in CRASH_SIGNALS and is_sweep:
             self.restart_reason = f"The sweep's process crashed ({signal.Signals(-status).name})"
-        elif status >= 0 and sweeps and not self._left:
-            self.restart_reason = f"The sweep's process ended in the middle, with status {status}"
+        elif status >= 0 and is_sweep and not self._ended_itself:
+            self.restart_reason = f"The sweep's process ended unexpectedly, with status {status}"
         elif status < 0:
-            killed = status == -signal.SIGKILL
-            hint = " (by hand, or by the system where memory ran out)" if killed else ""
-            _say(
-                f"error: the command's process was ended by {signal.Signals(-status).name}{hint}. "
-                f"{KEPT}"
+            was_killed = status == -signal.SIGKILL
+            hint = " (by a user, or by the system if memory ran out)" if was_killed else ""
+            _print_line(
+                f"error: the command's process was killed by {signal.Signals(-status).name}{hint}. "
+                f"{RESUME_HINT}"
             )
         return status if status >= 0 else 128 - status
 
-    def _reaped(self) -> int | None:
+    def _reap(self) -> int | None:
         """Return the process's wait status if it ended. Adopted orphans are reaped silently."""
         with suppress(ChildProcessError):
             while True:
@@ -224,52 +223,52 @@ class _Command:
                     break
         return None
 
-    def _read(self) -> None:
+    def _read_pipe(self) -> None:
         with suppress(BlockingIOError):
             while chunk := os.read(self.pipe, 65536):
                 self._text += chunk
         *lines, self._text = self._text.split(b"\n")
         for line in lines:
-            word, _, rest = line.decode().partition(" ")
+            word, _, argument = line.decode().partition(" ")
             match word:
                 case Word.BEAT | Word.WAIT:
-                    self._patience_s = float(rest or STILL_S)
-                    self._moved_s = time.monotonic()
+                    self._patience_s = float(argument or STALL_S)
+                    self._last_beat_s = time.monotonic()
                 case Word.REST:
                     self._patience_s = None
                 case Word.STOPPING:
-                    self._answered = True
+                    self._is_announced = True
                 case Word.TRIAL_ENDED:
-                    self.brought_on = True
+                    self.has_progress = True
                 case Word.LEFT:
-                    self._left = True
+                    self._ended_itself = True
                 case Word.SIGNAL:
-                    self._reported = self._reported or signal.Signals(int(rest))
+                    self._received_signal = self._received_signal or signal.Signals(int(argument))
                 case Word.REASON:
-                    self._reason = rest
+                    self._reason = argument
 
     def _pause(self) -> None:
         """Stop everything on Ctrl-Z; continue with the guard."""
-        signal_all_below(signal.SIGSTOP, self.strangers)
+        signal_descendants(signal.SIGSTOP, self.strangers)
         os.kill(os.getpid(), signal.SIGSTOP)
-        signal_all_below(signal.SIGCONT, self.strangers)
-        self._moved_s = time.monotonic()
+        signal_descendants(signal.SIGCONT, self.strangers)
+        self._last_beat_s = time.monotonic()
 
 
-def _takes_lines(stream: int) -> bool:
+def _is_writable(stream: int) -> bool:
     with suppress(OSError, ValueError):
         return bool(select.select([], [stream], [], 0)[1])
     return True
 
 
-def _say(text: str) -> None:
+def _print_line(text: str) -> None:
     with suppress(OSError):
-        if _takes_lines(2):
+        if _is_writable(2):
             os.write(2, f"{text}\n".encode())
 
 
 def _show_cursor() -> None:
     """The live view of a killed sweep had hidden it."""
     with suppress(OSError):
-        if os.isatty(1) and _takes_lines(1):
+        if os.isatty(1) and _is_writable(1):
             os.write(1, b"\r\x1b[K\x1b[?25h")

@@ -1,6 +1,7 @@
-"""The guarded process: its reports to the guard, and its signal handling.
+"""The guarded process: its reports to the guard, and its signals.
 
-Without a guard (in notebooks and tests) nothing is reported, and signals act as usual."""
+Without a guard (in notebooks and tests) nothing is reported, and signals act as usual.
+"""
 
 from __future__ import annotations
 
@@ -19,16 +20,16 @@ from typing import NoReturn
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """Signals that ask a command to end."""
 INTERRUPTED = 130
-AGAIN = 75
-"""Exit status that asks the guard for a new process, because the failure cannot be fixed here."""
+RESTART_STATUS = 75
+"""Asks the guard for a new process: the failure cannot be fixed here."""
 
 
 class Word(StrEnum):
-    """First words of lines on the pipe to the guard."""
+    """First words of lines to the guard."""
 
     BEAT = "beat"
     WAIT = "wait"
-    """Followed by the seconds until the next beat is due."""
+    """Followed by the seconds until the next beat."""
     REST = "rest"
     """No beat has to follow."""
     STOPPING = "stopping"
@@ -40,17 +41,17 @@ class Word(StrEnum):
 
 
 @dataclass
-class _Here:
+class _Process:
     pipe: int | None = None
-    again: bool = False
-    beats: bool = False
-    over: bool = False
-    """The command has ended or was interrupted; another signal changes nothing."""
-    dropping: bool = False
+    is_restart: bool = False
+    sends_beats: bool = False
+    is_over: bool = False
+    """Ended or interrupted; another signal changes nothing."""
+    is_dropping: bool = False
     """Python is dropping an exception."""
 
 
-_HERE = _Here()
+_STATE = _Process()
 
 
 def end_signals() -> list[signal.Signals]:
@@ -63,31 +64,30 @@ def end_signals() -> list[signal.Signals]:
 
 
 def is_guarded() -> bool:
-    """Return whether this process has a guard, which then decides what a second signal does."""
-    return _HERE.pipe is not None
+    """Return whether a guard decides what a second signal does."""
+    return _STATE.pipe is not None
 
 
 def was_started_again() -> bool:
     """Return whether an earlier process of this command died."""
-    return _HERE.again
+    return _STATE.is_restart
 
 
 def beat() -> None:
-    """Report to the guard that the sweep moves; see `watched`."""
-    _HERE.beats = True
-    _tell(Word.BEAT)
+    """Report that the sweep moves; see `watched`."""
+    _STATE.sends_beats = True
+    _send(Word.BEAT)
 
 
 def beat_on() -> None:
-    """Beat while waiting for another process, if the guard expects beats."""
-    if _HERE.beats:
-        _tell(Word.BEAT)
+    """Beat while waiting for another process, if beats are expected."""
+    if _STATE.sends_beats:
+        _send(Word.BEAT)
 
 
 @contextmanager
 def watched() -> Iterator[None]:
-    """Have the guard restart a sweep that stalls within the context. It must call `beat` several
-    times a second."""
+    """Have the guard restart a stalled sweep. Call `beat` several times a second within."""
     beat()
     try:
         yield
@@ -98,113 +98,114 @@ def watched() -> Iterator[None]:
 @contextmanager
 def patient(seconds: float) -> Iterator[None]:
     """Allow a watched sweep `seconds` without a beat, within the context."""
-    beats, _HERE.beats = _HERE.beats, False
-    if beats:
-        _tell(f"{Word.WAIT} {seconds}")
+    sends_beats, _STATE.sends_beats = _STATE.sends_beats, False
+    if sends_beats:
+        _send(f"{Word.WAIT} {seconds}")
     try:
         yield
     finally:
-        if beats:
+        if sends_beats:
             beat()
 
 
 def stop_beating() -> None:
     """Allow any time without a beat from now on."""
-    _HERE.beats = False
-    _tell(Word.REST)
+    _STATE.sends_beats = False
+    _send(Word.REST)
 
 
-def say_stopping() -> None:
-    """Report that the user knows about the stop, so that the guard does not announce it."""
-    _tell(Word.STOPPING)
+def report_stopping() -> None:
+    """Report that the user knows about the stop; the guard then does not announce it."""
+    _send(Word.STOPPING)
 
 
-def say_signal(number: int) -> None:
-    """Report the signal that asked for the end, as it decides the exit status; it may have reached
-    this process only. On SIGHUP, leave the closed terminal."""
-    _tell(f"{Word.SIGNAL} {number}")
+def report_signal(number: int) -> None:
+    """Report the signal that asked for the end, as it decides the exit status.
+
+    It may have reached this process only. On SIGHUP, leave the closed terminal.
+    """
+    _send(f"{Word.SIGNAL} {number}")
     if number == signal.SIGHUP:
         leave_terminal()
 
 
 def trial_ended() -> None:
-    """Report that a trial ended, which counts as progress of the current start."""
-    _tell(Word.TRIAL_ENDED)
+    """Report that a trial ended, which counts as progress."""
+    _send(Word.TRIAL_ENDED)
 
 
 def start_again(reason: str) -> None:
-    """Exit and have the guard restart the command, for `reason`. Returns if there is no guard."""
+    """Have the guard restart the command, for `reason`. Returns if there is no guard."""
     if is_guarded():
-        _tell(f"{Word.REASON} {' '.join(reason.split())}")
+        _send(f"{Word.REASON} {' '.join(reason.split())}")
         # Streams are not flushed: a reader that does not read would block forever.
-        os._exit(AGAIN)
+        os._exit(RESTART_STATUS)
 
 
-def run_inside(run: Callable[[], int], pipe: int, *, again: bool) -> NoReturn:
+def run_inside(run: Callable[[], int], pipe: int, *, is_restart: bool) -> NoReturn:
     """Run the command and exit with its status."""
-    _HERE.pipe, _HERE.again = pipe, again
-    sys.unraisablehook = _interrupt_again
+    _STATE.pipe, _STATE.is_restart = pipe, is_restart
+    sys.unraisablehook = _restore_interrupt
     for number in end_signals():
         signal.signal(number, _interrupt)
     try:
         # A signal that was pending until now interrupts here.
         signal.pthread_sigmask(signal.SIG_UNBLOCK, signal.valid_signals())
         status = run()
-        _HERE.over = True
+        _STATE.is_over = True
     except BaseException as error:
-        if _HERE.over:  # Python's import system turns some interrupts into other errors
+        if _STATE.is_over:  # Python's import system turns some interrupts into other errors
             cause = "" if isinstance(error, KeyboardInterrupt) else f" ({error!r})"
             with suppress(OSError, KeyboardInterrupt):
                 print(f"Interrupted{cause}. Type the same command again to go on.", file=sys.stderr)
             status = INTERRUPTED
         else:  # like the interpreter
-            _HERE.over = True
+            _STATE.is_over = True
             sys.excepthook(*sys.exc_info())
             status = 1
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):
             stream.flush()
-    _tell(Word.LEFT)
+    _send(Word.LEFT)
     # During the interpreter's own shutdown, a thread or a late signal could change the status.
     os._exit(status)
 
 
 def leave_terminal() -> None:
     """Detach from the closed terminal, so that output does not fail."""
-    nowhere = os.open(os.devnull, os.O_RDWR)
+    null_device = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
         if os.isatty(stream):
-            os.dup2(nowhere, stream)
-    os.close(nowhere)
+            os.dup2(null_device, stream)
+    os.close(null_device)
 
 
 def _interrupt(number: int, _frame: FrameType | None) -> None:
-    say_signal(number)
-    if not _HERE.over:
-        _HERE.over = True
+    report_signal(number)
+    if not _STATE.is_over:
+        _STATE.is_over = True
         raise KeyboardInterrupt
 
 
-def _interrupt_again(lost: sys.UnraisableHookArgs) -> None:
-    """Send the interrupt again if Python dropped it, as it does with any exception of a
-    finalizer."""
-    if lost.exc_type is KeyboardInterrupt:
-        _HERE.dropping = True
-        threading.Thread(target=_send_again).start()
-        _HERE.dropping = False  # last step: Python runs no signal handler from here to the end
+def _restore_interrupt(unraisable: sys.UnraisableHookArgs) -> None:
+    """Send the interrupt again if Python dropped it, as it does with any error of a finalizer."""
+    if unraisable.exc_type is KeyboardInterrupt:
+        _STATE.is_dropping = True
+        threading.Thread(target=_resend_interrupt).start()
+        _STATE.is_dropping = False  # last step: Python runs no signal handler from here to the end
     else:
-        sys.__unraisablehook__(lost)
+        sys.__unraisablehook__(unraisable)
 
 
-def _send_again() -> None:
-    while _HERE.dropping:
+def _resend_interrupt() -> None:
+    while _STATE.is_dropping:
         time.sleep(0.01)
-    _HERE.over = False
+    _STATE.is_over = False
     os.kill(os.getpid(), signal.SIGINT)
 
 
-def _tell(line: str) -> None:
-    if _HERE.pipe is not None:
+def _send(line: str) -> None:
+    if _STATE.pipe is not None:
         # A stopped guard does not read; a dead one has ended this process as well.
         with suppress(OSError):
-            os.write(_HERE.pipe, f"{line}\n".encode())
+            os.write(_STATE.pipe, f"{line}\n".encode())

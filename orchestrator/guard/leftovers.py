@@ -1,6 +1,7 @@
 """Temporary folders of killed runs, and the processes that work in them.
 
-A run holds a lock on a file in its folder; the kernel releases it in any death of the process."""
+A run locks a file in its folder; the kernel releases the lock in any death.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +20,8 @@ PREFIX = "sweep-"
 SHORT_BASE = "/tmp"
 """Parent of runs' folders if TMPDIR is too long for Ray."""
 OWNER = "owner"
-"""Locked file with the machine's names, since machines that share a folder may not share locks."""
-FOLDER = re.compile(PREFIX + r"[a-z0-9_]{8}")
+"""Locked file with the machine's names; machines that share a folder may not share locks."""
+FOLDER_NAME = re.compile(PREFIX + r"[a-z0-9_]{8}")
 """Names of these folders."""
 END_S = 5.0
 """Wait for killed processes."""
@@ -30,8 +31,9 @@ BOOT = Path("/proc/sys/kernel/random/boot_id")
 def remove_leftovers() -> int:
     """Remove this user's folders of dead runs and kill the processes that work in them.
 
-    Returns the number of folders removed. Keeps folders of live runs and other users, and targets
-    of links. Raises nothing."""
+    Returns their number. Keeps folders of live runs and other users, and targets of links. Raises
+    nothing.
+    """
     bases = {SHORT_BASE}
     with suppress(OSError):  # no folder is writable
         bases.add(tempfile.gettempdir())
@@ -39,7 +41,7 @@ def remove_leftovers() -> int:
     for base in bases:
         with suppress(OSError):
             for folder in Path(base).iterdir():
-                count += bool(FOLDER.fullmatch(folder.name)) and _remove_abandoned(folder)
+                count += bool(FOLDER_NAME.fullmatch(folder.name)) and _remove_abandoned(folder)
     return count
 
 
@@ -57,9 +59,8 @@ def remove_folder(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def machine() -> set[str]:
-    """Return this machine's names: a lasting one, and one shared by containers that share its
-    locks."""
+def machine_names() -> set[str]:
+    """Return this machine's lasting name, and a name shared by containers that share its locks."""
     names = {os.uname().nodename}
     with suppress(OSError):
         names.add(BOOT.read_text().strip())
@@ -73,29 +74,28 @@ def _remove_abandoned(folder: Path) -> bool:
             return False
         owner = os.open(folder / OWNER, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
         try:
-            if _is_given_up(owner):
+            if _is_abandoned(owner):
                 remove_folder(folder)
         finally:
             os.close(owner)
     return not folder.exists()
 
 
-def _is_given_up(owner: int) -> bool:
-    """Return whether the owner is gone; then this process has its lock. Raises OSError if another
-    has it."""
+def _is_abandoned(owner: int) -> bool:
+    """Return whether the owner is gone and now locked. Raises OSError if another process has it."""
     status = os.fstat(owner)
     if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
         return False
     fcntl.flock(owner, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    return bool(machine() & set(os.read(owner, 4096).decode(errors="replace").split()))
+    return bool(machine_names() & set(os.read(owner, 4096).decode(errors="replace").split()))
 
 
 def _works_in(process: psutil.Process, folder: Path) -> bool:
     """Return whether the folder's run started the process.
 
     Its temporary files are there. Ray's processes overwrite their environment with their title, but
-    have a log open for writing. Processes that read a log, or joined Ray from elsewhere, do not
-    count."""
+    write a log. Readers of a log, and processes that joined Ray from elsewhere, do not count.
+    """
     with suppress(psutil.Error):
         if process.pid == os.getpid() or process.uids().effective != os.geteuid():
             return False

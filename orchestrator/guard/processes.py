@@ -1,4 +1,4 @@
-"""Start, listing and end of the guarded process and its descendants."""
+"""Start, listing and end of the guarded process and descendants."""
 
 from __future__ import annotations
 
@@ -25,24 +25,25 @@ def adopt_orphans() -> None:
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
-def start(run: Callable[[], int], *, again: bool) -> tuple[int, int]:
+def start(run: Callable[[], int], *, is_restart: bool) -> tuple[int, int]:
     """Fork a process with its own session that runs `run` and dies with this one.
 
-    Returns its id and the pipe from it."""
-    reading, writing = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+    Returns its id and the pipe from it.
+    """
+    read_end, write_end = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     guard = os.getpid()
     pid = os.fork()
     if pid == 0:
-        os.close(reading)
+        os.close(read_end)
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         if os.getppid() != guard:
             os._exit(1)
         # The terminal's signals reach the guard only, which decides.
         os.setsid()
-        run_inside(run, writing, again=again)
-    os.close(writing)
+        run_inside(run, write_end, is_restart=is_restart)
+    os.close(write_end)
     _clean_up_after(pid, guard)
-    return pid, reading
+    return pid, read_end
 
 
 def _clean_up_after(pid: int, guard: int) -> None:
@@ -59,31 +60,31 @@ def _clean_up_after(pid: int, guard: int) -> None:
             os._exit(0)
 
 
-def below(strangers: Collection[psutil.Process] = ()) -> set[psutil.Process]:
+def descendants(strangers: Collection[psutil.Process] = ()) -> set[psutil.Process]:
     """Return this process's descendants, without `strangers` and theirs."""
-    ours = _descendants(psutil.Process())
-    return ours.difference(strangers, *map(_descendants, strangers))
+    processes = _descendants_of(psutil.Process())
+    return processes.difference(strangers, *map(_descendants_of, strangers))
 
 
-def _descendants(process: psutil.Process) -> set[psutil.Process]:
+def _descendants_of(process: psutil.Process) -> set[psutil.Process]:
     with suppress(psutil.NoSuchProcess):
         return set(process.children(recursive=True))
     return set()
 
 
-def signal_all_below(number: int, strangers: Collection[psutil.Process]) -> int:
+def signal_descendants(number: int, strangers: Collection[psutil.Process]) -> int:
     """Signal all descendants except `strangers` and theirs; return their number."""
-    processes = below(strangers)
+    processes = descendants(strangers)
     for process in processes:
         with suppress(psutil.Error):  # it has ended, or belongs to another user
             process.send_signal(number)
     return len(processes)
 
 
-def end_all_below(strangers: Collection[psutil.Process]) -> None:
-    """Kill all descendants except `strangers` and theirs, and wait; the rest cannot be killed."""
+def kill_descendants(strangers: Collection[psutil.Process]) -> None:
+    """Kill all descendants except `strangers` and theirs, and wait; some cannot be killed."""
     deadline_s = time.monotonic() + END_S
-    while signal_all_below(signal.SIGKILL, strangers) and time.monotonic() < deadline_s:
+    while signal_descendants(signal.SIGKILL, strangers) and time.monotonic() < deadline_s:
         with suppress(ChildProcessError):
             while os.waitpid(-1, os.WNOHANG)[0]:
                 pass

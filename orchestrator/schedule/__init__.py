@@ -1,4 +1,4 @@
-"""Packs of trials: their order, attempts, execution in Ray Tune, and outcomes."""
+"""Packs of trials: order, attempts, execution in Ray Tune, outcomes."""
 
 from trainables import door
 

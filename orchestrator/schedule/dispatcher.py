@@ -1,7 +1,8 @@
-"""The choice of the next pack, and the requeueing of trials. Independent of Ray.
+"""Choice of the next pack, and requeueing. Independent of Ray.
 
-Drivers that share a study claim pack by pack, shortly before a worker is free. Done trials with
-missing measurements need no claim: measuring twice overwrites nothing."""
+Drivers that share a study claim pack by pack, shortly before a worker is free. Done trials need no
+claim: measuring twice overwrites nothing.
+"""
 
 from __future__ import annotations
 
@@ -21,157 +22,160 @@ from orchestrator.store import PlannedTrial, expire_dead_owners
 from orchestrator.words import counted
 from orchestrator.worker import Ending, EndingKind, Pack, TrialEvent
 
-WELL_OVER = Ending(EndingKind.ERROR)
-"""Ending of a worker that finished its pack, for trials that it did not report."""
+ORDERLY_END = Ending(EndingKind.ERROR)
+"""Ending of a finished pack, for trials that its worker did not report."""
 
 
 class Dispatcher:
-    """Hands out packs and processes reports. Every trial is finally recorded, failed or
-    released."""
+    """Hands out packs and processes reports until every trial is recorded, failed or released."""
 
     def __init__(
         self, trials: Sequence[PlannedTrial], work: StudyWork, owner: str, *, slots: int
     ) -> None:
-        """Queue `trials`. `owner` is this driver's name in the store; `slots` packs fit at
-        first."""
+        """Queue `trials`. `owner` is this driver in the store; `slots` packs fit at first."""
         self._work = work
         self._listener, self._source = work.listener, work.source
         self.attempts = Attempts(work.options.max_attempts)
         self.resize(slots)
         self._next_poll_s = self._next_ask_s = 0.0
-        self._table = TrialTable(work.store, owner, unclaimed=work.lacking)
+        self._table = TrialTable(work.store, owner, exempt_ids=work.unmeasured)
         self._outcomes = Outcomes(work, self._table, self.attempts)
-        self.not_measured = self._outcomes.not_measured
+        self.measurement_failures = self._outcomes.measurement_failures
         self._queue = PackQueue()
         self._flights: dict[str, Flight] = {}
         self._stop_requests: set[str] = set()
-        self._wait(trials)
+        self._add_waiting(trials)
 
     def resize(self, slots: int) -> None:
         """Adapt to machines on which `slots` packs fit."""
         self.slots, limit = slots, self._work.options.max_concurrent
         # One pack waits ready for the next free worker, unless that would exceed the user's limit.
         self._workers = slots if limit is None else min(slots, limit)
-        self._most_flights = slots + 1 if limit is None or limit > slots else limit
+        self._flight_limit = slots + 1 if limit is None or limit > slots else limit
 
     def stop(self, trial_ids: Collection[str]) -> None:
-        """Stop these trials and release them unchanged."""
+        """Release these trials unchanged."""
         self._stop_requests |= set(trial_ids)
-        elsewhere = self._table.trials(State.ELSEWHERE)
+        elsewhere_trials = self._table.trials(State.ELSEWHERE)
         self._release(
-            [trial for trial_id, trial in elsewhere.items() if trial_id in self._stop_requests]
+            [
+                trial
+                for trial_id, trial in elsewhere_trials.items()
+                if trial_id in self._stop_requests
+            ]
         )
 
-    def give_up(self, nowhere: Collection[str] = ()) -> list[str]:
+    def give_up(self, keys_without_machine: Collection[str] = ()) -> list[str]:
         """Return packs to end, each once.
 
-        The running trial of such a pack was asked to stop. Or the pack has no worker, and either no
-        machine fits it any more (`nowhere`) or all its trials were asked to stop."""
+        Its running trial was asked to stop. Or no worker has it, and no machine fits it
+        (`keys_without_machine`) or all its trials were asked to stop.
+        """
         running = self._table.trials(State.RUNNING).keys()
-        new = []
+        keys = []
         for key, flight in self._flights.items():
-            stopped = flight.left.keys() & self._stop_requests
-            useless = stopped == flight.left.keys() or key in nowhere
-            if stopped & running or (useless and not flight.started):
-                new += [] if flight.given_up else [key]
+            stopped_ids = flight.open_trials.keys() & self._stop_requests
+            is_useless = stopped_ids == flight.open_trials.keys() or key in keys_without_machine
+            if stopped_ids & running or (is_useless and not flight.started):
+                keys += [] if flight.given_up else [key]
                 flight.given_up = True
-        return new
+        return keys
 
     @property
     def finished(self) -> bool:
-        """True when nothing is left to hand out and nothing can come back."""
+        """True if nothing is left to hand out and nothing can come back."""
         return not (
             self._queue or self._flights or self._table.trials(State.ELSEWHERE) or self._source
         )
 
     @property
-    def claimed(self) -> list[PlannedTrial]:
-        """Trials that this driver holds in the store: claimed, not ended, not released."""
-        return self._table.claimed
+    def claimed_trials(self) -> list[PlannedTrial]:
+        """Trials that this driver holds in the store."""
+        return self._table.claimed_trials
 
     @property
     def waits_for_a_start(self) -> bool:
-        """True if packs are on their way to workers and no worker has started one."""
+        """True if packs are on their way and no worker has started one."""
         return bool(self._flights) and not any(flight.started for flight in self._flights.values())
 
     def show(self) -> None:
-        """Show the listener the packs and trials that are with workers."""
+        """Show the listener the packs and trials with workers."""
         pack_sizes = [len(flight.pack.trials) for flight in self._flights.values()]
         self._listener.refresh(pack_sizes, set(self._table.trials(State.RUNNING)))
 
-    def trial_at(self, key: str) -> str | None:
-        """Return the id of the pack's current trial by its reports; None after its last trial."""
-        return next(iter(self._flights[key].left), None)
+    def current_trial(self, key: str) -> str | None:
+        """Return the pack's current trial id by its reports; None after the last trial."""
+        return next(iter(self._flights[key].open_trials), None)
 
     def next_pack(self, key: str) -> Pack | None:
-        """Claim and return the next pack, named `key`; None if no pack is ready."""
-        if len(self._flights) >= self._most_flights:
+        """Claim and return the next pack; None if no pack is ready."""
+        if len(self._flights) >= self._flight_limit:
             return None
-        if not self._queue.shared:
+        if not self._queue.shared_packs:
             self._take_over()
-        if not self._queue.shared:
+        if not self._queue.shared_packs:
             self._ask_source()
         ready = self._queue.ready([flight.pack for flight in self._flights.values()])
         while ready:
-            searched = any(map(self._is_searched, ready[0].trials))
-            if searched and len(self._flights) >= self._workers:
+            is_searched = any(map(self._is_searched, ready[0].trials))
+            if is_searched and len(self._flights) >= self._workers:
                 return None
-            queued = ready.popleft()
-            trials = self._claim(self._without_stopped(queued.trials))
+            candidate = ready.popleft()
+            trials = self._claim(self._drop_stopped(candidate.trials))
             if trials:
                 rules = {}
-                if self._source and searched:
+                if self._source and is_searched:
                     rules = {trial.trial_id: self._source.stop_above(trial) for trial in trials}
-                handed_out = replace(queued, trials=tuple(trials), stop_above=rules)
-                left = {trial.trial_id: trial for trial in trials}
-                self._flights[key] = Flight(handed_out, left)
+                new_pack = replace(candidate, trials=tuple(trials), stop_above=rules)
+                open_trials = {trial.trial_id: trial for trial in trials}
+                self._flights[key] = Flight(new_pack, open_trials)
                 self._table.move(trials, State.HANDED_OUT)
-                return handed_out
+                return new_pack
         return None
 
-    def events(self, key: str, events: Iterable[TrialEvent]) -> None:
-        """Process events from the pack's worker. Raises UserError if it can write no more files."""
-        self._enqueue(self._outcomes.events(self._flights[key], events))
+    def process_events(self, key: str, events: Iterable[TrialEvent]) -> None:
+        """Process events from the pack's worker. Raises UserError if it cannot write files."""
+        self._enqueue(self._outcomes.process_events(self._flights[key], events))
 
-    def ended(self, key: str, ending: Ending = WELL_OVER) -> None:
+    def end_pack(self, key: str, ending: Ending = ORDERLY_END) -> None:
         """Process the end of a pack.
 
-        The trial that was running when the process died is retried in a pack of its own, or fails.
-        Unstarted trials, and all trials from an unfit machine, return to the queue. Trials that
-        were asked to stop are released. Raises UserError if workers keep ending before they start a
-        trial."""
+        The trial that was running when the process died is retried alone, or fails. Unstarted
+        trials, and all from an unfit machine, return to the queue, except those asked to stop.
+        Raises UserError if workers keep ending before they start a trial.
+        """
         flight = self._flights.pop(key)
         self._next_ask_s = 0.0
-        self._enqueue(self._outcomes.ended(flight, ending))
+        self._enqueue(self._outcomes.end_pack(flight, ending))
         # Trials that are already claimed and made no attempt go first.
-        left = list(flight.left.values())
-        self._table.move(left, State.CLAIMED)
-        self._enqueue(left, first=True)
+        open_trials = list(flight.open_trials.values())
+        self._table.move(open_trials, State.CLAIMED)
+        self._enqueue(open_trials, first=True)
 
     def close(self) -> None:
-        """Record results that are already durable; release all other claimed trials."""
+        """Record durable results; release all other claimed trials."""
         try:
             # If the object store is unreachable, the next run finds these results.
             with contextlib.suppress(BucketError):
                 for flight in self._flights.values():
                     self._outcomes.recover(flight)
         finally:
-            self._table.release(self._table.claimed)
+            self._table.release(self._table.claimed_trials)
 
-    def _wait(self, trials: Sequence[PlannedTrial]) -> None:
+    def _add_waiting(self, trials: Sequence[PlannedTrial]) -> None:
         self._table.move(trials, State.WAITING)
         self._enqueue(trials)
 
     def _enqueue(self, trials: Sequence[PlannedTrial], *, first: bool = False) -> None:
-        self._queue.add(self._packs(trials), first=first)
+        self._queue.add(self._make_packs(trials), first=first)
 
     def _take_over(self) -> None:
-        elsewhere = self._table.trials(State.ELSEWHERE)
-        if not elsewhere or time.monotonic() < self._next_poll_s:
+        elsewhere_trials = self._table.trials(State.ELSEWHERE)
+        if not elsewhere_trials or time.monotonic() < self._next_poll_s:
             return
         self._next_poll_s = time.monotonic() + POLL_S
         expire_dead_owners(self._work.store)
-        self._outcomes.ended_elsewhere()
+        self._outcomes.end_elsewhere()
         self._enqueue(self._table.claim(list(self._table.trials(State.ELSEWHERE).values())))
 
     def _ask_source(self) -> None:
@@ -179,39 +183,40 @@ class Dispatcher:
             return
         if time.monotonic() < self._next_ask_s:
             return
-        busy = set(
+        busy_ids = set(
             self._table.trials(State.RETRIED, State.HANDED_OUT, State.RUNNING, State.ELSEWHERE)
         )
-        more = self._source.more(busy | self._stop_requests)
-        if more is None or (self._stop_requests and not (more or busy)):
+        new_trials = self._source.more(busy_ids | self._stop_requests)
+        if new_trials is None or (self._stop_requests and not (new_trials or busy_ids)):
             self._source = None
             return
         # If there is nothing new, the answer changes only when a trial ends, here or in another
         # driver.
-        self._next_ask_s = 0.0 if more else time.monotonic() + POLL_S
-        self._wait(more)
+        self._next_ask_s = 0.0 if new_trials else time.monotonic() + POLL_S
+        self._add_waiting(new_trials)
 
     def _is_searched(self, trial: PlannedTrial) -> bool:
         return self._source is not None and self._source.is_searched(trial)
 
-    def _packs(self, trials: Sequence[PlannedTrial]) -> list[Pack]:
-        """Trials run alone if they ran out of memory or have later measurements (of unknown
-        duration). Searched trials never run one after another, since their thresholds soon
-        change."""
-        lacking, together, searched, apart = self._work.lacking, [], [], []
+    def _make_packs(self, trials: Sequence[PlannedTrial]) -> list[Pack]:
+        """Separate trials that ran out of memory or have later measurements (of unknown duration).
+
+        Searched trials never run one after another, since their thresholds soon change.
+        """
+        unmeasured, other_trials, searched_trials, lone_packs = self._work.unmeasured, [], [], []
         for trial in trials:
-            alone = self.attempts.starved(trial.trial_id)
-            if alone or trial.trial_id in lacking:
-                names = tuple(lacking.get(trial.trial_id, ()))
-                apart.append(Pack((trial,), lacking=names, alone=alone))
+            alone = self.attempts.must_run_alone(trial.trial_id)
+            if alone or trial.trial_id in unmeasured:
+                names = tuple(unmeasured.get(trial.trial_id, ()))
+                lone_packs.append(Pack((trial,), unmeasured=names, alone=alone))
             elif self._is_searched(trial):
-                searched.append(trial)
+                searched_trials.append(trial)
             else:
-                together.append(trial)
+                other_trials.append(trial)
         return [
-            *self._cut(together, self._work.seconds_per_trial),
-            *self._cut(searched, inf),
-            *apart,
+            *self._cut(other_trials, self._work.seconds_per_trial),
+            *self._cut(searched_trials, inf),
+            *lone_packs,
         ]
 
     def _cut(self, trials: Sequence[PlannedTrial], seconds_per_trial: float) -> list[Pack]:
@@ -219,10 +224,10 @@ class Dispatcher:
             trials,
             slots=self.slots,
             seconds_per_trial=seconds_per_trial,
-            at_once=lambda trial_id: self.attempts.most_mates(trial_id, self._work.trials_at_once),
+            at_once=lambda trial_id: self.attempts.mate_limit(trial_id, self._work.trials_at_once),
         )
 
-    def _without_stopped(self, trials: Sequence[PlannedTrial]) -> list[PlannedTrial]:
+    def _drop_stopped(self, trials: Sequence[PlannedTrial]) -> list[PlannedTrial]:
         self._release([trial for trial in trials if trial.trial_id in self._stop_requests])
         return [trial for trial in trials if trial.trial_id not in self._stop_requests]
 
@@ -232,13 +237,13 @@ class Dispatcher:
             self._listener.stopped(trial.trial_id, trial.name)
 
     def _claim(self, trials: Sequence[PlannedTrial]) -> list[PlannedTrial]:
-        waited = self._table.trials(State.ELSEWHERE)
-        claimed = self._table.claim(trials)
-        if len(claimed) < len(trials):
-            self._outcomes.ended_elsewhere()
+        waiting_before = self._table.trials(State.ELSEWHERE)
+        claimed_trials = self._table.claim(trials)
+        if len(claimed_trials) < len(trials):
+            self._outcomes.end_elsewhere()
             count = len(self._table.trials(State.ELSEWHERE))
-            if count and not waited:
+            if count and not waiting_before:
                 self._listener.note(
-                    f"At the end, this waits for {counted(count, 'trial')} of another command."
+                    f"Another command runs {counted(count, 'trial')}. This one waits for them."
                 )
-        return claimed
+        return claimed_trials

@@ -1,4 +1,4 @@
-"""A sweep as seen by its executor, with its machines, stop requests and errors."""
+"""A sweep as its executor sees it: machines, stop requests and errors."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from orchestrator.cluster import (
     remove_sign,
     signs,
 )
-from orchestrator.guard import beat, say_stopping, start_again
-from orchestrator.schedule.dispatcher import WELL_OVER, Dispatcher
-from orchestrator.schedule.endings import explained, kill_worker
+from orchestrator.guard import beat, report_stopping, start_again
+from orchestrator.schedule.dispatcher import ORDERLY_END, Dispatcher
+from orchestrator.schedule.endings import explain, kill_worker
 from orchestrator.schedule.placement import Placement
 from orchestrator.schedule.study_work import POLL_S, StudyWork
 from orchestrator.schedule.worker_watch import WorkerWatch
@@ -33,14 +33,13 @@ from trainables.errors import GO_ON, KEPT, PROGRAM, UserError
 
 T = TypeVar("T")
 KILL_S, GONE_S = 5.0, 60.0
-"""Delays after which a worker that should have ended is killed, and Ray is restarted."""
+"""Delays until a worker that should have ended is killed, and Ray restarted."""
 START_S = 300.0
-"""Limit for Ray to start a worker while no pack has one."""
+"""Limit for Ray to start a first worker."""
 
 
 class Driver:
-    """The executor's interface. After the first error or signal it is `stopping` and does
-    nothing."""
+    """The executor's interface, which does nothing once it is `stopping`."""
 
     def __init__(
         self,
@@ -56,19 +55,19 @@ class Driver:
         self._error: Exception | None = None
         self._parcels: dict[str, Parcel] = {}
         self._watch = WorkerWatch(work.options.trial_timeout_s)
-        self._stood_still: dict[str, Ending] = {}
+        self._stalls: dict[str, Ending] = {}
         self._next_poll_s = 0.0
-        self._looks_without_start = 0
+        self._polls_without_start = 0
         self._waits_for_machines = self._stop_announced = False
 
     @property
     def stopping(self) -> bool:
-        """True once a signal or an error has asked for the end."""
+        """True after a signal or an error."""
         return self._interrupt.requested or self._error is not None
 
     @property
     def finished(self) -> bool:
-        """True if no pack is left and none can follow."""
+        """True if no pack can follow."""
         return self.stopping or self._dispatcher.finished
 
     def raise_error(self) -> None:
@@ -79,77 +78,82 @@ class Driver:
     def next_pack(self, key: str) -> Parcel | None:
         """Return the next pack, named `key`; None if no pack is ready.
 
-        While no pack runs, Tune calls this instead of `look`."""
+        While no pack runs, Tune calls this instead of `poll`.
+        """
         if self._parcels:
             beat()
         else:
-            self.look()
+            self.poll()
         return self._guarded(lambda: self._next_pack(key), None)
 
-    def began(self, key: str) -> None:
+    def start_pack(self, key: str) -> None:
         """Record that a worker has the pack."""
-        self._looks_without_start = 0
-        self._watch.began(key)
+        self._polls_without_start = 0
+        self._watch.add(key)
 
-    def events(self, key: str, text: str) -> None:
+    def process_events(self, key: str, text: str) -> None:
         """Process a worker's events (JSON)."""
-        self._guarded(lambda: self._dispatcher.events(key, EVENTS.validate_json(text)), None)
+        self._guarded(
+            lambda: self._dispatcher.process_events(key, EVENTS.validate_json(text)), None
+        )
 
-    def ended(self, key: str, ending: Ending = WELL_OVER) -> None:
+    def end_pack(self, key: str, ending: Ending = ORDERLY_END) -> None:
         """Process the end of the pack."""
-        self._guarded(lambda: self._ended(key, ending), None)
+        self._guarded(lambda: self._end_pack(key, ending), None)
 
-    def look(self) -> list[str]:
-        """Return the packs to end, after checking the lease and, every 2 s, the cluster and the
-        store."""
+    def poll(self) -> list[str]:
+        """Check the lease and, every 2 s, the cluster and the store; return the packs to end."""
         beat()
         if self._interrupt.requested and not self._stop_announced:
             self._stop_announced = True
             self._work.listener.note(f"Stopping, which may take 10 s; {KEPT}.")
-            say_stopping()
-        given_up: list[str] = self._guarded(self._look, [])
+            report_stopping()
+        ending_keys: list[str] = self._guarded(self._poll, [])
         self._dispatcher.show()
-        return given_up
+        return ending_keys
 
-    def _guarded(self, action: Callable[[], T], otherwise: T) -> T:
+    def _guarded(self, action: Callable[[], T], default: T) -> T:
         """Run `action` unless the sweep is stopping; an error stops it.
 
-        Checks the lease first: a driver that lost it must not record trials of another driver."""
+        Checks the lease first: a driver that lost it must not record trials of another driver.
+        """
         if self.stopping:
-            return otherwise
+            return default
         try:
-            self._keeper.check(len(self._dispatcher.claimed))
+            self._keeper.check(len(self._dispatcher.claimed_trials))
             return action()
         except Exception as error:
             self._error = error
-            return otherwise
+            return default
 
     def _next_pack(self, key: str) -> Parcel | None:
         pack = self._dispatcher.next_pack(key)
         if pack is None:
             return None
-        place = self._placement.place([trial.validated for trial in pack.trials], alone=pack.alone)
-        self._parcels[key] = Parcel(key, pack, place)
+        request = self._placement.request(
+            [trial.validated for trial in pack.trials], alone=pack.alone
+        )
+        self._parcels[key] = Parcel(key, pack, request)
         return self._parcels[key]
 
-    def _ended(self, key: str, ending: Ending) -> None:
+    def _end_pack(self, key: str, ending: Ending) -> None:
         self._parcels.pop(key).empty()
         if ending.kind is EndingKind.MACHINE_UNFIT and ending.machine is not None:
-            self._placement.keep_off(ending.machine)
+            self._placement.exclude(ending.machine)
         if key in self._watch.keys:
-            ending = self._explained(key, ending)
-            self._watch.ended(key)
+            ending = self._explain(key, ending)
+            self._watch.remove(key)
             remove_sign(key)
-        self._dispatcher.ended(key, ending)
+        self._dispatcher.end_pack(key, ending)
 
-    def _explained(self, key: str, ending: Ending) -> Ending:
-        stood_still = self._stood_still.pop(key, None)
-        if stood_still is not None and ending.kind is not EndingKind.MACHINE_LEFT:
-            return stood_still
-        last = (_beats([key]) or {}).get(key) if ending.died else None
-        return explained(ending, last, self._dispatcher.trial_at(key))
+    def _explain(self, key: str, ending: Ending) -> Ending:
+        stall = self._stalls.pop(key, None)
+        if stall is not None and ending.kind is not EndingKind.MACHINE_LEFT:
+            return stall
+        last_beat = (_beats([key]) or {}).get(key) if ending.died else None
+        return explain(ending, last_beat, self._dispatcher.current_trial(key))
 
-    def _look(self) -> list[str]:
+    def _poll(self) -> list[str]:
         if time.monotonic() >= self._next_poll_s:
             self._next_poll_s = time.monotonic() + POLL_S
             self._check_storage()
@@ -158,33 +162,33 @@ class Driver:
                 self._look_at_requests(self._work.study)
             self._look_at_workers()
             self._look_at_starts()
-        nowhere = [
-            key for key, parcel in self._parcels.items() if not self._placement.has(parcel.place)
+        keys_without_machine = [
+            key for key, parcel in self._parcels.items() if not self._placement.fits(parcel.request)
         ]
-        new = self._watch.standing_still()
-        self._stood_still |= new
-        given_up = [*self._dispatcher.give_up(nowhere), *new]
-        for key in given_up:
-            self._watch.ends(key)
-        return given_up
+        stalls = self._watch.stalls()
+        self._stalls |= stalls
+        ending_keys = [*self._dispatcher.give_up(keys_without_machine), *stalls]
+        for key in ending_keys:
+            self._watch.mark_ending(key)
+        return ending_keys
 
     def _look_at_workers(self) -> None:
         keys = self._watch.keys
         beats = _beats(keys) if keys else {}
         if beats is None:
             return
-        self._watch.look(time.monotonic(), beats)
-        for heartbeat in self._watch.lingering(KILL_S):
+        self._watch.update(time.monotonic(), beats)
+        for heartbeat in self._watch.overdue_beats(KILL_S):
             kill_worker(heartbeat)
-        if self._watch.lingering(GONE_S):
+        if self._watch.overdue_beats(GONE_S):
             start_again_or_raise("A hanging worker cannot be ended")
 
     def _look_at_starts(self) -> None:
         """Restart if Ray starts no worker, unless it is a shared cluster, which may be busy."""
-        self._looks_without_start = (
-            self._looks_without_start + 1 if self._dispatcher.waits_for_a_start else 0
+        self._polls_without_start = (
+            self._polls_without_start + 1 if self._dispatcher.waits_for_a_start else 0
         )
-        waited_s = self._looks_without_start * POLL_S
+        waited_s = self._polls_without_start * POLL_S
         if waited_s > START_S and self._work.options.address is None:
             start_again_or_raise(f"Ray has started no worker for {START_S:g} s")
 
@@ -192,20 +196,20 @@ class Driver:
         check_ray()
         machines = nodes()
         self._placement.update(machine_resources(machines))
-        self._dispatcher.attempts.machines_left(set(map(address_of, machines)))
-        slots, before = self._placement.slots, self._dispatcher.slots
+        self._dispatcher.attempts.recount_losses(set(map(address_of, machines)))
+        slots, old_slots = self._placement.slots, self._dispatcher.slots
         note = self._work.listener.note
         if slots is None and not self._waits_for_machines:
-            note("There is no machine any more that a trial fits on: waiting for one.")
+            note("A trial fits on no machine any more. Waiting for one.")
         self._waits_for_machines = slots is None
-        if slots is not None and slots != before:
-            note(f"Machines came or went: at a time, {slots} trials fit now, {before} before.")
+        if slots is not None and slots != old_slots:
+            note(f"Machines joined or left: {slots} trials now fit at a time, {old_slots} before.")
             self._dispatcher.resize(slots)
 
     def _look_at_requests(self, study: StudyKey) -> None:
         requests = self._work.store.requests(study, self._work.run_id)
         if requests.stop_study:
-            self._work.listener.note(f"Stopping, as `{PROGRAM} stop` asked.")
+            self._work.listener.note(f"Stopping, as requested by `{PROGRAM} stop`.")
             self._interrupt.requested = True
         else:
             self._dispatcher.stop(requests.stop_trials)

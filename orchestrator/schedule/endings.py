@@ -1,4 +1,4 @@
-"""Why workers ended, by their last heartbeats; and a way to kill workers that Ray cannot end."""
+"""Why workers ended, by their last heartbeats; killing of workers."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from orchestrator.cluster import machine_here
 from orchestrator.worker import Beat, Ending, EndingKind, machine_memory
 
 
-def explained(ending: Ending, last: Beat | None, trial_id: str | None) -> Ending:
-    """Return the ending with the position in trial `trial_id` and, if memory ran out, the amount
-    used.
+def explain(ending: Ending, beat: Beat | None, trial_id: str | None) -> Ending:
+    """Add the position in trial `trial_id` to an ending and, if memory ran out, the amount used.
 
-    The beat may be of an earlier trial. A killed process ran out of memory if its machine was full
-    or the kernel has killed a process since the beat."""
-    if last is None:
+    The beat may be of an earlier trial. Memory ran out if the machine was full, or its kernel has
+    killed a process since.
+    """
+    if beat is None:
         return ending
-    memory = last.machine_memory
-    now = machine_memory() if last.machine == machine_here() else memory
-    if ending.kind is EndingKind.PROCESS_DIED and now.ran_out_since(memory):
+    memory = beat.machine_memory
+    current_memory = machine_memory() if beat.machine == machine_here() else memory
+    if ending.kind is EndingKind.PROCESS_DIED and current_memory.ran_out_since(memory):
         ending = replace(ending, kind=EndingKind.OUT_OF_MEMORY)
-    text = f"{ending.cause} {last.place}" if last.trial_id == trial_id else ending.cause
+    text = f"{ending.cause} {beat.position}" if beat.trial_id == trial_id else ending.cause
     if ending.short_of_memory:
-        taken, total = last.memory_bytes / 1e9, memory.total_bytes / 1e9
-        text += f", with {taken:.1f} GB of the {total:.1f} GB of its machine"
+        used_gb, total_gb = beat.memory_bytes / 1e9, memory.total_bytes / 1e9
+        text += f", using {used_gb:.1f} of its machine's {total_gb:.1f} GB"
     return replace(ending, text=text)
 
 
-def kill_worker(last: Beat | None) -> None:
-    """Kill the sender of the beat if it is on this machine and still a process of Ray."""
-    if last is None or last.machine != machine_here():
+def kill_worker(beat: Beat | None) -> None:
+    """Kill the sender of the beat if it is on this machine and still a Ray process."""
+    if beat is None or beat.machine != machine_here():
         return
     with suppress(OSError):  # it has ended, or belongs to another user
-        if Path(f"/proc/{last.pid}/cmdline").read_bytes().startswith(b"ray::"):
-            os.kill(last.pid, signal.SIGKILL)
+        if Path(f"/proc/{beat.pid}/cmdline").read_bytes().startswith(b"ray::"):
+            os.kill(beat.pid, signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""Trial outcomes, from worker reports, files, pack endings and other drivers."""
+"""Trial outcomes from reports, files, pack endings and other drivers."""
 
 from __future__ import annotations
 
@@ -15,9 +15,8 @@ from orchestrator.worker import Ending, EndingKind, TrialEvent
 from trainables.errors import UserError
 from trainables.trial_folder import DamagedFileError, EpochMetrics, TrialOutcome
 
-MOST_START_FAILURES, MOST_MEMORY_FAILURES = 3, 20
-"""Limits on consecutive workers that end before they start a trial; the second if memory is
-short."""
+MAX_START_FAILURES, MAX_MEMORY_FAILURES = 3, 20
+"""Limits on consecutive workers that start no trial; the second if memory is short."""
 
 
 class Outcomes:
@@ -29,181 +28,193 @@ class Outcomes:
         self._recorder = Recorder(work.store, work.options.storage, work.run_id, table.attempts)
         self._start_failures = 0
         self._refusals: set[str] = set()
-        self.not_measured: dict[str, str] = {}
+        self.measurement_failures: dict[str, str] = {}
         """Reasons, by trial id."""
 
-    def events(self, flight: Flight, events: Iterable[TrialEvent]) -> list[PlannedTrial]:
+    def process_events(self, flight: Flight, events: Iterable[TrialEvent]) -> list[PlannedTrial]:
         """Process events from the pack's worker; return the trials that must run again.
 
-        Raises UserError if the worker can write no more files."""
+        Raises UserError if the worker can write no more files.
+        """
         events = list(events)
         self._record_starts(events)
         epochs: dict[str, list[EpochMetrics]] = {}
-        retried = []
+        retries = []
         for event in events:
             if event.halt is not None:
                 raise UserError(f"{event.halt}.")
             if event.note is not None:
-                self._listener.note(f"{flight.left[event.trial_id].name}: {event.note}.")
+                self._listener.note(f"{flight.open_trials[event.trial_id].name}: {event.note}.")
             elif event.outcome is not None:
-                retried += self._record(flight, event.outcome)
+                retries += self._record(flight, event.outcome)
             elif event.epoch is not None:
                 epochs.setdefault(event.trial_id, []).append(event.epoch)
                 self._listener.epoch(event.trial_id, event.epoch)
             else:
                 flight.started = True
                 self._start_failures = 0
-                trial = flight.left[event.trial_id]
+                trial = flight.open_trials[event.trial_id]
                 self._table.move([trial], State.RUNNING)
                 epoch_count = trial.config.get("training", {}).get("epochs")
                 self._listener.started(event.trial_id, trial.name, epoch_count)
-        running = {trial_id: rows for trial_id, rows in epochs.items() if trial_id in flight.left}
-        if running:
-            self._work.store.record_epochs(running, attempts=self._table.attempts)
-        return retried
+        running_epochs = {
+            trial_id: rows for trial_id, rows in epochs.items() if trial_id in flight.open_trials
+        }
+        if running_epochs:
+            self._work.store.record_epochs(running_epochs, attempts=self._table.attempts)
+        return retries
 
-    def ended(self, flight: Flight, ending: Ending) -> list[PlannedTrial]:
+    def end_pack(self, flight: Flight, ending: Ending) -> list[PlannedTrial]:
         """Process the end of a pack; return the trials that get another attempt.
 
-        Trials that remain in `flight.left` were not started. Raises UserError if workers keep
-        ending before they start a trial."""
+        Those in `flight.open_trials` were not started. Raises UserError if workers keep ending
+        before they start a trial.
+        """
         wait_for_storage(lambda: self.recover(flight))
-        unfit = ending.kind is EndingKind.MACHINE_UNFIT
-        if unfit and ending.cause not in self._refusals:
+        is_unfit = ending.kind is EndingKind.MACHINE_UNFIT
+        if is_unfit and ending.cause not in self._refusals:
             self._refusals.add(ending.cause)
             self._listener.note(ending.cause)
-        if not flight.left or flight.given_up or unfit:
+        if not flight.open_trials or flight.given_up or is_unfit:
             return []
-        running_ids = self._table.trials(State.RUNNING).keys() & flight.left.keys()
-        running = [trial for trial_id, trial in flight.left.items() if trial_id in running_ids]
-        if len(running) > 1:
-            return self._halve(flight, running, ending)
-        if flight.started and (ending.died or not flight.some_ended):
-            return self._retry_or_fail(flight.left.pop(next(iter(flight.left))), ending)
-        if not (flight.started or flight.some_ended or ending.kind is EndingKind.MACHINE_LEFT):
+        running_ids = self._table.trials(State.RUNNING).keys() & flight.open_trials.keys()
+        running_trials = [
+            trial for trial_id, trial in flight.open_trials.items() if trial_id in running_ids
+        ]
+        if len(running_trials) > 1:
+            return self._halve(flight, running_trials, ending)
+        if flight.started and (ending.died or not flight.has_outcomes):
+            return self._retry_or_fail(
+                flight.open_trials.pop(next(iter(flight.open_trials))), ending
+            )
+        if not (flight.started or flight.has_outcomes or ending.kind is EndingKind.MACHINE_LEFT):
             self._count_start_failure(ending)
         return []
 
     def _halve(
-        self, flight: Flight, running: Sequence[PlannedTrial], ending: Ending
+        self, flight: Flight, running_trials: Sequence[PlannedTrial], ending: Ending
     ) -> list[PlannedTrial]:
-        what_next = "they go on from their last checkpoints"
+        consequence = "they resume from their last checkpoints"
         if ending.kind is not EndingKind.MACHINE_LEFT:
-            self._attempts.halve([trial.trial_id for trial in running])
-            what_next += ", fewer together"
+            self._attempts.halve([trial.trial_id for trial in running_trials])
+            consequence += ", in smaller groups"
         self._listener.note(
-            f"{len(running)} trials that ran in one process: {ending.cause}; {what_next}."
+            f"{len(running_trials)} trials in one process: {ending.cause}; {consequence}."
         )
-        for trial in running:
+        for trial in running_trials:
             self._end_attempt(trial, ending)
-            del flight.left[trial.trial_id]
-        self._table.move(running, State.RETRIED)
-        return list(running)
+            del flight.open_trials[trial.trial_id]
+        self._table.move(running_trials, State.RETRIED)
+        return list(running_trials)
 
     def _end_attempt(self, trial: PlannedTrial, ending: Ending) -> None:
         claim = self._table.attempts[trial.trial_id]
         self._work.store.end_attempt(trial.trial_id, claim=claim, cause=ending.cause)
 
     def recover(self, flight: Flight) -> None:
-        """Record what the worker made durable but did not report."""
-        if flight.pack.lacking:
+        """Record durable results that the worker did not report."""
+        if flight.pack.unmeasured:
             for outcome in self._recorder.unreported_measurements(
-                list(flight.left), flight.pack.lacking
+                list(flight.open_trials), flight.pack.unmeasured
             ):
-                self._end(flight.left.pop(outcome.trial_id), outcome)
+                self._end(flight.open_trials.pop(outcome.trial_id), outcome)
             return
-        left, searched = list(flight.left.values()), bool(flight.pack.stop_above)
-        for outcome, taken in self._recorder.recover(
-            left, note=self._listener.note, may_be_pruned=lambda _: searched
+        open_trials, is_searched = list(flight.open_trials.values()), bool(flight.pack.stop_above)
+        for outcome, is_recorded in self._recorder.recover(
+            open_trials, note=self._listener.note, may_be_pruned=lambda _: is_searched
         ):
-            self._end_if_taken(flight.left.pop(outcome.trial_id), outcome, taken)
+            self._end_if_recorded(flight.open_trials.pop(outcome.trial_id), outcome, is_recorded)
 
-    def ended_elsewhere(self) -> None:
+    def end_elsewhere(self) -> None:
         """Process trials that other drivers have ended."""
-        elsewhere = self._table.trials(State.ELSEWHERE)
-        for outcome in self._table.ended_elsewhere():
-            self._end(elsewhere[outcome.trial_id], outcome)
+        elsewhere_trials = self._table.trials(State.ELSEWHERE)
+        for outcome in self._table.elsewhere_outcomes():
+            self._end(elsewhere_trials[outcome.trial_id], outcome)
 
     def _record_starts(self, events: Sequence[TrialEvent]) -> None:
         attempts = self._table.attempts
-        places = {
+        hosts = {
             event.trial_id: event.place
             for event in events
             if event.place is not None and event.trial_id in attempts
         }
-        if places:
-            self._work.store.record_starts(places, attempts=attempts)
+        if hosts:
+            self._work.store.record_starts(hosts, attempts=attempts)
 
     def _record(self, flight: Flight, outcome: TrialOutcome) -> list[PlannedTrial]:
-        trial_id, lacking = outcome.trial_id, flight.pack.lacking
-        if lacking:
-            _, problems = wait_for_storage(lambda: self._recorder.measurements({trial_id: lacking}))
+        trial_id, unmeasured = outcome.trial_id, flight.pack.unmeasured
+        if unmeasured:
+            _, problems = wait_for_storage(
+                lambda: self._recorder.measurements({trial_id: unmeasured})
+            )
             if problems and outcome.cause is None:
                 outcome = TrialOutcome(trial_id=trial_id, state="failed", cause=problems[trial_id])
-            self._end(flight.left.pop(trial_id), outcome)
+            self._end(flight.open_trials.pop(trial_id), outcome)
             return []
         try:
-            taken = self._recorder.outcome(outcome)
+            is_recorded = self._recorder.outcome(outcome)
         except DamagedFileError as error:
             damage = Ending(EndingKind.ERROR, str(error))
-            return self._retry_or_fail(flight.left.pop(trial_id), damage, "it runs again")
-        self._end_if_taken(flight.left.pop(trial_id), outcome, taken)
+            return self._retry_or_fail(flight.open_trials.pop(trial_id), damage, "it runs again")
+        self._end_if_recorded(flight.open_trials.pop(trial_id), outcome, is_recorded)
         return []
 
     def _retry_or_fail(
         self,
         trial: PlannedTrial,
         ending: Ending,
-        what_next: str = "it goes on from its last checkpoint",
+        consequence: str = "it resumes from its last checkpoint",
     ) -> list[PlannedTrial]:
-        measured = trial.trial_id in self._work.lacking
-        failure = self._attempts.failure(trial.trial_id, ending)
-        if failure is None:
-            what_next = "it is measured again" if measured else what_next
+        is_measurement = trial.trial_id in self._work.unmeasured
+        failure_cause = self._attempts.count_death(trial.trial_id, ending)
+        if failure_cause is None:
+            consequence = "it is measured again" if is_measurement else consequence
             if ending.short_of_memory:
-                what_next += ", alone"
-            self._listener.note(f"{trial.name}: {ending.cause}; {what_next}.")
-            if not measured:
+                consequence += ", alone"
+            self._listener.note(f"{trial.name}: {ending.cause}; {consequence}.")
+            if not is_measurement:
                 self._end_attempt(trial, ending)
             self._table.move([trial], State.RETRIED)
             return [trial]
-        outcome = TrialOutcome(trial_id=trial.trial_id, state="failed", cause=failure)
-        taken = measured or self._recorder.outcome(outcome)
-        self._end_if_taken(trial, outcome, taken)
+        outcome = TrialOutcome(trial_id=trial.trial_id, state="failed", cause=failure_cause)
+        is_recorded = is_measurement or self._recorder.outcome(outcome)
+        self._end_if_recorded(trial, outcome, is_recorded)
         return []
 
     def _count_start_failure(self, ending: Ending) -> None:
         self._start_failures += 1
         fix = (
-            "check that every machine has this project, its packages and the same Ray token (or "
+            "Check that every machine has this project, its packages and the same Ray token (or "
             "RAY_AUTH_MODE=disabled)"
         )
         if ending.short_of_memory:  # another program used it, and may free it
-            fix = "free memory on that machine"
+            fix = "Free memory on that machine"
             if self._start_failures == 1:
                 self._listener.note(
                     f"A worker ended before it started a trial: {ending.cause}; trying again."
                 )
         if self._start_failures >= (
-            MOST_MEMORY_FAILURES if ending.short_of_memory else MOST_START_FAILURES
+            MAX_MEMORY_FAILURES if ending.short_of_memory else MAX_START_FAILURES
         ):
             raise UserError(
                 f"{self._start_failures} workers in a row ended before they started a trial "
-                f"({ending.cause}): {fix}, then run the same command again."
+                f"({ending.cause}). {fix}, and type the same command again."
             )
 
-    def _end_if_taken(self, trial: PlannedTrial, outcome: TrialOutcome, taken: bool) -> None:
+    def _end_if_recorded(
+        self, trial: PlannedTrial, outcome: TrialOutcome, is_recorded: bool
+    ) -> None:
         """The store refuses the outcome if another driver has claimed or ended the trial."""
-        if taken:
+        if is_recorded:
             self._end(trial, outcome)
         else:
             self._table.move([trial], State.ELSEWHERE)
-            self.ended_elsewhere()
+            self.end_elsewhere()
 
     def _end(self, trial: PlannedTrial, outcome: TrialOutcome) -> None:
         self._table.move([trial], State.ENDED)
         trial_ended()
-        self._attempts.ended(trial.trial_id)
-        if trial.trial_id in self._work.lacking and outcome.cause is not None:
-            self.not_measured[trial.trial_id] = outcome.cause
+        self._attempts.forget(trial.trial_id)
+        if trial.trial_id in self._work.unmeasured and outcome.cause is not None:
+            self.measurement_failures[trial.trial_id] = outcome.cause
         self._listener.finished(trial.trial_id, outcome)

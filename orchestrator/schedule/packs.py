@@ -1,7 +1,8 @@
 """Packs of trials, the unit that Ray Tune schedules.
 
 Each costs Tune about 0.1 s, so short trials share one. Long trials go alone, so that workers end at
-about the same time."""
+about the same time.
+"""
 
 from __future__ import annotations
 
@@ -15,57 +16,57 @@ from orchestrator.worker import Pack
 from trainables.stack import stack_key
 
 PACK_S = 10.0
-"""Target duration of a pack of short trials."""
+"""Target for packs of short trials."""
 PACKS_PER_SLOT = 4
-"""Lower limit, so that no slot idles long at the end."""
-SMALLEST_PACK_S = 1.0
+"""Least number, so that no slot idles long at the end."""
+MIN_PACK_S = 1.0
 """Lower limit: below it, overhead outweighs balance."""
-MOST_TRIALS = 100
-"""Upper limit, which bounds the loss from one lost message or dead process."""
+MAX_TRIALS = 100
+"""Limits the loss from one lost message or dead process."""
 
 
 @dataclass
 class Flight:
-    """A pack that is with a worker or on its way to one."""
+    """A pack with a worker or on its way to one."""
 
     pack: Pack
-    left: dict[str, PlannedTrial]
+    open_trials: dict[str, PlannedTrial]
     """Trials without an outcome, in the worker's order."""
     started: bool = False
     given_up: bool = False
-    """Being ended; its remaining trials return to the queue."""
+    """Being ended; its open trials return to the queue."""
 
     @property
-    def some_ended(self) -> bool:
-        """True if one of its trials has ended."""
-        return len(self.left) < len(self.pack.trials)
+    def has_outcomes(self) -> bool:
+        """True if a trial has ended."""
+        return len(self.open_trials) < len(self.pack.trials)
 
 
 class PackQueue:
-    """Packs that wait for a worker. Packs that must run alone come last, one at a time."""
+    """Waiting packs. Those that must run alone come last, one at a time."""
 
     def __init__(self) -> None:
-        self.shared, self._alone = deque[Pack](), deque[Pack]()
+        self.shared_packs, self._lone_packs = deque[Pack](), deque[Pack]()
 
     def __bool__(self) -> bool:
-        return bool(self.shared or self._alone)
+        return bool(self.shared_packs or self._lone_packs)
 
     def add(self, packs: Sequence[Pack], *, first: bool = False) -> None:
-        """Queue packs behind all others, or ahead of them if `first`."""
-        self._alone.extend(pack for pack in packs if pack.alone)
-        shared = [pack for pack in packs if not pack.alone]
+        """Queue packs, ahead of others if `first`."""
+        self._lone_packs.extend(pack for pack in packs if pack.alone)
+        shared_packs = [pack for pack in packs if not pack.alone]
         if first:
-            self.shared.extendleft(reversed(shared))
+            self.shared_packs.extendleft(reversed(shared_packs))
         else:
-            self.shared.extend(shared)
+            self.shared_packs.extend(shared_packs)
 
-    def ready(self, out: Collection[Pack]) -> deque[Pack]:
-        """Return the queue to take from while the packs `out` run."""
-        if any(pack.alone for pack in out):
+    def ready(self, running_packs: Collection[Pack]) -> deque[Pack]:
+        """Return the queue to take from while `running_packs` run."""
+        if any(pack.alone for pack in running_packs):
             return deque()
-        if self.shared:
-            return self.shared
-        return deque() if out else self._alone
+        if self.shared_packs:
+            return self.shared_packs
+        return deque() if running_packs else self._lone_packs
 
 
 def pack(
@@ -77,21 +78,21 @@ def pack(
 ) -> list[Pack]:
     """Return packs of the trials, in order; trials that can run together come first.
 
-    `slots` packs run at a time. `at_once` returns, by trial id, how many trials may run
-    together."""
+    `slots` packs run at a time. `at_once` limits, by trial id, how many run together.
+    """
     groups: dict[tuple[Hashable, int], list[PlannedTrial]] = {}
-    others: list[PlannedTrial] = []
+    single_trials: list[PlannedTrial] = []
     for trial in trials:
-        most = at_once(trial.trial_id)
-        key = stack_key(trial.validated) if most > 1 else None
-        (others if key is None else groups.setdefault((key, most), [])).append(trial)
+        limit = at_once(trial.trial_id)
+        key = stack_key(trial.validated) if limit > 1 else None
+        (single_trials if key is None else groups.setdefault((key, limit), [])).append(trial)
     packs = []
-    for (_, most), mates in groups.items():
+    for (_, limit), mates in groups.items():
         # Each slot gets trials if there are enough.
-        size = min(most, ceil(len(mates) / slots))
+        size = min(limit, ceil(len(mates) / slots))
         packs += _cut(mates, size, at_once=size)
-    size = pack_size(len(others), slots=slots, seconds_per_trial=seconds_per_trial)
-    return packs + _cut(others, size)
+    size = pack_size(len(single_trials), slots=slots, seconds_per_trial=seconds_per_trial)
+    return packs + _cut(single_trials, size)
 
 
 def _cut(trials: Sequence[PlannedTrial], size: int, at_once: int = 1) -> list[Pack]:
@@ -100,8 +101,7 @@ def _cut(trials: Sequence[PlannedTrial], size: int, at_once: int = 1) -> list[Pa
 
 
 def pack_size(trials: int, *, slots: int, seconds_per_trial: float) -> int:
-    """Return the size of a pack: about 10 s of work, less if slots would idle, at most 100
-    trials."""
-    seconds = max(seconds_per_trial, PACK_S / MOST_TRIALS)
-    balanced = max(ceil(trials / (PACKS_PER_SLOT * slots)), ceil(SMALLEST_PACK_S / seconds))
-    return max(1, min(round(PACK_S / seconds), balanced))
+    """Return a pack's size: about 10 s of work, at most 100 trials, fewer if slots would idle."""
+    seconds = max(seconds_per_trial, PACK_S / MAX_TRIALS)
+    balanced_size = max(ceil(trials / (PACKS_PER_SLOT * slots)), ceil(MIN_PACK_S / seconds))
+    return max(1, min(round(PACK_S / seconds), balanced_size))

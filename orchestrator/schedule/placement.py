@@ -7,7 +7,7 @@ from math import ceil
 
 from orchestrator.cluster import RunOptions, fit_on
 from orchestrator.forecast import estimate
-from orchestrator.worker import Place
+from orchestrator.worker import MachineRequest
 from trainables.config import AnyConfig
 from trainables.corpora import CorpusIdentity
 
@@ -16,7 +16,7 @@ STEP_BYTES = 250_000_000
 
 
 class Placement:
-    """The machines that are present, by Ray's node id."""
+    """The present machines, by Ray's node id."""
 
     def __init__(
         self,
@@ -26,39 +26,44 @@ class Placement:
     ) -> None:
         """`machines` holds Ray's resources. Memory needs are known only with a `corpus`."""
         self._options, self._corpus = options, corpus
-        self._unfit: set[str] = set()
+        self._unfit_ids: set[str] = set()
         self.update(machines)
 
     def update(self, machines: Mapping[str, Mapping[str, float]]) -> None:
-        """Replace the machines that are present."""
-        fitting = {name: has for name, has in machines.items() if fit_on(has, self._options)}
-        self._machines = {name: has for name, has in fitting.items() if name not in self._unfit}
+        """Replace the present machines."""
+        usable = {name: node for name, node in machines.items() if fit_on(node, self._options)}
+        self._machines = {
+            name: node for name, node in usable.items() if name not in self._unfit_ids
+        }
 
-    def keep_off(self, machine: str) -> None:
-        """Exclude this machine from now on."""
-        self._unfit.add(machine)
+    def exclude(self, machine: str) -> None:
+        """Exclude this machine."""
+        self._unfit_ids.add(machine)
         self._machines.pop(machine, None)
 
     @property
     def slots(self) -> int | None:
-        """Number of packs that fit at a time; None if no pack fits now."""
-        return sum(fit_on(has, self._options) for has in self._machines.values()) or None
+        """Packs that fit at a time; None if none fits now."""
+        return sum(fit_on(node, self._options) for node in self._machines.values()) or None
 
-    def place(self, configs: Sequence[AnyConfig], *, alone: bool = False) -> Place:
-        """Return the request of a pack: at most the memory of the largest machine, all of it if
-        `alone`."""
-        most = int(max((has.get("memory", 0) for has in self._machines.values()), default=0))
-        memory_bytes = most if alone else min(self._estimate(configs), most)
-        return Place(memory_bytes, tuple(sorted(self._unfit)))
+    def request(self, configs: Sequence[AnyConfig], *, alone: bool = False) -> MachineRequest:
+        """Return a pack's request: its memory, up to the largest machine's (all, if `alone`)."""
+        limit_bytes = int(
+            max((node.get("memory", 0) for node in self._machines.values()), default=0)
+        )
+        memory_bytes = limit_bytes if alone else min(self._estimate(configs), limit_bytes)
+        return MachineRequest(memory_bytes, tuple(sorted(self._unfit_ids)))
 
-    def has(self, place: Place) -> bool:
-        """Return whether a machine has the requested memory, or no machine fits any pack now."""
+    def fits(self, request: MachineRequest) -> bool:
+        """Return whether a machine has the memory, or no machine fits any pack now."""
         machines = self._machines.values()
-        return not machines or any(has.get("memory", 0) >= place.memory_bytes for has in machines)
+        return not machines or any(
+            node.get("memory", 0) >= request.memory_bytes for node in machines
+        )
 
     def _estimate(self, configs: Sequence[AnyConfig]) -> int:
         """Return bytes; 0 if unknown."""
         if self._corpus is None:
             return 0
-        largest = max((estimate(config, self._corpus).memory_gb for config in configs), default=0.0)
-        return ceil(largest * 1e9 / STEP_BYTES) * STEP_BYTES
+        size_gb = max((estimate(config, self._corpus).memory_gb for config in configs), default=0.0)
+        return ceil(size_gb * 1e9 / STEP_BYTES) * STEP_BYTES

@@ -1,6 +1,7 @@
 """Recording of workers' files in the store, the only way for results to get there.
 
-A worker makes its result durable before it reports it, so an unrecorded result is found later."""
+A worker reports durable results only, so an unrecorded one is found later.
+"""
 
 from __future__ import annotations
 
@@ -19,14 +20,12 @@ T = TypeVar("T")
 
 
 def wait_for_storage(action: Callable[[], T]) -> T:
-    """Run `action` with `patiently`, while the guard allows the wait."""
+    """Run `action` with `patiently`, while the guard allows it."""
     with patient(2 * AWAY_S):
         return patiently(action)
 
 
 class Recorder:
-    """Recorder of trial files for one run."""
-
     def __init__(
         self,
         store: Store,
@@ -34,8 +33,7 @@ class Recorder:
         run_id: int | None,
         attempts: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
-        """`attempts` maps trial ids to their latest claimed attempts; empty for a caller without
-        claims."""
+        """`attempts` maps trial ids to claimed attempts; empty for callers without claims."""
         self._store, self._storage, self._run_id = store, storage, run_id
         self._attempts = attempts
 
@@ -46,17 +44,16 @@ class Recorder:
         note: Callable[[str], None],
         may_be_pruned: Callable[[PlannedTrial], bool] = lambda trial: False,  # noqa: ARG005
     ) -> list[tuple[TrialOutcome, bool]]:
-        """Record results that a dead driver or worker left; return each with whether the store took
-        it.
+        """Record results of a dead driver or worker; return each and whether the store took it.
 
-        Considers planned and running trials; a trial stopped early counts only if `may_be_pruned`.
-        Truncated files, and files of other trials, are set aside with a note; such a trial runs
-        again."""
+        Considers planned and running trials, and ones stopped early if `may_be_pruned`. Truncated
+        or foreign files are set aside with a note; such a trial runs again.
+        """
         states = self._store.states([trial.trial_id for trial in trials])
-        left = [trial for trial in trials if states.get(trial.trial_id) in OPEN]
-        self._storage.bring([trial.trial_id for trial in left])
+        open_trials = [trial for trial in trials if states.get(trial.trial_id) in OPEN]
+        self._storage.bring([trial.trial_id for trial in open_trials])
         outcomes = []
-        for trial in left:
+        for trial in open_trials:
             try:
                 result = self._storage.trial(trial.trial_id).result()
             except DamagedFileError as error:
@@ -75,7 +72,8 @@ class Recorder:
         """Record a reported outcome and its spectrum; return whether the store took it.
 
         Raises DamagedFileError, with the result set aside, if its spectrum is damaged: a done trial
-        never changes, so it could not get its spectrum later."""
+        never changes, so could not get it later.
+        """
         if outcome.state != "done":
             return self._record(outcome, None)
         wait_for_storage(lambda: self._storage.bring([outcome.trial_id]))
@@ -86,32 +84,33 @@ class Recorder:
             raise
         return self._record(outcome, spectrum)
 
-    def measurements(self, lacking: Mapping[str, Iterable[str]]) -> tuple[int, dict[str, str]]:
+    def measurements(self, unmeasured: Mapping[str, Iterable[str]]) -> tuple[int, dict[str, str]]:
         """Record later measurements (names by trial id) found in the trials' folders.
 
-        Returns the number of new ones (existing ones are kept), and problems by trial id."""
-        self._storage.bring(lacking, measurement_files(set[str]().union(*lacking.values())))
-        recorded, problems = 0, {}
-        for trial_id, names in lacking.items():
+        Returns the number of new ones (existing ones are kept), and problems by trial id.
+        """
+        self._storage.bring(unmeasured, measurement_files(set[str]().union(*unmeasured.values())))
+        count, problems = 0, {}
+        for trial_id, names in unmeasured.items():
             try:
                 for name in names:
-                    later = self._storage.trial(trial_id).measurement(name)
-                    if later is not None:
-                        metrics, spectrum = later
-                        recorded += self._store.add_measurement(
+                    measurement = self._storage.trial(trial_id).measurement(name)
+                    if measurement is not None:
+                        metrics, spectrum = measurement
+                        count += self._store.add_measurement(
                             trial_id, name, metrics, spectrum=spectrum
                         )
             except (ValueError, DamagedFileError) as error:
-                problems[trial_id] = f"what was measured cannot be recorded: {error}"
-        return recorded, problems
+                problems[trial_id] = f"its measurements cannot be recorded: {error}"
+        return count, problems
 
     def unreported_measurements(
         self, trial_ids: Sequence[str], names: Sequence[str]
     ) -> list[TrialOutcome]:
-        """Record later measurements that are present; return an outcome for each trial with all of
-        them.
+        """Record present later measurements; return an outcome for each trial with all of them.
 
-        A measurement with a problem is taken again; the problem is reported then."""
+        A measurement with a problem is taken again, and the problem reported then.
+        """
         _, problems = self.measurements(dict.fromkeys(trial_ids, names))
         folders = {
             trial_id: self._storage.trial(trial_id)

@@ -27,18 +27,18 @@ class StudyWork:
     run_id: int
     options: RunOptions
     seconds_per_trial: float
-    """Estimate, for the size of packs."""
+    """Estimate, for pack sizes."""
     trials_at_once: int = 1
-    """Limit on similar trials that run together in one worker."""
+    """Limit on similar trials that run together."""
     listener: Listener = field(default_factory=Listener)
     study: StudyKey | None = None
-    """Study that metrics name and whose stop requests are obeyed; None outside a study."""
+    """Named by metrics, and its stop requests are obeyed; None outside a study."""
     corpus: CorpusIdentity | None = None
     """Read by the trials; needed to estimate memory."""
     measurements: tuple[str, ...] = ()
     """Names with versions, e.g. "spectrum@1", taken of every trial."""
-    lacking: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """Measurements to take of done trials, by trial id. All other trials are trained."""
+    unmeasured: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Measurements to take of done trials, by trial id. Others are trained."""
     source: Tuner | None = None
     functions: TrialFunctions = field(default_factory=TrialFunctions)
     """Replaced in tests only."""
@@ -46,9 +46,9 @@ class StudyWork:
 
 @dataclass(frozen=True, kw_only=True)
 class RunSummary:
-    """Result of a sweep; trial outcomes are in the store."""
+    """Result of a sweep; outcomes are in the store."""
 
     interrupted: bool = False
-    """True if a signal arrived at any time; the trials then running are planned again."""
-    not_measured: Mapping[str, str] = field(default_factory=dict)
+    """True after any signal; the trials then running are planned again."""
+    measurement_failures: Mapping[str, str] = field(default_factory=dict)
     """Reasons, by trial id."""

@@ -1,6 +1,7 @@
-"""The trials of a sweep, each in exactly one state, and the permitted changes of state.
+"""The trials of a sweep, each in exactly one state, and permitted changes of state.
 
-The store records which driver owns a trial. Several drivers can share a study."""
+The store records which driver owns a trial. Several drivers can share a study.
+"""
 
 from __future__ import annotations
 
@@ -17,19 +18,19 @@ class State(Enum):
     WAITING = auto()
     """Queued, not claimed."""
     CLAIMED = auto()
-    """Claimed for an attempt that no worker has begun; about to be handed out, or queued again."""
+    """Claimed for an attempt that has not begun; to be handed out or queued again."""
     RETRIED = auto()
-    """Queued and still claimed after its worker died; claimed again for the next attempt."""
+    """Queued and still claimed after its worker died."""
     HANDED_OUT = auto()
-    """In a pack that is with a worker or on its way to one."""
+    """In a pack with a worker or on its way to one."""
     RUNNING = auto()
     ELSEWHERE = auto()
     ENDED = auto()
     """Recorded in the store, or released for a later run."""
 
 
-OURS = (State.CLAIMED, State.RETRIED, State.HANDED_OUT, State.RUNNING)
-NEXT: dict[State, set[State]] = {
+CLAIMED_STATES = (State.CLAIMED, State.RETRIED, State.HANDED_OUT, State.RUNNING)
+TRANSITIONS: dict[State, set[State]] = {
     State.WAITING: {State.CLAIMED, State.ELSEWHERE, State.ENDED},
     State.CLAIMED: {State.HANDED_OUT, State.ENDED},
     State.RETRIED: {State.CLAIMED, State.ELSEWHERE, State.ENDED},
@@ -44,13 +45,13 @@ NEXT: dict[State, set[State]] = {
 class TrialTable:
     """The state of every trial of one driver."""
 
-    def __init__(self, store: Store, owner: str, unclaimed: Collection[str] = ()) -> None:
-        """`owner` is the driver's name in the store; `unclaimed` trials need no claim."""
-        self._store, self._owner, self._unclaimed = store, owner, unclaimed
+    def __init__(self, store: Store, owner: str, exempt_ids: Collection[str] = ()) -> None:
+        """`owner` is this driver in the store; `exempt_ids` need no claim."""
+        self._store, self._owner, self._exempt_ids = store, owner, exempt_ids
         self._states: dict[str, State] = {}
         self._trials: dict[State, dict[str, PlannedTrial]] = {state: {} for state in State}
         self.attempts: dict[str, int] = {}
-        """Attempt number of our latest claim, by trial id. The store uses it as our claim token."""
+        """Attempt of our latest claim, by trial id: our claim token in the store."""
 
     def trials(self, *states: State) -> dict[str, PlannedTrial]:
         """Return the trials in any of these states, by id."""
@@ -59,51 +60,56 @@ class TrialTable:
         }
 
     @property
-    def claimed(self) -> list[PlannedTrial]:
-        """Trials that this driver holds in the store: claimed, not ended, not released."""
+    def claimed_trials(self) -> list[PlannedTrial]:
+        """Trials that this driver holds in the store."""
         return [
             trial
-            for trial_id, trial in self.trials(*OURS).items()
-            if trial_id not in self._unclaimed
+            for trial_id, trial in self.trials(*CLAIMED_STATES).items()
+            if trial_id not in self._exempt_ids
         ]
 
     def move(self, trials: Iterable[PlannedTrial], state: State) -> None:
         """Move trials to a state. A new trial must begin as WAITING."""
         for trial in trials:
-            before = self._states.get(trial.trial_id)
-            assert state in ({State.WAITING} if before is None else NEXT[before]), (
-                f"{trial.name} goes from {before} to {state}"
+            old_state = self._states.get(trial.trial_id)
+            assert state in ({State.WAITING} if old_state is None else TRANSITIONS[old_state]), (
+                f"{trial.name} goes from {old_state} to {state}"
             )
-            if before is not None:
-                del self._trials[before][trial.trial_id]
+            if old_state is not None:
+                del self._trials[old_state][trial.trial_id]
             self._states[trial.trial_id] = state
             self._trials[state][trial.trial_id] = trial
 
     def claim(self, trials: Sequence[PlannedTrial]) -> list[PlannedTrial]:
-        """Claim unclaimed trials; return those that are ours now. The others move to ELSEWHERE."""
-        new = [trial for trial in trials if self._states[trial.trial_id] is not State.CLAIMED]
-        ids = [trial.trial_id for trial in new if trial.trial_id not in self._unclaimed]
-        claimed = self._store.claim(ids, owner=self._owner, lease_s=LEASE_S) if ids else {}
-        self.attempts |= claimed
-        lost = set(ids).difference(claimed)
+        """Claim trials; return those that are ours now. The others move to ELSEWHERE."""
+        new_trials = [
+            trial for trial in trials if self._states[trial.trial_id] is not State.CLAIMED
+        ]
+        ids = [trial.trial_id for trial in new_trials if trial.trial_id not in self._exempt_ids]
+        attempts = self._store.claim(ids, owner=self._owner, lease_s=LEASE_S) if ids else {}
+        self.attempts |= attempts
+        lost_ids = set(ids).difference(attempts)
         # Immediately: if anything fails from here on, these are known as ours and are released.
-        self.move([trial for trial in new if trial.trial_id not in lost], State.CLAIMED)
-        elsewhere = self._trials[State.ELSEWHERE].keys()
-        self.move([trial for trial in new if trial.trial_id in lost - elsewhere], State.ELSEWHERE)
-        return [trial for trial in trials if trial.trial_id not in lost]
+        self.move([trial for trial in new_trials if trial.trial_id not in lost_ids], State.CLAIMED)
+        elsewhere_ids = self._trials[State.ELSEWHERE].keys()
+        self.move(
+            [trial for trial in new_trials if trial.trial_id in lost_ids - elsewhere_ids],
+            State.ELSEWHERE,
+        )
+        return [trial for trial in trials if trial.trial_id not in lost_ids]
 
     def release(self, trials: Iterable[PlannedTrial]) -> None:
         """Release trials unchanged."""
-        trials, ours = list(trials), {trial.trial_id for trial in self.claimed}
-        ids = [trial.trial_id for trial in trials if trial.trial_id in ours]
+        trials, claimed_ids = list(trials), {trial.trial_id for trial in self.claimed_trials}
+        ids = [trial.trial_id for trial in trials if trial.trial_id in claimed_ids]
         if ids:
             self._store.release(self._owner, ids)
         self.move(trials, State.ENDED)
 
-    def ended_elsewhere(self) -> list[TrialOutcome]:
-        """Return outcomes of ELSEWHERE trials that another driver has ended."""
-        elsewhere = list(self._trials[State.ELSEWHERE])
-        states = self._store.states(elsewhere) if elsewhere else {}
+    def elsewhere_outcomes(self) -> list[TrialOutcome]:
+        """Return outcomes of ELSEWHERE trials that have ended."""
+        elsewhere_ids = list(self._trials[State.ELSEWHERE])
+        states = self._store.states(elsewhere_ids) if elsewhere_ids else {}
         return [
             TrialOutcome(
                 trial_id=trial_id,

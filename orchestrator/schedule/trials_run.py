@@ -31,12 +31,13 @@ from orchestrator.worker import Job
 def run_trials(trials: Sequence[PlannedTrial], work: StudyWork) -> RunSummary:
     """Run registered trials that are not done; return when all have ended.
 
-    Trials of other drivers are awaited; those in `work.lacking` are only measured; those from
-    `work.source` follow. Machines may join or leave. After SIGINT, SIGTERM or a stop request,
-    running trials resume from their checkpoints next time, and measurements are kept.
+    Trials of other drivers are awaited; those in `work.unmeasured` are only measured; those from
+    `work.source` follow. Machines may join or leave. After a signal or stop request, the next run
+    resumes trials from their checkpoints.
 
     Raises UserError if no cluster answers, Ray cannot start, a machine cannot run the trials, or
-    the disk or store fails. Then no trial stays claimed."""
+    the disk or store fails. Then no trial stays claimed.
+    """
     if not trials and work.source is None:
         return RunSummary()
     store, options = work.store, work.options
@@ -53,14 +54,14 @@ def run_trials(trials: Sequence[PlannedTrial], work: StudyWork) -> RunSummary:
         # Each machine of a cluster uses this marker to check that it sees the same storage.
         options.storage.marked() if options.address else nullcontext("") as marker,
     ):
-        machines, late = machine_resources(nodes()), None
+        machines, late_machines = machine_resources(nodes()), None
         slots = slots_of(list(machines.values()), options)
         if options.address is not None:
             configs = [trial.validated for trial in trials]
             question = cluster_question(
                 options, marker, configs, corpus=work.corpus, measurements=work.measurements
             )
-            late = check_machines(question, lambda: interrupt.requested)
+            late_machines = check_machines(question, lambda: interrupt.requested)
         if work.study is not None:
             work = replace(work, listener=Several(work.listener, SweepMetrics(work.study, store)))
         placement = Placement(options, work.corpus, machines)
@@ -71,5 +72,7 @@ def run_trials(trials: Sequence[PlannedTrial], work: StudyWork) -> RunSummary:
         )
         title = "trials" if work.study is None else work.study.variant
         with closing(dispatcher):
-            fit(driver, job, title=title, late=late)
-    return RunSummary(interrupted=interrupt.requested, not_measured=dispatcher.not_measured)
+            fit(driver, job, title=title, late_machines=late_machines)
+    return RunSummary(
+        interrupted=interrupt.requested, measurement_failures=dispatcher.measurement_failures
+    )

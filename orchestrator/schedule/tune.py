@@ -1,7 +1,8 @@
-"""Execution of packs as trials of Ray Tune, which only this module uses.
+"""Execution of packs as trials of Ray Tune.
 
-A searcher hands out packs, a callback processes their reports, and a function trainable runs them.
-The driver decides; Tune's own state is never read back, since the store has it."""
+A searcher hands out packs, a callback processes reports, a function trainable runs packs. The
+driver decides; Tune's own state is never read back.
+"""
 
 from __future__ import annotations
 
@@ -34,24 +35,24 @@ from orchestrator.worker import (
     Ending,
     EndingKind,
     Job,
+    MachineRequest,
     MemoryShortageError,
     Parcel,
-    Place,
     beating,
     run_pack,
 )
 from trainables.errors import last_line
 
 FINISHED: Any = Searcher.FINISHED
-"""A string, though `Searcher.suggest` is declared to return a dictionary."""
+"""A string, unlike what `Searcher.suggest` declares."""
 LOW_ON_MEMORY = "low on memory"
-"""Part of Ray's message when its memory monitor killed a process."""
-KEPT_OF_RESULTS = {"training_iteration", "done", "trial_id", "node_ip", "pid"}
-"""Keys that Tune needs. It keeps each pack's last report, and statistics of every number."""
+"""In Ray's message when its memory monitor killed a process."""
+TUNE_KEYS = {"training_iteration", "done", "trial_id", "node_ip", "pid"}
+"""Keys that Tune needs. It keeps each pack's last report, and statistics of all numbers."""
 
 
-class _Shared:
-    """Base that Tune neither copies nor pickles: its pickles are for restores that never happen."""
+class _Unpickled:
+    """Base that Tune neither copies nor pickles, since nothing is restored."""
 
     def __getstate__(self) -> dict[str, Any]:
         return {}
@@ -60,10 +61,12 @@ class _Shared:
         return self
 
 
-def _trainable(job: Job, title: str, late: LateMachines | None) -> Callable[[dict[str, Any]], None]:
+def _trainable(
+    job: Job, title: str, late_machines: LateMachines | None
+) -> Callable[[dict[str, Any]], None]:
     def run(config: dict[str, Any]) -> None:
-        if late is not None:
-            late.refuse_unfit()
+        if late_machines is not None:
+            late_machines.refuse_unfit()
         parcel: Parcel = config["pack"]
         layers = [file.name for file in job.options.runtime.layer_files]
         with beating(lambda beat: leave_sign(parcel.key, beat), machine_here(), layers):
@@ -78,38 +81,40 @@ def _trainable(job: Job, title: str, late: LateMachines | None) -> Callable[[dic
     return run
 
 
-def fit(driver: Driver, job: Job, *, title: str, late: LateMachines | None) -> None:
-    """Run Tune until the driver has no more packs; `title` names workers in the dashboard.
+def fit(driver: Driver, job: Job, *, title: str, late_machines: LateMachines | None) -> None:
+    """Run Tune until no pack is left; `title` names workers in the dashboard.
 
-    Raises the driver's error, or UserError if Ray or Tune fails and there is no guard to
-    restart."""
+    Raises the driver's error, or UserError if Ray or Tune fails without a guard to restart.
+    """
     bundle = {name.upper(): amount for name, amount in per_pack(job.options).items()}
 
     def resources(config: dict[str, Any]) -> tune.PlacementGroupFactory:
-        place: Place = config["pack"].place
-        need = {**bundle, **({"memory": place.memory_bytes} if place.memory_bytes else {})}
-        where: dict[str, Any] = {
-            "bundle_label_selector": [{"ray.io/node-id": f"!in({','.join(place.not_on)})"}]
+        request: MachineRequest = config["pack"].request
+        need = {**bundle, **({"memory": request.memory_bytes} if request.memory_bytes else {})}
+        selector: dict[str, Any] = {
+            "bundle_label_selector": [
+                {"ray.io/node-id": f"!in({','.join(request.excluded_machines)})"}
+            ]
         }
-        return tune.PlacementGroupFactory([need], **(where if place.not_on else {}))
+        return tune.PlacementGroupFactory([need], **(selector if request.excluded_machines else {}))
 
-    controller = _Tune()
+    controller = _PackScheduler()
     with scratch_folder() as folder:
         tuner = tune.Tuner(
-            tune.with_resources(_trainable(job, title, late), resources),
+            tune.with_resources(_trainable(job, title, late_machines), resources),
             tune_config=tune.TuneConfig(
-                search_alg=_Packs(driver),
+                search_alg=_PackSearcher(driver),
                 scheduler=controller,
                 num_samples=-1,
                 reuse_actors=True,
-                trial_name_creator=_name,
-                trial_dirname_creator=_name,
+                trial_name_creator=_trial_name,
+                trial_dirname_creator=_trial_name,
             ),
             run_config=tune.RunConfig(
                 name="packs",
                 storage_path=str(folder),
-                callbacks=[_Reports(driver, controller)],
-                stop=_AtTheEnd(driver),
+                callbacks=[_DriverCallback(driver, controller)],
+                stop=_DriverStopper(driver),
                 verbose=0,
             ),
         )
@@ -120,22 +125,22 @@ def fit(driver: Driver, job: Job, *, title: str, late: LateMachines | None) -> N
             cause = error.__cause__ if isinstance(error.__cause__, RayError) else error
             if not isinstance(cause, RayError | OSError):
                 raise
-            start_again_or_raise(_why(cause))
+            start_again_or_raise(_failure_reason(cause))
         finally:
             driver.raise_error()
 
 
-def _why(error: RayError | OSError) -> str:
+def _failure_reason(error: RayError | OSError) -> str:
     if isinstance(error, OutOfMemoryError):
         return "Memory ran out, and Ray ended one of its processes"
     return f"Ray Tune failed ({last_line(error)})"
 
 
-def _name(trial: Trial) -> str:
+def _trial_name(trial: Trial) -> str:
     return str(trial.trial_id)
 
 
-class _Packs(_Shared, Searcher):
+class _PackSearcher(_Unpickled, Searcher):
     def __init__(self, driver: Driver) -> None:
         super().__init__()
         self._driver = driver
@@ -152,7 +157,7 @@ class _Packs(_Shared, Searcher):
     def on_trial_complete(
         self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False
     ) -> None:
-        """Do nothing: `_Reports` receives this with the error."""
+        """Do nothing: `_DriverCallback` receives this."""
 
     @override
     def save(self, checkpoint_path: str) -> None:
@@ -163,9 +168,7 @@ class _Packs(_Shared, Searcher):
         """Do nothing: the store holds the state."""
 
 
-class _Tune(_Shared, FIFOScheduler):
-    """Tune's FIFO scheduler, with access to its controller."""
-
+class _PackScheduler(_Unpickled, FIFOScheduler):
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]  # Ray has no type for it
         self._controller: Any = None
@@ -175,12 +178,12 @@ class _Tune(_Shared, FIFOScheduler):
         self._controller = tune_controller
 
     def end_waiting(self, trial: Trial) -> None:
-        """End a pack that has no worker yet."""
+        """End a pack without a worker."""
         if ray_private.find(ray_private.STOP) is not None:
             self._controller.stop_trial(trial)
 
 
-class _AtTheEnd(_Shared, tune.Stopper):
+class _DriverStopper(_Unpickled, tune.Stopper):
     def __init__(self, driver: Driver) -> None:
         self._driver = driver
 
@@ -193,55 +196,54 @@ class _AtTheEnd(_Shared, tune.Stopper):
         return self._driver.stopping
 
 
-class _Reports(_Shared, TrialProgressCallback):
-    """Passes reports to the driver and kills workers; replaces the printer that Tune would add."""
+class _DriverCallback(_Unpickled, TrialProgressCallback):
+    """Passes reports to the driver and kills workers; replaces Tune's printer."""
 
-    def __init__(self, driver: Driver, controller: _Tune) -> None:
+    def __init__(self, driver: Driver, controller: _PackScheduler) -> None:
         self._driver, self._controller = driver, controller
 
     @override
     def on_step_begin(self, iteration: int, trials: list[Trial], **info: Any) -> None:
-        """Kill workers that must stop, as Tune would wait for an epoch to end, and end packs
-        without a machine."""
-        given_up, stopping = self._driver.look(), self._driver.stopping
-        for trial in trials if given_up or stopping else ():
+        """Kill workers, as Tune would wait for an epoch to end, and end packs without a machine."""
+        ending_keys, stopping = self._driver.poll(), self._driver.stopping
+        for trial in trials if ending_keys or stopping else ():
             actor = trial.temporary_state.ray_actor
-            to_end = stopping or trial.trial_id in given_up
-            if to_end and trial.status == Trial.RUNNING and actor is not None:
+            must_end = stopping or trial.trial_id in ending_keys
+            if must_end and trial.status == Trial.RUNNING and actor is not None:
                 ray.kill(actor)
-            elif trial.trial_id in given_up and trial.status == Trial.PENDING:
+            elif trial.trial_id in ending_keys and trial.status == Trial.PENDING:
                 self._controller.end_waiting(trial)
 
     @override
     def on_trial_start(
         self, iteration: int, trials: list[Trial], trial: Trial, **info: Any
     ) -> None:
-        self._driver.began(trial.trial_id)
+        self._driver.start_pack(trial.trial_id)
 
     @override
     def on_trial_result(
         self, iteration: int, trials: list[Trial], trial: Trial, result: dict[str, Any], **info: Any
     ) -> None:
         text = result["events"]
-        for key in set(result) - KEPT_OF_RESULTS:
+        for key in set(result) - TUNE_KEYS:
             del result[key]
-        self._driver.events(trial.trial_id, text)
+        self._driver.process_events(trial.trial_id, text)
 
     @override
     def on_trial_complete(
         self, iteration: int, trials: list[Trial], trial: Trial, **info: Any
     ) -> None:
-        self._driver.ended(trial.trial_id)
+        self._driver.end_pack(trial.trial_id)
 
     @override
     def on_trial_error(
         self, iteration: int, trials: list[Trial], trial: Trial, **info: Any
     ) -> None:
-        self._driver.ended(trial.trial_id, _ending(trial))
+        self._driver.end_pack(trial.trial_id, _ending(trial))
 
 
 def _ending(trial: Trial) -> Ending:
-    """The error comes from a file that Tune wrote in this run's own folder."""
+    """The error's file is Tune's, in this run's own folder."""
     if trial.pickled_error_file is None:
         if trial.error_file is not None and LOW_ON_MEMORY in Path(trial.error_file).read_text(
             encoding="utf-8"
@@ -251,9 +253,9 @@ def _ending(trial: Trial) -> Ending:
     error: Exception = pickle.loads(Path(trial.pickled_error_file).read_bytes())
     text = str(error)
     if isinstance(error, UnfitMachineError):
-        return Ending(EndingKind.MACHINE_UNFIT, error.why, error.machine)
+        return Ending(EndingKind.MACHINE_UNFIT, error.reason, error.machine)
     if isinstance(error, MemoryShortageError):
-        return Ending(EndingKind.OUT_OF_MEMORY, f"{EndingKind.OUT_OF_MEMORY} ({error.why})")
+        return Ending(EndingKind.OUT_OF_MEMORY, f"{EndingKind.OUT_OF_MEMORY} ({error.reason})")
     if not isinstance(error, RayActorError | OutOfMemoryError):
         return Ending(EndingKind.ERROR, last_line(error))
     # Ray distinguishes these only in the message.

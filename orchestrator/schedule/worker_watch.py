@@ -1,10 +1,11 @@
 """Detection of workers without progress.
 
-Progress counts, not whether a process lives. By default a training step may take ten times as long
-as the trial's longest so far, and at least two minutes. Without a pace (at the start, in validation
-or measuring) the limit is ten minutes, or more if the work announces it, e.g. for a large matrix.
+By default a training step may take ten times the trial's longest so far, and at least two minutes.
+Without a pace (at the start, in validation or measuring) the limit is ten minutes, or longer if the
+work announces it, e.g. for a large matrix.
 
-Only time in which the driver looked counts: a laptop's sleep or a suspended sweep ends no trial."""
+Only time in which the driver looked counts: a laptop's sleep ends no trial.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +17,9 @@ from orchestrator.words import duration
 from orchestrator.worker import Beat, Ending, EndingKind
 from trainables.pulse import TRAINING
 
-SHORTEST_S, STEPS, WITHOUT_PACE_S = 120.0, 10, 600.0
+MIN_LIMIT_S, STEP_FACTOR, NO_PACE_LIMIT_S = 120.0, 10, 600.0
 LONGEST_LOOK_S = 3 * POLL_S
-"""After a longer gap, in which the driver was suspended, one usual interval counts."""
+"""After a longer gap (the driver was suspended), one interval counts."""
 
 
 @dataclass
@@ -26,58 +27,56 @@ class _Worker:
     beat: Beat | None = None
     silent_s: float = 0.0
     longest_step_s: float = 0.0
-    """Measured between looks."""
-    same_beat_s: float = 0.0
-    """Time without a new beat."""
+    beat_age_s: float = 0.0
     ending_s: float | None = None
     """Time since its end was requested."""
 
 
 class WorkerWatch:
-    """The workers of one driver, by pack name."""
+    """Workers of one driver, by pack name."""
 
     def __init__(self, limit_s: float | None) -> None:
-        """Allow `limit_s` without progress in any phase; None applies the module's defaults."""
+        """Limit time without progress to `limit_s` in any phase; None applies the defaults."""
         self._limit_s = limit_s
         self._workers: dict[str, _Worker] = {}
-        self._looked_s: float | None = None
+        self._last_look_s: float | None = None
 
     @property
     def keys(self) -> list[str]:
-        """Names of packs that have a worker."""
+        """Packs with a worker."""
         return list(self._workers)
 
-    def began(self, key: str) -> None:
-        """Record that a worker has started the pack."""
+    def add(self, key: str) -> None:
+        """Record that a worker has the pack."""
         self._workers[key] = _Worker()
 
-    def ended(self, key: str) -> None:
+    def remove(self, key: str) -> None:
         """Forget the pack."""
         self._workers.pop(key, None)
 
-    def ends(self, key: str) -> None:
-        """Record that the pack's worker, if any, is being ended."""
+    def mark_ending(self, key: str) -> None:
+        """Record that the pack's worker is being ended."""
         worker = self._workers.get(key)
         if worker is not None and worker.ending_s is None:
             worker.ending_s = 0.0
 
-    def look(self, now_s: float, beats: Mapping[str, Beat]) -> None:
+    def update(self, now_s: float, beats: Mapping[str, Beat]) -> None:
         """Process the newest beats, by pack name."""
-        looked_s = 0.0 if self._looked_s is None else now_s - self._looked_s
-        self._looked_s = now_s
+        interval_s = 0.0 if self._last_look_s is None else now_s - self._last_look_s
+        self._last_look_s = now_s
         for key, worker in self._workers.items():
-            _take_in(worker, beats.get(key), POLL_S if looked_s > LONGEST_LOOK_S else looked_s)
+            _add_beat(worker, beats.get(key), POLL_S if interval_s > LONGEST_LOOK_S else interval_s)
 
-    def standing_still(self) -> dict[str, Ending]:
-        """Return the endings of stalled workers that are not being ended yet, by pack name."""
+    def stalls(self) -> dict[str, Ending]:
+        """Return endings of newly stalled workers, by pack name."""
         return {
-            key: Ending(EndingKind.STOOD_STILL, _cause(worker))
+            key: Ending(EndingKind.STALLED, _stall_cause(worker))
             for key, worker in self._workers.items()
             if worker.ending_s is None and worker.silent_s > self._longest_silence_s(worker)
         }
 
-    def lingering(self, seconds: float) -> list[Beat | None]:
-        """Return the last beats of workers that should have ended more than `seconds` ago."""
+    def overdue_beats(self, seconds: float) -> list[Beat | None]:
+        """Return last beats of workers due to end more than `seconds` ago."""
         workers = self._workers.values()
         return [
             worker.beat
@@ -90,33 +89,35 @@ class WorkerWatch:
             return self._limit_s
         beat = worker.beat
         if beat is not None and beat.phase == TRAINING and worker.longest_step_s > 0:
-            return max(SHORTEST_S, STEPS * worker.longest_step_s)
-        return max(WITHOUT_PACE_S, beat.quiet_s if beat is not None else 0.0)
+            return max(MIN_LIMIT_S, STEP_FACTOR * worker.longest_step_s)
+        return max(NO_PACE_LIMIT_S, beat.quiet_s if beat is not None else 0.0)
 
 
-def _take_in(worker: _Worker, beat: Beat | None, looked_s: float) -> None:
-    worker.silent_s += looked_s
+def _add_beat(worker: _Worker, beat: Beat | None, interval_s: float) -> None:
+    worker.silent_s += interval_s
     if worker.ending_s is not None:
-        worker.ending_s += looked_s
+        worker.ending_s += interval_s
     if beat is None:
         return
-    before, worker.beat = worker.beat, beat
-    if before is None or beat.trial_id != before.trial_id:
+    last_beat, worker.beat = worker.beat, beat
+    if last_beat is None or beat.trial_id != last_beat.trial_id:
         worker.longest_step_s = 0.0
-    elif beat.progress == before.progress:
-        worker.same_beat_s = worker.same_beat_s + looked_s if beat.number == before.number else 0.0
+    elif beat.progress == last_beat.progress:
+        worker.beat_age_s = (
+            worker.beat_age_s + interval_s if beat.number == last_beat.number else 0.0
+        )
         return
-    elif before.phase == beat.phase == TRAINING:
+    elif last_beat.phase == beat.phase == TRAINING:
         worker.longest_step_s = max(worker.longest_step_s, worker.silent_s)
-    worker.silent_s = worker.same_beat_s = 0.0
+    worker.silent_s = worker.beat_age_s = 0.0
 
 
-def _cause(worker: _Worker) -> str:
-    cause, beat = f"it stood still for {duration(worker.silent_s)}", worker.beat
+def _stall_cause(worker: _Worker) -> str:
+    cause, beat = f"it stalled for {duration(worker.silent_s)}", worker.beat
     if beat is None:
         return f"{cause} before it began"
-    if worker.same_beat_s > LONGEST_LOOK_S:
+    if worker.beat_age_s > LONGEST_LOOK_S:
         return (
-            f"{cause} (no thread of its process ran any more; last seen {beat.place}, {beat.line})"
+            f"{cause} (all threads of its process stopped; last seen {beat.position}, {beat.line})"
         )
-    return f"{cause} {beat.place} ({beat.line})"
+    return f"{cause} {beat.position} ({beat.line})"

@@ -172,7 +172,7 @@ class Results(Database):
             for row in rows
         }
 
-    def lacking(self, key: StudyKey, measurements: Collection[str]) -> dict[str, list[str]]:
+    def unmeasured(self, key: StudyKey, measurements: Collection[str]) -> dict[str, list[str]]:
         """Return by trial id which `measurements` ("name@version") a done trial of the study is
         missing.
 

@@ -1,4 +1,4 @@
-"""One run of a study: missing trials, recovery of earlier results, and reports."""
+"""One run of a study: missing trials, recovery of earlier results, reports."""
 
 from trainables import door
 

@@ -17,11 +17,11 @@ START_S = 10.0
 
 
 def concurrent_trials(options: RunOptions) -> int:
-    """Return how many trials run at a time, as far as known before Ray starts."""
+    """Return how many trials run at a time, as known before Ray starts."""
     if options.gpus_per_trial:
         return options.max_concurrent or 1
-    fitting = max(1, len(os.sched_getaffinity(0)) // options.runtime.threads)
-    return min(options.max_concurrent or fitting, fitting)
+    core_limit = max(1, len(os.sched_getaffinity(0)) // options.runtime.threads)
+    return min(options.max_concurrent or core_limit, core_limit)
 
 
 def opening(
@@ -42,29 +42,29 @@ def opening(
         *(stage.sentence for stage in stages(plan)),
         _counts(plan, state),
     ]
-    if state.missing:
-        unit, concurrent = "GPU" if options.gpus_per_trial else "core", concurrent_trials(options)
+    if state.missing_count:
+        unit, slots = "GPU" if options.gpus_per_trial else "core", concurrent_trials(options)
         seconds, basis = seconds_each
         lines.append(
-            f"Estimated time: about {duration(START_S + state.missing * seconds / concurrent)} on "
-            f"{counted(concurrent, unit)} ({duration(seconds)} a trial and {unit}, {basis}; "
+            f"Estimated time: about {duration(START_S + state.missing_count * seconds / slots)} on "
+            f"{counted(slots, unit)} ({duration(seconds)} a trial and {unit}, {basis}; "
             f"{START_S:.0f} s to start)."
         )
     if command := paper_command(typed, plan.study, plan.key):
-        lines.append(f"This is not the paper's scale; for that, type: {command}")
+        lines.append(f"This is not the paper's scale. To run that, type: {command}")
     return "\n".join(lines)
 
 
 def _counts(plan: Plan, state: StudyState) -> str:
-    done, stopped = state.count("done"), state.count("pruned")
-    others = plan.total - done - stopped - state.missing
+    done_count, stopped_count = state.count("done"), state.count("pruned")
+    other_count = plan.total - done_count - stopped_count - state.missing_count
     seeds = f" ({plan.seeds} seeds of each setting)" if plan.seeds > 1 else ""
-    names = ", ".join(dict.fromkeys(name for names in state.lacking.values() for name in names))
+    names = ", ".join(dict.fromkeys(name for names in state.unmeasured.values() for name in names))
     parts = [
-        f"{counted(plan.total, 'trial')}{seeds}: {state.missing} to run",
-        f"{done} already done",
-        f"{len(state.lacking)} of them to be measured again for: {names}" if names else "",
-        f"{stopped} stopped early" if stopped else "",
-        f"{others} not run (without a result so far)" if others else "",
+        f"{counted(plan.total, 'trial')}{seeds}: {state.missing_count} to run",
+        f"{done_count} already done",
+        f"{len(state.unmeasured)} of them to be measured again for: {names}" if names else "",
+        f"{stopped_count} stopped early" if stopped_count else "",
+        f"{other_count} not run (without a result so far)" if other_count else "",
     ]
     return f"{', '.join(filter(None, parts))}."

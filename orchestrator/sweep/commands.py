@@ -1,4 +1,4 @@
-"""Commands that the program prints for the user to type."""
+"""Commands printed for the user."""
 
 from __future__ import annotations
 
@@ -20,70 +20,70 @@ from trainables.errors import PROGRAM
 Options = Mapping[str, Sequence[str]]
 """Values by option name; a switch has none."""
 RESULTS = ("--storage", "--store")
-PLACES = (*RESULTS, "--data-dir")
+PATHS = (*RESULTS, "--data-dir")
 INPUTS = ("--contexts", "--benchmarks")
 SIZES = ("--seeds", "--budget", "--all-trials")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Typed:
-    """The study and options of the current command, as typed."""
+    """The current command's study and options, as typed."""
 
     study: str
     options: Options = field(default_factory=dict)
 
-    def only(self, *names: str) -> Options:
+    def select(self, *names: str) -> Options:
         """Return the options with these names."""
         return {name: values for name, values in self.options.items() if name in names}
 
 
 def command_line(*words: str, options: Options) -> str:
     """Return the shell command of these words and options."""
-    typed = [
+    option_words = [
         word
         for name, values in options.items()
         for word in ([part for value in values for part in (name, value)] or [name])
     ]
-    return f"{PROGRAM} {shlex.join([*words, *typed])}"
+    return f"{PROGRAM} {shlex.join([*words, *option_words])}"
 
 
 def run_command(
     typed: Typed, study: Study, key: StudyKey, rows: Sequence[Mapping[str, Any]] = ()
 ) -> str:
-    """Return the command that runs the variant's trials (`rows` of the store) with the typed
-    paths."""
+    """Return the command for the variant's trials (`rows` of the store), with the typed paths."""
     options = {
         **_variant_options(key, typed),
         **_seeds(study, key, rows),
-        **typed.only(*SIZES, *INPUTS, *PLACES),
+        **typed.select(*SIZES, *INPUTS, *PATHS),
     }
     return command_line(typed.study, options=options)
 
 
 def paper_command(typed: Typed, study: Study, key: StudyKey) -> str | None:
-    """Return the command for the paper's scale, with the typed paths; None if already at that
-    scale.
+    """Return the command for the paper's scale, with the typed paths; None if already there.
 
-    The corpora are the paper's, except for a generated language, which is its own question. A study
-    without corpora keeps the current one, or uses Penn Treebank instead of the built-in one."""
+    The corpora are the paper's, or a generated language, which is its own question. A study without
+    corpora keeps the current one, but Penn Treebank replaces the built-in one.
+    """
     if is_paper_scale(study, key.scale):
         return None
-    at_hand = "ptb" if key.corpus == "pydocs" else key.corpus
-    corpora = [key.corpus] if is_generated(key.corpus) else study.corpora or [at_hand]
+    default_corpus = "ptb" if key.corpus == "pydocs" else key.corpus
+    corpora = [key.corpus] if is_generated(key.corpus) else study.corpora or [default_corpus]
     model = Variant.read(key.overrides).model
     options = {
         "--scale": ["paper"],
         "--corpus": _corpora(corpora if study.reads_text else (), typed),
         "--model": [] if model is None else [model],
     }
-    given = {name: values for name, values in options.items() if values}
-    return command_line(typed.study, options={**given, **typed.only(*PLACES)})
+    settings = {name: values for name, values in options.items() if values}
+    return command_line(typed.study, options={**settings, **typed.select(*PATHS)})
 
 
 def retry_command(key: StudyKey) -> str:
     """Return the `retry` command of this variant, from the store alone.
 
-    It assumes the user's file is named after the study, and leaves out seeds and budget."""
+    It assumes the user's file is named after the study, and leaves out seeds and budget.
+    """
     study = key.study if key.study in NAMES else f"{key.study}.py"
     return command_line("retry", study, options=_variant_options(key, Typed(study=study)))
 

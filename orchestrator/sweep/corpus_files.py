@@ -1,4 +1,4 @@
-"""Texts of a plan's trials, fetched and checked before any trial starts."""
+"""Texts of a plan's trials, fetched and checked before the start."""
 
 from __future__ import annotations
 
@@ -12,12 +12,11 @@ from trainables.errors import UserError
 
 
 def ensure_texts(plan: Plan, console: Console) -> frozenset[str]:
-    """Fetch missing corpora and benchmarks, and check that the user's contexts are in the test
-    text.
+    """Fetch missing corpora and benchmarks, and check that the test text has the user's contexts.
 
-    Prints which trial-specific texts are unavailable, and returns the ids of their trials. Raises
-    UserError if a file that the whole study needs is unavailable or wrong, or the contexts do not
-    fit."""
+    Prints unavailable texts of single trials, and returns the ids of these trials. Raises UserError
+    if a file of the whole study is unavailable or wrong, or the contexts do not fit.
+    """
     if plan.corpus != NO_TEXT:
         ensure(plan.corpus.name, data_dir=plan.data_dir)
     if WORD_SIMILARITY in plan.measurements:
@@ -28,10 +27,10 @@ def ensure_texts(plan: Plan, console: Console) -> frozenset[str]:
             test_words(plan.corpus.name, data_dir=plan.data_dir),
             plan.corpus.name,
         )
-    return _without_pairs(plan, console)
+    return _missing_pair_trials(plan, console)
 
 
-def _without_pairs(plan: Plan, console: Console) -> frozenset[str]:
+def _missing_pair_trials(plan: Plan, console: Console) -> frozenset[str]:
     """Word pairs are counted in two corpora; if one is missing, trials with the other still run."""
     texts = {
         trial.trial_id: trial.config.text
@@ -39,7 +38,7 @@ def _without_pairs(plan: Plan, console: Console) -> frozenset[str]:
         if isinstance(trial.config, WordPairsConfig)
     }
 
-    def absent(name: str) -> bool:
+    def is_absent(name: str) -> bool:
         try:
             ensure(name, data_dir=plan.benchmarks_dir)
         except UserError as error:
@@ -48,5 +47,7 @@ def _without_pairs(plan: Plan, console: Console) -> frozenset[str]:
         return False
 
     names = [BENCHMARKS, *sorted(set(texts.values()))] if texts else []
-    missing = set(filter(absent, names))
-    return frozenset(trial_id for trial_id, text in texts.items() if missing & {BENCHMARKS, text})
+    missing_texts = set(filter(is_absent, names))
+    return frozenset(
+        trial_id for trial_id, text in texts.items() if missing_texts & {BENCHMARKS, text}
+    )

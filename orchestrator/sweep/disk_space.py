@@ -1,4 +1,4 @@
-"""A check that the trials' files will fit on the disk."""
+"""A check that the trials' files fit on the disk."""
 
 from __future__ import annotations
 
@@ -22,31 +22,33 @@ def disk_warning(
 ) -> str | None:
     """Return a warning if the disk has too little room for all files of these trials.
 
-    Returns None if there is enough or it is unknown. Raises UserError if the disk has no room for
-    the largest trials that run together."""
+    Returns None if it has enough or that is unknown. Raises UserError if the largest concurrent
+    trials do not fit.
+    """
     storage = options.storage
     if not isinstance(storage, FolderStorage):
         return None
-    at_once = min(len(configs), concurrent_trials(options))
-    running = sorted(running_bytes(config, corpus) for config in configs)[len(configs) - at_once :]
+    count = min(len(configs), concurrent_trials(options))
+    sizes = sorted(running_bytes(config, corpus) for config in configs)[len(configs) - count :]
     # Trials that resume already have a checkpoint there, which makes room for the next one.
-    lying = [path for config in configs for path in storage.trial(config.trial_id).checkpoints()]
-    free = shutil.disk_usage(storage.root).free + sum(map(_size_bytes, lying))
-    needed = sum(running)
-    if needed > free:
+    checkpoints = [
+        path for config in configs for path in storage.trial(config.trial_id).checkpoints()
+    ]
+    free_bytes = shutil.disk_usage(storage.root).free + sum(map(_size_bytes, checkpoints))
+    peak_bytes = sum(sizes)
+    if peak_bytes > free_bytes:
         raise UserError(
-            f"{counted(at_once, 'trial')} at the same time may need {_gigabytes(needed)} for "
-            f"weights and checkpoints, and the disk of {storage} has {_gigabytes(free)} left: free "
-            "space there, name another one with --storage, or run fewer at a time with "
-            "--max-concurrent"
+            f"--storage: {storage} has {_format(free_bytes)} left, but {counted(count, 'trial')} "
+            f"at a time may need {_format(peak_bytes)}. Free space, use another --storage or "
+            "lower --max-concurrent."
         )
-    kept = sum(kept_bytes(config, corpus) for config in configs)
-    if kept + needed <= free:
+    final_bytes = sum(kept_bytes(config, corpus) for config in configs)
+    if final_bytes + peak_bytes <= free_bytes:
         return None
     return (
-        f"The disk of {storage} has {_gigabytes(free)} left, and {counted(len(configs), 'trial')} "
-        f"will keep about {_gigabytes(kept)}. If it fills up, the sweep stops; free space and type "
-        "the same command to resume."
+        f"{storage} has {_format(free_bytes)} left, but {counted(len(configs), 'trial')} will "
+        f"keep about {_format(final_bytes)}. The sweep stops if the disk fills up. Then free "
+        "space and type the same command again."
     )
 
 
@@ -57,5 +59,5 @@ def _size_bytes(path: Path) -> int:
     return 0
 
 
-def _gigabytes(count: float) -> str:
+def _format(count: float) -> str:
     return f"{count / 1e9:,.1f} GB" if count >= 1e8 else f"{count / 1e6:,.1f} MB"

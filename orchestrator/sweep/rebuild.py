@@ -1,4 +1,4 @@
-"""Rebuilding of a store from the files in the storage, and their comparison."""
+"""Rebuilding of a store from the storage's files, and their comparison."""
 
 from __future__ import annotations
 
@@ -23,48 +23,49 @@ if TYPE_CHECKING:
     from orchestrator.storage import Storage
     from orchestrator.store import Store
 
-CHECKED_AT_ONCE = 500
+BATCH_TRIALS = 500
 """Trials, whose spectra are held in memory."""
 
 
-def rebuild_store(url: str, storage: Storage, say: Callable[[str], None]) -> None:
+def rebuild_store(url: str, storage: Storage, note: Callable[[str], None]) -> None:
     """Rebuild the store at `url` from the studies and trials in the storage.
 
     A SQLite file is moved aside; a PostgreSQL database must be empty. Attempts, runs and causes of
-    failures are lost, and failed trials are planned again. Damaged files are reported. Raises
-    UserError if another command has the store open. Any error leaves the store unchanged."""
+    failures are lost; failed trials are planned again. Damaged files are reported. Raises UserError
+    if another command has the store open. Errors leave the store unchanged.
+    """
     files, study_files = storage.trial_files(), storage.study_files()
     if not files and not study_files:
         raise UserError(f"--storage: {storage} holds no trials. Name the folder of the results.")
-    with replaced(url, say) as new, open_store(new) as store, store.one_transaction():
-        known: dict[str, PlannedTrial] = {}
+    with replaced(url, note) as new_url, open_store(new_url) as store, store.one_transaction():
+        trials_by_id: dict[str, PlannedTrial] = {}
         contents = []
         for path in study_files:
             try:
                 contents.append(read_study_file(path))
             except DamagedFileError as error:
-                say(f"A study is missing until it is run again: {error}.")
+                note(f"A study is missing until it is run again: {error}.")
         for content in sorted(contents, key=lambda content: content.planned_at):
             store.register(content.key, content.trials, planned_at=content.planned_at)
-            known |= {trial.trial_id: trial for trial in content.trials}
-        strangers = _without_study(storage, sorted(files.keys() - known.keys()), say)
-        store.add_trials(strangers)
-        known |= {trial.trial_id: trial for trial in strangers}
-        trials = [known[trial_id] for trial_id in files if trial_id in known]
-        count = _record(store, storage, trials, files, say)
-    say(
+            trials_by_id |= {trial.trial_id: trial for trial in content.trials}
+        orphans = _read_orphans(storage, sorted(files.keys() - trials_by_id.keys()), note)
+        store.add_trials(orphans)
+        trials_by_id |= {trial.trial_id: trial for trial in orphans}
+        trials = [trials_by_id[trial_id] for trial_id in files if trial_id in trials_by_id]
+        count = _record(store, storage, trials, files, note)
+    note(
         f"The new results store has {counted(len(contents), 'study', 'studies')}, "
-        f"{counted(len(known), 'trial')} and {counted(count, 'result')}."
+        f"{counted(len(trials_by_id), 'trial')} and {counted(count, 'result')}."
     )
-    if strangers:
-        say(
-            f"Without a study: {counted(len(strangers), 'trial')}. A study shows its trials after "
-            f"`{PROGRAM} STUDY`, which trains nothing twice."
+    if orphans:
+        note(
+            f"Without a study: {counted(len(orphans), 'trial')}. Run `{PROGRAM} STUDY` to assign "
+            "them; it trains nothing twice."
         )
 
 
-def _without_study(
-    storage: Storage, trial_ids: Sequence[str], say: Callable[[str], None]
+def _read_orphans(
+    storage: Storage, trial_ids: Sequence[str], note: Callable[[str], None]
 ) -> list[PlannedTrial]:
     storage.bring(trial_ids, [CONFIG])
     trials = []
@@ -72,7 +73,9 @@ def _without_study(
         try:
             trials.append(PlannedTrial.of(storage.trial(trial_id).config(), short_id(trial_id)))
         except DamagedFileError as error:
-            say(f"The trial {short_id(trial_id)} is missing until its study is run again: {error}.")
+            note(
+                f"The trial {short_id(trial_id)} is missing until its study is run again: {error}."
+            )
     return trials
 
 
@@ -81,11 +84,11 @@ def _record(
     storage: Storage,
     trials: Sequence[PlannedTrial],
     files: Mapping[str, Sequence[str]],
-    say: Callable[[str], None],
+    note: Callable[[str], None],
 ) -> int:
     """Returns the number of trials with a result."""
     recorder = Recorder(store, storage, run_id=None)
-    recovered = recorder.recover(trials, note=say, may_be_pruned=lambda _: True)
+    recovered = recorder.recover(trials, note=note, may_be_pruned=lambda _: True)
     states = store.states([trial.trial_id for trial in trials])
     later = {
         trial_id: names
@@ -93,19 +96,20 @@ def _record(
         if state == "done" and (names := measurement_names(files[trial_id]))
     }
     for trial_id, problem in recorder.measurements(later)[1].items():
-        say(f"{short_id(trial_id)}: {problem}.")
+        note(f"{short_id(trial_id)}: {problem}.")
     return len(recovered)
 
 
 def check_store(url: str, storage: Storage) -> list[str]:
     """Return a sentence for each done trial whose files differ or are missing.
 
-    Raises UserError if the store is damaged."""
+    Raises UserError if the store is damaged.
+    """
     sentences = []
     with open_store(url, create=False) as store:
-        done = store.done()
-        for start in range(0, len(done), CHECKED_AT_ONCE):
-            stored = store.ended(done[start : start + CHECKED_AT_ONCE])
+        done_ids = store.done()
+        for start in range(0, len(done_ids), BATCH_TRIALS):
+            stored = store.ended(done_ids[start : start + BATCH_TRIALS])
             names = set[str]().union(*(trial["measurements"] for trial in stored.values()))
             storage.bring(stored, [*RESULT_FILES, *measurement_files(names)])
             for trial_id, trial in stored.items():
@@ -118,7 +122,7 @@ def _difference(folder: TrialFolder, stored: Mapping[str, Any]) -> str | None:
     try:
         result = folder.result()
         if result is None:
-            return f"the store alone has its result, {folder.path} has none"
+            return f"its result is in the store, but not in {folder.path}"
         outcome, spectrum = result
         measurements = dict(outcome.measurements)
         for name in stored["measurements"].keys() - measurements.keys():
@@ -127,7 +131,7 @@ def _difference(folder: TrialFolder, stored: Mapping[str, Any]) -> str | None:
                 measurements[name] = later.metrics
                 spectrum = spectrum if later.singular_values is None else later.singular_values
     except DamagedFileError as error:
-        return f"the store alone has its result: {error}"
+        return f"only the store has its result: {error}"
     files = {
         "state": outcome.state,
         "cause": outcome.cause,

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class RemainingWork:
-    """The unfinished part of a study, and its execution."""
-
     plan: Plan
     options: RunOptions
     typed: Typed
@@ -39,23 +37,23 @@ class RemainingWork:
     console: Console
     members: Sequence[PlannedTrial]
     """Trials so far; `tuner` adds others."""
-    retried: Sequence[PlannedTrial] | None
-    """Run only these members, without later measurements; None runs everything."""
+    retries: Sequence[PlannedTrial] | None
+    """Run only these, without later measurements; None runs everything."""
     tuner: Tuner | None
     logs: Listener
     """Receives every trial's events."""
 
     def run(self) -> RunSummary:
-        """Print the plan and its time, run the trials, then take the measurements."""
+        """Print the plan and its time, run the trials, then measure."""
         state = self._state()
-        if not (state.missing or state.lacking):
+        if not (state.missing_count or state.unmeasured):
             self._announce(state)
             return RunSummary()
         run_id = self.store.begin_run(_run_record(self.plan, self.options))
         try:
             if self._recover(state, run_id):
                 state = self._state()
-            if state.missing or state.lacking:
+            if state.missing_count or state.unmeasured:
                 state = self._prepare(state)
             configs = self._configs(state)
             on_gpu = self.options.gpus_per_trial > 0
@@ -80,14 +78,14 @@ class RemainingWork:
 
     def _state(self) -> StudyState:
         states = self.store.states([trial.trial_id for trial in self.members])
-        candidates = self.members if self.retried is None else self.retried
-        tuning = self.tuner is not None and not self.tuner.over
+        candidates = self.members if self.retries is None else self.retries
+        is_tuning = self.tuner is not None and not self.tuner.over
         return StudyState(
             states=states,
             trials=[trial for trial in candidates if states.get(trial.trial_id) in OPEN],
-            unnamed=self.plan.total - len(self.members) if tuning else 0,
-            lacking=self.store.lacking(self.plan.key, self.plan.measurements)
-            if self.retried is None
+            unnamed_count=self.plan.total - len(self.members) if is_tuning else 0,
+            unmeasured=self.store.unmeasured(self.plan.key, self.plan.measurements)
+            if self.retries is None
             else {},
         )
 
@@ -95,63 +93,62 @@ class RemainingWork:
         self.console.print(opening(self.plan, state, seconds_each, self.options, self.typed))
 
     def _prepare(self, state: StudyState) -> StudyState:
-        """Check requirements before Ray starts; return the state without trials whose texts are
-        missing."""
+        """Check requirements before Ray starts; drop trials whose text is missing."""
         if self.options.takes_own_gpu and (note := check_torch_gpu(self._configs(state))):
             self.console.print(note)
         # A retry has fetched the texts before it reset any result.
-        if self.retried is None:
+        if self.retries is None:
             state = state.without(ensure_texts(self.plan, self.console))
         return state
 
     def _recover(self, state: StudyState, run_id: int) -> bool:
-        """Record results and measurements that an earlier run left as files; return whether there
-        were any.
+        """Record what an earlier run left as files; return whether there was anything.
 
-        A trial that was stopped early counts if it is searched."""
+        A trial that was stopped early counts if it is searched.
+        """
         expire_dead_owners(self.store)  # trials with expired claims accept any result
         recorder = Recorder(self.store, self.options.storage, run_id)
-        found = recorder.recover(
+        outcomes = recorder.recover(
             state.trials,
             note=self.console.print,
             may_be_pruned=lambda trial: self.tuner is not None and self.tuner.is_searched(trial),
         )
-        results = sum(taken for _, taken in found)
-        lacking = self._state().lacking if results else state.lacking
+        result_count = sum(is_recorded for _, is_recorded in outcomes)
+        unmeasured = self._state().unmeasured if result_count else state.unmeasured
         # A measurement that cannot be recorded is taken again, and reported then.
-        later, _ = recorder.measurements(lacking)
-        for number, noun in ((results, "result"), (later, "measurement")):
+        measurement_count, _ = recorder.measurements(unmeasured)
+        for number, noun in ((result_count, "result"), (measurement_count, "measurement")):
             if number:
                 self.console.print(
                     f"Recorded {counted(number, noun)} that an earlier run had left as files."
                 )
-        return bool(results or later)
+        return bool(result_count or measurement_count)
 
     def _train(self, state: StudyState, work: StudyWork) -> RunSummary:
-        if not state.missing:
+        if not state.missing_count:
             return RunSummary()
         # Ray takes seconds to import, and is not needed without trials.
         from orchestrator.schedule import run_trials
 
-        with watching(self.console, state.missing) as listener:
+        with watching(self.console, state.missing_count) as listener:
             return run_trials(
                 state.trials,
                 replace(work, listener=Several(listener, self.logs), source=self.tuner),
             )
 
     def _measure_later(self, work: StudyWork) -> RunSummary:
-        """Take missing measurements of done trials, from their saved weights."""
-        if not (lacking := self._state().lacking):
+        """Take missing measurements of done trials from saved weights."""
+        if not (unmeasured := self._state().unmeasured):
             return RunSummary()
         from orchestrator.schedule import run_trials
 
         rows = self.store.trials(self.plan.key)
-        trials = [row.planned() for row in rows if row.trial_id in lacking]
-        with watching(self.console, len(lacking), doing="measuring") as listener:
-            return run_trials(trials, replace(work, listener=listener, lacking=lacking))
+        trials = [row.planned() for row in rows if row.trial_id in unmeasured]
+        with watching(self.console, len(unmeasured), doing="measuring") as listener:
+            return run_trials(trials, replace(work, listener=listener, unmeasured=unmeasured))
 
     def _configs(self, state: StudyState) -> list[AnyConfig]:
-        if self.plan.tuning is not None and self.retried is None:
+        if self.plan.tuning is not None and self.retries is None:
             rows = self.store.trials(self.plan.key)
             return configs_left(self.plan.tuning, rows)
         return [trial.validated for trial in state.trials]

@@ -56,5 +56,5 @@ def write_index(page: Path, storage: Storage, console: Console) -> Path:
     index = write_page(page.parent.parent)
     address = storage.publish_report(page, index)
     if address is not None:
-        console.print(f"The same report: {address}")
+        console.print(f"Report in the object store: {address}")
     return index

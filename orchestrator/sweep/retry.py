@@ -1,4 +1,4 @@
-"""Choice of the trials that `retry` runs again."""
+"""Choice of the trials that `retry` runs."""
 
 from __future__ import annotations
 
@@ -18,26 +18,29 @@ def retried_trials(
 ) -> list[PlannedTrial] | None:
     """Plan failed and diverged trials again and return them; None without such trials.
 
-    Diverged trials restart from the beginning, failed ones from their checkpoint. Raises UserError
-    if a GPU is missing, before any result is removed. Trials with a missing text stay unchanged. A
-    restarted process continues with the trials already planned."""
+    Diverged trials restart, failed ones resume from their checkpoint. Raises UserError if a GPU is
+    missing, before any result is removed. Trials with a missing text stay unchanged. A restarted
+    process continues with trials already planned.
+    """
     if was_started_again():
-        return still_open(members, store, plan.key)
+        return open_retries(members, store, plan.key)
     states = store.states([trial.trial_id for trial in members])
-    lost = {trial_id: state for trial_id, state in states.items() if state in LOST}
-    if not lost:
+    lost_states = {trial_id: state for trial_id, state in states.items() if state in LOST}
+    if not lost_states:
         return None
     if options.takes_own_gpu:
         check_torch_gpu(trial.config for trial in plan.trials)
     for trial_id in ensure_texts(plan, console):
-        lost.pop(trial_id, None)
-    for trial_id, state in lost.items():
+        lost_states.pop(trial_id, None)
+    for trial_id, state in lost_states.items():
         options.storage.forget(trial_id, checkpoints=state == "diverged")
-    reset = set(store.reset(lost, states=LOST))
-    return [trial for trial in members if trial.trial_id in reset]
+    reset_ids = set(store.reset(lost_states, states=LOST))
+    return [trial for trial in members if trial.trial_id in reset_ids]
 
 
-def still_open(members: Sequence[PlannedTrial], store: Store, key: StudyKey) -> list[PlannedTrial]:
-    """Return the trials that a `retry` planned again and did not finish."""
-    begun = {row.trial_id for row in store.trials(key) if row.attempt > 0 and row.state in OPEN}
-    return [trial for trial in members if trial.trial_id in begun]
+def open_retries(
+    members: Sequence[PlannedTrial], store: Store, key: StudyKey
+) -> list[PlannedTrial]:
+    """Return trials that a `retry` planned again and did not finish."""
+    begun_ids = {row.trial_id for row in store.trials(key) if row.attempt > 0 and row.state in OPEN}
+    return [trial for trial in members if trial.trial_id in begun_ids]

@@ -1,4 +1,4 @@
-"""The file that lists a study's trials, from which a store can be rebuilt."""
+"""The file of a study's trials, from which a store can be rebuilt."""
 
 from __future__ import annotations
 
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class StudyFile:
-    """Content of a study's file."""
-
     key: StudyKey
     planned_at: AwareDatetime
     trials: Sequence[PlannedTrial]
@@ -39,8 +37,8 @@ def write_study_file(
         storage.write_study(f"{key.variant}.json", sealed(content.decode()))
     except OSError as error:
         raise UserError(
-            f"The plan of {key.study} cannot be written to {storage} ({error.strerror or error}): "
-            "make room there, or name another one with --storage."
+            f"--storage: the plan of {key.study} cannot be written to {storage} "
+            f"({error.strerror or error}). Free space there, or use another --storage."
         ) from error
 
 
@@ -49,7 +47,7 @@ def read_study_file(path: Path) -> StudyFile:
     try:
         content = _FORMAT.validate_json(unsealed(path))
         if any(trial.validated.trial_id != trial.trial_id for trial in content.trials):
-            raise DamagedFileError(f"{path} has a trial under another id")
+            raise DamagedFileError(f"{path} has a trial with a wrong id")
     except (OSError, ValidationError) as error:
-        raise DamagedFileError(f"{path} is no complete study") from error
+        raise DamagedFileError(f"{path} is not a complete study file") from error
     return content

@@ -1,4 +1,4 @@
-"""One run of a study, from the plan to the report."""
+"""One run of a study, from plan to report."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from orchestrator.store import Store
 
 INTERRUPTED = 130
-REPORT_NEEDS = ("orchestrator.report.build", "matplotlib.backends.backend_svg")
+REPORT_MODULES = ("orchestrator.report.build", "matplotlib.backends.backend_svg")
 """Slow imports, made while the workers start."""
 
 
@@ -39,14 +39,15 @@ def run_study(
 ) -> int:
     """Run the missing trials of the plan and write the report; return the exit status.
 
-    With `again` (the command `retry`), run only failed or diverged trials."""
+    `again` (the command `retry`) runs only failed or diverged trials.
+    """
     from orchestrator.store import open_store
 
-    say = console.print
+    print_line = console.print
     options.storage.check()
     sinks = open_sinks(options.log_to, plan.key, options.storage.folder)
     for sink in sinks:
-        say(f"Every trial is logged to {sink.name}, too: {sink.place}")
+        print_line(f"Trials are also logged to {sink.name}: {sink.place}")
     with (
         open_store(
             options.store_url,
@@ -54,25 +55,24 @@ def run_study(
             on_wait=beat_on,
             on_register=partial(write_study_file, options.storage),
         ) as store,
-        contextlib.closing(TrialLogs(sinks, store, plan.key, say)) as logs,
+        contextlib.closing(TrialLogs(sinks, store, plan.key, print_line)) as logs,
     ):
-        tuner, retried = _tuner(plan, store, plans=not again), None
+        tuner, retries = _tuner(plan, store, plans=not again), None
         if again:
             rows = store.trials(plan.key)
-            members = [row.planned() for row in rows] if tuner is not None else _certain(plan)
-            retried = retried_trials(plan, members, store, options, console)
-            if retried is None:
-                say(
-                    f"No trial of {plan.study.name} at scale "
-                    f"{plan.scale.name}{on_corpus(plan.corpus.name)} that this command plans has "
-                    f"failed or diverged, so there is nothing to retry; {PROGRAM} status shows "
-                    f"what the store has. Type the options of the run, such as --seeds, too."
+            members = [row.planned() for row in rows] if tuner is not None else _fixed_trials(plan)
+            retries = retried_trials(plan, members, store, options, console)
+            if retries is None:
+                print_line(
+                    f"There is nothing to retry: no trial of {plan.study.name} at scale "
+                    f"{plan.scale.name}{on_corpus(plan.corpus.name)} has failed or diverged. Use "
+                    f"the run's options, such as --seeds. `{PROGRAM} status` shows all results."
                 )
                 return 0
         else:
             members = _register(plan, store, console) if tuner is None else tuner.start()
         threading.Thread(
-            target=lambda: list(map(importlib.import_module, REPORT_NEEDS)), daemon=True
+            target=lambda: list(map(importlib.import_module, REPORT_MODULES)), daemon=True
         ).start()
         work = RemainingWork(
             plan=plan,
@@ -81,7 +81,7 @@ def run_study(
             store=store,
             console=console,
             members=members,
-            retried=retried,
+            retries=retries,
             tuner=tuner,
             logs=logs,
         )
@@ -90,40 +90,40 @@ def run_study(
         logs.complete()
         rows = store.trials(plan.key)
         if summary.interrupted:
-            done = sum(row.state == "done" for row in rows)
-            say(
-                f"Interrupted with {done} of {plan.total} trials done; {KEPT}. Type the same "
+            done_count = sum(row.state == "done" for row in rows)
+            print_line(
+                f"Interrupted with {done_count} of {plan.total} trials done; {KEPT}. Type the same "
                 f"command again to go on."
             )
             return INTERRUPTED
-        if again and (whole := _tuner(plan, store)) is not None and not whole.over:
+        if again and (full_tuner := _tuner(plan, store)) is not None and not full_tuner.over:
             command = command_line(typed.study, options=typed.options)
-            say(f"The study has more trials to run; run them with: {command}")
+            print_line(f"The study has more trials. Run them with: {command}")
         _report(store, plan, options, typed, console)
-        _print_troubles(rows, summary.not_measured, options, typed, console)
-        complete = all(row.state in COMPLETE for row in rows)
-        return 0 if complete and not summary.not_measured else 1
+        _print_failures(rows, summary.measurement_failures, options, typed, console)
+        is_complete = all(row.state in COMPLETE for row in rows)
+        return 0 if is_complete and not summary.measurement_failures else 1
 
 
-def _certain(plan: Plan) -> list[PlannedTrial]:
-    """Return the trials that depend on no result."""
+def _fixed_trials(plan: Plan) -> list[PlannedTrial]:
+    """Return trials that depend on no result."""
     return [trial.planned() for trial in plan.trials]
 
 
 def _register(plan: Plan, store: Store, console: Console) -> list[PlannedTrial]:
     """Register all trials; those that an earlier tuning stopped early are run in full."""
-    trials = _certain(plan)
-    planned = {trial.trial_id for trial in trials}
-    if others := sum(
-        row.state == "done" and row.trial_id not in planned for row in store.trials(plan.key)
+    trials = _fixed_trials(plan)
+    planned_ids = {trial.trial_id for trial in trials}
+    if other_count := sum(
+        row.state == "done" and row.trial_id not in planned_ids for row in store.trials(plan.key)
     ):
         console.print(
-            f"Left out of this plan and of its report: {counted(others, 'done trial')} of "
+            f"Not in this plan and report: {counted(other_count, 'done trial')} of "
             f"{plan.study.name} with other settings (try --seeds N or --all-trials) or from before "
             f"the study changed. The store keeps them."
         )
     store.register(plan.key, trials)
-    store.reset(planned, states=("pruned",))
+    store.reset(planned_ids, states=("pruned",))
     return trials
 
 
@@ -132,7 +132,7 @@ def _tuner(plan: Plan, store: Store, *, plans: bool = True) -> Tuner | None:
         return None
     from orchestrator.plan import Tuner
 
-    return Tuner(plan.tuning, plan.key, _certain(plan), store, plans=plans)
+    return Tuner(plan.tuning, plan.key, _fixed_trials(plan), store, plans=plans)
 
 
 def _report(store: Store, plan: Plan, options: RunOptions, typed: Typed, console: Console) -> None:
@@ -143,25 +143,25 @@ def _report(store: Store, plan: Plan, options: RunOptions, typed: Typed, console
     console.print(summary_group(result))
     console.print(f"Report: {result.path}")
     console.print(f"All reports: {write_index(result.path, options.storage, console)}")
-    view = command_line("view", options=typed.only(*RESULTS))
-    console.print(f"Look at its trials with: {view}")
+    view = command_line("view", options=typed.select(*RESULTS))
+    console.print(f"View the trials with: {view}")
 
 
-def _print_troubles(
+def _print_failures(
     rows: Sequence[TrialRow],
-    not_measured: Mapping[str, str],
+    measurement_failures: Mapping[str, str],
     options: RunOptions,
     typed: Typed,
     console: Console,
 ) -> None:
-    lost = [row for row in rows if row.state in LOST]
-    for row in lost:
+    lost_trials = [row for row in rows if row.state in LOST]
+    for row in lost_trials:
         log = options.storage.trial(row.trial_id).error_log
         traceback = f" (traceback: {log})" if row.state == "failed" and log.is_file() else ""
         console.print(f"{row.state}: {row.name}: {row.cause}{traceback}")
-    if lost:
+    if lost_trials:
         command = command_line("retry", typed.study, options=typed.options)
-        console.print(f"Run just these again with: {command}")
+        console.print(f"Retry them with: {command}")
     for row in rows:
-        if row.trial_id in not_measured:
-            console.print(f"not measured: {row.name}: {not_measured[row.trial_id]}")
+        if row.trial_id in measurement_failures:
+            console.print(f"not measured: {row.name}: {measurement_failures[row.trial_id]}")

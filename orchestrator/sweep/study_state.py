@@ -1,4 +1,4 @@
-"""The trials of a plan in the store at one moment."""
+"""A plan's trials in the store at one moment."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from orchestrator.store import PlannedTrial, TrialState
 
 @dataclass(frozen=True, kw_only=True)
 class StudyState:
-    """Progress of a plan's trials, and the work that remains."""
+    """Progress of a plan's trials."""
 
     states: Mapping[str, TrialState]
     """States by trial id."""
     trials: Sequence[PlannedTrial]
     """To run now."""
-    unnamed: int
-    """Trials that a tuning has yet to name, to run later."""
-    lacking: Mapping[str, Sequence[str]]
+    unnamed_count: int
+    """Trials that a tuning has yet to name."""
+    unmeasured: Mapping[str, Sequence[str]]
     """Missing measurements of done trials, by trial id."""
 
     @property
-    def missing(self) -> int:
+    def missing_count(self) -> int:
         """Number of trials still to run."""
-        return len(self.trials) + self.unnamed
+        return len(self.trials) + self.unnamed_count
 
     def count(self, state: TrialState) -> int:
         """Return the number of trials in this state."""

@@ -1,4 +1,4 @@
-"""Code that runs in worker processes, and the messages between worker and driver."""
+"""Code of worker processes, and messages between worker and driver."""
 
 from trainables import door
 

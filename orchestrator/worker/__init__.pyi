@@ -6,9 +6,9 @@ from .messages import EVENTS as EVENTS
 from .messages import Ending as Ending
 from .messages import EndingKind as EndingKind
 from .messages import Job as Job
+from .messages import MachineRequest as MachineRequest
 from .messages import Pack as Pack
 from .messages import Parcel as Parcel
-from .messages import Place as Place
 from .messages import TrialEvent as TrialEvent
 from .messages import TrialFunctions as TrialFunctions
 from .pack_run import run_pack as run_pack

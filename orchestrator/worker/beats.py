@@ -1,4 +1,4 @@
-"""Heartbeats that a worker sends from a thread while it runs a pack."""
+"""Heartbeats from a thread of a worker that runs a pack."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from trainables.measurements import status_mib
 from trainables.pulse import PULSE, TRAINING
 
 BEAT_S, LOOK_S = 2.0, 0.25
-"""A beat is sent every `BEAT_S` seconds, and within `LOOK_S` of a change of phase."""
+"""A beat follows every `BEAT_S`, and within `LOOK_S` of a new phase."""
 DIES_WITH_PARENT = 1
 """Linux `PR_SET_PDEATHSIG`."""
 
@@ -36,11 +36,11 @@ class Beat(Frozen):
     """`epoch` and `step` count from 1; 0 outside of training."""
     step: int
     progress: int
-    """Grows with each sign of progress in the trial."""
+    """Grows with each sign of progress."""
     quiet_s: float
-    """Time that the work may now take without progress."""
+    """Time that the work may take without progress."""
     line: str
-    """Innermost line of the work, preferably in the user's own layer: "my_layer.py, line 3"."""
+    """Innermost line of the work, preferably in the user's layer: "my_layer.py, line 3"."""
     memory_bytes: int
     """Peak resident memory since the trial began."""
     machine_memory: MachineMemory
@@ -49,8 +49,8 @@ class Beat(Frozen):
     pid: int
 
     @property
-    def place(self) -> str:
-        """Position in the trial, as it follows "it stood still"."""
+    def position(self) -> str:
+        """Position in the trial, as it follows "it stalled"."""
         return f"in epoch {self.epoch}, step {self.step}" if self.phase == TRAINING else self.phase
 
 
@@ -60,22 +60,23 @@ def beating(
 ) -> Iterator[None]:
     """Send beats (JSON) about this thread until the context ends, and a last one then.
 
-    A process forked by the work sends none, and ends with this process."""
+    Processes forked by the work send none, and end with this process.
+    """
     if sys.platform == "linux":
         _end_forks_with_their_parent()
     PULSE.begin("")
-    over, worker, pid = threading.Event(), threading.get_ident(), os.getpid()
+    stop_event, worker, pid = threading.Event(), threading.get_ident(), os.getpid()
 
     def beat() -> None:
         number, sent_s, sent_phase = 0, 0.0, ("", "")
         while True:
-            last, phase = over.is_set(), (PULSE.trial_id, PULSE.phase)
-            if last or phase != sent_phase or time.monotonic() - sent_s >= BEAT_S:
+            is_last, phase = stop_event.is_set(), (PULSE.trial_id, PULSE.phase)
+            if is_last or phase != sent_phase or time.monotonic() - sent_s >= BEAT_S:
                 number, sent_s, sent_phase = number + 1, time.monotonic(), phase
                 send(_beat(number, worker, machine, layer_files).model_dump_json().encode())
-            if last:
+            if is_last:
                 return
-            over.wait(LOOK_S)
+            stop_event.wait(LOOK_S)
 
     thread = threading.Thread(target=beat, name="beats", daemon=True)
     thread.start()
@@ -83,13 +84,13 @@ def beating(
         yield
     finally:
         if os.getpid() == pid:
-            over.set()
+            stop_event.set()
             thread.join()
 
 
 def _beat(number: int, worker: int, machine: str, layer_files: Sequence[str]) -> Beat:
     stack = traceback.walk_stack(sys._current_frames()[worker])
-    places = [(frame.f_code.co_filename, line) for frame, line in stack]
+    positions = [(frame.f_code.co_filename, line) for frame, line in stack]
     return Beat(
         number=number,
         trial_id=PULSE.trial_id,
@@ -98,7 +99,7 @@ def _beat(number: int, worker: int, machine: str, layer_files: Sequence[str]) ->
         step=PULSE.step,
         progress=PULSE.count,
         quiet_s=PULSE.quiet_s,
-        line=line_of(places, layer_files) or line_of(places) or "",
+        line=line_of(positions, layer_files) or line_of(positions) or "",
         memory_bytes=round(2**20 * (status_mib("VmHWM") or 0.0)),
         machine_memory=machine_memory(),
         machine=machine,
@@ -108,7 +109,6 @@ def _beat(number: int, worker: int, machine: str, layer_files: Sequence[str]) ->
 
 @cache
 def _end_forks_with_their_parent() -> None:
-    """A process that an output layer forks must not outlive the trial: it holds the folder's
-    lock."""
+    """A process that an output layer forked must end with the trial: it holds a lock."""
     libc = ctypes.CDLL(None)
     os.register_at_fork(after_in_child=lambda: libc.prctl(DIES_WITH_PARENT, signal.SIGKILL))

@@ -1,4 +1,4 @@
-"""Classification of errors: failures of a trial, of the process, or of the sweep."""
+"""Classification of errors: of a trial, of the process, or of the sweep."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from trainables.trial_folder import TrialFolder, UnreadableFileError
 
 
 class BrokenProcessError(Exception):
-    """This process can run no further trial; another one gets the rest of the pack."""
+    """This process can run no further trial; another gets the rest of the pack."""
 
 
 class MemoryShortageError(BrokenProcessError):
-    """The running trial asked for more memory than there was."""
+    """The trial asked for more memory than available."""
 
-    def __init__(self, why: str) -> None:
-        super().__init__(why)
-        self.why = why
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
 
 
 class HaltError(BrokenProcessError):
@@ -30,10 +30,11 @@ class HaltError(BrokenProcessError):
 def cause_of(
     error: BaseException, folder: TrialFolder | None, storage: Storage, runtime: Runtime
 ) -> str:
-    """Return why the trial failed, and log it in `folder` (None if the folder is unavailable).
+    """Return why the trial failed, and log it in `folder` (None if unavailable).
 
-    Raises HaltError if the disk or storage fails, which is not the trial's fault. Raises
-    MemoryShortageError if memory ran out: alone, in a new process, the trial may have enough."""
+    Raises HaltError if the disk or storage fails, and MemoryShortageError if memory ran out: alone,
+    in a new process, the trial may have enough.
+    """
     trouble = DISK_TROUBLES.get(error.errno or 0) if isinstance(error, OSError) else None
     if trouble is not None:
         raise HaltError(
@@ -70,7 +71,7 @@ def asks_for_memory(error: BaseException) -> bool:
 
 
 def gpu_is_lost(runtime: Runtime) -> bool:
-    """Return whether the CUDA context is unusable, which running out of memory does not cause."""
+    """Return whether the CUDA context is unusable; running out of memory leaves it usable."""
     if "torch" not in sys.modules:
         return False
     from trainables.device import wait

@@ -1,4 +1,4 @@
-"""Memory of this machine, or of its container if that has a limit."""
+"""Memory of this machine or its limited container."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 PROC, CGROUPS = Path("/proc"), Path("/sys/fs/cgroup")
 FULL_BELOW = 0.05
-"""Share of free memory below which a machine counts as full."""
+"""Share of free memory below which a machine is full."""
 
 
 class MachineMemory(NamedTuple):
@@ -17,11 +17,10 @@ class MachineMemory(NamedTuple):
     total_bytes: int = 0
     free_bytes: int = 0
     kills: int = 0
-    """Processes killed by the kernel for memory since the machine or container started."""
+    """Kernel kills for memory since the machine or container started."""
 
     def ran_out_since(self, earlier: MachineMemory) -> bool:
-        """Return whether the kernel has killed a process since `earlier`, or memory was full
-        then."""
+        """Return whether the kernel has killed since `earlier`, or memory was full then."""
         return self.kills > earlier.kills or earlier.free_bytes < FULL_BELOW * earlier.total_bytes
 
 

@@ -1,4 +1,4 @@
-"""Messages between driver and worker, as JSON strings, and the reasons why workers end."""
+"""JSON messages between driver and worker, and reasons why workers end."""
 
 from __future__ import annotations
 
@@ -21,36 +21,36 @@ class Pack:
 
     trials: tuple[PlannedTrial, ...]
     stop_above: Mapping[str, Mapping[int, float]] = field(default_factory=dict)
-    """Early-stopping thresholds of searched trials: validation loss (nats per token) by trial id
-    and epoch."""
-    lacking: tuple[str, ...] = ()
-    """Measurements to take of these done trials; empty to train them."""
+    """Early-stopping thresholds: validation loss (nats per token) by trial id and epoch."""
+    unmeasured: tuple[str, ...] = ()
+    """Measurements to take of done trials; empty to train."""
     alone: bool = False
     """No other pack of the sweep runs meanwhile."""
     at_once: int = 1
-    """Limit on trials that run together, as one model."""
+    """Limit on trials that run as one model."""
 
 
 PACK: TypeAdapter[Pack] = TypeAdapter(Pack)
 
 
 @dataclass(frozen=True)
-class Place:
+class MachineRequest:
     """A pack's requirements on its machine."""
 
     memory_bytes: int
     """0 if unknown."""
-    not_on: tuple[str, ...]
-    """Excluded machines, by Ray's node id."""
+    excluded_machines: tuple[str, ...]
+    """Ray's node ids."""
 
 
 class Parcel:
-    """A pack on its way to a worker, as text shared by all copies of the config that Tune keeps.
+    """A pack on its way to a worker, as text that all of Tune's config copies share.
 
-    Defined here so that workers import no driver code."""
+    Defined here so that workers import no driver code.
+    """
 
-    def __init__(self, key: str, pack: Pack, place: Place) -> None:
-        self.key, self.place, self._text = key, place, PACK.dump_json(pack)
+    def __init__(self, key: str, pack: Pack, request: MachineRequest) -> None:
+        self.key, self.request, self._text = key, request, PACK.dump_json(pack)
 
     def open(self) -> Pack:
         """Return the pack."""
@@ -68,44 +68,43 @@ class Parcel:
 
 
 class TrialEvent(Frozen):
-    """A worker's report: a trial started, finished an epoch or ended, or a file or the storage
-    failed."""
+    """A worker's report of a trial's start, epoch or end, or of a failed file or storage."""
 
     trial_id: str
     place: str | None = None
-    """Host and GPU on which it started: "host, GPU 3"."""
+    """Host and GPU: "host, GPU 3"."""
     epoch: EpochMetrics | None = None
     outcome: TrialOutcome | None = None
     note: str | None = None
     """A problem and its consequence, without a period."""
     halt: str | None = None
-    """Problem of the disk or object store that would affect any trial, and its fix."""
+    """Problem of the disk or object store that affects any trial, and its fix."""
 
 
 EVENTS: TypeAdapter[tuple[TrialEvent, ...]] = TypeAdapter(tuple[TrialEvent, ...])
 
 
 class EndingKind(StrEnum):
-    """Reason, as a clause, why a worker ended before the end of its pack."""
+    """Reason, as a clause, why a worker ended before its pack."""
 
-    PROCESS_DIED = "its process died (killed by a signal, or left by an exit call)"
-    STOOD_STILL = "it stood still"
+    PROCESS_DIED = "its process died (by a signal or an exit call)"
+    STALLED = "it stalled"
     OUT_OF_MEMORY = "it ran out of memory"
-    LOW_MEMORY = "its process was ended because the machine ran low on memory"
+    LOW_MEMORY = "Ray killed its process because the machine ran low on memory"
     MACHINE_LEFT = "its machine left the cluster"
     MACHINE_UNFIT = "its machine cannot run the trials"
-    ERROR = "its worker ended without reporting it"
+    ERROR = "its worker ended without a report"
 
 
 @dataclass(frozen=True)
 class Ending:
-    """The ending of a worker, translated from Ray's errors in one place."""
+    """A worker's ending, translated from Ray's errors."""
 
     kind: EndingKind
     text: str = ""
-    """Details for the reader; empty to use the kind's clause."""
+    """Details; empty to use the kind's clause."""
     machine: str | None = None
-    """Address of the worker's machine (Ray's node id if unfit), if known."""
+    """Address (Ray's node id if unfit), if known."""
 
     @property
     def cause(self) -> str:
@@ -114,21 +113,21 @@ class Ending:
 
     @property
     def died(self) -> bool:
-        """True if the process died, or had to be killed, while it ran a trial."""
+        """True if the process died or was killed in a trial."""
         return self.kind not in (EndingKind.MACHINE_UNFIT, EndingKind.ERROR)
 
     @property
     def short_of_memory(self) -> bool:
-        """True if there was too little memory for the running trial."""
+        """True if the trial had too little memory."""
         return self.kind in (EndingKind.LOW_MEMORY, EndingKind.OUT_OF_MEMORY)
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrialFunctions:
-    """Replacements of `run_trial` and `measure_kept` of `trainables.trial`, importable in the
-    worker.
+    """Replacements of functions of `trainables.trial`, importable in the worker.
 
-    None: the originals, imported in the worker so that the driver needs no torch."""
+    None: the originals, imported in the worker so that the driver needs no torch.
+    """
 
     run_trial: Callable[..., TrialOutcome] | None = None
     measure_kept: Callable[..., object] | None = None

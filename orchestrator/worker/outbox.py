@@ -1,4 +1,4 @@
-"""Batching of a worker's events into messages."""
+"""Batching of a worker's events."""
 
 from __future__ import annotations
 
@@ -9,18 +9,21 @@ from collections.abc import Callable
 from orchestrator.worker.messages import EVENTS, TrialEvent
 
 REPORT_EVERY_S = 0.5
-"""Least interval of reports, since each makes the worker wait for the driver. Starts and ends of
-longer trials are reported at once."""
+"""Least interval of reports, as each blocks the worker. Starts and ends of longer trials are sent
+at once."""
 
 
 class Outbox:
-    """Collects events and sends them together. `running` names the current trial.
+    """Collects events and sends them together.
 
-    A process that an output layer forked exits if it gets here."""
+    A process that an output layer forked exits if it gets here.
+    """
 
-    def __init__(self, send: Callable[[str], None], tell: Callable[[str], None] | None) -> None:
-        self._send, self._tell = send, tell
-        self.running = ""
+    def __init__(
+        self, send: Callable[[str], None], after_send: Callable[[str], None] | None
+    ) -> None:
+        self._send, self._after_send = send, after_send
+        self.trial_name = ""
         self._events: list[TrialEvent] = []
         self._sent_s = time.monotonic()
         self._pid = os.getpid()
@@ -30,18 +33,18 @@ class Outbox:
         self._events.append(event)
 
     def add(self, event: TrialEvent, *, now: bool = False) -> None:
-        """Keep an event; send all if `now`, or if the last message is old enough."""
+        """Keep an event; send all if `now` or due."""
         self.hold(event)
         if now or time.monotonic() - self._sent_s >= REPORT_EVERY_S:
             self.flush()
 
     def flush(self) -> None:
-        """Send all events; return once the driver has received them."""
+        """Send all events; return once the driver has them."""
         if os.getpid() != self._pid:
             os._exit(0)
         if self._events:
             self._send(EVENTS.dump_json(tuple(self._events)).decode())
             self._events.clear()
-            if self._tell is not None:
-                self._tell(self.running)
+            if self._after_send is not None:
+                self._after_send(self.trial_name)
         self._sent_s = time.monotonic()

@@ -1,6 +1,7 @@
-"""Running of one pack in a worker process. A failed trial does not affect the others.
+"""Running of one pack in a worker. A failed trial does not affect the others.
 
-Trials run one after another or, if several may run together, as one model."""
+Trials run one after another or, if possible, as one model.
+"""
 
 from __future__ import annotations
 
@@ -33,16 +34,17 @@ def run_pack(
     pack: Pack,
     job: Job,
     send: Callable[[str], None],
-    running: Callable[[str], None] | None = None,
+    after_send: Callable[[str], None] | None = None,
 ) -> None:
     """Train or measure the trials and send their events, batched if trials are short.
 
-    `running` receives the current trial's name after every message, because Ray then renames the
-    process. Raises BrokenProcessError if no further trial can run here; the rest is not started."""
+    `after_send` receives the current trial's name, because Ray renames the process at every
+    message. Raises BrokenProcessError if no further trial can run here.
+    """
     os.environ["OMP_NUM_THREADS"] = str(job.options.runtime.threads)
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(job.options.runtime.threads)
-    _PackRun(pack, job, Outbox(send, running)).run()
+    _PackRun(pack, job, Outbox(send, after_send)).run()
 
 
 class _PackRun:
@@ -52,55 +54,54 @@ class _PackRun:
         self._trials = {trial.trial_id: trial for trial in pack.trials}
         self._folders: dict[str, TrialFolder] = {}
         self._exits: dict[str, ExitStack] = {}
-        """Exit of each trial's folder."""
-        self._current = pack.trials[0].trial_id
+        self._current_id = pack.trials[0].trial_id
 
     def run(self) -> None:
-        ends = self._as_one() if self._pack.at_once > 1 else self._one_after_another()
+        results = self._run_stack() if self._pack.at_once > 1 else self._run_in_turn()
         try:
-            for trial, result in ends:
-                self._end(trial, result)
+            for trial, result in results:
+                self._end_trial(trial, result)
         except HaltError as error:
-            self._outbox.hold(TrialEvent(trial_id=self._current, halt=str(error)))
+            self._outbox.hold(TrialEvent(trial_id=self._current_id, halt=str(error)))
             raise
         finally:
-            ends.close()
+            results.close()
             self._outbox.flush()
 
-    def _one_after_another(self) -> Generator[tuple[PlannedTrial, Result]]:
+    def _run_in_turn(self) -> Generator[tuple[PlannedTrial, Result]]:
         result: Result
         was_long = True
         for trial in self._pack.trials:
             start_s = time.monotonic()
             self._report_start(trial, trial.name, now=was_long)
             try:
-                result = self._run(trial, self._enter(trial))
+                result = self._run(trial, self._enter_folder(trial))
             except (Exception, SystemExit) as error:  # reported, not swallowed
                 result = error
             was_long = time.monotonic() - start_s >= REPORT_EVERY_S
             yield trial, result
 
-    def _as_one(self) -> Generator[tuple[PlannedTrial, Result]]:
+    def _run_stack(self) -> Generator[tuple[PlannedTrial, Result]]:
         from trainables.stack import run_stack
 
-        ended = run_stack(
+        results = run_stack(
             self._tasks(),
             runtime=self._options.runtime,
             measurements=self._job.measurements,
-            most=self._most(),
-            taken_up=self._take_up,
+            most=self._stack_size(),
+            taken_up=self._report_stack_start,
         )
         try:
-            for task, result in ended:
+            for task, result in results:
                 yield self._trials[task.config.trial_id], result
         except Exception as error:  # in the step shared by all
-            first = next(iter(self._folders.values()), None)
-            cause = cause_of(error, first, self._storage, self._options.runtime)
+            folder = next(iter(self._folders.values()), None)
+            cause = cause_of(error, folder, self._storage, self._options.runtime)
             raise BrokenProcessError(cause) from error
         finally:
-            ended.close()
+            results.close()
 
-    def _most(self) -> int:
+    def _stack_size(self) -> int:
         runtime = self._options.runtime
         if not runtime.device.startswith("cuda"):
             return self._pack.at_once
@@ -114,7 +115,7 @@ class _PackRun:
             self._pack.at_once,
             free_bytes(),  # including what the previous pack left in torch's cache
         )
-        self._outbox.hold(TrialEvent(trial_id=self._current, note=reason))
+        self._outbox.hold(TrialEvent(trial_id=self._current_id, note=reason))
         return size
 
     def _tasks(self) -> Iterator[TrialTask]:
@@ -123,17 +124,17 @@ class _PackRun:
         for trial in self._pack.trials:
             yield TrialTask(
                 trial.validated,
-                self._enter(trial).path,
+                self._enter_folder(trial).path,
                 partial(self._report_epoch, trial),
                 self._pack.stop_above.get(trial.trial_id, {}),
                 partial(self._report_note, trial),
             )
 
-    def _take_up(self, task: TrialTask) -> None:
+    def _report_stack_start(self, task: TrialTask) -> None:
         trial = self._trials[task.config.trial_id]
         self._report_start(trial, f"{self._pack.at_once} trials", now=True)
 
-    def _enter(self, trial: PlannedTrial) -> TrialFolder:
+    def _enter_folder(self, trial: PlannedTrial) -> TrialFolder:
         exits = self._exits[trial.trial_id] = ExitStack()
         folder = exits.enter_context(self._storage.working(trial.trial_id))
         self._folders[trial.trial_id] = folder
@@ -142,18 +143,18 @@ class _PackRun:
     def _run(self, trial: PlannedTrial, folder: TrialFolder) -> TrialOutcome:
         runtime = self._options.runtime
         note, functions = partial(self._report_note, trial), self._job.functions
-        if self._pack.lacking:
-            measure = functions.measure_kept or _of_trainables("measure_kept")
+        if self._pack.unmeasured:
+            measure = functions.measure_kept or _trial_function("measure_kept")
             measure(
                 trial.validated,
                 directory=folder.path,
                 runtime=runtime,
-                names=self._pack.lacking,
+                names=self._pack.unmeasured,
                 note=note,
             )
             return TrialOutcome(trial_id=trial.trial_id, state="done")
         folder.path.mkdir(parents=True, exist_ok=True)
-        run_trial: Callable[..., TrialOutcome] = functions.run_trial or _of_trainables("run_trial")
+        run_trial: Callable[..., TrialOutcome] = functions.run_trial or _trial_function("run_trial")
         return run_trial(
             trial.validated,
             directory=folder.path,
@@ -164,11 +165,12 @@ class _PackRun:
             note=note,
         )
 
-    def _end(self, trial: PlannedTrial, result: Result) -> None:
+    def _end_trial(self, trial: PlannedTrial, result: Result) -> None:
         """Leave the trial's folder, whose files are then in the storage, and report the end.
 
-        A trial that another worker has taken over gets no outcome here."""
-        self._current = trial.trial_id
+        A trial that another worker has taken over gets no outcome here.
+        """
+        self._current_id = trial.trial_id
         folder = self._folders.pop(trial.trial_id, None)
         try:
             with self._exits.pop(trial.trial_id):
@@ -200,11 +202,11 @@ class _PackRun:
         return TrialOutcome(trial_id=trial.trial_id, state="failed", cause=cause)
 
     def _report_start(self, trial: PlannedTrial, name: str, *, now: bool) -> None:
-        self._current = trial.trial_id
-        self._outbox.running = name
+        self._current_id = trial.trial_id
+        self._outbox.trial_name = name
         PULSE.begin(trial.trial_id)
-        place = _place(self._options.runtime.device)
-        self._outbox.add(TrialEvent(trial_id=trial.trial_id, place=place), now=now)
+        device_name = _device_name(self._options.runtime.device)
+        self._outbox.add(TrialEvent(trial_id=trial.trial_id, place=device_name), now=now)
 
     def _report_epoch(self, trial: PlannedTrial, metrics: EpochMetrics) -> None:
         self._outbox.add(TrialEvent(trial_id=trial.trial_id, epoch=metrics))
@@ -214,12 +216,12 @@ class _PackRun:
         self._outbox.add(TrialEvent(trial_id=trial.trial_id, note=words))
 
 
-def _place(device: str) -> str:
+def _device_name(device: str) -> str:
     host = socket.gethostname()
     gpu = os.environ.get("CUDA_VISIBLE_DEVICES", "?")
     return f"{host}, GPU {gpu}" if device.startswith("cuda") else host
 
 
-def _of_trainables(name: str) -> Callable[..., Any]:
+def _trial_function(name: str) -> Callable[..., Any]:
     function: Callable[..., Any] = getattr(importlib.import_module("trainables.trial"), name)
     return function

@@ -55,7 +55,7 @@ def test_a_machine_that_joins_late_gets_work(three: Cluster) -> None:
         summary = end(driver)
         states = {row.name: row.state for row in store.trials(KEY)}
         assert states == {trial.name: "planned" if trial == stopped else "done" for trial in plan}
-        assert any("at a time, 4 trials fit now, 3 before" in note for note in summary["notes"]), (
+        assert any("4 trials now fit at a time, 3 before" in note for note in summary["notes"]), (
             summary
         )
         assert not end(drive(three, seeds))["interrupted"]

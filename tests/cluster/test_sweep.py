@@ -43,7 +43,7 @@ def test_killed_and_disconnected_machines_leave_the_table_unchanged(
     three.network.cut(second)
     out, err = process.communicate(timeout=400)
     assert process.returncode == 0, out + err
-    assert out.count("it goes on from its last checkpoint") >= 2, out
+    assert out.count("it resumes from its last checkpoint") >= 2, out
     assert sweep(*SMOKE, "--storage", tmp_path / "undisturbed").returncode == 0
     monkeypatch.setenv("PGPASSWORD", PASSWORD)
     store = ("--store", three.store_url_from_outside.replace(f":{PASSWORD}", ""))

@@ -50,7 +50,7 @@ def test_without_the_token_nothing_answers_and_nobody_joins(
         words = ("gss_grid", "--scale", "smoke", *three.place, "--address", three.address)
         refused = outside.sweep(*words, env=wrong)
         assert refused.returncode == 2, refused.stderr
-        assert "No Ray cluster that this program can join" in refused.stderr
+        assert "cannot be joined" in refused.stderr
         assert "Traceback" not in refused.stderr
         job = (
             "-m",

@@ -78,7 +78,7 @@ def test_a_kill_and_an_outage_change_no_result(store: ObjectStore, tmp_path: Pat
     assert table == results_table(undisturbed, "later")
     assert {row["state"] for row in table} == {"done"}
     assert all(row["top_k even 1"] for row in table)
-    assert f"The same report: s3://{store.bucket}/runs/reports/later-smoke-readme" in out
+    assert f"Report in the object store: s3://{store.bucket}/runs/reports/later-smoke-readme" in out
     reports = {key.rpartition("/")[2] for key in store.keys("runs/reports")}
     assert {"report.html", "index.html", "trials.csv"} <= reports
     assert store.secret not in out

@@ -68,10 +68,11 @@ def measure(_say: Say, folder: Path, seeds: Sequence[int]) -> None:
             "functions": functions,
         }
         work = work_in(folder, store, {"max_concurrent": 1}, **fields)
-        Recorder(store, work.options.storage, run_id).measurements(store.lacking(key, names))
-        lacking = store.lacking(key, names)
+        Recorder(store, work.options.storage, run_id).measurements(store.unmeasured(key, names))
+        unmeasured = store.unmeasured(key, names)
         run_trials(
-            [trial for trial in plan if trial.trial_id in lacking], replace(work, lacking=lacking)
+            [trial for trial in plan if trial.trial_id in unmeasured],
+            replace(work, unmeasured=unmeasured),
         )
 
 

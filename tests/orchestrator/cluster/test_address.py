@@ -27,7 +27,7 @@ def test_a_closed_port_is_told_at_once() -> None:
         closed = f"127.0.0.1:{server.getsockname()[1]}"
     start_s = time.monotonic()
     with pytest.raises(
-        UserError, match=rf"No Ray cluster answers at --address {closed} \(Connection refused\)"
+        UserError, match=rf"no Ray cluster answers at {closed} \(Connection refused\)"
     ):
         check_address(closed)
     assert time.monotonic() - start_s < 2
@@ -38,9 +38,7 @@ def test_server_without_ray_is_reported_in_time(
 ) -> None:
     assert JOIN_S < 15
     monkeypatch.setattr(address, "JOIN_S", 3.0)
-    with pytest.raises(
-        UserError, match=r"No Ray cluster that this program can join .* \(no answer within 3 s\)"
-    ):
+    with pytest.raises(UserError, match=r"cannot be joined \(no answer within 3 s\)"):
         check_address(silent_server)
 
 

@@ -37,7 +37,7 @@ def test_no_place_for_temporary_files_is_reported(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", "/proc/nothing")
-    with pytest.raises(UserError, match="in /proc/nothing none can be made"), scratch_folder():
+    with pytest.raises(UserError, match="in /proc/nothing"), scratch_folder():
         pass
 
 
@@ -55,5 +55,5 @@ def start_below(say: Say, base: Path) -> None:
 def test_ray_that_cannot_start_is_reported(long_base: Path, tmp_path: Path) -> None:
     process = Process(tmp_path, start_below, long_base, TMPDIR=str(long_base))
     ((error, is_up),) = process.end()
-    assert re.match("Ray cannot be started on this machine .*AF_UNIX", error)
+    assert re.match("Ray cannot start .*AF_UNIX", error)
     assert not is_up

@@ -18,7 +18,7 @@ from orchestrator.cluster import (
     cluster_question,
     preflight,
 )
-from orchestrator.cluster.preflight import Question, Text, look, versions
+from orchestrator.cluster.preflight import Question, Text, find_faults, versions
 from orchestrator.storage import FolderStorage
 from tests.support import tiny_trial as tiny
 from tests.support.small_disk import change, small_disk
@@ -52,7 +52,7 @@ def in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Question:
 
 
 def faults(question: Question, ray_gpus: float = 2.0) -> list[str]:
-    return look(question.model_dump_json(), "10.0.0.2", ray_gpus)
+    return find_faults(question.model_dump_json(), "10.0.0.2", ray_gpus)
 
 
 def test_machine_in_order_has_no_fault(in_order: Question) -> None:
@@ -72,10 +72,10 @@ def test_machine_in_order_has_no_fault(in_order: Question) -> None:
             "but the driver has this project's code 0",
         ),
         ({"marker": "another"}, "does not see the storage: "),
-        ({"texts": (Text(name="no-such", folder=None),)}, "has not got what trials read: "),
+        ({"texts": (Text(name="no-such", folder=None),)}, "has no text for the trials: "),
         (
             {"texts": (Text(name="ptb", folder=Path("/dev/null")),)},
-            "has not got what trials read: ",
+            "has no text for the trials: ",
         ),
     ],
 )
@@ -93,14 +93,14 @@ def test_another_text_is_named(in_order: Question) -> None:
     (text,) = in_order.texts
     other = text.model_copy(update={"sha256": "2" * 64})
     (fault,) = faults(in_order.model_copy(update={"texts": (other,)}))
-    assert "has another text text than the driver" in fault
+    assert "has a different text" in fault
 
 
 def test_two_faults_are_two_sentences(in_order: Question, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=5 * 10**8))
     disk, gpus = faults(in_order, ray_gpus=3)
     assert "has 0.5 GB free" in disk and "at least 1" in disk
-    assert "has 2 GPUs that torch can use, and 3 are" in gpus
+    assert "has 2 GPUs that torch can use, but 3 are" in gpus
 
 
 def test_read_only_storage_is_named(tmp_path: Path) -> None:
@@ -129,7 +129,7 @@ def test_all_that_trials_read_is_asked_for(tmp_path: Path) -> None:
 PROBES = [
     ({}, "tf32", None),
     ({"capability": (7, 0)}, "float32", None),
-    ({"capability": (7, 0)}, "bf16", "capability 7.0, and bf16 needs 8.0: use --set"),
+    ({"capability": (7, 0)}, "bf16", "capability 7.0, but bf16 needs 8.0: use --set"),
     ({"usable": 0}, "float32", "nvidia-smi"),
     ({"usable": 0, "torch": "2.13.0+cpu", "cuda": None}, "float32", "2.13.0.cpu has no CUDA"),
     ({"usable": 0, "faults": ("x has no code: install y",)}, "float32", "x has no code"),
@@ -145,7 +145,7 @@ def test_gpu_that_trials_would_fail_on_is_named(
     found = faults(in_order.model_copy(update={"precisions": (precision,)}))
     assert len(found) == (sentence is not None)
     trial = tiny.trial(precision=precision)
-    refused = pytest.raises(UserError, match=f"A trial asks for a GPU, and .*{sentence}")
+    refused = pytest.raises(UserError, match=f"A trial needs a GPU, .*{sentence}")
     with refused if sentence else nullcontext():
         check_torch_gpu([trial])
 

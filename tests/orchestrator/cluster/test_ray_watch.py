@@ -12,7 +12,7 @@ import pytest
 import ray
 
 from orchestrator.cluster import check_ray, connection, ray_watch
-from orchestrator.cluster.ray_watch import silent_head, watching
+from orchestrator.cluster.ray_watch import head_check, watching
 from tests.support.command import wait_for
 from trainables.errors import UserError
 
@@ -35,7 +35,7 @@ def trouble() -> str:
 
 @pytest.mark.usefixtures("one_ray")
 def test_silent_head_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    with watching(silent_head()):
+    with watching(head_check()):
         time.sleep(0.6)
         assert trouble() == "", "it answers"
         monkeypatch.setattr(ray_watch, "signs", lambda _keys: None)

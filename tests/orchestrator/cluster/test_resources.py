@@ -49,18 +49,18 @@ def test_slots(nodes: list[dict[str, float]], demand: RunOptions, slots: int) ->
 @pytest.mark.parametrize(
     ("nodes", "demand", "message"),
     [
-        ([SMALL], options(gpus_per_trial=1), "asks for 1 GPU and there are 0"),
+        ([SMALL], options(gpus_per_trial=1), "needs 1 GPU, but there are 0"),
         (
             [GPU_HOST],
             options(threads=17, gpus_per_trial=0.5),
-            "asks for 17 cores and 0.5 GPU of one machine",
+            "needs 17 cores and 0.5 GPU on one machine",
         ),
         (
             [{"CPU": 4.0}, {"GPU": 1.0}],
             options(gpus_per_trial=1),
-            "asks for 1 cores and 1 GPU of one machine",
+            "needs 1 cores and 1 GPU on one machine",
         ),
-        ([SMALL], options(threads=3), "asks for 3 cores of one machine"),
+        ([SMALL], options(threads=3), "needs 3 cores on one machine"),
     ],
 )
 def test_request_that_does_not_fit_names_both_numbers(
@@ -72,11 +72,11 @@ def test_request_that_does_not_fit_names_both_numbers(
 
 @pytest.mark.parametrize("gpus", [-1, 1.5, 2, 64, math.inf, -math.inf, math.nan])
 def test_impossible_gpus_are_refused(gpus: float) -> None:
-    with pytest.raises(UserError, match="takes"):
+    with pytest.raises(UserError, match="--gpus-per-trial"):
         check_gpus(gpus)
 
 
 @pytest.mark.parametrize("seconds", [-1.0, 9.9, math.nan])
 def test_short_timeout_is_refused(seconds: float) -> None:
-    with pytest.raises(UserError, match="takes"):
+    with pytest.raises(UserError, match="too short"):
         check_timeout(options(trial_timeout_s=seconds))

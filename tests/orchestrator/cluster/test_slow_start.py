@@ -19,7 +19,7 @@ from orchestrator.cluster import connection, ray_watch
 from orchestrator.cluster.run_options import RunOptions
 from orchestrator.guard import guard, guarded, was_started_again, watched
 from orchestrator.storage.storage import FolderStorage
-guard.STILL_S, connection.START_S = 2.0, float(sys.argv[1])
+guard.STALL_S, connection.START_S = 2.0, float(sys.argv[1])
 sleep = shutil.copy(shutil.which("sleep"), Path("gcs_server").absolute())
 def init(**_):
     if was_started_again():
@@ -56,11 +56,11 @@ def test_ray_that_starts_slowly_is_waited_for(tmp_path: Path) -> None:
 def test_ray_that_never_starts_is_started_again(tmp_path: Path) -> None:
     status, printed, said = start("time.sleep(50)", tmp_path, limit_s=0.5)
     assert (status, printed) == (0, "ready\n")
-    assert said == "The sweep stood still for 0.5 s: the sweep is started again, and goes on.\n"
+    assert said == "The sweep stalled for 0.5 s. Restarting the sweep.\n"
 
 
 def test_ray_that_dies_at_its_start_starts_again(tmp_path: Path) -> None:
     trouble = 'subprocess.Popen(["gcs_server", "1"], executable=sleep); time.sleep(50)'
     status, printed, said = start(trouble, tmp_path)
     assert (status, printed) == (0, "ready\n")
-    assert said == "Ray's process gcs_server died: the sweep is started again, and goes on.\n"
+    assert said == "Ray's process gcs_server died. Restarting the sweep.\n"

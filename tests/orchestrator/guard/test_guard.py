@@ -20,10 +20,10 @@ HEAD = """
 import ctypes, os, signal, subprocess, sys, threading, time
 from pathlib import Path
 from orchestrator.guard import (
-    beat, beat_on, guard, guarded, patient, say_stopping, start_again, trial_ended, watched
+    beat, beat_on, guard, guarded, patient, report_stopping, start_again, trial_ended, watched
 )
 from orchestrator.guard.inside import stop_beating
-guard.STOP_S, guard.STILL_S = 1.5, 1.0
+guard.STOP_S, guard.STALL_S = 1.5, 1.0
 def starts():
     with open("starts", "a") as file:
         file.write("x")
@@ -46,7 +46,7 @@ WAITS = """
     time.sleep(60)
 """
 PATIENT_S = 2.5
-PATIENT = f"guard.STILL_S = {PATIENT_S}"
+PATIENT = f"guard.STALL_S = {PATIENT_S}"
 """Appended to a program: the host may stall for `PATIENT_S` before and after it is held up."""
 
 
@@ -168,7 +168,7 @@ def test_command_that_does_not_stop_is_ended(start: Start, tmp_path: Path) -> No
     assert time.monotonic() - start_s < 5, "the guard waited for the command"
     status, said = end(process, timeout_s=10)
     assert status == 143
-    assert said.startswith("It did not stop within 1.5 s, and was ended.")
+    assert said.startswith("It did not stop within 1.5 s and was killed.")
     assert not is_alive(int((tmp_path / "pid").read_text()))
 
 
@@ -179,7 +179,7 @@ def test_command_that_reports_its_stop_is_believed(start: Start) -> None:
         ready()
         time.sleep(60)
     except KeyboardInterrupt:
-        say_stopping()
+        report_stopping()
         time.sleep(1.2)
     return 130
 """
@@ -239,24 +239,22 @@ def test_command_is_started_again_as_it_asks(start: Start, tmp_path: Path) -> No
     status, said = end(start(body, wait=False))
     assert status == 3
     *again, given_up = said.splitlines()
-    assert set(again) == {"Ray's process gcs_server died: the sweep is started again, and goes on."}
-    assert given_up.startswith(
-        "error: Ray's process gcs_server died. That was the 3rd time without a trial done"
-    )
+    assert set(again) == {"Ray's process gcs_server died. Restarting the sweep."}
+    assert given_up.startswith("error: Ray's process gcs_server died. This happened 3 times")
     assert (tmp_path / "starts").read_text() == "x" * 5
 
 
 @pytest.mark.parametrize(
     ("trouble", "said"),
     [
-        ("time.sleep(60)", "The sweep stood still for 1 s"),
-        ("ctypes.PyDLL(None).sleep(60)", "The sweep stood still for 1 s"),
+        ("time.sleep(60)", "The sweep stalled for 1 s"),
+        ("ctypes.PyDLL(None).sleep(60)", "The sweep stalled for 1 s"),
         ("ctypes.string_at(0)", "The sweep's process crashed (SIGSEGV)"),
         ("os.abort()", "The sweep's process crashed (SIGABRT)"),
         ("with patient(60): time.sleep(2); os.abort()", "The sweep's process crashed (SIGABRT)"),
-        ("with patient(0.5): time.sleep(60)", "The sweep stood still for 0.5 s"),
+        ("with patient(0.5): time.sleep(60)", "The sweep stalled for 0.5 s"),
         # Ray does this when its raylet has died; the status could be the command's own.
-        ("os._exit(1)", "The sweep's process ended in the middle, with status 1"),
+        ("os._exit(1)", "The sweep's process ended unexpectedly, with status 1"),
     ],
 )
 def test_sweep_that_stands_still_is_started_again(start: Start, trouble: str, said: str) -> None:
@@ -268,7 +266,7 @@ def test_sweep_that_stands_still_is_started_again(start: Start, trouble: str, sa
 """
     assert end(start(body, wait=False)) == (
         0,
-        f"{said}: the sweep is started again, and goes on.\n",
+        f"{said}. Restarting the sweep.\n",
     )
 
 
@@ -289,7 +287,7 @@ def test_crash_after_the_sweep_is_final(start: Start) -> None:
     status, said = end(
         start("    with watched(), patient(60):\n        pass\n    os.abort()", wait=False)
     )
-    assert status == 134 and said.startswith("error: the command's process was ended by SIGABRT")
+    assert status == 134 and said.startswith("error: the command's process was killed by SIGABRT")
 
 
 def test_command_without_beats_is_waited_for(start: Start) -> None:
@@ -327,7 +325,7 @@ def test_sweep_that_others_hold_up_is_waited_for(
 def test_killed_command_is_not_started_again(start: Start) -> None:
     status, said = end(start("    beat()\n    os.kill(os.getpid(), signal.SIGKILL)", wait=False))
     assert status == 137
-    assert said.startswith("error: the command's process was ended by SIGKILL (by hand, or")
+    assert said.startswith("error: the command's process was killed by SIGKILL (by a user, or")
 
 
 def test_ctrl_z_stops_everything(start: Start, tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ import pytest
 
 from orchestrator.cluster.scratch import scratch_folder
 from orchestrator.guard import leftovers
-from orchestrator.guard.leftovers import OWNER, machine, remove_leftovers
+from orchestrator.guard.leftovers import OWNER, machine_names, remove_leftovers
 from tests.support.command import ROOT, sweep, wait_for
 from tests.support.scratch import short_base
 
@@ -93,7 +93,7 @@ def folder_of(owner: subprocess.Popen[str]) -> Path:
 def dead_folder(base: Path, name: str = "sweep-abcdefgh", names: object = None) -> Path:
     folder = base / name
     folder.mkdir(parents=True)
-    (folder / OWNER).write_text("\n".join(machine() if names is None else [str(names)]))
+    (folder / OWNER).write_text("\n".join(machine_names() if names is None else [str(names)]))
     return folder
 
 

@@ -41,20 +41,20 @@ class Sweep(Dispatcher):
     def tell(self, key: str, *numbers: int, at: int | None = None) -> None:
         """Report these trials as done, and `at` as started."""
         events = [event for number in numbers for event in (started(number), done(number))]
-        self.events(key, events if at is None else [*events, started(at)])
+        self.process_events(key, events if at is None else [*events, started(at)])
 
     def run(self, key: str) -> list[int]:
         """Run the next pack to its end."""
         numbers = self.pack(key)
         self.tell(key, *numbers)
-        self.ended(key)
+        self.end_pack(key)
         return numbers
 
     def die(self, key: str, *, at: int, ending: Ending = DEATH) -> None:
         """Hand out a pack whose worker dies in its first trial."""
         assert self.pack(key)[0] == at
         self.tell(key, at=at)
-        self.ended(key, ending)
+        self.end_pack(key, ending)
 
 
 class Searches:

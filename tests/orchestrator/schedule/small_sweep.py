@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator.cluster.run_options import RunOptions
-from orchestrator.schedule.dispatcher import WELL_OVER, Dispatcher
+from orchestrator.schedule.dispatcher import ORDERLY_END, Dispatcher
 from orchestrator.schedule.recording import Recorder
 from orchestrator.schedule.study_work import StudyWork
 from orchestrator.storage.storage import FolderStorage
@@ -51,8 +51,8 @@ def sweep(
         try:
             recorder = Recorder(store, storage, run_id)
             recorder.recover(plan, note=heard.note)
-            recorder.measurements(store.lacking(KEY, names))
-            lacking = store.lacking(KEY, names)
+            recorder.measurements(store.unmeasured(KEY, names))
+            unmeasured = store.unmeasured(KEY, names)
             states = store.states([trial.trial_id for trial in plan])
             work = StudyWork(
                 store=store,
@@ -61,12 +61,12 @@ def sweep(
                 seconds_per_trial=60.0,
                 listener=heard,
                 measurements=MEASUREMENTS,
-                lacking=lacking,
+                unmeasured=unmeasured,
             )
             left = [
                 trial
                 for trial in plan
-                if trial.trial_id in lacking or states[trial.trial_id] in OPEN
+                if trial.trial_id in unmeasured or states[trial.trial_id] in OPEN
             ]
             with closing(Dispatcher(left, work, this_owner(), slots=1)) as dispatcher:
                 _drive(
@@ -83,7 +83,7 @@ def _drive(dispatcher: Dispatcher, job: Job) -> None:
     while not dispatcher.finished:
         pack = dispatcher.next_pack("the pack")
         assert pack is not None
-        dispatcher.ended("the pack", _run_pack(pack, job, dispatcher))
+        dispatcher.end_pack("the pack", _run_pack(pack, job, dispatcher))
 
 
 def _run_pack(pack: Pack, job: Job, dispatcher: Dispatcher) -> Ending:
@@ -92,13 +92,13 @@ def _run_pack(pack: Pack, job: Job, dispatcher: Dispatcher) -> Ending:
     def send(text: str) -> None:
         if not troubles:
             try:
-                dispatcher.events("the pack", EVENTS.validate_json(text))
+                dispatcher.process_events("the pack", EVENTS.validate_json(text))
             except Exception as error:
                 troubles.append(error)
 
     try:
         run_pack(pack, job, send)
-        ending = WELL_OVER
+        ending = ORDERLY_END
     except BrokenProcessError as error:
         ending = Ending(EndingKind.ERROR, str(error))
     if troubles:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.schedule import run_trials, trials_run
-from orchestrator.schedule.dispatcher import WELL_OVER
+from orchestrator.schedule.dispatcher import ORDERLY_END
 from orchestrator.store import PlannedTrial, Store
 from orchestrator.worker import Ending, EndingKind, TrialEvent
 from tests.orchestrator.schedule.numbered_trials import (
@@ -36,7 +36,7 @@ def sweep(store: Store, tmp_path: Path) -> Sweep:
 def hand_out(sweep: Sweep, key: str) -> list[int]:
     """Hand out a pack; its worker starts every trial."""
     numbers = sweep.pack(key)
-    sweep.events(key, [started(number) for number in numbers])
+    sweep.process_events(key, [started(number) for number in numbers])
     return numbers
 
 
@@ -49,8 +49,8 @@ def test_trials_go_on_in_halves_after_a_death(sweep: Sweep, store: Store) -> Non
         numbers = hand_out(sweep, key)
         sizes.append(len(numbers))
         if 2 not in numbers:
-            sweep.events(key, [done(number) for number in numbers])
-        sweep.ended(key, DEATH if 2 in numbers else WELL_OVER)
+            sweep.process_events(key, [done(number) for number in numbers])
+        sweep.end_pack(key, DEATH if 2 in numbers else ORDERLY_END)
     assert sweep.finished
     assert states(store) == ["done", "done", "failed", "done", "done", "done"]
     assert max(sizes) == 6 and sizes.count(1) >= 2
@@ -60,10 +60,10 @@ def test_trials_go_on_in_halves_after_a_death(sweep: Sweep, store: Store) -> Non
 
 def test_one_trial_is_stopped_and_others_go_on(sweep: Sweep, store: Store) -> None:
     assert len(hand_out(sweep, "a")) == 6
-    sweep.events("a", [done(0)])
+    sweep.process_events("a", [done(0)])
     sweep.stop([IDS[1]])
     assert sweep.give_up() == ["a"]
-    sweep.ended("a", DEATH)
+    sweep.end_pack("a", DEATH)
     assert sweep.run("b") == [2, 3, 4, 5] and sweep.finished
     assert sweep.heard.stopped_names == ["seed=1"]
     assert states(store) == ["done", "planned", *["done"] * 4]
@@ -72,14 +72,14 @@ def test_one_trial_is_stopped_and_others_go_on(sweep: Sweep, store: Store) -> No
 def test_stopped_trial_that_dies_is_not_retried(sweep: Sweep, store: Store) -> None:
     hand_out(sweep, "a")
     sweep.stop([IDS[1]])
-    sweep.ended("a", DEATH)
+    sweep.end_pack("a", DEATH)
     assert sorted(sweep.run("b") + sweep.run("c")) == [0, 2, 3, 4, 5]
     assert sweep.finished and states(store)[1] == "planned"
 
 
 def test_machine_that_leaves_halves_nothing(sweep: Sweep) -> None:
     assert len(hand_out(sweep, "a")) == 6
-    sweep.ended("a", Ending(EndingKind.MACHINE_LEFT))
+    sweep.end_pack("a", Ending(EndingKind.MACHINE_LEFT))
     assert len(hand_out(sweep, "b")) == 6
 
 
@@ -96,8 +96,8 @@ def test_searched_trials_are_judged_one_by_one(
         assert sweep.next_pack("another") is None, "no searched trial waits ready for a worker"
         pruned = [TrialOutcome(trial_id=IDS[n], state="pruned", cause="poor") for n in numbers]
         ends = [TrialEvent(trial_id=outcome.trial_id, outcome=outcome) for outcome in pruned]
-        sweep.events(str(number), [*map(started, numbers), *ends])
-        sweep.ended(str(number))
+        sweep.process_events(str(number), [*map(started, numbers), *ends])
+        sweep.end_pack(str(number))
     assert states(store)[:3] == ["pruned"] * 3
 
 

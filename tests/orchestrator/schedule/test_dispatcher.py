@@ -52,7 +52,7 @@ def test_stopped_trials_are_given_back_others_go_on(store: Store, tmp_path: Path
     sweep.tell("a", 0, at=1)
     sweep.stop([IDS[1], IDS[4]])
     assert (sweep.give_up(), sweep.give_up()) == (["a"], [])
-    sweep.ended("a", DEATH)
+    sweep.end_pack("a", DEATH)
     assert [sweep.run(key) for key in "bc"] == [[2], [3, 5]]
     assert sweep.finished
     assert states(store) == ["done", "planned", "done", "done", "planned", "done"]
@@ -65,7 +65,7 @@ def test_stopped_trial_gets_no_other_attempt(store: Store, tmp_path: Path) -> No
     assert states(store)[0] == "running"
     sweep.stop(IDS[:1])
     assert sweep.pack("b") == []
-    assert (states(store)[0], sweep.claimed) == ("planned", [])
+    assert (states(store)[0], sweep.claimed_trials) == ("planned", [])
 
 
 def test_waiting_pack_whose_trials_stop_is_given_up(store: Store, tmp_path: Path) -> None:
@@ -75,7 +75,7 @@ def test_waiting_pack_whose_trials_stop_is_given_up(store: Store, tmp_path: Path
     assert sweep.give_up() == []
     sweep.stop(IDS[1:2])
     assert sweep.give_up() == ["a"]
-    sweep.ended("a")
+    sweep.end_pack("a")
     assert sweep.pack("b") == []
     assert (sweep.finished, states(store)[:2]) == (True, ["planned"] * 2)
 
@@ -99,11 +99,11 @@ def test_pack_that_fits_nowhere_goes_back(store: Store, tmp_path: Path) -> None:
     refusal = "The machine third (10.0.0.3) has torch 2.0."
     for key in "abcde":
         assert sweep.pack(key) == [0, 1, 2]
-        sweep.ended(key, Ending(EndingKind.MACHINE_UNFIT, refusal))
+        sweep.end_pack(key, Ending(EndingKind.MACHINE_UNFIT, refusal))
     assert sweep.heard.notes == [refusal]
     assert sweep.pack("f") == [0, 1, 2]
     assert (sweep.give_up(["f"]), sweep.give_up(["f"])) == (["f"], [])
-    sweep.ended("f")
+    sweep.end_pack("f")
     assert sweep.pack("g") == [0, 1, 2]
     sweep.tell("g", at=0)
     assert sweep.give_up(["g"]) == [], "it has a machine"
@@ -121,6 +121,6 @@ def test_error_before_hand_out_leaves_nothing_claimed(
     searched = Sweep(store, tmp_path, 3, source=Searches())
     with pytest.raises(UserError, match="was lost"):
         searched.pack("a")
-    assert searched.claimed == PLAN[:1]
+    assert searched.claimed_trials == PLAN[:1]
     searched.close()
     assert states(store) == ["planned"] * 6

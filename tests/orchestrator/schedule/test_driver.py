@@ -61,7 +61,7 @@ class Steered:
         ended = []
         for _ in range(times):
             self.now_s += POLL_S + 0.1
-            ended += self.driver.look()
+            ended += self.driver.poll()
         return ended
 
     def hand_out(self, key: str) -> Parcel:
@@ -71,7 +71,7 @@ class Steered:
 
     def tell(self, key: str, trial: PlannedTrial, outcome: TrialOutcome | None = None) -> None:
         event = TrialEvent(trial_id=trial.trial_id, outcome=outcome)
-        self.driver.events(key, EVENTS.dump_json((event,)).decode())
+        self.driver.process_events(key, EVENTS.dump_json((event,)).decode())
 
 
 def test_driver_waits_for_machines_until_it_is_stopped(
@@ -83,7 +83,7 @@ def test_driver_waits_for_machines_until_it_is_stopped(
     steered.machines.clear()
     steered.looks(2)
     (note,) = steered.heard.notes
-    assert "no machine any more" in note
+    assert "no machine" in note
     assert not steered.driver.stopping
     store.ask_to_stop(KEY)
     steered.looks(1)
@@ -102,13 +102,13 @@ def test_worker_that_cannot_be_killed_needs_another_ray(
     monkeypatch.setattr(endings, "machine_here", lambda: "here")
     for key in "ab":
         steered.hand_out(key)
-        steered.driver.began(key)
+        steered.driver.start_pack(key)
     (trial,) = steered.dispatcher._flights["a"].pack.trials
     steered.tell("a", trial)
     assert steered.looks(10) == ["a", "b"]
-    steered.driver.ended("a", Ending(EndingKind.PROCESS_DIED))
+    steered.driver.end_pack("a", Ending(EndingKind.PROCESS_DIED))
     (note,) = steered.heard.notes
-    assert re.match(r"seed=0: it stood still for 1\d s .*epoch 3, step 7, my_layer.py", note)
+    assert re.match(r"seed=0: it stalled for 1\d s .*epoch 3, step 7, my_layer.py", note)
     assert not steered.driver.stopping
     with pytest.raises(GivenUpError, match="cannot be ended"):
         steered.looks(100)

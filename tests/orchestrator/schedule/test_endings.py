@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from orchestrator.schedule import endings
-from orchestrator.schedule.endings import explained, kill_worker
+from orchestrator.schedule.endings import explain, kill_worker
 from orchestrator.worker import Ending, EndingKind
 from orchestrator.worker.memory import MachineMemory
 from tests.orchestrator.schedule.beats import beat_of
@@ -47,14 +47,14 @@ def test_death_for_want_of_memory_is_recognized(
 ) -> None:
     """This kernel's kills explain nothing on another machine."""
     monkeypatch.setattr(endings, "machine_memory", lambda: now)
-    ending = explained(DEATH, beat_of(machine, machine_memory=at_the_beat), "one")
-    memory = ", with 31.0 GB of the 64.0 GB of its machine" if kind is STARVED else ""
+    ending = explain(DEATH, beat_of(machine, machine_memory=at_the_beat), "one")
+    memory = ", using 31.0 of its machine's 64.0 GB" if kind is STARVED else ""
     assert (ending.kind, ending.cause) == (kind, f"{kind.value} in epoch 3, step 9{memory}")
 
 
 def test_position_of_another_trial_is_left_out() -> None:
-    assert explained(DEATH, beat_of("here", machine_memory=ROOM), "two").cause == DEATH.cause
-    assert explained(DEATH, None, "one") == DEATH
+    assert explain(DEATH, beat_of("here", machine_memory=ROOM), "two").cause == DEATH.cause
+    assert explain(DEATH, None, "one") == DEATH
 
 
 def test_stopped_worker_of_this_machine_is_killed() -> None:

@@ -31,7 +31,9 @@ from trainables.trial_folder import EpochMetrics, TrialOutcome
 def test_damage_is_reported_with_the_trials_name(store: Store, tmp_path: Path) -> None:
     sweep = Sweep(store, tmp_path)
     sweep.pack("a")
-    sweep.events("a", [started(0), TrialEvent(trial_id=IDS[0], note="it is damaged"), done(0)])
+    sweep.process_events(
+        "a", [started(0), TrialEvent(trial_id=IDS[0], note="it is damaged"), done(0)]
+    )
     assert sweep.heard.notes == [f"{PLAN[0].name}: it is damaged."]
     assert states(store)[0] == "done"
 
@@ -40,7 +42,7 @@ def test_death_costs_the_running_trial_alone(store: Store, tmp_path: Path) -> No
     sweep = Sweep(store, tmp_path)
     sweep.pack("a")
     sweep.tell("a", 0, at=1)
-    sweep.ended("a", DEATH)
+    sweep.end_pack("a", DEATH)
     assert [sweep.run(key) for key in "bc"] == [[2], [3, 4, 5]]
     sweep.die("d", at=1)
     assert sweep.finished
@@ -53,27 +55,27 @@ def test_out_of_memory_is_tried_once_more_alone(store: Store, tmp_path: Path) ->
     sweep = Sweep(store, tmp_path)
     assert [sweep.pack(key) for key in "ab"] == [[0, 1, 2], [3, 4, 5]]
     sweep.tell("a", at=0)
-    sweep.ended("a", NO_MEMORY)
+    sweep.end_pack("a", NO_MEMORY)
     assert "alone" in sweep.heard.notes[0]
     assert sweep.pack("c") == [1, 2]
     assert sweep.pack("d") == [], "others are out"
     sweep.tell("c", 1, 2)
-    sweep.ended("c")
+    sweep.end_pack("c")
     sweep.tell("b", 3, 4, 5)
-    sweep.ended("b")
+    sweep.end_pack("b")
     assert sweep.pack("e") == [0]
     assert sweep._flights["e"].pack.alone
     sweep.tell("e", at=0)
-    sweep.ended("e", NO_MEMORY)
+    sweep.end_pack("e", NO_MEMORY)
     assert sweep.finished
     assert states(store) == ["failed"] + ["done"] * 5
-    assert "alone too: train with" in str(store.trials(KEY)[0].cause)
+    assert "even alone" in str(store.trials(KEY)[0].cause)
 
 
 def report_without_spectrum(sweep: Sweep, key: str, number: int) -> None:
     metrics = {"spectrum@1": {"press_rank": 1}}
     outcome = TrialOutcome(trial_id=IDS[number], state="done", measurements=metrics)
-    sweep.events(key, [started(number), TrialEvent(trial_id=IDS[number], outcome=outcome)])
+    sweep.process_events(key, [started(number), TrialEvent(trial_id=IDS[number], outcome=outcome)])
 
 
 def test_damaged_result_costs_an_attempt(store: Store, tmp_path: Path) -> None:
@@ -82,11 +84,11 @@ def test_damaged_result_costs_an_attempt(store: Store, tmp_path: Path) -> None:
     report_without_spectrum(sweep, "a", 0)
     assert states(store)[0] == "running"
     sweep.tell("a", 1)
-    sweep.ended("a")
+    sweep.end_pack("a")
     assert "it runs again" in sweep.heard.notes[0]
     assert sweep.pack("b") == [0]
     report_without_spectrum(sweep, "b", 0)
-    sweep.ended("b")
+    sweep.end_pack("b")
     assert sweep.finished
     assert states(store)[:2] == ["failed", "done"]
     assert [row.attempt for row in store.trials(KEY)[:2]] == [2, 1]
@@ -106,9 +108,9 @@ def test_trials_taken_over_belong_to_their_new_driver(
         epoch=1, tokens=1, train_loss=9.0, valid_loss=9.0, averaging=False, seconds=1.0
     )
     diverged = TrialOutcome(trial_id=IDS[1], state="diverged", cause="the loss is not finite")
-    sweep.events("a", [TrialEvent(trial_id=IDS[0], epoch=epoch), done(0), started(1)])
-    sweep.events("a", [TrialEvent(trial_id=IDS[1], outcome=diverged), started(2)])
-    sweep.ended("a", DEATH)
+    sweep.process_events("a", [TrialEvent(trial_id=IDS[0], epoch=epoch), done(0), started(1)])
+    sweep.process_events("a", [TrialEvent(trial_id=IDS[1], outcome=diverged), started(2)])
+    sweep.end_pack("a", DEATH)
     assert states(store)[:3] == ["done", "running", "running"]
     assert [row.owner for row in store.trials(KEY)[:3]] == [None, "another", "another"]
     assert store.epochs(IDS[0]) == []
@@ -120,7 +122,7 @@ def test_death_with_its_machine_costs_no_attempt(store: Store, tmp_path: Path) -
     sweep = Sweep(store, tmp_path, 1)
     for key, machine, there in (("a", "3", {"2"}), ("b", "2", {"3"}), ("c", "2", {"2", "3"})):
         sweep.die(key, at=0, ending=replace(DEATH, machine=machine))
-        sweep.attempts.machines_left(there)
+        sweep.attempts.recount_losses(there)
     sweep.die("d", at=0, ending=replace(DEATH, machine="2"))
     assert store.trials(KEY)[0].cause == "its process died (in each of 2 attempts)"
 
@@ -131,14 +133,14 @@ def test_trial_that_brings_machines_down_fails(store: Store, tmp_path: Path) -> 
     for machine in "012345":
         assert states(store)[0] != "failed", "the sixth start is the last"
         sweep.die(machine, at=0, ending=replace(DEATH, machine=machine))
-        sweep.attempts.machines_left({"another"})
+        sweep.attempts.recount_losses({"another"})
     assert store.trials(KEY)[0].cause == f"{EndingKind.MACHINE_LEFT} (in each of 5 attempts)"
 
 
 @pytest.mark.parametrize(
     ("kind", "starts", "fix"),
     [
-        (EndingKind.LOW_MEMORY, 20, "free memory on that machine"),
+        (EndingKind.LOW_MEMORY, 20, "memory on that machine"),
         (EndingKind.PROCESS_DIED, 3, "the same Ray token"),
         (EndingKind.ERROR, 3, "the same Ray token"),
         (EndingKind.MACHINE_LEFT, 30, None),
@@ -151,11 +153,11 @@ def test_workers_that_never_start_end_the_sweep(
     sweep = Sweep(store, tmp_path, 1)
     for number in range(starts - 1):
         assert sweep.pack(str(number)) == [0]
-        sweep.ended(str(number), Ending(kind))
+        sweep.end_pack(str(number), Ending(kind))
     assert sweep.pack("last") == [0]
     if fix is not None:
         with pytest.raises(UserError, match=fix):
-            sweep.ended("last", Ending(kind))
+            sweep.end_pack("last", Ending(kind))
     sweep.close()
     assert states(store)[0] == "planned", "no trial is blamed"
 
@@ -163,8 +165,8 @@ def test_workers_that_never_start_end_the_sweep(
 def measuring(store: Store, storage: Path) -> Sweep:
     """Return three done trials without two measurements, one attempt each."""
     later.store_done(store, PLAN[:3], storage)
-    lacking = store.lacking(later.KEY, later.NAMES)
-    return Sweep(store, storage, 3, lacking=lacking, options={"max_attempts": 1})
+    unmeasured = store.unmeasured(later.KEY, later.NAMES)
+    return Sweep(store, storage, 3, unmeasured=unmeasured, options={"max_attempts": 1})
 
 
 def write_measurements(storage: Path, number: int, names: Sequence[str]) -> None:
@@ -180,15 +182,15 @@ def test_failed_measuring_costs_no_result(store: Store, tmp_path: Path) -> None:
         assert sweep.pack("a") == [number]
         sweep.tell("a", at=number)
         write_measurements(tmp_path, number, names_written)
-        sweep.ended("a", DEATH)
+        sweep.end_pack("a", DEATH)
     assert sweep.pack("b") == [2]
     failed = TrialOutcome(trial_id=IDS[2], state="failed", cause="the weights are on strike")
-    sweep.events("b", [started(2), TrialEvent(trial_id=IDS[2], outcome=failed)])
-    sweep.ended("b")
+    sweep.process_events("b", [started(2), TrialEvent(trial_id=IDS[2], outcome=failed)])
+    sweep.end_pack("b")
     assert sweep.finished
-    assert sweep.not_measured == {IDS[1]: "its process died", IDS[2]: failed.cause}
-    lacking = {IDS[1]: ["second@1"], IDS[2]: [*later.NAMES]}
-    assert store.lacking(later.KEY, later.NAMES) == lacking
+    assert sweep.measurement_failures == {IDS[1]: "its process died", IDS[2]: failed.cause}
+    unmeasured = {IDS[1]: ["second@1"], IDS[2]: [*later.NAMES]}
+    assert store.unmeasured(later.KEY, later.NAMES) == unmeasured
     assert states(store)[:3] == ["done"] * 3
 
 
@@ -200,6 +202,6 @@ def test_measurements_of_another_driver_are_taken_from_files(store: Store, tmp_p
             if sweep is drivers[0]:
                 write_measurements(tmp_path, number, later.NAMES)
             assert sweep.run("a") == [number]
-        assert (sweep.finished, sweep.not_measured, sweep.claimed) == (True, {}, [])
+        assert (sweep.finished, sweep.measurement_failures, sweep.claimed_trials) == (True, {}, [])
         metrics = [row["metrics"] for row in store.results(later.KEY)]
         assert metrics == [{"first": number, "second": number} for number in range(3)]

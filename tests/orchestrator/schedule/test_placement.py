@@ -29,36 +29,40 @@ def options(tmp_path: Path) -> RunOptions:
 
 def test_less_is_asked_for_once_large_machines_left(options: RunOptions) -> None:
     placement = Placement(options, PTB, {"a": LARGE, "b": SMALL, "head": WITHOUT_CORES})
-    place = placement.place([MOS])
-    assert (placement.slots, place.memory_bytes > 10**6, placement.has(place)) == (16, True, True)
+    request = placement.request([MOS])
+    assert (placement.slots, request.memory_bytes > 10**6, placement.fits(request)) == (
+        16,
+        True,
+        True,
+    )
     placement.update({"b": SMALL, "head": WITHOUT_CORES})
-    assert not placement.has(place)
-    assert placement.place([MOS]).memory_bytes == 10**6
-    assert placement.has(placement.place([MOS]))
+    assert not placement.fits(request)
+    assert placement.request([MOS]).memory_bytes == 10**6
+    assert placement.fits(placement.request([MOS]))
     placement.update({"head": WITHOUT_CORES})
     assert placement.slots is None
-    assert placement.has(place), "it may come back"
+    assert placement.fits(request), "it may come back"
 
 
 def test_unfit_machine_gets_nothing(options: RunOptions) -> None:
     placement = Placement(options, PTB, {"a": LARGE, "b": SMALL})
-    placement.keep_off("a")
+    placement.exclude("a")
     placement.update({"a": LARGE, "b": SMALL})
-    place = placement.place([MOS])
-    assert (placement.slots, place.not_on, place.memory_bytes) == (8, ("a",), 10**6)
+    request = placement.request([MOS])
+    assert (placement.slots, request.excluded_machines, request.memory_bytes) == (8, ("a",), 10**6)
 
 
 def test_pack_that_is_alone_asks_for_most_memory(options: RunOptions) -> None:
     placement = Placement(options, None, {"a": LARGE, "b": SMALL})
-    assert placement.place([SOFTMAX], alone=True).memory_bytes == LARGE["memory"]
-    assert placement.place([SOFTMAX]).memory_bytes == 0
+    assert placement.request([SOFTMAX], alone=True).memory_bytes == LARGE["memory"]
+    assert placement.request([SOFTMAX]).memory_bytes == 0
 
 
 def test_pack_asks_for_memory_of_its_largest_trial(options: RunOptions) -> None:
     placement = Placement(options, PTB, {"a": {"CPU": 1.0, "memory": 1e12}})
     quick = apply_scale(SCALES["quick"], SOFTMAX)
     quick_bytes, mos_bytes, both = (
-        placement.place(pack).memory_bytes for pack in ([quick], [MOS], [quick, MOS])
+        placement.request(pack).memory_bytes for pack in ([quick], [MOS], [quick, MOS])
     )
     assert STEP_BYTES < quick_bytes < mos_bytes == both
     assert 0 <= mos_bytes - estimate(MOS, PTB).memory_gb * 1e9 < STEP_BYTES

@@ -96,7 +96,7 @@ def test_worker_that_stands_still_is_ended(store: Store, tmp_path: Path) -> None
     (stands,) = store.trials(KEY)
     assert stands.state == "failed"
     assert re.match(
-        r"it stood still for \d+ s \(no thread of its process ran any more; last seen",
+        r"it stalled for \d+ s \(all threads of its process stopped; last seen",
         str(stands.cause),
     )
 

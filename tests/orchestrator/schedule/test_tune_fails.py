@@ -41,7 +41,7 @@ def test_what_ends_tune_is_a_sentence(
         functions=TrialFunctions(),
     )
     with pytest.raises(UserError) as raised:
-        fit(driver, job, title="trials", late=None)
+        fit(driver, job, title="trials", late_machines=None)
     assert str(raised.value).startswith(sentence) and "type the same command again" in str(
         raised.value
     )

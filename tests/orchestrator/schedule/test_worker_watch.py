@@ -16,7 +16,7 @@ class Followed:
     def __init__(self, limit_s: float | None = None) -> None:
         self.watch, self.now_s, self.number = WorkerWatch(limit_s), 0.0, 0
         self.beat = beat_of("here", phase=START, epoch=0, step=0, progress=0, number=0)
-        self.watch.began("pack")
+        self.watch.add("pack")
         self._look()
 
     def says(self, **changes: Any) -> None:
@@ -38,23 +38,25 @@ class Followed:
             self.now_s += POLL_S
             self.number += beats
             self._look()
-            if self.watch.standing_still():
+            if self.watch.stalls():
                 return self.now_s - start_s
         return None
 
     def _look(self) -> None:
-        self.watch.look(self.now_s, {"pack": self.beat.model_copy(update={"number": self.number})})
+        self.watch.update(
+            self.now_s, {"pack": self.beat.model_copy(update={"number": self.number})}
+        )
 
     @property
     def cause(self) -> str:
-        return self.watch.standing_still()["pack"].cause
+        return self.watch.stalls()["pack"].cause
 
 
 def test_hang_after_quick_steps_is_reported_in_minutes() -> None:
     worker = Followed()
     worker.trains(100, step_s=POLL_S)
     assert worker.stands_still_within(1000) == 120
-    assert worker.cause == "it stood still for 2 min in epoch 1, step 100 (my_layer.py, line 3)"
+    assert worker.cause == "it stalled for 2 min in epoch 1, step 100 (my_layer.py, line 3)"
 
 
 def test_trial_of_slow_steps_goes_on() -> None:
@@ -94,17 +96,17 @@ def test_process_that_lets_no_thread_run_is_named() -> None:
     worker = Followed()
     assert worker.stands_still_within(1000, beats=False) == 602
     assert worker.cause == (
-        "it stood still for 10 min (no thread of its process ran any more; last seen at its start, "
+        "it stalled for 10 min (all threads of its process stopped; last seen at its start, "
         "my_layer.py, line 3)"
     )
 
 
 def test_worker_that_never_beat_is_ended() -> None:
     watch = WorkerWatch(10.0)
-    watch.began("pack")
+    watch.add("pack")
     for second in range(0, 14, 2):
-        watch.look(float(second), {})
-    assert watch.standing_still()["pack"].cause == "it stood still for 12 s before it began"
+        watch.update(float(second), {})
+    assert watch.stalls()["pack"].cause == "it stalled for 12 s before it began"
 
 
 def test_driver_that_stood_still_ends_no_trial() -> None:
@@ -120,11 +122,11 @@ def test_driver_that_stood_still_ends_no_trial() -> None:
 def test_worker_lingers_until_its_pack_is_over() -> None:
     worker = Followed(limit_s=20.0)
     assert worker.stands_still_within(100) == 22
-    worker.watch.ends("pack")
+    worker.watch.mark_ending("pack")
     assert worker.stands_still_within(10) is None
-    assert worker.watch.lingering(10.0) == []
+    assert worker.watch.overdue_beats(10.0) == []
     assert worker.stands_still_within(2) is None
-    (last,) = worker.watch.lingering(10.0)
+    (last,) = worker.watch.overdue_beats(10.0)
     assert last == worker.beat.model_copy(update={"number": worker.number})
-    worker.watch.ended("pack")
-    assert worker.watch.lingering(0.0) == []
+    worker.watch.remove("pack")
+    assert worker.watch.overdue_beats(0.0) == []

@@ -134,7 +134,7 @@ def test_a_measurement_is_added_once(store: Store, trial_id: str, run_id: int) -
     ):
         with pytest.raises(ValueError, match=r"another spectrum|in two|finite"):
             store.add_measurement(trial_id, name, metrics, spectrum=spectrum)
-        assert store.lacking(KEY, [name]) == {trial_id: [name]}
+        assert store.unmeasured(KEY, [name]) == {trial_id: [name]}
 
 
 NAMES = ["top_k-1a2b3c4d@1", "perplexity@1", "spectrum@2", "spectrum@1"]
@@ -151,10 +151,10 @@ def test_done_trials_are_listed_with_what_they_lack(store: Store, run_id: int) -
     store.add_measurement(trials[1], "top_k-1a2b3c4d@1", {"top": "{}"})
     store.add_measurement(trials[1], "spectrum@2", {"press_rank": 400})
     two = ["top_k-1a2b3c4d@1", "spectrum@2"]
-    lacking = store.lacking(KEY, NAMES)
-    assert list(lacking.items()) == [(trials[0], two), (trials[2], two), (trials[3], NAMES)]
-    assert store.lacking(KEY, []) == {}
-    assert store.lacking(replace(KEY, study="unknown"), NAMES) == {}
+    unmeasured = store.unmeasured(KEY, NAMES)
+    assert list(unmeasured.items()) == [(trials[0], two), (trials[2], two), (trials[3], NAMES)]
+    assert store.unmeasured(KEY, []) == {}
+    assert store.unmeasured(replace(KEY, study="unknown"), NAMES) == {}
 
 
 def test_results_are_those_of_the_studys_trials(store: Store, run_id: int) -> None:

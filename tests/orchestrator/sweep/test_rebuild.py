@@ -130,7 +130,7 @@ def test_what_is_damaged_is_named_and_planned_again(
         assert [summary.key for summary in store.studies()] == [KEY]
         states = [row.state for row in store.trials(KEY)]
         assert states == ["planned", *STATES[1:], "planned", "planned"]
-        assert store.lacking(KEY, ["later@2"]) == {TRIALS[1].trial_id: ["later@2"]}
+        assert store.unmeasured(KEY, ["later@2"]) == {TRIALS[1].trial_id: ["later@2"]}
 
 
 def test_the_old_file_is_moved_aside(url: str, storage: FolderStorage) -> None:
@@ -166,7 +166,7 @@ def test_a_refused_measurement_is_left_out(url: str, storage: FolderStorage) -> 
         folder.write_measurement("other@1", ({"metric": 1.0}, 2 * SPECTRUM))
     assert "another spectrum" in "".join(rebuilt(url, storage))
     with open_store(url) as store:
-        assert store.lacking(KEY, ["other@1"])[TRIALS[0].trial_id] == ["other@1"]
+        assert store.unmeasured(KEY, ["other@1"])[TRIALS[0].trial_id] == ["other@1"]
 
 
 def test_a_store_in_use_is_left_alone(url: str, storage: FolderStorage, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from orchestrator.storage import FolderStorage
 from orchestrator.store import Store, open_store
 from orchestrator.sweep import Typed, corpus_files, remaining_work, retry, run_study
 from orchestrator.sweep.corpus_files import ensure_texts
-from orchestrator.sweep.retry import still_open
+from orchestrator.sweep.retry import open_retries
 from search_spaces.catalog import load_study
 from tests.support.store_rows import KEY, RUN, fail, ids, outcome, plan
 from trainables.errors import UserError
@@ -100,5 +100,5 @@ def test_an_interrupted_retry_resumes_its_own_trials(store: Store) -> None:
         failed = outcome(trial_id, state="failed")
         store.record(failed, run_id=run_id, spectrum=None, attempt=attempts[trial_id])
     store.reset([reset])
-    left = [trial.trial_id for trial in still_open(trials, store, KEY)]
+    left = [trial.trial_id for trial in open_retries(trials, store, KEY)]
     assert left == [reset, running] and never_begun not in left
