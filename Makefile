@@ -16,7 +16,7 @@ sweep: $(VENV)/ready
 help:
 	@echo "make sweep          set everything up and run a study: STUDY=gss_grid ARGS=\"--corpus ptb\""
 	@echo "make test           the checks and the whole test suite"
-	@echo "make check          ruff, mypy and the import contract"
+	@echo "make check          ruff, mypy, the import contract and the English"
 	@echo "make chaos          all rounds of the tests of chance: hours"
 	@echo "make cluster-test   three Ray machines in network namespaces (root, iproute2, PostgreSQL)"
 	@echo "make image-test     the image, built and run without Docker (root, Debian)"
@@ -54,6 +54,7 @@ check: $(VENV)/ready
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python docs/check_prose.py
 
 # Known vulnerabilities of everything that is installed, by the registry's own list.
 audit: $(VENV)/ready

@@ -25,7 +25,7 @@ INSTEAD = {
     r"(who|what|which|whose)(so)?ever": "any, the caller",
     r"so (many|long|much|lately|often)": "the number, the time",
     r"tells?|told|says?|said": "print, report, record, show",
-    r"(is|are) none": "does not exist, is not a",
+    r"(is|are) (?-i:none)": "does not exist, is not a",
     r"that there (is|are|was|were)": "existing",
     r"where (there|it|no|an?|the|that|this|they|one|some|none)": "if, when",
     r"nobody|no one": "no user, none of",
@@ -39,8 +39,7 @@ FIRST_WORDS = re.compile(
 )
 
 
-def docstrings(tree: ast.Module) -> Iterator[tuple[int, str]]:
-    """Yield the line and text of each docstring, those of attributes included."""
+def _docstrings(tree: ast.Module) -> Iterator[tuple[int, str]]:
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
         for part in body if isinstance(body, list) else []:
@@ -48,28 +47,28 @@ def docstrings(tree: ast.Module) -> Iterator[tuple[int, str]]:
                 yield part.lineno, str(part.value.value)
 
 
-def prose(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield the first line and the text of each comment, message, docstring or line of a page."""
+def _prose(path: Path) -> Iterator[tuple[int, str]]:
     text = path.read_text(encoding="utf-8")
     if path.suffix != ".py":
         text = re.sub(r"```.*?```", lambda block: "\n" * block[0].count("\n"), text, flags=re.S)
         yield from enumerate(text.splitlines(), 1)
         return
+    in_tests = "tests" in path.parts  # whose other strings are programs and data
+    yield from _docstrings(ast.parse(text)) if in_tests else ()
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        # Strings of fewer words are keys and names.
-        if token.type == tokenize.COMMENT or len(token.string.split()) >= 5:
+        is_message = not in_tests and len(token.string.split()) >= 5  # shorter: keys and names
+        if token.type == tokenize.COMMENT or is_message:
             yield token.start[0], token.string
 
 
-def offences(path: Path) -> Iterator[str]:
-    """Yield a line for each offence in a file."""
-    for line, text in prose(path):
+def _offences(path: Path) -> Iterator[str]:
+    for line, text in _prose(path):
         for pattern, use in AVOID.items():
             for match in pattern.finditer(text):
                 number = line + text.count("\n", 0, match.start())
                 yield f"{path.relative_to(ROOT)}:{number}: {match[0]!r}: write {use}"
     if path.suffix == ".py":
-        for line, text in docstrings(ast.parse(path.read_text(encoding="utf-8"))):
+        for line, text in _docstrings(ast.parse(path.read_text(encoding="utf-8"))):
             if FIRST_WORDS.match(text):
                 yield f"{path.relative_to(ROOT)}:{line}: {text[:30]!r}: begin with a verb or a noun"
 
@@ -77,5 +76,5 @@ def offences(path: Path) -> Iterator[str]:
 if __name__ == "__main__":
     command = ["git", "ls-files", "*.py", "*.md", ":!docs/style.md"]
     listing = subprocess.check_output(command, cwd=ROOT, text=True)
-    lines = [line for name in listing.split() for line in offences(ROOT / name)]
+    lines = [line for name in listing.split() for line in _offences(ROOT / name)]
     sys.exit("\n".join(lines) or 0)
