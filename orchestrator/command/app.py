@@ -26,10 +26,10 @@ from orchestrator.command.view import view
 from search_spaces.catalog import is_file
 from trainables.errors import KEPT, PROGRAM, UserError, nearest
 
-HELP = f"""Sweeps of language models, and what their numbers mean.
+HELP = f"""Train and compare language models in sweeps.
 
-`{PROGRAM} STUDY` plans the trials of a study, runs those that are missing, and reports. The same
-command resumes it.
+`{PROGRAM} STUDY` plans a study's trials, runs the missing ones and writes a report. Run the same
+command again to resume.
 """
 
 
@@ -47,7 +47,7 @@ class _Commands(TyperGroup):
             if not is_study and not ctx.resilient_parsing:  # else a shell is completing it
                 near = nearest(args[0], self.commands, cutoff=0.6)
                 if near:
-                    raise UserError(f"there is no command {args[0]!r}: did you mean {near[0]}?")
+                    raise UserError(f"no such command: {args[0]!r}; did you mean {near[0]}?")
             args = ["run", *args]
         return super().parse_args(ctx, args)
 
@@ -92,20 +92,20 @@ def _program(
     version: Annotated[
         bool,
         typer.Option(
-            "--version", callback=_show_version, is_eager=True, help="Show the version and end."
+            "--version", callback=_show_version, is_eager=True, help="Print the version and exit."
         ),
     ] = False,
 ) -> None:
     """Options before any command."""
 
 
-corpus_app = typer.Typer(help="Get corpora and verify them.", no_args_is_help=True)
-store_app = typer.Typer(help="Keep the results store in order.", no_args_is_help=True)
+corpus_app = typer.Typer(help="Download and verify corpora.", no_args_is_help=True)
+store_app = typer.Typer(help="Check, rebuild or archive the results store.", no_args_is_help=True)
 app.add_typer(corpus_app, name="corpus")
 app.add_typer(store_app, name="store")
 
 app.command()(run)
-app.command("retry", help="Run just those trials of a study again that failed or diverged.")(run)
+app.command("retry", help="Run the failed and diverged trials of a study again.")(run)
 for command in (stop, studies, status, view, results, report, rank, clean):
     app.command()(command)
 corpus_app.command("fetch")(fetch_corpus)
@@ -117,7 +117,7 @@ store_app.command("archive")(archive_store)
 
 @app.command()
 def prove_gpu() -> None:
-    """Check that a GPU computes correct results, and fast enough."""
+    """Check the results and the speed of a GPU."""
     from gpu_proof.command import main as prove
 
     raise typer.Exit(prove([]))  # with options, sweep.py calls it without this module

@@ -44,7 +44,7 @@ def check_corpus(name: Name, data_dir: options.DataDir = None) -> None:
     text, files = check(name, data_dir=folder)
     rank, symbols = markov_rank(name), spam_symbols(name)
     truth = "" if rank is None else f"; the rank of log P is {rank}"
-    truth += "" if symbols is None else f"; its entropy is {spam_floor(symbols):.4f} nats a token"
+    truth += "" if symbols is None else f"; its entropy is {spam_floor(symbols):.4f} nats per token"
     _print_files(files)
     print_out(
         f"{name} is in order: train {text.train_tokens:,}, valid {text.valid_tokens:,}, test "

@@ -66,8 +66,10 @@ def print_plans(plans: Sequence[Plan], form: options.Form, *, on_gpu: bool) -> N
         for plan in plans:
             if plan.total > len(plan.trials):
                 later = "; ".join(stage.sentence for stage in stages(plan))
-                listed = f"{len(plan.trials)} of {plan.total} trials can be listed before results"
-                print_err(f"{listed}: {later}.")
+                listed = (
+                    f"Listed: the {len(plan.trials)} of {plan.total} trials that need no results"
+                )
+                print_err(f"{listed}. All stages: {later}.")
         return
     if len({plan.study.name for plan in plans}) == 1:
         rows = _trial_rows(records, on_gpu=on_gpu)
@@ -79,7 +81,7 @@ def print_plans(plans: Sequence[Plan], form: options.Form, *, on_gpu: bool) -> N
         for stage in stages(plan):
             print_out(f"{stage.sentence}; up to {_times([stage], on_gpu=on_gpu)}.")
     if len(plans) > 1:
-        print_out(_total("All together", plans, estimates, on_gpu=on_gpu))
+        print_out(_total("Total", plans, estimates, on_gpu=on_gpu))
     print_out(BASIS if on_gpu else CORE_BASIS)
 
 
@@ -151,7 +153,9 @@ def _total(heading: str, plans: Sequence[Plan], estimates: Estimates, *, on_gpu:
     noun = "trial" if len(plans) == 1 else "different trial"
     memory_gb = max(estimates[trial.trial_id].memory_gb for plan in plans for trial in plan.trials)
     times = _times(_parts(plans, estimates), on_gpu=on_gpu)
-    return f"{heading}: {counted(count, noun)}, estimated {times} with {memory_gb:.1f} GB."
+    return (
+        f"{heading}: {counted(count, noun)}, estimated {times} with up to {memory_gb:.1f} GB each."
+    )
 
 
 def _certain(plans: Sequence[Plan]) -> set[str]:

@@ -45,28 +45,30 @@ def rank(
         list[Path],
         typer.Argument(
             metavar="FILE...",
-            help="A .npy or .safetensors file, the index of several, or a checkpoint's folder. "
-            "Several make one table, in the order of the steps in their names, as in step1000.",
+            help="A .npy or .safetensors file, an index file, or a checkpoint's folder. Several "
+            "files make one table, sorted by the training steps in their names, such as step1000.",
         ),
     ],
     tensor: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME", help="The head of a checkpoint. [default: by the usual names]"
+            metavar="NAME", help="Name of the output weights. [default: found by the usual names]"
         ),
     ] = None,
     context_norm: Annotated[
         float | None,
         typer.Option(
             metavar="NORM",
-            help="Greatest norm of a context, for KL-rank bounds. [default: by the final norm]",
+            help="Largest norm of a context, for KL-rank bounds. [default: from the final norm]",
         ),
     ] = None,
     method: Annotated[
-        Literal["gram", "qr"], typer.Option(help="gram (fast) or qr (resolves smaller values).")
+        Literal["gram", "qr"],
+        typer.Option(help="gram (fast) or qr (resolves smaller singular values)."),
     ] = "gram",
     eps: Annotated[
-        Literal["float32", "float64"], typer.Option(help="float32 (as published) or float64.")
+        Literal["float32", "float64"],
+        typer.Option(help="Precision for the Press rank; the papers use float32."),
     ] = "float32",
     form: options.Format = "table",
 ) -> None:
@@ -76,7 +78,7 @@ def rank(
     from trainables.measurements import rank_file
 
     if context_norm is not None and not (0 < context_norm < math.inf):
-        raise UserError(f"--context-norm is a positive number; got {context_norm:g}")
+        raise UserError(f"--context-norm: {context_norm:g} is not a positive number.")
     files, steps = in_training_order(files)
     ranked = [
         rank_file(file, tensor=tensor, context_norm=context_norm, method=method, eps=eps)

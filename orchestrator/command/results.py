@@ -67,9 +67,9 @@ def no_study(
     """Return the error that no variant in the store (`keys`) matches the study and `variants`."""
     names = dict.fromkeys(key.study for key in keys)
     hint = (
-        f": see which variants it has with {PROGRAM} status {shlex.quote(study)}"
+        f". List its variants with: {PROGRAM} status {shlex.quote(study)}"
         if study in names
-        else f"; it has {', '.join(names) or 'none'}: choose one of these, or run it first"
+        else f"; it has {', '.join(names) or 'none'}. Choose one of these, or run it first."
     )
     return UserError(f"the store has no study {study!r}{variants or ''}{hint}")
 
@@ -88,9 +88,9 @@ def _choose_variant(store: Store, study: str, variants: VariantFilter) -> StudyK
         from orchestrator.variants import Variant
 
         print_err(
-            f"Of {len(summaries)} variants of {study}, this is the one at scale {chosen.scale}, "
-            f"corpus {chosen.corpus}{Variant.read(chosen.overrides)}; name another with --scale, "
-            f"--corpus, --model and --set."
+            f"{study} has {len(summaries)} variants; this one has scale {chosen.scale}, corpus "
+            f"{chosen.corpus}{Variant.read(chosen.overrides)}. Choose another with --scale, "
+            f"--corpus, --model or --set."
         )
     return chosen
 
@@ -105,7 +105,7 @@ def results(
     storage: options.Storage = options.STORAGE,
     form: Annotated[
         Literal["table", "csv", "json", "parquet"],
-        typer.Option("--format", help="How to print it."),
+        typer.Option("--format", help="Output format."),
     ] = "table",
 ) -> None:
     """Print a study's trials with their configs and metrics."""
@@ -115,7 +115,7 @@ def results(
     variants = typed_filter(scale, corpus, settings, model)
     if form == "parquet" and sys.stdout.isatty():
         raise UserError(
-            "parquet is a binary format: send it to a file, for example with > results.parquet"
+            "--format parquet: a terminal cannot show it. Redirect it to a file: > results.parquet"
         )
     with open_existing(store, storage) as opened:
         key = _choose_variant(opened, study_name(study), variants)
@@ -147,8 +147,8 @@ def report(
 ) -> None:
     """Write the report of a study, even if trials are missing.
 
-    With `all`, write a report for every built-in study in the store, and for your own study NAME if
-    the current folder has NAME.py."""
+    With `all`, writes a report for every built-in study in the store, and for your own study NAME
+    if the current folder has NAME.py."""
     from orchestrator.report import summary_group
     from orchestrator.storage import storage_at
     from orchestrator.sweep import Typed, report_folder, write_index, write_report
@@ -183,8 +183,10 @@ def _chosen(store: Store, argument: str, variants: VariantFilter) -> dict[StudyK
     if not chosen:
         if keys:
             raise UserError(
-                f"the store has only studies of your own, with no file in this folder: name one, "
-                f"{keys[0].study}.py"
+                f"report all: the store has only your own studies, and this folder has no file of "
+                f"them. Name one, such as {keys[0].study}.py."
             )
-        raise UserError(f"the store has no study{variants}: see what it has with {PROGRAM} status")
+        raise UserError(
+            f"the store has no study{variants}. List its studies with: {PROGRAM} status"
+        )
     return chosen

@@ -46,14 +46,17 @@ def run(
     all_trials: options.AllTrials = False,
     log_to: options.LogTo = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print the plan and run nothing; not with retry.")
+        bool,
+        typer.Option(
+            "--dry-run", help="Print the plan and its costs, and run nothing (not for retry)."
+        ),
     ] = False,
     form: options.Format = "table",
     settings: options.Settings = None,
 ) -> None:
     """Run the missing trials of a study, then write its report.
 
-    The word `run` may be omitted. The same command resumes an interrupted run."""
+    The word `run` may be omitted. Run the same command again to resume."""
     from orchestrator.plan import PlanRequest, make_plan, scale_named, studies_of
     from orchestrator.variants import parse_settings, read_inputs
 
@@ -62,8 +65,8 @@ def run(
     folder = options.text_folder(data_dir)
     if folder is not None and not folder.is_dir():
         raise UserError(
-            f"--data-dir: no such folder: {folder}. Name the folder of the corpora, or leave it "
-            f"out, and they are fetched to data"
+            f"--data-dir: no such folder: {folder}. Name the folder of the corpora, or leave "
+            f"the option out to download them to data."
         )
     request = PlanRequest(
         data_dir=folder,
@@ -112,13 +115,13 @@ def run(
 def _check_form(form: options.Form, study: str, *, dry_run: bool, retried: bool) -> None:
     if retried and (dry_run or form != "table"):
         raise UserError(
-            f"--dry-run and --format are for run; what failed or diverged is shown by: {PROGRAM} "
-            f"status"
+            f"retry: --dry-run and --format do not apply. List failed and diverged trials with: "
+            f"{PROGRAM} status"
         )
     if form != "table" and not dry_run:
         raise UserError(
-            f"--format {form} is for --dry-run; the results of a run are shown by: {PROGRAM} "
-            f"results {study}"
+            f"--format {form}: needs --dry-run. Print the results of a run with: {PROGRAM} results "
+            f"{study}"
         )
 
 

@@ -31,7 +31,7 @@ def status(
 ) -> None:
     """Show the progress of each study.
 
-    Lists running trials, and why trials have no result."""
+    Lists running trials, and the causes of failed and diverged ones."""
     from orchestrator.store import expire_dead_owners
 
     name = study and study_name(study)
@@ -58,8 +58,8 @@ def status(
     print_records(records, COLUMNS, form)
     if form == "table" and running:
         print_out(
-            f"\nRunning, or next on a worker; to stop one, type {PROGRAM} stop and the start of "
-            f"its id:"
+            f"\nRunning or next on a worker; to stop one, type {PROGRAM} stop and the start of its "
+            f"id:"
         )
         for line in dict.fromkeys(map(_running_line, running)):
             print_out(line)
@@ -84,7 +84,7 @@ def _print_lost(lost: Sequence[LostTrial]) -> None:
         }
         for trial in lost[:CAUSES_SHOWN]
     ]
-    print_out(f"\nWithout a result, and why; {PROGRAM} retry STUDY runs these again:")
+    print_out(f"\nFailed or diverged; {PROGRAM} retry STUDY runs these again:")
     print_records(records, list(records[0]), "table")
     if (more := len(lost) - CAUSES_SHOWN) > 0:
-        print_out(f"and {more:,} more: {PROGRAM} results STUDY shows the causes of all.")
+        print_out(f"and {more:,} more: {PROGRAM} results STUDY prints all causes.")

@@ -25,11 +25,11 @@ def stop(
         str | None,
         typer.Argument(
             metavar="[STUDY|TRIAL]",
-            help="A study, or a trial by the start of its id (4 digits or more).",
+            help="A study, or the first 4 or more digits of a trial's id.",
         ),
     ] = None,
     scale: Annotated[
-        options.ScaleName | None, typer.Option(help="Only this scale. [default: all that run]")
+        options.ScaleName | None, typer.Option(help="Only this scale. [default: all running]")
     ] = None,
     corpus: options.AnyCorpus = None,
     settings: options.AnySettings = None,
@@ -39,7 +39,7 @@ def stop(
 ) -> None:
     """Stop a running study or trial (default: all running studies).
 
-    Run the same command again to resume."""
+    Run the study again to resume it."""
     from orchestrator.variants import Variant
     from orchestrator.words import on_corpus, short_id
 
@@ -48,16 +48,16 @@ def stop(
         if target and TRIAL_ID.fullmatch(target) and (trial := _trial(opened, target)):
             opened.ask_to_stop(trial.trial_id)
             print_out(
-                f"Asked to stop the trial {trial.name} ({short_id(trial.trial_id)}); others go on."
+                f"Asked to stop trial {trial.name} ({short_id(trial.trial_id)}); others continue."
             )
             return
         running = [summary.key for summary in opened.studies() if summary.counts["running"]]
         for key in _stoppable(opened, running, target, variants):
             opened.ask_to_stop(key)
             effect = (
-                f"{KEPT}, and the same command goes on"
+                f"{KEPT}, and the same command resumes it"
                 if key in running
-                else "no trial of it runs now, so this stops a command that measures or starts"
+                else "it has no running trial, so this stops a command that starts or measures"
             )
             changes = Variant.read(key.overrides)
             variant = f"{key.study} at scale {key.scale}{on_corpus(key.corpus)}{changes}"
@@ -70,7 +70,7 @@ def _trial(store: Store, start: str) -> RunningTrial | None:
     fitting = [trial_id for trial_id in running if trial_id.startswith(start)]
     if len(fitting) > 1:
         raise UserError(
-            f"{len(fitting)} trials have an id that starts with {start}: give more of its digits."
+            f"stop: {len(fitting)} running trials have ids that start with {start}. Add digits."
         )
     return running[fitting[0]] if fitting else None
 

@@ -60,14 +60,12 @@ STACK = 16
 PROCESS_BYTES = 600e6
 """Python, torch and a corpus."""
 _GPU_BASIS = (
-    "GPU: seconds per epoch on a V100 (AAAI 2021, Table 2), scaled by operations where the config "
-    "differs, as a "
-    "Transformer's does."
+    "GPU: published seconds per epoch on a V100 (AAAI 2021, Table 2), scaled by operations for "
+    "other configs."
 )
 CORE_BASIS = (
-    "Core: operations, at the speed of one core of the machine the project is developed on. "
-    "Memory: sizes of weights, "
-    "activations, chunks of logits and the Gram matrix."
+    "Core: operations, at the measured speed of one core. Memory: weights, activations, chunks of "
+    "logits and the Gram matrix."
 )
 BASIS = f"{_GPU_BASIS} {CORE_BASIS}"
 

@@ -33,9 +33,9 @@ def stages(plan: Plan) -> list[Stage]:
             core_hours=trials * sum(side.core_hours for side in sides),
         )
         for name, trials, choice in (
-            ("stage 1", first, f"{first} a side"),
+            ("stage 1", first, f"{first} per side"),
             ("stage 2", tuning.budget, _search_choice(tuning)),
-            ("final", seeds, f"{seeds} seeds of each side's best by validation loss"),
+            ("final", seeds, f"{seeds} seeds for each side's best validation loss"),
         )
     ]
 
@@ -45,9 +45,9 @@ def _search_choice(tuning: TuningPlan) -> str:
     if tuning.search == "grid":
         return f"all {cells} of each side"
     if tuning.search == "random":
-        return f"{tuning.budget} a side at random from {cells}, poor ones stopped early"
+        return f"{tuning.budget} per side at random from {cells}, poor ones stopped early"
     drawn = "all" if tuning.budget <= RANDOM_FIRST else f"the first {RANDOM_FIRST}"
     return (
-        f"{tuning.budget} a side, chosen by TPE from {cells} as results come in ({drawn} at "
+        f"{tuning.budget} per side, chosen by TPE from {cells} as results come in ({drawn} at "
         f"random), poor ones stopped early"
     )

@@ -104,7 +104,7 @@ def _variants(
             raise no_study(name, every, variants[0])
         if not keys:
             raise UserError(
-                f"the store has no study{variants[0]}: leave something out, or run one first"
+                f"the store has no study{variants[0]}. Drop a condition, or run a study first."
             )
         yield opened, keys
 
@@ -113,7 +113,9 @@ def plain_settings(settings: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:
     """Return settings by dotted key, with numpy numbers as plain ones and a list as several values.
     Raises UserError if `settings` is not a dict."""
     if not isinstance(settings, Mapping):
-        raise UserError(f'settings are a dict such as {{"training.epochs": 3}}; got {settings!r}')
+        raise UserError(
+            f'settings must be a dict such as {{"training.epochs": 3}}; got {settings!r}'
+        )
     plain = {key: _plain(value) for key, value in settings.items()}
     return {
         key: setting_values(key, value if isinstance(value, list) else [value])

@@ -40,7 +40,7 @@ class Trained:
         from trainables.measurements import log_p_matrix
 
         if contexts is not None and contexts < 1:
-            raise UserError(f"a log-P matrix is over one context or more; got {contexts}")
+            raise UserError(f"contexts: must be at least 1; got {contexts}.")
         return log_p_matrix(self.model, self.corpus, self.config, contexts)
 
 
@@ -63,8 +63,7 @@ def trained(
     row = _only_one([row for row in rows.values() if row.trial_id.startswith(trial_id)], trial_id)
     if not isinstance(row.validated, LanguageTrialConfig) or row.state != "done":
         raise UserError(
-            f"the trial {row.name} ({short_id(row.trial_id)}) is {row.state}, and no model of it "
-            "was kept"
+            f"the trial {row.name} ({short_id(row.trial_id)}) is {row.state} and has no saved model"
         )
     place = storage_at(os.fspath(storage))
     place.bring([row.trial_id], [*RESULT_FILES, KEPT_WEIGHTS])
@@ -84,6 +83,6 @@ def _only_one(rows: Sequence[TrialRow], start: str) -> TrialRow:
         return rows[0]
     count = f"{len(rows)} trials have" if rows else "no trial has"
     raise UserError(
-        f"{count} an id that begins with {start!r}: see the column trial_id of "
-        f"orchestrator.results()"
+        f"{count} an id that starts with {start!r}. See the column trial_id of "
+        f"orchestrator.results()."
     )

@@ -94,7 +94,7 @@ def _results_of(study: str, options: Mapping[str, Any]) -> pd.DataFrame:
 def _words(options: Mapping[str, Any]) -> list[str]:
     if refused := {"dry_run", "form", "format", "set"} & options.keys():
         raise UserError(
-            f"run takes no {min(refused)}: it runs a study, and settings are a dict named settings"
+            f"run: takes no {min(refused)}. It runs a study, with settings={{...}} for --set."
         )
     words = []
     for name, value in options.items():

@@ -26,10 +26,8 @@ def require_different(study: Study, trials: Iterable[tuple[str, AnyConfig]], *, 
     for name, config in trials:
         if config.trial_id in names:
             earlier = names[config.trial_id]
-            same = "twice" if earlier == name else f"and {earlier!r} as one and the same"
-            raise UserError(
-                f"every trial of a study is different; {study.name} plans {name!r} {same}: {cure}"
-            )
+            same = "is planned twice" if earlier == name else f"is the same as {earlier!r}"
+            raise UserError(f"study {study.name}: the trial {name!r} {same}. {cure}")
         names[config.trial_id] = name
 
 
@@ -51,9 +49,8 @@ def require_keys(study: Study, configs: Iterable[AnyConfig]) -> None:
     for key in requested:
         if key not in keys:
             raise UserError(
-                f"an analysis of {study.name} is over {key!r}, and no trial has that key: "
-                f"{did_you_mean(key, keys)}Keys are those of the config, as --dry-run --format "
-                f"json prints it; fix its analyses"
+                f"study {study.name}: an analysis uses the key {key!r}, which no trial has: "
+                f"{did_you_mean(key, keys)}Print the keys with --dry-run --format json."
             )
 
 
@@ -73,9 +70,9 @@ def require_groups(
     groups = written() if missing else ()
     for group in sorted(missing.difference(groups)):
         raise UserError(
-            f"an analysis of {study.name} compares {group!r}, which is no group: "
-            f"{did_you_mean(group, groups)}Groups are what the names of trials say before their "
-            f"seed, here {some_of(sorted(groups), GROUPS_SHOWN)}; fix its baselines"
+            f"study {study.name}: an analysis compares {group!r}, which is not a group: "
+            f"{did_you_mean(group, groups)}Groups are trials' names without the seed: "
+            f"{some_of(sorted(groups), GROUPS_SHOWN)}. Correct its baselines."
         )
 
 
@@ -97,8 +94,8 @@ def require_text(config: LanguageTrialConfig, corpus: CorpusIdentity) -> None:
             window = f" with windows of {least - 1}" if least > MIN_STREAM else ""
             raise UserError(
                 f"a batch of {batch}{window} needs at least {least * batch} tokens, but the "
-                f"{split} text of {corpus.name} has {tokens}; use a longer corpus or a smaller "
-                f"batch size"
+                f"{split} text of {corpus.name} has {tokens}. Use a longer corpus or a smaller "
+                f"batch size."
             )
 
 
@@ -106,7 +103,6 @@ def _require_one_window(config: TransformerTrialConfig) -> None:
     trained, measured = config.training.window, config.evaluation.window
     if trained != measured:
         raise UserError(
-            "a Transformer's context is its window, so evaluation.window is the same as "
-            f"training.window; got {measured} and {trained}: set both, as in --set "
-            f"training.window={trained} --set evaluation.window={trained}"
+            f"evaluation.window is {measured}, but must equal training.window, {trained}. Use "
+            f"--set training.window={trained} --set evaluation.window={trained}"
         )

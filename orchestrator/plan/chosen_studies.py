@@ -20,7 +20,7 @@ def studies_of(
     """Yield each chosen study with each of its corpora and the request for its plan."""
     if argument == ALL and request.model is not None:
         raise UserError(
-            "--model is for one study, and not each of all has language models: name one"
+            "--model: not every study has language models. Name one study instead of all."
         )
     for name in NAMES if argument == ALL else (argument,):
         study, fitting, named = load_study(name), request, corpora

@@ -30,10 +30,7 @@ def seed_count(
     refuse_seeds(study, written, what=what)
     most = 1 + min(len(_further_seeds(config.seed)) for config in resolved)
     if not 1 <= count <= most:
-        raise UserError(
-            f"{what} says how many seeds each setting gets, from 1 to {most}; got {count}: choose "
-            f"another"
-        )
+        raise UserError(f"{what}: takes 1 to {most} seeds per setting; got {count}.")
     return count
 
 
@@ -41,8 +38,7 @@ def refuse_seeds(study: Study, configs: Sequence[AnyConfig], *, what: str = "--s
     """Raise UserError if the study cannot use more seeds, which `what` asks for."""
     if reason := obstacle_to_seeds(study, configs):
         raise UserError(
-            f"{what} is for studies that write each setting down with one seed, and {reason}: "
-            f"leave it out"
+            f"{what}: needs a study with one seed per setting, but {reason}. Leave it out."
         )
 
 
@@ -74,7 +70,7 @@ def _further_seeds(first: int) -> list[int]:
 def obstacle_to_seeds(study: Study, configs: Sequence[AnyConfig]) -> str:
     """Return why a study with these trials cannot use more seeds; "" if it can."""
     if study.tuning is not None:
-        return f"{study.name} tunes, with {len(study.tuning.seeds)} seeds of each side's best"
+        return f"{study.name} tunes, with {len(study.tuning.seeds)} seeds for each side's best"
     if not study.trains:
         return f"{study.name} trains nothing"
     most = max(

@@ -94,7 +94,7 @@ def make_plan(study: Study, scale: Scale, corpus: str, request: PlanRequest | No
         named, seeds = named_trials(planned, scale, content, request)
         trials = [_trial_plan(name, config, text) for name, config in named]
     configs = [trial.config for trial in trials]
-    cure = "drop the --set of what its trials differ in" if request.settings else "drop one"
+    cure = "Drop the --set of a key that its trials vary." if request.settings else "Drop one."
     require_different(study, [(trial.name, trial.config) for trial in trials], cure=cure)
     require_keys(study, configs)
     if tuning is None:
@@ -123,13 +123,10 @@ def _text(study: Study, corpus: str, data_dir: Path | None) -> tuple[CorpusIdent
         return NO_TEXT, None
     if study.always_reads:
         raise UserError(
-            f"--corpus names the text of a study that takes any, and {study.name} always reads "
-            f"{' and '.join(study.always_reads)}: leave it out, and give their folder with "
-            f"--data-dir"
+            f"--corpus: {study.name} always reads {' and '.join(study.always_reads)}. Leave it "
+            f"out, and name their folder with --data-dir."
         )
-    raise UserError(
-        f"--corpus is for studies that read text, and {study.name} reads none: leave it out"
-    )
+    raise UserError(f"--corpus: {study.name} reads no text. Leave it out.")
 
 
 def _trial_plan(

@@ -107,21 +107,15 @@ def tuning_plan(
     if study.tuning is None:
         for option in ("search", "budget"):
             if getattr(request, option) is not None:
-                raise UserError(
-                    f"--{option} is for studies that tune, and {study.name} tunes nothing: "
-                    f"leave it out"
-                )
+                raise UserError(f"--{option}: {study.name} does not tune. Leave it out.")
         return None
     if request.seeds is not None:
         refuse_seeds(study, ())
     if request.all_trials:
-        raise UserError(
-            f"--all-trials is for studies that tune nothing, and {study.name} tunes: leave it out"
-        )
+        raise UserError(f"--all-trials: does not apply to {study.name}, which tunes. Leave it out.")
     for key in swept_keys(request.settings):
         raise UserError(
-            f"--set with several values is for studies that tune nothing, and {study.name} "
-            f"tunes: give {key} one value"
+            f"--set: {study.name} tunes, and takes one value per key. Give {key} one value."
         )
     [values] = combinations(request.settings)
 
@@ -143,14 +137,13 @@ def _written_trials(study: Study, corpus: CorpusConfig) -> list[AnyConfig]:
         configs = list(study.trials(corpus))
     if not configs:
         raise UserError(
-            f"a study needs at least one trial; {study.name} has none for the corpus {corpus.name}"
+            f"study {study.name}: needs at least one trial, and has none for corpus {corpus.name}."
         )
     wrong = next((config for config in configs if not isinstance(config, KINDS)), None)
     if wrong is not None:
         raise UserError(
-            f"the trials of a study are configs of "
-            f"{', '.join(kind.__name__ for kind in KINDS[:-1])} or "
-            f"{KINDS[-1].__name__}; {study.name} yields a {type(wrong).__name__}: fix it"
+            f"study {study.name}: yields a {type(wrong).__name__}. Yield a "
+            f"{', '.join(kind.__name__ for kind in KINDS[:-1])} or {KINDS[-1].__name__}."
         )
     with _blaming(study, "its trials function"):
         # Workers read configs from JSON. A config that bypassed validation would be another trial
@@ -192,5 +185,5 @@ def _blaming(study: Study, part: str) -> Iterator[None]:
         else:
             problem = f"{type(error).__name__}: {first_line(str(error))}"
         raise UserError(
-            f"the study {study.name} cannot make its trials: {problem}; fix {part}"
+            f"study {study.name}: cannot make its trials ({problem}). Fix {part}."
         ) from error

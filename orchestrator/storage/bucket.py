@@ -78,9 +78,9 @@ class Bucket:
         if not URL.fullmatch(text):
             # Repeat only the scheme: the rest may hold keys.
             raise UserError(
-                "--storage takes a folder or s3://, gs:// or az://BUCKET/PREFIX, and this "
-                f"{text.partition('://')[0]}:// URL is neither: leave keys out of it (they come "
-                "from the environment or ~/.aws) and use letters, digits and !_.'()=+/-"
+                f"--storage: this {text.partition('://')[0]}:// URL is invalid. Use s3://, gs:// "
+                "or az://BUCKET/PREFIX with letters, digits and !_.'()=+/-. Keys come from the "
+                "environment or ~/.aws."
             )
         return cls(text.rstrip("/"))
 
@@ -180,17 +180,15 @@ class Bucket:
         # Remove the query of an address: the user did not type it.
         reason = re.sub(r"\?[^\s\"]*", "", first_line(error))
         if "NoSuchBucket" in str(error):
-            return BucketError(
-                f"{trouble}: there is no bucket {name}: create it, or name another one"
-            )
+            return BucketError(f"{trouble}: no such bucket: {name}. Create it, or name another one")
         if isinstance(error, PermissionDeniedError | UnauthenticatedError):
             return BucketError(
-                f"{trouble}: the store refuses these credentials ({reason}): see them, and what "
-                f"their owner may do in {name}"
+                f"{trouble}: the store refuses these credentials ({reason}). Check them, and their "
+                f"rights in {name}"
             )
         return UnreachableError(
-            f"{trouble}: {reason}: see that the store runs and that its address (AWS_ENDPOINT_URL) "
-            "is right, then type the same command again"
+            f"{trouble}: {reason}. Check that the store runs and that AWS_ENDPOINT_URL is right, "
+            "then type the same command again"
         )
 
 
@@ -202,8 +200,8 @@ def _client(url: str) -> Any:
         from obstore.store import from_url
     except ImportError as error:
         raise UserError(
-            f"a place {url} needs the packages obstore and boto3: install them on every machine "
-            "with pip install '.[s3]'"
+            f"{url} needs the packages obstore and boto3. Install them on every machine: "
+            "pip install '.[s3]'"
         ) from error
     if not url.startswith("s3://"):
         return from_url(url, client_options=CLIENT, retry_config=RETRIES)  # type: ignore[call-overload]
@@ -211,12 +209,12 @@ def _client(url: str) -> Any:
 
     address = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
     if address and not ADDRESS.fullmatch(address):
-        raise BucketError("AWS_ENDPOINT_URL takes an address such as https://s3.example.org")
+        raise BucketError("AWS_ENDPOINT_URL: must be an address such as https://s3.example.org")
     try:
         keys = Boto3CredentialProvider()
     except (BotoCoreError, ValueError) as error:
         raise BucketError(
-            f"{url} cannot be used: there are no credentials ({first_line(error)}): give them by "
-            "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or ~/.aws, on every machine"
+            f"{url} cannot be used: no credentials ({first_line(error)}). Set AWS_ACCESS_KEY_ID "
+            "and AWS_SECRET_ACCESS_KEY, or ~/.aws, on every machine"
         ) from error
     return from_url(url, credential_provider=keys, client_options=CLIENT, retry_config=RETRIES)  # type: ignore[call-overload]

@@ -12,12 +12,12 @@ from trainables.errors import UserError
 
 DISK_TROUBLES = {
     errno.ENOSPC: "is full: free space there",
-    errno.EDQUOT: "is full by your quota: free space there",
-    errno.EFBIG: "takes no file so large: raise the limit of file sizes (ulimit -f)",
+    errno.EDQUOT: "has no room left in your quota: free space there",
+    errno.EFBIG: "refuses a file of this size: raise the limit of file sizes (ulimit -f)",
     errno.EROFS: "is read-only: make it writable",
     errno.EIO: "fails to read or write (Input/output error): repair it, or name a folder on "
     "another disk with --storage",
-    errno.ESTALE: "was taken away (Stale file handle): mount it again",
+    errno.ESTALE: "is no longer mounted (Stale file handle): mount it again",
 }
 """Trouble and cure by the errno of a failed write."""
 
@@ -57,9 +57,7 @@ def cache_folder(kind: str, url: str) -> Path:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
         raise UserError(
-            f"what lies at {url} is copied to this machine while it is in use, and {folder} cannot "
-            f"be made "
-            f"({error.strerror}): name a folder that can be written to by the environment variable "
-            f"XDG_CACHE_HOME"
+            f"{folder} cannot be created for local copies of {url} ({error.strerror}). Set "
+            f"XDG_CACHE_HOME to a writable folder."
         ) from error
     return folder.resolve()

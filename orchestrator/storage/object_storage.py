@@ -171,9 +171,7 @@ class ObjectStorage(Storage):
                 return None
         except UserError as error:
             return str(error)
-        return (
-            f"{self} is another one on the machine of the command: compare AWS_ENDPOINT_URL on both"
-        )
+        return f"{self} is another store on the command's machine: compare AWS_ENDPOINT_URL on both"
 
 
 def storage_at(argument: str) -> Storage:

@@ -172,8 +172,8 @@ class FolderStorage(Storage):
 
     def _changed(self, change: str) -> UserError:
         return UserError(
-            f"The storage folder {self} {change}, and nothing is recorded since: put it back as it "
-            "was, or name another one with --storage, and type the same command again."
+            f"The storage folder {self} {change}, and nothing is recorded since. Put it back, or "
+            "name another one with --storage, and type the same command again."
         )
 
     @override
@@ -188,14 +188,14 @@ class FolderStorage(Storage):
     def problem(self, marker: str) -> str | None:
         if not (self.root / marker).exists():
             return (
-                f"{self} is not the same folder there: name one that all machines of the cluster "
-                "share with --storage"
+                f"{self} is not the same folder there. With --storage, name one that all machines "
+                "of the cluster share"
             )
         try:
             write_probe(self.root)
         except OSError as error:
             return (
-                f"{self} cannot be written to there ({error.strerror}): give the user whose Ray "
-                "that is the right to"
+                f"{self} cannot be written to there ({error.strerror}). Make it writable for the "
+                "user who runs Ray"
             )
         return None

@@ -118,8 +118,8 @@ class WorkingCopy:
     def _check_fence(self) -> None:
         if self._bucket.version(f"{self._key}/{FENCE}") != self._version:
             raise SupersededError(
-                f"another worker has taken over the trial in {self._bucket.url}/{self._key}: let "
-                "commands that share a --storage share a --store too"
+                f"another worker has taken over the trial in {self._bucket.url}/{self._key}. "
+                "Commands that share a --storage must share a --store, too"
             )
 
     def _files(self) -> dict[str, tuple[int, int]]:

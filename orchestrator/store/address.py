@@ -29,14 +29,12 @@ def parse(address: str) -> URL:
             url.get_dialect()().create_connect_args(url)  # checks the ports
     except (ArgumentError, ValueError):
         # Do not repeat the address: it may hold a password.
-        raise UserError(
-            f"The {scheme} URL given as the results store cannot be read: a store is {FORMS}."
-        ) from None
+        raise UserError(f"--store: this {scheme} URL cannot be read. Use {FORMS}.") from None
     if url.drivername == "sqlite":
         return _sqlite(url.database or "")
     if url.drivername == "postgresql+psycopg":
         return url
-    raise UserError(f"A results store cannot be of the kind {scheme}: it is {FORMS}.")
+    raise UserError(f"--store: {scheme} is not supported. Use {FORMS}.")
 
 
 def printable(url: URL) -> str:
@@ -55,8 +53,5 @@ def has_secret(address: str) -> bool:
 
 def _sqlite(database: str) -> URL:
     if database in ("", ":memory:"):
-        raise UserError(
-            f"A results store has to outlive the command, a database in memory does not: it is "
-            f"{FORMS}."
-        )
+        raise UserError(f"--store: a database in memory does not outlive the command. Use {FORMS}.")
     return URL.create("sqlite", database=str(Path(database).expanduser().absolute()))

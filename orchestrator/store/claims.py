@@ -13,9 +13,9 @@ from orchestrator.store.records import LOST, Attempt, TrialState
 from orchestrator.store.schema import attempt, result, spectrum, trial
 from orchestrator.store.studies import column_of
 
-TAKEN_OVER = "the command that ran it ended, or was cut off, without giving it back"
-GONE_ON = "its worker ended while it was at it, by no fault of the trial"
-STOPPED = "it was stopped, or its command was; the next attempt goes on from its checkpoint"
+TAKEN_OVER = "its command ended, or was cut off, without releasing it"
+GONE_ON = "its worker ended during the trial, by no fault of the trial"
+STOPPED = "the trial or its command was stopped; the next attempt resumes from its checkpoint"
 _IDLE: dict[str, Any] = {"state": "planned", "owner": None, "lease_until": None}
 
 
@@ -84,8 +84,7 @@ class Claims(Database):
         Raises ValueError for the states done and running."""
         if {"done", "running"}.intersection(states):
             raise ValueError(
-                f"a done trial never changes, and a running one is released: none of {states} is "
-                f"reset"
+                f"a done trial never changes, and a running one is released; cannot reset {states}"
             )
         cleared = {**_IDLE, "outcome": None, "run_id": None, "ended_at": None}
         with self.write() as connection:

@@ -162,8 +162,8 @@ class Database:
                     self._waiting = True
                     sentence = (
                         f"The results store {self.address} cannot be used now "
-                        f"({first_line(str(error.orig))}): waiting "
-                        f"for it for up to {self._away_s / 60:g} minutes."
+                        f"({first_line(str(error.orig))}): waiting up to {self._away_s / 60:g} "
+                        f"minutes."
                     )
                     print(terminal_text(sentence), file=sys.stderr)
             self._on_wait()

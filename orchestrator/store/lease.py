@@ -105,8 +105,8 @@ class LeaseKeeper:
         self._lapsed = False
         if lost > 0:
             raise UserError(
-                f"This command stood still for more than {self._lease_s:g} s, and {lost} of its "
-                f"trials were taken over by another one: {GO_ON}"
+                f"This command was suspended for more than {self._lease_s:g} s, and another one "
+                f"took over {lost} of its trials: {GO_ON}"
             )
 
     def _keep(self) -> None:

@@ -65,8 +65,8 @@ def _make_folder(path: Path, *, create: bool) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UserError(
-            f"The folder of the results store {path} cannot be made ({error.strerror}): "
-            "name a file in a folder you may write to with --store."
+            f"The folder of the results store {path} cannot be created ({error.strerror}). "
+            "Name a file in a writable folder with --store."
         ) from error
 
 
@@ -89,7 +89,7 @@ def _version(store: Store) -> int | None:
                 return version
             problem = f"was made by a newer version of this program (schema version {version})"
         else:
-            problem = f"was not made by this program version (it has the table {min(tables)})"
+            problem = f"was not made by this program (it has the table {min(tables)})"
     raise UserError(
         f"The results store {store.address} {problem}: name another one with --store, or {REBUILD}."
     )

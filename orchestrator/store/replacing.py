@@ -49,12 +49,12 @@ def replaced(url: str, say: Callable[[str], None]) -> Iterator[str]:
                 if with_suffix.exists():
                     with_suffix.rename(f"{aside}{suffix}")
             if aside.exists():
-                say(f"The store as it was is {aside}.")
+                say(f"The old store is now {aside}.")
             new.rename(path)
     except OSError as error:
         raise UserError(
-            f"store rebuild: {path} cannot be replaced ({error.strerror}). Name a file in a folder "
-            "you may write to with --store."
+            f"store rebuild: {path} cannot be replaced ({error.strerror}). Name a file in a "
+            "writable folder with --store."
         ) from error
     finally:
         for suffix in ("", "-wal", "-shm"):

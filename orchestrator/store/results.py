@@ -100,7 +100,7 @@ class Results(Database):
             state = _locked(connection, trial_id).state
             if state != "done":
                 raise ValueError(
-                    f"a measurement can be added to a done trial only, {trial_id} is {state}"
+                    f"only a done trial takes another measurement; {trial_id} is {state}"
                 )
             with self.reading():
                 rows = connection.execute(_of(result, [trial_id])).all()
@@ -119,8 +119,7 @@ class Results(Database):
                     _insert_spectrum(connection, trial_id, spectrum)
                 elif stored.tobytes() != spectrum.astype(float64).tobytes():
                     raise ValueError(
-                        f"trial {trial_id} is done with another spectrum than {name_at_version} "
-                        "gives"
+                        f"trial {trial_id} has another spectrum than that of {name_at_version}"
                     )
             # Insert last: after an error, a rebuild continues in the same transaction.
             connection.execute(result.insert().values(new))
@@ -280,8 +279,5 @@ def _result_row(trial_id: str, name_at_version: str, metrics: Metrics) -> dict[s
 
 def _insert_spectrum(connection: Connection, trial_id: str, values: np.ndarray) -> None:
     if values.ndim != 1 or not np.isfinite(values).all():
-        raise ValueError(
-            f"a spectrum is a one-dimensional array of finite numbers, not this one of shape "
-            f"{values.shape}"
-        )
+        raise ValueError(f"a spectrum must be a vector of finite numbers; got shape {values.shape}")
     connection.execute(spectrum.insert().values(trial_id=trial_id, singular_values=values))

@@ -43,12 +43,13 @@ class SqliteFile:
         self._first = self._first or now
         if self.is_unchanging and (now != self._first or self._log.exists()):
             raise UserError(
-                f"Somebody writes into the results store {self._path}: type the same command again."
+                f"Another process writes to the results store {self._path}: type the same command "
+                f"again."
             )
         if now != self._first:
             raise StoreAwayError(
                 f"{self._path} was deleted or replaced while this command used it as its results "
                 "store",
-                "put it back, or leave it as it is, and type the same command again, which records "
-                "result files again",
+                "put it back if you can, and type the same command again, which records the result "
+                "files",
             )

@@ -11,10 +11,10 @@ from sqlalchemy.exc import DBAPIError, OperationalError, ProgrammingError
 from trainables.errors import PROGRAM, UserError, first_line
 
 REBUILD = (
-    f"make a new one from the trial folders with `{PROGRAM} store rebuild` (and this store's "
-    "--storage and --store)"
+    f"rebuild it from the trial folders with `{PROGRAM} store rebuild` (and its --storage and "
+    "--store)"
 )
-ROOM = "make room and give the same command again; what was recorded is kept"
+ROOM = "free some space and type the same command again; recorded results are kept"
 SERVER = "check that the server runs and that host, port, user, password and database are right"
 BUSY = ("another process has been writing to it for too long", "end that process, then try again")
 CURES = {
@@ -25,14 +25,14 @@ CURES = {
     ),
     "SQLITE_CANTOPEN": (
         "it cannot be opened or created",
-        f"name a file in a folder you may write to with --store, or {REBUILD}",
+        f"name a file in a writable folder with --store, or {REBUILD}",
     ),
     "SQLITE_IOERR": (
-        "the disk refuses to read or write",
+        "the disk cannot read or write it",
         f"check its space, your quota and its health, then try again, or {REBUILD}",
     ),
     "SQLITE_NOTADB": (
-        "the file is no SQLite database",
+        "the file is not an SQLite database",
         f"name another one with --store, or {REBUILD}",
     ),
     "SQLITE_BUSY": BUSY,
@@ -44,23 +44,23 @@ CURES = {
         "the server refuses the user or password",
         "put the right password into PGPASSWORD or ~/.pgpass",
     ),
-    "3D": ("there is no such database", "make it with createdb, or name another one with --store"),
+    "3D": ("no such database", "make it with createdb, or name another one with --store"),
     "42501": (
-        "the user may not do that",
+        "the user is not allowed to do that",
         "grant it CREATE on the schema and all rights on the tables",
     ),
-    "40": ("another process changed the same rows", "give the same command again"),
+    "40": ("another process changed the same rows", "type the same command again"),
     "57014": (
         "the server took more than 45 s for one statement",
-        "see what keeps it busy, then try again",
+        "find out what keeps it busy, then try again",
     ),
     "57P": (
         "the server was shut down",
-        "start it and give the same command again; what was recorded is kept",
+        "start it and type the same command again; recorded results are kept",
     ),
     "08": (
         "the connection was lost",
-        "check the server and give the same command again; what was recorded is kept",
+        "check the server and type the same command again; recorded results are kept",
     ),
 }
 """Problem and cure by the start of SQLite's error name or PostgreSQL's state. Any other error is
@@ -107,7 +107,7 @@ def user_errors(store: str) -> Iterator[None]:
             f"The results store {store} cannot be used: {problem}", cure
         ) from error
     except UnicodeDecodeError as error:  # SQLite's message about damage may repeat it
-        raise damaged(store, "its tables are no text") from error
+        raise damaged(store, "its table definitions are not text") from error
 
 
 def code_of(error: DBAPIError) -> str | None:

@@ -40,18 +40,18 @@ def _require_key(
 ) -> None:
     if key in FIXED_KEYS:
         raise UserError(
-            f"--set cannot change {key!r}: it follows from the program, the study or --corpus"
+            f"--set: cannot change {key!r}. The program, the study or --corpus determines it."
         )
     if key == "output_layer.name":
         raise UserError(
-            "--set cannot change an output layer's name alone, as the other settings belong to the "
-            """old one: replace the whole, for example --set 'output_layer={"name": "softmax"}'"""
+            "--set: cannot change only the output layer's name, which decides the other settings. "
+            """Replace the whole layer, for example --set 'output_layer={"name": "softmax"}'"""
         )
     having = [content for content, own in zip(contents, keys, strict=True) if key in own]
     if not having:
         raise UserError(
-            f"--set knows no key {key!r}: {did_you_mean(key, _single_keys(contents))}Keys are "
-            f"those of the config, as --dry-run --format json prints it"
+            f"--set: no trial has the key {key!r}: {did_you_mean(key, _single_keys(contents))}"
+            f"Print the keys with --dry-run --format json."
         )
     kinds = {content["kind"] for content in having}
     without = [
@@ -61,9 +61,8 @@ def _require_key(
     ]
     if without:
         raise UserError(
-            f"--set takes keys that every trial has, and {len(without)} of "
-            f"{len(having) + len(without)} trials, such as one of {_part(without[0], key)}, have "
-            f"no {key!r}: write a study of those that do"
+            f"--set: {len(without)} of {len(having) + len(without)} trials have no {key!r}, for "
+            f"example those with {_part(without[0], key)}. Write a study of those that have it."
         )
 
 

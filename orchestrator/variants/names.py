@@ -141,9 +141,7 @@ def _group(study: Study, config: AnyConfig) -> tuple[str, bool]:
     """Returns the label without its seed, and whether it ends in one."""
     label: object = study.label(config)
     if not isinstance(label, str):
-        raise UserError(
-            f"a trial's name is a text; the label function of {study.name} gives {label!r}: fix it"
-        )
+        raise UserError(f"study {study.name}: its label function gives {label!r}. Return a string.")
     # Legends do not show an entry that begins with an underscore.
     text = f" {one_line(label, most=10 * LONGEST_GROUP).lstrip('_ ')}"
     group = group_of(text)

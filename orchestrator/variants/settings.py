@@ -23,7 +23,7 @@ def parse_settings(typed: Iterable[str]) -> dict[str, tuple[Any, ...]]:
         key, equals, text = setting.partition("=")
         if not equals or not key:
             raise UserError(
-                f"--set takes key=value, for example --set training.epochs=3; got {setting!r}"
+                f"--set: {setting!r} is not key=value. For example, --set training.epochs=3"
             )
         settings[key] = setting_values(key, values_in(text))
     return settings
@@ -67,17 +67,16 @@ def setting_values(key: str, values: Iterable[Any]) -> tuple[Any, ...]:
         return (different[0],)
     if not different or "" in different:
         raise UserError(
-            f"--set takes values with a comma between them, such as {key}=1,2; one of {key}'s is "
-            f"empty"
+            f"--set: a value of {key} is empty. Put one comma between values, as in {key}=1,2"
         )
     if key == "seed":
         raise UserError(
-            "--set gives seed one value: type --seeds N, and each setting is trained with N seeds"
+            "--set: seed takes one value. Use --seeds N to train each setting with N seeds."
         )
     if any(isinstance(value, dict) for value in different):
         raise UserError(
-            f"--set takes several values of a single setting, and {key} is a whole part of a "
-            f"config: give it one value, or write a study of them"
+            f"--set: {key} is a whole part of a config, and takes one value. Give it one, or write "
+            f"a study."
         )
     numbers = all(type(value) in (int, float) for value in different)
     return tuple(sorted(different) if numbers else sorted(different, key=json.dumps))

@@ -27,8 +27,8 @@ class UserInputs:
         for name in names:
             if name not in NAMES:
                 raise UserError(
-                    f"the measurements of a study are among {', '.join(NAMES)}; {study.name} asks "
-                    f"for {name!r}: fix it"
+                    f"study {study.name}: unknown measurement {name!r}. Choose from "
+                    f"{', '.join(NAMES)}."
                 )
         for option, published, given in (
             ("--contexts", TOP_K, self.contexts),
@@ -38,10 +38,10 @@ class UserInputs:
                 continue
             if published not in names:
                 cure = f", or add {published} to the study's measurements" * study.reads_text
-                measured = ", ".join(names) or "nothing of that kind"
+                measured = ", ".join(names) or "nothing"
                 raise UserError(
-                    f"{option} is for studies that measure {published}, and {study.name} measures "
-                    f"{measured}: leave it out{cure}"
+                    f"{option}: needs a study that measures {published}; {study.name} measures "
+                    f"{measured}. Leave it out{cure}."
                 )
             names[names.index(published)] = given.measurement
         return tuple(names)

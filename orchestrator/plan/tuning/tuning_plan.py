@@ -95,9 +95,8 @@ class TuningPlan:
             for dimension, choices in zip(space, self._resolved_choices(side, space), strict=True):
                 if dimension.key in keys or len(set(choices)) < len(choices):
                     raise UserError(
-                        f"--set cannot fix {dimension.key!r}, which this study tunes over "
-                        f"{', '.join(f'{value:g}' for value in dimension.values)}: leave that "
-                        f"--set out"
+                        f"--set: cannot fix {dimension.key!r}, which this study tunes over "
+                        f"{', '.join(f'{value:g}' for value in dimension.values)}. Leave it out."
                     )
 
     def _named(self, place: Place, cell: Cell) -> tuple[str, Place, TrialConfig]:
@@ -135,14 +134,11 @@ def plan_tuning(
     search, budget, most = request.search, request.budget, cell_count(tuning.stage2)
     if search == "grid" and budget is not None:
         raise UserError(
-            f"--search grid trains all {most:,} cells of each side, so it takes no --budget: leave "
-            f"one out"
+            f"--search grid: trains all {most:,} cells per side, so it takes no --budget. Leave "
+            f"one out."
         )
     if budget is not None and not 1 <= budget <= most:
-        raise UserError(
-            f"--budget takes the trials a side of stage 2, from 1 to its {most:,} cells; got "
-            f"{budget}"
-        )
+        raise UserError(f"--budget: takes 1 to {most:,} trials per side; got {budget}.")
     plan = TuningPlan(
         tuning=tuning,
         bases=bases,
