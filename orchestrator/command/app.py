@@ -45,9 +45,9 @@ class _Commands(TyperGroup):
         if args and args[0] not in (*self.commands, *options):
             is_study = args[0].startswith("-") or args[0] in study_names("") or is_file(args[0])
             if not is_study and not ctx.resilient_parsing:  # else a shell is completing it
-                near = nearest(args[0], self.commands, cutoff=0.6)
-                if near:
-                    raise UserError(f"no such command: {args[0]!r}; did you mean {near[0]}?")
+                matches = nearest(args[0], self.commands, cutoff=0.6)
+                if matches:
+                    raise UserError(f"no such command: {args[0]!r}; did you mean {matches[0]}?")
             args = ["run", *args]
         return super().parse_args(ctx, args)
 

@@ -33,9 +33,9 @@ def clean(
     if storage != options.STORAGE and not folder.is_dir():
         raise UserError(f"--storage: no such folder: {folder}")
     sentences = [removed_sentence(count)] if (count := remove_leftovers()) else []
-    for place in (folder, copies_folder()):
-        if count := remove_unfinished(place):
-            sentences.append(f"Removed {counted(count, 'unfinished file')} below {place}.")
+    for path in (folder, copies_folder()):
+        if count := remove_unfinished(path):
+            sentences.append(f"Removed {counted(count, 'unfinished file')} below {path}.")
     print_out("\n".join(sentences or ["There was nothing to remove."]))
 
 

@@ -224,14 +224,14 @@ def typed_options(context: Context) -> dict[str, tuple[str, ...]]:
 def console(*, stderr: bool = False) -> ShownConsole:
     """Return the console for standard output or error that every command uses."""
     # Outside a terminal, use a fixed width: a log file has none.
-    wide = None if (sys.stderr if stderr else sys.stdout).isatty() else 200
+    width = None if (sys.stderr if stderr else sys.stdout).isatty() else 200
     # Names that users choose may contain brackets, so markup is off.
-    return ShownConsole(stderr=stderr, width=wide, markup=False, highlight=False)
+    return ShownConsole(stderr=stderr, width=width, markup=False, highlight=False)
 
 
-def print_out(shown: RenderableType) -> None:
+def print_out(content: RenderableType) -> None:
     """Print on standard output."""
-    console().print(shown)
+    console().print(content)
 
 
 def print_err(text: str) -> None:

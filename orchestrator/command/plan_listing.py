@@ -61,15 +61,15 @@ def print_plans(plans: Sequence[Plan], form: options.Form, *, on_gpu: bool) -> N
     }
     records = _records(plans, estimates)
     if form != "table":
-        left_out = ("config", "estimate_basis")
-        print_records(records, [name for name in records[0] if name not in left_out], form)
+        hidden_columns = ("config", "estimate_basis")
+        print_records(records, [name for name in records[0] if name not in hidden_columns], form)
         for plan in plans:
             if plan.total > len(plan.trials):
                 later = "; ".join(stage.sentence for stage in stages(plan))
-                listed = (
+                summary = (
                     f"Listed: the {len(plan.trials)} of {plan.total} trials that need no results"
                 )
-                print_err(f"{listed}. All stages: {later}.")
+                print_err(f"{summary}. All stages: {later}.")
         return
     if len({plan.study.name for plan in plans}) == 1:
         rows = _trial_rows(records, on_gpu=on_gpu)
@@ -149,7 +149,7 @@ def _trial_rows(records: Sequence[Mapping[str, Any]], *, on_gpu: bool) -> list[d
 
 def _total(heading: str, plans: Sequence[Plan], estimates: Estimates, *, on_gpu: bool) -> str:
     """Includes a tuning's trials that are not known yet."""
-    count = len(_certain(plans)) + sum(plan.total for plan in plans if plan.tuning)
+    count = len(_untuned_ids(plans)) + sum(plan.total for plan in plans if plan.tuning)
     noun = "trial" if len(plans) == 1 else "different trial"
     memory_gb = max(estimates[trial.trial_id].memory_gb for plan in plans for trial in plan.trials)
     times = _times(_parts(plans, estimates), on_gpu=on_gpu)
@@ -158,15 +158,15 @@ def _total(heading: str, plans: Sequence[Plan], estimates: Estimates, *, on_gpu:
     )
 
 
-def _certain(plans: Sequence[Plan]) -> set[str]:
+def _untuned_ids(plans: Sequence[Plan]) -> set[str]:
     return {trial.trial_id for plan in plans if not plan.tuning for trial in plan.trials}
 
 
 def _parts(plans: Sequence[Plan], estimates: Estimates) -> list[Stage | Estimate]:
     from orchestrator.forecast import stages
 
-    tuned = [stage for plan in plans for stage in stages(plan)]
-    return [*map(estimates.__getitem__, _certain(plans)), *tuned]
+    tuned_stages = [stage for plan in plans for stage in stages(plan)]
+    return [*map(estimates.__getitem__, _untuned_ids(plans)), *tuned_stages]
 
 
 def _times(parts: Sequence[Stage | Estimate], *, on_gpu: bool) -> str:

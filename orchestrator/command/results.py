@@ -50,8 +50,8 @@ def typed_filter(
     from orchestrator.variants import chosen_variant, parse_settings
     from trainables.corpora import corpus_name
 
-    chosen = chosen_variant(parse_settings(settings or []), model)
-    overrides = chosen.text if settings or model else None
+    variant = chosen_variant(parse_settings(settings or []), model)
+    overrides = variant.text if settings or model else None
     # A folder's path names its corpus as in a run.
     return VariantFilter(scale=scale, corpus=corpus and corpus_name(corpus), overrides=overrides)
 
@@ -77,22 +77,22 @@ def no_study(
 def _choose_variant(store: Store, study: str, variants: VariantFilter) -> StudyKey:
     """Prefers a variant with a result, then one without `--set`, then the last planned. Raises
     UserError if nothing matches."""
-    every = store.studies()
-    summaries = [s for s in every if s.key.study == study and variants.fits(s.key)]
+    all_summaries = store.studies()
+    summaries = [s for s in all_summaries if s.key.study == study and variants.fits(s.key)]
     if not summaries:
-        raise no_study(study, (summary.key for summary in every), variants)
-    chosen = max(
+        raise no_study(study, (summary.key for summary in all_summaries), variants)
+    key = max(
         reversed(summaries), key=lambda s: (s.counts["done"] > 0, s.key.overrides == "{}")
     ).key
     if len(summaries) > 1:
         from orchestrator.variants import Variant
 
         print_err(
-            f"{study} has {len(summaries)} variants; this one has scale {chosen.scale}, corpus "
-            f"{chosen.corpus}{Variant.read(chosen.overrides)}. Choose another with --scale, "
+            f"{study} has {len(summaries)} variants; this one has scale {key.scale}, corpus "
+            f"{key.corpus}{Variant.read(key.overrides)}. Choose another with --scale, "
             f"--corpus, --model or --set."
         )
-    return chosen
+    return key
 
 
 def results(
@@ -117,15 +117,15 @@ def results(
         raise UserError(
             "--format parquet: a terminal cannot show it. Redirect it to a file: > results.parquet"
         )
-    with open_existing(store, storage) as opened:
-        key = _choose_variant(opened, study_name(study), variants)
-        trials = flatten(opened.results(key)).of_variant(key)
+    with open_existing(store, storage) as results_store:
+        key = _choose_variant(results_store, study_name(study), variants)
+        trials = flatten(results_store.results(key)).of_variant(key)
     if form == "parquet":
         write_parquet(trials.columns, trials.records, sys.stdout.buffer)
     else:
         # The metrics of a user's study are unknown if it is named without its file.
-        first = group_metrics(load_study(study)) if study in NAMES or is_file(study) else []
-        write_results(trials, form, sys.stdout, first)
+        first_metrics = group_metrics(load_study(study)) if study in NAMES or is_file(study) else []
+        write_results(trials, form, sys.stdout, first_metrics)
 
 
 def report(
@@ -154,33 +154,33 @@ def report(
     from orchestrator.sweep import Typed, report_folder, write_index, write_report
 
     variants = typed_filter(scale, corpus, settings, model)
-    place, shown = storage_at(storage), console()
-    with open_existing(store, storage) as opened:
-        chosen = _chosen(opened, study, variants)
-        for key, content in chosen.items():
+    location, terminal = storage_at(storage), console()
+    with open_existing(store, storage) as results_store:
+        studies = _studies_by_key(results_store, study, variants)
+        for key, content in studies.items():
             argument = key.study if study == ALL else study
-            typed = Typed(study=argument, options=options.typed_options(context))
-            out = report_folder(place, key)
-            result = write_report(opened, content, key, out, typed=typed, pdf=pdf)
+            command_line = Typed(study=argument, options=options.typed_options(context))
+            out = report_folder(location, key)
+            result = write_report(results_store, content, key, out, typed=command_line, pdf=pdf)
             if study != ALL:
-                shown.print(summary_group(result))
-            shown.print(f"Report: {result.path}")
-            index = write_index(result.path, place, shown)
-    shown.print(f"All reports: {index}")
+                terminal.print(summary_group(result))
+            terminal.print(f"Report: {result.path}")
+            index = write_index(result.path, location, terminal)
+    terminal.print(f"All reports: {index}")
 
 
-def _chosen(store: Store, argument: str, variants: VariantFilter) -> dict[StudyKey, Study]:
+def _studies_by_key(store: Store, argument: str, variants: VariantFilter) -> dict[StudyKey, Study]:
     if argument != ALL:
         study = load_study(argument)
         return {_choose_variant(store, study.name, variants): study}
     keys = [summary.key for summary in store.studies() if variants.fits(summary.key)]
     arguments = {key: key.study if key.study in NAMES else f"./{key.study}.py" for key in keys}
-    chosen = {
+    studies = {
         key: load_study(name)
         for key, name in arguments.items()
         if name in NAMES or Path(name).is_file()
     }
-    if not chosen:
+    if not studies:
         if keys:
             raise UserError(
                 f"report all: the store has only your own studies, and this folder has no file of "
@@ -189,4 +189,4 @@ def _chosen(store: Store, argument: str, variants: VariantFilter) -> dict[StudyK
         raise UserError(
             f"the store has no study{variants}. List its studies with: {PROGRAM} status"
         )
-    return chosen
+    return studies

@@ -60,8 +60,8 @@ def run(
     from orchestrator.plan import PlanRequest, make_plan, scale_named, studies_of
     from orchestrator.variants import parse_settings, read_inputs
 
-    retried = context.info_name == "retry"
-    _check_form(form, study, dry_run=dry_run, retried=retried)
+    is_retry = context.info_name == "retry"
+    _check_form(form, study, dry_run=dry_run, is_retry=is_retry)
     folder = options.text_folder(data_dir)
     if folder is not None and not folder.is_dir():
         raise UserError(
@@ -80,8 +80,8 @@ def run(
     )
     size = scale_named(scale)
     plans = [
-        make_plan(chosen, size, text, fitting)
-        for chosen, text, fitting in studies_of(study, size, corpus, request)
+        make_plan(chosen_study, size, text, study_request)
+        for chosen_study, text, study_request in studies_of(study, size, corpus, request)
     ]
     gpus = [_gpus_of(gpus_per_trial, plan) for plan in plans]
     if dry_run:
@@ -105,15 +105,17 @@ def run(
     runs = [
         (
             plan,
-            replace(run_options, gpus_per_trial=number, runtime=_of_study(runtime, plan, number)),
+            replace(
+                run_options, gpus_per_trial=number, runtime=_study_runtime(runtime, plan, number)
+            ),
         )
         for plan, number in zip(plans, gpus, strict=True)
     ]
-    raise typer.Exit(_run_all(runs, study, options.typed_options(context), again=retried))
+    raise typer.Exit(_run_all(runs, study, options.typed_options(context), again=is_retry))
 
 
-def _check_form(form: options.Form, study: str, *, dry_run: bool, retried: bool) -> None:
-    if retried and (dry_run or form != "table"):
+def _check_form(form: options.Form, study: str, *, dry_run: bool, is_retry: bool) -> None:
+    if is_retry and (dry_run or form != "table"):
         raise UserError(
             f"retry: --dry-run and --format do not apply. List failed and diverged trials with: "
             f"{PROGRAM} status"
@@ -125,16 +127,16 @@ def _check_form(form: options.Form, study: str, *, dry_run: bool, retried: bool)
         )
 
 
-def _gpus_of(typed: float | None, plan: Plan) -> float:
-    if typed is None:
+def _gpus_of(gpus_per_trial: float | None, plan: Plan) -> float:
+    if gpus_per_trial is None:
         return 1.0 if plan.scale.name in ("small", "paper") and plan.study.reads_text else 0.0
     from orchestrator.cluster import check_gpus
 
-    check_gpus(typed)
-    return typed
+    check_gpus(gpus_per_trial)
+    return gpus_per_trial
 
 
-def _of_study(runtime: Runtime, plan: Plan, gpus_per_trial: float) -> Runtime:
+def _study_runtime(runtime: Runtime, plan: Plan, gpus_per_trial: float) -> Runtime:
     from trainables.config import layer_files, output_layer_of
 
     return replace(
@@ -153,7 +155,7 @@ def _of_study(runtime: Runtime, plan: Plan, gpus_per_trial: float) -> Runtime:
 def _run_all(
     runs: Sequence[tuple[Plan, RunOptions]],
     argument: str,
-    typed: Mapping[str, tuple[str, ...]],
+    typed_options: Mapping[str, tuple[str, ...]],
     *,
     again: bool,
 ) -> int:
@@ -169,8 +171,10 @@ def _run_all(
         for plan, study_options in runs:
             try:
                 name = plan.study.name if argument == ALL else argument
-                words = Typed(study=name, options=typed)
-                statuses.append(run_study(plan, study_options, words, console(), again=again))
+                command_line = Typed(study=name, options=typed_options)
+                statuses.append(
+                    run_study(plan, study_options, command_line, console(), again=again)
+                )
             except UserError as error:
                 if len(runs) == 1:
                     raise

@@ -49,10 +49,10 @@ def archive_store(
     """Write all trials, epochs and spectra as Parquet files."""
     from orchestrator.report import write_archive
 
-    with open_existing(store, storage) as opened:
+    with open_existing(store, storage) as results_store:
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            write_archive(opened, folder)
+            write_archive(results_store, folder)
         except OSError as error:
             raise UserError(
                 f"{folder}: cannot write ({error.strerror or error}). Name another folder."

@@ -30,7 +30,7 @@ from trainables.config import (
 from trainables.corpora import CorpusIdentity
 from trainables.parameters import parameter_count
 
-TIMED: dict[str, OutputLayerConfig] = {
+TIMED_LAYERS: dict[str, OutputLayerConfig] = {
     "softmax": SoftmaxConfig(),
     "sigsoftmax": SigSoftmaxConfig(),
     "gss": GssConfig(c=-1.5, k=2.5),
@@ -38,7 +38,7 @@ TIMED: dict[str, OutputLayerConfig] = {
     "mos": MosConfig(),
 }
 """Configs of the published times."""
-TIMED_AS = {"lms_plif_frozen": "lms_plif", "mos_plif": "mos", "softcap": "gss"}
+TIME_SOURCES = {"lms_plif_frozen": "lms_plif", "mos_plif": "mos", "softcap": "gss"}
 """Layers whose time is scaled from another layer's published time; all others from softmax's."""
 PTB_TRAIN_TOKENS, PTB_VOCABULARY = 929_589, 10_000
 CORE_FLOPS = 2.4e10
@@ -107,12 +107,16 @@ def gpu_seconds(config: AnyConfig, corpus: CorpusIdentity) -> float:
     corpus = text_of(config, corpus)
     times = V100_SECONDS_PER_EPOCH.get(corpus.name, V100_SECONDS_PER_EPOCH["ptb"])
     layer = config.output_layer.name
-    timed = layer if layer in times else TIMED_AS.get(layer, "softmax")
-    paper = awd_lstm(config.corpus.model_copy(update={"vocabulary_limit": None}), TIMED[timed])
-    measured = corpus.name in V100_SECONDS_PER_EPOCH
-    tokens = corpus.train_tokens if measured else PTB_TRAIN_TOKENS
-    per_token = _operations_per_token(paper, corpus.vocabulary_size if measured else PTB_VOCABULARY)
-    return times[timed] * _train_operations(config, corpus) / (tokens * per_token)
+    timed_layer = layer if layer in times else TIME_SOURCES.get(layer, "softmax")
+    paper_config = awd_lstm(
+        config.corpus.model_copy(update={"vocabulary_limit": None}), TIMED_LAYERS[timed_layer]
+    )
+    is_published = corpus.name in V100_SECONDS_PER_EPOCH
+    tokens = corpus.train_tokens if is_published else PTB_TRAIN_TOKENS
+    per_token = _operations_per_token(
+        paper_config, corpus.vocabulary_size if is_published else PTB_VOCABULARY
+    )
+    return times[timed_layer] * _train_operations(config, corpus) / (tokens * per_token)
 
 
 def core_seconds(config: AnyConfig, corpus: CorpusIdentity) -> float:
@@ -122,10 +126,10 @@ def core_seconds(config: AnyConfig, corpus: CorpusIdentity) -> float:
     corpus = text_of(config, corpus)
     vocabulary, epochs = vocabulary_size(config, corpus), config.training.epochs
     per_token = _operations_per_token(config, vocabulary)
-    validated, tested = valid_tokens(config, corpus), test_tokens(config, corpus)
+    valid_count, test_count = valid_tokens(config, corpus), test_tokens(config, corpus)
     rows = _measured_rows(config, corpus)
-    epoch_rows = min(config.evaluation.epoch_rank_contexts or 0, validated)
-    forward = (epochs * (validated + epoch_rows) + tested + rows) * per_token / 3
+    epoch_rows = min(config.evaluation.epoch_rank_contexts or 0, valid_count)
+    forward = (epochs * (valid_count + epoch_rows) + test_count + rows) * per_token / 3
     work, gram = _train_operations(config, corpus) + forward, epochs
     if isinstance(config, TransformerTrialConfig):  # KL ranks by epoch as well
         work += epochs * epoch_rows * vocabulary * KL_RANK_OPERATIONS
@@ -136,8 +140,8 @@ def core_seconds(config: AnyConfig, corpus: CorpusIdentity) -> float:
 
 
 def _measured_rows(config: LanguageTrialConfig, corpus: CorpusIdentity) -> int:
-    tested = test_tokens(config, corpus)
-    return min(tested, config.evaluation.rank_contexts or tested)
+    test_count = test_tokens(config, corpus)
+    return min(test_count, config.evaluation.rank_contexts or test_count)
 
 
 def _spectrum_operations(rows: int, columns: int) -> float:

@@ -56,24 +56,26 @@ def trained(
 
     `layers` are the files of your own output layers. Raises UserError if the trial or its files do
     not exist."""
-    with open_existing(store, storage) as opened:
+    with open_existing(store, storage) as results_store:
         rows = {
-            row.trial_id: row for summary in opened.studies() for row in opened.trials(summary.key)
+            row.trial_id: row
+            for summary in results_store.studies()
+            for row in results_store.trials(summary.key)
         }
     row = _only_one([row for row in rows.values() if row.trial_id.startswith(trial_id)], trial_id)
     if not isinstance(row.validated, LanguageTrialConfig) or row.state != "done":
         raise UserError(
             f"the trial {row.name} ({short_id(row.trial_id)}) is {row.state} and has no saved model"
         )
-    place = storage_at(os.fspath(storage))
-    place.bring([row.trial_id], [*RESULT_FILES, KEPT_WEIGHTS])
+    trial_storage = storage_at(os.fspath(storage))
+    trial_storage.bring([row.trial_id], [*RESULT_FILES, KEPT_WEIGHTS])
     files = tuple(TextFile.read(Path(layer), "layers are files") for layer in layers)
     threads = torch.get_num_threads()
     runtime = Runtime(
         data_dir=None if data_dir is None else Path(data_dir), threads=threads, layer_files=files
     )
     model, corpus = kept_model(
-        row.validated, directory=place.trial(row.trial_id).path, runtime=runtime
+        row.validated, directory=trial_storage.trial(row.trial_id).path, runtime=runtime
     )
     return Trained(config=row.validated, model=model, corpus=corpus)
 

@@ -15,30 +15,31 @@ from trainables.errors import UserError
 def seed_count(
     study: Study,
     scale: Scale,
-    written: Sequence[AnyConfig],
-    resolved: Sequence[AnyConfig],
+    study_configs: Sequence[AnyConfig],
+    resolved_configs: Sequence[AnyConfig],
     requested: int | None,
 ) -> int:
     """Return the number of seeds per setting: `requested`, or the study's number for the scale.
 
-    `written` are the study's trials, `resolved` those with scale and `--set` applied. Raises
-    UserError for an invalid number, and if the study cannot use more seeds."""
+    `resolved_configs` are `study_configs` with scale and `--set` applied. Raises UserError for an
+    invalid number, and if the study cannot use more seeds.
+    """
     count = study.seeds.get(scale.name, 1) if requested is None else requested
     if requested is None and count == 1:
         return 1
-    what = "--seeds" if requested is not None else f"the field seeds of {study.name}"
-    refuse_seeds(study, written, what=what)
-    most = 1 + min(len(_further_seeds(config.seed)) for config in resolved)
-    if not 1 <= count <= most:
-        raise UserError(f"{what}: takes 1 to {most} seeds per setting; got {count}.")
+    option = "--seeds" if requested is not None else f"the field seeds of {study.name}"
+    refuse_seeds(study, study_configs, option=option)
+    maximum = 1 + min(len(_further_seeds(config.seed)) for config in resolved_configs)
+    if not 1 <= count <= maximum:
+        raise UserError(f"{option}: takes 1 to {maximum} seeds per setting; got {count}.")
     return count
 
 
-def refuse_seeds(study: Study, configs: Sequence[AnyConfig], *, what: str = "--seeds") -> None:
-    """Raise UserError if the study cannot use more seeds, which `what` asks for."""
+def refuse_seeds(study: Study, configs: Sequence[AnyConfig], *, option: str = "--seeds") -> None:
+    """Raise UserError if the study cannot use more seeds, which `option` asks for."""
     if reason := obstacle_to_seeds(study, configs):
         raise UserError(
-            f"{what}: needs a study with one seed per setting, but {reason}. Leave it out."
+            f"{option}: needs a study with one seed per setting, but {reason}. Leave it out."
         )
 
 
@@ -73,9 +74,9 @@ def obstacle_to_seeds(study: Study, configs: Sequence[AnyConfig]) -> str:
         return f"{study.name} tunes, with {len(study.tuning.seeds)} seeds for each side's best"
     if not study.trains:
         return f"{study.name} trains nothing"
-    most = max(
+    repeats = max(
         Counter(
             config.model_copy(update={"seed": 0}).canonical_json() for config in configs
         ).values()
     )
-    return f"{study.name} has {most} of each" if most > 1 else ""
+    return f"{study.name} has {repeats} of each" if repeats > 1 else ""

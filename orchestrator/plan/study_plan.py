@@ -82,24 +82,24 @@ def make_plan(study: Study, scale: Scale, corpus: str, request: PlanRequest | No
     """Return the plan of the study. Raises UserError for an invalid study, corpus or setting."""
     request = request or PlanRequest()
     measurements, variant = request.inputs.measurements(study), request.variant
-    planned = study if request.model is None else with_model(study, request.model)
+    planned_study = study if request.model is None else with_model(study, request.model)
     text, data_dir = _text(study, corpus, request.data_dir)
     content = CorpusConfig(name=text.name, sha256=text.sha256)
-    tuning, seeds = tuning_plan(planned, scale, content, request), 1
+    tuning, seeds = tuning_plan(planned_study, scale, content, request), 1
     if tuning is not None:
         trials = [
             _trial_plan(name, config, text, place) for name, place, config in tuning.certain()
         ]
     else:
-        named, seeds = named_trials(planned, scale, content, request)
-        trials = [_trial_plan(name, config, text) for name, config in named]
+        named_configs, seeds = named_trials(planned_study, scale, content, request)
+        trials = [_trial_plan(name, config, text) for name, config in named_configs]
     configs = [trial.config for trial in trials]
     cure = "Drop the --set of a key that its trials vary." if request.settings else "Drop one."
     require_different(study, [(trial.name, trial.config) for trial in trials], cure=cure)
     require_keys(study, configs)
     if tuning is None:
         groups = {group_of(trial.name) for trial in trials}
-        require_groups(study, groups, lambda: written_groups(planned, content))
+        require_groups(study, groups, lambda: written_groups(planned_study, content))
     return Plan(
         study=study,
         scale=scale,

@@ -138,10 +138,12 @@ class Bucket:
         with ThreadPoolExecutor(AT_A_TIME) as threads:
             list(threads.map(self.put, files.values(), files))
 
-    def write(self, key: str, content: bytes, *, over: str | None = None) -> str | None:
-        """Write an object and return its version. With `over`, return None without writing unless
-        that is the newest version."""
-        mode = "overwrite" if over is None else {"e_tag": over}
+    def write(self, key: str, content: bytes, *, expected_version: str | None = None) -> str | None:
+        """Write an object and return its version.
+
+        With `expected_version`, returns None without writing unless that is the newest version.
+        """
+        mode = "overwrite" if expected_version is None else {"e_tag": expected_version}
         with self._trouble("written to") as client:
             from obstore.exceptions import PreconditionError
 
@@ -171,9 +173,9 @@ class Bucket:
         except (BaseError, OSError, ValueError) as error:
             if isinstance(error, OSError) and error.errno is not None:
                 raise
-            raise self._explained(doing, error) from error
+            raise self._bucket_error(doing, error) from error
 
-    def _explained(self, doing: str, error: Exception) -> BucketError:
+    def _bucket_error(self, doing: str, error: Exception) -> BucketError:
         from obstore.exceptions import PermissionDeniedError, UnauthenticatedError
 
         trouble, name = f"{self.url} cannot be {doing}", self.url.split("/")[2]

@@ -73,7 +73,7 @@ class ObjectStorage(Storage):
         home.mkdir(parents=True, exist_ok=True)
         with locked(home):
             folder = TrialFolder(home / "files", trial_id)
-            with WorkingCopy(self.bucket, _key(trial_id), folder).kept():
+            with WorkingCopy(self.bucket, _key(trial_id), folder).synchronized():
                 yield folder
 
     @override
@@ -82,20 +82,20 @@ class ObjectStorage(Storage):
         # Another command on this host may bring the same files. Under the lock, each writes what it
         # has read before the other reads.
         with locked(self.folder):
-            listed = (
+            listed_keys = (
                 {f"{TRIALS}/{name}" for name in self.bucket.files(TRIALS)}
                 if len(keys) > MANY
                 else keys
             )
-            present = self._copy(key for key in keys if key in listed)
-            for key in set(keys).difference(present):
+            present_keys = self._copy(key for key in keys if key in listed_keys)
+            for key in set(keys).difference(present_keys):
                 (self.folder / key).unlink(missing_ok=True)
 
     @override
     def set_aside_result(self, trial_id: str) -> None:
         folder = self.trial(trial_id)
-        aside = folder.set_aside_result()
-        self.bucket.put(aside, _key(trial_id, aside.name))
+        new_path = folder.set_aside_result()
+        self.bucket.put(new_path, _key(trial_id, new_path.name))
         self.bucket.remove([_key(trial_id, RESULT)])
 
     @override
@@ -103,12 +103,12 @@ class ObjectStorage(Storage):
         super().forget(trial_id, checkpoints=checkpoints)
         names = self.bucket.files(_key(trial_id))
         # Without the fence, files left on the worker's host do not count either.
-        old = [
+        old_names = [
             name
             for name in names
             if name == RESULT or (checkpoints and (name == FENCE or is_checkpoint(name)))
         ]
-        self.bucket.remove(_key(trial_id, name) for name in old)
+        self.bucket.remove(_key(trial_id, name) for name in old_names)
 
     @override
     def trial_files(self) -> dict[str, list[str]]:

@@ -154,7 +154,7 @@ class FolderStorage(Storage):
             # While the folder is open, no other folder gets its inode number.
             descriptor = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except OSError as error:
-            raise self._changed(f"is gone ({error.strerror})") from error
+            raise self._change_error(f"is gone ({error.strerror})") from error
         try:
             yield lambda: self._check_same(os.fstat(descriptor))
         finally:
@@ -164,13 +164,13 @@ class FolderStorage(Storage):
         try:
             now, flags = self.root.stat(), os.statvfs(self.root).f_flag
         except OSError as error:
-            raise self._changed(f"is gone ({error.strerror})") from error
+            raise self._change_error(f"is gone ({error.strerror})") from error
         if not os.path.samestat(now, before):
-            raise self._changed("was replaced by another one")
+            raise self._change_error("was replaced by another one")
         if flags & os.ST_RDONLY or not os.access(self.root, os.W_OK | os.X_OK):
-            raise self._changed("became read-only")
+            raise self._change_error("became read-only")
 
-    def _changed(self, change: str) -> UserError:
+    def _change_error(self, change: str) -> UserError:
         return UserError(
             f"The storage folder {self} {change}, and nothing is recorded since. Put it back, or "
             "name another one with --storage, and type the same command again."

@@ -43,12 +43,12 @@ class WorkingCopy:
         """The version of this worker's fence."""
 
     @contextmanager
-    def kept(self) -> Iterator[None]:
+    def synchronized(self) -> Iterator[None]:
         """Fetch the trial's newest files, and store all files at the end. Raises BucketError and
         SupersededError."""
         patiently(self._begin)
         try:
-            with self._pushed_again_and_again():
+            with self._background_push():
                 yield
         except BaseException:
             with suppress(BucketError, SupersededError, OSError):
@@ -60,34 +60,36 @@ class WorkingCopy:
 
     def _begin(self) -> None:
         """Resumes from the local files if no other worker began since and no state was removed."""
-        path, names = self._folder.path, self._listed()
-        if self._is_as_far_as(names) and self._take_over((path / VERSION).read_text()):
+        path, names = self._folder.path, self._stored_names()
+        if self._is_up_to_date(names) and self._take_over((path / VERSION).read_text()):
             # The next push removes stored files that are gone here.
             self._stored = dict.fromkeys(names)
         else:
             self._take_over()
             shutil.rmtree(path, ignore_errors=True)
             path.mkdir()
-            for name in self._listed():
+            for name in self._stored_names():
                 self._bucket.get(f"{self._key}/{name}", path / name)
             self._stored = dict(self._files())
         write_file(path / VERSION, str(self._version).encode())
 
-    def _take_over(self, over: str | None = None) -> bool:
-        """Writes a new fence; with `over`, only if that is its newest version."""
+    def _take_over(self, expected_version: str | None = None) -> bool:
+        """Writes a new fence; with `expected_version`, only if that is its newest version."""
         token = secrets.token_hex(16).encode()
-        self._version = self._bucket.write(f"{self._key}/{FENCE}", token, over=over)
+        self._version = self._bucket.write(
+            f"{self._key}/{FENCE}", token, expected_version=expected_version
+        )
         return self._version is not None
 
-    def _is_as_far_as(self, names: set[str]) -> bool:
+    def _is_up_to_date(self, names: set[str]) -> bool:
         if not (self._folder.path / VERSION).exists():
             return False
-        here = {file.name for file in self._folder.path.iterdir()}
+        local_names = {file.name for file in self._folder.path.iterdir()}
         if self._folder.outcome() is None:
-            here -= {RESULT}
-        return progress(here) >= progress(names)
+            local_names -= {RESULT}
+        return progress(local_names) >= progress(names)
 
-    def _listed(self) -> set[str]:
+    def _stored_names(self) -> set[str]:
         return self._bucket.files(self._key).keys() - {FENCE}
 
     def _push(self) -> None:
@@ -95,22 +97,26 @@ class WorkingCopy:
         here.
 
         Raises SupersededError, before copying, if another worker has taken over the trial."""
-        here = self._files()
-        changed = [name for name in here if self._stored.get(name) != here[name]]
+        local_files = self._files()
+        changed_names = [
+            name for name in local_files if self._stored.get(name) != local_files[name]
+        ]
         # A folder without any state of the trial was cleared by another process.
-        gone = self._stored.keys() - here.keys() if any(progress(here)) else set()
-        if changed or gone:
+        removed_names = (
+            self._stored.keys() - local_files.keys() if any(progress(local_files)) else set()
+        )
+        if changed_names or removed_names:
             self._check_fence()
-        for name in sorted(changed, key=lambda name: (name == RESULT, name)):
+        for name in sorted(changed_names, key=lambda name: (name == RESULT, name)):
             self._bucket.put(self._folder.path / name, f"{self._key}/{name}")
-            self._stored[name] = here[name]
-        self._bucket.remove(f"{self._key}/{name}" for name in gone)
-        for name in gone:
+            self._stored[name] = local_files[name]
+        self._bucket.remove(f"{self._key}/{name}" for name in removed_names)
+        for name in removed_names:
             del self._stored[name]
 
     def _push_last(self) -> None:
         """Also removes checkpoints that an older worker was still copying when this one began."""
-        for name in filter(is_checkpoint, self._listed()):
+        for name in filter(is_checkpoint, self._stored_names()):
             self._stored.setdefault(name)
         self._push()
         self._check_fence()
@@ -125,23 +131,25 @@ class WorkingCopy:
     def _files(self) -> dict[str, tuple[int, int]]:
         """Time and size by name, without half-written files and those that concern only this
         host."""
-        left_out = {LOCK, FENCE} if (self._folder.path / RESULT).exists() else {LOCK, FENCE, RESULT}
+        excluded_names = (
+            {LOCK, FENCE} if (self._folder.path / RESULT).exists() else {LOCK, FENCE, RESULT}
+        )
         files = {}
         for path in self._folder.path.iterdir():
             # A result that appears during the loop waits for the next one, with the files that it
             # refers to.
-            if path.name not in left_out and not path.name.startswith("."):
+            if path.name not in excluded_names and not path.name.startswith("."):
                 with suppress(FileNotFoundError):
                     stat = path.stat()
                     files[path.name] = (stat.st_mtime_ns, stat.st_size)
         return files
 
     @contextmanager
-    def _pushed_again_and_again(self) -> Iterator[None]:
-        over = threading.Event()
+    def _background_push(self) -> Iterator[None]:
+        end = threading.Event()
 
         def push() -> None:
-            while not over.wait(LOOK_S):
+            while not end.wait(LOOK_S):
                 try:
                     self._push()
                 except SupersededError:
@@ -156,5 +164,5 @@ class WorkingCopy:
         try:
             yield
         finally:
-            over.set()
+            end.set()
             thread.join()

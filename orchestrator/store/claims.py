@@ -14,9 +14,9 @@ from orchestrator.store.schema import attempt, result, spectrum, trial
 from orchestrator.store.studies import column_of
 
 TAKEN_OVER = "its command ended, or was cut off, without releasing it"
-GONE_ON = "its worker ended during the trial, by no fault of the trial"
+WORKER_ENDED = "its worker ended during the trial, by no fault of the trial"
 STOPPED = "the trial or its command was stopped; the next attempt resumes from its checkpoint"
-_IDLE: dict[str, Any] = {"state": "planned", "owner": None, "lease_until": None}
+_PLANNED_VALUES: dict[str, Any] = {"state": "planned", "owner": None, "lease_until": None}
 
 
 class Claims(Database):
@@ -38,7 +38,7 @@ class Claims(Database):
                     or_(trial.c.lease_until <= moment, trial.c.owner == owner),
                 ),
             )
-            taken = {
+            values = {
                 "state": "running",
                 "owner": owner,
                 "lease_until": moment + timedelta(seconds=lease_s),
@@ -46,10 +46,10 @@ class Claims(Database):
                 "started_at": func.coalesce(trial.c.started_at, moment),
                 "ended_at": None,
             }
-            claimed = _update(connection, is_free, taken, among=trial_ids)
-            end_attempts(connection, claimed, TAKEN_OVER, moment)
-            attempts = column_of(connection, "attempt", claimed)
-        return {trial_id: attempts[trial_id] for trial_id in trial_ids if trial_id in claimed}
+            claimed_ids = _update(connection, is_free, values, among=trial_ids)
+            end_attempts(connection, claimed_ids, TAKEN_OVER, moment)
+            attempts = column_of(connection, "attempt", claimed_ids)
+        return {trial_id: attempts[trial_id] for trial_id in trial_ids if trial_id in claimed_ids}
 
     def renew(self, owner: str, lease_s: float) -> int:
         """Extend the leases of `owner` to `lease_s` seconds from now, and return their number."""
@@ -63,9 +63,11 @@ class Claims(Database):
         """Make the running trials of `owner` planned again, and return their number. `cause` is
         recorded as the end of their attempts."""
         with self.write() as connection:
-            released = _update(connection, trial.c.owner == owner, _IDLE, among=trial_ids)
-            end_attempts(connection, released, cause, now(connection))
-            return len(released)
+            released_ids = _update(
+                connection, trial.c.owner == owner, _PLANNED_VALUES, among=trial_ids
+            )
+            end_attempts(connection, released_ids, cause, now(connection))
+            return len(released_ids)
 
     def owners(self) -> list[str]:
         """Return the owners of running trials, sorted."""
@@ -86,32 +88,32 @@ class Claims(Database):
             raise ValueError(
                 f"a done trial never changes, and a running one is released; cannot reset {states}"
             )
-        cleared = {**_IDLE, "outcome": None, "run_id": None, "ended_at": None}
+        values = {**_PLANNED_VALUES, "outcome": None, "run_id": None, "ended_at": None}
         with self.write() as connection:
-            ids = _update(connection, trial.c.state.in_(list(states)), cleared, among=trial_ids)
+            ids = _update(connection, trial.c.state.in_(list(states)), values, among=trial_ids)
             for chunk in chunks(ids):
                 for table in (result, spectrum):
                     connection.execute(delete(table).where(table.c.trial_id.in_(chunk)))
         return [trial_id for trial_id in trial_ids if trial_id in ids]
 
-    def record_starts(self, places: Mapping[str, str], *, attempts: Mapping[str, int]) -> None:
-        """Record that workers have taken up trials. `places` maps trial ids to "host, GPU 3".
+    def record_starts(self, hosts: Mapping[str, str], *, attempts: Mapping[str, int]) -> None:
+        """Record that workers have taken up trials. `hosts` maps trial ids to "host, GPU 3".
 
         A start for a claim that is over is ignored."""
         with self.write() as connection:
-            taken_up, moment = held(connection, places, attempts), now(connection)
-            end_attempts(connection, taken_up, GONE_ON, moment)
-            for trial_id in taken_up:
-                place = storable(places[trial_id])
-                row = {"trial_id": trial_id, "place": place, "started_at": moment}
+            started_ids, moment = claimed_trials(connection, hosts, attempts), now(connection)
+            end_attempts(connection, started_ids, WORKER_ENDED, moment)
+            for trial_id in started_ids:
+                host = storable(hosts[trial_id])
+                row = {"trial_id": trial_id, "place": host, "started_at": moment}
                 connection.execute(attempt.insert().values(row))
 
     def end_attempt(self, trial_id: str, *, claim: int, cause: str) -> None:
         """Record that the claim's attempt ended for `cause` (one sentence) and the trial is tried
         again. Does nothing if the claim is over."""
         with self.write() as connection:
-            ended = held(connection, [trial_id], {trial_id: claim})
-            end_attempts(connection, ended, storable(cause), now(connection))
+            claimed_ids = claimed_trials(connection, [trial_id], {trial_id: claim})
+            end_attempts(connection, claimed_ids, storable(cause), now(connection))
 
     def attempts(self, trial_id: str) -> list[Attempt]:
         """Return the trial's attempts that a worker took up, in order."""
@@ -124,7 +126,7 @@ class Claims(Database):
         ]
 
 
-def held(
+def claimed_trials(
     connection: Connection, trial_ids: Collection[str], attempts: Mapping[str, int]
 ) -> list[str]:
     """Return the trials that still run for the claims in `attempts`, in id order; their rows stay
@@ -141,10 +143,10 @@ def end_attempts(
     connection: Connection, trial_ids: Collection[str], cause: str | None, moment: datetime
 ) -> None:
     """Record that the open attempts at these trials ended at `moment`."""
-    ended = {"ended_at": moment, "cause": cause}
+    values = {"ended_at": moment, "cause": cause}
     for chunk in chunks(trial_ids):
         is_open = (attempt.c.trial_id.in_(chunk), attempt.c.ended_at.is_(None))
-        connection.execute(update(attempt).where(*is_open).values(ended))
+        connection.execute(update(attempt).where(*is_open).values(values))
 
 
 def _update(

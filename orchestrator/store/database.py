@@ -20,7 +20,7 @@ from sqlalchemy.exc import DBAPIError, InvalidatePoolError
 
 from orchestrator.store.address import printable
 from orchestrator.store.sqlite_files import SqliteFile
-from orchestrator.store.troubles import NEVER_WRITTEN, damaged, passes, user_errors
+from orchestrator.store.troubles import NEVER_WRITTEN, damaged, is_temporary, user_errors
 from trainables.errors import first_line, terminal_text
 
 BUSY_TIMEOUT_S = 30.0
@@ -57,8 +57,8 @@ class Database:
         self.address = printable(url)
         """Without the password."""
         self._file: SqliteFile | None = None
-        self._answered = self._waiting = False
-        self._shared: Connection | None = None
+        self._has_answered = self._is_waiting = False
+        self._shared_connection: Connection | None = None
         if url.drivername == "sqlite":
             self._file = SqliteFile(Path(url.database or ""))
             self._reader: Engine = create_engine(
@@ -116,24 +116,24 @@ class Database:
         with self.write() as connection:
             if connection.dialect.name == "postgresql":  # the caller may pause
                 connection.execute(text("SET LOCAL idle_in_transaction_session_timeout = 0"))
-            self._shared = connection
+            self._shared_connection = connection
             try:
                 yield
             finally:
-                self._shared = None
+                self._shared_connection = None
 
     def check_pages(self) -> None:
         """Raise UserError if SQLite finds damage in its file. PostgreSQL checks its own files."""
         if self._file is not None:
             with self.read() as connection:
-                found = connection.exec_driver_sql("PRAGMA integrity_check(1)").scalar_one()
-            if found != "ok":
-                raise damaged(self.address, first_line(str(found)))
+                finding = connection.exec_driver_sql("PRAGMA integrity_check(1)").scalar_one()
+            if finding != "ok":
+                raise damaged(self.address, first_line(str(finding)))
 
     @contextmanager
     def _transaction(self, engine: Engine) -> Iterator[Connection]:
-        if self._shared is not None:
-            yield self._shared
+        if self._shared_connection is not None:
+            yield self._shared_connection
             return
         with user_errors(self.address):
             connection, transaction = self._begin(engine)
@@ -152,14 +152,14 @@ class Database:
                 except BaseException:
                     connection.close()
                     raise
-                self._answered, self._waiting = True, False
+                self._has_answered, self._is_waiting = True, False
                 return connection, transaction
             except DBAPIError as error:
-                may_pass = passes(error) and (self._answered or self._file)
+                may_pass = is_temporary(error) and (self._has_answered or self._file)
                 if not may_pass or time.monotonic() >= deadline_s:
                     raise
-                if not self._waiting:
-                    self._waiting = True
+                if not self._is_waiting:
+                    self._is_waiting = True
                     sentence = (
                         f"The results store {self.address} cannot be used now "
                         f"({first_line(str(error.orig))}): waiting up to {self._away_s / 60:g} "
@@ -250,6 +250,6 @@ def insert_new(connection: Connection, table: Table, rows: Collection[dict[str, 
 
 def chunks(ids: Collection[str]) -> Iterator[list[str]]:
     """Yield the ids in order, at most `IDS_A_STATEMENT` at a time."""
-    rest = iter(ids)
-    while chunk := list(islice(rest, IDS_A_STATEMENT)):
+    remaining_ids = iter(ids)
+    while chunk := list(islice(remaining_ids, IDS_A_STATEMENT)):
         yield chunk

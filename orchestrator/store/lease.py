@@ -30,13 +30,13 @@ def dead_owners(owners: Iterable[str]) -> list[str]:
 
     Owners on other hosts, in other containers or before the last boot cannot be checked; their
     leases run out."""
-    here = [socket.gethostname(), _kernel()]
+    this_host = [socket.gethostname(), _kernel()]
     processes = ((owner, owner.rsplit(":", 3)) for owner in owners)
     return [
         owner
         for owner, parts in processes
         if len(parts) == 4
-        and parts[:2] == here
+        and parts[:2] == this_host
         and parts[2].isdecimal()
         and _start_ticks(int(parts[2])) != parts[3]
     ]
@@ -77,10 +77,10 @@ class LeaseKeeper:
 
     def __init__(self, store: Store, owner: str, lease_s: float = LEASE_S) -> None:
         self._store, self._owner, self._lease_s = store, owner, lease_s
-        self._ended = threading.Event()
+        self._end = threading.Event()
         self._error: Exception | None = None
         self._renewed_s = _since_boot_s()
-        self._lapsed = False
+        self._has_lapsed = False
         self._thread = threading.Thread(target=self._keep, name="lease", daemon=True)
 
     def __enter__(self) -> Self:
@@ -88,29 +88,29 @@ class LeaseKeeper:
         return self
 
     def __exit__(self, *_error: object) -> None:
-        self._ended.set()
+        self._end.set()
         self._thread.join()
 
-    def check(self, held: int) -> None:
-        """Raise the error that let the lease run out, if any: a store that accepts no lease accepts
-        no result.
+    def check(self, claim_count: int) -> None:
+        """Raise the error of the thread, if any: a store that accepts no lease accepts no result.
 
-        Raises UserError if another driver took over some of the `held` trials while this process
-        was suspended for longer than its lease (a laptop slept)."""
+        Raises UserError if another driver took over some of the `claim_count` trials while this
+        process was suspended for longer than its lease (a laptop slept).
+        """
         if self._error is not None:
             raise self._error
-        if not self._lapsed and _since_boot_s() - self._renewed_s <= self._lease_s:
+        if not self._has_lapsed and _since_boot_s() - self._renewed_s <= self._lease_s:
             return
-        lost = held - self._renew()
-        self._lapsed = False
-        if lost > 0:
+        lost_count = claim_count - self._renew()
+        self._has_lapsed = False
+        if lost_count > 0:
             raise UserError(
                 f"This command was suspended for more than {self._lease_s:g} s, and another one "
-                f"took over {lost} of its trials: {GO_ON}"
+                f"took over {lost_count} of its trials: {GO_ON}"
             )
 
     def _keep(self) -> None:
-        while not self._ended.wait(self._lease_s / RENEWALS_PER_LEASE):
+        while not self._end.wait(self._lease_s / RENEWALS_PER_LEASE):
             try:
                 self._renew()
             except Exception as error:
@@ -124,8 +124,8 @@ class LeaseKeeper:
 
     def _renew(self) -> int:
         start_s = _since_boot_s()
-        owned = self._store.renew(self._owner, self._lease_s)
+        owned_count = self._store.renew(self._owner, self._lease_s)
         if _since_boot_s() - self._renewed_s > self._lease_s:
-            self._lapsed = True
+            self._has_lapsed = True
         self._renewed_s = start_s
-        return owned
+        return owned_count

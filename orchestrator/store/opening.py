@@ -40,14 +40,14 @@ def open_store(
 
     Raises UserError if the address has another form, or the store is unreachable, newer, damaged or
     not a store."""
-    parsed = parse(url)
-    if parsed.drivername == "sqlite":
-        _make_folder(Path(parsed.database or ""), create=create)
-    store = Store(parsed, on_register=on_register, away_s=away_s, on_wait=on_wait)
+    parsed_url = parse(url)
+    if parsed_url.drivername == "sqlite":
+        _make_folder(Path(parsed_url.database or ""), create=create)
+    store = Store(parsed_url, on_register=on_register, away_s=away_s, on_wait=on_wait)
     try:
         version = _version(store)
         if version is None and not create:
-            raise _missing(store.address)
+            raise _missing_store(store.address)
         if version != newest_version():
             _bring_up_to_date(store)
         if check:
@@ -61,7 +61,7 @@ def open_store(
 def _make_folder(path: Path, *, create: bool) -> None:
     try:
         if not create and not path.exists():
-            raise _missing(str(path))
+            raise _missing_store(str(path))
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UserError(
@@ -70,7 +70,7 @@ def _make_folder(path: Path, *, create: bool) -> None:
         ) from error
 
 
-def _missing(address: str) -> UserError:
+def _missing_store(address: str) -> UserError:
     return StoreAwayError(
         f"There is no results store {address} yet",
         f"run a study first, name another store with --storage or --store, or {REBUILD}",

@@ -19,7 +19,7 @@ class Progress(Database):
         """Return the trials that run or are next on a worker, once per study, with their last
         epoch."""
         epochs = select(func.max(epoch.c.epoch)).where(epoch.c.trial_id == trial.c.id)
-        last = epochs.correlate(trial).scalar_subquery()
+        last_epoch = epochs.correlate(trial).scalar_subquery()
         query = (
             _select_trials(
                 *(trial.c.owner, trial.c.lease_until, trial.c.attempt, trial.c.config),
@@ -32,7 +32,7 @@ class Progress(Database):
             )
             .join(
                 epoch,
-                and_(epoch.c.trial_id == trial.c.id, epoch.c.epoch == last),
+                and_(epoch.c.trial_id == trial.c.id, epoch.c.epoch == last_epoch),
                 isouter=True,
             )
             .where(trial.c.state == "running", trial.c.owner.is_not(None))
@@ -85,10 +85,10 @@ class Progress(Database):
             .where(is_study(key), run.c.ended_at.is_(None))
         )
         with self.read() as connection:
-            newest = query.group_by(run.c.id, run.c.started_at).order_by(
+            newest_run = query.group_by(run.c.id, run.c.started_at).order_by(
                 run.c.started_at.desc(), run.c.id.desc()
             )
-            row = connection.execute(newest.limit(1)).one_or_none()
+            row = connection.execute(newest_run.limit(1)).one_or_none()
             return (0, 0.0) if row is None else (row[0], (now(connection) - row[1]).total_seconds())
 
     def versions(self, key: StudyKey) -> dict[str, tuple[object, ...]]:

@@ -65,7 +65,7 @@ CURES = {
 }
 """Problem and cure by the start of SQLite's error name or PostgreSQL's state. Any other error is
 damage."""
-PASSING = ("SQLITE_BUSY", "SQLITE_LOCKED", "08", "53300", "57P")
+TEMPORARY = ("SQLITE_BUSY", "SQLITE_LOCKED", "08", "53300", "57P")
 """Starts of the codes of errors that pass. An unreachable server passes, too."""
 NEVER_WRITTEN = (ValueError, TypeError, AttributeError, OverflowError, RecursionError, LookupError)
 """Errors from reading a value of a kind that this program does not write. Not MemoryError: the
@@ -95,14 +95,14 @@ def user_errors(store: str) -> Iterator[None]:
     except DBAPIError as error:
         code, message = code_of(error), first_line(str(error.orig)) or "no answer"
         if _is_from_the_client(error):
-            known: tuple[str, str] | None = (message, SERVER)
+            explanation: tuple[str, str] | None = (message, SERVER)
         elif code is None and isinstance(error, ProgrammingError):
             raise
         else:
-            known = next((CURES[key] for key in CURES if (code or "").startswith(key)), None)
-        if known is None:
+            explanation = next((CURES[key] for key in CURES if (code or "").startswith(key)), None)
+        if explanation is None:
             raise damaged(store, message) from error
-        problem, cure = known
+        problem, cure = explanation
         raise StoreAwayError(
             f"The results store {store} cannot be used: {problem}", cure
         ) from error
@@ -123,6 +123,6 @@ def _is_from_the_client(error: DBAPIError) -> bool:
     return is_server and (isinstance(error, OperationalError) or error.statement is None)
 
 
-def passes(error: DBAPIError) -> bool:
+def is_temporary(error: DBAPIError) -> bool:
     """Return whether waiting may help."""
-    return (code_of(error) or "").startswith(PASSING) or _is_from_the_client(error)
+    return (code_of(error) or "").startswith(TEMPORARY) or _is_from_the_client(error)

@@ -27,11 +27,11 @@ def apply_settings(configs: Sequence[AnyConfig], values: Mapping[str, Any]) -> l
     return [
         replaced(
             content,
-            {key: value for key, value in values.items() if key in own},
+            {key: value for key, value in values.items() if key in content_keys},
             read_config,
             "--set",
         )
-        for content, own in zip(contents, keys, strict=True)
+        for content, content_keys in zip(contents, keys, strict=True)
     ]
 
 
@@ -47,22 +47,24 @@ def _require_key(
             "--set: cannot change only the output layer's name, which decides the other settings. "
             """Replace the whole layer, for example --set 'output_layer={"name": "softmax"}'"""
         )
-    having = [content for content, own in zip(contents, keys, strict=True) if key in own]
-    if not having:
+    contents_with_key = [
+        content for content, content_keys in zip(contents, keys, strict=True) if key in content_keys
+    ]
+    if not contents_with_key:
         raise UserError(
             f"--set: no trial has the key {key!r}: {did_you_mean(key, _single_keys(contents))}"
             f"Print the keys with --dry-run --format json."
         )
-    kinds = {content["kind"] for content in having}
-    without = [
+    kinds = {content["kind"] for content in contents_with_key}
+    contents_without_key = [
         content
-        for content, own in zip(contents, keys, strict=True)
-        if content["kind"] in kinds and key not in own
+        for content, content_keys in zip(contents, keys, strict=True)
+        if content["kind"] in kinds and key not in content_keys
     ]
-    if without:
+    if contents_without_key:
         raise UserError(
-            f"--set: {len(without)} of {len(having) + len(without)} trials have no {key!r}, for "
-            f"example those with {_part(without[0], key)}. Write a study of those that have it."
+            f"--set: {len(contents_without_key)} trials have no {key!r}, for example those with "
+            f"{_part(contents_without_key[0], key)}. Write a study of those that have it."
         )
 
 

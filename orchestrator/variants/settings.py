@@ -15,11 +15,11 @@ Settings = Mapping[str, tuple[Any, ...]]
 """Values by dotted key."""
 
 
-def parse_settings(typed: Iterable[str]) -> dict[str, tuple[Any, ...]]:
+def parse_settings(texts: Iterable[str]) -> dict[str, tuple[Any, ...]]:
     """Return the settings in `key=value` texts, with commas between several values. Raises
     UserError for another form."""
     settings = {}
-    for setting in typed:
+    for setting in texts:
         key, equals, text = setting.partition("=")
         if not equals or not key:
             raise UserError(
@@ -58,14 +58,14 @@ def setting_values(key: str, values: Iterable[Any]) -> tuple[Any, ...]:
 
     Raises UserError for several values of the seed or of a whole part of a config."""
     # 5 and 5.0 are one value, True and 1 are two.
-    different = list(
+    unique_values = list(
         {
             value if type(value) in (int, float) else json.dumps(value): value for value in values
         }.values()
     )
-    if len(different) == 1:
-        return (different[0],)
-    if not different or "" in different:
+    if len(unique_values) == 1:
+        return (unique_values[0],)
+    if not unique_values or "" in unique_values:
         raise UserError(
             f"--set: a value of {key} is empty. Put one comma between values, as in {key}=1,2"
         )
@@ -73,13 +73,13 @@ def setting_values(key: str, values: Iterable[Any]) -> tuple[Any, ...]:
         raise UserError(
             "--set: seed takes one value. Use --seeds N to train each setting with N seeds."
         )
-    if any(isinstance(value, dict) for value in different):
+    if any(isinstance(value, dict) for value in unique_values):
         raise UserError(
             f"--set: {key} is a whole part of a config, and takes one value. Give it one, or write "
             f"a study."
         )
-    numbers = all(type(value) in (int, float) for value in different)
-    return tuple(sorted(different) if numbers else sorted(different, key=json.dumps))
+    numbers = all(type(value) in (int, float) for value in unique_values)
+    return tuple(sorted(unique_values) if numbers else sorted(unique_values, key=json.dumps))
 
 
 def swept_keys(settings: Settings) -> list[str]:

@@ -30,20 +30,20 @@ class UserInputs:
                     f"study {study.name}: unknown measurement {name!r}. Choose from "
                     f"{', '.join(NAMES)}."
                 )
-        for option, published, given in (
+        for option, published_name, user_input in (
             ("--contexts", TOP_K, self.contexts),
             ("--benchmarks", WORD_SIMILARITY, self.benchmarks),
         ):
-            if given is None:
+            if user_input is None:
                 continue
-            if published not in names:
-                cure = f", or add {published} to the study's measurements" * study.reads_text
-                measured = ", ".join(names) or "nothing"
+            if published_name not in names:
+                cure = f", or add {published_name} to the study's measurements" * study.reads_text
+                measured_names = ", ".join(names) or "nothing"
                 raise UserError(
-                    f"{option}: needs a study that measures {published}; {study.name} measures "
-                    f"{measured}. Leave it out{cure}."
+                    f"{option}: needs a study that measures {published_name}; {study.name} "
+                    f"measures {measured_names}. Leave it out{cure}."
                 )
-            names[names.index(published)] = given.measurement
+            names[names.index(published_name)] = user_input.measurement
         return tuple(names)
 
     def for_study(self, study: Study) -> UserInputs:

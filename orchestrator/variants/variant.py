@@ -9,7 +9,7 @@ from orchestrator.variants.settings import Settings, as_typed
 from search_spaces.model_kinds import LSTM, require_model, with_model
 from search_spaces.study import Study
 
-NAMED = ("search", "contexts", "benchmarks")
+VARIANT_FIELDS = ("search", "contexts", "benchmarks")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,8 +54,8 @@ class Variant:
             "--contexts": [str(self.contexts).rpartition(" ")[0]],
             "--benchmarks": [str(self.benchmarks).rpartition(" ")[0]],
         }
-        values = {name: [str(value) for value in given if value] for name, given in options.items()}
-        return {name: given for name, given in values.items() if given}
+        values = {name: [str(value) for value in texts if value] for name, texts in options.items()}
+        return {name: texts for name, texts in values.items() if texts}
 
     @property
     def typed(self) -> list[str]:
@@ -74,9 +74,9 @@ class Variant:
 def chosen_variant(settings: Settings, model: str | None) -> Variant:
     """Return the variant that a command on the store selects; `--set` also selects search, contexts
     and benchmarks. Raises UserError for an unknown model."""
-    fields = {name: str(settings[name][0]) for name in NAMED if name in settings}
-    rest = {key: values for key, values in settings.items() if key not in NAMED}
-    return Variant(settings=rest, model=other_model(model), **fields)
+    fields = {name: str(settings[name][0]) for name in VARIANT_FIELDS if name in settings}
+    study_settings = {key: values for key, values in settings.items() if key not in VARIANT_FIELDS}
+    return Variant(settings=study_settings, model=other_model(model), **fields)
 
 
 def other_model(model: str | None) -> str | None:
