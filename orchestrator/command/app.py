@@ -37,7 +37,8 @@ class _Commands(TyperGroup):
     """The commands. `run` may be omitted.
 
     Ctrl-C outside a running sweep prints a sentence and exits with 130; Typer would print "Aborted"
-    and exit with 1."""
+    and exit with 1.
+    """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Insert `run` before a study. Raises UserError for a misspelt command."""
@@ -127,8 +128,10 @@ _COMMANDS = get_command(app)
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the command line. Return the exit status: 0 done, 1 some trials failed, 2 bad input, 130
-    interrupted."""
+    """Run the command line and return the exit status.
+
+    0 done, 1 some trials failed, 2 bad input, 130 interrupted.
+    """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # names may not fit the terminal's encoding
             stream.reconfigure(errors="backslashreplace")

@@ -17,9 +17,9 @@ def clean(
 ) -> None:
     """Remove leftover files and processes of killed runs.
 
-    Removes temporary folders, their processes and unfinished copies on this machine, and unfinished
-    files in the storage folder. In an object store, a killed run may leave a one-byte file,
-    .writable-..., which is not removed."""
+    On this machine, these are temporary folders, their processes and unfinished copies; in the
+    storage folder, unfinished files. In an object store, one-byte files .writable-... stay.
+    """
     from orchestrator.guard import remove_leftovers
     from orchestrator.storage import copies_folder, is_url, remove_unfinished
     from orchestrator.words import counted

@@ -1,4 +1,4 @@
-"""Options shared by commands, with their help, and the printing of tables."""
+"""Options shared by commands, and the printing of tables."""
 
 from __future__ import annotations
 
@@ -26,8 +26,7 @@ STORAGE = "results"
 
 
 def no_password(store: str | None) -> str | None:
-    """Return the store's address. Raises UserError if it holds a password, which process lists
-    would show."""
+    """Return the address. Raises UserError for a password in it, which process lists would show."""
     if store and "://" in store:
         from orchestrator.store import has_secret
 
@@ -203,8 +202,7 @@ def text_folder(argument: str | None) -> Path | None:
 def open_existing(
     store: str | os.PathLike[str] | None, storage: str | os.PathLike[str], *, check: bool = True
 ) -> Store:
-    """Return the store at `store_url`. Raises UserError if it does not exist, and see
-    `open_store`."""
+    """Return the existing store at `store_url`. Errors are those of `open_store`."""
     from orchestrator.store import open_store
 
     return open_store(store_url(store, storage), create=False, check=check)
@@ -242,7 +240,7 @@ def print_err(text: str) -> None:
 def print_records(
     records: Sequence[Mapping[str, Any]], columns: Collection[str], form: Form
 ) -> None:
-    """Print the columns of records. A mapping gives the headings of the table form."""
+    """Print columns of records. A mapping gives the table's headings."""
     if form == "json":
         print(json.dumps([dict(record) for record in records], indent=1))
     elif form == "csv":

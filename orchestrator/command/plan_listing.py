@@ -23,7 +23,8 @@ def studies(form: options.Format = "table") -> None:
     """List the built-in studies.
 
     Shows each study's question and its number of trials at paper scale. --format csv and json add
-    its source."""
+    its source.
+    """
     from orchestrator.plan import default_corpora, make_plan, scale_named
     from search_spaces.catalog import NAMES, load_study
 
@@ -50,8 +51,8 @@ def studies(form: options.Format = "table") -> None:
 def print_plans(plans: Sequence[Plan], form: options.Form, *, on_gpu: bool) -> None:
     """Print the trials of plans, each once, with estimated costs.
 
-    In json, each trial has its full config. A table lists trials only if all plans are of one
-    study. Then it gives each plan's costs, with GPU hours if some trials run on a GPU."""
+    A table lists trials only for plans of one study, then each plan's costs.
+    """
     from orchestrator.forecast import BASIS, CORE_BASIS, estimate, stages
 
     estimates = {
@@ -86,7 +87,7 @@ def print_plans(plans: Sequence[Plan], form: options.Form, *, on_gpu: bool) -> N
 
 
 def _records(plans: Sequence[Plan], estimates: Estimates) -> list[dict[str, Any]]:
-    """Returns one record per trial. A trial of several studies names all of them."""
+    """Returns one record per trial, which names all its studies."""
     from orchestrator.forecast import BASIS
     from trainables.config import WordPairsConfig
 

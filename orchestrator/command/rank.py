@@ -74,7 +74,8 @@ def rank(
 ) -> None:
     """Measure the ranks of saved matrices or checkpoint heads.
 
-    See docs/look-at-a-checkpoint.md."""
+    See docs/look-at-a-checkpoint.md.
+    """
     from trainables.measurements import rank_file
 
     if context_norm is not None and not (0 < context_norm < math.inf):
@@ -94,8 +95,9 @@ def rank(
 def in_training_order(files: Sequence[Path]) -> tuple[list[Path], list[int]]:
     """Return the files sorted by training step, and the steps.
 
-    A step is in the file's name, or else in the nearest folder's that has one. If a file has no
-    step, or two are equal, the files stay in order and there are no steps."""
+    A step is in the file's name, or the nearest folder's. If a file has no step, or two are equal,
+    the files stay in order and there are no steps.
+    """
     steps = {file: step for file in files if (step := _training_step(file)) is not None}
     if len(set(steps.values())) < len(files):
         return list(files), []

@@ -57,14 +57,14 @@ def typed_filter(
 
 
 def study_name(argument: str) -> str:
-    """Return a study's name in the store. `argument` is the name or the study's file."""
+    """Return the name of a study in the store, given as a name or file."""
     return load_study(argument).name if is_file(argument) else argument
 
 
 def no_study(
     study: str, keys: Iterable[StudyKey], variants: VariantFilter | None = None
 ) -> UserError:
-    """Return the error that no variant in the store (`keys`) matches the study and `variants`."""
+    """Return the error that no variant in the store matches."""
     names = dict.fromkeys(key.study for key in keys)
     hint = (
         f". List its variants with: {PROGRAM} status {shlex.quote(study)}"
@@ -75,8 +75,10 @@ def no_study(
 
 
 def _choose_variant(store: Store, study: str, variants: VariantFilter) -> StudyKey:
-    """Prefers a variant with a result, then one without `--set`, then the last planned. Raises
-    UserError if nothing matches."""
+    """Prefers a variant with a result, then one without `--set`, then the last planned.
+
+    Raises UserError if nothing matches.
+    """
     all_summaries = store.studies()
     summaries = [s for s in all_summaries if s.key.study == study and variants.fits(s.key)]
     if not summaries:
@@ -147,8 +149,9 @@ def report(
 ) -> None:
     """Write the report of a study, even if trials are missing.
 
-    With `all`, writes a report for every built-in study in the store, and for your own study NAME
-    if the current folder has NAME.py."""
+    With `all`, writes one for every study in the store that is built in or has its file NAME.py in
+    the current folder.
+    """
     from orchestrator.report import summary_group
     from orchestrator.storage import storage_at
     from orchestrator.sweep import Typed, report_folder, write_index, write_report

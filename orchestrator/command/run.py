@@ -56,7 +56,8 @@ def run(
 ) -> None:
     """Run the missing trials of a study, then write its report.
 
-    The word `run` may be omitted. Run the same command again to resume."""
+    The word `run` may be omitted. Run the same command again to resume.
+    """
     from orchestrator.plan import PlanRequest, make_plan, scale_named, studies_of
     from orchestrator.variants import parse_settings, read_inputs
 

@@ -31,7 +31,8 @@ def status(
 ) -> None:
     """Show the progress of each study.
 
-    Lists running trials, and the causes of failed and diverged ones."""
+    Lists running trials, and the causes of failed and diverged ones.
+    """
     from orchestrator.store import expire_dead_owners
 
     name = study and study_name(study)

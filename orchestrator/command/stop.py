@@ -39,7 +39,8 @@ def stop(
 ) -> None:
     """Stop a running study or trial (default: all running studies).
 
-    Run the study again to resume it."""
+    Run the study again to resume it.
+    """
     from orchestrator.variants import Variant
     from orchestrator.words import on_corpus, short_id
 
@@ -67,7 +68,7 @@ def stop(
 
 
 def _trial(store: Store, start: str) -> RunningTrial | None:
-    """The running trial whose id starts with `start`. Raises UserError if there are several."""
+    """Raises UserError if several running trials match."""
     trials = {trial.trial_id: trial for trial in store.running()}
     matches = [trial_id for trial_id in trials if trial_id.startswith(start)]
     if len(matches) > 1:
@@ -80,8 +81,10 @@ def _trial(store: Store, start: str) -> RunningTrial | None:
 def _stoppable(
     store: Store, running_keys: Sequence[StudyKey], study: str | None, variants: VariantFilter
 ) -> list[StudyKey]:
-    """If none of a named study's variants runs, returns all of them. Raises UserError if nothing
-    matches."""
+    """Returns all variants of a named study if none of them runs.
+
+    Raises UserError if nothing matches.
+    """
     name = study and study_name(study)
     candidates = [summary.key for summary in store.studies()] if name else running_keys
     matches = [key for key in candidates if name in (None, key.study) and variants.fits(key)]

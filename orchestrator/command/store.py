@@ -25,7 +25,8 @@ def rebuild_store(
 def check_store(store: options.StoreUrl = None, storage: options.Storage = options.STORAGE) -> None:
     """Check the store for damage and for differences from the files.
 
-    The exit status is 1 if there are any."""
+    The exit status is 1 if there are any.
+    """
     from orchestrator.storage import storage_at
     from orchestrator.store import REBUILD
     from orchestrator.sweep import check_store

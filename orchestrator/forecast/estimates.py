@@ -39,7 +39,7 @@ TIMED_LAYERS: dict[str, OutputLayerConfig] = {
 }
 """Configs of the published times."""
 TIME_SOURCES = {"lms_plif_frozen": "lms_plif", "mos_plif": "mos", "softcap": "gss"}
-"""Layers whose time is scaled from another layer's published time; all others from softmax's."""
+"""Layers with another layer's published time, scaled; all others have softmax's."""
 PTB_TRAIN_TOKENS, PTB_VOCABULARY = 929_589, 10_000
 CORE_FLOPS = 2.4e10
 """Operations per second when one core trains small models: 5 quick trials, see
@@ -56,7 +56,7 @@ synthetic 512 x 2,000 matrices, medians with the Gram matrix: 0.12 to 0.16 s for
 TRIAL_OVERHEAD_S = 1.0
 """Reading the corpus, building the model, writing the result."""
 STACK = 16
-"""Most trials that are trained as one on a GPU, which is then fully used."""
+"""Most trials trained as one; the GPU is then fully used."""
 PROCESS_BYTES = 600e6
 """Python, torch and a corpus."""
 _GPU_BASIS = (
@@ -72,7 +72,7 @@ BASIS = f"{_GPU_BASIS} {CORE_BASIS}"
 
 @dataclass(frozen=True, kw_only=True)
 class Estimate:
-    """Time and memory of one trial. Core hours include measurements, GPU hours do not."""
+    """Time and memory of one trial. Only core hours include measurements."""
 
     gpu_hours: float
     core_hours: float
@@ -83,8 +83,10 @@ class Estimate:
 
 
 def estimate(config: AnyConfig, corpus: CorpusIdentity) -> Estimate:
-    """Return the time and memory of one trial, on one V100 and on one core. `corpus` is the
-    study's, as in all functions here."""
+    """Return the time and memory of one trial, on one V100 and on one core.
+
+    In all functions here, `corpus` is the study's.
+    """
     corpus = text_of(config, corpus)
     if isinstance(config, LanguageTrialConfig):
         gpu_bytes = _training_bytes(config, corpus, "cuda")
@@ -100,8 +102,7 @@ def estimate(config: AnyConfig, corpus: CorpusIdentity) -> Estimate:
 
 
 def gpu_seconds(config: AnyConfig, corpus: CorpusIdentity) -> float:
-    """Return the time on one V100: training only, but everything if the trial trains no language
-    model."""
+    """Return the training time on one V100; all time if the trial trains no language model."""
     if not isinstance(config, LanguageTrialConfig):
         return config.operations / GPU_FLOPS
     corpus = text_of(config, corpus)
@@ -157,8 +158,7 @@ def _train_operations(config: LanguageTrialConfig, corpus: CorpusIdentity) -> fl
 
 
 def _operations_per_token(config: LanguageTrialConfig, vocabulary: int) -> float:
-    """Forward and backward: six operations per product and token for layers, mixtures and logits,
-    plus the output layer's own operations per logit."""
+    """Six per product and token, forward and backward, plus the output layer's per logit."""
     size, layer = model_size(config), config.output_layer
     # A mixture of contexts has one row of logits; other mixtures have a row per component.
     experts = (
@@ -186,7 +186,7 @@ def _operations_per_logit(layer: OutputLayerConfig) -> float:
 
 
 def _training_bytes(config: LanguageTrialConfig, corpus: CorpusIdentity, device_type: str) -> float:
-    """Copies of the weights, activations of the longest window, and chunks of logits."""
+    """Weights' copies, activations of the longest window, chunks of logits."""
     size, layer = model_size(config), config.output_layer
     vocabulary = vocabulary_size(config, corpus)
     weights = size.copies * parameter_count(config, vocabulary)
@@ -204,8 +204,7 @@ def _training_bytes(config: LanguageTrialConfig, corpus: CorpusIdentity, device_
 
 
 def _measuring_bytes(config: LanguageTrialConfig, corpus: CorpusIdentity) -> float:
-    """The smaller of the words' Gram matrix and the rows' with the log-P matrix; a block of rows;
-    some chunks of log P."""
+    """The smaller Gram matrix (words, or rows with log P), a block of rows, chunks of log P."""
     vocabulary, rows = vocabulary_size(config, corpus), _measured_rows(config, corpus)
     gram = min(8.0 * vocabulary**2, 8.0 * rows**2 + 4.0 * rows * vocabulary)
     return gram + 2**26 + 4 * 4 * 1024 * vocabulary + 8.0 * parameter_count(config, vocabulary)

@@ -27,9 +27,10 @@ def seconds_each(
 ) -> tuple[float, str]:
     """Return the mean time of trials with these configs, measurements included, and its basis.
 
-    A family's estimate is corrected by its done trials on the same kind of device (GPU or core):
-    the ratio of their actual to their estimated time. Done trials are from all studies of the
-    plan's scale, corpus and variant. A family without any gets the median ratio of the others."""
+    A family's estimate is multiplied by the ratio of actual to estimated time of its done trials on
+    the same kind of device (GPU or core), in all studies of the plan's scale, corpus and variant. A
+    family without any gets the median ratio.
+    """
     estimate_s = partial(gpu_seconds if gpu else core_seconds, corpus=plan.corpus)
     measured_ids: set[str] = set()
     taken_s, estimated_s = defaultdict[str, float](float), defaultdict[str, float](float)
@@ -64,8 +65,7 @@ def seconds_each(
 
 
 def configs_left(tuning: TuningPlan, rows: Iterable[TrialRow]) -> list[AnyConfig]:
-    """Return the configs that a tuning has yet to train: each side's own, once per trial without a
-    result in the store's `rows`."""
+    """Return the configs that a tuning has yet to train: each side's own, per missing result."""
     ended_counts = Counter(row.place.side for row in rows if row.place and row.state in COMPLETE)
     per_side = tuning.total // len(tuning.bases)
     return [

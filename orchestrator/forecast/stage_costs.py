@@ -19,8 +19,7 @@ class Stage:
 
 
 def stages(plan: Plan) -> list[Stage]:
-    """Return the stages of a plan, empty if the study does not tune. Hours are estimated from each
-    side's own config."""
+    """Return a plan's stages, [] if it does not tune. Hours are of each side's own config."""
     tuning = plan.tuning
     if tuning is None:
         return []

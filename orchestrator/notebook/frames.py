@@ -31,7 +31,8 @@ def results(study: str | None = None, **selection: Any) -> pd.DataFrame:
     - `model`: "transformer" for runs with `--model transformer`.
     - `storage` (default "results") and `store`, as on the command line.
 
-    Raises UserError if the store or variant does not exist."""
+    Raises UserError if the store or variant does not exist.
+    """
     with _variants(study, **selection) as (store, keys):
         frames = [flat_results(store, key).frame() for key in keys]
     return pd.concat(frames, ignore_index=True)
@@ -42,7 +43,8 @@ def epochs(study: str | None = None, **selection: Any) -> pd.DataFrame:
 
     Columns: the variant, `trial_id`, `name`, `group`, `epoch`, `tokens`, `train_loss` and
     `valid_loss` (nats per token), `valid_perplexity`, `averaging` (whether weights were averaged),
-    `seconds`, `press_rank`, `entropy_rank`, `kl_rank` (NaN if not measured)."""
+    `seconds`, `press_rank`, `entropy_rank`, `kl_rank` (NaN if not measured).
+    """
     with _variants(study, **selection) as (store, keys):
         rows = [
             {**trial, **epoch.model_dump(), "valid_perplexity": epoch.valid_perplexity}
@@ -58,7 +60,8 @@ def spectra(study: str | None = None, **selection: Any) -> pd.DataFrame:
 
     The values are in nats, of the log-P matrix or of another matrix that the trial decomposes.
     Columns: the variant, `trial_id`, `name`, `group`, `index` from 1, and `singular_value` in
-    decreasing order."""
+    decreasing order.
+    """
     with _variants(study, **selection) as (store, keys):
         frames = [
             pd.DataFrame({**trial, "index": np.arange(1, len(sigma) + 1), "singular_value": sigma})
@@ -86,7 +89,7 @@ def _variants(
     storage: str | Path = "results",
     store: str | Path | None = None,
 ) -> Iterator[tuple[Store, list[StudyKey]]]:
-    """Yields the store and the selected variants, the last planned one last."""
+    """Yields the store and the selected variants in order of planning."""
     corpora = (corpus,) if corpus is None or isinstance(corpus, str | os.PathLike) else corpus
     variant = chosen_variant(plain_settings(overrides or {}), model)
     text = None if overrides is None and model is None else variant.text
@@ -111,8 +114,10 @@ def _variants(
 
 
 def plain_settings(settings: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:
-    """Return settings by dotted key, with numpy numbers as plain ones and a list as several values.
-    Raises UserError if `settings` is not a dict."""
+    """Return settings by dotted key: numpy numbers as plain ones, a list as several values.
+
+    Raises UserError if `settings` is not a dict.
+    """
     if not isinstance(settings, Mapping):
         raise UserError(
             f'settings must be a dict such as {{"training.epochs": 3}}; got {settings!r}'

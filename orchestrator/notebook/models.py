@@ -35,8 +35,9 @@ class Trained:
     def log_probabilities(self, contexts: int | None = None) -> NDArray[np.float32]:
         """Return the log-probability matrix in nats: contexts x words (`corpus.vocabulary`).
 
-        It has a row after each of the first `contexts` test tokens; None takes as many as the
-        trial's spectrum was measured over. Raises UserError if `contexts` is less than 1."""
+        Rows are for the first `contexts` test tokens, by default as many as in the trial's
+        spectrum. Raises UserError if `contexts` is less than 1.
+        """
         from trainables.measurements import log_p_matrix
 
         if contexts is not None and contexts < 1:
@@ -52,10 +53,11 @@ def trained(
     data_dir: str | Path | None = None,
     layers: Sequence[str] = (),
 ) -> Trained:
-    """Return the model of a done trial, by its id or the start of it (column `trial_id`).
+    """Return the model of a done trial, by the start of its id.
 
-    `layers` are the files of your own output layers. Raises UserError if the trial or its files do
-    not exist."""
+    `layers` are files of your own output layers. Raises UserError if the trial or its files do not
+    exist.
+    """
     with open_existing(store, storage) as results_store:
         rows = {
             row.trial_id: row

@@ -25,16 +25,16 @@ ENDED = (0, 1)
 
 
 def run(study: str, **options: Any) -> pd.DataFrame:
-    """Run what is missing of a study and return its results: `run("gss_grid", scale="smoke",
-    max_concurrent=1)`.
+    """Run a study's missing trials and return its results: `run("gss_grid", scale="smoke")`.
 
     `options` are those of `sweep.py run`, with underscores. A list repeats an option
     (`corpus=["ptb", "wikitext-2"]`), True sets a switch, and `settings={"training.epochs": 3}` is
     `--set` (a list trains with each of its values).
 
-    The sweep runs in its own process, whose output is printed as it comes. Interrupting the cell
-    stops it like Ctrl-C, and the same call resumes it. Failed trials have their cause in the frame.
-    Raises UserError if the command fails or was interrupted."""
+    The sweep runs in its own process, whose output is printed. Interrupting the cell stops it like
+    Ctrl-C, and the same call resumes it. Failed trials have their cause in the frame. Raises
+    UserError if the command fails or was interrupted.
+    """
     words = ["run", study, *_words(options)]
     # A new session: Ctrl-C in a terminal would otherwise reach both processes.
     process = subprocess.Popen(
@@ -115,8 +115,7 @@ def _words(options: Mapping[str, Any]) -> list[str]:
 
 
 def _environment() -> dict[str, str]:
-    """Passes on this process's import path, but not a notebook kernel's variables that force
-    colors."""
+    """Passes on the import path, but no variables of a notebook kernel that force colors."""
     variables = {
         name: value
         for name, value in os.environ.items()

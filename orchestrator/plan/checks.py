@@ -1,4 +1,4 @@
-"""Checks that reject a study whose analyses or batches would fail only after training."""
+"""Checks that fail before training, not after."""
 
 from __future__ import annotations
 
@@ -57,8 +57,7 @@ def require_keys(study: Study, configs: Iterable[AnyConfig]) -> None:
 def require_groups(
     study: Study, planned_groups: Iterable[str], all_groups: Callable[[], Collection[str]]
 ) -> None:
-    """Raise UserError if a compared group is neither in `planned_groups` nor, at paper scale, in
-    `all_groups`."""
+    """Raise UserError if an analysis compares a group that does not exist, even at paper scale."""
     compared_groups = {
         group
         for request in study.analyses
@@ -77,8 +76,11 @@ def require_groups(
 
 
 def require_text(config: LanguageTrialConfig, corpus: CorpusIdentity) -> None:
-    """Raise UserError if a split is too short for its batch. Each parallel stream needs MIN_STREAM
-    tokens, and a Transformer's training stream at least a window and one token."""
+    """Raise UserError if a split is too short for its batch.
+
+    Each parallel stream needs MIN_STREAM tokens, a Transformer's training stream at least a window
+    and one token.
+    """
     evaluation, training = config.evaluation, config.training
     stream = MIN_STREAM
     if isinstance(config, TransformerTrialConfig):

@@ -19,10 +19,10 @@ def seed_count(
     resolved_configs: Sequence[AnyConfig],
     requested: int | None,
 ) -> int:
-    """Return the number of seeds per setting: `requested`, or the study's number for the scale.
+    """Return the number of seeds per setting: `requested`, or the study's for the scale.
 
-    `resolved_configs` are `study_configs` with scale and `--set` applied. Raises UserError for an
-    invalid number, and if the study cannot use more seeds.
+    `resolved_configs` have scale and `--set` applied. Raises UserError for an invalid number, or if
+    the study cannot use more seeds.
     """
     count = study.seeds.get(scale.name, 1) if requested is None else requested
     if requested is None and count == 1:
@@ -46,11 +46,11 @@ def refuse_seeds(study: Study, configs: Sequence[AnyConfig], *, option: str = "-
 def repeat_with_seeds(
     trials: Sequence[tuple[str, AnyConfig]], count: int
 ) -> list[tuple[str, AnyConfig]]:
-    """Return names and configs of `count` seeds of each trial, round by round: the own seed first.
+    """Return names and configs of `count` seeds of each trial, in rounds, the own seed first.
 
-    So an interrupted sweep has whole rounds, and a seed's effect common to all settings can be
-    separated from the rest. The truth of a generated language does not depend on a seed and stays
-    one trial."""
+    An interrupted sweep then has whole rounds, which separate a seed's common effect. The truth of
+    a generated language does not depend on seeds and stays one trial.
+    """
     if count == 1:
         return list(trials)
     rounds = [(f"{group_of(name)} seed={config.seed}", config) for name, config in trials]
@@ -69,7 +69,7 @@ def _further_seeds(first: int) -> list[int]:
 
 
 def obstacle_to_seeds(study: Study, configs: Sequence[AnyConfig]) -> str:
-    """Return why a study with these trials cannot use more seeds; "" if it can."""
+    """Return why a study cannot use more seeds; "" if it can."""
     if study.tuning is not None:
         return f"{study.name} tunes, with {len(study.tuning.seeds)} seeds for each side's best"
     if not study.trains:

@@ -70,7 +70,7 @@ class Plan:
 
 
 def scale_named(name: str) -> Scale:
-    """Return the scale of this name. Raises UserError with the valid names."""
+    """Return the named scale. Raises UserError with the valid names."""
     if name not in SCALES:
         raise UserError(
             f"unknown scale {name!r}: {did_you_mean(name, SCALES)}Choose from {', '.join(SCALES)}"
@@ -79,7 +79,7 @@ def scale_named(name: str) -> Scale:
 
 
 def make_plan(study: Study, scale: Scale, corpus: str, request: PlanRequest | None = None) -> Plan:
-    """Return the plan of the study. Raises UserError for an invalid study, corpus or setting."""
+    """Return the study's plan. Raises UserError for an invalid study, corpus or setting."""
     request = request or PlanRequest()
     measurements, variant = request.inputs.measurements(study), request.variant
     planned_study = study if request.model is None else with_model(study, request.model)

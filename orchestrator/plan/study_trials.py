@@ -32,9 +32,10 @@ def named_trials(
     corpus: CorpusConfig,
     request: PlanRequest,
 ) -> tuple[list[tuple[str, AnyConfig]], int]:
-    """Return the named trials that the scale runs, and the number of seeds per setting.
+    """Return the scale's named trials, and the number of seeds per setting.
 
-    Raises UserError if the study cannot make its trials, or settings or seeds do not fit."""
+    Raises UserError if the study cannot make its trials, or for wrong settings or seeds.
+    """
     all_configs = _all_configs(study, corpus)
     configs = all_configs if request.all_trials else _at_scale(study, scale, all_configs)
     scaled_configs = [_resize(study, scale, config) for config in configs]
@@ -70,8 +71,10 @@ def named_trials(
 
 
 def written_groups(study: Study, corpus: CorpusConfig) -> set[str]:
-    """Return the groups (names without seeds) of all trials at scale paper. Raises UserError if the
-    study cannot make them."""
+    """Return the groups (names without seeds) of scale paper.
+
+    Raises UserError if the study cannot make its trials.
+    """
     all_configs = _all_configs(study, corpus)
     with _study_faults(study, "its label function"):
         return {
@@ -92,8 +95,8 @@ def takes_seeds(study: Study) -> bool:
 def is_paper_scale(study: Study, scale: str) -> bool:
     """Return whether `scale` runs exactly the trials of scale paper.
 
-    For a study that reads text, only scale paper does. Raises UserError if the study cannot make
-    its trials."""
+    For a study that reads text, only scale paper does. Raises UserError for a faulty study.
+    """
     if scale == "paper":
         return True
     if study.reads_text or study.tuning is not None or scale not in SCALES:
@@ -110,8 +113,7 @@ def is_paper_scale(study: Study, scale: str) -> bool:
 def tuning_plan(
     study: Study, scale: Scale, corpus: CorpusConfig, request: PlanRequest
 ) -> TuningPlan | None:
-    """Return the stages of a study that tunes, else None. Raises UserError for an option that does
-    not apply to the study."""
+    """Return the plan of a study that tunes, else None. Raises UserError for a wrong option."""
     if study.tuning is None:
         for option in ("search", "budget"):
             if getattr(request, option) is not None:
@@ -182,7 +184,7 @@ def _resize(study: Study, scale: Scale, config: AnyConfig) -> AnyConfig:
 
 @contextmanager
 def _study_faults(study: Study, part: str) -> Iterator[None]:
-    """Study code is the user's: any exception in it is reported as a fault of `part`."""
+    """Any exception is the user's, reported as a fault of `part`."""
     try:
         yield
     except UserError:

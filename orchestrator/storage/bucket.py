@@ -1,9 +1,9 @@
-"""A folder of an object store (S3, Google Cloud Storage, Azure). Objects are whole or absent: a PUT
-is atomic.
+"""A folder of an object store (S3, Google Cloud Storage, Azure).
 
-Keys and endpoint come from that store's usual sources (for S3: AWS_ACCESS_KEY_ID and
-AWS_SECRET_ACCESS_KEY, AWS_ENDPOINT_URL, ~/.aws, an instance's role). They are never part of a URL,
-stored or printed."""
+Objects are whole or absent: a PUT is atomic. Keys and endpoint come from the store's usual sources
+(for S3: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, AWS_ENDPOINT_URL, ~/.aws, an instance's role).
+They are never part of a URL, stored or printed.
+"""
 
 from __future__ import annotations
 
@@ -32,8 +32,7 @@ RETRIES = {"max_retries": 2, "retry_timeout": timedelta(seconds=30)}
 AT_A_TIME = 8
 """Parallel requests."""
 AWAY_S = 300.0
-"""Longest wait of a starting or ending trial for a store that does not answer; then the sweep
-stops."""
+"""Longest wait at a trial's start or end for a store that is away; then the sweep stops."""
 AGAIN_S = 2.0
 T = TypeVar("T")
 
@@ -43,12 +42,14 @@ class BucketError(UserError):
 
 
 class UnreachableError(BucketError):
-    """The store does not answer properly, but may do so later."""
+    """The store does not answer properly now."""
 
 
 def patiently(action: Callable[[], T]) -> T:
-    """Return the result of `action`, repeated while the store is unreachable. Raises BucketError
-    after `AWAY_S`."""
+    """Return the result of `action`, repeated while the store is unreachable.
+
+    Raises BucketError after `AWAY_S`.
+    """
     deadline_s = time.monotonic() + AWAY_S
     while True:
         try:
@@ -60,7 +61,7 @@ def patiently(action: Callable[[], T]) -> T:
 
 
 def is_url(text: str) -> bool:
-    """Return whether a folder argument is meant to be a URL."""
+    """Return whether a folder argument is a URL."""
     return "://" in text
 
 
@@ -73,8 +74,10 @@ class Bucket:
 
     @classmethod
     def at(cls, text: str) -> Bucket:
-        """Return the bucket for a --storage argument. Raises UserError if it is not an object
-        store's URL without credentials."""
+        """Return the bucket for a --storage argument.
+
+        Raises UserError if it is not an object store's URL without credentials.
+        """
         if not URL.fullmatch(text):
             # Repeat only the scheme: the rest may hold keys.
             raise UserError(
@@ -85,8 +88,7 @@ class Bucket:
         return cls(text.rstrip("/"))
 
     def check(self) -> None:
-        """Write, list, read and delete an object. Raises BucketError for the first step that
-        fails."""
+        """Write, list, read and delete an object. Raises BucketError."""
         probe = f".writable-{secrets.token_hex(8)}"
         self.write(probe, b"x")
         self.files(probe)
@@ -94,8 +96,7 @@ class Bucket:
         self.remove([probe])
 
     def files(self, folder: str) -> dict[str, str]:
-        """Return the objects below a folder, by relative path, with marks that change with their
-        contents."""
+        """Return marks that change with an object's content, by relative path below a folder."""
         with self._trouble("listed") as client:
             objects = [item for page in client.list(folder) for item in page]
         return {
@@ -123,8 +124,7 @@ class Bucket:
         write_file(path, content)
 
     def put(self, path: Path, key: str) -> None:
-        """Copy a file to an object, which exists on return. Does nothing if the file has
-        vanished."""
+        """Copy a file, unless it has vanished, to an object."""
         kind = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
         try:
             file = path.open("rb")
@@ -134,7 +134,7 @@ class Bucket:
             client.put(key, file, attributes={"Content-Type": kind})
 
     def put_many(self, files: Mapping[str, Path]) -> None:
-        """Copy files to objects by key, several at a time."""
+        """Copy files to objects by key, in parallel."""
         with ThreadPoolExecutor(AT_A_TIME) as threads:
             list(threads.map(self.put, files.values(), files))
 

@@ -1,4 +1,4 @@
-"""This host's disk: checks for writing, and folders for copies of objects."""
+"""This host's disk."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DISK_TROUBLES = {
 
 
 def check_folder(folder: Path) -> None:
-    """Create the folder if necessary, and write to it. Raises UserError if that fails."""
+    """Create the folder and write to it. Raises UserError if that fails."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         write_probe(folder)
@@ -42,7 +42,7 @@ def write_probe(folder: Path) -> None:
 
 
 def copies_folder() -> Path:
-    """Return the folder of all copies of this user. It may not exist."""
+    """Return the folder of this user's copies, which may not exist."""
     return (
         Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
         / "softmax-bottleneck-sweeps"
@@ -50,8 +50,10 @@ def copies_folder() -> Path:
 
 
 def cache_folder(kind: str, url: str) -> Path:
-    """Return this user's folder for copies of a URL's objects. Raises UserError if it cannot be
-    created."""
+    """Return this user's folder for copies of a URL's objects.
+
+    Raises UserError if it cannot be created.
+    """
     folder = copies_folder() / kind / hashlib.sha256(url.encode()).hexdigest()[:16]
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)

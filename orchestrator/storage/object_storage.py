@@ -1,7 +1,8 @@
-"""Trials and reports in an object store, with working copies on this host's disk.
+"""Trials and reports in an object store.
 
 A trial needs locks and renames, which object stores do not have; see
-`orchestrator.storage.working_copy`."""
+`orchestrator.storage.working_copy`.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ from trainables.trial_folder import (
 )
 
 MANY = 100
-"""Above this number of files, listing the store is faster than requesting each file."""
+"""Above this number of files, listing the store is fastest."""
 
 
 @dataclass(frozen=True)
@@ -64,11 +65,11 @@ class ObjectStorage(Storage):
     @override
     @contextmanager
     def working(self, trial_id: str) -> Iterator[TrialFolder]:
-        """Yield the trial's folder on this host. Only one process of a host works in it; others
-        wait.
+        """Yield the trial's folder on this host, to one process at a time.
 
         Waits at the start and end for a store that is away. Raises BucketError if it does not come
-        back or refuses a request."""
+        back or refuses a request.
+        """
         home = self.work_folder / trial_id
         home.mkdir(parents=True, exist_ok=True)
         with locked(home):
@@ -175,8 +176,7 @@ class ObjectStorage(Storage):
 
 
 def storage_at(argument: str) -> Storage:
-    """Return the storage for a --storage argument: a folder, or s3://BUCKET/PREFIX. Raises
-    UserError for another URL."""
+    """Return the storage in a folder or at s3://BUCKET/PREFIX. Raises UserError for another URL."""
     if is_url(argument):
         return ObjectStorage(Bucket.at(argument))
     return FolderStorage(Path(argument).resolve())

@@ -1,9 +1,10 @@
 """A trial's folder on a host's disk, and its counterpart in an object store.
 
-The trial's files are fetched before it starts and copied to the store while it runs and at its end.
-The newest worker writes a fence object to the store before it fetches anything, and a worker checks
-the fence's version before each copy. It resumes from local files, which may not have been copied,
-only if it can replace the fence under which they were fetched."""
+Files are fetched before the trial starts and copied to the store while it runs and at its end. The
+newest worker writes a fence object before it fetches anything, and each copy checks the fence's
+version. A worker resumes from local files, which may not have been copied, only if it can replace
+the fence under which they were fetched.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ from trainables.trial_folder import (
 LOOK_S = 2.0
 """Interval between searches of a running trial's folder for new files."""
 VERSION = ".fence"
-"""File with the version of the store's fence under which the folder was fetched and written."""
+"""File with the version of the fence under which the folder was fetched."""
 
 
 class WorkingCopy:
@@ -37,15 +38,13 @@ class WorkingCopy:
     def __init__(self, bucket: Bucket, key: str, folder: TrialFolder) -> None:
         self._bucket, self._key, self._folder = bucket, key, folder
         self._stored: dict[str, tuple[int, int] | None] = {}
-        """The folder's files in the store, with the time and size of the local file that was
-        copied."""
+        """Time and size of the local file by name in the store."""
         self._version: str | None = None
         """The version of this worker's fence."""
 
     @contextmanager
     def synchronized(self) -> Iterator[None]:
-        """Fetch the trial's newest files, and store all files at the end. Raises BucketError and
-        SupersededError."""
+        """Fetch the newest files; store all at the end. Raises BucketError and SupersededError."""
         patiently(self._begin)
         try:
             with self._background_push():
@@ -59,7 +58,7 @@ class WorkingCopy:
         shutil.rmtree(self._folder.path, ignore_errors=True)
 
     def _begin(self) -> None:
-        """Resumes from the local files if no other worker began since and no state was removed."""
+        """Resumes from local files if no other worker began since and no state was removed."""
         path, names = self._folder.path, self._stored_names()
         if self._is_up_to_date(names) and self._take_over((path / VERSION).read_text()):
             # The next push removes stored files that are gone here.
@@ -93,10 +92,10 @@ class WorkingCopy:
         return self._bucket.files(self._key).keys() - {FENCE}
 
     def _push(self) -> None:
-        """Copies new and changed files, the result last, and removes stored files that are gone
-        here.
+        """Copies changed files, the result last, and removes stored files that are gone here.
 
-        Raises SupersededError, before copying, if another worker has taken over the trial."""
+        Raises SupersededError, before copying, if another worker has taken over the trial.
+        """
         local_files = self._files()
         changed_names = [
             name for name in local_files if self._stored.get(name) != local_files[name]
@@ -115,7 +114,7 @@ class WorkingCopy:
             del self._stored[name]
 
     def _push_last(self) -> None:
-        """Also removes checkpoints that an older worker was still copying when this one began."""
+        """Also removes checkpoints that an older worker copied after this one began."""
         for name in filter(is_checkpoint, self._stored_names()):
             self._stored.setdefault(name)
         self._push()
@@ -129,8 +128,7 @@ class WorkingCopy:
             )
 
     def _files(self) -> dict[str, tuple[int, int]]:
-        """Time and size by name, without half-written files and those that concern only this
-        host."""
+        """Time and size by name, without half-written files and those only for this host."""
         excluded_names = (
             {LOCK, FENCE} if (self._folder.path / RESULT).exists() else {LOCK, FENCE, RESULT}
         )

@@ -1,4 +1,4 @@
-"""A store's address: a path, or a database URL whose password is never shown."""
+"""A store's address: a path, or a URL whose password is never shown."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ FORMS = (
     "a path such as results/results.db, sqlite:///PATH, or postgresql+psycopg://USER@HOST/DATABASE"
 )
 SECRETS = ("password", "sslpassword", "oauth_client_secret", "scram_client_key", "scram_server_key")
-"""URL query options of PostgreSQL's client library that must not be shown."""
+"""Secret options of PostgreSQL's client library."""
 
 
 def parse(address: str) -> URL:
-    """Return the URL of a store, relative paths made absolute. Raises UserError for other forms."""
+    """Return a store's URL with an absolute path. Raises UserError for other forms."""
     scheme, separator, _ = address.partition("://")
     if not separator:
         return _sqlite(address)
@@ -38,7 +38,7 @@ def parse(address: str) -> URL:
 
 
 def printable(url: URL) -> str:
-    """Return the store's address without secrets: a path, or a URL with every password hidden."""
+    """Return the store's path, or its URL with every password hidden."""
     if url.drivername == "sqlite":
         return url.database or ""
     hidden = {name: "..." for name in url.query if name.lower() in SECRETS}
@@ -46,7 +46,7 @@ def printable(url: URL) -> str:
 
 
 def has_secret(address: str) -> bool:
-    """Return whether a store's address holds a password or another secret."""
+    """Return whether an address holds a secret."""
     url = parse(address)
     return url.password is not None or any(name.lower() in SECRETS for name in url.query)
 

@@ -1,4 +1,4 @@
-"""Owners of trials: their names, their leases, and the detection of dead ones."""
+"""Owners of trials: names, leases, and detection of dead ones."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from orchestrator.store.store import Store
 from trainables.errors import GO_ON, UserError
 
 LEASE_S = 60.0
-"""A trial of a driver on another host is taken over after this time without renewal."""
+"""Time without renewal after which a trial may be taken over."""
 RENEWALS_PER_LEASE = 3
 
 
@@ -28,8 +28,8 @@ def this_owner() -> str:
 def dead_owners(owners: Iterable[str]) -> list[str]:
     """Return the owners that were processes of this host and no longer exist.
 
-    Owners on other hosts, in other containers or before the last boot cannot be checked; their
-    leases run out."""
+    Others (other hosts, containers, boots) cannot be checked; their leases run out.
+    """
     this_host = [socket.gethostname(), _kernel()]
     processes = ((owner, owner.rsplit(":", 3)) for owner in owners)
     return [
@@ -49,7 +49,7 @@ def expire_dead_owners(store: Store) -> None:
 
 
 def _kernel() -> str:
-    """Identifies the boot and the process id namespace: a process id is unique only within both."""
+    """A process id is unique only within a boot and a process id namespace."""
     boot_id = Path("/proc/sys/kernel/random/boot_id").read_text()
     return f"{boot_id[:8]}-{Path('/proc/self/ns/pid').stat().st_ino}"
 
@@ -57,7 +57,8 @@ def _kernel() -> str:
 def _start_ticks(pid: int) -> str:
     """Empty for a zombie or a missing process. The fields are those of proc(5).
 
-    Raises OSError if this user may not look."""
+    Raises OSError if this user may not look.
+    """
     try:
         text = Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):
@@ -72,8 +73,7 @@ def _since_boot_s() -> float:
 
 
 class LeaseKeeper:
-    """Context in which a thread renews the owner's lease. `check`, on the main thread, raises
-    errors."""
+    """Context in which a thread renews the owner's lease. `check` raises its errors."""
 
     def __init__(self, store: Store, owner: str, lease_s: float = LEASE_S) -> None:
         self._store, self._owner, self._lease_s = store, owner, lease_s
@@ -92,10 +92,10 @@ class LeaseKeeper:
         self._thread.join()
 
     def check(self, claim_count: int) -> None:
-        """Raise the error of the thread, if any: a store that accepts no lease accepts no result.
+        """Raise the thread's error, if any: a store that accepts no lease accepts no result.
 
         Raises UserError if another driver took over some of the `claim_count` trials while this
-        process was suspended for longer than its lease (a laptop slept).
+        process was suspended (a laptop slept).
         """
         if self._error is not None:
             raise self._error

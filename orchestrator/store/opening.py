@@ -27,19 +27,18 @@ def open_store(
     on_wait: Callable[[], None] = lambda: None,
     on_register: OnRegister | None = None,
 ) -> Store:
-    """Return the store at `url`: a path, `sqlite:///PATH` or
-    `postgresql+psycopg://USER@HOST/DATABASE`.
+    """Return the store at `url`: a path, `sqlite:///PATH` or a URL of PostgreSQL.
 
-    A SQLite store serves one host, because processes share its log through memory; PostgreSQL
-    serves several. `create` makes a missing store and its folder. An older store is upgraded.
-    `check` searches a SQLite file for damage (0.3 s for 10,000 trials).
+    A SQLite store serves one host, because processes share its log through memory. `create` makes a
+    missing store and its folder; an older store is upgraded. `check` searches a SQLite file for
+    damage (0.3 s for 10,000 trials).
 
     The store waits up to `away_s` seconds for a database that has answered before, or a busy SQLite
-    file, and calls `on_wait` repeatedly meanwhile. `on_register` is called after a study is
-    registered.
+    file, and calls `on_wait` meanwhile. `on_register` is called after a study is registered.
 
     Raises UserError if the address has another form, or the store is unreachable, newer, damaged or
-    not a store."""
+    not a store.
+    """
     parsed_url = parse(url)
     if parsed_url.drivername == "sqlite":
         _make_folder(Path(parsed_url.database or ""), create=create)

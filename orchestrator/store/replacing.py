@@ -21,11 +21,11 @@ https://www.sqlite.org/src/file?name=src/os.h"""
 
 @contextmanager
 def replaced(url: str, report: Callable[[str], None]) -> Iterator[str]:
-    """Yield the address of a new, empty store that replaces the store at `url` on exit.
+    """Yield the address of a new store that replaces the one at `url` on exit.
 
-    The old SQLite file is renamed, never deleted, and `report` receives its new name. After an
-    error it stays in use. PostgreSQL's `url` itself is yielded. Raises UserError if another process
-    has the file open, or the database holds studies.
+    The old SQLite file is renamed, and `report` receives its new name. After an error it stays in
+    use. PostgreSQL's `url` itself is yielded. Raises UserError if another process has the file
+    open, or the database holds studies.
     """
     parsed_url = parse(url)
     if parsed_url.drivername != "sqlite":

@@ -30,8 +30,9 @@ class Results(Database):
     ) -> None:
         """Record epochs by trial id, at least one per trial, for the claims in `attempts`.
 
-        Epochs of an attempt that is over are ignored. An epoch recorded before is replaced, because
-        a resumed trial repeats some."""
+        Epochs of an attempt that is over are ignored. An earlier record is replaced, because a
+        resumed trial repeats epochs.
+        """
         with self.write() as connection:
             for trial_id in claimed_trials(connection, epochs, attempts):
                 rows = _epoch_rows(trial_id, epochs[trial_id])
@@ -47,12 +48,12 @@ class Results(Database):
         spectrum: np.ndarray | None = None,
         attempt: int | None = None,
     ) -> bool:
-        """Record a trial's end. Its measurements, and epochs if any, replace those of earlier
-        attempts.
+        """Record a trial's end, which replaces measurements and, if it has any, epochs.
 
-        `spectrum` is a float64 vector. `attempt` is None for an end found as a file. Returns False,
-        without writing, if the trial does not accept this end (see `Store`). Raises ValueError if
-        `spectrum` is not a vector of finite numbers."""
+        `spectrum` is a float64 vector. `attempt` is missing for an end found as a file. Returns
+        False, without writing, if the trial does not accept this end (see `Store`). Raises
+        ValueError for another `spectrum`.
+        """
         trial_id = outcome.trial_id
         epochs = _epoch_rows(trial_id, outcome.epochs)
         results = [
@@ -93,9 +94,9 @@ class Results(Database):
     ) -> bool:
         """Add a later measurement to a done trial. Returns False, without writing, if it exists.
 
-        Raises ValueError for metrics that cannot be recorded (see `check_metrics`) or have a name
-        from another measurement. Also raises it if the trial is not done, or `spectrum` differs
-        from the stored one."""
+        Raises ValueError if the trial is not done, `spectrum` differs from the stored one, or
+        metrics are invalid (see `check_metrics`) or belong to another measurement.
+        """
         check_metrics(metrics)
         new_row = _result_row(trial_id, name_at_version, metrics)
         with self.write() as connection:
@@ -130,8 +131,8 @@ class Results(Database):
     def results(self, key: StudyKey, only: Collection[str] | None = None) -> list[dict[str, Any]]:
         """Return a dict for each trial in plan order: the fields of `TrialRow` and "metrics".
 
-        The metrics are flat, over all measurements; the latest version of a measurement takes
-        precedence."""
+        Metrics are flat; the latest version of a measurement takes precedence.
+        """
         query = among(select_members(key, result.c.trial_id, result.c.metrics), only)
         query = query.join(result, result.c.trial_id == study_trial.c.trial_id)
         with self.read() as connection:
@@ -149,10 +150,11 @@ class Results(Database):
             return sorted(connection.execute(query).scalars())
 
     def ended(self, trial_ids: Collection[str]) -> dict[str, dict[str, Any]]:
-        """Return by trial id the records of those of the trials that have ended.
+        """Return by trial id the records of those trials that have ended.
 
         Keys: state, cause, environment, epochs, measurements (by "name@version") and spectrum
-        (float64 bytes or None)."""
+        (float64 bytes or None).
+        """
         query = select(trial.c.id, trial.c.state, trial.c.outcome).where(
             trial.c.id.in_(trial_ids), trial.c.outcome.is_not(None)
         )
@@ -174,11 +176,11 @@ class Results(Database):
         }
 
     def lacking(self, key: StudyKey, measurements: Collection[str]) -> dict[str, list[str]]:
-        """Return by trial id which `measurements` ("name@version") a done trial of the study is
-        missing.
+        """Return by trial id which `measurements` ("name@version") a done trial is missing.
 
         Ids are in plan order, names in the given order. Complete trials are omitted. Reads no
-        metrics."""
+        metrics.
+        """
         query = (
             select_members(key, study_trial.c.trial_id, result.c.measurement, result.c.version)
             .join(trial)
@@ -202,7 +204,7 @@ class Results(Database):
             return _epochs(connection, [trial_id]).get(trial_id, [])
 
     def epochs_by_trial(self, key: StudyKey) -> dict[str, list[EpochMetrics]]:
-        """Return epochs in order by trial id, for the study's trials that have any."""
+        """Return the study's epochs in order, by trial id."""
         with self.read() as connection:
             return _epochs(connection, key)
 
@@ -212,7 +214,7 @@ class Results(Database):
             return _spectra(connection, [trial_id]).get(trial_id)
 
     def spectra(self, key: StudyKey) -> dict[str, Spectrum]:
-        """Return singular values by trial id, for the study's trials that have them."""
+        """Return the study's singular values by trial id."""
         with self.read() as connection:
             return _spectra(connection, key)
 

@@ -33,8 +33,7 @@ class SqliteFile:
         return URL.create("sqlite", database=f"file:{quote(str(self._path))}", query=query)
 
     def check(self) -> None:
-        """Raise UserError if the file was deleted or replaced, or if an immutable file was
-        written."""
+        """Raise UserError if the file was deleted or replaced, or an immutable file written."""
         try:
             stat = self._path.stat()
             identity = (stat.st_dev, stat.st_ino, stat.st_mtime_ns * self.is_unchanging)

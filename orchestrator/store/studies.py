@@ -51,10 +51,10 @@ class Studies(Database):
     ) -> bool:
         """Make `trials`, in this order, the study's members. New trials become planned.
 
-        With `instead_of`, return False without a change unless these are the current members' ids:
-        of two processes that extend the same plan, one succeeds. A trial may belong to several
-        studies and is never deleted. `planned_at` defaults to now. Raises AssertionError if a trial
-        is listed twice or a new trial's id does not match its config."""
+        With `instead_of`, returns False without a change unless these are the current members: of
+        two processes that extend a plan, one succeeds. `planned_at` defaults to now. Raises
+        AssertionError if a trial is listed twice or a new trial's id does not match its config.
+        """
         assert len({planned_trial.trial_id for planned_trial in trials}) == len(trials), (
             f"a trial is planned twice in {key}"
         )
@@ -86,13 +86,12 @@ class Studies(Database):
         return True
 
     def add_trials(self, trials: Sequence[PlannedTrial]) -> None:
-        """Add trials that the store does not have, as planned and without a study."""
+        """Add missing trials, as planned and without a study."""
         with self.write() as connection:
             _insert_trials(connection, trials)
 
     def studies(self) -> list[StudySummary]:
-        """Return all study variants with their counts by state, in the order of their last
-        planning."""
+        """Return all study variants with counts by state, in order of planning."""
         members = select(study_trial.c.study_id, trial.c.state, func.count()).join(trial)
         counts: defaultdict[int, dict[TrialState, int]] = defaultdict(dict)
         with self.read() as connection:
@@ -111,17 +110,17 @@ class Studies(Database):
         ]
 
     def trials(self, key: StudyKey) -> list[TrialRow]:
-        """Return the study's trials in plan order; empty if the study was never registered."""
+        """Return the study's trials in plan order, [] for an unknown study."""
         with self.read() as connection:
             return trials_of(connection, key)
 
     def states(self, trial_ids: Collection[str]) -> dict[str, TrialState]:
-        """Return states by trial id, for the `trial_ids` that the store has."""
+        """Return states by trial id, for the trials that exist."""
         with self.read() as connection:
             return column_of(connection, "state", trial_ids)
 
     def begin_run(self, record: RunRecord) -> int:
-        """Record the start of a run of the command, and return the run's id."""
+        """Record the start of a run, and return its id."""
         with self.write() as connection:
             row = {
                 **asdict(record),
@@ -142,7 +141,7 @@ class Studies(Database):
                 raise KeyError(run_id)
 
     def ask_to_stop(self, target: StudyKey | str) -> None:
-        """Ask running sweeps to stop a study or a trial. Raises KeyError if it is unknown."""
+        """Ask sweeps to stop a study or trial. Raises KeyError if it is unknown."""
         query = (
             update(study).where(is_study(target))
             if isinstance(target, StudyKey)
@@ -203,17 +202,17 @@ def key_of(row: Row[Any]) -> StudyKey:
 
 
 def select_members(key: StudyKey, *columns: Any) -> Select[Any]:
-    """Return a query for columns of a study's members. The caller joins the columns' tables."""
+    """Return a query for a study's members. The caller joins the columns' tables."""
     return select(*columns).join_from(study, study_trial).where(is_study(key))
 
 
 def among(query: Select[Any], trial_ids: Collection[str] | None) -> Select[Any]:
-    """Return a query over a study's members restricted to `trial_ids`, if they are given."""
+    """Return the query over members restricted to `trial_ids`, if given."""
     return query if trial_ids is None else query.where(study_trial.c.trial_id.in_(trial_ids))
 
 
 def column_of(connection: Connection, name: str, trial_ids: Collection[str]) -> dict[str, Any]:
-    """Return one column by trial id, for the `trial_ids` that the store has."""
+    """Return one column by trial id, for the trials that exist."""
     values: dict[str, Any] = {}
     for chunk in chunks(trial_ids):
         query = select(trial.c.id, trial.c[name]).where(trial.c.id.in_(chunk))

@@ -1,4 +1,4 @@
-"""Database errors as one sentence each: the problem, the fix, and whether the problem passes."""
+"""Database errors in one sentence: problem, fix, and whether it passes."""
 
 from __future__ import annotations
 
@@ -68,8 +68,7 @@ damage."""
 TEMPORARY = ("SQLITE_BUSY", "SQLITE_LOCKED", "08", "53300", "57P")
 """Starts of the codes of errors that pass. An unreachable server passes, too."""
 NEVER_WRITTEN = (ValueError, TypeError, AttributeError, OverflowError, RecursionError, LookupError)
-"""Errors from reading a value of a kind that this program does not write. Not MemoryError: the
-value may be intact."""
+"""Errors from reading a foreign value. Not MemoryError: the value may be intact."""
 
 
 class StoreAwayError(UserError):
@@ -88,8 +87,10 @@ def damaged(store: str, problem: str) -> StoreAwayError:
 
 @contextmanager
 def user_errors(store: str) -> Iterator[None]:
-    """Turn database errors into a UserError about `store`, an address without a password. Errors
-    that no user can fix pass through."""
+    """Turn database errors into a UserError about `store`, an address without a password.
+
+    Errors that no user can fix pass through.
+    """
     try:
         yield
     except DBAPIError as error:
@@ -111,14 +112,12 @@ def user_errors(store: str) -> Iterator[None]:
 
 
 def code_of(error: DBAPIError) -> str | None:
-    """Return SQLite's error name or PostgreSQL's state; None if neither database raised the
-    error."""
+    """Return SQLite's error name or PostgreSQL's state; None for an error of neither."""
     return getattr(error.orig, "sqlite_errorname", None) or getattr(error.orig, "sqlstate", None)
 
 
 def _is_from_the_client(error: DBAPIError) -> bool:
-    """The error is from PostgreSQL's client library: no server, a lost connection, an unknown
-    option."""
+    """The error is from PostgreSQL's client: no server, lost connection, unknown option."""
     is_server = not isinstance(error.orig, sqlite3.Error) and code_of(error) is None
     return is_server and (isinstance(error, OperationalError) or error.statement is None)
 

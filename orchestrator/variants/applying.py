@@ -15,9 +15,10 @@ FIXED_KEYS = ("schema_version", "kind", "corpus.name", "corpus.sha256")
 def apply_settings(configs: Sequence[AnyConfig], values: Mapping[str, Any]) -> list[AnyConfig]:
     """Return the configs with the values at these dotted keys.
 
-    Kinds of trials that do not have a key stay as they are: the true matrix of a generated language
-    has no `training.epochs`. Raises UserError if no trial, or only some trials of a kind, have a
-    key, and for a value that is invalid in a config."""
+    Kinds of trials without a key stay: the true matrix of a generated language has no
+    `training.epochs`. Raises UserError if no trial, or not every trial of a kind, has a key, and
+    for an invalid value.
+    """
     if not values:
         return list(configs)
     contents = [config.model_dump(mode="json") for config in configs]

@@ -67,8 +67,9 @@ def setting_hash(content: Mapping[str, Any]) -> str:
 def varying_settings(trials: Iterable[tuple[str, Mapping[str, Any]]]) -> dict[str, list[str]]:
     """Return by group the dotted keys, without the seed, in which the group's trials differ.
 
-    `trials` are pairs of a group and its settings by dotted key. Groups of a single setting are
-    omitted, and those whose differences would make too long a name."""
+    `trials` are pairs of a group and its settings by dotted key. Groups of one setting, or with too
+    long differences, are omitted.
+    """
     groups: dict[str, list[Mapping[str, Any]]] = {}
     for group, settings in trials:
         groups.setdefault(group, []).append(settings)
@@ -95,8 +96,7 @@ def completed_group(
 
 
 def with_settings(name: str, config: AnyConfig, keys: Sequence[str]) -> str:
-    """Return the name with these settings after its group: "softmax, training.learning_rate=20
-    seed=1"."""
+    """Return the name with these settings after its group: "softmax, model.layers=2 seed=1"."""
     group = group_of(name)
     return group + _completion(_settings(config), keys) + name.removeprefix(group)
 
@@ -114,8 +114,7 @@ def without_settings(group: str, keys: Sequence[str]) -> str:
 
 
 def differing_settings(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings to which the trial's name gives another value: names have the values of
-    scale paper."""
+    """Return the settings that differ from the trial's name, which has those of scale paper."""
     differing_values = {}
     for key, value in settings.items():
         head, _, tail = name.rpartition(f", {key}=")
@@ -128,9 +127,7 @@ def differing_settings(name: str, settings: Mapping[str, Any]) -> dict[str, Any]
 def told_apart(
     groups: Sequence[str], settings: Sequence[str], digits: int = HASH_DIGITS
 ) -> list[str]:
-    """Return the groups; a group that several settings share gets each setting's hash.
-
-    `settings` are the hashes of the same trials."""
+    """Return the groups; a group of several `settings` (hashes) gets the hash of each."""
     owners = defaultdict[str, set[str]](set)
     for group, setting in zip(groups, settings, strict=True):
         owners[group].add(setting)

@@ -1,5 +1,4 @@
-"""Settings of `--set` with one value or several: `training.learning_rate=5,10` runs a study at
-both."""
+"""Settings of `--set`: with several values, `training.learning_rate=5,10`, a study runs at each."""
 
 from __future__ import annotations
 
@@ -16,8 +15,7 @@ Settings = Mapping[str, tuple[Any, ...]]
 
 
 def parse_settings(texts: Iterable[str]) -> dict[str, tuple[Any, ...]]:
-    """Return the settings in `key=value` texts, with commas between several values. Raises
-    UserError for another form."""
+    """Return the settings in `key=value,value` texts. Raises UserError for another form."""
     settings = {}
     for setting in texts:
         key, equals, text = setting.partition("=")
@@ -30,8 +28,10 @@ def parse_settings(texts: Iterable[str]) -> dict[str, tuple[Any, ...]]:
 
 
 def values_in(text: str) -> list[Any]:
-    """Return the values between a text's commas, as JSON if possible, else as texts. A text that
-    begins like JSON but is invalid is one value."""
+    """Return the values between a text's commas, as JSON if possible, else as texts.
+
+    A text that begins like JSON but is invalid is one value.
+    """
     with suppress(ValueError, RecursionError):  # a number may be too long, or nesting too deep
         return json.loads(f"[{text}]") or [text]
     if text.startswith(("[", "{", '"')):
@@ -54,9 +54,10 @@ def as_typed(values: Sequence[Any]) -> str:
 
 
 def setting_values(key: str, values: Iterable[Any]) -> tuple[Any, ...]:
-    """Return the different values of a setting in a fixed order; numbers ascend.
+    """Return a setting's different values in a fixed order; numbers ascend.
 
-    Raises UserError for several values of the seed or of a whole part of a config."""
+    Raises UserError for several values of the seed or of a whole part of a config.
+    """
     # 5 and 5.0 are one value, True and 1 are two.
     unique_values = list(
         {

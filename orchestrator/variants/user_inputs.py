@@ -21,8 +21,8 @@ class UserInputs:
     def measurements(self, study: Study) -> tuple[str, ...]:
         """Return the study's measurements, over the user's inputs in place of the published ones.
 
-        Raises UserError if the study names an unknown measurement, or does not use an input of the
-        user."""
+        Raises UserError for an unknown measurement, or an input that the study does not use.
+        """
         names = list(study.measurements)
         for name in names:
             if name not in NAMES:

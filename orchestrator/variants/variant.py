@@ -1,4 +1,4 @@
-"""A variant of a study: the user's changes, and their text in the store."""
+"""A variant of a study, and its text in the store."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ VARIANT_FIELDS = ("search", "contexts", "benchmarks")
 
 @dataclass(frozen=True, kw_only=True)
 class Variant:
-    """The difference between two plans of a study at one scale and on one corpus. A larger budget
-    or more seeds do not make another variant."""
+    """The difference between two plans of a study at one scale and on one corpus.
+
+    A larger budget or more seeds do not make another variant.
+    """
 
     settings: Settings = field(default_factory=dict)
     model: str | None = None
@@ -29,8 +31,7 @@ class Variant:
 
     @classmethod
     def read(cls, text: str) -> Variant:
-        """Return the variant of this text. An invalid text, which a store may hold, gives the study
-        as written."""
+        """Return the variant of a text; for an invalid one, as in a store, the plain study."""
         try:
             content = json.loads(text)
             settings = {key: tuple(values) for key, values in content.pop("settings", {}).items()}
@@ -72,8 +73,10 @@ class Variant:
 
 
 def chosen_variant(settings: Settings, model: str | None) -> Variant:
-    """Return the variant that a command on the store selects; `--set` also selects search, contexts
-    and benchmarks. Raises UserError for an unknown model."""
+    """Return the variant that a command on the store selects.
+
+    `--set` also selects search, contexts and benchmarks. Raises UserError for an unknown model.
+    """
     fields = {name: str(settings[name][0]) for name in VARIANT_FIELDS if name in settings}
     study_settings = {key: values for key, values in settings.items() if key not in VARIANT_FIELDS}
     return Variant(settings=study_settings, model=other_model(model), **fields)

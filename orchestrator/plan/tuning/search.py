@@ -1,11 +1,11 @@
 """Suggest the next cell of a search, and the validation losses that stop its trial.
 
-A suggestion is a pure function of the seed and the history: each call builds a new sampler from the
-whole history. So nothing is stored, and a killed search resumes exactly. Only this file imports
-Optuna, when it is needed.
+A suggestion is a pure function of seed and history: each call builds a new sampler. So nothing is
+stored, and a killed search resumes exactly. Only this file imports Optuna, when it is needed.
 
 The stopping rule is that of Optuna's SuccessiveHalvingPruner (asynchronous successive halving, Li
-et al. 2020), as one threshold per rung that a worker can apply on its own."""
+et al. 2020), as one threshold per rung that a worker can apply.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class PastTrial:
 def suggest(
     space: Space, *, method: Method, seed: int, history: Sequence[PastTrial]
 ) -> Cell | None:
-    """Return a cell that is not in `history` (in order of suggestion); None if all cells are."""
+    """Return a cell that is not in `history` (in order of suggestion), or None."""
     tried_cells = {past_trial.cell for past_trial in history}
     if len(tried_cells) >= cell_count(space):
         return None
@@ -118,7 +118,8 @@ def _frozen_trial(space: Space, past_trial: PastTrial) -> optuna.trial.FrozenTri
 def rung_epochs(epochs: int) -> tuple[int, ...]:
     """Return the epochs after which a trial is judged: (111, 333) of 1,000, (3,) of 5, (1,) of 2.
 
-    Optuna's pruner would also judge at 999, which saves almost nothing."""
+    Optuna's pruner would also judge at 999, which saves almost nothing.
+    """
     first = max(min(EARLIEST, epochs - 1), epochs // REDUCTION_FACTOR**RUNGS)
     rungs = (first * REDUCTION_FACTOR**rung for rung in range(RUNGS))
     return tuple(epoch for epoch in rungs if 0 < epoch < epochs)
@@ -127,9 +128,9 @@ def rung_epochs(epochs: int) -> tuple[int, ...]:
 def thresholds(epochs: int, earlier_losses: Iterable[Mapping[int, float]]) -> dict[int, float]:
     """Return by rung the greatest validation loss (nats per token) that passes.
 
-    `earlier_losses` are by epoch, and include stopped trials. With m losses at a rung, the new
-    trial passes if it is among the best max(1, (m + 1) // 3) of m + 1; ties pass. Rungs that no
-    trial has reached are missing.
+    `earlier_losses` are by epoch, stopped trials included. With m losses at a rung, the new trial
+    passes if it is among the best max(1, (m + 1) // 3) of m + 1; ties pass. Rungs without losses
+    are missing.
     """
     trials = list(earlier_losses)
     limits = {}

@@ -10,15 +10,15 @@ from orchestrator.store import OPEN, Place, PlannedTrial, Store, StudyKey, Trial
 from search_spaces.tuning import Cell, cell_count
 
 JUDGED_BY = ("done", "pruned", "diverged", "running")
-"""States of earlier trials that set thresholds. Losses of other trials may be incomplete, because a
-dead process may not have reported its last epochs."""
+"""States of earlier trials that set thresholds. Others' losses may be incomplete, because a dead
+process may not have reported its last epochs."""
 SUGGESTION_SEED = 2021
-"""Seed of every search: the same results lead to the same cells in any driver."""
+"""Seed of every search, so that any driver suggests the same."""
 STAGES = ("stage1", "stage2", "final")
 
 
 class Tuner:
-    """Gives a dispatcher the trials that depend on earlier results (see `StudyWork.source`)."""
+    """Plans trials by earlier results (see `StudyWork.source`)."""
 
     def __init__(
         self,
@@ -29,18 +29,18 @@ class Tuner:
         *,
         plans: bool = True,
     ) -> None:
-        """Without `plans`, the tuner only decides which trials may be stopped early, and when."""
+        """Without `plans`, the tuner only decides early stopping."""
         self._plan, self._key, self._store, self._plans = plan, key, store, plans
         self._first_trials = {trial.trial_id: trial for trial in first_trials}
         self._cells: dict[str, Cell | None] = {}
         self._losses: dict[tuple[str, TrialState], dict[int, float]] = {}
 
     def start(self) -> list[PlannedTrial]:
-        """Register the certain trials and those searched in an earlier run. Return all in plan
-        order.
+        """Register the first trials and those of an earlier search. Return all in plan order.
 
-        Trials over budget, in other spaces, or final for another best config leave the study; their
-        results stay in the store."""
+        Trials over budget, in other spaces, or final for another best config leave the study, but
+        stay in the store.
+        """
         while True:
             rows = self._rows()
             if self._register(
@@ -54,8 +54,7 @@ class Tuner:
                 return [row.planned() for row in self._rows()]
 
     def more(self, busy: Collection[str]) -> list[PlannedTrial] | None:
-        """Return trials to run now that are not in `busy` (trial ids); [] if there may be some
-        later, None at the end."""
+        """Return trials to run that are not `busy` (ids); [] if more may come, None at the end."""
         while self._plans:
             rows = self._rows()
             open_trials = [row.planned() for row in rows if row.state in OPEN]
@@ -78,8 +77,10 @@ class Tuner:
         return not any(row.state in OPEN for row in rows) and not self._next(rows)
 
     def is_searched(self, trial: PlannedTrial) -> bool:
-        """Return whether `stop_above` may stop the trial early. A worker takes up such a trial only
-        when it is free, to know as many results as possible."""
+        """Return whether `stop_above` may stop the trial early.
+
+        A worker takes up such a trial only when free, to know as many results as possible.
+        """
         return (
             trial.place is not None
             and trial.place.stage == "stage2"
@@ -89,7 +90,8 @@ class Tuner:
     def stop_above(self, trial: PlannedTrial) -> dict[int, float]:
         """Return by epoch the validation losses above which a starting trial is stopped.
 
-        Empty if another driver with a smaller budget has dropped the trial."""
+        Empty if another driver with a smaller budget dropped the trial.
+        """
         tuned_rows = _tuned_rows(self._rows(), _tuning_position(trial).side)
         ids = [row.trial_id for row in tuned_rows]
         if trial.trial_id not in ids:
@@ -112,11 +114,12 @@ class Tuner:
         ]
 
     def _register(self, trials: Sequence[PlannedTrial], rows: Sequence[TrialRow]) -> bool:
-        """Also plans stopped trials again that must now run in full. Returns False, without a
-        change, if another driver was faster."""
-        ordered_trials = sorted(
-            trials, key=self._position
-        )  # equal positions keep the order of their planning
+        """Also resets stopped trials that must run in full.
+
+        Returns False if another driver was faster.
+        """
+        # Equal positions keep the order of their planning.
+        ordered_trials = sorted(trials, key=self._position)
         if not self._store.register(
             self._key, ordered_trials, instead_of=[row.trial_id for row in rows]
         ):
@@ -157,7 +160,7 @@ class Tuner:
         return losses
 
     def _next(self, rows: Sequence[TrialRow]) -> list[PlannedTrial]:
-        """Either one trial of stage 2, or the final trials of sides whose stages are over."""
+        """One trial of stage 2, or the final trials of finished sides."""
         side = self._next_side(rows)
         if side is None:
             return self._finals(rows)
@@ -172,8 +175,7 @@ class Tuner:
         return [self._plan.searched(side, 1 + _searched_count(rows, side), cell)]
 
     def _next_side(self, rows: Sequence[TrialRow]) -> str | None:
-        """The side with the fewest trials of stage 2, so that no side's choice depends on another's
-        results."""
+        """Picks the fewest trials of stage 2: no side's choice depends on another's results."""
         if self._plan.search == "grid":
             return None
         cells = cell_count(self._plan.tuning.stage2)

@@ -1,4 +1,4 @@
-"""A tuning at one scale, on one corpus, with one method and budget, before any results."""
+"""A tuning before any results."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class TuningPlan:
         return len(self.bases) * (len(self.stage1_cells) + self.budget + len(self.seeds))
 
     def certain(self) -> Iterator[tuple[str, Place, TrialConfig]]:
-        """Yield the name, place and resolved config of each trial that needs no earlier result."""
+        """Yield name, place and resolved config of each trial that needs no earlier result."""
         for side in self.bases:
             for cell in self.stage1_cells:
                 yield self._named(Place(side=side, stage="stage1"), cell)
@@ -66,7 +66,7 @@ class TuningPlan:
         return PlannedTrial.of(config, name, position)
 
     def final(self, side: str, best_config: Mapping[str, Any]) -> list[PlannedTrial]:
-        """Return the trials of the side's best config (as JSON data) with each final seed."""
+        """Return a side's final trials. `best_config` is JSON data."""
         position = Place(side=side, stage="final")
         configs = [TrialConfig.model_validate({**best_config, "seed": seed}) for seed in self.seeds]
         return [
@@ -75,8 +75,7 @@ class TuningPlan:
         ]
 
     def searched_cell(self, side: str, config: Mapping[str, Any]) -> Cell | None:
-        """Return the cell of stage 2 that a resolved config belongs to; None if it is not from this
-        plan."""
+        """Return a resolved config's cell of stage 2; None if it is not from this plan."""
         values = [value_at(config, dimension.key) for dimension in self.tuning.stage2]
         pairs = list(zip(self._choices[side], values, strict=True))
         if any(value not in choices for choices, value in pairs):
@@ -89,8 +88,7 @@ class TuningPlan:
         )
 
     def refuse_fixed_dimensions(self, keys: Collection[str]) -> None:
-        """Raise UserError if `--set` gives a value to a tuned key, or `resolve` makes two choices
-        equal."""
+        """Raise UserError if `--set` fixes a tuned key, or `resolve` makes two choices equal."""
         for side, space in itertools.product(self.bases, (self.tuning.stage1, self.tuning.stage2)):
             for dimension, choices in zip(space, self._resolved_choices(side, space), strict=True):
                 if dimension.key in keys or len(set(choices)) < len(choices):
@@ -135,8 +133,7 @@ def plan_tuning(
     resolve: Callable[[TrialConfig], TrialConfig],
     request: PlanRequest,
 ) -> TuningPlan:
-    """Return the requested plan. Raises UserError for an impossible budget, or if `--set` fixes a
-    tuned value."""
+    """Return the plan. Raises UserError for an impossible budget or a `--set` of a tuned value."""
     search, budget, cell_total = request.search, request.budget, cell_count(tuning.stage2)
     if search == "grid" and budget is not None:
         raise UserError(
