@@ -10,10 +10,7 @@ import sys
 GARBAGE_EVERY = 20_000
 """New objects between garbage collections. Python's default of 700 makes imports and reports
 slow."""
-INSTALL = (
-    "type `make sweep` once, which installs all packages into .venv, and then "
-    "`source .venv/bin/activate`"
-)
+INSTALL = "Type `make sweep` once to install everything, then `source .venv/bin/activate`."
 
 TYPED = getattr(sys, "orig_argv", [sys.executable, *sys.argv])
 """Python before 3.10 has no `orig_argv`; `main` refuses such versions."""
@@ -58,7 +55,7 @@ def _command() -> int:
 def _refuse(problem: str) -> int:
     version = ".".join(map(str, sys.version_info[:2]))
     print(
-        f"error: {problem} {sys.executable} (Python {version}; 3.11 or newer is needed): {INSTALL}",
+        f"error: {problem} {sys.executable} (Python {version}; needs 3.11 or newer). {INSTALL}",
         file=sys.stderr,
     )
     return 2

@@ -26,10 +26,10 @@ from orchestrator.command.view import view
 from search_spaces.catalog import is_file
 from trainables.errors import KEPT, PROGRAM, UserError, nearest
 
-HELP = f"""Sweeps of language models, and what their numbers mean.
+HELP = f"""Train and compare language models in sweeps.
 
-`{PROGRAM} STUDY` plans the trials of a study, runs those that are missing, and reports. The same
-command resumes it.
+`{PROGRAM} STUDY` plans a study's trials, runs the missing ones and writes a report. Run the same
+command again to resume.
 """
 
 
@@ -37,7 +37,8 @@ class _Commands(TyperGroup):
     """The commands. `run` may be omitted.
 
     Ctrl-C outside a running sweep prints a sentence and exits with 130; Typer would print "Aborted"
-    and exit with 1."""
+    and exit with 1.
+    """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Insert `run` before a study. Raises UserError for a misspelt command."""
@@ -45,9 +46,9 @@ class _Commands(TyperGroup):
         if args and args[0] not in (*self.commands, *options):
             is_study = args[0].startswith("-") or args[0] in study_names("") or is_file(args[0])
             if not is_study and not ctx.resilient_parsing:  # else a shell is completing it
-                near = nearest(args[0], self.commands, cutoff=0.6)
-                if near:
-                    raise UserError(f"there is no command {args[0]!r}: did you mean {near[0]}?")
+                matches = nearest(args[0], self.commands, cutoff=0.6)
+                if matches:
+                    raise UserError(f"no such command: {args[0]!r}; did you mean {matches[0]}?")
             args = ["run", *args]
         return super().parse_args(ctx, args)
 
@@ -92,20 +93,20 @@ def _program(
     version: Annotated[
         bool,
         typer.Option(
-            "--version", callback=_show_version, is_eager=True, help="Show the version and end."
+            "--version", callback=_show_version, is_eager=True, help="Print the version and exit."
         ),
     ] = False,
 ) -> None:
     """Options before any command."""
 
 
-corpus_app = typer.Typer(help="Get corpora and verify them.", no_args_is_help=True)
-store_app = typer.Typer(help="Keep the results store in order.", no_args_is_help=True)
+corpus_app = typer.Typer(help="Download and verify corpora.", no_args_is_help=True)
+store_app = typer.Typer(help="Check, rebuild or archive the results store.", no_args_is_help=True)
 app.add_typer(corpus_app, name="corpus")
 app.add_typer(store_app, name="store")
 
 app.command()(run)
-app.command("retry", help="Run just those trials of a study again that failed or diverged.")(run)
+app.command("retry", help="Run the failed and diverged trials of a study again.")(run)
 for command in (stop, studies, status, view, results, report, rank, clean):
     app.command()(command)
 corpus_app.command("fetch")(fetch_corpus)
@@ -117,7 +118,7 @@ store_app.command("archive")(archive_store)
 
 @app.command()
 def prove_gpu() -> None:
-    """Check that a GPU computes correct results, and fast enough."""
+    """Check the results and the speed of a GPU."""
     from gpu_proof.command import main as prove
 
     raise typer.Exit(prove([]))  # with options, sweep.py calls it without this module
@@ -127,8 +128,10 @@ _COMMANDS = get_command(app)
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the command line. Return the exit status: 0 done, 1 some trials failed, 2 bad input, 130
-    interrupted."""
+    """Run the command line and return the exit status.
+
+    0 done, 1 some trials failed, 2 bad input, 130 interrupted.
+    """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # names may not fit the terminal's encoding
             stream.reconfigure(errors="backslashreplace")

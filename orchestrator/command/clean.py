@@ -13,15 +13,13 @@ from trainables.errors import UserError
 
 
 def clean(
-    storage: Annotated[
-        str, typer.Option(help="The folder of results in which to look.")
-    ] = options.STORAGE,
+    storage: Annotated[str, typer.Option(help="The folder of results to clean.")] = options.STORAGE,
 ) -> None:
-    """Remove files and processes that killed runs left behind.
+    """Remove leftover files and processes of killed runs.
 
-    Removes temporary folders (with processes in them) and unfinished copies on this machine, and
-    unfinished files in a storage folder. A killed run may also leave a file of one byte,
-    .writable-..., in an object store; it stays."""
+    On this machine, these are temporary folders, their processes and unfinished copies; in the
+    storage folder, unfinished files. In an object store, one-byte files .writable-... stay.
+    """
     from orchestrator.guard import remove_leftovers
     from orchestrator.storage import copies_folder, is_url, remove_unfinished
     from orchestrator.words import counted
@@ -29,15 +27,15 @@ def clean(
     if is_url(storage):
         raise UserError(
             f"--storage: {storage} is an object store, which holds no unfinished files. Name a "
-            f"folder, or leave it out"
+            f"folder, or leave it out."
         )
     folder = Path(storage)
     if storage != options.STORAGE and not folder.is_dir():
         raise UserError(f"--storage: no such folder: {folder}")
     sentences = [removed_sentence(count)] if (count := remove_leftovers()) else []
-    for place in (folder, copies_folder()):
-        if count := remove_unfinished(place):
-            sentences.append(f"Removed {counted(count, 'unfinished file')} below {place}.")
+    for path in (folder, copies_folder()):
+        if count := remove_unfinished(path):
+            sentences.append(f"Removed {counted(count, 'unfinished file')} below {path}.")
     print_out("\n".join(sentences or ["There was nothing to remove."]))
 
 
@@ -45,4 +43,4 @@ def removed_sentence(count: int) -> str:
     """Return the sentence about removed temporary folders."""
     from orchestrator.words import counted
 
-    return f"Removed {counted(count, 'temporary folder')} that earlier runs had left."
+    return f"Removed {counted(count, 'temporary folder')} of earlier runs."

@@ -21,7 +21,8 @@ def fetch_corpus(name: Name, data_dir: options.DataDir = None) -> None:
     """Download and verify a corpus or the benchmarks.
 
     Only missing or wrong files are downloaded. NAME is a corpus, or word-similarity for the
-    benchmarks."""
+    benchmarks.
+    """
     from trainables.corpora import fetch
 
     fetch(name, data_dir=options.text_folder(data_dir))
@@ -32,7 +33,8 @@ def check_corpus(name: Name, data_dir: options.DataDir = None) -> None:
     """Verify the files of a corpus or the benchmarks.
 
     Prints their SHA-256 hashes, and counts tokens or word pairs. NAME is a corpus, or
-    word-similarity for the benchmarks."""
+    word-similarity for the benchmarks.
+    """
     from trainables.config import markov_rank, spam_floor, spam_symbols
     from trainables.corpora import WORD_SIMILARITY, check, resolve_argument
 
@@ -44,7 +46,7 @@ def check_corpus(name: Name, data_dir: options.DataDir = None) -> None:
     text, files = check(name, data_dir=folder)
     rank, symbols = markov_rank(name), spam_symbols(name)
     truth = "" if rank is None else f"; the rank of log P is {rank}"
-    truth += "" if symbols is None else f"; its entropy is {spam_floor(symbols):.4f} nats a token"
+    truth += "" if symbols is None else f"; its entropy is {spam_floor(symbols):.4f} nats per token"
     _print_files(files)
     print_out(
         f"{name} is in order: train {text.train_tokens:,}, valid {text.valid_tokens:,}, test "

@@ -1,4 +1,4 @@
-"""Options shared by commands, with their help, and the printing of tables."""
+"""Options shared by commands, and the printing of tables."""
 
 from __future__ import annotations
 
@@ -26,61 +26,57 @@ STORAGE = "results"
 
 
 def no_password(store: str | None) -> str | None:
-    """Return the store's address. Raises UserError if it holds a password, which process lists
-    would show."""
+    """Return the address. Raises UserError for a password in it, which process lists would show."""
     if store and "://" in store:
         from orchestrator.store import has_secret
 
         if has_secret(store):
             raise UserError(
-                "--store: leave the password out of the address and put it into PGPASSWORD or "
-                "~/.pgpass."
+                "--store: the address has a password. Put it into PGPASSWORD or ~/.pgpass instead."
             )
     return store
 
 
 ScaleName = Literal["smoke", "quick", "small", "paper"]
-Scale = Annotated[ScaleName, Option(help="How large the trials are.")]
+Scale = Annotated[ScaleName, Option(help="Size of the run, from smoke (seconds) to paper.")]
 AnyScale = Annotated[
     ScaleName | None,
-    Option(help="Only this scale. [default: of those with a result, the one planned last]"),
+    Option(help="Only this scale. [default: the last planned one with a result]"),
 ]
 Corpus = Annotated[
     list[str] | None,
     Option(
-        help="pydocs, markov, markov-R (rank R), spam-V (V symbols), ptb, wikitext-2 or a folder; "
-        "may be repeated."
+        help="Text: pydocs, markov, markov-R (rank R), spam-V (V symbols), ptb, wikitext-2 or a "
+        "folder. May be repeated. [default: by scale]"
     ),
 ]
 AnyCorpus = Annotated[str | None, Option(help="Only this corpus.")]
 DataDir = Annotated[
-    str | None, Option(help="The folder of the corpora, the same on all machines. [default: data]")
+    str | None, Option(help="Folder of the corpora, the same on all machines. [default: data]")
 ]
 StoreUrl = Annotated[
     str | None,
     Option(
         callback=no_password,
-        help="sqlite:///FILE or postgresql+psycopg://USER@HOST/DATABASE, without a password. "
-        "[default: results.db in --storage]",
+        help="Results store: a file, or postgresql+psycopg://USER@HOST/DATABASE without a "
+        "password. [default: results.db in --storage]",
     ),
 ]
 Storage = Annotated[
     str,
     Option(
-        help="Checkpoints, result files and reports: a folder, or s3://, gs:// or "
-        "az://BUCKET/PREFIX."
+        help="Folder of checkpoints, results and reports, or s3://, gs:// or az://BUCKET/PREFIX."
     ),
 ]
 Form = Literal["table", "csv", "json"]
-Format = Annotated[Form, Option("--format", help="How to print it.")]
+Format = Annotated[Form, Option("--format", help="Output format.")]
 Settings = Annotated[
     list[str] | None,
     Option(
         "--set",
         metavar="KEY=VALUE[,VALUE...]",
-        help="Replace a value of every trial's config, e.g. training.epochs=3; with several, as in "
-        "training.learning_rate=0.005,0.01,0.02, every trial once with each of them. May be "
-        "repeated.",
+        help="Set a value in every trial's config, e.g. training.epochs=3. With several values, "
+        "e.g. training.learning_rate=0.01,0.02, each trial runs once per value. May be repeated.",
     ),
 ]
 AnySettings = Annotated[
@@ -88,75 +84,73 @@ AnySettings = Annotated[
     Option(
         "--set",
         metavar="KEY=VALUE[,VALUE...]",
-        help="Only the variant that was run with this; may be repeated.",
+        help="Only the variant with this setting. May be repeated.",
     ),
 ]
 ModelName = Literal["lstm", "transformer"]
 Model = Annotated[
     ModelName | None,
-    Option(
-        help="Train this in place of the study's models, with its corpus, output layers and seeds."
-    ),
+    Option(help="Replace the study's models with this one; corpus, output layers and seeds stay."),
 ]
-AnyModel = Annotated[ModelName | None, Option(help="Only the variant that was run with this.")]
-Address = Annotated[str | None, Option(help="A running Ray cluster. [default: start Ray]")]
+AnyModel = Annotated[ModelName | None, Option(help="Only the variant with this model.")]
+Address = Annotated[
+    str | None, Option(help="Address of a running Ray cluster. [default: start Ray]")
+]
 RayDashboard = Annotated[
-    bool, Option("--ray-dashboard", help="Start Ray's dashboard too, which takes some seconds.")
+    bool, Option("--ray-dashboard", help="Also start Ray's dashboard, which takes a few seconds.")
 ]
 Gpus = Annotated[
     float | None,
-    Option(help="0, a fraction, or 1. [default: 1 for language models at small and paper, else 0]"),
+    Option(
+        help="0, a fraction, or 1. [default: 1 for language models at scale small or paper, else 0]"
+    ),
 ]
-Cores = Annotated[int, Option(min=1, help="Threads of a trial that runs on a CPU.")]
+Cores = Annotated[int, Option(min=1, help="Threads of each trial on a CPU.")]
 MaxConcurrent = Annotated[
-    int | None, Option(min=1, help="At most so many trials at the same time.")
+    int | None, Option(min=1, help="Maximum number of trials at a time. [default: as many as fit]")
 ]
 TrialTimeout = Annotated[
     float | None,
     Option(
         metavar="SECONDS",
-        help="End a trial that makes no progress for this long. [default: ten of its steps, at "
-        "least 2 min; 10 min before its pace is known]",
+        help="End a trial after this time without progress. [default: ten of its steps, at least "
+        "2 min; 10 min before its pace is known]",
     ),
 ]
 Deterministic = Annotated[
-    bool, Option("--deterministic", help="On a GPU too, the same bits for the same seed; slower.")
+    bool, Option("--deterministic", help="Reproduce results bit for bit on a GPU, too (slower).")
 ]
 Contexts = Annotated[
     Path | None,
     Option(
         metavar="FILE",
-        help="Contexts of your own for top_k@1, as a JSON list; see docs/measurements.md.",
+        help="Your own contexts for top_k@1, as a JSON list: see docs/measurements.md.",
     ),
 ]
 Benchmarks = Annotated[
     Path | None,
-    Option(metavar="DIR", help="Benchmarks of your own for word_similarity@1, files *.txt."),
+    Option(metavar="DIR", help="Folder of your own benchmarks for word_similarity@1, *.txt."),
 ]
 Search = Annotated[
     Literal["tpe", "random", "grid"] | None,
-    Option(help="How a tuned study picks trials. [default: tpe]"),
+    Option(help="Search method of a study that tunes. [default: tpe]"),
 ]
 Budget = Annotated[
-    int | None, Option(help="Trials that a tuned study picks for each side. [default: by scale]")
+    int | None, Option(help="Searched trials per side of a study that tunes. [default: by scale]")
 ]
 Seeds = Annotated[
     int | None,
-    Option(
-        help="Seeds of each setting, up to 11, done ones included. [default: as the study says]"
-    ),
+    Option(help="Seeds per setting, at most 11, including done ones. [default: set by the study]"),
 ]
 AllTrials = Annotated[
     bool,
-    Option(
-        "--all-trials", help="Run every trial of the study, also those that --scale leaves out."
-    ),
+    Option("--all-trials", help="Also run the trials that --scale leaves out."),
 ]
 LogTo = Annotated[
     list[str] | None,
     Option(
         metavar="LOG",
-        help="Also log to mlflow, mlflow=URI or tensorboard; may be repeated; docs/watching.md.",
+        help="Also log to mlflow, mlflow=URI or tensorboard. May be repeated. See docs/watching.md",
     ),
 ]
 
@@ -187,8 +181,8 @@ def store_url(store: str | os.PathLike[str] | None, storage: str | os.PathLike[s
 
     if store is None and is_url(os.fspath(storage)):
         raise UserError(
-            "a results store cannot lie in an object store: with --storage s3://... name one with "
-            "--store, postgresql+psycopg://... or the path of a file"
+            "--store: missing, and an object store cannot hold the results store. Name a file, or "
+            "postgresql+psycopg://USER@HOST/DATABASE."
         )
     url = os.fspath(store or Path(storage).resolve() / "results.db")
     no_password(url)
@@ -199,8 +193,8 @@ def text_folder(argument: str | None) -> Path | None:
     """Return the folder of `--data-dir`. Raises UserError for a URL."""
     if argument is not None and "://" in argument:
         raise UserError(
-            f"--data-dir takes a folder, not {argument}: copy the corpora to a folder on every "
-            "machine, for instance with `aws s3 sync`"
+            f"--data-dir: {argument} is not a folder. Copy the corpora to a folder on every "
+            "machine, for example with `aws s3 sync`."
         )
     return None if argument is None else Path(argument)
 
@@ -208,8 +202,7 @@ def text_folder(argument: str | None) -> Path | None:
 def open_existing(
     store: str | os.PathLike[str] | None, storage: str | os.PathLike[str], *, check: bool = True
 ) -> Store:
-    """Return the store at `store_url`. Raises UserError if it does not exist, and see
-    `open_store`."""
+    """Return the existing store at `store_url`. Errors are those of `open_store`."""
     from orchestrator.store import open_store
 
     return open_store(store_url(store, storage), create=False, check=check)
@@ -229,14 +222,14 @@ def typed_options(context: Context) -> dict[str, tuple[str, ...]]:
 def console(*, stderr: bool = False) -> ShownConsole:
     """Return the console for standard output or error that every command uses."""
     # Outside a terminal, use a fixed width: a log file has none.
-    wide = None if (sys.stderr if stderr else sys.stdout).isatty() else 200
+    width = None if (sys.stderr if stderr else sys.stdout).isatty() else 200
     # Names that users choose may contain brackets, so markup is off.
-    return ShownConsole(stderr=stderr, width=wide, markup=False, highlight=False)
+    return ShownConsole(stderr=stderr, width=width, markup=False, highlight=False)
 
 
-def print_out(shown: RenderableType) -> None:
+def print_out(content: RenderableType) -> None:
     """Print on standard output."""
-    console().print(shown)
+    console().print(content)
 
 
 def print_err(text: str) -> None:
@@ -247,7 +240,7 @@ def print_err(text: str) -> None:
 def print_records(
     records: Sequence[Mapping[str, Any]], columns: Collection[str], form: Form
 ) -> None:
-    """Print the columns of records. A mapping gives the headings of the table form."""
+    """Print columns of records. A mapping gives the table's headings."""
     if form == "json":
         print(json.dumps([dict(record) for record in records], indent=1))
     elif form == "csv":

@@ -23,7 +23,8 @@ def studies(form: options.Format = "table") -> None:
     """List the built-in studies.
 
     Shows each study's question and its number of trials at paper scale. --format csv and json add
-    its source."""
+    its source.
+    """
     from orchestrator.plan import default_corpora, make_plan, scale_named
     from search_spaces.catalog import NAMES, load_study
 
@@ -50,8 +51,8 @@ def studies(form: options.Format = "table") -> None:
 def print_plans(plans: Sequence[Plan], form: options.Form, *, on_gpu: bool) -> None:
     """Print the trials of plans, each once, with estimated costs.
 
-    In json, each trial has its full config. A table lists trials only if all plans are of one
-    study. Then it gives each plan's costs, with GPU hours if some trials run on a GPU."""
+    A table lists trials only for plans of one study, then each plan's costs.
+    """
     from orchestrator.forecast import BASIS, CORE_BASIS, estimate, stages
 
     estimates = {
@@ -61,13 +62,15 @@ def print_plans(plans: Sequence[Plan], form: options.Form, *, on_gpu: bool) -> N
     }
     records = _records(plans, estimates)
     if form != "table":
-        left_out = ("config", "estimate_basis")
-        print_records(records, [name for name in records[0] if name not in left_out], form)
+        hidden_columns = ("config", "estimate_basis")
+        print_records(records, [name for name in records[0] if name not in hidden_columns], form)
         for plan in plans:
             if plan.total > len(plan.trials):
                 later = "; ".join(stage.sentence for stage in stages(plan))
-                listed = f"{len(plan.trials)} of {plan.total} trials can be listed before results"
-                print_err(f"{listed}: {later}.")
+                summary = (
+                    f"Listed: the {len(plan.trials)} of {plan.total} trials that need no results"
+                )
+                print_err(f"{summary}. All stages: {later}.")
         return
     if len({plan.study.name for plan in plans}) == 1:
         rows = _trial_rows(records, on_gpu=on_gpu)
@@ -79,12 +82,12 @@ def print_plans(plans: Sequence[Plan], form: options.Form, *, on_gpu: bool) -> N
         for stage in stages(plan):
             print_out(f"{stage.sentence}; up to {_times([stage], on_gpu=on_gpu)}.")
     if len(plans) > 1:
-        print_out(_total("All together", plans, estimates, on_gpu=on_gpu))
+        print_out(_total("Total", plans, estimates, on_gpu=on_gpu))
     print_out(BASIS if on_gpu else CORE_BASIS)
 
 
 def _records(plans: Sequence[Plan], estimates: Estimates) -> list[dict[str, Any]]:
-    """Returns one record per trial. A trial of several studies names all of them."""
+    """Returns one record per trial, which names all its studies."""
     from orchestrator.forecast import BASIS
     from trainables.config import WordPairsConfig
 
@@ -147,22 +150,24 @@ def _trial_rows(records: Sequence[Mapping[str, Any]], *, on_gpu: bool) -> list[d
 
 def _total(heading: str, plans: Sequence[Plan], estimates: Estimates, *, on_gpu: bool) -> str:
     """Includes a tuning's trials that are not known yet."""
-    count = len(_certain(plans)) + sum(plan.total for plan in plans if plan.tuning)
+    count = len(_untuned_ids(plans)) + sum(plan.total for plan in plans if plan.tuning)
     noun = "trial" if len(plans) == 1 else "different trial"
     memory_gb = max(estimates[trial.trial_id].memory_gb for plan in plans for trial in plan.trials)
     times = _times(_parts(plans, estimates), on_gpu=on_gpu)
-    return f"{heading}: {counted(count, noun)}, estimated {times} with {memory_gb:.1f} GB."
+    return (
+        f"{heading}: {counted(count, noun)}, estimated {times} with up to {memory_gb:.1f} GB each."
+    )
 
 
-def _certain(plans: Sequence[Plan]) -> set[str]:
+def _untuned_ids(plans: Sequence[Plan]) -> set[str]:
     return {trial.trial_id for plan in plans if not plan.tuning for trial in plan.trials}
 
 
 def _parts(plans: Sequence[Plan], estimates: Estimates) -> list[Stage | Estimate]:
     from orchestrator.forecast import stages
 
-    tuned = [stage for plan in plans for stage in stages(plan)]
-    return [*map(estimates.__getitem__, _certain(plans)), *tuned]
+    tuned_stages = [stage for plan in plans for stage in stages(plan)]
+    return [*map(estimates.__getitem__, _untuned_ids(plans)), *tuned_stages]
 
 
 def _times(parts: Sequence[Stage | Estimate], *, on_gpu: bool) -> str:

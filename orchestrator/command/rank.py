@@ -23,7 +23,7 @@ STEP = re.compile(r"(?:step|checkpoint|ckpt|iter|epoch)[-_=]?(\d{1,15})", re.IGN
 FOLDERS_READ = 3
 """Innermost folders of a path that may name the training step."""
 FILES_NAMED = 3
-SHOWN = {
+TABLE_HEADINGS = {
     "press_rank": "Press rank",
     "effective_rank_1e-3": "effective rank (1e-3)",
     "effective_rank_1e-4": "(1e-4)",
@@ -45,104 +45,116 @@ def rank(
         list[Path],
         typer.Argument(
             metavar="FILE...",
-            help="A .npy or .safetensors file, the index of several, or a checkpoint's folder. "
-            "Several make one table, in the order of the steps in their names, as in step1000.",
+            help="A .npy or .safetensors file, an index file, or a checkpoint's folder. Several "
+            "files make one table, sorted by the training steps in their names, such as step1000.",
         ),
     ],
     tensor: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME", help="The head of a checkpoint. [default: by the usual names]"
+            metavar="NAME", help="Name of the output weights. [default: found by the usual names]"
         ),
     ] = None,
     context_norm: Annotated[
         float | None,
         typer.Option(
             metavar="NORM",
-            help="Greatest norm of a context, for KL-rank bounds. [default: by the final norm]",
+            help="Largest norm of a context, for KL-rank bounds. [default: from the final norm]",
         ),
     ] = None,
     method: Annotated[
-        Literal["gram", "qr"], typer.Option(help="gram (fast) or qr (resolves smaller values).")
+        Literal["gram", "qr"],
+        typer.Option(help="gram (fast) or qr (resolves smaller singular values)."),
     ] = "gram",
     eps: Annotated[
-        Literal["float32", "float64"], typer.Option(help="float32 (as published) or float64.")
+        Literal["float32", "float64"],
+        typer.Option(help="Precision for the Press rank; the papers use float32."),
     ] = "float32",
     form: options.Format = "table",
 ) -> None:
     """Measure the ranks of saved matrices or checkpoint heads.
 
-    See docs/look-at-a-checkpoint.md."""
+    See docs/look-at-a-checkpoint.md.
+    """
     from trainables.measurements import rank_file
 
     if context_norm is not None and not (0 < context_norm < math.inf):
-        raise UserError(f"--context-norm is a positive number; got {context_norm:g}")
+        raise UserError(f"--context-norm: {context_norm:g} is not a positive number.")
     files, steps = in_training_order(files)
-    ranked = [
+    ranked_files = [
         rank_file(file, tensor=tensor, context_norm=context_norm, method=method, eps=eps)
         for file in files
     ]
-    _print_notes(files, ranked)
-    if len(ranked) == 1:
-        _print_one(ranked[0], form)
+    _print_notes(files, ranked_files)
+    if len(ranked_files) == 1:
+        _print_one(ranked_files[0], form)
     else:
-        _print_several(files, steps, ranked, form)
+        _print_several(files, steps, ranked_files, form)
 
 
 def in_training_order(files: Sequence[Path]) -> tuple[list[Path], list[int]]:
     """Return the files sorted by training step, and the steps.
 
-    A step is in the file's name, or else in the nearest folder's that has one. If a file has no
-    step, or two are equal, the files stay in order and there are no steps."""
+    A step is in the file's name, or the nearest folder's. If a file has no step, or two are equal,
+    the files stay in order and there are no steps.
+    """
     steps = {file: step for file in files if (step := _training_step(file)) is not None}
     if len(set(steps.values())) < len(files):
         return list(files), []
-    ordered = sorted(files, key=steps.__getitem__)
-    return ordered, [steps[file] for file in ordered]
+    sorted_files = sorted(files, key=steps.__getitem__)
+    return sorted_files, [steps[file] for file in sorted_files]
 
 
 def _training_step(file: Path) -> int | None:
-    places = (file.name, *reversed(file.absolute().parent.parts[-FOLDERS_READ:]))
-    steps = [numbers[-1] for numbers in map(STEP.findall, places) if numbers]
+    names = (file.name, *reversed(file.absolute().parent.parts[-FOLDERS_READ:]))
+    steps = [numbers[-1] for numbers in map(STEP.findall, names) if numbers]
     return int(steps[0]) if steps else None
 
 
-def _print_notes(files: Sequence[Path], ranked: Sequence[RankedFile]) -> None:
+def _print_notes(files: Sequence[Path], ranked_files: Sequence[RankedFile]) -> None:
     """Prints a note that several files share once."""
-    for note in dict.fromkeys(note for item in ranked for note in item.notes):
+    for note in dict.fromkeys(note for item in ranked_files for note in item.notes):
         holders = [
-            str(file) for file, item in zip(files, ranked, strict=True) if note in item.notes
+            str(file) for file, item in zip(files, ranked_files, strict=True) if note in item.notes
         ]
-        whose = "" if len(holders) == len(files) else f"{some_of(holders, FILES_NAMED)}: "
-        print_err(f"{whose}{note}")
+        prefix = "" if len(holders) == len(files) else f"{some_of(holders, FILES_NAMED)}: "
+        print_err(f"{prefix}{note}")
 
 
-def _print_one(ranked: RankedFile, form: options.Form) -> None:
+def _print_one(ranked_file: RankedFile, form: options.Form) -> None:
     if form == "json":
-        print(json.dumps(ranked.report, indent=1))
+        print(json.dumps(ranked_file.report, indent=1))
         return
-    records = [{"measure": name, "value": _text(value)} for name, value in ranked.report.items()]
+    records = [
+        {"measure": name, "value": _text(value)} for name, value in ranked_file.report.items()
+    ]
     print_records(records, ("measure", "value"), form)
 
 
 def _print_several(
-    files: Sequence[Path], steps: Sequence[int], ranked: Sequence[RankedFile], form: options.Form
+    files: Sequence[Path],
+    steps: Sequence[int],
+    ranked_files: Sequence[RankedFile],
+    form: options.Form,
 ) -> None:
-    places: list[dict[str, Any]] = [{"step": step} for step in steps] or [{} for _ in files]
+    positions: list[dict[str, Any]] = [{"step": step} for step in steps] or [{} for _ in files]
     records = [
-        {**place, "file": str(file), **item.report}
-        for place, file, item in zip(places, files, ranked, strict=True)
+        {**position, "file": str(file), **item.report}
+        for position, file, item in zip(positions, files, ranked_files, strict=True)
     ]
     measures = list(dict.fromkeys(name for record in records for name in record))
     if form == "table":
-        first = {"step": "step"} if steps else {"file": "file"}
-        shown = {
+        key_columns = {"step": "step"} if steps else {"file": "file"}
+        headings = {
             name: heading
-            for name, heading in SHOWN.items()
+            for name, heading in TABLE_HEADINGS.items()
             if any(record.get(name) is not None for record in records)
         }
-        texts = [{name: _text(record.get(name)) for name in (*first, *shown)} for record in records]
-        print_records(texts, {**first, **shown}, form)
+        texts = [
+            {name: _text(record.get(name)) for name in (*key_columns, *headings)}
+            for record in records
+        ]
+        print_records(texts, {**key_columns, **headings}, form)
         return
     print_records(
         [{name: record.get(name) for name in measures} for record in records], measures, form

@@ -50,49 +50,51 @@ def typed_filter(
     from orchestrator.variants import chosen_variant, parse_settings
     from trainables.corpora import corpus_name
 
-    chosen = chosen_variant(parse_settings(settings or []), model)
-    overrides = chosen.text if settings or model else None
+    variant = chosen_variant(parse_settings(settings or []), model)
+    overrides = variant.text if settings or model else None
     # A folder's path names its corpus as in a run.
     return VariantFilter(scale=scale, corpus=corpus and corpus_name(corpus), overrides=overrides)
 
 
 def study_name(argument: str) -> str:
-    """Return a study's name in the store. `argument` is the name or the study's file."""
+    """Return the name of a study in the store, given as a name or file."""
     return load_study(argument).name if is_file(argument) else argument
 
 
 def no_study(
     study: str, keys: Iterable[StudyKey], variants: VariantFilter | None = None
 ) -> UserError:
-    """Return the error that no variant in the store (`keys`) matches the study and `variants`."""
+    """Return the error that no variant in the store matches."""
     names = dict.fromkeys(key.study for key in keys)
     hint = (
-        f": see which variants it has with {PROGRAM} status {shlex.quote(study)}"
+        f". List its variants with: {PROGRAM} status {shlex.quote(study)}"
         if study in names
-        else f"; it has {', '.join(names) or 'none'}: choose one of these, or run it first"
+        else f"; it has {', '.join(names) or 'none'}. Choose one of these, or run it first."
     )
     return UserError(f"the store has no study {study!r}{variants or ''}{hint}")
 
 
 def _choose_variant(store: Store, study: str, variants: VariantFilter) -> StudyKey:
-    """Prefers a variant with a result, then one without `--set`, then the last planned. Raises
-    UserError if nothing matches."""
-    every = store.studies()
-    summaries = [s for s in every if s.key.study == study and variants.fits(s.key)]
+    """Prefers a variant with a result, then one without `--set`, then the last planned.
+
+    Raises UserError if nothing matches.
+    """
+    all_summaries = store.studies()
+    summaries = [s for s in all_summaries if s.key.study == study and variants.fits(s.key)]
     if not summaries:
-        raise no_study(study, (summary.key for summary in every), variants)
-    chosen = max(
+        raise no_study(study, (summary.key for summary in all_summaries), variants)
+    key = max(
         reversed(summaries), key=lambda s: (s.counts["done"] > 0, s.key.overrides == "{}")
     ).key
     if len(summaries) > 1:
         from orchestrator.variants import Variant
 
         print_err(
-            f"Of {len(summaries)} variants of {study}, this is the one at scale {chosen.scale}, "
-            f"corpus {chosen.corpus}{Variant.read(chosen.overrides)}; name another with --scale, "
-            f"--corpus, --model and --set."
+            f"{study} has {len(summaries)} variants; this one has scale {key.scale}, corpus "
+            f"{key.corpus}{Variant.read(key.overrides)}. Choose another with --scale, "
+            f"--corpus, --model or --set."
         )
-    return chosen
+    return key
 
 
 def results(
@@ -105,7 +107,7 @@ def results(
     storage: options.Storage = options.STORAGE,
     form: Annotated[
         Literal["table", "csv", "json", "parquet"],
-        typer.Option("--format", help="How to print it."),
+        typer.Option("--format", help="Output format."),
     ] = "table",
 ) -> None:
     """Print a study's trials with their configs and metrics."""
@@ -115,17 +117,17 @@ def results(
     variants = typed_filter(scale, corpus, settings, model)
     if form == "parquet" and sys.stdout.isatty():
         raise UserError(
-            "parquet is a binary format: send it to a file, for example with > results.parquet"
+            "--format parquet: a terminal cannot show it. Redirect it to a file: > results.parquet"
         )
-    with open_existing(store, storage) as opened:
-        key = _choose_variant(opened, study_name(study), variants)
-        trials = flatten(opened.results(key)).of_variant(key)
+    with open_existing(store, storage) as results_store:
+        key = _choose_variant(results_store, study_name(study), variants)
+        trials = flatten(results_store.results(key)).of_variant(key)
     if form == "parquet":
         write_parquet(trials.columns, trials.records, sys.stdout.buffer)
     else:
         # The metrics of a user's study are unknown if it is named without its file.
-        first = group_metrics(load_study(study)) if study in NAMES or is_file(study) else []
-        write_results(trials, form, sys.stdout, first)
+        first_metrics = group_metrics(load_study(study)) if study in NAMES or is_file(study) else []
+        write_results(trials, form, sys.stdout, first_metrics)
 
 
 def report(
@@ -147,44 +149,47 @@ def report(
 ) -> None:
     """Write the report of a study, even if trials are missing.
 
-    With `all`, write a report for every built-in study in the store, and for your own study NAME if
-    the current folder has NAME.py."""
+    With `all`, writes one for every study in the store that is built in or has its file NAME.py in
+    the current folder.
+    """
     from orchestrator.report import summary_group
     from orchestrator.storage import storage_at
     from orchestrator.sweep import Typed, report_folder, write_index, write_report
 
     variants = typed_filter(scale, corpus, settings, model)
-    place, shown = storage_at(storage), console()
-    with open_existing(store, storage) as opened:
-        chosen = _chosen(opened, study, variants)
-        for key, content in chosen.items():
+    location, terminal = storage_at(storage), console()
+    with open_existing(store, storage) as results_store:
+        studies = _studies_by_key(results_store, study, variants)
+        for key, content in studies.items():
             argument = key.study if study == ALL else study
-            typed = Typed(study=argument, options=options.typed_options(context))
-            out = report_folder(place, key)
-            result = write_report(opened, content, key, out, typed=typed, pdf=pdf)
+            command_line = Typed(study=argument, options=options.typed_options(context))
+            out = report_folder(location, key)
+            result = write_report(results_store, content, key, out, typed=command_line, pdf=pdf)
             if study != ALL:
-                shown.print(summary_group(result))
-            shown.print(f"Report: {result.path}")
-            index = write_index(result.path, place, shown)
-    shown.print(f"All reports: {index}")
+                terminal.print(summary_group(result))
+            terminal.print(f"Report: {result.path}")
+            index = write_index(result.path, location, terminal)
+    terminal.print(f"All reports: {index}")
 
 
-def _chosen(store: Store, argument: str, variants: VariantFilter) -> dict[StudyKey, Study]:
+def _studies_by_key(store: Store, argument: str, variants: VariantFilter) -> dict[StudyKey, Study]:
     if argument != ALL:
         study = load_study(argument)
         return {_choose_variant(store, study.name, variants): study}
     keys = [summary.key for summary in store.studies() if variants.fits(summary.key)]
     arguments = {key: key.study if key.study in NAMES else f"./{key.study}.py" for key in keys}
-    chosen = {
+    studies = {
         key: load_study(name)
         for key, name in arguments.items()
         if name in NAMES or Path(name).is_file()
     }
-    if not chosen:
+    if not studies:
         if keys:
             raise UserError(
-                f"the store has only studies of your own, with no file in this folder: name one, "
-                f"{keys[0].study}.py"
+                f"report all: the store has only your own studies, and this folder has no file of "
+                f"them. Name one, such as {keys[0].study}.py."
             )
-        raise UserError(f"the store has no study{variants}: see what it has with {PROGRAM} status")
-    return chosen
+        raise UserError(
+            f"the store has no study{variants}. List its studies with: {PROGRAM} status"
+        )
+    return studies

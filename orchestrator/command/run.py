@@ -46,24 +46,28 @@ def run(
     all_trials: options.AllTrials = False,
     log_to: options.LogTo = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print the plan and run nothing; not with retry.")
+        bool,
+        typer.Option(
+            "--dry-run", help="Print the plan and its costs, and run nothing (not for retry)."
+        ),
     ] = False,
     form: options.Format = "table",
     settings: options.Settings = None,
 ) -> None:
     """Run the missing trials of a study, then write its report.
 
-    The word `run` may be omitted. The same command resumes an interrupted run."""
+    The word `run` may be omitted. Run the same command again to resume.
+    """
     from orchestrator.plan import PlanRequest, make_plan, scale_named, studies_of
     from orchestrator.variants import parse_settings, read_inputs
 
-    retried = context.info_name == "retry"
-    _check_form(form, study, dry_run=dry_run, retried=retried)
+    is_retry = context.info_name == "retry"
+    _check_form(form, study, dry_run=dry_run, is_retry=is_retry)
     folder = options.text_folder(data_dir)
     if folder is not None and not folder.is_dir():
         raise UserError(
-            f"--data-dir: no such folder: {folder}. Name the folder of the corpora, or leave it "
-            f"out, and they are fetched to data"
+            f"--data-dir: no such folder: {folder}. Name the folder of the corpora, or leave "
+            f"the option out to download them to data."
         )
     request = PlanRequest(
         data_dir=folder,
@@ -77,8 +81,8 @@ def run(
     )
     size = scale_named(scale)
     plans = [
-        make_plan(chosen, size, text, fitting)
-        for chosen, text, fitting in studies_of(study, size, corpus, request)
+        make_plan(chosen_study, size, text, study_request)
+        for chosen_study, text, study_request in studies_of(study, size, corpus, request)
     ]
     gpus = [_gpus_of(gpus_per_trial, plan) for plan in plans]
     if dry_run:
@@ -102,36 +106,38 @@ def run(
     runs = [
         (
             plan,
-            replace(run_options, gpus_per_trial=number, runtime=_of_study(runtime, plan, number)),
+            replace(
+                run_options, gpus_per_trial=number, runtime=_study_runtime(runtime, plan, number)
+            ),
         )
         for plan, number in zip(plans, gpus, strict=True)
     ]
-    raise typer.Exit(_run_all(runs, study, options.typed_options(context), again=retried))
+    raise typer.Exit(_run_all(runs, study, options.typed_options(context), again=is_retry))
 
 
-def _check_form(form: options.Form, study: str, *, dry_run: bool, retried: bool) -> None:
-    if retried and (dry_run or form != "table"):
+def _check_form(form: options.Form, study: str, *, dry_run: bool, is_retry: bool) -> None:
+    if is_retry and (dry_run or form != "table"):
         raise UserError(
-            f"--dry-run and --format are for run; what failed or diverged is shown by: {PROGRAM} "
-            f"status"
+            f"retry: --dry-run and --format do not apply. List failed and diverged trials with: "
+            f"{PROGRAM} status"
         )
     if form != "table" and not dry_run:
         raise UserError(
-            f"--format {form} is for --dry-run; the results of a run are shown by: {PROGRAM} "
-            f"results {study}"
+            f"--format {form}: needs --dry-run. Print the results of a run with: {PROGRAM} results "
+            f"{study}"
         )
 
 
-def _gpus_of(typed: float | None, plan: Plan) -> float:
-    if typed is None:
+def _gpus_of(gpus_per_trial: float | None, plan: Plan) -> float:
+    if gpus_per_trial is None:
         return 1.0 if plan.scale.name in ("small", "paper") and plan.study.reads_text else 0.0
     from orchestrator.cluster import check_gpus
 
-    check_gpus(typed)
-    return typed
+    check_gpus(gpus_per_trial)
+    return gpus_per_trial
 
 
-def _of_study(runtime: Runtime, plan: Plan, gpus_per_trial: float) -> Runtime:
+def _study_runtime(runtime: Runtime, plan: Plan, gpus_per_trial: float) -> Runtime:
     from trainables.config import layer_files, output_layer_of
 
     return replace(
@@ -150,7 +156,7 @@ def _of_study(runtime: Runtime, plan: Plan, gpus_per_trial: float) -> Runtime:
 def _run_all(
     runs: Sequence[tuple[Plan, RunOptions]],
     argument: str,
-    typed: Mapping[str, tuple[str, ...]],
+    typed_options: Mapping[str, tuple[str, ...]],
     *,
     again: bool,
 ) -> int:
@@ -166,8 +172,10 @@ def _run_all(
         for plan, study_options in runs:
             try:
                 name = plan.study.name if argument == ALL else argument
-                words = Typed(study=name, options=typed)
-                statuses.append(run_study(plan, study_options, words, console(), again=again))
+                command_line = Typed(study=name, options=typed_options)
+                statuses.append(
+                    run_study(plan, study_options, command_line, console(), again=again)
+                )
             except UserError as error:
                 if len(runs) == 1:
                     raise

@@ -31,19 +31,22 @@ def status(
 ) -> None:
     """Show the progress of each study.
 
-    Lists running trials, and why trials have no result."""
+    Lists running trials, and the causes of failed and diverged ones.
+    """
     from orchestrator.store import expire_dead_owners
 
     name = study and study_name(study)
-    with open_existing(store, storage, check=False) as opened:
+    with open_existing(store, storage, check=False) as results_store:
         with suppress(UserError):  # a read-only store is shown as it is
-            expire_dead_owners(opened)
-        every = opened.studies()
-        summaries = [s for s in every if name in (None, s.key.study)]
-        running = [trial for trial in opened.running() if name in (None, trial.key.study)]
-        lost = [trial for trial in opened.lost() if name in (None, trial.key.study)]
+            expire_dead_owners(results_store)
+        all_summaries = results_store.studies()
+        summaries = [s for s in all_summaries if name in (None, s.key.study)]
+        running_trials = [
+            trial for trial in results_store.running() if name in (None, trial.key.study)
+        ]
+        lost_trials = [trial for trial in results_store.lost() if name in (None, trial.key.study)]
     if not summaries and name is not None:
-        raise no_study(name, (summary.key for summary in every))
+        raise no_study(name, (summary.key for summary in all_summaries))
     records = [
         {
             "study": s.key.study,
@@ -56,15 +59,15 @@ def status(
         for s in summaries
     ]
     print_records(records, COLUMNS, form)
-    if form == "table" and running:
+    if form == "table" and running_trials:
         print_out(
-            f"\nRunning, or next on a worker; to stop one, type {PROGRAM} stop and the start of "
-            f"its id:"
+            f"\nRunning or next on a worker; to stop one, type {PROGRAM} stop and the start of its "
+            f"id:"
         )
-        for line in dict.fromkeys(map(_running_line, running)):
+        for line in dict.fromkeys(map(_running_line, running_trials)):
             print_out(line)
-    if form == "table" and lost:
-        _print_lost(lost)
+    if form == "table" and lost_trials:
+        _print_lost(lost_trials)
 
 
 def _running_line(trial: RunningTrial) -> str:
@@ -73,7 +76,7 @@ def _running_line(trial: RunningTrial) -> str:
     return f"{short_id(trial.trial_id)}  {one_line(trial.name)}  (run from {host}{attempt})"
 
 
-def _print_lost(lost: Sequence[LostTrial]) -> None:
+def _print_lost(lost_trials: Sequence[LostTrial]) -> None:
     records = [
         {
             "trial": one_line(trial.name),
@@ -82,9 +85,9 @@ def _print_lost(lost: Sequence[LostTrial]) -> None:
             "study": f"{trial.key.study} {trial.key.scale} {trial.key.corpus}",
             "cause": one_line(trial.cause or "no cause recorded", most=LONGEST_CAUSE),
         }
-        for trial in lost[:CAUSES_SHOWN]
+        for trial in lost_trials[:CAUSES_SHOWN]
     ]
-    print_out(f"\nWithout a result, and why; {PROGRAM} retry STUDY runs these again:")
+    print_out(f"\nFailed or diverged; {PROGRAM} retry STUDY runs these again:")
     print_records(records, list(records[0]), "table")
-    if (more := len(lost) - CAUSES_SHOWN) > 0:
-        print_out(f"and {more:,} more: {PROGRAM} results STUDY shows the causes of all.")
+    if (hidden_count := len(lost_trials) - CAUSES_SHOWN) > 0:
+        print_out(f"and {hidden_count:,} more: {PROGRAM} results STUDY prints all causes.")

@@ -25,11 +25,11 @@ def stop(
         str | None,
         typer.Argument(
             metavar="[STUDY|TRIAL]",
-            help="A study, or a trial by the start of its id (4 digits or more).",
+            help="A study, or the first 4 or more digits of a trial's id.",
         ),
     ] = None,
     scale: Annotated[
-        options.ScaleName | None, typer.Option(help="Only this scale. [default: all that run]")
+        options.ScaleName | None, typer.Option(help="Only this scale. [default: all running]")
     ] = None,
     corpus: options.AnyCorpus = None,
     settings: options.AnySettings = None,
@@ -39,25 +39,28 @@ def stop(
 ) -> None:
     """Stop a running study or trial (default: all running studies).
 
-    Run the same command again to resume."""
+    Run the study again to resume it.
+    """
     from orchestrator.variants import Variant
     from orchestrator.words import on_corpus, short_id
 
     variants = typed_filter(scale, corpus, settings, model)
-    with open_existing(store, storage, check=False) as opened:
-        if target and TRIAL_ID.fullmatch(target) and (trial := _trial(opened, target)):
-            opened.ask_to_stop(trial.trial_id)
+    with open_existing(store, storage, check=False) as results_store:
+        if target and TRIAL_ID.fullmatch(target) and (trial := _trial(results_store, target)):
+            results_store.ask_to_stop(trial.trial_id)
             print_out(
-                f"Asked to stop the trial {trial.name} ({short_id(trial.trial_id)}); others go on."
+                f"Asked to stop trial {trial.name} ({short_id(trial.trial_id)}); others continue."
             )
             return
-        running = [summary.key for summary in opened.studies() if summary.counts["running"]]
-        for key in _stoppable(opened, running, target, variants):
-            opened.ask_to_stop(key)
+        running_keys = [
+            summary.key for summary in results_store.studies() if summary.counts["running"]
+        ]
+        for key in _stoppable(results_store, running_keys, target, variants):
+            results_store.ask_to_stop(key)
             effect = (
-                f"{KEPT}, and the same command goes on"
-                if key in running
-                else "no trial of it runs now, so this stops a command that measures or starts"
+                f"{KEPT}, and the same command resumes it"
+                if key in running_keys
+                else "it has no running trial, so this stops a command that starts or measures"
             )
             changes = Variant.read(key.overrides)
             variant = f"{key.study} at scale {key.scale}{on_corpus(key.corpus)}{changes}"
@@ -65,26 +68,28 @@ def stop(
 
 
 def _trial(store: Store, start: str) -> RunningTrial | None:
-    """The running trial whose id starts with `start`. Raises UserError if there are several."""
-    running = {trial.trial_id: trial for trial in store.running()}
-    fitting = [trial_id for trial_id in running if trial_id.startswith(start)]
-    if len(fitting) > 1:
+    """Raises UserError if several running trials match."""
+    trials = {trial.trial_id: trial for trial in store.running()}
+    matches = [trial_id for trial_id in trials if trial_id.startswith(start)]
+    if len(matches) > 1:
         raise UserError(
-            f"{len(fitting)} trials have an id that starts with {start}: give more of its digits."
+            f"stop: {len(matches)} running trials have ids that start with {start}. Add digits."
         )
-    return running[fitting[0]] if fitting else None
+    return trials[matches[0]] if matches else None
 
 
 def _stoppable(
-    store: Store, running: Sequence[StudyKey], study: str | None, variants: VariantFilter
+    store: Store, running_keys: Sequence[StudyKey], study: str | None, variants: VariantFilter
 ) -> list[StudyKey]:
-    """If none of a named study's variants runs, returns all of them. Raises UserError if nothing
-    matches."""
+    """Returns all variants of a named study if none of them runs.
+
+    Raises UserError if nothing matches.
+    """
     name = study and study_name(study)
-    known = [summary.key for summary in store.studies()] if name else running
-    fitting = [key for key in known if name in (None, key.study) and variants.fits(key)]
-    if not fitting:
-        which = ", ".join(dict.fromkeys(key.study for key in running)) or "none"
-        meant = f"{study!r}{variants} is not" if study else f"no study{variants} is"
-        raise UserError(f"stop: {meant} running. Running studies: {which}.")
-    return [key for key in fitting if key in running] or fitting
+    candidates = [summary.key for summary in store.studies()] if name else running_keys
+    matches = [key for key in candidates if name in (None, key.study) and variants.fits(key)]
+    if not matches:
+        names = ", ".join(dict.fromkeys(key.study for key in running_keys)) or "none"
+        subject = f"{study!r}{variants} is not" if study else f"no study{variants} is"
+        raise UserError(f"stop: {subject} running. Running studies: {names}.")
+    return [key for key in matches if key in running_keys] or matches

@@ -23,9 +23,10 @@ def rebuild_store(
 
 
 def check_store(store: options.StoreUrl = None, storage: options.Storage = options.STORAGE) -> None:
-    """Check the store for damage, and compare it with the trial folders.
+    """Check the store for damage and for differences from the files.
 
-    Exit status 1 if there is damage or a difference."""
+    The exit status is 1 if there are any.
+    """
     from orchestrator.storage import storage_at
     from orchestrator.store import REBUILD
     from orchestrator.sweep import check_store
@@ -36,25 +37,25 @@ def check_store(store: options.StoreUrl = None, storage: options.Storage = optio
     print_out(
         f"If the files are right, {REBUILD}."
         if sentences
-        else "The store is sound, and every done trial is what its files say."
+        else "The store is sound, and every done trial agrees with its files."
     )
     raise typer.Exit(1 if sentences else 0)
 
 
 def archive_store(
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder to write to.")],
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder to write to.")],
     store: options.StoreUrl = None,
     storage: options.Storage = options.STORAGE,
 ) -> None:
-    """Write all studies as three Parquet files: trials, epochs and spectra."""
+    """Write all trials, epochs and spectra as Parquet files."""
     from orchestrator.report import write_archive
 
-    with open_existing(store, storage) as opened:
+    with open_existing(store, storage) as results_store:
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            write_archive(opened, folder)
+            write_archive(results_store, folder)
         except OSError as error:
             raise UserError(
-                f"{folder}: cannot write ({error.strerror or error}). Name another folder"
+                f"{folder}: cannot write ({error.strerror or error}). Name another folder."
             ) from error
     print_out(f"Archive: {folder.resolve()}")

@@ -18,7 +18,7 @@ def view(
         typer.Option(
             min=1,
             max=65535,
-            help="Where the browser finds the pages. [default: 8642, or a free one]",
+            help="Port of the web server. [default: 8642, or a free one]",
         ),
     ] = None,
 ) -> None:
@@ -26,6 +26,6 @@ def view(
     from orchestrator.view import serve
 
     def ready(link: str) -> None:
-        print_out(f"Open {link}\nCtrl-C ends it; sweeps go on.")
+        print_out(f"Open {link}\nCtrl-C ends it; sweeps continue.")
 
     serve(store_url(store, storage), storage, port, ready)

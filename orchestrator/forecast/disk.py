@@ -14,7 +14,7 @@ CHECKPOINTS = 3
 
 
 def kept_bytes(config: AnyConfig, corpus: CorpusIdentity) -> int:
-    """Return the bytes that a trial keeps: its weights, if any, and its records."""
+    """Return the bytes of a trial's weights and records."""
     return _weights_bytes(config, corpus) + RECORDS_BYTES
 
 

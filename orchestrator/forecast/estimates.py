@@ -30,7 +30,7 @@ from trainables.config import (
 from trainables.corpora import CorpusIdentity
 from trainables.parameters import parameter_count
 
-TIMED: dict[str, OutputLayerConfig] = {
+TIMED_LAYERS: dict[str, OutputLayerConfig] = {
     "softmax": SoftmaxConfig(),
     "sigsoftmax": SigSoftmaxConfig(),
     "gss": GssConfig(c=-1.5, k=2.5),
@@ -38,8 +38,8 @@ TIMED: dict[str, OutputLayerConfig] = {
     "mos": MosConfig(),
 }
 """Configs of the published times."""
-TIMED_AS = {"lms_plif_frozen": "lms_plif", "mos_plif": "mos", "softcap": "gss"}
-"""Layers whose time is scaled from another layer's published time; all others from softmax's."""
+TIME_SOURCES = {"lms_plif_frozen": "lms_plif", "mos_plif": "mos", "softcap": "gss"}
+"""Layers with another layer's published time, scaled; all others have softmax's."""
 PTB_TRAIN_TOKENS, PTB_VOCABULARY = 929_589, 10_000
 CORE_FLOPS = 2.4e10
 """Operations per second when one core trains small models: 5 quick trials, see
@@ -56,25 +56,23 @@ synthetic 512 x 2,000 matrices, medians with the Gram matrix: 0.12 to 0.16 s for
 TRIAL_OVERHEAD_S = 1.0
 """Reading the corpus, building the model, writing the result."""
 STACK = 16
-"""Most trials that are trained as one on a GPU, which is then fully used."""
+"""Most trials trained as one; the GPU is then fully used."""
 PROCESS_BYTES = 600e6
 """Python, torch and a corpus."""
 _GPU_BASIS = (
-    "GPU: seconds per epoch on a V100 (AAAI 2021, Table 2), scaled by operations where the config "
-    "differs, as a "
-    "Transformer's does."
+    "GPU: published seconds per epoch on a V100 (AAAI 2021, Table 2), scaled by operations for "
+    "other configs."
 )
 CORE_BASIS = (
-    "Core: operations, at the speed of one core of the machine the project is developed on. "
-    "Memory: sizes of weights, "
-    "activations, chunks of logits and the Gram matrix."
+    "Core: operations, at the measured speed of one core. Memory: weights, activations, chunks of "
+    "logits and the Gram matrix."
 )
 BASIS = f"{_GPU_BASIS} {CORE_BASIS}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Estimate:
-    """Time and memory of one trial. Core hours include measurements, GPU hours do not."""
+    """Time and memory of one trial. Only core hours include measurements."""
 
     gpu_hours: float
     core_hours: float
@@ -85,8 +83,10 @@ class Estimate:
 
 
 def estimate(config: AnyConfig, corpus: CorpusIdentity) -> Estimate:
-    """Return the time and memory of one trial, on one V100 and on one core. `corpus` is the
-    study's, as in all functions here."""
+    """Return the time and memory of one trial, on one V100 and on one core.
+
+    In all functions here, `corpus` is the study's.
+    """
     corpus = text_of(config, corpus)
     if isinstance(config, LanguageTrialConfig):
         gpu_bytes = _training_bytes(config, corpus, "cuda")
@@ -102,19 +102,22 @@ def estimate(config: AnyConfig, corpus: CorpusIdentity) -> Estimate:
 
 
 def gpu_seconds(config: AnyConfig, corpus: CorpusIdentity) -> float:
-    """Return the time on one V100: training only, but everything if the trial trains no language
-    model."""
+    """Return the training time on one V100; all time if the trial trains no language model."""
     if not isinstance(config, LanguageTrialConfig):
         return config.operations / GPU_FLOPS
     corpus = text_of(config, corpus)
     times = V100_SECONDS_PER_EPOCH.get(corpus.name, V100_SECONDS_PER_EPOCH["ptb"])
     layer = config.output_layer.name
-    timed = layer if layer in times else TIMED_AS.get(layer, "softmax")
-    paper = awd_lstm(config.corpus.model_copy(update={"vocabulary_limit": None}), TIMED[timed])
-    measured = corpus.name in V100_SECONDS_PER_EPOCH
-    tokens = corpus.train_tokens if measured else PTB_TRAIN_TOKENS
-    per_token = _operations_per_token(paper, corpus.vocabulary_size if measured else PTB_VOCABULARY)
-    return times[timed] * _train_operations(config, corpus) / (tokens * per_token)
+    timed_layer = layer if layer in times else TIME_SOURCES.get(layer, "softmax")
+    paper_config = awd_lstm(
+        config.corpus.model_copy(update={"vocabulary_limit": None}), TIMED_LAYERS[timed_layer]
+    )
+    is_published = corpus.name in V100_SECONDS_PER_EPOCH
+    tokens = corpus.train_tokens if is_published else PTB_TRAIN_TOKENS
+    per_token = _operations_per_token(
+        paper_config, corpus.vocabulary_size if is_published else PTB_VOCABULARY
+    )
+    return times[timed_layer] * _train_operations(config, corpus) / (tokens * per_token)
 
 
 def core_seconds(config: AnyConfig, corpus: CorpusIdentity) -> float:
@@ -124,10 +127,10 @@ def core_seconds(config: AnyConfig, corpus: CorpusIdentity) -> float:
     corpus = text_of(config, corpus)
     vocabulary, epochs = vocabulary_size(config, corpus), config.training.epochs
     per_token = _operations_per_token(config, vocabulary)
-    validated, tested = valid_tokens(config, corpus), test_tokens(config, corpus)
+    valid_count, test_count = valid_tokens(config, corpus), test_tokens(config, corpus)
     rows = _measured_rows(config, corpus)
-    epoch_rows = min(config.evaluation.epoch_rank_contexts or 0, validated)
-    forward = (epochs * (validated + epoch_rows) + tested + rows) * per_token / 3
+    epoch_rows = min(config.evaluation.epoch_rank_contexts or 0, valid_count)
+    forward = (epochs * (valid_count + epoch_rows) + test_count + rows) * per_token / 3
     work, gram = _train_operations(config, corpus) + forward, epochs
     if isinstance(config, TransformerTrialConfig):  # KL ranks by epoch as well
         work += epochs * epoch_rows * vocabulary * KL_RANK_OPERATIONS
@@ -138,8 +141,8 @@ def core_seconds(config: AnyConfig, corpus: CorpusIdentity) -> float:
 
 
 def _measured_rows(config: LanguageTrialConfig, corpus: CorpusIdentity) -> int:
-    tested = test_tokens(config, corpus)
-    return min(tested, config.evaluation.rank_contexts or tested)
+    test_count = test_tokens(config, corpus)
+    return min(test_count, config.evaluation.rank_contexts or test_count)
 
 
 def _spectrum_operations(rows: int, columns: int) -> float:
@@ -155,8 +158,7 @@ def _train_operations(config: LanguageTrialConfig, corpus: CorpusIdentity) -> fl
 
 
 def _operations_per_token(config: LanguageTrialConfig, vocabulary: int) -> float:
-    """Forward and backward: six operations per product and token for layers, mixtures and logits,
-    plus the output layer's own operations per logit."""
+    """Six per product and token, forward and backward, plus the output layer's per logit."""
     size, layer = model_size(config), config.output_layer
     # A mixture of contexts has one row of logits; other mixtures have a row per component.
     experts = (
@@ -184,7 +186,7 @@ def _operations_per_logit(layer: OutputLayerConfig) -> float:
 
 
 def _training_bytes(config: LanguageTrialConfig, corpus: CorpusIdentity, device_type: str) -> float:
-    """Copies of the weights, activations of the longest window, and chunks of logits."""
+    """Weights' copies, activations of the longest window, chunks of logits."""
     size, layer = model_size(config), config.output_layer
     vocabulary = vocabulary_size(config, corpus)
     weights = size.copies * parameter_count(config, vocabulary)
@@ -202,8 +204,7 @@ def _training_bytes(config: LanguageTrialConfig, corpus: CorpusIdentity, device_
 
 
 def _measuring_bytes(config: LanguageTrialConfig, corpus: CorpusIdentity) -> float:
-    """The smaller of the words' Gram matrix and the rows' with the log-P matrix; a block of rows;
-    some chunks of log P."""
+    """The smaller Gram matrix (words, or rows with log P), a block of rows, chunks of log P."""
     vocabulary, rows = vocabulary_size(config, corpus), _measured_rows(config, corpus)
     gram = min(8.0 * vocabulary**2, 8.0 * rows**2 + 4.0 * rows * vocabulary)
     return gram + 2**26 + 4 * 4 * 1024 * vocabulary + 8.0 * parameter_count(config, vocabulary)

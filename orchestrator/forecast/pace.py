@@ -27,11 +27,12 @@ def seconds_each(
 ) -> tuple[float, str]:
     """Return the mean time of trials with these configs, measurements included, and its basis.
 
-    A family's estimate is corrected by its done trials on the same kind of device (GPU or core):
-    the ratio of their actual to their estimated time. Done trials are from all studies of the
-    plan's scale, corpus and variant. A family without any gets the median ratio of the others."""
-    estimated = partial(gpu_seconds if gpu else core_seconds, corpus=plan.corpus)
-    measured: set[str] = set()
+    A family's estimate is multiplied by the ratio of actual to estimated time of its done trials on
+    the same kind of device (GPU or core), in all studies of the plan's scale, corpus and variant. A
+    family without any gets the median ratio.
+    """
+    estimate_s = partial(gpu_seconds if gpu else core_seconds, corpus=plan.corpus)
+    measured_ids: set[str] = set()
     taken_s, estimated_s = defaultdict[str, float](float), defaultdict[str, float](float)
     for summary in store.studies():
         if replace(summary.key, study=plan.key.study) != plan.key:
@@ -42,30 +43,33 @@ def seconds_each(
             continue
         for row in rows:
             on_gpu = row["environment"].get("device") == "cuda"
-            if "wall_seconds" not in row["metrics"] or on_gpu != gpu or row["trial_id"] in measured:
+            if (
+                "wall_seconds" not in row["metrics"]
+                or on_gpu != gpu
+                or row["trial_id"] in measured_ids
+            ):
                 continue
             with suppress(ValidationError):  # an older version's time is no guide to today's
                 config = read_config(row["config"])
-                measured.add(row["trial_id"])
+                measured_ids.add(row["trial_id"])
                 taken_s[config.family] += row["metrics"]["wall_seconds"]
-                estimated_s[config.family] += estimated(config)
+                estimated_s[config.family] += estimate_s(config)
     ratios = {family: taken_s[family] / estimated_s[family] for family in taken_s}
-    usual = statistics.median(ratios.values()) if ratios else 1.0
-    seconds = [ratios.get(config.family, usual) * estimated(config) for config in configs]
+    usual_ratio = statistics.median(ratios.values()) if ratios else 1.0
+    seconds = [ratios.get(config.family, usual_ratio) * estimate_s(config) for config in configs]
     if ratios:
-        basis = f"from {len(measured)} done, by output layer"
+        basis = f"from {len(measured_ids)} done, by output layer"
     else:
         basis = "from the published times on a V100" if gpu else "from the number of operations"
     return sum(seconds) / max(1, len(seconds)), basis
 
 
 def configs_left(tuning: TuningPlan, rows: Iterable[TrialRow]) -> list[AnyConfig]:
-    """Return the configs that a tuning has yet to train: each side's own, once per trial without a
-    result in the store's `rows`."""
-    ended = Counter(row.place.side for row in rows if row.place and row.state in COMPLETE)
+    """Return the configs that a tuning has yet to train: each side's own, per missing result."""
+    ended_counts = Counter(row.place.side for row in rows if row.place and row.state in COMPLETE)
     per_side = tuning.total // len(tuning.bases)
     return [
         config
         for side, base in tuning.bases.items()
-        for config in [tuning.resolve(base)] * (per_side - ended[side])
+        for config in [tuning.resolve(base)] * (per_side - ended_counts[side])
     ]

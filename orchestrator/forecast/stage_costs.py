@@ -19,13 +19,12 @@ class Stage:
 
 
 def stages(plan: Plan) -> list[Stage]:
-    """Return the stages of a plan, empty if the study does not tune. Hours are estimated from each
-    side's own config."""
+    """Return a plan's stages, [] if it does not tune. Hours are of each side's own config."""
     tuning = plan.tuning
     if tuning is None:
         return []
     sides = [estimate(tuning.resolve(base), plan.corpus) for base in tuning.bases.values()]
-    first, seeds = len(tuning.stage1_cells), len(tuning.seeds)
+    cell_total, seeds = len(tuning.stage1_cells), len(tuning.seeds)
     return [
         Stage(
             sentence=f"{name}: {trials * len(sides):,} trials, {choice}",
@@ -33,9 +32,9 @@ def stages(plan: Plan) -> list[Stage]:
             core_hours=trials * sum(side.core_hours for side in sides),
         )
         for name, trials, choice in (
-            ("stage 1", first, f"{first} a side"),
+            ("stage 1", cell_total, f"{cell_total} per side"),
             ("stage 2", tuning.budget, _search_choice(tuning)),
-            ("final", seeds, f"{seeds} seeds of each side's best by validation loss"),
+            ("final", seeds, f"{seeds} seeds for each side's best validation loss"),
         )
     ]
 
@@ -45,9 +44,9 @@ def _search_choice(tuning: TuningPlan) -> str:
     if tuning.search == "grid":
         return f"all {cells} of each side"
     if tuning.search == "random":
-        return f"{tuning.budget} a side at random from {cells}, poor ones stopped early"
-    drawn = "all" if tuning.budget <= RANDOM_FIRST else f"the first {RANDOM_FIRST}"
+        return f"{tuning.budget} per side at random from {cells}, poor ones stopped early"
+    random_part = "all" if tuning.budget <= RANDOM_FIRST else f"the first {RANDOM_FIRST}"
     return (
-        f"{tuning.budget} a side, chosen by TPE from {cells} as results come in ({drawn} at "
-        f"random), poor ones stopped early"
+        f"{tuning.budget} per side, chosen by TPE from {cells} as results come in "
+        f"({random_part} at random), poor ones stopped early"
     )

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 
-def seconds_left(elapsed_s: float, done: float, left: float) -> float | None:
-    """Return the seconds for the work `left` at the pace of the work `done`; None if nothing is
-    done.
+def seconds_left(elapsed_s: float, done_work: float, remaining_work: float) -> float | None:
+    """Return the seconds for `remaining_work` at the pace of `done_work`; None if that is 0.
 
-    Work is counted in trials. A running trial counts by its share of epochs, so that the estimate
-    does not jump when a trial ends."""
-    return elapsed_s * left / done if done > 0 else None
+    Work is in trials. A running trial counts by its share of epochs, so that the estimate does not
+    jump.
+    """
+    return elapsed_s * remaining_work / done_work if done_work > 0 else None

@@ -19,47 +19,50 @@ from trainables.corpora import corpus_name
 from trainables.errors import UserError
 
 
-def results(study: str | None = None, **which: Any) -> pd.DataFrame:
+def results(study: str | None = None, **selection: Any) -> pd.DataFrame:
     """Return a row per trial in plan order, with the columns of `sweep.py results --format csv`.
 
     They begin with `study`, `scale`, `corpus`, `overrides` (the changes of `--set`, as JSON) and
     `group` (the trial's name without its seed). A missing number is NaN.
 
-    `study` is a name or a file, or None for all studies. `which` may select variants and a store:
+    `study` is a name or a file, or None for all studies. `selection` may have:
     - `scale`, and `corpus` (one or a list).
     - `overrides`, such as {"training.epochs": 3} or {"training.epochs": [3, 5]}; {} for none.
     - `model`: "transformer" for runs with `--model transformer`.
     - `storage` (default "results") and `store`, as on the command line.
 
-    Raises UserError if the store or variant does not exist."""
-    with _variants(study, **which) as (store, keys):
+    Raises UserError if the store or variant does not exist.
+    """
+    with _variants(study, **selection) as (store, keys):
         frames = [flat_results(store, key).frame() for key in keys]
     return pd.concat(frames, ignore_index=True)
 
 
-def epochs(study: str | None = None, **which: Any) -> pd.DataFrame:
+def epochs(study: str | None = None, **selection: Any) -> pd.DataFrame:
     """Return a row per epoch of each trial. Arguments and errors are those of `results`.
 
     Columns: the variant, `trial_id`, `name`, `group`, `epoch`, `tokens`, `train_loss` and
     `valid_loss` (nats per token), `valid_perplexity`, `averaging` (whether weights were averaged),
-    `seconds`, `press_rank`, `entropy_rank`, `kl_rank` (NaN if not measured)."""
-    with _variants(study, **which) as (store, keys):
+    `seconds`, `press_rank`, `entropy_rank`, `kl_rank` (NaN if not measured).
+    """
+    with _variants(study, **selection) as (store, keys):
         rows = [
             {**trial, **epoch.model_dump(), "valid_perplexity": epoch.valid_perplexity}
             for key in keys
-            for trial, measured in _by_trial(store, key, store.epochs_by_trial(key))
-            for epoch in measured
+            for trial, trial_epochs in _by_trial(store, key, store.epochs_by_trial(key))
+            for epoch in trial_epochs
         ]
     return pd.DataFrame(rows, columns=None if rows else [*TRIAL, "epoch"])
 
 
-def spectra(study: str | None = None, **which: Any) -> pd.DataFrame:
+def spectra(study: str | None = None, **selection: Any) -> pd.DataFrame:
     """Return a row per singular value of each trial. Arguments and errors are those of `results`.
 
     The values are in nats, of the log-P matrix or of another matrix that the trial decomposes.
     Columns: the variant, `trial_id`, `name`, `group`, `index` from 1, and `singular_value` in
-    decreasing order."""
-    with _variants(study, **which) as (store, keys):
+    decreasing order.
+    """
+    with _variants(study, **selection) as (store, keys):
         frames = [
             pd.DataFrame({**trial, "index": np.arange(1, len(sigma) + 1), "singular_value": sigma})
             for key in keys
@@ -86,38 +89,43 @@ def _variants(
     storage: str | Path = "results",
     store: str | Path | None = None,
 ) -> Iterator[tuple[Store, list[StudyKey]]]:
-    """Yields the store and the selected variants, the last planned one last."""
+    """Yields the store and the selected variants in order of planning."""
     corpora = (corpus,) if corpus is None or isinstance(corpus, str | os.PathLike) else corpus
     variant = chosen_variant(plain_settings(overrides or {}), model)
     text = None if overrides is None and model is None else variant.text
     names = [None if one is None else corpus_name(os.fspath(one)) for one in corpora]
     variants = [VariantFilter(scale=scale, corpus=one, overrides=text) for one in names]
     name = study and study_name(study)
-    with open_existing(store, storage) as opened:
-        every = [summary.key for summary in opened.studies()]
+    with open_existing(store, storage) as results_store:
+        all_keys = [summary.key for summary in results_store.studies()]
         keys = [
             key
-            for key in every
-            if name in (None, key.study) and any(fitting.fits(key) for fitting in variants)
+            for key in all_keys
+            if name in (None, key.study)
+            and any(variant_filter.fits(key) for variant_filter in variants)
         ]
         if not keys and name is not None:
-            raise no_study(name, every, variants[0])
+            raise no_study(name, all_keys, variants[0])
         if not keys:
             raise UserError(
-                f"the store has no study{variants[0]}: leave something out, or run one first"
+                f"the store has no study{variants[0]}. Drop a condition, or run a study first."
             )
-        yield opened, keys
+        yield results_store, keys
 
 
 def plain_settings(settings: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:
-    """Return settings by dotted key, with numpy numbers as plain ones and a list as several values.
-    Raises UserError if `settings` is not a dict."""
+    """Return settings by dotted key: numpy numbers as plain ones, a list as several values.
+
+    Raises UserError if `settings` is not a dict.
+    """
     if not isinstance(settings, Mapping):
-        raise UserError(f'settings are a dict such as {{"training.epochs": 3}}; got {settings!r}')
-    plain = {key: _plain(value) for key, value in settings.items()}
+        raise UserError(
+            f'settings must be a dict such as {{"training.epochs": 3}}; got {settings!r}'
+        )
+    plain_values = {key: _plain(value) for key, value in settings.items()}
     return {
         key: setting_values(key, value if isinstance(value, list) else [value])
-        for key, value in plain.items()
+        for key, value in plain_values.items()
     }
 
 

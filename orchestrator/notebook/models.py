@@ -35,12 +35,13 @@ class Trained:
     def log_probabilities(self, contexts: int | None = None) -> NDArray[np.float32]:
         """Return the log-probability matrix in nats: contexts x words (`corpus.vocabulary`).
 
-        It has a row after each of the first `contexts` test tokens; None takes as many as the
-        trial's spectrum was measured over. Raises UserError if `contexts` is less than 1."""
+        Rows are for the first `contexts` test tokens, by default as many as in the trial's
+        spectrum. Raises UserError if `contexts` is less than 1.
+        """
         from trainables.measurements import log_p_matrix
 
         if contexts is not None and contexts < 1:
-            raise UserError(f"a log-P matrix is over one context or more; got {contexts}")
+            raise UserError(f"contexts: must be at least 1; got {contexts}.")
         return log_p_matrix(self.model, self.corpus, self.config, contexts)
 
 
@@ -52,29 +53,31 @@ def trained(
     data_dir: str | Path | None = None,
     layers: Sequence[str] = (),
 ) -> Trained:
-    """Return the model of a done trial, by its id or the start of it (column `trial_id`).
+    """Return the model of a done trial, by the start of its id.
 
-    `layers` are the files of your own output layers. Raises UserError if the trial or its files do
-    not exist."""
-    with open_existing(store, storage) as opened:
+    `layers` are files of your own output layers. Raises UserError if the trial or its files do not
+    exist.
+    """
+    with open_existing(store, storage) as results_store:
         rows = {
-            row.trial_id: row for summary in opened.studies() for row in opened.trials(summary.key)
+            row.trial_id: row
+            for summary in results_store.studies()
+            for row in results_store.trials(summary.key)
         }
     row = _only_one([row for row in rows.values() if row.trial_id.startswith(trial_id)], trial_id)
     if not isinstance(row.validated, LanguageTrialConfig) or row.state != "done":
         raise UserError(
-            f"the trial {row.name} ({short_id(row.trial_id)}) is {row.state}, and no model of it "
-            "was kept"
+            f"the trial {row.name} ({short_id(row.trial_id)}) is {row.state} and has no saved model"
         )
-    place = storage_at(os.fspath(storage))
-    place.bring([row.trial_id], [*RESULT_FILES, KEPT_WEIGHTS])
+    trial_storage = storage_at(os.fspath(storage))
+    trial_storage.bring([row.trial_id], [*RESULT_FILES, KEPT_WEIGHTS])
     files = tuple(TextFile.read(Path(layer), "layers are files") for layer in layers)
     threads = torch.get_num_threads()
     runtime = Runtime(
         data_dir=None if data_dir is None else Path(data_dir), threads=threads, layer_files=files
     )
     model, corpus = kept_model(
-        row.validated, directory=place.trial(row.trial_id).path, runtime=runtime
+        row.validated, directory=trial_storage.trial(row.trial_id).path, runtime=runtime
     )
     return Trained(config=row.validated, model=model, corpus=corpus)
 
@@ -84,6 +87,6 @@ def _only_one(rows: Sequence[TrialRow], start: str) -> TrialRow:
         return rows[0]
     count = f"{len(rows)} trials have" if rows else "no trial has"
     raise UserError(
-        f"{count} an id that begins with {start!r}: see the column trial_id of "
-        f"orchestrator.results()"
+        f"{count} an id that starts with {start!r}. See the column trial_id of "
+        f"orchestrator.results()."
     )

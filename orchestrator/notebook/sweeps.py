@@ -25,16 +25,16 @@ ENDED = (0, 1)
 
 
 def run(study: str, **options: Any) -> pd.DataFrame:
-    """Run what is missing of a study and return its results: `run("gss_grid", scale="smoke",
-    max_concurrent=1)`.
+    """Run a study's missing trials and return its results: `run("gss_grid", scale="smoke")`.
 
     `options` are those of `sweep.py run`, with underscores. A list repeats an option
     (`corpus=["ptb", "wikitext-2"]`), True sets a switch, and `settings={"training.epochs": 3}` is
     `--set` (a list trains with each of its values).
 
-    The sweep runs in its own process, whose output is printed as it comes. Interrupting the cell
-    stops it like Ctrl-C, and the same call resumes it. Failed trials have their cause in the frame.
-    Raises UserError if the command fails or was interrupted."""
+    The sweep runs in its own process, whose output is printed. Interrupting the cell stops it like
+    Ctrl-C, and the same call resumes it. Failed trials have their cause in the frame. Raises
+    UserError if the command fails or was interrupted.
+    """
     words = ["run", study, *_words(options)]
     # A new session: Ctrl-C in a terminal would otherwise reach both processes.
     process = subprocess.Popen(
@@ -44,7 +44,7 @@ def run(study: str, **options: Any) -> pd.DataFrame:
         text=True,
         errors="replace",
         start_new_session=True,
-        env=_surroundings(),
+        env=_environment(),
     )
     line = ""
     try:
@@ -74,16 +74,16 @@ def _results_of(study: str, options: Mapping[str, Any]) -> pd.DataFrame:
         model=options.get("model"),
     )
     scale, corpora = options.get("scale") or "quick", options.get("corpus")
-    named = [corpora] if isinstance(corpora, str | os.PathLike) else corpora or []
+    names = [corpora] if isinstance(corpora, str | os.PathLike) else corpora or []
     keys = [
         StudyKey(
-            study=chosen.name,
+            study=chosen_study.name,
             scale=scale,
             corpus=corpus_name(corpus),
-            overrides=fitting.variant.text,
+            overrides=study_request.variant.text,
         )
-        for chosen, corpus, fitting in studies_of(
-            study, scale_named(scale), list(map(os.fspath, named)), request
+        for chosen_study, corpus, study_request in studies_of(
+            study, scale_named(scale), list(map(os.fspath, names)), request
         )
     ]
     with open_existing(options.get("store"), options.get("storage") or "results") as store:
@@ -92,9 +92,9 @@ def _results_of(study: str, options: Mapping[str, Any]) -> pd.DataFrame:
 
 
 def _words(options: Mapping[str, Any]) -> list[str]:
-    if refused := {"dry_run", "form", "format", "set"} & options.keys():
+    if invalid_options := {"dry_run", "form", "format", "set"} & options.keys():
         raise UserError(
-            f"run takes no {min(refused)}: it runs a study, and settings are a dict named settings"
+            f"run: takes no {min(invalid_options)}. It runs a study; settings={{...}} is --set."
         )
     words = []
     for name, value in options.items():
@@ -114,12 +114,11 @@ def _words(options: Mapping[str, Any]) -> list[str]:
     return words
 
 
-def _surroundings() -> dict[str, str]:
-    """Passes on this process's import path, but not a notebook kernel's variables that force
-    colors."""
-    kept = {
+def _environment() -> dict[str, str]:
+    """Passes on the import path, but no variables of a notebook kernel that force colors."""
+    variables = {
         name: value
         for name, value in os.environ.items()
         if name not in ("FORCE_COLOR", "CLICOLOR_FORCE")
     }
-    return {**kept, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    return {**variables, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}

@@ -1,4 +1,4 @@
-"""Checks that reject a study whose analyses or batches would fail only after training."""
+"""Checks that fail before training, not after."""
 
 from __future__ import annotations
 
@@ -25,63 +25,62 @@ def require_different(study: Study, trials: Iterable[tuple[str, AnyConfig]], *, 
     names: dict[str, str] = {}
     for name, config in trials:
         if config.trial_id in names:
-            earlier = names[config.trial_id]
-            same = "twice" if earlier == name else f"and {earlier!r} as one and the same"
-            raise UserError(
-                f"every trial of a study is different; {study.name} plans {name!r} {same}: {cure}"
-            )
+            other_name = names[config.trial_id]
+            fault = "is planned twice" if other_name == name else f"is the same as {other_name!r}"
+            raise UserError(f"study {study.name}: the trial {name!r} {fault}. {cure}")
         names[config.trial_id] = name
 
 
 def require_keys(study: Study, configs: Iterable[AnyConfig]) -> None:
     """Raise UserError if an analysis uses a config key that no trial has."""
-    requested = [
+    used_keys = [
         key
         for request in study.analyses
         if isinstance(request, GridMap)
         for key in (request.row, request.column)
     ]
     # A key without a dot may be a metric, which is unknown before training.
-    requested += [
+    used_keys += [
         request.x for request in study.analyses if isinstance(request, Curves) and "." in request.x
     ]
-    if not requested:
+    if not used_keys:
         return
     keys = {key for config in configs for key in flat_values(config.model_dump(mode="json"))}
-    for key in requested:
+    for key in used_keys:
         if key not in keys:
             raise UserError(
-                f"an analysis of {study.name} is over {key!r}, and no trial has that key: "
-                f"{did_you_mean(key, keys)}Keys are those of the config, as --dry-run --format "
-                f"json prints it; fix its analyses"
+                f"study {study.name}: an analysis uses the key {key!r}, which no trial has: "
+                f"{did_you_mean(key, keys)}Print the keys with --dry-run --format json."
             )
 
 
 def require_groups(
-    study: Study, planned: Iterable[str], written: Callable[[], Collection[str]]
+    study: Study, planned_groups: Iterable[str], all_groups: Callable[[], Collection[str]]
 ) -> None:
-    """Raise UserError if a compared group is neither in `planned` nor, at paper scale, in
-    `written`."""
-    compared = {
+    """Raise UserError if an analysis compares a group that does not exist, even at paper scale."""
+    compared_groups = {
         group
         for request in study.analyses
         if isinstance(request, AgainstBaselines)
         for pair in request.baselines.items()
         for group in pair
     }
-    missing = compared.difference(planned)
-    groups = written() if missing else ()
-    for group in sorted(missing.difference(groups)):
+    missing_groups = compared_groups.difference(planned_groups)
+    groups = all_groups() if missing_groups else ()
+    for group in sorted(missing_groups.difference(groups)):
         raise UserError(
-            f"an analysis of {study.name} compares {group!r}, which is no group: "
-            f"{did_you_mean(group, groups)}Groups are what the names of trials say before their "
-            f"seed, here {some_of(sorted(groups), GROUPS_SHOWN)}; fix its baselines"
+            f"study {study.name}: an analysis compares {group!r}, which is not a group: "
+            f"{did_you_mean(group, groups)}Groups are trials' names without the seed: "
+            f"{some_of(sorted(groups), GROUPS_SHOWN)}. Correct its baselines."
         )
 
 
 def require_text(config: LanguageTrialConfig, corpus: CorpusIdentity) -> None:
-    """Raise UserError if a split is too short for its batch. Each parallel stream needs MIN_STREAM
-    tokens, and a Transformer's training stream at least a window and one token."""
+    """Raise UserError if a split is too short for its batch.
+
+    Each parallel stream needs MIN_STREAM tokens, a Transformer's training stream at least a window
+    and one token.
+    """
     evaluation, training = config.evaluation, config.training
     stream = MIN_STREAM
     if isinstance(config, TransformerTrialConfig):
@@ -92,21 +91,20 @@ def require_text(config: LanguageTrialConfig, corpus: CorpusIdentity) -> None:
         ("valid", valid_tokens(config, corpus), evaluation.valid_batch_size, MIN_STREAM),
         ("test", test_tokens(config, corpus), evaluation.test_batch_size, MIN_STREAM),
     )
-    for split, tokens, batch, least in splits:
-        if tokens < least * batch:
-            window = f" with windows of {least - 1}" if least > MIN_STREAM else ""
+    for split, tokens, batch, minimum in splits:
+        if tokens < minimum * batch:
+            window = f" with windows of {minimum - 1}" if minimum > MIN_STREAM else ""
             raise UserError(
-                f"a batch of {batch}{window} needs at least {least * batch} tokens, but the "
-                f"{split} text of {corpus.name} has {tokens}; use a longer corpus or a smaller "
-                f"batch size"
+                f"a batch of {batch}{window} needs at least {minimum * batch} tokens, but the "
+                f"{split} text of {corpus.name} has {tokens}. Use a longer corpus or a smaller "
+                f"batch size."
             )
 
 
 def _require_one_window(config: TransformerTrialConfig) -> None:
-    trained, measured = config.training.window, config.evaluation.window
-    if trained != measured:
+    training_window, evaluation_window = config.training.window, config.evaluation.window
+    if training_window != evaluation_window:
         raise UserError(
-            "a Transformer's context is its window, so evaluation.window is the same as "
-            f"training.window; got {measured} and {trained}: set both, as in --set "
-            f"training.window={trained} --set evaluation.window={trained}"
+            f"evaluation.window is {evaluation_window}, but training.window {training_window}. Use "
+            f"--set training.window={training_window} --set evaluation.window={training_window}"
         )

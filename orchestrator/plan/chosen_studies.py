@@ -17,34 +17,34 @@ from trainables.errors import UserError
 def studies_of(
     argument: str, scale: Scale, corpora: Sequence[str] | None, request: PlanRequest
 ) -> Iterator[tuple[Study, str, PlanRequest]]:
-    """Yield each chosen study with each of its corpora and the request for its plan."""
+    """Yield each chosen study with each corpus and its request."""
     if argument == ALL and request.model is not None:
         raise UserError(
-            "--model is for one study, and not each of all has language models: name one"
+            "--model: not every study has language models. Name one study instead of all."
         )
     for name in NAMES if argument == ALL else (argument,):
-        study, fitting, named = load_study(name), request, corpora
+        study, study_request, study_corpora = load_study(name), request, corpora
         if argument == ALL:
-            fitting = _fitting(request, study)
-            named = corpora if study.reads_text else None
-        for corpus in dict.fromkeys(named or default_corpora(study, scale)):
-            yield study, corpus, fitting
+            study_request = _study_request(request, study)
+            study_corpora = corpora if study.reads_text else None
+        for corpus in dict.fromkeys(study_corpora or default_corpora(study, scale)):
+            yield study, corpus, study_request
 
 
 def default_corpora(study: Study, scale: Scale) -> tuple[str, ...]:
-    """Return the corpora if none is named: the built-in text for small scales, else the paper's."""
+    """Return the default corpora: the built-in text for small scales, else the paper's."""
     if not study.reads_text:
         return (NO_TEXT.name,)
     return ("pydocs",) if scale.name in ("smoke", "quick") else study.corpora or ("ptb",)
 
 
-def _fitting(request: PlanRequest, study: Study) -> PlanRequest:
-    tunes = study.tuning is not None
+def _study_request(request: PlanRequest, study: Study) -> PlanRequest:
+    is_tuned = study.tuning is not None
     return replace(
         request,
         inputs=request.inputs.for_study(study),
-        search=request.search if tunes else None,
-        budget=request.budget if tunes else None,
-        all_trials=request.all_trials and not tunes,
+        search=request.search if is_tuned else None,
+        budget=request.budget if is_tuned else None,
+        all_trials=request.all_trials and not is_tuned,
         seeds=None if request.seeds is None or not takes_seeds(study) else request.seeds,
     )

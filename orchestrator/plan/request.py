@@ -40,10 +40,10 @@ class PlanRequest:
             settings=self.settings,
             model=other_model(self.model),
             search=None if self.search == DEFAULT_SEARCH else self.search,
-            contexts=_tagged(self.inputs.contexts),
-            benchmarks=_tagged(self.inputs.benchmarks),
+            contexts=_tagged_name(self.inputs.contexts),
+            benchmarks=_tagged_name(self.inputs.benchmarks),
         )
 
 
-def _tagged(given: ContextsFile | BenchmarkFolder | None) -> str:
-    return "" if given is None else f"{given.name} {given.tag}"
+def _tagged_name(user_input: ContextsFile | BenchmarkFolder | None) -> str:
+    return "" if user_input is None else f"{user_input.name} {user_input.tag}"

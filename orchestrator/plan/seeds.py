@@ -15,45 +15,42 @@ from trainables.errors import UserError
 def seed_count(
     study: Study,
     scale: Scale,
-    written: Sequence[AnyConfig],
-    resolved: Sequence[AnyConfig],
+    study_configs: Sequence[AnyConfig],
+    resolved_configs: Sequence[AnyConfig],
     requested: int | None,
 ) -> int:
-    """Return the number of seeds per setting: `requested`, or the study's number for the scale.
+    """Return the number of seeds per setting: `requested`, or the study's for the scale.
 
-    `written` are the study's trials, `resolved` those with scale and `--set` applied. Raises
-    UserError for an invalid number, and if the study cannot use more seeds."""
+    `resolved_configs` have scale and `--set` applied. Raises UserError for an invalid number, or if
+    the study cannot use more seeds.
+    """
     count = study.seeds.get(scale.name, 1) if requested is None else requested
     if requested is None and count == 1:
         return 1
-    what = "--seeds" if requested is not None else f"the field seeds of {study.name}"
-    refuse_seeds(study, written, what=what)
-    most = 1 + min(len(_further_seeds(config.seed)) for config in resolved)
-    if not 1 <= count <= most:
-        raise UserError(
-            f"{what} says how many seeds each setting gets, from 1 to {most}; got {count}: choose "
-            f"another"
-        )
+    option = "--seeds" if requested is not None else f"the field seeds of {study.name}"
+    refuse_seeds(study, study_configs, option=option)
+    maximum = 1 + min(len(_further_seeds(config.seed)) for config in resolved_configs)
+    if not 1 <= count <= maximum:
+        raise UserError(f"{option}: takes 1 to {maximum} seeds per setting; got {count}.")
     return count
 
 
-def refuse_seeds(study: Study, configs: Sequence[AnyConfig], *, what: str = "--seeds") -> None:
-    """Raise UserError if the study cannot use more seeds, which `what` asks for."""
+def refuse_seeds(study: Study, configs: Sequence[AnyConfig], *, option: str = "--seeds") -> None:
+    """Raise UserError if the study cannot use more seeds, which `option` asks for."""
     if reason := obstacle_to_seeds(study, configs):
         raise UserError(
-            f"{what} is for studies that write each setting down with one seed, and {reason}: "
-            f"leave it out"
+            f"{option}: needs a study with one seed per setting, but {reason}. Leave it out."
         )
 
 
 def repeat_with_seeds(
     trials: Sequence[tuple[str, AnyConfig]], count: int
 ) -> list[tuple[str, AnyConfig]]:
-    """Return names and configs of `count` seeds of each trial, round by round: the own seed first.
+    """Return names and configs of `count` seeds of each trial, in rounds, the own seed first.
 
-    So an interrupted sweep has whole rounds, and a seed's effect common to all settings can be
-    separated from the rest. The truth of a generated language does not depend on a seed and stays
-    one trial."""
+    An interrupted sweep then has whole rounds, which separate a seed's common effect. The truth of
+    a generated language does not depend on seeds and stays one trial.
+    """
     if count == 1:
         return list(trials)
     rounds = [(f"{group_of(name)} seed={config.seed}", config) for name, config in trials]
@@ -72,14 +69,14 @@ def _further_seeds(first: int) -> list[int]:
 
 
 def obstacle_to_seeds(study: Study, configs: Sequence[AnyConfig]) -> str:
-    """Return why a study with these trials cannot use more seeds; "" if it can."""
+    """Return why a study cannot use more seeds; "" if it can."""
     if study.tuning is not None:
-        return f"{study.name} tunes, with {len(study.tuning.seeds)} seeds of each side's best"
+        return f"{study.name} tunes, with {len(study.tuning.seeds)} seeds for each side's best"
     if not study.trains:
         return f"{study.name} trains nothing"
-    most = max(
+    repeats = max(
         Counter(
             config.model_copy(update={"seed": 0}).canonical_json() for config in configs
         ).values()
     )
-    return f"{study.name} has {most} of each" if most > 1 else ""
+    return f"{study.name} has {repeats} of each" if repeats > 1 else ""

@@ -70,7 +70,7 @@ class Plan:
 
 
 def scale_named(name: str) -> Scale:
-    """Return the scale of this name. Raises UserError with the valid names."""
+    """Return the named scale. Raises UserError with the valid names."""
     if name not in SCALES:
         raise UserError(
             f"unknown scale {name!r}: {did_you_mean(name, SCALES)}Choose from {', '.join(SCALES)}"
@@ -79,27 +79,27 @@ def scale_named(name: str) -> Scale:
 
 
 def make_plan(study: Study, scale: Scale, corpus: str, request: PlanRequest | None = None) -> Plan:
-    """Return the plan of the study. Raises UserError for an invalid study, corpus or setting."""
+    """Return the study's plan. Raises UserError for an invalid study, corpus or setting."""
     request = request or PlanRequest()
     measurements, variant = request.inputs.measurements(study), request.variant
-    planned = study if request.model is None else with_model(study, request.model)
+    planned_study = study if request.model is None else with_model(study, request.model)
     text, data_dir = _text(study, corpus, request.data_dir)
     content = CorpusConfig(name=text.name, sha256=text.sha256)
-    tuning, seeds = tuning_plan(planned, scale, content, request), 1
+    tuning, seeds = tuning_plan(planned_study, scale, content, request), 1
     if tuning is not None:
         trials = [
             _trial_plan(name, config, text, place) for name, place, config in tuning.certain()
         ]
     else:
-        named, seeds = named_trials(planned, scale, content, request)
-        trials = [_trial_plan(name, config, text) for name, config in named]
+        named_configs, seeds = named_trials(planned_study, scale, content, request)
+        trials = [_trial_plan(name, config, text) for name, config in named_configs]
     configs = [trial.config for trial in trials]
-    cure = "drop the --set of what its trials differ in" if request.settings else "drop one"
+    cure = "Drop the --set of a key that its trials vary." if request.settings else "Drop one."
     require_different(study, [(trial.name, trial.config) for trial in trials], cure=cure)
     require_keys(study, configs)
     if tuning is None:
         groups = {group_of(trial.name) for trial in trials}
-        require_groups(study, groups, lambda: written_groups(planned, content))
+        require_groups(study, groups, lambda: written_groups(planned_study, content))
     return Plan(
         study=study,
         scale=scale,
@@ -123,13 +123,10 @@ def _text(study: Study, corpus: str, data_dir: Path | None) -> tuple[CorpusIdent
         return NO_TEXT, None
     if study.always_reads:
         raise UserError(
-            f"--corpus names the text of a study that takes any, and {study.name} always reads "
-            f"{' and '.join(study.always_reads)}: leave it out, and give their folder with "
-            f"--data-dir"
+            f"--corpus: {study.name} always reads {' and '.join(study.always_reads)}. Leave it "
+            f"out, and name their folder with --data-dir."
         )
-    raise UserError(
-        f"--corpus is for studies that read text, and {study.name} reads none: leave it out"
-    )
+    raise UserError(f"--corpus: {study.name} reads no text. Leave it out.")
 
 
 def _trial_plan(

@@ -32,49 +32,60 @@ def named_trials(
     corpus: CorpusConfig,
     request: PlanRequest,
 ) -> tuple[list[tuple[str, AnyConfig]], int]:
-    """Return the named trials that the scale runs, and the number of seeds per setting.
+    """Return the scale's named trials, and the number of seeds per setting.
 
-    Raises UserError if the study cannot make its trials, or settings or seeds do not fit."""
-    written = _written_trials(study, corpus)
-    configs = written if request.all_trials else _at_scale(study, scale, written)
-    scaled = [_resized(study, scale, config) for config in configs]
+    Raises UserError if the study cannot make its trials, or for wrong settings or seeds.
+    """
+    all_configs = _all_configs(study, corpus)
+    configs = all_configs if request.all_trials else _at_scale(study, scale, all_configs)
+    scaled_configs = [_resize(study, scale, config) for config in configs]
     keys = swept_keys(request.settings)
     trials: list[tuple[str, AnyConfig]] = []
     for values in combinations(request.settings):
-        resolved = apply_settings(scaled, values)
+        resolved_configs = apply_settings(scaled_configs, values)
         # Names come from the configs as written, so that they are equal at every scale. But a value
         # that fits the scale's config may not fit the paper's.
-        named = _overridden(configs, values, resolved)
-        with _blaming(study, "its label function"):
-            variety = named if configs is written else _overridden(written, values, named)
-            names = trial_names(study, named, resolved, variety)
+        written_configs = _with_values(configs, values, resolved_configs)
+        with _study_faults(study, "its label function"):
+            variety = (
+                written_configs
+                if configs is all_configs
+                else _with_values(all_configs, values, written_configs)
+            )
+            names = trial_names(study, written_configs, resolved_configs, variety)
         # A trial without any of the settings, such as the truth of a generated language, appears
         # once.
-        once = {config.trial_id for _, config in trials}
+        single_ids = {config.trial_id for _, config in trials}
         trials += [
             (with_settings(name, config, keys), config)
-            for name, config in zip(names, resolved, strict=True)
-            if not once or config.trial_id not in once or has_any(config, keys)
+            for name, config in zip(names, resolved_configs, strict=True)
+            if not single_ids or config.trial_id not in single_ids or has_any(config, keys)
         ]
-    count = seed_count(study, scale, written, [config for _, config in trials], request.seeds)
-    repeated = repeat_with_seeds(trials, count)
+    count = seed_count(study, scale, all_configs, [config for _, config in trials], request.seeds)
+    repeated_trials = repeat_with_seeds(trials, count)
     if request.all_trials:  # a small scale may make some of them equal
-        repeated = list({config.trial_id: (name, config) for name, config in repeated}.values())
-    return repeated, count
+        repeated_trials = list(
+            {config.trial_id: (name, config) for name, config in repeated_trials}.values()
+        )
+    return repeated_trials, count
 
 
 def written_groups(study: Study, corpus: CorpusConfig) -> set[str]:
-    """Return the groups (names without seeds) of all trials at scale paper. Raises UserError if the
-    study cannot make them."""
-    written = _written_trials(study, corpus)
-    with _blaming(study, "its label function"):
-        return {group_of(name) for name in trial_names(study, written, written, written)}
+    """Return the groups (names without seeds) of scale paper.
+
+    Raises UserError if the study cannot make its trials.
+    """
+    all_configs = _all_configs(study, corpus)
+    with _study_faults(study, "its label function"):
+        return {
+            group_of(name) for name in trial_names(study, all_configs, all_configs, all_configs)
+        }
 
 
 def takes_seeds(study: Study) -> bool:
     """Return whether `--seeds` applies to this study."""
     configs = (
-        _written_trials(study, CorpusConfig(name=NO_TEXT.name, sha256=NO_TEXT.sha256))
+        _all_configs(study, CorpusConfig(name=NO_TEXT.name, sha256=NO_TEXT.sha256))
         if not study.tuning
         else ()
     )
@@ -84,53 +95,46 @@ def takes_seeds(study: Study) -> bool:
 def is_paper_scale(study: Study, scale: str) -> bool:
     """Return whether `scale` runs exactly the trials of scale paper.
 
-    For a study that reads text, only scale paper does. Raises UserError if the study cannot make
-    its trials."""
+    For a study that reads text, only scale paper does. Raises UserError for a faulty study.
+    """
     if scale == "paper":
         return True
     if study.reads_text or study.tuning is not None or scale not in SCALES:
         return False
     if study.seeds.get(scale, 1) != study.seeds.get("paper", 1):
         return False
-    written = _written_trials(study, CorpusConfig(name=NO_TEXT.name, sha256=NO_TEXT.sha256))
-    return written == [
-        _resized(study, SCALES[scale], config)
-        for config in _at_scale(study, SCALES[scale], written)
+    all_configs = _all_configs(study, CorpusConfig(name=NO_TEXT.name, sha256=NO_TEXT.sha256))
+    return all_configs == [
+        _resize(study, SCALES[scale], config)
+        for config in _at_scale(study, SCALES[scale], all_configs)
     ]
 
 
 def tuning_plan(
     study: Study, scale: Scale, corpus: CorpusConfig, request: PlanRequest
 ) -> TuningPlan | None:
-    """Return the stages of a study that tunes, else None. Raises UserError for an option that does
-    not apply to the study."""
+    """Return the plan of a study that tunes, else None. Raises UserError for a wrong option."""
     if study.tuning is None:
         for option in ("search", "budget"):
             if getattr(request, option) is not None:
-                raise UserError(
-                    f"--{option} is for studies that tune, and {study.name} tunes nothing: "
-                    f"leave it out"
-                )
+                raise UserError(f"--{option}: {study.name} does not tune. Leave it out.")
         return None
     if request.seeds is not None:
         refuse_seeds(study, ())
     if request.all_trials:
-        raise UserError(
-            f"--all-trials is for studies that tune nothing, and {study.name} tunes: leave it out"
-        )
+        raise UserError(f"--all-trials: does not apply to {study.name}, which tunes. Leave it out.")
     for key in swept_keys(request.settings):
         raise UserError(
-            f"--set with several values is for studies that tune nothing, and {study.name} "
-            f"tunes: give {key} one value"
+            f"--set: {study.name} tunes, and takes one value per key. Give {key} one value."
         )
     [values] = combinations(request.settings)
 
     def resolve(config: TrialConfig) -> TrialConfig:
-        [resolved] = apply_settings([apply_scale(scale, config)], values)
-        assert isinstance(resolved, TrialConfig), "a tuning is over language models"
-        return resolved
+        [resolved_config] = apply_settings([apply_scale(scale, config)], values)
+        assert isinstance(resolved_config, TrialConfig), "a tuning is over language models"
+        return resolved_config
 
-    with _blaming(study, "its tuning"):
+    with _study_faults(study, "its tuning"):
         bases = {side: base(corpus) for side, base in study.tuning.sides.items()}
         # Apply to all sides at once: a key that only some sides have is refused with a precise
         # message.
@@ -138,50 +142,49 @@ def tuning_plan(
         return plan_tuning(study.tuning, bases, scale.name, resolve, request)
 
 
-def _written_trials(study: Study, corpus: CorpusConfig) -> list[AnyConfig]:
-    with _blaming(study, "its trials function"):
+def _all_configs(study: Study, corpus: CorpusConfig) -> list[AnyConfig]:
+    with _study_faults(study, "its trials function"):
         configs = list(study.trials(corpus))
     if not configs:
         raise UserError(
-            f"a study needs at least one trial; {study.name} has none for the corpus {corpus.name}"
+            f"study {study.name}: needs at least one trial, and has none for corpus {corpus.name}."
         )
-    wrong = next((config for config in configs if not isinstance(config, KINDS)), None)
-    if wrong is not None:
+    invalid = next((config for config in configs if not isinstance(config, KINDS)), None)
+    if invalid is not None:
         raise UserError(
-            f"the trials of a study are configs of "
-            f"{', '.join(kind.__name__ for kind in KINDS[:-1])} or "
-            f"{KINDS[-1].__name__}; {study.name} yields a {type(wrong).__name__}: fix it"
+            f"study {study.name}: yields a {type(invalid).__name__}. Yield a "
+            f"{', '.join(kind.__name__ for kind in KINDS[:-1])} or {KINDS[-1].__name__}."
         )
-    with _blaming(study, "its trials function"):
+    with _study_faults(study, "its trials function"):
         # Workers read configs from JSON. A config that bypassed validation would be another trial
         # there.
         return [read_config(config.model_dump(mode="json", warnings="error")) for config in configs]
 
 
-def _at_scale(study: Study, scale: Scale, written: Sequence[AnyConfig]) -> Sequence[AnyConfig]:
+def _at_scale(study: Study, scale: Scale, all_configs: Sequence[AnyConfig]) -> Sequence[AnyConfig]:
     pick = {"smoke": study.corner or smoke_corner, "quick": study.quick}.get(scale.name)
     if pick is None:
-        return written
-    with _blaming(study, f"its {'corner' if scale.name == 'smoke' else 'quick'} function"):
-        return list(pick(written))
+        return all_configs
+    with _study_faults(study, f"its {'corner' if scale.name == 'smoke' else 'quick'} function"):
+        return list(pick(all_configs))
 
 
-def _overridden(
-    configs: Sequence[AnyConfig], values: Mapping[str, Any], otherwise: Sequence[AnyConfig]
+def _with_values(
+    configs: Sequence[AnyConfig], values: Mapping[str, Any], fallback: Sequence[AnyConfig]
 ) -> Sequence[AnyConfig]:
     try:
         return apply_settings(configs, values)
     except UserError:
-        return otherwise
+        return fallback
 
 
-def _resized(study: Study, scale: Scale, config: AnyConfig) -> AnyConfig:
+def _resize(study: Study, scale: Scale, config: AnyConfig) -> AnyConfig:
     return apply_scale(scale, config) if study.scaled else config
 
 
 @contextmanager
-def _blaming(study: Study, part: str) -> Iterator[None]:
-    """Study code is the user's: any exception in it is reported as a fault of `part`."""
+def _study_faults(study: Study, part: str) -> Iterator[None]:
+    """Any exception is the user's, reported as a fault of `part`."""
     try:
         yield
     except UserError:
@@ -192,5 +195,5 @@ def _blaming(study: Study, part: str) -> Iterator[None]:
         else:
             problem = f"{type(error).__name__}: {first_line(str(error))}"
         raise UserError(
-            f"the study {study.name} cannot make its trials: {problem}; fix {part}"
+            f"study {study.name}: cannot make its trials ({problem}). Fix {part}."
         ) from error

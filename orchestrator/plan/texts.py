@@ -7,8 +7,7 @@ from trainables.corpora import CorpusIdentity, identity
 
 
 def text_of(config: AnyConfig, corpus: CorpusIdentity) -> CorpusIdentity:
-    """Return the text that the trial reads: the generated language that its config names, or the
-    study's corpus."""
+    """Return the trial's text: a generated language in its config, or the study's corpus."""
     if not isinstance(config, LanguageTrialConfig):
         return corpus
     name = config.corpus.name

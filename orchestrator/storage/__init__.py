@@ -1,4 +1,4 @@
-"""Storage of trials, reports and corpora: a folder or an object store."""
+"""Storage of trials and reports: a folder or an object store."""
 
 from trainables import door
 

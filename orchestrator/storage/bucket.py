@@ -1,9 +1,9 @@
-"""A folder of an object store (S3, Google Cloud Storage, Azure). Objects are whole or absent: a PUT
-is atomic.
+"""A folder of an object store (S3, Google Cloud Storage, Azure).
 
-Keys and endpoint come from that store's usual sources (for S3: AWS_ACCESS_KEY_ID and
-AWS_SECRET_ACCESS_KEY, AWS_ENDPOINT_URL, ~/.aws, an instance's role). They are never part of a URL,
-stored or printed."""
+Objects are whole or absent: a PUT is atomic. Keys and endpoint come from the store's usual sources
+(for S3: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, AWS_ENDPOINT_URL, ~/.aws, an instance's role).
+They are never part of a URL, stored or printed.
+"""
 
 from __future__ import annotations
 
@@ -32,8 +32,7 @@ RETRIES = {"max_retries": 2, "retry_timeout": timedelta(seconds=30)}
 AT_A_TIME = 8
 """Parallel requests."""
 AWAY_S = 300.0
-"""Longest wait of a starting or ending trial for a store that does not answer; then the sweep
-stops."""
+"""Longest wait at a trial's start or end for a store that is away; then the sweep stops."""
 AGAIN_S = 2.0
 T = TypeVar("T")
 
@@ -43,12 +42,14 @@ class BucketError(UserError):
 
 
 class UnreachableError(BucketError):
-    """The store does not answer properly, but may do so later."""
+    """The store does not answer properly now."""
 
 
 def patiently(action: Callable[[], T]) -> T:
-    """Return the result of `action`, repeated while the store is unreachable. Raises BucketError
-    after `AWAY_S`."""
+    """Return the result of `action`, repeated while the store is unreachable.
+
+    Raises BucketError after `AWAY_S`.
+    """
     deadline_s = time.monotonic() + AWAY_S
     while True:
         try:
@@ -60,7 +61,7 @@ def patiently(action: Callable[[], T]) -> T:
 
 
 def is_url(text: str) -> bool:
-    """Return whether a folder argument is meant to be a URL."""
+    """Return whether a folder argument is a URL."""
     return "://" in text
 
 
@@ -73,20 +74,21 @@ class Bucket:
 
     @classmethod
     def at(cls, text: str) -> Bucket:
-        """Return the bucket for a --storage argument. Raises UserError if it is not an object
-        store's URL without credentials."""
+        """Return the bucket for a --storage argument.
+
+        Raises UserError if it is not an object store's URL without credentials.
+        """
         if not URL.fullmatch(text):
             # Repeat only the scheme: the rest may hold keys.
             raise UserError(
-                "--storage takes a folder or s3://, gs:// or az://BUCKET/PREFIX, and this "
-                f"{text.partition('://')[0]}:// URL is neither: leave keys out of it (they come "
-                "from the environment or ~/.aws) and use letters, digits and !_.'()=+/-"
+                f"--storage: this {text.partition('://')[0]}:// URL is invalid. Use s3://, gs:// "
+                "or az://BUCKET/PREFIX with letters, digits and !_.'()=+/-. Keys come from the "
+                "environment or ~/.aws."
             )
         return cls(text.rstrip("/"))
 
     def check(self) -> None:
-        """Write, list, read and delete an object. Raises BucketError for the first step that
-        fails."""
+        """Write, list, read and delete an object. Raises BucketError."""
         probe = f".writable-{secrets.token_hex(8)}"
         self.write(probe, b"x")
         self.files(probe)
@@ -94,8 +96,7 @@ class Bucket:
         self.remove([probe])
 
     def files(self, folder: str) -> dict[str, str]:
-        """Return the objects below a folder, by relative path, with marks that change with their
-        contents."""
+        """Return marks that change with an object's content, by relative path below a folder."""
         with self._trouble("listed") as client:
             objects = [item for page in client.list(folder) for item in page]
         return {
@@ -123,8 +124,7 @@ class Bucket:
         write_file(path, content)
 
     def put(self, path: Path, key: str) -> None:
-        """Copy a file to an object, which exists on return. Does nothing if the file has
-        vanished."""
+        """Copy a file, unless it has vanished, to an object."""
         kind = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
         try:
             file = path.open("rb")
@@ -134,14 +134,16 @@ class Bucket:
             client.put(key, file, attributes={"Content-Type": kind})
 
     def put_many(self, files: Mapping[str, Path]) -> None:
-        """Copy files to objects by key, several at a time."""
+        """Copy files to objects by key, in parallel."""
         with ThreadPoolExecutor(AT_A_TIME) as threads:
             list(threads.map(self.put, files.values(), files))
 
-    def write(self, key: str, content: bytes, *, over: str | None = None) -> str | None:
-        """Write an object and return its version. With `over`, return None without writing unless
-        that is the newest version."""
-        mode = "overwrite" if over is None else {"e_tag": over}
+    def write(self, key: str, content: bytes, *, expected_version: str | None = None) -> str | None:
+        """Write an object and return its version.
+
+        With `expected_version`, returns None without writing unless that is the newest version.
+        """
+        mode = "overwrite" if expected_version is None else {"e_tag": expected_version}
         with self._trouble("written to") as client:
             from obstore.exceptions import PreconditionError
 
@@ -171,26 +173,24 @@ class Bucket:
         except (BaseError, OSError, ValueError) as error:
             if isinstance(error, OSError) and error.errno is not None:
                 raise
-            raise self._explained(doing, error) from error
+            raise self._bucket_error(doing, error) from error
 
-    def _explained(self, doing: str, error: Exception) -> BucketError:
+    def _bucket_error(self, doing: str, error: Exception) -> BucketError:
         from obstore.exceptions import PermissionDeniedError, UnauthenticatedError
 
         trouble, name = f"{self.url} cannot be {doing}", self.url.split("/")[2]
         # Remove the query of an address: the user did not type it.
         reason = re.sub(r"\?[^\s\"]*", "", first_line(error))
         if "NoSuchBucket" in str(error):
-            return BucketError(
-                f"{trouble}: there is no bucket {name}: create it, or name another one"
-            )
+            return BucketError(f"{trouble}: no such bucket: {name}. Create it, or name another one")
         if isinstance(error, PermissionDeniedError | UnauthenticatedError):
             return BucketError(
-                f"{trouble}: the store refuses these credentials ({reason}): see them, and what "
-                f"their owner may do in {name}"
+                f"{trouble}: the store refuses these credentials ({reason}). Check them, and their "
+                f"rights in {name}"
             )
         return UnreachableError(
-            f"{trouble}: {reason}: see that the store runs and that its address (AWS_ENDPOINT_URL) "
-            "is right, then type the same command again"
+            f"{trouble}: {reason}. Check that the store runs and that AWS_ENDPOINT_URL is right, "
+            "then type the same command again"
         )
 
 
@@ -202,8 +202,8 @@ def _client(url: str) -> Any:
         from obstore.store import from_url
     except ImportError as error:
         raise UserError(
-            f"a place {url} needs the packages obstore and boto3: install them on every machine "
-            "with pip install '.[s3]'"
+            f"{url} needs the packages obstore and boto3. Install them on every machine: "
+            "pip install '.[s3]'"
         ) from error
     if not url.startswith("s3://"):
         return from_url(url, client_options=CLIENT, retry_config=RETRIES)  # type: ignore[call-overload]
@@ -211,12 +211,12 @@ def _client(url: str) -> Any:
 
     address = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
     if address and not ADDRESS.fullmatch(address):
-        raise BucketError("AWS_ENDPOINT_URL takes an address such as https://s3.example.org")
+        raise BucketError("AWS_ENDPOINT_URL: must be an address such as https://s3.example.org")
     try:
         keys = Boto3CredentialProvider()
     except (BotoCoreError, ValueError) as error:
         raise BucketError(
-            f"{url} cannot be used: there are no credentials ({first_line(error)}): give them by "
-            "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or ~/.aws, on every machine"
+            f"{url} cannot be used: no credentials ({first_line(error)}). Set AWS_ACCESS_KEY_ID "
+            "and AWS_SECRET_ACCESS_KEY, or ~/.aws, on every machine"
         ) from error
     return from_url(url, credential_provider=keys, client_options=CLIENT, retry_config=RETRIES)  # type: ignore[call-overload]

@@ -1,4 +1,4 @@
-"""This host's disk: checks for writing, and folders for copies of objects."""
+"""This host's disk."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from trainables.errors import UserError
 
 DISK_TROUBLES = {
     errno.ENOSPC: "is full: free space there",
-    errno.EDQUOT: "is full by your quota: free space there",
-    errno.EFBIG: "takes no file so large: raise the limit of file sizes (ulimit -f)",
+    errno.EDQUOT: "has no room left in your quota: free space there",
+    errno.EFBIG: "refuses a file of this size: raise the limit of file sizes (ulimit -f)",
     errno.EROFS: "is read-only: make it writable",
     errno.EIO: "fails to read or write (Input/output error): repair it, or name a folder on "
     "another disk with --storage",
-    errno.ESTALE: "was taken away (Stale file handle): mount it again",
+    errno.ESTALE: "is no longer mounted (Stale file handle): mount it again",
 }
 """Trouble and cure by the errno of a failed write."""
 
 
 def check_folder(folder: Path) -> None:
-    """Create the folder if necessary, and write to it. Raises UserError if that fails."""
+    """Create the folder and write to it. Raises UserError if that fails."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         write_probe(folder)
@@ -42,7 +42,7 @@ def write_probe(folder: Path) -> None:
 
 
 def copies_folder() -> Path:
-    """Return the folder of all copies of this user. It may not exist."""
+    """Return the folder of this user's copies, which may not exist."""
     return (
         Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
         / "softmax-bottleneck-sweeps"
@@ -50,16 +50,16 @@ def copies_folder() -> Path:
 
 
 def cache_folder(kind: str, url: str) -> Path:
-    """Return this user's folder for copies of a URL's objects. Raises UserError if it cannot be
-    created."""
+    """Return this user's folder for copies of a URL's objects.
+
+    Raises UserError if it cannot be created.
+    """
     folder = copies_folder() / kind / hashlib.sha256(url.encode()).hexdigest()[:16]
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
         raise UserError(
-            f"what lies at {url} is copied to this machine while it is in use, and {folder} cannot "
-            f"be made "
-            f"({error.strerror}): name a folder that can be written to by the environment variable "
-            f"XDG_CACHE_HOME"
+            f"{folder} cannot be created for local copies of {url} ({error.strerror}). Set "
+            f"XDG_CACHE_HOME to a writable folder."
         ) from error
     return folder.resolve()

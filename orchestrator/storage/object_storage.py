@@ -1,7 +1,8 @@
-"""Trials and reports in an object store, with working copies on this host's disk.
+"""Trials and reports in an object store.
 
 A trial needs locks and renames, which object stores do not have; see
-`orchestrator.storage.working_copy`."""
+`orchestrator.storage.working_copy`.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ from trainables.trial_folder import (
 )
 
 MANY = 100
-"""Above this number of files, listing the store is faster than requesting each file."""
+"""Above this number of files, listing the store is fastest."""
 
 
 @dataclass(frozen=True)
@@ -64,16 +65,16 @@ class ObjectStorage(Storage):
     @override
     @contextmanager
     def working(self, trial_id: str) -> Iterator[TrialFolder]:
-        """Yield the trial's folder on this host. Only one process of a host works in it; others
-        wait.
+        """Yield the trial's folder on this host, to one process at a time.
 
         Waits at the start and end for a store that is away. Raises BucketError if it does not come
-        back or refuses a request."""
+        back or refuses a request.
+        """
         home = self.work_folder / trial_id
         home.mkdir(parents=True, exist_ok=True)
         with locked(home):
             folder = TrialFolder(home / "files", trial_id)
-            with WorkingCopy(self.bucket, _key(trial_id), folder).kept():
+            with WorkingCopy(self.bucket, _key(trial_id), folder).synchronized():
                 yield folder
 
     @override
@@ -82,20 +83,20 @@ class ObjectStorage(Storage):
         # Another command on this host may bring the same files. Under the lock, each writes what it
         # has read before the other reads.
         with locked(self.folder):
-            listed = (
+            listed_keys = (
                 {f"{TRIALS}/{name}" for name in self.bucket.files(TRIALS)}
                 if len(keys) > MANY
                 else keys
             )
-            present = self._copy(key for key in keys if key in listed)
-            for key in set(keys).difference(present):
+            present_keys = self._copy(key for key in keys if key in listed_keys)
+            for key in set(keys).difference(present_keys):
                 (self.folder / key).unlink(missing_ok=True)
 
     @override
     def set_aside_result(self, trial_id: str) -> None:
         folder = self.trial(trial_id)
-        aside = folder.set_aside_result()
-        self.bucket.put(aside, _key(trial_id, aside.name))
+        new_path = folder.set_aside_result()
+        self.bucket.put(new_path, _key(trial_id, new_path.name))
         self.bucket.remove([_key(trial_id, RESULT)])
 
     @override
@@ -103,12 +104,12 @@ class ObjectStorage(Storage):
         super().forget(trial_id, checkpoints=checkpoints)
         names = self.bucket.files(_key(trial_id))
         # Without the fence, files left on the worker's host do not count either.
-        old = [
+        old_names = [
             name
             for name in names
             if name == RESULT or (checkpoints and (name == FENCE or is_checkpoint(name)))
         ]
-        self.bucket.remove(_key(trial_id, name) for name in old)
+        self.bucket.remove(_key(trial_id, name) for name in old_names)
 
     @override
     def trial_files(self) -> dict[str, list[str]]:
@@ -171,14 +172,11 @@ class ObjectStorage(Storage):
                 return None
         except UserError as error:
             return str(error)
-        return (
-            f"{self} is another one on the machine of the command: compare AWS_ENDPOINT_URL on both"
-        )
+        return f"{self} is another store on the command's machine: compare AWS_ENDPOINT_URL on both"
 
 
 def storage_at(argument: str) -> Storage:
-    """Return the storage for a --storage argument: a folder, or s3://BUCKET/PREFIX. Raises
-    UserError for another URL."""
+    """Return the storage in a folder or at s3://BUCKET/PREFIX. Raises UserError for another URL."""
     if is_url(argument):
         return ObjectStorage(Bucket.at(argument))
     return FolderStorage(Path(argument).resolve())

@@ -1,4 +1,4 @@
-"""The interface to the files of a run, and its implementation by a folder."""
+"""The interface to a run's files, and its implementation by a folder."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ STUDIES = "studies"
 
 
 class Storage(ABC):
-    """A folder or object store for trials and reports. `str` gives its address; only that is
-    pickled.
+    """A folder or object store for trials and reports.
 
-    A trial's files are in the storage when `working` ends, before its result is reported. The lease
-    in the results store decides who works on a trial. If two workers believe that they do, the
-    fence in the trial's folder lets only the later one write. Methods raise UserError if the
-    storage fails. Methods that are not abstract are for a storage whose files are all below
-    `folder`."""
+    `str` gives its address; only that is pickled. A trial's files are in the storage when `working`
+    ends, before its result is reported. The lease in the results store decides who works on a
+    trial. If two workers believe that they do, the fence in the trial's folder lets only the later
+    one write. Methods raise UserError if the storage fails. Methods that are not abstract are for a
+    storage whose files are all below `folder`.
+    """
 
     @property
     @abstractmethod
     def folder(self) -> Path:
-        """Folder on this host with the reports and results that were brought here."""
+        """Folder on this host with reports and results."""
 
     @property
     def work_folder(self) -> Path:
@@ -53,48 +53,50 @@ class Storage(ABC):
 
     @abstractmethod
     def marked(self) -> AbstractContextManager[str]:
-        """Yield the name of a temporary marker at the root, by which other hosts recognize the
-        storage."""
+        """Yield the name of a temporary marker by which other hosts recognize the storage."""
 
     @abstractmethod
     def problem(self, marker: str) -> str | None:
-        """Return why this host cannot see `marker` or work in the storage; None if it can."""
+        """Return why this host cannot see `marker` or work in the storage, or None."""
 
     def watched(self) -> AbstractContextManager[Callable[[], None]]:
-        """Yield a check to call every few seconds. It raises UserError if the storage is gone,
-        replaced or read-only, unless that shows by itself."""
+        """Yield a check to call every few seconds.
+
+        It raises UserError if the storage is gone, replaced or read-only, unless that shows by
+        itself.
+        """
         return nullcontext(lambda: None)
 
     def working(self, trial_id: str) -> AbstractContextManager[TrialFolder]:
-        """Yield the trial's folder on this host. Its files are in the storage when the context
-        ends.
+        """Yield the trial's folder on this host. Its files are in the storage on exit.
 
-        Raises SupersededError if another worker has taken over the trial."""
+        Raises SupersededError if another worker has taken over the trial.
+        """
         return nullcontext(self.trial(trial_id))
 
     def trial(self, trial_id: str) -> TrialFolder:
-        """Return the folder on this host with the trial's results and measurements."""
+        """Return the trial's folder on this host."""
         return TrialFolder(trial_directory(self.folder, trial_id), trial_id)
 
     def in_words_of_user(self, text: str, folder: TrialFolder) -> str:
-        """Return a message about a trial's folder with the address that the user knows."""
+        """Return a message with the address of a trial's folder that the user knows."""
         return text.replace(str(folder.path), f"{self}/{trial_directory(Path(), folder.trial_id)}")
 
     def bring(self, trial_ids: Iterable[str], files: Iterable[str] = RESULT_FILES) -> None:  # noqa: B027
         """Copy these files of the trials below `folder`, if they exist."""
 
     def set_aside_result(self, trial_id: str) -> None:
-        """Rename an unusable result, because a worker would take the trial for finished."""
+        """Rename an unusable result, which would make the trial look finished."""
         self.trial(trial_id).set_aside_result()
 
     def forget(self, trial_id: str, *, checkpoints: bool) -> None:
-        """Remove the trial's result, and with `checkpoints` also its checkpoints."""
+        """Remove the trial's result and, if asked, its checkpoints."""
         self.trial(trial_id).forget_result()
         if checkpoints:
             self.trial(trial_id).forget_checkpoints()
 
     def trial_files(self) -> dict[str, list[str]]:
-        """Return the file names of each trial in the storage, by trial id."""
+        """Return all trials' file names by trial id."""
         return {
             folder.name: [path.name for path in folder.iterdir()]
             for folder in sorted((self.folder / TRIALS).glob("*/*"))
@@ -108,22 +110,21 @@ class Storage(ABC):
         write_file(path, content)
 
     def study_files(self) -> list[Path]:
-        """Return the paths on this host of all studies' files."""
+        """Return the paths of all studies' files on this host."""
         return sorted((self.folder / STUDIES).glob("*.json"))
 
     def bring_reports(self, name: str) -> None:  # noqa: B027
         """Copy the files `name` of all reports below `folder`."""
 
     def publish_report(self, page: Path, index: Path) -> str | None:
-        """Publish a report and the index of all reports. Return the report's address if it has a
-        new one."""
+        """Publish a report and the index of reports. Return the report's new address, if any."""
         del page, index
         return None
 
 
 @dataclass(frozen=True)
 class FolderStorage(Storage):
-    """A folder whose files are in their final position once they are written."""
+    """A folder whose files need no copy."""
 
     root: Path
     """Absolute."""
@@ -154,7 +155,7 @@ class FolderStorage(Storage):
             # While the folder is open, no other folder gets its inode number.
             descriptor = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except OSError as error:
-            raise self._changed(f"is gone ({error.strerror})") from error
+            raise self._change_error(f"is gone ({error.strerror})") from error
         try:
             yield lambda: self._check_same(os.fstat(descriptor))
         finally:
@@ -164,16 +165,16 @@ class FolderStorage(Storage):
         try:
             now, flags = self.root.stat(), os.statvfs(self.root).f_flag
         except OSError as error:
-            raise self._changed(f"is gone ({error.strerror})") from error
+            raise self._change_error(f"is gone ({error.strerror})") from error
         if not os.path.samestat(now, before):
-            raise self._changed("was replaced by another one")
+            raise self._change_error("was replaced by another one")
         if flags & os.ST_RDONLY or not os.access(self.root, os.W_OK | os.X_OK):
-            raise self._changed("became read-only")
+            raise self._change_error("became read-only")
 
-    def _changed(self, change: str) -> UserError:
+    def _change_error(self, change: str) -> UserError:
         return UserError(
-            f"The storage folder {self} {change}, and nothing is recorded since: put it back as it "
-            "was, or name another one with --storage, and type the same command again."
+            f"The storage folder {self} {change}, and nothing is recorded since. Put it back, or "
+            "name another one with --storage, and type the same command again."
         )
 
     @override
@@ -188,14 +189,14 @@ class FolderStorage(Storage):
     def problem(self, marker: str) -> str | None:
         if not (self.root / marker).exists():
             return (
-                f"{self} is not the same folder there: name one that all machines of the cluster "
-                "share with --storage"
+                f"{self} is not the same folder there. With --storage, name one that all machines "
+                "of the cluster share"
             )
         try:
             write_probe(self.root)
         except OSError as error:
             return (
-                f"{self} cannot be written to there ({error.strerror}): give the user whose Ray "
-                "that is the right to"
+                f"{self} cannot be written to there ({error.strerror}). Make it writable for the "
+                "user who runs Ray"
             )
         return None

@@ -14,17 +14,16 @@ import psutil
 UNFINISHED = re.compile(
     r"\..+\.(?P<process>\d+)-[0-9a-f]{8}\.tmp(-wal|-shm)?|\.writable-[0-9a-f]{16}"
 )
-"""Temporary files and write probes. A storage's markers are not included: they stay as long as the
-sweep, but are written only once."""
+"""Temporary files and write probes, not the markers of running sweeps."""
 IDLE_S = 600.0
 """A file not written for this long has no writer left, on any host."""
 
 
 def remove_unfinished(folder: Path) -> int:
-    """Remove this user's unfinished files of dead processes, at any depth, and return their number.
+    """Remove this user's unfinished files of dead processes, at any depth. Return their number.
 
-    No file is removed before `IDLE_S`, because a shared folder may hold files of other hosts'
-    processes."""
+    None is removed before `IDLE_S`: a shared folder may hold files of other hosts' processes.
+    """
     count = 0
     for path in folder.rglob(".*"):
         match = UNFINISHED.fullmatch(path.name)

@@ -1,9 +1,10 @@
 """A trial's folder on a host's disk, and its counterpart in an object store.
 
-The trial's files are fetched before it starts and copied to the store while it runs and at its end.
-The newest worker writes a fence object to the store before it fetches anything, and a worker checks
-the fence's version before each copy. It resumes from local files, which may not have been copied,
-only if it can replace the fence under which they were fetched."""
+Files are fetched before the trial starts and copied to the store while it runs and at its end. The
+newest worker writes a fence object before it fetches anything, and each copy checks the fence's
+version. A worker resumes from local files, which may not have been copied, only if it can replace
+the fence under which they were fetched.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ from trainables.trial_folder import (
 LOOK_S = 2.0
 """Interval between searches of a running trial's folder for new files."""
 VERSION = ".fence"
-"""File with the version of the store's fence under which the folder was fetched and written."""
+"""File with the version of the fence under which the folder was fetched."""
 
 
 class WorkingCopy:
@@ -37,18 +38,16 @@ class WorkingCopy:
     def __init__(self, bucket: Bucket, key: str, folder: TrialFolder) -> None:
         self._bucket, self._key, self._folder = bucket, key, folder
         self._stored: dict[str, tuple[int, int] | None] = {}
-        """The folder's files in the store, with the time and size of the local file that was
-        copied."""
+        """Time and size of the local file by name in the store."""
         self._version: str | None = None
         """The version of this worker's fence."""
 
     @contextmanager
-    def kept(self) -> Iterator[None]:
-        """Fetch the trial's newest files, and store all files at the end. Raises BucketError and
-        SupersededError."""
+    def synchronized(self) -> Iterator[None]:
+        """Fetch the newest files; store all at the end. Raises BucketError and SupersededError."""
         patiently(self._begin)
         try:
-            with self._pushed_again_and_again():
+            with self._background_push():
                 yield
         except BaseException:
             with suppress(BucketError, SupersededError, OSError):
@@ -59,58 +58,64 @@ class WorkingCopy:
         shutil.rmtree(self._folder.path, ignore_errors=True)
 
     def _begin(self) -> None:
-        """Resumes from the local files if no other worker began since and no state was removed."""
-        path, names = self._folder.path, self._listed()
-        if self._is_as_far_as(names) and self._take_over((path / VERSION).read_text()):
+        """Resumes from local files if no other worker began since and no state was removed."""
+        path, names = self._folder.path, self._stored_names()
+        if self._is_up_to_date(names) and self._take_over((path / VERSION).read_text()):
             # The next push removes stored files that are gone here.
             self._stored = dict.fromkeys(names)
         else:
             self._take_over()
             shutil.rmtree(path, ignore_errors=True)
             path.mkdir()
-            for name in self._listed():
+            for name in self._stored_names():
                 self._bucket.get(f"{self._key}/{name}", path / name)
             self._stored = dict(self._files())
         write_file(path / VERSION, str(self._version).encode())
 
-    def _take_over(self, over: str | None = None) -> bool:
-        """Writes a new fence; with `over`, only if that is its newest version."""
+    def _take_over(self, expected_version: str | None = None) -> bool:
+        """Writes a new fence; with `expected_version`, only if that is its newest version."""
         token = secrets.token_hex(16).encode()
-        self._version = self._bucket.write(f"{self._key}/{FENCE}", token, over=over)
+        self._version = self._bucket.write(
+            f"{self._key}/{FENCE}", token, expected_version=expected_version
+        )
         return self._version is not None
 
-    def _is_as_far_as(self, names: set[str]) -> bool:
+    def _is_up_to_date(self, names: set[str]) -> bool:
         if not (self._folder.path / VERSION).exists():
             return False
-        here = {file.name for file in self._folder.path.iterdir()}
+        local_names = {file.name for file in self._folder.path.iterdir()}
         if self._folder.outcome() is None:
-            here -= {RESULT}
-        return progress(here) >= progress(names)
+            local_names -= {RESULT}
+        return progress(local_names) >= progress(names)
 
-    def _listed(self) -> set[str]:
+    def _stored_names(self) -> set[str]:
         return self._bucket.files(self._key).keys() - {FENCE}
 
     def _push(self) -> None:
-        """Copies new and changed files, the result last, and removes stored files that are gone
-        here.
+        """Copies changed files, the result last, and removes stored files that are gone here.
 
-        Raises SupersededError, before copying, if another worker has taken over the trial."""
-        here = self._files()
-        changed = [name for name in here if self._stored.get(name) != here[name]]
+        Raises SupersededError, before copying, if another worker has taken over the trial.
+        """
+        local_files = self._files()
+        changed_names = [
+            name for name in local_files if self._stored.get(name) != local_files[name]
+        ]
         # A folder without any state of the trial was cleared by another process.
-        gone = self._stored.keys() - here.keys() if any(progress(here)) else set()
-        if changed or gone:
+        removed_names = (
+            self._stored.keys() - local_files.keys() if any(progress(local_files)) else set()
+        )
+        if changed_names or removed_names:
             self._check_fence()
-        for name in sorted(changed, key=lambda name: (name == RESULT, name)):
+        for name in sorted(changed_names, key=lambda name: (name == RESULT, name)):
             self._bucket.put(self._folder.path / name, f"{self._key}/{name}")
-            self._stored[name] = here[name]
-        self._bucket.remove(f"{self._key}/{name}" for name in gone)
-        for name in gone:
+            self._stored[name] = local_files[name]
+        self._bucket.remove(f"{self._key}/{name}" for name in removed_names)
+        for name in removed_names:
             del self._stored[name]
 
     def _push_last(self) -> None:
-        """Also removes checkpoints that an older worker was still copying when this one began."""
-        for name in filter(is_checkpoint, self._listed()):
+        """Also removes checkpoints that an older worker copied after this one began."""
+        for name in filter(is_checkpoint, self._stored_names()):
             self._stored.setdefault(name)
         self._push()
         self._check_fence()
@@ -118,30 +123,31 @@ class WorkingCopy:
     def _check_fence(self) -> None:
         if self._bucket.version(f"{self._key}/{FENCE}") != self._version:
             raise SupersededError(
-                f"another worker has taken over the trial in {self._bucket.url}/{self._key}: let "
-                "commands that share a --storage share a --store too"
+                f"another worker has taken over the trial in {self._bucket.url}/{self._key}. "
+                "Commands that share a --storage must share a --store, too"
             )
 
     def _files(self) -> dict[str, tuple[int, int]]:
-        """Time and size by name, without half-written files and those that concern only this
-        host."""
-        left_out = {LOCK, FENCE} if (self._folder.path / RESULT).exists() else {LOCK, FENCE, RESULT}
+        """Time and size by name, without half-written files and those only for this host."""
+        excluded_names = (
+            {LOCK, FENCE} if (self._folder.path / RESULT).exists() else {LOCK, FENCE, RESULT}
+        )
         files = {}
         for path in self._folder.path.iterdir():
             # A result that appears during the loop waits for the next one, with the files that it
             # refers to.
-            if path.name not in left_out and not path.name.startswith("."):
+            if path.name not in excluded_names and not path.name.startswith("."):
                 with suppress(FileNotFoundError):
                     stat = path.stat()
                     files[path.name] = (stat.st_mtime_ns, stat.st_size)
         return files
 
     @contextmanager
-    def _pushed_again_and_again(self) -> Iterator[None]:
-        over = threading.Event()
+    def _background_push(self) -> Iterator[None]:
+        end = threading.Event()
 
         def push() -> None:
-            while not over.wait(LOOK_S):
+            while not end.wait(LOOK_S):
                 try:
                     self._push()
                 except SupersededError:
@@ -156,5 +162,5 @@ class WorkingCopy:
         try:
             yield
         finally:
-            over.set()
+            end.set()
             thread.join()

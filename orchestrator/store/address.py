@@ -1,4 +1,4 @@
-"""A store's address: a path, or a database URL whose password is never shown."""
+"""A store's address: a path, or a URL whose password is never shown."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ FORMS = (
     "a path such as results/results.db, sqlite:///PATH, or postgresql+psycopg://USER@HOST/DATABASE"
 )
 SECRETS = ("password", "sslpassword", "oauth_client_secret", "scram_client_key", "scram_server_key")
-"""URL query options of PostgreSQL's client library that must not be shown."""
+"""Secret options of PostgreSQL's client library."""
 
 
 def parse(address: str) -> URL:
-    """Return the URL of a store, relative paths made absolute. Raises UserError for other forms."""
+    """Return a store's URL with an absolute path. Raises UserError for other forms."""
     scheme, separator, _ = address.partition("://")
     if not separator:
         return _sqlite(address)
@@ -29,18 +29,16 @@ def parse(address: str) -> URL:
             url.get_dialect()().create_connect_args(url)  # checks the ports
     except (ArgumentError, ValueError):
         # Do not repeat the address: it may hold a password.
-        raise UserError(
-            f"The {scheme} URL given as the results store cannot be read: a store is {FORMS}."
-        ) from None
+        raise UserError(f"--store: this {scheme} URL cannot be read. Use {FORMS}.") from None
     if url.drivername == "sqlite":
         return _sqlite(url.database or "")
     if url.drivername == "postgresql+psycopg":
         return url
-    raise UserError(f"A results store cannot be of the kind {scheme}: it is {FORMS}.")
+    raise UserError(f"--store: {scheme} is not supported. Use {FORMS}.")
 
 
 def printable(url: URL) -> str:
-    """Return the store's address without secrets: a path, or a URL with every password hidden."""
+    """Return the store's path, or its URL with every password hidden."""
     if url.drivername == "sqlite":
         return url.database or ""
     hidden = {name: "..." for name in url.query if name.lower() in SECRETS}
@@ -48,15 +46,12 @@ def printable(url: URL) -> str:
 
 
 def has_secret(address: str) -> bool:
-    """Return whether a store's address holds a password or another secret."""
+    """Return whether an address holds a secret."""
     url = parse(address)
     return url.password is not None or any(name.lower() in SECRETS for name in url.query)
 
 
 def _sqlite(database: str) -> URL:
     if database in ("", ":memory:"):
-        raise UserError(
-            f"A results store has to outlive the command, a database in memory does not: it is "
-            f"{FORMS}."
-        )
+        raise UserError(f"--store: a database in memory does not outlive the command. Use {FORMS}.")
     return URL.create("sqlite", database=str(Path(database).expanduser().absolute()))

@@ -13,22 +13,21 @@ from orchestrator.store.records import LOST, Attempt, TrialState
 from orchestrator.store.schema import attempt, result, spectrum, trial
 from orchestrator.store.studies import column_of
 
-TAKEN_OVER = "the command that ran it ended, or was cut off, without giving it back"
-GONE_ON = "its worker ended while it was at it, by no fault of the trial"
-STOPPED = "it was stopped, or its command was; the next attempt goes on from its checkpoint"
-_IDLE: dict[str, Any] = {"state": "planned", "owner": None, "lease_until": None}
+TAKEN_OVER = "its command ended, or was cut off, without releasing it"
+WORKER_ENDED = "its worker ended during the trial, by no fault of the trial"
+STOPPED = "the trial or its command was stopped; the next attempt resumes from its checkpoint"
+_PLANNED_VALUES: dict[str, Any] = {"state": "planned", "owner": None, "lease_until": None}
 
 
 class Claims(Database):
     """The part of the store for work on trials; see `Store`."""
 
     def claim(self, trial_ids: Sequence[str], *, owner: str, lease_s: float) -> dict[str, int]:
-        """Claim trials for `owner` for `lease_s` seconds, and return their attempt numbers in the
-        given order.
+        """Claim trials for `owner` for `lease_s` seconds. Return attempt numbers, in given order.
 
-        A trial can be claimed if it is planned, its lease has run out, or `owner` has it already.
-        Each claim increments the attempt number, the token that distinguishes it from earlier
-        claims."""
+        A trial can be claimed if it is planned, its lease has run out, or `owner` has it. Each
+        claim increments the attempt number, which is its token.
+        """
         with self.write() as connection:
             moment = now(connection)
             is_free = or_(
@@ -38,7 +37,7 @@ class Claims(Database):
                     or_(trial.c.lease_until <= moment, trial.c.owner == owner),
                 ),
             )
-            taken = {
+            values = {
                 "state": "running",
                 "owner": owner,
                 "lease_until": moment + timedelta(seconds=lease_s),
@@ -46,13 +45,13 @@ class Claims(Database):
                 "started_at": func.coalesce(trial.c.started_at, moment),
                 "ended_at": None,
             }
-            claimed = _update(connection, is_free, taken, among=trial_ids)
-            end_attempts(connection, claimed, TAKEN_OVER, moment)
-            attempts = column_of(connection, "attempt", claimed)
-        return {trial_id: attempts[trial_id] for trial_id in trial_ids if trial_id in claimed}
+            claimed_ids = _update(connection, is_free, values, among=trial_ids)
+            end_attempts(connection, claimed_ids, TAKEN_OVER, moment)
+            attempts = column_of(connection, "attempt", claimed_ids)
+        return {trial_id: attempts[trial_id] for trial_id in trial_ids if trial_id in claimed_ids}
 
     def renew(self, owner: str, lease_s: float) -> int:
-        """Extend the leases of `owner` to `lease_s` seconds from now, and return their number."""
+        """Extend the leases of `owner` to `lease_s` seconds from now. Return their number."""
         with self.write() as connection:
             until = now(connection) + timedelta(seconds=lease_s)
             return len(_update(connection, trial.c.owner == owner, {"lease_until": until}))
@@ -60,12 +59,16 @@ class Claims(Database):
     def release(
         self, owner: str, trial_ids: Collection[str] | None = None, *, cause: str = STOPPED
     ) -> int:
-        """Make the running trials of `owner` planned again, and return their number. `cause` is
-        recorded as the end of their attempts."""
+        """Make the running trials of `owner` planned again, and return their number.
+
+        `cause` is recorded as the end of their attempts.
+        """
         with self.write() as connection:
-            released = _update(connection, trial.c.owner == owner, _IDLE, among=trial_ids)
-            end_attempts(connection, released, cause, now(connection))
-            return len(released)
+            released_ids = _update(
+                connection, trial.c.owner == owner, _PLANNED_VALUES, among=trial_ids
+            )
+            end_attempts(connection, released_ids, cause, now(connection))
+            return len(released_ids)
 
     def owners(self) -> list[str]:
         """Return the owners of running trials, sorted."""
@@ -77,45 +80,47 @@ class Claims(Database):
             )
 
     def reset(self, trial_ids: Collection[str], states: Sequence[TrialState] = LOST) -> list[str]:
-        """Make the trials in one of `states` planned again, and return their ids in the given
-        order.
+        """Make the trials in one of `states` planned again. Return their ids, in given order.
 
         Causes and measurements are deleted; epochs stay until the next attempt replaces them.
-        Raises ValueError for the states done and running."""
+        Raises ValueError for the states done and running.
+        """
         if {"done", "running"}.intersection(states):
             raise ValueError(
-                f"a done trial never changes, and a running one is released: none of {states} is "
-                f"reset"
+                f"a done trial never changes, and a running one is released; cannot reset {states}"
             )
-        cleared = {**_IDLE, "outcome": None, "run_id": None, "ended_at": None}
+        values = {**_PLANNED_VALUES, "outcome": None, "run_id": None, "ended_at": None}
         with self.write() as connection:
-            ids = _update(connection, trial.c.state.in_(list(states)), cleared, among=trial_ids)
+            ids = _update(connection, trial.c.state.in_(list(states)), values, among=trial_ids)
             for chunk in chunks(ids):
                 for table in (result, spectrum):
                     connection.execute(delete(table).where(table.c.trial_id.in_(chunk)))
         return [trial_id for trial_id in trial_ids if trial_id in ids]
 
-    def record_starts(self, places: Mapping[str, str], *, attempts: Mapping[str, int]) -> None:
-        """Record that workers have taken up trials. `places` maps trial ids to "host, GPU 3".
+    def record_starts(self, hosts: Mapping[str, str], *, attempts: Mapping[str, int]) -> None:
+        """Record that workers have taken up trials. `hosts` maps trial ids to "host, GPU 3".
 
-        A start for a claim that is over is ignored."""
+        A start for a claim that is over is ignored.
+        """
         with self.write() as connection:
-            taken_up, moment = held(connection, places, attempts), now(connection)
-            end_attempts(connection, taken_up, GONE_ON, moment)
-            for trial_id in taken_up:
-                place = storable(places[trial_id])
-                row = {"trial_id": trial_id, "place": place, "started_at": moment}
+            started_ids, moment = claimed_trials(connection, hosts, attempts), now(connection)
+            end_attempts(connection, started_ids, WORKER_ENDED, moment)
+            for trial_id in started_ids:
+                host = storable(hosts[trial_id])
+                row = {"trial_id": trial_id, "place": host, "started_at": moment}
                 connection.execute(attempt.insert().values(row))
 
     def end_attempt(self, trial_id: str, *, claim: int, cause: str) -> None:
-        """Record that the claim's attempt ended for `cause` (one sentence) and the trial is tried
-        again. Does nothing if the claim is over."""
+        """Record that the attempt ended for `cause` (a sentence), and the trial is tried again.
+
+        Does nothing if the claim is over.
+        """
         with self.write() as connection:
-            ended = held(connection, [trial_id], {trial_id: claim})
-            end_attempts(connection, ended, storable(cause), now(connection))
+            claimed_ids = claimed_trials(connection, [trial_id], {trial_id: claim})
+            end_attempts(connection, claimed_ids, storable(cause), now(connection))
 
     def attempts(self, trial_id: str) -> list[Attempt]:
-        """Return the trial's attempts that a worker took up, in order."""
+        """Return the trial's attempts by workers, in order."""
         query = select(attempt).where(attempt.c.trial_id == trial_id)
         with self.read() as connection:
             rows = connection.execute(query.order_by(attempt.c.started_at)).all()
@@ -125,11 +130,10 @@ class Claims(Database):
         ]
 
 
-def held(
+def claimed_trials(
     connection: Connection, trial_ids: Collection[str], attempts: Mapping[str, int]
 ) -> list[str]:
-    """Return the trials that still run for the claims in `attempts`, in id order; their rows stay
-    locked."""
+    """Return the trials that still run for `attempts`, in id order; their rows stay locked."""
     running = select(trial.c.id, trial.c.attempt).where(
         trial.c.state == "running", trial.c.id.in_(trial_ids)
     )
@@ -142,10 +146,10 @@ def end_attempts(
     connection: Connection, trial_ids: Collection[str], cause: str | None, moment: datetime
 ) -> None:
     """Record that the open attempts at these trials ended at `moment`."""
-    ended = {"ended_at": moment, "cause": cause}
+    values = {"ended_at": moment, "cause": cause}
     for chunk in chunks(trial_ids):
         is_open = (attempt.c.trial_id.in_(chunk), attempt.c.ended_at.is_(None))
-        connection.execute(update(attempt).where(*is_open).values(ended))
+        connection.execute(update(attempt).where(*is_open).values(values))
 
 
 def _update(
@@ -155,12 +159,13 @@ def _update(
     *,
     among: Collection[str] | None = None,
 ) -> set[str]:
-    """Locks the rows first. PostgreSQL waits for a lock, then checks the condition again. Skipping
-    locked rows would hide free trials from `claim`; the wait takes milliseconds.
+    """Locks the rows first.
 
-    FOR NO KEY UPDATE is not blocked by references to the trial (planning a study). Locking in id
-    order prevents deadlocks. The update is by id, because the condition may meanwhile hold for
-    unlocked rows."""
+    PostgreSQL waits for a lock, then checks the condition again. Skipping locked rows would hide
+    free trials from `claim`; the wait takes milliseconds. FOR NO KEY UPDATE is not blocked by
+    references to the trial (planning a study). Locking in id order prevents deadlocks. The update
+    is by id, because the condition may meanwhile hold for unlocked rows.
+    """
     query = select(trial.c.id).where(condition).order_by(trial.c.id).with_for_update(key_share=True)
     queries = (
         [query]

@@ -1,4 +1,4 @@
-"""Connections, transactions and their failures: everything that differs between databases."""
+"""Connections, transactions and their failures, for both databases."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from sqlalchemy.exc import DBAPIError, InvalidatePoolError
 
 from orchestrator.store.address import printable
 from orchestrator.store.sqlite_files import SqliteFile
-from orchestrator.store.troubles import NEVER_WRITTEN, damaged, passes, user_errors
+from orchestrator.store.troubles import NEVER_WRITTEN, damaged, is_temporary, user_errors
 from trainables.errors import first_line, terminal_text
 
 BUSY_TIMEOUT_S = 30.0
@@ -37,7 +37,7 @@ CONNECT_ARGUMENTS = {
 }
 """Detect a vanished server within 20 s. Options in the store's address take precedence."""
 ANSWER_S = 10.0
-"""Longest wait for the answer to an empty query, which waits for no lock."""
+"""Longest wait for an answer to an empty query."""
 IDS_A_STATEMENT = 5_000
 """SQLite allows 32,766 bound parameters, PostgreSQL 65,535."""
 
@@ -46,19 +46,20 @@ class Database:
     """A database with read and write transactions. Trouble that a user can fix raises UserError.
 
     A new transaction waits for a database that has answered before and is away, or a busy SQLite
-    file. If two processes create the same file, SQLite refuses one of them without waiting."""
+    file. If two processes create the same file, SQLite refuses one of them without waiting.
+    """
 
     def __init__(
         self, url: URL, *, away_s: float = AWAY_S, on_wait: Callable[[], None] = lambda: None
     ) -> None:
-        """Wait at most `away_s` seconds, calling `on_wait` repeatedly meanwhile."""
+        """Wait at most `away_s` seconds, calling `on_wait` meanwhile."""
         self.url = url
         self._away_s, self._on_wait = away_s, on_wait
         self.address = printable(url)
         """Without the password."""
         self._file: SqliteFile | None = None
-        self._answered = self._waiting = False
-        self._shared: Connection | None = None
+        self._has_answered = self._is_waiting = False
+        self._shared_connection: Connection | None = None
         if url.drivername == "sqlite":
             self._file = SqliteFile(Path(url.database or ""))
             self._reader: Engine = create_engine(
@@ -79,8 +80,7 @@ class Database:
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
-        """Yield a read transaction that sees one moment of the database. Raises UserError if a
-        value cannot be read."""
+        """Yield a read transaction of one moment. Raises UserError if a value cannot be read."""
         with self._transaction(self._reader) as connection, self.reading():
             try:
                 yield connection
@@ -90,7 +90,7 @@ class Database:
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """Turn the error of a stored value that cannot be read into a UserError."""
+        """Turn an unreadable value's error into a UserError."""
         try:
             yield
         except KeyError:  # the caller asked for something that the store does not have
@@ -106,34 +106,33 @@ class Database:
             self._check_file()
 
     def close(self) -> None:
-        """Close all connections. A closed store must not be used again."""
+        """Close the store for good."""
         self._writer.dispose()
 
     @contextmanager
     def one_transaction(self) -> Iterator[None]:
-        """Make this thread's reads and writes one transaction. No other thread may use the store
-        meanwhile."""
+        """Make this thread's calls one transaction. No other thread may use the store."""
         with self.write() as connection:
             if connection.dialect.name == "postgresql":  # the caller may pause
                 connection.execute(text("SET LOCAL idle_in_transaction_session_timeout = 0"))
-            self._shared = connection
+            self._shared_connection = connection
             try:
                 yield
             finally:
-                self._shared = None
+                self._shared_connection = None
 
     def check_pages(self) -> None:
-        """Raise UserError if SQLite finds damage in its file. PostgreSQL checks its own files."""
+        """Raise UserError if SQLite finds damage in its file."""
         if self._file is not None:
             with self.read() as connection:
-                found = connection.exec_driver_sql("PRAGMA integrity_check(1)").scalar_one()
-            if found != "ok":
-                raise damaged(self.address, first_line(str(found)))
+                finding = connection.exec_driver_sql("PRAGMA integrity_check(1)").scalar_one()
+            if finding != "ok":
+                raise damaged(self.address, first_line(str(finding)))
 
     @contextmanager
     def _transaction(self, engine: Engine) -> Iterator[Connection]:
-        if self._shared is not None:
-            yield self._shared
+        if self._shared_connection is not None:
+            yield self._shared_connection
             return
         with user_errors(self.address):
             connection, transaction = self._begin(engine)
@@ -152,18 +151,18 @@ class Database:
                 except BaseException:
                     connection.close()
                     raise
-                self._answered, self._waiting = True, False
+                self._has_answered, self._is_waiting = True, False
                 return connection, transaction
             except DBAPIError as error:
-                may_pass = passes(error) and (self._answered or self._file)
+                may_pass = is_temporary(error) and (self._has_answered or self._file)
                 if not may_pass or time.monotonic() >= deadline_s:
                     raise
-                if not self._waiting:
-                    self._waiting = True
+                if not self._is_waiting:
+                    self._is_waiting = True
                     sentence = (
                         f"The results store {self.address} cannot be used now "
-                        f"({first_line(str(error.orig))}): waiting "
-                        f"for it for up to {self._away_s / 60:g} minutes."
+                        f"({first_line(str(error.orig))}): waiting up to {self._away_s / 60:g} "
+                        f"minutes."
                     )
                     print(terminal_text(sentence), file=sys.stderr)
             self._on_wait()
@@ -196,8 +195,7 @@ def _set_up_postgresql(connection: Any, _record: object) -> None:
 
 
 def _await_answer(connection: Any, _record: object, _fairy: object) -> None:
-    """Replaces a lost connection, and one to a frozen server, which TCP does not notice because the
-    server's kernel still answers."""
+    """Replaces a lost connection, and one to a frozen server, whose kernel still answers TCP."""
     import psycopg
 
     server = connection.pgconn
@@ -225,8 +223,7 @@ def _begin_sqlite(connection: Connection) -> None:
 
 
 def now(connection: Connection) -> datetime:
-    """Return the time of the clock that the database's users share: the server's, or this host's
-    for SQLite."""
+    """Return the time of the users' shared clock: the server's, or this host's for SQLite."""
     if connection.dialect.name == "postgresql":
         moment = connection.execute(text("SELECT clock_timestamp()")).scalar_one()
         assert isinstance(moment, datetime)
@@ -235,12 +232,12 @@ def now(connection: Connection) -> datetime:
 
 
 def storable(words: str) -> str:
-    """Return the text with "?" for each character that a database refuses: surrogates and NUL."""
+    """Return the text with "?" for surrogates and NUL, which databases refuse."""
     return words.encode("utf-8", "replace").decode().replace("\0", "?")
 
 
 def insert_new(connection: Connection, table: Table, rows: Collection[dict[str, Any]]) -> None:
-    """Insert the rows whose key, or other unique columns, the table does not have."""
+    """Insert the rows that violate no unique constraint."""
     if rows:
         insert: Callable[[Table], Any] = (
             sqlite.insert if connection.dialect.name == "sqlite" else postgresql.insert
@@ -250,6 +247,6 @@ def insert_new(connection: Connection, table: Table, rows: Collection[dict[str, 
 
 def chunks(ids: Collection[str]) -> Iterator[list[str]]:
     """Yield the ids in order, at most `IDS_A_STATEMENT` at a time."""
-    rest = iter(ids)
-    while chunk := list(islice(rest, IDS_A_STATEMENT)):
+    remaining_ids = iter(ids)
+    while chunk := list(islice(remaining_ids, IDS_A_STATEMENT)):
         yield chunk

@@ -1,4 +1,4 @@
-"""Owners of trials: their names, their leases, and the detection of dead ones."""
+"""Owners of trials: names, leases, and detection of dead ones."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from orchestrator.store.store import Store
 from trainables.errors import GO_ON, UserError
 
 LEASE_S = 60.0
-"""A trial of a driver on another host is taken over after this time without renewal."""
+"""Time without renewal after which a trial may be taken over."""
 RENEWALS_PER_LEASE = 3
 
 
@@ -28,15 +28,15 @@ def this_owner() -> str:
 def dead_owners(owners: Iterable[str]) -> list[str]:
     """Return the owners that were processes of this host and no longer exist.
 
-    Owners on other hosts, in other containers or before the last boot cannot be checked; their
-    leases run out."""
-    here = [socket.gethostname(), _kernel()]
+    Others (other hosts, containers, boots) cannot be checked; their leases run out.
+    """
+    this_host = [socket.gethostname(), _kernel()]
     processes = ((owner, owner.rsplit(":", 3)) for owner in owners)
     return [
         owner
         for owner, parts in processes
         if len(parts) == 4
-        and parts[:2] == here
+        and parts[:2] == this_host
         and parts[2].isdecimal()
         and _start_ticks(int(parts[2])) != parts[3]
     ]
@@ -49,7 +49,7 @@ def expire_dead_owners(store: Store) -> None:
 
 
 def _kernel() -> str:
-    """Identifies the boot and the process id namespace: a process id is unique only within both."""
+    """A process id is unique only within a boot and a process id namespace."""
     boot_id = Path("/proc/sys/kernel/random/boot_id").read_text()
     return f"{boot_id[:8]}-{Path('/proc/self/ns/pid').stat().st_ino}"
 
@@ -57,7 +57,8 @@ def _kernel() -> str:
 def _start_ticks(pid: int) -> str:
     """Empty for a zombie or a missing process. The fields are those of proc(5).
 
-    Raises OSError if this user may not look."""
+    Raises OSError if this user may not look.
+    """
     try:
         text = Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):
@@ -72,15 +73,14 @@ def _since_boot_s() -> float:
 
 
 class LeaseKeeper:
-    """Context in which a thread renews the owner's lease. `check`, on the main thread, raises
-    errors."""
+    """Context in which a thread renews the owner's lease. `check` raises its errors."""
 
     def __init__(self, store: Store, owner: str, lease_s: float = LEASE_S) -> None:
         self._store, self._owner, self._lease_s = store, owner, lease_s
-        self._ended = threading.Event()
+        self._end = threading.Event()
         self._error: Exception | None = None
         self._renewed_s = _since_boot_s()
-        self._lapsed = False
+        self._has_lapsed = False
         self._thread = threading.Thread(target=self._keep, name="lease", daemon=True)
 
     def __enter__(self) -> Self:
@@ -88,29 +88,29 @@ class LeaseKeeper:
         return self
 
     def __exit__(self, *_error: object) -> None:
-        self._ended.set()
+        self._end.set()
         self._thread.join()
 
-    def check(self, held: int) -> None:
-        """Raise the error that let the lease run out, if any: a store that accepts no lease accepts
-        no result.
+    def check(self, claim_count: int) -> None:
+        """Raise the thread's error, if any: a store that accepts no lease accepts no result.
 
-        Raises UserError if another driver took over some of the `held` trials while this process
-        was suspended for longer than its lease (a laptop slept)."""
+        Raises UserError if another driver took over some of the `claim_count` trials while this
+        process was suspended (a laptop slept).
+        """
         if self._error is not None:
             raise self._error
-        if not self._lapsed and _since_boot_s() - self._renewed_s <= self._lease_s:
+        if not self._has_lapsed and _since_boot_s() - self._renewed_s <= self._lease_s:
             return
-        lost = held - self._renew()
-        self._lapsed = False
-        if lost > 0:
+        lost_count = claim_count - self._renew()
+        self._has_lapsed = False
+        if lost_count > 0:
             raise UserError(
-                f"This command stood still for more than {self._lease_s:g} s, and {lost} of its "
-                f"trials were taken over by another one: {GO_ON}"
+                f"This command was suspended for more than {self._lease_s:g} s, and another one "
+                f"took over {lost_count} of its trials: {GO_ON}"
             )
 
     def _keep(self) -> None:
-        while not self._ended.wait(self._lease_s / RENEWALS_PER_LEASE):
+        while not self._end.wait(self._lease_s / RENEWALS_PER_LEASE):
             try:
                 self._renew()
             except Exception as error:
@@ -124,8 +124,8 @@ class LeaseKeeper:
 
     def _renew(self) -> int:
         start_s = _since_boot_s()
-        owned = self._store.renew(self._owner, self._lease_s)
+        owned_count = self._store.renew(self._owner, self._lease_s)
         if _since_boot_s() - self._renewed_s > self._lease_s:
-            self._lapsed = True
+            self._has_lapsed = True
         self._renewed_s = start_s
-        return owned
+        return owned_count

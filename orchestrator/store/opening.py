@@ -27,27 +27,26 @@ def open_store(
     on_wait: Callable[[], None] = lambda: None,
     on_register: OnRegister | None = None,
 ) -> Store:
-    """Return the store at `url`: a path, `sqlite:///PATH` or
-    `postgresql+psycopg://USER@HOST/DATABASE`.
+    """Return the store at `url`: a path, `sqlite:///PATH` or a URL of PostgreSQL.
 
-    A SQLite store serves one host, because processes share its log through memory; PostgreSQL
-    serves several. `create` makes a missing store and its folder. An older store is upgraded.
-    `check` searches a SQLite file for damage (0.3 s for 10,000 trials).
+    A SQLite store serves one host, because processes share its log through memory. `create` makes a
+    missing store and its folder; an older store is upgraded. `check` searches a SQLite file for
+    damage (0.3 s for 10,000 trials).
 
     The store waits up to `away_s` seconds for a database that has answered before, or a busy SQLite
-    file, and calls `on_wait` repeatedly meanwhile. `on_register` is called after a study is
-    registered.
+    file, and calls `on_wait` meanwhile. `on_register` is called after a study is registered.
 
     Raises UserError if the address has another form, or the store is unreachable, newer, damaged or
-    not a store."""
-    parsed = parse(url)
-    if parsed.drivername == "sqlite":
-        _make_folder(Path(parsed.database or ""), create=create)
-    store = Store(parsed, on_register=on_register, away_s=away_s, on_wait=on_wait)
+    not a store.
+    """
+    parsed_url = parse(url)
+    if parsed_url.drivername == "sqlite":
+        _make_folder(Path(parsed_url.database or ""), create=create)
+    store = Store(parsed_url, on_register=on_register, away_s=away_s, on_wait=on_wait)
     try:
         version = _version(store)
         if version is None and not create:
-            raise _missing(store.address)
+            raise _missing_store(store.address)
         if version != newest_version():
             _bring_up_to_date(store)
         if check:
@@ -61,16 +60,16 @@ def open_store(
 def _make_folder(path: Path, *, create: bool) -> None:
     try:
         if not create and not path.exists():
-            raise _missing(str(path))
+            raise _missing_store(str(path))
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UserError(
-            f"The folder of the results store {path} cannot be made ({error.strerror}): "
-            "name a file in a folder you may write to with --store."
+            f"The folder of the results store {path} cannot be created ({error.strerror}). "
+            "Name a file in a writable folder with --store."
         ) from error
 
 
-def _missing(address: str) -> UserError:
+def _missing_store(address: str) -> UserError:
     return StoreAwayError(
         f"There is no results store {address} yet",
         f"run a study first, name another store with --storage or --store, or {REBUILD}",
@@ -89,7 +88,7 @@ def _version(store: Store) -> int | None:
                 return version
             problem = f"was made by a newer version of this program (schema version {version})"
         else:
-            problem = f"was not made by this program version (it has the table {min(tables)})"
+            problem = f"was not made by this program (it has the table {min(tables)})"
     raise UserError(
         f"The results store {store.address} {problem}: name another one with --store, or {REBUILD}."
     )

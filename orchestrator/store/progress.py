@@ -1,4 +1,4 @@
-"""Running and lost trials, for pages that are shown while sweeps run."""
+"""Running and lost trials, for live pages."""
 
 from __future__ import annotations
 
@@ -16,10 +16,9 @@ class Progress(Database):
     """The part of the store that is queried every few seconds; see `Store`."""
 
     def running(self) -> list[RunningTrial]:
-        """Return the trials that run or are next on a worker, once per study, with their last
-        epoch."""
+        """Return the trials that run or are next, once per study, with their last epoch."""
         epochs = select(func.max(epoch.c.epoch)).where(epoch.c.trial_id == trial.c.id)
-        last = epochs.correlate(trial).scalar_subquery()
+        last_epoch = epochs.correlate(trial).scalar_subquery()
         query = (
             _select_trials(
                 *(trial.c.owner, trial.c.lease_until, trial.c.attempt, trial.c.config),
@@ -32,7 +31,7 @@ class Progress(Database):
             )
             .join(
                 epoch,
-                and_(epoch.c.trial_id == trial.c.id, epoch.c.epoch == last),
+                and_(epoch.c.trial_id == trial.c.id, epoch.c.epoch == last_epoch),
                 isouter=True,
             )
             .where(trial.c.state == "running", trial.c.owner.is_not(None))
@@ -57,7 +56,7 @@ class Progress(Database):
             ]
 
     def lost(self) -> list[LostTrial]:
-        """Return the trials without a usable result, once per study, the last to end first."""
+        """Return trials without a usable result, once per study, the last to end first."""
         query = _select_trials(trial.c.state, trial.c.outcome).where(trial.c.state.in_(LOST))
         with self.read() as connection:
             rows = connection.execute(query.order_by(trial.c.ended_at.desc(), trial.c.id)).all()
@@ -73,10 +72,10 @@ class Progress(Database):
         ]
 
     def ended_in_run(self, key: StudyKey) -> tuple[int, float]:
-        """Return how many of the study's trials the newest active run has ended, and its age in
-        seconds.
+        """Return how many trials of the study its newest active run has ended, and its age in s.
 
-        Runs that have ended none do not count. Returns (0, 0.0) if no run is left."""
+        Runs that have ended none do not count. Returns (0, 0.0) if no run is left.
+        """
         query = (
             select(func.count(), run.c.started_at)
             .join_from(study, study_trial)
@@ -85,15 +84,14 @@ class Progress(Database):
             .where(is_study(key), run.c.ended_at.is_(None))
         )
         with self.read() as connection:
-            newest = query.group_by(run.c.id, run.c.started_at).order_by(
+            newest_run = query.group_by(run.c.id, run.c.started_at).order_by(
                 run.c.started_at.desc(), run.c.id.desc()
             )
-            row = connection.execute(newest.limit(1)).one_or_none()
+            row = connection.execute(newest_run.limit(1)).one_or_none()
             return (0, 0.0) if row is None else (row[0], (now(connection) - row[1]).total_seconds())
 
     def versions(self, key: StudyKey) -> dict[str, tuple[object, ...]]:
-        """Return by trial id, in plan order, a tuple that changes when the trial's recorded end
-        changes."""
+        """Return by trial id, in plan order, a tuple that changes with the trial's recorded end."""
         query = (
             select_members(
                 key, trial.c.id, trial.c.state, trial.c.attempt, func.count(result.c.version)
@@ -107,8 +105,7 @@ class Progress(Database):
             return {row[0]: tuple(row[1:]) for row in rows}
 
     def studies_of(self, trial_id_start: str) -> list[tuple[str, StudyKey]]:
-        """Return the full ids that start with `trial_id_start`, once for each study that has the
-        trial."""
+        """Return the ids that start with `trial_id_start`, once for each study of the trial."""
         query = (
             _select_trials()
             .where(trial.c.id.startswith(trial_id_start, autoescape=True))

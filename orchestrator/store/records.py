@@ -1,4 +1,4 @@
-"""Plain data that goes into the store and comes out of it."""
+"""Plain data of the store."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ class StudySummary:
 
 @dataclass(frozen=True, kw_only=True)
 class RunningTrial:
-    """A trial that runs, or is next on a worker, in one of its studies."""
+    """A running or next trial, in one of its studies."""
 
     trial_id: str
     name: str
@@ -149,7 +149,7 @@ class Attempt:
 
 @dataclass(frozen=True, kw_only=True)
 class LostTrial:
-    """A trial that ended without a usable result, in one of its studies."""
+    """A trial without a usable result, in one of its studies."""
 
     trial_id: str
     name: str
@@ -168,7 +168,7 @@ class Requests:
 
 @dataclass(frozen=True, kw_only=True)
 class RunRecord:
-    """One run of the command: the code, packages and host that its results come from."""
+    """One run of the command: its code, packages and host."""
 
     code_version: str
     packages: dict[str, str]

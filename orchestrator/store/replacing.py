@@ -20,49 +20,50 @@ https://www.sqlite.org/src/file?name=src/os.h"""
 
 
 @contextmanager
-def replaced(url: str, say: Callable[[str], None]) -> Iterator[str]:
-    """Yield the address of a new, empty store that replaces the store at `url` on exit.
+def replaced(url: str, report: Callable[[str], None]) -> Iterator[str]:
+    """Yield the address of a new store that replaces the one at `url` on exit.
 
-    The old SQLite file is renamed, never deleted, and `say` receives its new name. After an error
-    it stays in use. PostgreSQL's `url` itself is yielded. Raises UserError if another process has
-    the file open, or the database holds studies."""
-    parsed = parse(url)
-    if parsed.drivername != "sqlite":
+    The old SQLite file is renamed, and `report` receives its new name. After an error it stays in
+    use. PostgreSQL's `url` itself is yielded. Raises UserError if another process has the file
+    open, or the database holds studies.
+    """
+    parsed_url = parse(url)
+    if parsed_url.drivername != "sqlite":
         with open_store(url) as store:
             if store.studies():
                 raise UserError(
-                    f"store rebuild: the database {printable(parsed)} holds studies. Make an empty "
-                    "one with createdb, and name it with --store."
+                    f"store rebuild: the database {printable(parsed_url)} holds studies. Make an "
+                    "empty one with createdb, and name it with --store."
                 )
         yield url
         return
-    path = Path(parsed.database or "").resolve()
+    path = Path(parsed_url.database or "").resolve()
     # A name that `clean` recognizes if this process is killed.
-    new = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
+    new_path = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
     try:
-        with _to_oneself(path):
-            yield str(new)
-            aside = path.with_name(f"{path.name}.before-{datetime.now(UTC):%Y%m%dT%H%M%S.%f}")
+        with _exclusively(path):
+            yield str(new_path)
+            backup = path.with_name(f"{path.name}.before-{datetime.now(UTC):%Y%m%dT%H%M%S.%f}")
             # Move a log without its file, too: SQLite would replay it into the new store.
             for suffix in ("-wal", "-shm", ""):
                 with_suffix = Path(f"{path}{suffix}")
                 if with_suffix.exists():
-                    with_suffix.rename(f"{aside}{suffix}")
-            if aside.exists():
-                say(f"The store as it was is {aside}.")
-            new.rename(path)
+                    with_suffix.rename(f"{backup}{suffix}")
+            if backup.exists():
+                report(f"The old store is now {backup}.")
+            new_path.rename(path)
     except OSError as error:
         raise UserError(
-            f"store rebuild: {path} cannot be replaced ({error.strerror}). Name a file in a folder "
-            "you may write to with --store."
+            f"store rebuild: {path} cannot be replaced ({error.strerror}). Name a file in a "
+            "writable folder with --store."
         ) from error
     finally:
         for suffix in ("", "-wal", "-shm"):
-            Path(f"{new}{suffix}").unlink(missing_ok=True)
+            Path(f"{new_path}{suffix}").unlink(missing_ok=True)
 
 
 @contextmanager
-def _to_oneself(path: Path) -> Iterator[None]:
+def _exclusively(path: Path) -> Iterator[None]:
     """Raises UserError if another process has the file open."""
     if not path.exists():
         yield

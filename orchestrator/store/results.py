@@ -11,7 +11,7 @@ from numpy import float64
 from numpy.typing import NDArray
 from sqlalchemy import Connection, Row, Select, Table, delete, select, update
 
-from orchestrator.store.claims import end_attempts, held
+from orchestrator.store.claims import claimed_trials, end_attempts
 from orchestrator.store.database import Database, now, storable
 from orchestrator.store.records import StudyKey
 from orchestrator.store.schema import epoch, result, spectrum, study_trial, trial
@@ -30,13 +30,14 @@ class Results(Database):
     ) -> None:
         """Record epochs by trial id, at least one per trial, for the claims in `attempts`.
 
-        Epochs of an attempt that is over are ignored. An epoch recorded before is replaced, because
-        a resumed trial repeats some."""
+        Epochs of an attempt that is over are ignored. An earlier record is replaced, because a
+        resumed trial repeats epochs.
+        """
         with self.write() as connection:
-            for trial_id in held(connection, epochs, attempts):
+            for trial_id in claimed_trials(connection, epochs, attempts):
                 rows = _epoch_rows(trial_id, epochs[trial_id])
-                repeated = epoch.c.epoch.in_([row["epoch"] for row in rows])
-                connection.execute(delete(epoch).where(epoch.c.trial_id == trial_id, repeated))
+                is_repeated = epoch.c.epoch.in_([row["epoch"] for row in rows])
+                connection.execute(delete(epoch).where(epoch.c.trial_id == trial_id, is_repeated))
                 connection.execute(epoch.insert(), rows)
 
     def record(
@@ -47,17 +48,19 @@ class Results(Database):
         spectrum: np.ndarray | None = None,
         attempt: int | None = None,
     ) -> bool:
-        """Record a trial's end. Its measurements, and epochs if any, replace those of earlier
-        attempts.
+        """Record a trial's end, which replaces measurements and, if it has any, epochs.
 
-        `spectrum` is a float64 vector. `attempt` is None for an end found as a file. Returns False,
-        without writing, if the trial does not accept this end (see `Store`). Raises ValueError if
-        `spectrum` is not a vector of finite numbers."""
+        `spectrum` is a float64 vector. `attempt` is missing for an end found as a file. Returns
+        False, without writing, if the trial does not accept this end (see `Store`). Raises
+        ValueError for another `spectrum`.
+        """
         trial_id = outcome.trial_id
         epochs = _epoch_rows(trial_id, outcome.epochs)
-        results = [_result_row(trial_id, *measured) for measured in outcome.measurements.items()]
+        results = [
+            _result_row(trial_id, *measurement) for measurement in outcome.measurements.items()
+        ]
         with self.write() as connection:
-            if not _takes(_locked(connection, trial_id), outcome.state, attempt):
+            if not _accepts(_locked_row(connection, trial_id), outcome.state, attempt):
                 return False
             for table in _TABLES if epochs else _TABLES[:2]:
                 connection.execute(delete(table).where(table.c.trial_id == trial_id))
@@ -91,23 +94,23 @@ class Results(Database):
     ) -> bool:
         """Add a later measurement to a done trial. Returns False, without writing, if it exists.
 
-        Raises ValueError for metrics that cannot be recorded (see `check_metrics`) or have a name
-        from another measurement. Also raises it if the trial is not done, or `spectrum` differs
-        from the stored one."""
+        Raises ValueError if the trial is not done, `spectrum` differs from the stored one, or
+        metrics are invalid (see `check_metrics`) or belong to another measurement.
+        """
         check_metrics(metrics)
-        new = _result_row(trial_id, name_at_version, metrics)
+        new_row = _result_row(trial_id, name_at_version, metrics)
         with self.write() as connection:
-            state = _locked(connection, trial_id).state
+            state = _locked_row(connection, trial_id).state
             if state != "done":
                 raise ValueError(
-                    f"a measurement can be added to a done trial only, {trial_id} is {state}"
+                    f"only a done trial takes another measurement; {trial_id} is {state}"
                 )
             with self.reading():
-                rows = connection.execute(_of(result, [trial_id])).all()
-                stored = _spectra(connection, [trial_id]).get(trial_id)
+                rows = connection.execute(_select_rows(result, [trial_id])).all()
+                stored_spectrum = _spectra(connection, [trial_id]).get(trial_id)
             for row in rows:
-                if row.measurement == new["measurement"]:
-                    if row.version == new["version"]:
+                if row.measurement == new_row["measurement"]:
+                    if row.version == new_row["version"]:
                         return False
                 elif clash := row.metrics.keys() & metrics.keys():
                     raise ValueError(
@@ -115,24 +118,23 @@ class Results(Database):
                         f"{name_at_version}"
                     )
             if spectrum is not None:
-                if stored is None:
+                if stored_spectrum is None:
                     _insert_spectrum(connection, trial_id, spectrum)
-                elif stored.tobytes() != spectrum.astype(float64).tobytes():
+                elif stored_spectrum.tobytes() != spectrum.astype(float64).tobytes():
                     raise ValueError(
-                        f"trial {trial_id} is done with another spectrum than {name_at_version} "
-                        "gives"
+                        f"trial {trial_id} has another spectrum than that of {name_at_version}"
                     )
             # Insert last: after an error, a rebuild continues in the same transaction.
-            connection.execute(result.insert().values(new))
+            connection.execute(result.insert().values(new_row))
             return True
 
     def results(self, key: StudyKey, only: Collection[str] | None = None) -> list[dict[str, Any]]:
         """Return a dict for each trial in plan order: the fields of `TrialRow` and "metrics".
 
-        The metrics are flat, over all measurements; the latest version of a measurement takes
-        precedence."""
-        measured = among(select_members(key, result.c.trial_id, result.c.metrics), only)
-        query = measured.join(result, result.c.trial_id == study_trial.c.trial_id)
+        Metrics are flat; the latest version of a measurement takes precedence.
+        """
+        query = among(select_members(key, result.c.trial_id, result.c.metrics), only)
+        query = query.join(result, result.c.trial_id == study_trial.c.trial_id)
         with self.read() as connection:
             rows = trials_of(connection, key, only)
             metrics: defaultdict[str, dict[str, Metric]] = defaultdict(dict)
@@ -148,17 +150,18 @@ class Results(Database):
             return sorted(connection.execute(query).scalars())
 
     def ended(self, trial_ids: Collection[str]) -> dict[str, dict[str, Any]]:
-        """Return by trial id the records of those of the trials that have ended.
+        """Return by trial id the records of those trials that have ended.
 
         Keys: state, cause, environment, epochs, measurements (by "name@version") and spectrum
-        (float64 bytes or None)."""
+        (float64 bytes or None).
+        """
         query = select(trial.c.id, trial.c.state, trial.c.outcome).where(
             trial.c.id.in_(trial_ids), trial.c.outcome.is_not(None)
         )
         measured: defaultdict[str, dict[str, dict[str, Metric]]] = defaultdict(dict)
         with self.read() as connection:
             rows = connection.execute(query).all()
-            for row in connection.execute(_of(result, trial_ids)):
+            for row in connection.execute(_select_rows(result, trial_ids)):
                 measured[row.trial_id][f"{row.measurement}@{row.version}"] = row.metrics
             epochs, spectra = _epochs(connection, trial_ids), _spectra(connection, trial_ids)
         return {
@@ -177,7 +180,8 @@ class Results(Database):
         missing.
 
         Ids are in plan order, names in the given order. Complete trials are omitted. Reads no
-        metrics."""
+        metrics.
+        """
         query = (
             select_members(key, study_trial.c.trial_id, result.c.measurement, result.c.version)
             .join(trial)
@@ -189,11 +193,11 @@ class Results(Database):
         with self.read() as connection:  # answered from the results' primary key
             for row in connection.execute(query):
                 measured[row.trial_id].add(f"{row.measurement}@{row.version}")
-        missing = {
-            trial_id: [name for name in measurements if name not in present]
-            for trial_id, present in measured.items()
+        missing_names = {
+            trial_id: [name for name in measurements if name not in present_names]
+            for trial_id, present_names in measured.items()
         }
-        return {trial_id: names for trial_id, names in missing.items() if names}
+        return {trial_id: names for trial_id, names in missing_names.items() if names}
 
     def epochs(self, trial_id: str) -> list[EpochMetrics]:
         """Return the trial's epochs in order."""
@@ -201,7 +205,7 @@ class Results(Database):
             return _epochs(connection, [trial_id]).get(trial_id, [])
 
     def epochs_by_trial(self, key: StudyKey) -> dict[str, list[EpochMetrics]]:
-        """Return epochs in order by trial id, for the study's trials that have any."""
+        """Return the study's epochs in order, by trial id."""
         with self.read() as connection:
             return _epochs(connection, key)
 
@@ -211,7 +215,7 @@ class Results(Database):
             return _spectra(connection, [trial_id]).get(trial_id)
 
     def spectra(self, key: StudyKey) -> dict[str, Spectrum]:
-        """Return singular values by trial id, for the study's trials that have them."""
+        """Return the study's singular values by trial id."""
         with self.read() as connection:
             return _spectra(connection, key)
 
@@ -219,7 +223,7 @@ class Results(Database):
 _TABLES = (result, spectrum, epoch)
 
 
-def _of(table: Table, trials: StudyKey | Collection[str]) -> Select[Any]:
+def _select_rows(table: Table, trials: StudyKey | Collection[str]) -> Select[Any]:
     if isinstance(trials, StudyKey):
         members = select_members(trials, table)
         return members.join(table, table.c.trial_id == study_trial.c.trial_id)
@@ -230,26 +234,29 @@ def _epochs(
     connection: Connection, trials: StudyKey | Collection[str]
 ) -> dict[str, list[EpochMetrics]]:
     epochs: dict[str, list[EpochMetrics]] = {}
-    for row in connection.execute(_of(epoch, trials).order_by(epoch.c.epoch)):
+    for row in connection.execute(_select_rows(epoch, trials).order_by(epoch.c.epoch)):
         epochs.setdefault(row.trial_id, []).append(EpochMetrics(epoch=row.epoch, **row.metrics))
     return epochs
 
 
 def _spectra(connection: Connection, trials: StudyKey | Collection[str]) -> dict[str, Spectrum]:
-    return {row.trial_id: row.singular_values for row in connection.execute(_of(spectrum, trials))}
+    return {
+        row.trial_id: row.singular_values
+        for row in connection.execute(_select_rows(spectrum, trials))
+    }
 
 
-def _locked(connection: Connection, trial_id: str) -> Row[Any]:
+def _locked_row(connection: Connection, trial_id: str) -> Row[Any]:
     """Keeps the trial's row locked."""
-    lapsed = (trial.c.lease_until <= now(connection)).label("lapsed")
-    query = select(trial.c.state, trial.c.attempt, lapsed).where(trial.c.id == trial_id)
+    has_lapsed = (trial.c.lease_until <= now(connection)).label("lapsed")
+    query = select(trial.c.state, trial.c.attempt, has_lapsed).where(trial.c.id == trial_id)
     row = connection.execute(query.with_for_update(key_share=True)).one_or_none()
     if row is None:
         raise KeyError(trial_id)
     return row
 
 
-def _takes(row: Row[Any], state: FinalState, attempt: int | None) -> bool:
+def _accepts(row: Row[Any], state: FinalState, attempt: int | None) -> bool:
     if row.state == "done" or state == "done":
         return bool(row.state != "done")
     if attempt is not None:
@@ -280,8 +287,5 @@ def _result_row(trial_id: str, name_at_version: str, metrics: Metrics) -> dict[s
 
 def _insert_spectrum(connection: Connection, trial_id: str, values: np.ndarray) -> None:
     if values.ndim != 1 or not np.isfinite(values).all():
-        raise ValueError(
-            f"a spectrum is a one-dimensional array of finite numbers, not this one of shape "
-            f"{values.shape}"
-        )
+        raise ValueError(f"a spectrum must be a vector of finite numbers; got shape {values.shape}")
     connection.execute(spectrum.insert().values(trial_id=trial_id, singular_values=values))

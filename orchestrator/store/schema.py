@@ -26,7 +26,7 @@ def newest_version() -> int:
 
 
 def canonical_json(value: Any) -> str:
-    """Return JSON with sorted keys and no white space, as `TrialConfig.canonical_json` does."""
+    """Return JSON as `TrialConfig.canonical_json` does."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
@@ -52,8 +52,8 @@ class UtcDateTime(sa.TypeDecorator[datetime]):
 class SealedJson(sa.TypeDecorator[dict[str, Any]]):
     """An object as JSON text with a checksum: {"sha256":"16 digits","value":{...}}.
 
-    Reading a changed text raises ValueError. The database's own check finds no damage within such
-    long values."""
+    Reading a changed text raises ValueError: the database's check does not see such damage.
+    """
 
     impl = sa.Text
     cache_ok = True
@@ -81,7 +81,8 @@ def _sealed(text: str) -> str:
 class SealedVector(sa.TypeDecorator[NDArray[float64]]):
     """A vector as 8 bytes of its SHA-256, followed by its little-endian float64 numbers.
 
-    Reading changed bytes raises ValueError."""
+    Reading changed bytes raises ValueError.
+    """
 
     impl = sa.LargeBinary
     cache_ok = True

@@ -17,7 +17,7 @@ class SqliteFile:
 
     def __init__(self, path: Path) -> None:
         self._path, self._log = path, Path(f"{path}-wal")
-        self._first: tuple[int, ...] | None = None
+        self._first_identity: tuple[int, ...] | None = None
         self.is_unchanging = (
             path.is_file() and not os.access(path.parent, os.W_OK) and not self._log.exists()
         )
@@ -33,22 +33,22 @@ class SqliteFile:
         return URL.create("sqlite", database=f"file:{quote(str(self._path))}", query=query)
 
     def check(self) -> None:
-        """Raise UserError if the file was deleted or replaced, or if an immutable file was
-        written."""
+        """Raise UserError if the file was deleted or replaced, or an immutable file written."""
         try:
             stat = self._path.stat()
-            now = (stat.st_dev, stat.st_ino, stat.st_mtime_ns * self.is_unchanging)
+            identity = (stat.st_dev, stat.st_ino, stat.st_mtime_ns * self.is_unchanging)
         except OSError:
-            now = None
-        self._first = self._first or now
-        if self.is_unchanging and (now != self._first or self._log.exists()):
+            identity = None
+        self._first_identity = self._first_identity or identity
+        if self.is_unchanging and (identity != self._first_identity or self._log.exists()):
             raise UserError(
-                f"Somebody writes into the results store {self._path}: type the same command again."
+                f"Another process writes to the results store {self._path}: type the same command "
+                f"again."
             )
-        if now != self._first:
+        if identity != self._first_identity:
             raise StoreAwayError(
                 f"{self._path} was deleted or replaced while this command used it as its results "
                 "store",
-                "put it back, or leave it as it is, and type the same command again, which records "
-                "result files again",
+                "put it back if you can, and type the same command again, which records the result "
+                "files",
             )

@@ -36,7 +36,8 @@ class Store(Studies, Claims, Results, Progress):
 
     Any method raises KeyError for a result of an unknown trial, and UserError for trouble that a
     user can fix (disk full, server gone, wrong password). A store that has answered before is
-    waited for while it is away."""
+    waited for while it is away.
+    """
 
     def __enter__(self) -> Self:
         return self

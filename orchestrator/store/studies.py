@@ -34,9 +34,11 @@ OnRegister = Callable[[StudyKey, datetime, Sequence[PlannedTrial]], None]
 class Studies(Database):
     """The part of the store for studies and their runs; see `Store`."""
 
-    def __init__(self, url: URL, *, on_register: OnRegister | None = None, **waiting: Any) -> None:
-        """Call `on_register` after each registration of a study. `waiting` goes to `Database`."""
-        super().__init__(url, **waiting)
+    def __init__(
+        self, url: URL, *, on_register: OnRegister | None = None, **wait_options: Any
+    ) -> None:
+        """Call `on_register` after each registration of a study."""
+        super().__init__(url, **wait_options)
         self._on_register = on_register
 
     def register(
@@ -49,11 +51,11 @@ class Studies(Database):
     ) -> bool:
         """Make `trials`, in this order, the study's members. New trials become planned.
 
-        With `instead_of`, return False without a change unless these are the current members' ids:
-        of two processes that extend the same plan, one succeeds. A trial may belong to several
-        studies and is never deleted. `planned_at` defaults to now. Raises AssertionError if a trial
-        is listed twice or a new trial's id does not match its config."""
-        assert len({planned.trial_id for planned in trials}) == len(trials), (
+        With `instead_of`, returns False without a change unless these are the current members: of
+        two processes that extend a plan, one succeeds. `planned_at` defaults to now. Raises
+        AssertionError if a trial is listed twice or a new trial's id does not match its config.
+        """
+        assert len({planned_trial.trial_id for planned_trial in trials}) == len(trials), (
             f"a trial is planned twice in {key}"
         )
         with self.write() as connection:
@@ -62,17 +64,20 @@ class Studies(Database):
             query = select(study_trial).where(study_trial.c.study_id == study_id)
             rows = connection.execute(query.order_by(study_trial.c.position))
             names = tuple(rows.keys())
-            stored = [dict(zip(names, row, strict=True)) for row in rows]
-            if instead_of is not None and [row["trial_id"] for row in stored] != list(instead_of):
+            stored_members = [dict(zip(names, row, strict=True)) for row in rows]
+            if instead_of is not None and [row["trial_id"] for row in stored_members] != list(
+                instead_of
+            ):
                 return False
             _insert_trials(connection, trials)
             connection.execute(
                 update(study).where(study.c.id == study_id).values(planned_at=moment)
             )
             members = [
-                _member(study_id, position, planned) for position, planned in enumerate(trials)
+                _member(study_id, position, planned_trial)
+                for position, planned_trial in enumerate(trials)
             ]
-            if stored != members:  # planning again is common and writes little
+            if stored_members != members:  # planning again is common and writes little
                 connection.execute(delete(study_trial).where(study_trial.c.study_id == study_id))
                 if members:
                     connection.execute(study_trial.insert(), members)
@@ -81,13 +86,12 @@ class Studies(Database):
         return True
 
     def add_trials(self, trials: Sequence[PlannedTrial]) -> None:
-        """Add trials that the store does not have, as planned and without a study."""
+        """Add missing trials, as planned and without a study."""
         with self.write() as connection:
             _insert_trials(connection, trials)
 
     def studies(self) -> list[StudySummary]:
-        """Return all study variants with their counts by state, in the order of their last
-        planning."""
+        """Return all study variants with counts by state, in order of planning."""
         members = select(study_trial.c.study_id, trial.c.state, func.count()).join(trial)
         counts: defaultdict[int, dict[TrialState, int]] = defaultdict(dict)
         with self.read() as connection:
@@ -106,17 +110,17 @@ class Studies(Database):
         ]
 
     def trials(self, key: StudyKey) -> list[TrialRow]:
-        """Return the study's trials in plan order; empty if the study was never registered."""
+        """Return the study's trials in plan order, [] for an unknown study."""
         with self.read() as connection:
             return trials_of(connection, key)
 
     def states(self, trial_ids: Collection[str]) -> dict[str, TrialState]:
-        """Return states by trial id, for the `trial_ids` that the store has."""
+        """Return states by trial id, for the trials that exist."""
         with self.read() as connection:
             return column_of(connection, "state", trial_ids)
 
     def begin_run(self, record: RunRecord) -> int:
-        """Record the start of a run of the command, and return the run's id."""
+        """Record the start of a run, and return its id."""
         with self.write() as connection:
             row = {
                 **asdict(record),
@@ -130,33 +134,33 @@ class Studies(Database):
     def end_run(self, run_id: int) -> None:
         """Record the end of a run. Raises KeyError for an unknown id."""
         with self.write() as connection:
-            ended = connection.execute(
+            answer = connection.execute(
                 update(run).where(run.c.id == run_id).values(ended_at=now(connection))
             )
-            if ended.rowcount == 0:
+            if answer.rowcount == 0:
                 raise KeyError(run_id)
 
     def ask_to_stop(self, target: StudyKey | str) -> None:
-        """Ask running sweeps to stop a study or a trial. Raises KeyError if it is unknown."""
+        """Ask sweeps to stop a study or trial. Raises KeyError if it is unknown."""
         query = (
             update(study).where(is_study(target))
             if isinstance(target, StudyKey)
             else update(trial).where(trial.c.id == target)
         )
         with self.write() as connection:
-            asked = connection.execute(query.values(stop_asked_at=now(connection)))
-            if asked.rowcount == 0:
+            answer = connection.execute(query.values(stop_asked_at=now(connection)))
+            if answer.rowcount == 0:
                 raise KeyError(target)
 
     def requests(self, key: StudyKey, run_id: int) -> Requests:
         """Return the requests made since the run began, by the store's clock."""
-        began = select(run.c.started_at).where(run.c.id == run_id).scalar_subquery()
-        query = select(study.c.stop_asked_at > began).where(is_study(key))
-        stopped = select(trial.c.id).where(trial.c.stop_asked_at > began)
+        run_start = select(run.c.started_at).where(run.c.id == run_id).scalar_subquery()
+        query = select(study.c.stop_asked_at > run_start).where(is_study(key))
+        stopped_trials = select(trial.c.id).where(trial.c.stop_asked_at > run_start)
         with self.read() as connection:
             return Requests(
                 stop_study=bool(connection.execute(query).scalar_one_or_none()),
-                stop_trials=frozenset(connection.execute(stopped).scalars()),
+                stop_trials=frozenset(connection.execute(stopped_trials).scalars()),
             )
 
 
@@ -171,7 +175,7 @@ def trials_of(
 def _trial_row(row: Row[Any]) -> TrialRow:
     if hashlib.sha256(row.config.encode()).hexdigest() != row.trial_id:
         raise ValueError(f"the config of trial {row.trial_id[:12]} has changed")
-    ended = row.outcome or {"cause": None, "environment": {}}
+    outcome = row.outcome or {"cause": None, "environment": {}}
     return TrialRow(
         trial_id=row.trial_id,
         name=row.name,
@@ -183,7 +187,7 @@ def _trial_row(row: Row[Any]) -> TrialRow:
         lease_until=row.lease_until,
         started_at=row.started_at,
         ended_at=row.ended_at,
-        **ended,
+        **outcome,
     )
 
 
@@ -198,17 +202,17 @@ def key_of(row: Row[Any]) -> StudyKey:
 
 
 def select_members(key: StudyKey, *columns: Any) -> Select[Any]:
-    """Return a query for columns of a study's members. The caller joins the columns' tables."""
+    """Return a query for a study's members. The caller joins the columns' tables."""
     return select(*columns).join_from(study, study_trial).where(is_study(key))
 
 
 def among(query: Select[Any], trial_ids: Collection[str] | None) -> Select[Any]:
-    """Return a query over a study's members restricted to `trial_ids`, if they are given."""
+    """Return the query over members restricted to `trial_ids`, if given."""
     return query if trial_ids is None else query.where(study_trial.c.trial_id.in_(trial_ids))
 
 
 def column_of(connection: Connection, name: str, trial_ids: Collection[str]) -> dict[str, Any]:
-    """Return one column by trial id, for the `trial_ids` that the store has."""
+    """Return one column by trial id, for the trials that exist."""
     values: dict[str, Any] = {}
     for chunk in chunks(trial_ids):
         query = select(trial.c.id, trial.c[name]).where(trial.c.id.in_(chunk))
@@ -217,11 +221,11 @@ def column_of(connection: Connection, name: str, trial_ids: Collection[str]) -> 
 
 
 def _insert_trials(connection: Connection, trials: Sequence[PlannedTrial]) -> None:
-    configs = {planned.trial_id: planned.config for planned in trials}
-    stored: Mapping[str, TrialState] = column_of(connection, "state", configs)
+    configs = {planned_trial.trial_id: planned_trial.config for planned_trial in trials}
+    stored_states: Mapping[str, TrialState] = column_of(connection, "state", configs)
     rows = []
     # Insert in id order: studies that insert the same trials in different orders would deadlock.
-    for trial_id in sorted(configs.keys() - stored.keys()):
+    for trial_id in sorted(configs.keys() - stored_states.keys()):
         config = canonical_json(identity(configs[trial_id]))
         assert hashlib.sha256(config.encode()).hexdigest() == trial_id, (
             f"trial {trial_id} is planned with another config"
@@ -230,16 +234,18 @@ def _insert_trials(connection: Connection, trials: Sequence[PlannedTrial]) -> No
     insert_new(connection, trial, rows)
 
 
-def _member(study_id: int, position: int, planned: PlannedTrial) -> dict[str, Any]:
-    place = (
-        asdict(planned.place) if planned.place else {"side": None, "stage": None, "number": None}
+def _member(study_id: int, position: int, planned_trial: PlannedTrial) -> dict[str, Any]:
+    tuning_columns = (
+        asdict(planned_trial.place)
+        if planned_trial.place
+        else {"side": None, "stage": None, "number": None}
     )
     return {
         "study_id": study_id,
         "position": position,
-        "trial_id": planned.trial_id,
-        "name": storable(planned.name),
-        **place,
+        "trial_id": planned_trial.trial_id,
+        "name": storable(planned_trial.name),
+        **tuning_columns,
     }
 
 

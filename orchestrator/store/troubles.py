@@ -1,4 +1,4 @@
-"""Database errors as one sentence each: the problem, the fix, and whether the problem passes."""
+"""Database errors in one sentence: problem, fix, and whether it passes."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from sqlalchemy.exc import DBAPIError, OperationalError, ProgrammingError
 from trainables.errors import PROGRAM, UserError, first_line
 
 REBUILD = (
-    f"make a new one from the trial folders with `{PROGRAM} store rebuild` (and this store's "
-    "--storage and --store)"
+    f"rebuild it from the trial folders with `{PROGRAM} store rebuild` (and its --storage and "
+    "--store)"
 )
-ROOM = "make room and give the same command again; what was recorded is kept"
+ROOM = "free some space and type the same command again; recorded results are kept"
 SERVER = "check that the server runs and that host, port, user, password and database are right"
 BUSY = ("another process has been writing to it for too long", "end that process, then try again")
 CURES = {
@@ -25,14 +25,14 @@ CURES = {
     ),
     "SQLITE_CANTOPEN": (
         "it cannot be opened or created",
-        f"name a file in a folder you may write to with --store, or {REBUILD}",
+        f"name a file in a writable folder with --store, or {REBUILD}",
     ),
     "SQLITE_IOERR": (
-        "the disk refuses to read or write",
+        "the disk cannot read or write it",
         f"check its space, your quota and its health, then try again, or {REBUILD}",
     ),
     "SQLITE_NOTADB": (
-        "the file is no SQLite database",
+        "the file is not an SQLite database",
         f"name another one with --store, or {REBUILD}",
     ),
     "SQLITE_BUSY": BUSY,
@@ -44,32 +44,31 @@ CURES = {
         "the server refuses the user or password",
         "put the right password into PGPASSWORD or ~/.pgpass",
     ),
-    "3D": ("there is no such database", "make it with createdb, or name another one with --store"),
+    "3D": ("no such database", "make it with createdb, or name another one with --store"),
     "42501": (
-        "the user may not do that",
+        "the user is not allowed to do that",
         "grant it CREATE on the schema and all rights on the tables",
     ),
-    "40": ("another process changed the same rows", "give the same command again"),
+    "40": ("another process changed the same rows", "type the same command again"),
     "57014": (
         "the server took more than 45 s for one statement",
-        "see what keeps it busy, then try again",
+        "find out what keeps it busy, then try again",
     ),
     "57P": (
         "the server was shut down",
-        "start it and give the same command again; what was recorded is kept",
+        "start it and type the same command again; recorded results are kept",
     ),
     "08": (
         "the connection was lost",
-        "check the server and give the same command again; what was recorded is kept",
+        "check the server and type the same command again; recorded results are kept",
     ),
 }
 """Problem and cure by the start of SQLite's error name or PostgreSQL's state. Any other error is
 damage."""
-PASSING = ("SQLITE_BUSY", "SQLITE_LOCKED", "08", "53300", "57P")
+TEMPORARY = ("SQLITE_BUSY", "SQLITE_LOCKED", "08", "53300", "57P")
 """Starts of the codes of errors that pass. An unreachable server passes, too."""
 NEVER_WRITTEN = (ValueError, TypeError, AttributeError, OverflowError, RecursionError, LookupError)
-"""Errors from reading a value of a kind that this program does not write. Not MemoryError: the
-value may be intact."""
+"""Errors from reading a foreign value. Not MemoryError: the value may be intact."""
 
 
 class StoreAwayError(UserError):
@@ -88,41 +87,41 @@ def damaged(store: str, problem: str) -> StoreAwayError:
 
 @contextmanager
 def user_errors(store: str) -> Iterator[None]:
-    """Turn database errors into a UserError about `store`, an address without a password. Errors
-    that no user can fix pass through."""
+    """Turn database errors into a UserError about `store`, an address without a password.
+
+    Errors that no user can fix pass through.
+    """
     try:
         yield
     except DBAPIError as error:
         code, message = code_of(error), first_line(str(error.orig)) or "no answer"
         if _is_from_the_client(error):
-            known: tuple[str, str] | None = (message, SERVER)
+            explanation: tuple[str, str] | None = (message, SERVER)
         elif code is None and isinstance(error, ProgrammingError):
             raise
         else:
-            known = next((CURES[key] for key in CURES if (code or "").startswith(key)), None)
-        if known is None:
+            explanation = next((CURES[key] for key in CURES if (code or "").startswith(key)), None)
+        if explanation is None:
             raise damaged(store, message) from error
-        problem, cure = known
+        problem, cure = explanation
         raise StoreAwayError(
             f"The results store {store} cannot be used: {problem}", cure
         ) from error
     except UnicodeDecodeError as error:  # SQLite's message about damage may repeat it
-        raise damaged(store, "its tables are no text") from error
+        raise damaged(store, "its table definitions are not text") from error
 
 
 def code_of(error: DBAPIError) -> str | None:
-    """Return SQLite's error name or PostgreSQL's state; None if neither database raised the
-    error."""
+    """Return SQLite's error name or PostgreSQL's state; None for an error of neither."""
     return getattr(error.orig, "sqlite_errorname", None) or getattr(error.orig, "sqlstate", None)
 
 
 def _is_from_the_client(error: DBAPIError) -> bool:
-    """The error is from PostgreSQL's client library: no server, a lost connection, an unknown
-    option."""
+    """The error is from PostgreSQL's client: no server, lost connection, unknown option."""
     is_server = not isinstance(error.orig, sqlite3.Error) and code_of(error) is None
     return is_server and (isinstance(error, OperationalError) or error.statement is None)
 
 
-def passes(error: DBAPIError) -> bool:
+def is_temporary(error: DBAPIError) -> bool:
     """Return whether waiting may help."""
-    return (code_of(error) or "").startswith(PASSING) or _is_from_the_client(error)
+    return (code_of(error) or "").startswith(TEMPORARY) or _is_from_the_client(error)

@@ -15,9 +15,10 @@ FIXED_KEYS = ("schema_version", "kind", "corpus.name", "corpus.sha256")
 def apply_settings(configs: Sequence[AnyConfig], values: Mapping[str, Any]) -> list[AnyConfig]:
     """Return the configs with the values at these dotted keys.
 
-    Kinds of trials that do not have a key stay as they are: the true matrix of a generated language
-    has no `training.epochs`. Raises UserError if no trial, or only some trials of a kind, have a
-    key, and for a value that is invalid in a config."""
+    Kinds of trials without a key stay: the true matrix of a generated language has no
+    `training.epochs`. Raises UserError if no trial, or not every trial of a kind, has a key, and
+    for an invalid value.
+    """
     if not values:
         return list(configs)
     contents = [config.model_dump(mode="json") for config in configs]
@@ -27,11 +28,11 @@ def apply_settings(configs: Sequence[AnyConfig], values: Mapping[str, Any]) -> l
     return [
         replaced(
             content,
-            {key: value for key, value in values.items() if key in own},
+            {key: value for key, value in values.items() if key in content_keys},
             read_config,
             "--set",
         )
-        for content, own in zip(contents, keys, strict=True)
+        for content, content_keys in zip(contents, keys, strict=True)
     ]
 
 
@@ -40,30 +41,31 @@ def _require_key(
 ) -> None:
     if key in FIXED_KEYS:
         raise UserError(
-            f"--set cannot change {key!r}: it follows from the program, the study or --corpus"
+            f"--set: cannot change {key!r}. The program, the study or --corpus determines it."
         )
     if key == "output_layer.name":
         raise UserError(
-            "--set cannot change an output layer's name alone, as the other settings belong to the "
-            """old one: replace the whole, for example --set 'output_layer={"name": "softmax"}'"""
+            "--set: cannot change only the output layer's name, which decides the other settings. "
+            """Replace the whole layer, for example --set 'output_layer={"name": "softmax"}'"""
         )
-    having = [content for content, own in zip(contents, keys, strict=True) if key in own]
-    if not having:
-        raise UserError(
-            f"--set knows no key {key!r}: {did_you_mean(key, _single_keys(contents))}Keys are "
-            f"those of the config, as --dry-run --format json prints it"
-        )
-    kinds = {content["kind"] for content in having}
-    without = [
-        content
-        for content, own in zip(contents, keys, strict=True)
-        if content["kind"] in kinds and key not in own
+    contents_with_key = [
+        content for content, content_keys in zip(contents, keys, strict=True) if key in content_keys
     ]
-    if without:
+    if not contents_with_key:
         raise UserError(
-            f"--set takes keys that every trial has, and {len(without)} of "
-            f"{len(having) + len(without)} trials, such as one of {_part(without[0], key)}, have "
-            f"no {key!r}: write a study of those that do"
+            f"--set: no trial has the key {key!r}: {did_you_mean(key, _single_keys(contents))}"
+            f"Print the keys with --dry-run --format json."
+        )
+    kinds = {content["kind"] for content in contents_with_key}
+    contents_without_key = [
+        content
+        for content, content_keys in zip(contents, keys, strict=True)
+        if content["kind"] in kinds and key not in content_keys
+    ]
+    if contents_without_key:
+        raise UserError(
+            f"--set: {len(contents_without_key)} trials have no {key!r}, for example those with "
+            f"{_part(contents_without_key[0], key)}. Write a study of those that have it."
         )
 
 

@@ -21,32 +21,37 @@ HASH_DIGITS = 8
 
 def trial_names(
     study: Study,
-    written: Sequence[AnyConfig],
-    resolved: Sequence[AnyConfig],
+    written_configs: Sequence[AnyConfig],
+    resolved_configs: Sequence[AnyConfig],
     variety: Iterable[AnyConfig],
 ) -> list[str]:
     """Return one-line names from the study's labels, made unique for each setting.
 
     Trials with equal labels get the settings in which they differ ("softmax,
-    training.learning_rate=20 seed=1"), or the setting's hash ("mine #1a2b3c4d seed=1"). `written`
-    are the configs as in the study and `resolved` as trained. `variety` are all trials of the
-    study, so that names do not depend on the scale. Raises UserError for a label that is not a
-    string."""
+    training.learning_rate=20 seed=1"), or the setting's hash ("mine #1a2b3c4d seed=1").
+    `written_configs` are those of the study, `resolved_configs` those trained, and `variety` all
+    trials of the study, so that names do not depend on the scale. Raises UserError for a label that
+    is not a string.
+    """
     variety_groups = [(*_group(study, config), config) for config in variety]
-    varying = varying_settings((group, _settings(config)) for group, _, config in variety_groups)
-    trials = Counter(_completed(group, config, varying) for group, _, config in variety_groups)
-    labels = [_group(study, config) for config in written]
-    completed = [
-        _completed(group, config, varying)
-        for (group, _), config in zip(labels, written, strict=True)
+    varying_keys = varying_settings(
+        (group, _settings(config)) for group, _, config in variety_groups
+    )
+    trials = Counter(
+        _completed_key(group, config, varying_keys) for group, _, config in variety_groups
+    )
+    labels = [_group(study, config) for config in written_configs]
+    completed_groups = [
+        _completed_key(group, config, varying_keys)
+        for (group, _), config in zip(labels, written_configs, strict=True)
     ]
     groups = told_apart(
-        [group for group, _ in completed], [_hash_of(config) for config in resolved]
+        [group for group, _ in completed_groups], [_hash_of(config) for config in resolved_configs]
     )
     return [
-        f"{group} seed={config.seed}" if says_seed or trials[setting] > 1 else group
-        for group, (_, says_seed), setting, config in zip(
-            groups, labels, completed, written, strict=True
+        f"{group} seed={config.seed}" if has_seed or trials[setting] > 1 else group
+        for group, (_, has_seed), setting, config in zip(
+            groups, labels, completed_groups, written_configs, strict=True
         )
     ]
 
@@ -62,36 +67,36 @@ def setting_hash(content: Mapping[str, Any]) -> str:
 def varying_settings(trials: Iterable[tuple[str, Mapping[str, Any]]]) -> dict[str, list[str]]:
     """Return by group the dotted keys, without the seed, in which the group's trials differ.
 
-    `trials` are pairs of a group and its settings by dotted key. Groups of a single setting are
-    omitted, and those whose differences would make too long a name."""
+    `trials` are pairs of a group and its settings by dotted key. Groups of one setting, or with too
+    long differences, are omitted.
+    """
     groups: dict[str, list[Mapping[str, Any]]] = {}
     for group, settings in trials:
         groups.setdefault(group, []).append(settings)
-    varying = {}
+    varying_keys = {}
     for group, members in groups.items():
         keys = dict.fromkeys(key for settings in members for key in settings if key != "seed")
-        differing = [
+        differing_keys = [
             key
             for key in keys
             if any(settings.get(key) != members[0].get(key) for settings in members)
         ]
-        if differing and all(
-            len(_completion(settings, differing)) <= LONGEST_COMPLETION for settings in members
+        if differing_keys and all(
+            len(_completion(settings, differing_keys)) <= LONGEST_COMPLETION for settings in members
         ):
-            varying[group] = differing
-    return varying
+            varying_keys[group] = differing_keys
+    return varying_keys
 
 
 def completed_group(
-    group: str, settings: Mapping[str, Any], varying: Mapping[str, Sequence[str]]
+    group: str, settings: Mapping[str, Any], varying_keys: Mapping[str, Sequence[str]]
 ) -> str:
     """Return the group with the settings that vary in it: "softmax, training.learning_rate=20"."""
-    return group + _completion(settings, varying.get(group, ()))
+    return group + _completion(settings, varying_keys.get(group, ()))
 
 
 def with_settings(name: str, config: AnyConfig, keys: Sequence[str]) -> str:
-    """Return the name with these settings after its group: "softmax, training.learning_rate=20
-    seed=1"."""
+    """Return the name with these settings after its group: "softmax, model.layers=2 seed=1"."""
     group = group_of(name)
     return group + _completion(_settings(config), keys) + name.removeprefix(group)
 
@@ -109,23 +114,20 @@ def without_settings(group: str, keys: Sequence[str]) -> str:
 
 
 def differing_settings(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings to which the trial's name gives another value: names have the values of
-    scale paper."""
-    differing = {}
+    """Return the settings that differ from the trial's name, which has those of scale paper."""
+    differing_values = {}
     for key, value in settings.items():
-        before, _, given = name.rpartition(f", {key}=")
-        rest = given.removeprefix(_shown(value))
-        if before and (rest == given or rest[:1] not in ("", ",", " ")):
-            differing[key] = value
-    return differing
+        head, _, tail = name.rpartition(f", {key}=")
+        remainder = tail.removeprefix(_value_text(value))
+        if head and (remainder == tail or remainder[:1] not in ("", ",", " ")):
+            differing_values[key] = value
+    return differing_values
 
 
 def told_apart(
     groups: Sequence[str], settings: Sequence[str], digits: int = HASH_DIGITS
 ) -> list[str]:
-    """Return the groups; a group that several settings share gets each setting's hash.
-
-    `settings` are the hashes of the same trials."""
+    """Return the groups; a group of several `settings` (hashes) gets the hash of each."""
     owners = defaultdict[str, set[str]](set)
     for group, setting in zip(groups, settings, strict=True):
         owners[group].add(setting)
@@ -141,9 +143,7 @@ def _group(study: Study, config: AnyConfig) -> tuple[str, bool]:
     """Returns the label without its seed, and whether it ends in one."""
     label: object = study.label(config)
     if not isinstance(label, str):
-        raise UserError(
-            f"a trial's name is a text; the label function of {study.name} gives {label!r}: fix it"
-        )
+        raise UserError(f"study {study.name}: its label function gives {label!r}. Return a string.")
     # Legends do not show an entry that begins with an underscore.
     text = f" {one_line(label, most=10 * LONGEST_GROUP).lstrip('_ ')}"
     group = group_of(text)
@@ -153,11 +153,11 @@ def _group(study: Study, config: AnyConfig) -> tuple[str, bool]:
     return name, group != text
 
 
-def _completed(
-    group: str, config: AnyConfig, varying: Mapping[str, Sequence[str]]
+def _completed_key(
+    group: str, config: AnyConfig, varying_keys: Mapping[str, Sequence[str]]
 ) -> tuple[str, str]:
     """Only the group and the hash together are unique."""
-    return completed_group(group, _settings(config), varying), _hash_of(config)
+    return completed_group(group, _settings(config), varying_keys), _hash_of(config)
 
 
 def _hash_of(config: AnyConfig) -> str:
@@ -169,9 +169,11 @@ def _settings(config: AnyConfig) -> dict[str, Any]:
 
 
 def _completion(settings: Mapping[str, Any], keys: Sequence[str]) -> str:
-    return one_line("".join(f", {key}={_shown(settings[key])}" for key in keys if key in settings))
+    return one_line(
+        "".join(f", {key}={_value_text(settings[key])}" for key in keys if key in settings)
+    )
 
 
-def _shown(value: object) -> str:
+def _value_text(value: object) -> str:
     """Uses as few digits as identify the number."""
     return f"{value:g}" if isinstance(value, float) and float(f"{value:g}") == value else str(value)

@@ -1,5 +1,4 @@
-"""Settings of `--set` with one value or several: `training.learning_rate=5,10` runs a study at
-both."""
+"""Settings of `--set`: with several values, `training.learning_rate=5,10`, a study runs at each."""
 
 from __future__ import annotations
 
@@ -15,23 +14,24 @@ Settings = Mapping[str, tuple[Any, ...]]
 """Values by dotted key."""
 
 
-def parse_settings(typed: Iterable[str]) -> dict[str, tuple[Any, ...]]:
-    """Return the settings in `key=value` texts, with commas between several values. Raises
-    UserError for another form."""
+def parse_settings(texts: Iterable[str]) -> dict[str, tuple[Any, ...]]:
+    """Return the settings in `key=value,value` texts. Raises UserError for another form."""
     settings = {}
-    for setting in typed:
+    for setting in texts:
         key, equals, text = setting.partition("=")
         if not equals or not key:
             raise UserError(
-                f"--set takes key=value, for example --set training.epochs=3; got {setting!r}"
+                f"--set: {setting!r} is not key=value. For example, --set training.epochs=3"
             )
         settings[key] = setting_values(key, values_in(text))
     return settings
 
 
 def values_in(text: str) -> list[Any]:
-    """Return the values between a text's commas, as JSON if possible, else as texts. A text that
-    begins like JSON but is invalid is one value."""
+    """Return the values between a text's commas, as JSON if possible, else as texts.
+
+    A text that begins like JSON but is invalid is one value.
+    """
     with suppress(ValueError, RecursionError):  # a number may be too long, or nesting too deep
         return json.loads(f"[{text}]") or [text]
     if text.startswith(("[", "{", '"')):
@@ -54,33 +54,33 @@ def as_typed(values: Sequence[Any]) -> str:
 
 
 def setting_values(key: str, values: Iterable[Any]) -> tuple[Any, ...]:
-    """Return the different values of a setting in a fixed order; numbers ascend.
+    """Return a setting's different values in a fixed order; numbers ascend.
 
-    Raises UserError for several values of the seed or of a whole part of a config."""
+    Raises UserError for several values of the seed or of a whole part of a config.
+    """
     # 5 and 5.0 are one value, True and 1 are two.
-    different = list(
+    unique_values = list(
         {
             value if type(value) in (int, float) else json.dumps(value): value for value in values
         }.values()
     )
-    if len(different) == 1:
-        return (different[0],)
-    if not different or "" in different:
+    if len(unique_values) == 1:
+        return (unique_values[0],)
+    if not unique_values or "" in unique_values:
         raise UserError(
-            f"--set takes values with a comma between them, such as {key}=1,2; one of {key}'s is "
-            f"empty"
+            f"--set: a value of {key} is empty. Put one comma between values, as in {key}=1,2"
         )
     if key == "seed":
         raise UserError(
-            "--set gives seed one value: type --seeds N, and each setting is trained with N seeds"
+            "--set: seed takes one value. Use --seeds N to train each setting with N seeds."
         )
-    if any(isinstance(value, dict) for value in different):
+    if any(isinstance(value, dict) for value in unique_values):
         raise UserError(
-            f"--set takes several values of a single setting, and {key} is a whole part of a "
-            f"config: give it one value, or write a study of them"
+            f"--set: {key} is a whole part of a config, and takes one value. Give it one, or write "
+            f"a study."
         )
-    numbers = all(type(value) in (int, float) for value in different)
-    return tuple(sorted(different) if numbers else sorted(different, key=json.dumps))
+    numbers = all(type(value) in (int, float) for value in unique_values)
+    return tuple(sorted(unique_values) if numbers else sorted(unique_values, key=json.dumps))
 
 
 def swept_keys(settings: Settings) -> list[str]:

@@ -21,29 +21,29 @@ class UserInputs:
     def measurements(self, study: Study) -> tuple[str, ...]:
         """Return the study's measurements, over the user's inputs in place of the published ones.
 
-        Raises UserError if the study names an unknown measurement, or does not use an input of the
-        user."""
+        Raises UserError for an unknown measurement, or an input that the study does not use.
+        """
         names = list(study.measurements)
         for name in names:
             if name not in NAMES:
                 raise UserError(
-                    f"the measurements of a study are among {', '.join(NAMES)}; {study.name} asks "
-                    f"for {name!r}: fix it"
+                    f"study {study.name}: unknown measurement {name!r}. Choose from "
+                    f"{', '.join(NAMES)}."
                 )
-        for option, published, given in (
+        for option, published_name, user_input in (
             ("--contexts", TOP_K, self.contexts),
             ("--benchmarks", WORD_SIMILARITY, self.benchmarks),
         ):
-            if given is None:
+            if user_input is None:
                 continue
-            if published not in names:
-                cure = f", or add {published} to the study's measurements" * study.reads_text
-                measured = ", ".join(names) or "nothing of that kind"
+            if published_name not in names:
+                cure = f", or add {published_name} to the study's measurements" * study.reads_text
+                measured_names = ", ".join(names) or "nothing"
                 raise UserError(
-                    f"{option} is for studies that measure {published}, and {study.name} measures "
-                    f"{measured}: leave it out{cure}"
+                    f"{option}: needs a study that measures {published_name}; {study.name} "
+                    f"measures {measured_names}. Leave it out{cure}."
                 )
-            names[names.index(published)] = given.measurement
+            names[names.index(published_name)] = user_input.measurement
         return tuple(names)
 
     def for_study(self, study: Study) -> UserInputs:

@@ -1,4 +1,4 @@
-"""A variant of a study: the user's changes, and their text in the store."""
+"""A variant of a study, and its text in the store."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ from orchestrator.variants.settings import Settings, as_typed
 from search_spaces.model_kinds import LSTM, require_model, with_model
 from search_spaces.study import Study
 
-NAMED = ("search", "contexts", "benchmarks")
+VARIANT_FIELDS = ("search", "contexts", "benchmarks")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Variant:
-    """The difference between two plans of a study at one scale and on one corpus. A larger budget
-    or more seeds do not make another variant."""
+    """The difference between two plans of a study at one scale and on one corpus.
+
+    A larger budget or more seeds do not make another variant.
+    """
 
     settings: Settings = field(default_factory=dict)
     model: str | None = None
@@ -29,8 +31,7 @@ class Variant:
 
     @classmethod
     def read(cls, text: str) -> Variant:
-        """Return the variant of this text. An invalid text, which a store may hold, gives the study
-        as written."""
+        """Return the variant of a text; for an invalid one, as in a store, the plain study."""
         try:
             content = json.loads(text)
             settings = {key: tuple(values) for key, values in content.pop("settings", {}).items()}
@@ -54,8 +55,8 @@ class Variant:
             "--contexts": [str(self.contexts).rpartition(" ")[0]],
             "--benchmarks": [str(self.benchmarks).rpartition(" ")[0]],
         }
-        values = {name: [str(value) for value in given if value] for name, given in options.items()}
-        return {name: given for name, given in values.items() if given}
+        values = {name: [str(value) for value in texts if value] for name, texts in options.items()}
+        return {name: texts for name, texts in values.items() if texts}
 
     @property
     def typed(self) -> list[str]:
@@ -72,11 +73,13 @@ class Variant:
 
 
 def chosen_variant(settings: Settings, model: str | None) -> Variant:
-    """Return the variant that a command on the store selects; `--set` also selects search, contexts
-    and benchmarks. Raises UserError for an unknown model."""
-    fields = {name: str(settings[name][0]) for name in NAMED if name in settings}
-    rest = {key: values for key, values in settings.items() if key not in NAMED}
-    return Variant(settings=rest, model=other_model(model), **fields)
+    """Return the variant that a command on the store selects.
+
+    `--set` also selects search, contexts and benchmarks. Raises UserError for an unknown model.
+    """
+    fields = {name: str(settings[name][0]) for name in VARIANT_FIELDS if name in settings}
+    study_settings = {key: values for key, values in settings.items() if key not in VARIANT_FIELDS}
+    return Variant(settings=study_settings, model=other_model(model), **fields)
 
 
 def other_model(model: str | None) -> str | None:

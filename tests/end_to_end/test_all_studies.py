@@ -114,7 +114,7 @@ def test_each_study_ends_in_a_report(storage: Path) -> None:
 @pytest.mark.usefixtures("one_ray")
 def test_a_search_stops_trials_that_another_study_finishes(storage: Path, tmp_path: Path) -> None:
     out = (storage.parent / "out.txt").read_text()
-    assert "stage 2: 9 trials, 3 a side, chosen by TPE" in out and "[21/21]" in out
+    assert "stage 2: 9 trials, 3 per side, chosen by TPE" in out and "[21/21]" in out
     # A copy, because the other tests expect only the built-in studies' reports, in any order.
     storage = shutil.copytree(storage, tmp_path / "copied")
     rows = results_table(storage, "fair_capacity")

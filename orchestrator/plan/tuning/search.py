@@ -1,11 +1,11 @@
 """Suggest the next cell of a search, and the validation losses that stop its trial.
 
-A suggestion is a pure function of the seed and the history: each call builds a new sampler from the
-whole history. So nothing is stored, and a killed search resumes exactly. Only this file imports
-Optuna, when it is needed.
+A suggestion is a pure function of seed and history: each call builds a new sampler. So nothing is
+stored, and a killed search resumes exactly. Only this file imports Optuna, when it is needed.
 
 The stopping rule is that of Optuna's SuccessiveHalvingPruner (asynchronous successive halving, Li
-et al. 2020), as one threshold per rung that a worker can apply on its own."""
+et al. 2020), as one threshold per rung that a worker can apply.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ the third of nine."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tried:
+class PastTrial:
     """A cell that was suggested before, and its trial's outcome."""
 
     cell: Cell
@@ -46,27 +46,29 @@ class Tried:
     """Validation loss by epoch, in nats per token."""
 
 
-def suggest(space: Space, *, method: Method, seed: int, history: Sequence[Tried]) -> Cell | None:
-    """Return a cell that is not in `history` (in order of suggestion); None if all cells are."""
-    tried = {earlier.cell for earlier in history}
-    if len(tried) >= cell_count(space):
+def suggest(
+    space: Space, *, method: Method, seed: int, history: Sequence[PastTrial]
+) -> Cell | None:
+    """Return a cell that is not in `history` (in order of suggestion), or None."""
+    tried_cells = {past_trial.cell for past_trial in history}
+    if len(tried_cells) >= cell_count(space):
         return None
     for redraw in range(REDRAWS):
-        cell = _draw(space, method, _mixed(seed, len(history), redraw), history)
-        if cell not in tried:
+        cell = _draw(space, method, _mixed_seed(seed, len(history), redraw), history)
+        if cell not in tried_cells:
             return cell
-    untried = (choice for choice in cells(space) if choice not in tried)
+    untried_cells = (choice for choice in cells(space) if choice not in tried_cells)
     return min(
-        untried,
+        untried_cells,
         key=lambda choice: (sum(abs(a - b) for a, b in zip(cell, choice, strict=True)), choice),
     )
 
 
-def _mixed(*numbers: int) -> int:
+def _mixed_seed(*numbers: int) -> int:
     return int.from_bytes(hashlib.sha256(repr(numbers).encode()).digest()[:4])
 
 
-def _draw(space: Space, method: Method, seed: int, history: Sequence[Tried]) -> Cell:
+def _draw(space: Space, method: Method, seed: int, history: Sequence[PastTrial]) -> Cell:
     import optuna
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -76,33 +78,35 @@ def _draw(space: Space, method: Method, seed: int, history: Sequence[Tried]) -> 
         else optuna.samplers.RandomSampler(seed=seed)
     )
     study = optuna.create_study(direction="minimize", sampler=sampler)
-    for tried in history:
-        study.add_trial(_frozen(space, tried))
+    for past_trial in history:
+        study.add_trial(_frozen_trial(space, past_trial))
     trial = study.ask()
     return tuple(
         trial.suggest_int(dimension.key, 0, len(dimension.values) - 1) for dimension in space
     )
 
 
-def _frozen(space: Space, tried: Tried) -> optuna.trial.FrozenTrial:
+def _frozen_trial(space: Space, past_trial: PastTrial) -> optuna.trial.FrozenTrial:
     """Diverged trials are pruned without a value, which Optuna ranks last."""
     import optuna
     from optuna.trial import TrialState as State
 
-    ended = {
+    states = {
         "done": State.COMPLETE,
         "pruned": State.PRUNED,
         "diverged": State.PRUNED,
         "failed": State.FAIL,
     }
     values: dict[str, Any] = (
-        {} if tried.state == "diverged" else {"intermediate_values": dict(tried.losses)}
+        {} if past_trial.state == "diverged" else {"intermediate_values": dict(past_trial.losses)}
     )
-    if tried.state == "done":
-        values["value"] = min(tried.losses.values())
+    if past_trial.state == "done":
+        values["value"] = min(past_trial.losses.values())
     return optuna.create_trial(
-        state=ended.get(tried.state, State.RUNNING),
-        params={dimension.key: index for dimension, index in zip(space, tried.cell, strict=True)},
+        state=states.get(past_trial.state, State.RUNNING),
+        params={
+            dimension.key: index for dimension, index in zip(space, past_trial.cell, strict=True)
+        },
         distributions={
             dimension.key: optuna.distributions.IntDistribution(0, len(dimension.values) - 1)
             for dimension in space
@@ -114,23 +118,25 @@ def _frozen(space: Space, tried: Tried) -> optuna.trial.FrozenTrial:
 def rung_epochs(epochs: int) -> tuple[int, ...]:
     """Return the epochs after which a trial is judged: (111, 333) of 1,000, (3,) of 5, (1,) of 2.
 
-    Optuna's pruner would also judge at 999, which saves almost nothing."""
+    Optuna's pruner would also judge at 999, which saves almost nothing.
+    """
     first = max(min(EARLIEST, epochs - 1), epochs // REDUCTION_FACTOR**RUNGS)
     rungs = (first * REDUCTION_FACTOR**rung for rung in range(RUNGS))
     return tuple(epoch for epoch in rungs if 0 < epoch < epochs)
 
 
-def thresholds(epochs: int, earlier: Iterable[Mapping[int, float]]) -> dict[int, float]:
+def thresholds(epochs: int, earlier_losses: Iterable[Mapping[int, float]]) -> dict[int, float]:
     """Return by rung the greatest validation loss (nats per token) that passes.
 
-    `earlier` are the losses of earlier trials by epoch, stopped ones included. With m losses at a
-    rung, the new trial passes if it is among the best max(1, (m + 1) // 3) of m + 1; ties pass.
-    Rungs that no trial has reached are missing."""
-    trials = list(earlier)
+    `earlier_losses` are by epoch, stopped trials included. With m losses at a rung, the new trial
+    passes if it is among the best max(1, (m + 1) // 3) of m + 1; ties pass. Rungs without losses
+    are missing.
+    """
+    trials = list(earlier_losses)
     limits = {}
     for epoch in rung_epochs(epochs):
         losses = sorted(trial[epoch] for trial in trials if epoch in trial)
         if losses:
-            passing = max(1, (len(losses) + 1) // REDUCTION_FACTOR)
-            limits[epoch] = losses[passing - 1]
+            pass_count = max(1, (len(losses) + 1) // REDUCTION_FACTOR)
+            limits[epoch] = losses[pass_count - 1]
     return limits

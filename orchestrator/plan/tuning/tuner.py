@@ -4,67 +4,68 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from orchestrator.plan.tuning.search import Tried, suggest, thresholds
+from orchestrator.plan.tuning.search import PastTrial, suggest, thresholds
 from orchestrator.plan.tuning.tuning_plan import TuningPlan
 from orchestrator.store import OPEN, Place, PlannedTrial, Store, StudyKey, TrialRow, TrialState
 from search_spaces.tuning import Cell, cell_count
 
 JUDGED_BY = ("done", "pruned", "diverged", "running")
-"""States of earlier trials that set thresholds. Losses of other trials may be incomplete, because a
-dead process may not have reported its last epochs."""
+"""States of earlier trials that set thresholds. Others' losses may be incomplete, because a dead
+process may not have reported its last epochs."""
 SUGGESTION_SEED = 2021
-"""Seed of every search: the same results lead to the same cells in any driver."""
+"""Seed of every search, so that any driver suggests the same."""
 STAGES = ("stage1", "stage2", "final")
 
 
 class Tuner:
-    """Gives a dispatcher the trials that depend on earlier results (see `StudyWork.source`)."""
+    """Plans trials by earlier results (see `StudyWork.source`)."""
 
     def __init__(
         self,
         plan: TuningPlan,
         key: StudyKey,
-        certain: Sequence[PlannedTrial],
+        first_trials: Sequence[PlannedTrial],
         store: Store,
         *,
         plans: bool = True,
     ) -> None:
-        """Without `plans`, the tuner only decides which trials may be stopped early, and when."""
+        """Without `plans`, the tuner only decides early stopping."""
         self._plan, self._key, self._store, self._plans = plan, key, store, plans
-        self._certain = {trial.trial_id: trial for trial in certain}
+        self._first_trials = {trial.trial_id: trial for trial in first_trials}
         self._cells: dict[str, Cell | None] = {}
         self._losses: dict[tuple[str, TrialState], dict[int, float]] = {}
 
     def start(self) -> list[PlannedTrial]:
-        """Register the certain trials and those searched in an earlier run. Return all in plan
-        order.
+        """Register the first trials and those of an earlier search. Return all in plan order.
 
-        Trials over budget, in other spaces, or final for another best config leave the study; their
-        results stay in the store."""
+        Trials over budget, in other spaces, or final for another best config leave the study, but
+        stay in the store.
+        """
         while True:
             rows = self._rows()
-            if self._register([*self._certain.values(), *self._searched_within_budget(rows)], rows):
+            if self._register(
+                [*self._first_trials.values(), *self._searched_within_budget(rows)], rows
+            ):
                 break
         while True:
             rows = self._rows()
-            new = self._finals(rows)
-            if not new or self._register([*rows, *new], rows):
+            new_trials = self._finals(rows)
+            if not new_trials or self._register([*rows, *new_trials], rows):
                 return [row.planned() for row in self._rows()]
 
     def more(self, busy: Collection[str]) -> list[PlannedTrial] | None:
-        """Return trials to run now that are not in `busy` (trial ids); [] if there may be some
-        later, None at the end."""
+        """Return trials to run that are not `busy` (ids); [] if more may come, None at the end."""
         while self._plans:
             rows = self._rows()
-            waiting = [row.planned() for row in rows if row.state in OPEN]
-            if idle := [trial for trial in waiting if trial.trial_id not in busy]:
-                return idle
-            new = self._next(rows)
-            if not new:
-                return [] if waiting else None
+            open_trials = [row.planned() for row in rows if row.state in OPEN]
+            if idle_trials := [trial for trial in open_trials if trial.trial_id not in busy]:
+                return idle_trials
+            new_trials = self._next(rows)
+            if not new_trials:
+                return [] if open_trials else None
             # The new trial may be done in another study, or another driver may have planned its own
             # meanwhile, so look again.
-            self._register([*rows, *new], rows)
+            self._register([*rows, *new_trials], rows)
         return None
 
     @property
@@ -76,53 +77,63 @@ class Tuner:
         return not any(row.state in OPEN for row in rows) and not self._next(rows)
 
     def is_searched(self, trial: PlannedTrial) -> bool:
-        """Return whether `stop_above` may stop the trial early. A worker takes up such a trial only
-        when it is free, to know as many results as possible."""
+        """Return whether `stop_above` may stop the trial early.
+
+        A worker takes up such a trial only when free, to know as many results as possible.
+        """
         return (
             trial.place is not None
             and trial.place.stage == "stage2"
-            and trial.trial_id not in self._certain
+            and trial.trial_id not in self._first_trials
         )
 
     def stop_above(self, trial: PlannedTrial) -> dict[int, float]:
         """Return by epoch the validation losses above which a starting trial is stopped.
 
-        Empty if another driver with a smaller budget has dropped the trial."""
-        tuned = _tuned(self._rows(), _place(trial).side)
-        ids = [row.trial_id for row in tuned]
+        Empty if another driver with a smaller budget dropped the trial.
+        """
+        tuned_rows = _tuned_rows(self._rows(), _tuning_position(trial).side)
+        ids = [row.trial_id for row in tuned_rows]
         if trial.trial_id not in ids:
             return {}
-        earlier = [row for row in tuned[: ids.index(trial.trial_id)] if row.state in JUDGED_BY]
-        return thresholds(trial.config["training"]["epochs"], map(self._valid_losses, earlier))
+        earlier_rows = [
+            row for row in tuned_rows[: ids.index(trial.trial_id)] if row.state in JUDGED_BY
+        ]
+        return thresholds(trial.config["training"]["epochs"], map(self._valid_losses, earlier_rows))
 
     def _searched_within_budget(self, rows: Sequence[TrialRow]) -> list[TrialRow]:
-        searched = [row for row in rows if self.is_searched(row)]
+        searched_rows = [row for row in rows if self.is_searched(row)]
         return [
             row
             for side in self._plan.bases
             for row in [
-                row for row in searched if _place(row).side == side and self._cell(row) is not None
+                row
+                for row in searched_rows
+                if _tuning_position(row).side == side and self._cell(row) is not None
             ][: self._plan.budget]
         ]
 
     def _register(self, trials: Sequence[PlannedTrial], rows: Sequence[TrialRow]) -> bool:
-        """Also plans stopped trials again that must now run in full. Returns False, without a
-        change, if another driver was faster."""
-        ordered = sorted(
-            trials, key=self._position
-        )  # equal positions keep the order of their planning
-        if not self._store.register(self._key, ordered, instead_of=[row.trial_id for row in rows]):
+        """Also resets stopped trials that must run in full.
+
+        Returns False if another driver was faster.
+        """
+        # Equal positions keep the order of their planning.
+        ordered_trials = sorted(trials, key=self._position)
+        if not self._store.register(
+            self._key, ordered_trials, instead_of=[row.trial_id for row in rows]
+        ):
             return False
-        whole = [trial.trial_id for trial in ordered if not self.is_searched(trial)]
-        self._store.reset(whole, states=("pruned",))
+        full_ids = [trial.trial_id for trial in ordered_trials if not self.is_searched(trial)]
+        self._store.reset(full_ids, states=("pruned",))
         return True
 
     def _position(self, trial: PlannedTrial) -> tuple[int, int, int]:
-        place = _place(trial)
+        position = _tuning_position(trial)
         return (
-            STAGES.index(place.stage),
-            place.number or 0,
-            list(self._plan.bases).index(place.side),
+            STAGES.index(position.stage),
+            position.number or 0,
+            list(self._plan.bases).index(position.side),
         )
 
     def _rows(self) -> list[TrialRow]:
@@ -131,9 +142,9 @@ class Tuner:
     def _cell(self, row: TrialRow) -> Cell | None:
         """Returns None for a final trial and for a cell that is not in the plan."""
         if row.trial_id not in self._cells:
-            place = _place(row)
-            final = place.stage == "final"
-            cell = None if final else self._plan.searched_cell(place.side, row.config)
+            position = _tuning_position(row)
+            is_final = position.stage == "final"
+            cell = None if is_final else self._plan.searched_cell(position.side, row.config)
             self._cells[row.trial_id] = cell
         return self._cells[row.trial_id]
 
@@ -149,7 +160,7 @@ class Tuner:
         return losses
 
     def _next(self, rows: Sequence[TrialRow]) -> list[PlannedTrial]:
-        """Either one trial of stage 2, or the final trials of sides whose stages are over."""
+        """One trial of stage 2, or the final trials of finished sides."""
         side = self._next_side(rows)
         if side is None:
             return self._finals(rows)
@@ -164,52 +175,55 @@ class Tuner:
         return [self._plan.searched(side, 1 + _searched_count(rows, side), cell)]
 
     def _next_side(self, rows: Sequence[TrialRow]) -> str | None:
-        """The side with the fewest trials of stage 2, so that no side's choice depends on another's
-        results."""
+        """Picks the fewest trials of stage 2: no side's choice depends on another's results."""
         if self._plan.search == "grid":
             return None
         cells = cell_count(self._plan.tuning.stage2)
         counts = {side: _searched_count(rows, side) for side in self._plan.bases}
-        with_room = [
+        open_sides = [
             side
             for side, count in counts.items()
             if count < self._plan.budget and len(self._history(rows, side)) < cells
         ]
-        return min(with_room, key=counts.__getitem__, default=None)
+        return min(open_sides, key=counts.__getitem__, default=None)
 
     def _finals(self, rows: Sequence[TrialRow]) -> list[PlannedTrial]:
         """Empty until all sides have spent their budgets."""
         if self._next_side(rows) is not None:
             return []
-        present = {row.trial_id for row in rows}
+        present_ids = {row.trial_id for row in rows}
         trials: list[PlannedTrial] = []
         for side in self._plan.bases:
-            tuned = _tuned(rows, side)
-            done = [row for row in tuned if row.state == "done"]
-            if done and not any(row.state in OPEN for row in tuned):
+            tuned_rows = _tuned_rows(rows, side)
+            done_rows = [row for row in tuned_rows if row.state == "done"]
+            if done_rows and not any(row.state in OPEN for row in tuned_rows):
                 # The weights with the least loss are kept. The earliest of equal trials is the
                 # best.
-                best = min(done, key=lambda row: min(self._valid_losses(row).values()))
-                trials += self._plan.final(side, best.config)
-        return [trial for trial in trials if trial.trial_id not in present]
+                best_row = min(done_rows, key=lambda row: min(self._valid_losses(row).values()))
+                trials += self._plan.final(side, best_row.config)
+        return [trial for trial in trials if trial.trial_id not in present_ids]
 
-    def _history(self, rows: Sequence[TrialRow], side: str) -> list[Tried]:
+    def _history(self, rows: Sequence[TrialRow], side: str) -> list[PastTrial]:
         """Includes trials of stage 1 whose cell is also in stage 2."""
         return [
-            Tried(cell=cell, state=row.state, losses=self._valid_losses(row))
-            for row in _tuned(rows, side)
+            PastTrial(cell=cell, state=row.state, losses=self._valid_losses(row))
+            for row in _tuned_rows(rows, side)
             if (cell := self._cell(row)) is not None
         ]
 
 
-def _place(trial: PlannedTrial) -> Place:
+def _tuning_position(trial: PlannedTrial) -> Place:
     assert trial.place is not None, f"{trial.name} is no trial of a tuning"
     return trial.place
 
 
-def _tuned(rows: Sequence[TrialRow], side: str) -> list[TrialRow]:
-    return [row for row in rows if _place(row).side == side and _place(row).stage != "final"]
+def _tuned_rows(rows: Sequence[TrialRow], side: str) -> list[TrialRow]:
+    return [
+        row
+        for row in rows
+        if _tuning_position(row).side == side and _tuning_position(row).stage != "final"
+    ]
 
 
 def _searched_count(rows: Sequence[TrialRow], side: str) -> int:
-    return sum(_place(row).stage == "stage2" for row in _tuned(rows, side))
+    return sum(_tuning_position(row).stage == "stage2" for row in _tuned_rows(rows, side))

@@ -1,4 +1,4 @@
-"""A tuning at one scale, on one corpus, with one method and budget, before any results."""
+"""A tuning before any results."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class TuningPlan:
     @property
     def stage1_cells(self) -> tuple[Cell, ...]:
         """The cells of stage 1 that are trained."""
-        first, *rest = cells(self.tuning.stage1)
-        return (first, *(rest[-1:] if self.smoke else rest))
+        first, *other_cells = cells(self.tuning.stage1)
+        return (first, *(other_cells[-1:] if self.smoke else other_cells))
 
     @property
     def seeds(self) -> tuple[int, ...]:
@@ -50,7 +50,7 @@ class TuningPlan:
         return len(self.bases) * (len(self.stage1_cells) + self.budget + len(self.seeds))
 
     def certain(self) -> Iterator[tuple[str, Place, TrialConfig]]:
-        """Yield the name, place and resolved config of each trial that needs no earlier result."""
+        """Yield name, place and resolved config of each trial that needs no earlier result."""
         for side in self.bases:
             for cell in self.stage1_cells:
                 yield self._named(Place(side=side, stage="stage1"), cell)
@@ -62,21 +62,20 @@ class TuningPlan:
 
     def searched(self, side: str, number: int, cell: Cell) -> PlannedTrial:
         """Return the side's trial of stage 2 with this number."""
-        name, place, config = self._named(Place(side=side, stage="stage2", number=number), cell)
-        return PlannedTrial.of(config, name, place)
+        name, position, config = self._named(Place(side=side, stage="stage2", number=number), cell)
+        return PlannedTrial.of(config, name, position)
 
-    def final(self, side: str, best: Mapping[str, Any]) -> list[PlannedTrial]:
-        """Return the trials of the side's best config (as JSON data) with each final seed."""
-        place = Place(side=side, stage="final")
-        configs = [TrialConfig.model_validate({**best, "seed": seed}) for seed in self.seeds]
+    def final(self, side: str, best_config: Mapping[str, Any]) -> list[PlannedTrial]:
+        """Return a side's final trials. `best_config` is JSON data."""
+        position = Place(side=side, stage="final")
+        configs = [TrialConfig.model_validate({**best_config, "seed": seed}) for seed in self.seeds]
         return [
-            PlannedTrial.of(config, _name(place, f"seed={config.seed}"), place)
+            PlannedTrial.of(config, _name(position, f"seed={config.seed}"), position)
             for config in configs
         ]
 
     def searched_cell(self, side: str, config: Mapping[str, Any]) -> Cell | None:
-        """Return the cell of stage 2 that a resolved config belongs to; None if it is not from this
-        plan."""
+        """Return a resolved config's cell of stage 2; None if it is not from this plan."""
         values = [value_at(config, dimension.key) for dimension in self.tuning.stage2]
         pairs = list(zip(self._choices[side], values, strict=True))
         if any(value not in choices for choices, value in pairs):
@@ -89,20 +88,22 @@ class TuningPlan:
         )
 
     def refuse_fixed_dimensions(self, keys: Collection[str]) -> None:
-        """Raise UserError if `--set` gives a value to a tuned key, or `resolve` makes two choices
-        equal."""
+        """Raise UserError if `--set` fixes a tuned key, or `resolve` makes two choices equal."""
         for side, space in itertools.product(self.bases, (self.tuning.stage1, self.tuning.stage2)):
             for dimension, choices in zip(space, self._resolved_choices(side, space), strict=True):
                 if dimension.key in keys or len(set(choices)) < len(choices):
                     raise UserError(
-                        f"--set cannot fix {dimension.key!r}, which this study tunes over "
-                        f"{', '.join(f'{value:g}' for value in dimension.values)}: leave that "
-                        f"--set out"
+                        f"--set: cannot fix {dimension.key!r}, which this study tunes over "
+                        f"{', '.join(f'{value:g}' for value in dimension.values)}. Leave it out."
                     )
 
-    def _named(self, place: Place, cell: Cell) -> tuple[str, Place, TrialConfig]:
-        space = self.tuning.stage1 if place.stage == "stage1" else self.tuning.stage2
-        return _name(place, cell_text(space, cell)), place, self._config(place.side, space, cell)
+    def _named(self, position: Place, cell: Cell) -> tuple[str, Place, TrialConfig]:
+        space = self.tuning.stage1 if position.stage == "stage1" else self.tuning.stage2
+        return (
+            _name(position, cell_text(space, cell)),
+            position,
+            self._config(position.side, space, cell),
+        )
 
     def _config(self, side: str, space: Space, cell: Cell) -> TrialConfig:
         return self.resolve(with_cell(self.bases[side], space, cell))
@@ -114,10 +115,12 @@ class TuningPlan:
     def _resolved_choices(self, side: str, space: Space) -> list[list[Any]]:
         """The other dimensions are at their first choice."""
         values: list[list[Any]] = [[] for _ in space]
-        for place, dimension in enumerate(space):
+        for axis, dimension in enumerate(space):
             for choice in range(len(dimension.values)):
-                cell = tuple(choice if position == place else 0 for position in range(len(space)))
-                values[place].append(
+                cell = tuple(
+                    choice if other_axis == axis else 0 for other_axis in range(len(space))
+                )
+                values[axis].append(
                     value_at(self._config(side, space, cell).model_dump(mode="json"), dimension.key)
                 )
         return values
@@ -130,32 +133,28 @@ def plan_tuning(
     resolve: Callable[[TrialConfig], TrialConfig],
     request: PlanRequest,
 ) -> TuningPlan:
-    """Return the requested plan. Raises UserError for an impossible budget, or if `--set` fixes a
-    tuned value."""
-    search, budget, most = request.search, request.budget, cell_count(tuning.stage2)
+    """Return the plan. Raises UserError for an impossible budget or a `--set` of a tuned value."""
+    search, budget, cell_total = request.search, request.budget, cell_count(tuning.stage2)
     if search == "grid" and budget is not None:
         raise UserError(
-            f"--search grid trains all {most:,} cells of each side, so it takes no --budget: leave "
-            f"one out"
+            f"--search grid: trains all {cell_total:,} cells per side, so it takes no --budget. "
+            f"Leave one out."
         )
-    if budget is not None and not 1 <= budget <= most:
-        raise UserError(
-            f"--budget takes the trials a side of stage 2, from 1 to its {most:,} cells; got "
-            f"{budget}"
-        )
+    if budget is not None and not 1 <= budget <= cell_total:
+        raise UserError(f"--budget: takes 1 to {cell_total:,} trials per side; got {budget}.")
     plan = TuningPlan(
         tuning=tuning,
         bases=bases,
         resolve=resolve,
         search=search or DEFAULT_SEARCH,
-        budget=most if search == "grid" else min(most, budget or BUDGETS[scale]),
+        budget=cell_total if search == "grid" else min(cell_total, budget or BUDGETS[scale]),
         smoke=scale == "smoke",
     )
     plan.refuse_fixed_dimensions(request.settings)
     return plan
 
 
-def _name(place: Place, text: str) -> str:
+def _name(position: Place, text: str) -> str:
     """Example: "mos_dagger stage2 #7 de=0.31 dh=0.2"."""
-    number = "" if place.number is None else f" #{place.number}"
-    return f"{place.side} {place.stage}{number} {text}"
+    number = "" if position.number is None else f" #{position.number}"
+    return f"{position.side} {position.stage}{number} {text}"

@@ -57,5 +57,5 @@ def test_a_named_variant_stops_without_running_trials(store: Store, typed: Typed
     run_id = store.begin_run(RUN)
     chosen = ("--set", "training.learning_rate=10,5", "--set", "training.epochs=3")
     assert "is not running" in typed("stop", "gss_grid", *chosen[:2]).stderr
-    assert "no trial of it runs now" in typed("stop", "gss_grid", *chosen).stdout
+    assert "no running trial" in typed("stop", "gss_grid", *chosen).stdout
     assert [store.requests(key, run_id).stop_study for key in (KEY, swept)] == [False, True]

@@ -39,7 +39,7 @@ def test_lists_fit_a_terminal_of_80_columns(
 def test_a_cpus_costs_are_core_time() -> None:
     shown = sweep("gss_grid", "--scale", "smoke", "--dry-run").stdout
     assert "core time" in shown and "GPU" not in shown
-    assert re.search(r"4 trials, estimated [\d.]+ s of one core with [\d.]+ GB\.", shown)
+    assert re.search(r"4 trials, estimated [\d.]+ s of one core with up to [\d.]+ GB", shown)
     assert (
         "GPU" in sweep("gss_grid", "--scale", "smoke", "--dry-run", "--gpus-per-trial", "1").stdout
     )
@@ -51,7 +51,7 @@ def test_each_study_costs_what_it_costs_alone() -> None:
         alone = sweep(study, "--scale", "smoke", "--dry-run").stdout.splitlines()
         costs = [line for line in alone if " of one core" in line]
         assert costs[0].startswith(f"{study}, scale smoke") and {*costs} <= {*shown}
-    assert shown[-2].startswith("All together: ")
+    assert shown[-2].startswith("Total: ")
 
 
 def test_studies_are_listed_with_their_trials() -> None:

@@ -89,11 +89,11 @@ def test_without_measurements_a_frame_is_empty(function: type, place: str) -> No
     ("study", "which", "word"),
     [
         ("none", {}, "it has gss_grid"),
-        (KEY.study, {"scale": "smoke"}, "see which variants"),
-        (None, {"scale": "smoke"}, "leave something out"),
+        (KEY.study, {"scale": "smoke"}, "List its variants"),
+        (None, {"scale": "smoke"}, "Drop a condition"),
         (None, {"storage": "nowhere"}, "no results store"),
         (KEY.study, {"model": "gru"}, "unknown --model"),
-        (KEY.study, {"overrides": ["training.epochs=3"]}, "settings are a dict"),
+        (KEY.study, {"overrides": ["training.epochs=3"]}, "a dict such as"),
     ],
 )
 def test_what_is_not_there_is_one_sentence(

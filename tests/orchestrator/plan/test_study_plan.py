@@ -173,7 +173,7 @@ def test_trial_without_the_swept_setting_appears_once() -> None:
 @pytest.mark.parametrize(
     ("study", "settings", "word"),
     [
-        ("gss_grid", {"output_layer.c": (1, 2)}, "drop the --set"),
+        ("gss_grid", {"output_layer.c": (1, 2)}, "Drop the --set"),
         ("fair_capacity", {"training.epochs": (1, 2)}, "one value"),
     ],
 )

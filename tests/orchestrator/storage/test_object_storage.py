@@ -97,7 +97,7 @@ def test_result_of_an_outage_is_copied_next_time(
 ) -> None:
     monkeypatch.setattr("orchestrator.storage.bucket.AWAY_S", 0)
     with (
-        pytest.raises(BucketError, match="see that the store runs"),
+        pytest.raises(BucketError, match="store runs"),
         storage.working(TRIAL) as folder,
     ):
         store.off()
@@ -237,7 +237,7 @@ def test_places_in_object_stores(place: str) -> None:
     "place", ["ftp://host/x", "s3://key:secret@bucket/x", "s3://b", "s3://b/../x y"]
 )
 def test_other_addresses_are_refused(place: str) -> None:
-    with pytest.raises(UserError, match="--storage takes") as error:
+    with pytest.raises(UserError, match="--storage") as error:
         storage_at(place)
     assert "secret" not in str(error.value)
 

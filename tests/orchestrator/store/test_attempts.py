@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from orchestrator.store import Store
-from orchestrator.store.claims import GONE_ON, STOPPED, TAKEN_OVER
+from orchestrator.store.claims import STOPPED, TAKEN_OVER, WORKER_ENDED
 from tests.support.store_rows import KEY, RUN, SPECTRUM, fail, ids, outcome, plan
 
 TRIALS = plan(2)
@@ -73,7 +73,7 @@ def test_late_starts_and_ends_change_nothing(store: Store) -> None:
     store.record_starts({FIRST: "late", SECOND: "node again"}, attempts=over)
     store.end_attempt(FIRST, claim=1, cause="late")
     assert told(store, FIRST) == [(1, "node", True, STOPPED)]
-    went_on = [(1, "node", True, GONE_ON), (2, "node again", False, None)]
+    went_on = [(1, "node", True, WORKER_ENDED), (2, "node again", False, None)]
     assert told(store, SECOND) == went_on
     store.end_attempt(SECOND, claim=2, cause="of another claim")
     assert told(store, SECOND) == went_on

@@ -45,9 +45,9 @@ def test_a_missing_store_is_not_made_unasked(store_url: str, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("address", "rule"),
     [
-        ("mysql://user:secret@host/db", "cannot be of the kind mysql"),
-        ("postgresql+pg8000://u:secret@host/db", "cannot be of the kind postgresql+pg8000"),
-        ("sqlite+x:///a", "cannot be of the kind sqlite+x"),
+        ("mysql://user:secret@host/db", "mysql is not supported"),
+        ("postgresql+pg8000://u:secret@host/db", "postgresql+pg8000 is not"),
+        ("sqlite+x:///a", "sqlite+x is not"),
         ("", "in memory"),
         ("sqlite:///:memory:", "in memory"),
         ("postgresql+psycopg://user:secret@host:port/db", "cannot be read"),
@@ -98,7 +98,7 @@ def test_another_file_is_refused_and_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "results.csv"
     content = "rank,perplexity\n" * 500
     path.write_text(content)
-    assert "is no SQLite database" in refusal(lambda: open_store(str(path)))
+    assert "not an SQLite database" in refusal(lambda: open_store(str(path)))
     assert path.read_text() == content
     assert "cannot be opened or created" in refusal(lambda: open_store(str(tmp_path)))
     assert "folder" in refusal(lambda: open_store(str(path / "results.db")))

@@ -95,7 +95,7 @@ def test_forms_that_are_no_setting_are_refused(setting: str, word: str) -> None:
         ("training.epoch", 1, "did you mean training.epochs"),
         ("training.epochs", "many", "got 'many'"),
         ("corpus.name", "x", "cannot change"),
-        ("output_layer.name", "gss", "replace the whole"),
+        ("output_layer.name", "gss", "whole layer"),
     ],
 )
 def test_keys_that_cannot_be_set_are_refused(key: str, value: Any, word: str) -> None:

@@ -11,7 +11,7 @@ import sys
 import optuna
 import pytest
 
-from orchestrator.plan import Method, Tried, suggest, thresholds
+from orchestrator.plan import Method, PastTrial, suggest, thresholds
 from orchestrator.plan.tuning.search import REDUCTION_FACTOR, rung_epochs
 from orchestrator.store.records import TrialState
 from search_spaces.tuning import Cell, Dimension, Space, cell_count
@@ -26,17 +26,17 @@ STATES: tuple[TrialState, ...] = ("done", "pruned", "diverged", "failed", "runni
 
 def asked(
     space: Space, method: Method, asks: int, *, seed: int = 0, mixed: bool = False
-) -> list[Tried]:
+) -> list[PastTrial]:
     """Search a bowl with its minimum at index 1; `mixed` draws final states."""
     dice = random.Random(seed)
-    history: list[Tried] = []
+    history: list[PastTrial] = []
     for _ in range(asks):
         cell = suggest(space, method=method, seed=seed, history=history)
         if cell is None:
             break
         loss = loss_of(cell)
         state: TrialState = dice.choice(STATES) if mixed else "done"
-        history.append(Tried(cell=cell, state=state, losses={1: loss + 1, 2: loss}))
+        history.append(PastTrial(cell=cell, state=state, losses={1: loss + 1, 2: loss}))
     return history
 
 
