@@ -33,7 +33,7 @@ def numbers() -> AuditNumbers:
     return audit_numbers(NOTHING_RUN)
 
 
-def test_claims_that_differ(numbers: AuditNumbers) -> None:
+def test_different_claims(numbers: AuditNumbers) -> None:
     differing = numbers.checks[numbers.checks["verdict"] == "differs"]
     assert set(zip(differing["source"], differing["what"], strict=True)) == DIFFERING
     assert len(numbers.checks) == 256
@@ -103,7 +103,7 @@ def test_word_pairs_agree_where_counted() -> None:
     assert set(pairs[pairs["verdict"] == "open"]["recomputed"]) == {failed["cause"]}
 
 
-def test_every_reference_matches_a_printed_number() -> None:
+def test_every_reference_matches_printed_value() -> None:
     for row in rows("claims"):
         for reference in filter(None, f"{row['cells']}; {row['inputs']}".split("; ")):
             assert look_up(reference), reference

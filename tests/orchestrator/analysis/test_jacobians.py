@@ -78,7 +78,7 @@ def test_spectra_are_means_over_seeds() -> None:
         (0.01, 2, "not decided"),
     ],
 )
-def test_half_is_decided_by_the_interval(share: float, seeds: int, outcome: str) -> None:
+def test_interval_decides_the_half(share: float, seeds: int, outcome: str) -> None:
     half, _ = rows_of(numbers(seeds=seeds, vanishing={"dense": share}).claims)
     assert half.outcome == outcome
     sample = [share + offset for offset in OFFSETS[:seeds]]
@@ -90,7 +90,7 @@ def outcomes(found: JacobianNumbers) -> dict[tuple[str, str], str]:
     return {(claim.claim, claim.metric): claim.outcome for claim in rows_of(found.claims)}
 
 
-def test_a_step_is_welchs_test_with_holm() -> None:
+def test_step_uses_welch_and_holm() -> None:
     found, claim = numbers(), "Softmax gates break the degeneracy of the dense layer"
     steps = found.steps.groupby(["claim", "metric"]).get_group((claim, "vanishing_1e-3"))
     assert list(steps["layer"]) == ["softmax gates K=2", "softmax gates K=4"]
@@ -104,7 +104,7 @@ def test_a_step_is_welchs_test_with_holm() -> None:
     assert outcomes(found)[claim, "vanishing_1e-3"] == "held"
 
 
-def test_steps_hold_contradict_or_stay_open() -> None:
+def test_steps_have_three_verdicts() -> None:
     """Any matrix's condition number grows with its nonzero rows, so it decides no claim."""
     frame = frame_of()
     frame["entropy_rank"] += frame["layer.experts"]
@@ -120,7 +120,7 @@ def test_steps_hold_contradict_or_stay_open() -> None:
 
 
 @pytest.mark.parametrize("seeds", [1, 2])
-def test_fewer_than_three_seeds_decide_nothing(seeds: int) -> None:
+def test_two_seeds_decide_nothing(seeds: int) -> None:
     found = numbers(seeds=seeds)
     assert set(found.claims["outcome"]) == {"not decided"}
     section = jacobian_section(found)
@@ -140,7 +140,7 @@ def test_the_section_names_each_outcome() -> None:
     assert [len(axes.lines) for axes in figure.axes] == [3, 2], "the dense layer is in both panels"
 
 
-def test_a_root_or_an_exponential_is_not_straight() -> None:
+def test_root_and_exponential_are_curved() -> None:
     x = np.linspace(0, 1, 64)
     for half_R, straight in (
         (1 - x + 0.02 * x**2, True),
@@ -152,7 +152,7 @@ def test_a_root_or_an_exponential_is_not_straight() -> None:
         assert (r2 > STRAIGHT_R2) == straight
 
 
-def test_intervals_without_spread_are_not_counted() -> None:
+def test_intervals_without_spread_are_excluded() -> None:
     frame = frame_of()
     frame.loc[frame["group"].str.contains("K=4|constant"), "zero_share"] = 0.0
     section = jacobian_section(numbers_of(frame))

@@ -32,7 +32,7 @@ def frame() -> pd.DataFrame:
     return pd.DataFrame([*rows, {**rows[0], "name": "failed", "trial_id": "f", "state": "failed"}])
 
 
-def test_a_curve_ends_with_its_shortest_trial(frame: pd.DataFrame) -> None:
+def test_curve_ends_with_shortest_trial(frame: pd.DataFrame) -> None:
     curves = kl_curves(frame)
     assert curves is not None
     found = curves[["group", "rank", "n", "mean", "least", "greatest"]].to_numpy().tolist()

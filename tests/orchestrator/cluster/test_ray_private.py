@@ -21,7 +21,7 @@ KEY = StudyKey(study="private", scale="smoke", corpus="none")
 
 
 @pytest.mark.parametrize("name", LOSSES)
-def test_installed_ray_has_the_private_name(name: str) -> None:
+def test_installed_ray_has_private_name(name: str) -> None:
     assert ray_private.find(name) is not None
 
 
@@ -47,7 +47,7 @@ def sweep_without_all(say: Say, folder: Path) -> None:
         say((states_of_a_sweep(store, folder), heard.notes))
 
 
-def test_ray_starts_and_trains_without_any_private_name(tmp_path: Path) -> None:
+def test_ray_works_without_private_names(tmp_path: Path) -> None:
     """In its own process, in which nothing of Ray was replaced."""
     ((states, notes),) = Process(tmp_path, sweep_without_all, tmp_path).end(timeout_s=200)
     assert states == ["done", "failed"]

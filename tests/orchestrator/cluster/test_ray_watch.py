@@ -43,7 +43,7 @@ def test_silent_head_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "does not answer any more: type the same command again" in said
 
 
-def test_ray_that_does_not_end_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hanging_ray_is_left_running(monkeypatch: pytest.MonkeyPatch) -> None:
     ended = threading.Event()
     monkeypatch.setattr(ray, "shutdown", lambda: ended.wait(60))
     monkeypatch.setattr(connection, "END_S", 0.3)

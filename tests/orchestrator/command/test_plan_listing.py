@@ -23,9 +23,7 @@ class Terminal(io.StringIO):
         ("gss_grid", "--scale", "paper", "--dry-run"),
     ],
 )
-def test_lists_fit_a_terminal_of_80_columns(
-    words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_lists_fit_80_columns(words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setenv("TERM", "dumb")
     with contextlib.redirect_stdout(Terminal()) as out:
@@ -36,7 +34,7 @@ def test_lists_fit_a_terminal_of_80_columns(
     assert sum(line.startswith("┏") for line in table) == 1 and "continued" not in shown
 
 
-def test_a_cpus_costs_are_core_time() -> None:
+def test_cpu_cost_is_core_time() -> None:
     shown = sweep("gss_grid", "--scale", "smoke", "--dry-run").stdout
     assert "core time" in shown and "GPU" not in shown
     assert re.search(r"4 trials, estimated [\d.]+ s of one core with [\d.]+ GB\.", shown)
@@ -45,7 +43,7 @@ def test_a_cpus_costs_are_core_time() -> None:
     )
 
 
-def test_each_study_costs_what_it_costs_alone() -> None:
+def test_study_cost_ignores_other_studies() -> None:
     shown = sweep("all", "--scale", "smoke", "--dry-run").stdout.splitlines()
     for study in ("gss_grid", "fair_capacity", "dirichlet"):
         alone = sweep(study, "--scale", "smoke", "--dry-run").stdout.splitlines()
@@ -54,7 +52,7 @@ def test_each_study_costs_what_it_costs_alone() -> None:
     assert shown[-2].startswith("All together: ")
 
 
-def test_studies_are_listed_with_their_trials() -> None:
+def test_study_list_counts_trials() -> None:
     shown = sweep("studies", "--format", "csv").stdout
     rows = {row["study"]: row for row in csv.DictReader(io.StringIO(shown))}
     assert rows["softcap"]["trials"] == "60 on ptb" and rows["spam"]["trials"] == "900"

@@ -25,7 +25,7 @@ def of_steps(folder: Path, *steps: int) -> list[Path]:
     ]
 
 
-def test_one_checkpoint_prints_name_measure_and_value(tmp_path: Path) -> None:
+def test_one_checkpoint_prints_every_measure(tmp_path: Path) -> None:
     (path,) = of_steps(tmp_path, 3)
     shown = sweep("rank", path)
     assert shown.returncode == 0, shown.stderr
@@ -41,7 +41,7 @@ def test_one_checkpoint_prints_name_measure_and_value(tmp_path: Path) -> None:
     assert float(lines["sigma_max"]) == pytest.approx(sigma[0], rel=1e-5)
 
 
-def test_several_checkpoints_are_sorted_by_step(tmp_path: Path) -> None:
+def test_checkpoints_are_sorted_by_step(tmp_path: Path) -> None:
     paths = of_steps(tmp_path, 1000, 16, 0)
     answer = sweep("rank", *paths, "--format", "csv")
     assert answer.returncode == 0, answer.stderr
@@ -57,7 +57,7 @@ def test_several_checkpoints_are_sorted_by_step(tmp_path: Path) -> None:
     assert "stable rank" in table and "1000" in table
 
 
-def test_a_note_on_one_file_names_it(tmp_path: Path) -> None:
+def test_note_names_its_file(tmp_path: Path) -> None:
     paths = of_steps(tmp_path, 1, 2)
     np.save(tmp_path / "m.npy", head())
     answer = sweep("rank", *paths, tmp_path / "m.npy", "--format", "json")
@@ -79,7 +79,7 @@ def test_a_note_on_one_file_names_it(tmp_path: Path) -> None:
         (["b.safetensors"], []),
     ],
 )
-def test_a_step_is_read_from_a_path(tmp_path: Path, names: list[str], steps: list[int]) -> None:
+def test_step_is_read_from_path(tmp_path: Path, names: list[str], steps: list[int]) -> None:
     files = [tmp_path / name for name in names]
     ordered, numbers = in_training_order(files)
     assert numbers == steps

@@ -51,7 +51,7 @@ def pages(folder: Path) -> set[str]:
     return {str(page.relative_to(folder)) for page in found}
 
 
-def test_every_link_of_copied_reports_works(typed: Typed, tmp_path: Path) -> None:
+def test_links_of_copied_reports_work(typed: Typed, tmp_path: Path) -> None:
     assert typed("report", "all").returncode == 0
     assert typed("report", "gss_grid", "--set", "training.epochs=3").returncode == 0
     copy = shutil.copytree(tmp_path / "reports", tmp_path / "elsewhere" / "x")

@@ -32,7 +32,7 @@ def bends(*seeds: int) -> list[PlannedTrial]:
     return [PlannedTrial.of(config, f"bend seed={config.seed}") for config in configs]
 
 
-def test_status_names_what_failed_and_why(store: Store, typed: Typed) -> None:
+def test_status_names_failures_and_causes(store: Store, typed: Typed) -> None:
     trials = bends(*range(15))
     store.register(KEY, trials)
     run_id = store.begin_run(RUN)
@@ -52,7 +52,7 @@ def test_status_names_what_failed_and_why(store: Store, typed: Typed) -> None:
     assert json.loads(typed("status", "--format", "json").stdout)[0]["failed"] == 30
 
 
-def test_results_have_the_hash_of_each_setting(store: Store, typed: Typed) -> None:
+def test_results_have_setting_hashes(store: Store, typed: Typed) -> None:
     trials = bends(1, 2, 3)
     store.register(KEY, trials)
     shown = typed("results", "bends", "--format", "csv").stdout
@@ -71,7 +71,7 @@ def test_results_have_the_hash_of_each_setting(store: Store, typed: Typed) -> No
         (("results", "bends", "--scale", "paper"), "scale paper"),
     ],
 )  # fmt: skip
-def test_what_is_not_in_the_store_is_refused(
+def test_unknown_trial_or_study_is_refused(
     words: tuple[str, ...], word: str, store: Store, typed: Typed
 ) -> None:
     store.register(KEY, bends(1))
@@ -79,7 +79,7 @@ def test_what_is_not_in_the_store_is_refused(
     assert answer.returncode == 2 and word in answer.stderr
 
 
-def test_report_all_covers_files_of_this_folder(
+def test_report_all_covers_this_folder(
     store: Store, typed: Typed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -92,7 +92,7 @@ def test_report_all_covers_files_of_this_folder(
     assert "reports/bends-quick-pydocs/report.html" in typed("report", "all").stdout
 
 
-def test_an_archive_reads_back_as_the_store(store: Store, typed: Typed, tmp_path: Path) -> None:
+def test_archive_equals_the_store(store: Store, typed: Typed, tmp_path: Path) -> None:
     first, second = ids(plan(2))
     store.register(KEY, plan(2))
     store.register(replace(KEY, study="others"), [*plan(1), *bends(1)])
@@ -118,7 +118,7 @@ def test_an_archive_reads_back_as_the_store(store: Store, typed: Typed, tmp_path
     )
 
 
-def test_an_archive_may_be_empty(store: Store, typed: Typed, tmp_path: Path) -> None:
+def test_archive_may_be_empty(store: Store, typed: Typed, tmp_path: Path) -> None:
     store.register(KEY, plan(1))
     assert typed("store", "archive", tmp_path / "archive").returncode == 0
     for name in ("epochs", "spectra"):

@@ -96,7 +96,7 @@ def is_stopped(pid: int) -> bool:
 @pytest.mark.parametrize(
     ("body", "status"), [("    return 0", 0), ("    return 2", 2), ("    sys.exit(5)", 1)]
 )
-def test_status_of_the_command_is_the_guards(start: Start, body: str, status: int) -> None:
+def test_guard_returns_commands_status(start: Start, body: str, status: int) -> None:
     assert end(start(body, wait=False))[0] == status
 
 
@@ -121,9 +121,7 @@ def test_signal_interrupts_the_command(
 @pytest.mark.parametrize(
     ("pause_s", "slow_s"), [(0, 0), (0.0001, 0), (0.0005, 0), (0.02, 0), (0.02, 0.1), (0, 0.1)]
 )
-def test_signals_while_an_object_is_finalized_count(
-    start: Start, pause_s: float, slow_s: float
-) -> None:
+def test_signals_count_during_finalizers(start: Start, pause_s: float, slow_s: float) -> None:
     """One signal to the guard, or two to the command `pause_s` apart; a slow host takes `slow_s` to
     start a thread."""
     process = start(f"""
@@ -146,7 +144,7 @@ def test_signals_while_an_object_is_finalized_count(
     assert end(process) == (143, "Interrupted. Type the same command again to go on.\n")
 
 
-def test_an_error_in_place_of_the_interrupt_is_named(start: Start) -> None:
+def test_error_replacing_interrupt_is_named(start: Start) -> None:
     process = start("""
     try:
         ready()
@@ -159,7 +157,7 @@ def test_an_error_in_place_of_the_interrupt_is_named(start: Start) -> None:
     assert (status, said.count("\n")) == (143, 1) and "compiler" in said
 
 
-def test_command_that_does_not_stop_is_ended(start: Start, tmp_path: Path) -> None:
+def test_hanging_command_is_ended(start: Start, tmp_path: Path) -> None:
     process = start(BUSY)
     process.terminate()
     assert process.stderr is not None
@@ -172,7 +170,7 @@ def test_command_that_does_not_stop_is_ended(start: Start, tmp_path: Path) -> No
     assert not is_alive(int((tmp_path / "pid").read_text()))
 
 
-def test_command_that_reports_its_stop_is_believed(start: Start) -> None:
+def test_reported_stop_is_trusted(start: Start) -> None:
     process = start(
         """
     try:
@@ -188,7 +186,7 @@ def test_command_that_reports_its_stop_is_believed(start: Start) -> None:
     assert end(process) == (143, "")
 
 
-def test_second_signal_ends_it_at_once(start: Start) -> None:
+def test_second_signal_ends_command_immediately(start: Start) -> None:
     process = start("    guard.STOP_S = 60" + BUSY)
     process.terminate()
     time.sleep(0.1)
@@ -210,7 +208,7 @@ def test_nohup_is_respected(start: Start) -> None:
     assert end(process)[0] == 143
 
 
-def test_processes_left_running_are_ended(start: Start, tmp_path: Path) -> None:
+def test_remaining_processes_are_ended(start: Start, tmp_path: Path) -> None:
     daemon = "import os, time; open('daemon', 'w').write(str(os.getpid())); time.sleep(60)"
     body = f"""
     subprocess.Popen([sys.executable, "-c", {daemon!r}], start_new_session=True)
@@ -222,7 +220,7 @@ def test_processes_left_running_are_ended(start: Start, tmp_path: Path) -> None:
     assert not is_alive(int((tmp_path / "daemon").read_text()))
 
 
-def test_killed_guard_takes_the_command_along(start: Start, tmp_path: Path) -> None:
+def test_killed_guard_ends_command(start: Start, tmp_path: Path) -> None:
     process = start(WAITS)
     process.kill()
     process.communicate()
@@ -230,7 +228,7 @@ def test_killed_guard_takes_the_command_along(start: Start, tmp_path: Path) -> N
     wait_for(lambda: not is_alive(pid), timeout_s=10, what="the command's end")
 
 
-def test_command_is_started_again_as_it_asks(start: Start, tmp_path: Path) -> None:
+def test_command_restarts_on_request(start: Start, tmp_path: Path) -> None:
     body = """
     if starts() < 3:
         trial_ended()
@@ -259,7 +257,7 @@ def test_command_is_started_again_as_it_asks(start: Start, tmp_path: Path) -> No
         ("os._exit(1)", "The sweep's process ended in the middle, with status 1"),
     ],
 )
-def test_sweep_that_stands_still_is_started_again(start: Start, trouble: str, said: str) -> None:
+def test_stalled_sweep_is_restarted(start: Start, trouble: str, said: str) -> None:
     body = f"""
     if starts() == 2:
         return 0
@@ -273,7 +271,7 @@ def test_sweep_that_stands_still_is_started_again(start: Start, trouble: str, sa
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_late_signal_is_answered(start: Start, number: signal.Signals) -> None:
+def test_late_signal_is_handled(start: Start, number: signal.Signals) -> None:
     """`scancel` signals one process after another."""
     process = start(
         "    with watched(), patient(60):\n        ready()\n        time.sleep(1)\n        "
@@ -285,14 +283,14 @@ def test_late_signal_is_answered(start: Start, number: signal.Signals) -> None:
     assert status == 128 + number and said.startswith("Interrupted.")
 
 
-def test_crash_after_the_sweep_is_final(start: Start) -> None:
+def test_late_crash_is_final(start: Start) -> None:
     status, said = end(
         start("    with watched(), patient(60):\n        pass\n    os.abort()", wait=False)
     )
     assert status == 134 and said.startswith("error: the command's process was ended by SIGABRT")
 
 
-def test_command_without_beats_is_waited_for(start: Start) -> None:
+def test_command_without_beats_is_awaited(start: Start) -> None:
     body = """
     assert starts() == 1
     beat()
@@ -307,9 +305,7 @@ def test_command_without_beats_is_waited_for(start: Start) -> None:
 @pytest.mark.parametrize(
     "held_up", ["os.kill(os.getpid(), signal.SIGSTOP)", "print('x' * 1_000_000, flush=True)"]
 )
-def test_sweep_that_others_hold_up_is_waited_for(
-    start: Start, tmp_path: Path, held_up: str
-) -> None:
+def test_blocked_sweep_is_awaited(start: Start, tmp_path: Path, held_up: str) -> None:
     """A debugger, or an output reader that stops reading."""
     body = f"""
     assert starts() == 1
@@ -324,7 +320,7 @@ def test_sweep_that_others_hold_up_is_waited_for(
     assert end(process) == (0, "")
 
 
-def test_killed_command_is_not_started_again(start: Start) -> None:
+def test_killed_command_is_not_restarted(start: Start) -> None:
     status, said = end(start("    beat()\n    os.kill(os.getpid(), signal.SIGKILL)", wait=False))
     assert status == 137
     assert said.startswith("error: the command's process was ended by SIGKILL (by hand, or")
@@ -349,7 +345,7 @@ def test_ctrl_z_stops_everything(start: Start, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("after_s", [0.03, 0.05, 0.07, 0.1])
-def test_signal_during_imports_leaves_no_traceback(after_s: float) -> None:
+def test_signal_during_import_is_quiet(after_s: float) -> None:
     process = subprocess.Popen(
         [sys.executable, ROOT / "sweep.py", "studies"], stderr=subprocess.PIPE, text=True
     )
@@ -361,7 +357,7 @@ def test_signal_during_imports_leaves_no_traceback(after_s: float) -> None:
     assert "Traceback" not in said
 
 
-def test_processes_of_the_shell_are_left_alone(tmp_path: Path) -> None:
+def test_shell_processes_survive(tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(
         f"{HEAD}    time.sleep(0.3)\n    return 0\nsys.exit(guarded(run))"
     )

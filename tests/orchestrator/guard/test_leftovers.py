@@ -105,7 +105,7 @@ def ended(process: subprocess.Popen[str]) -> int:
     return process.wait(timeout=10)
 
 
-def test_folder_of_a_killed_run_goes(base: Path, python: Start) -> None:
+def test_killed_runs_folder_is_removed(base: Path, python: Start) -> None:
     killed, lives = python(OWNS), python(OWNS)
     left, kept = folder_of(killed), folder_of(lives)
     asleep = "import time; time.sleep(600)"
@@ -127,7 +127,7 @@ def test_folder_of_a_killed_run_goes(base: Path, python: Start) -> None:
 
 
 @pytest.mark.chaos(3, 100)
-def test_all_that_a_killed_run_left_is_removed(base: Path, python: Start, rounds: int) -> None:
+def test_killed_runs_leftovers_are_removed(base: Path, python: Start, rounds: int) -> None:
     for _ in range(rounds):
         killed = python(MAKES_AND_REMOVES)
         folder_of(killed)
@@ -139,7 +139,7 @@ def test_all_that_a_killed_run_left_is_removed(base: Path, python: Start, rounds
         assert {path.name for path in base.glob("*/*")} <= {f"{OWNER}.unfinished"}
 
 
-def test_processes_in_the_folder_end_with_the_run(base: Path, python: Start) -> None:
+def test_processes_in_folder_are_ended(base: Path, python: Start) -> None:
     with scratch_folder() as folder:
         daemon = python("import time; time.sleep(600)", TMPDIR=str(folder))
         # The kernel sets up a new process's environment with a short delay.
@@ -153,7 +153,7 @@ def test_processes_in_the_folder_end_with_the_run(base: Path, python: Start) -> 
     assert [*base.iterdir()] == []
 
 
-def test_links_files_and_folders_of_others_stay(base: Path, tmp_path: Path) -> None:
+def test_foreign_files_stay(base: Path, tmp_path: Path) -> None:
     target = dead_folder(tmp_path, "target")
     (target / "data").write_text("mine")
     (base / "sweep-abcdefg0").symlink_to(target)
@@ -172,14 +172,14 @@ def test_links_files_and_folders_of_others_stay(base: Path, tmp_path: Path) -> N
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="gives a folder away")
 @pytest.mark.parametrize("given", ["", OWNER])
-def test_folder_of_another_user_stays(base: Path, given: str) -> None:
+def test_other_users_folder_stays(base: Path, given: str) -> None:
     folder = dead_folder(base)
     os.chown(folder / given, 65534, 65534)
     assert remove_leftovers() == 0
     assert (folder / OWNER).exists()
 
 
-def test_clean_prints_what_it_removed(
+def test_clean_prints_removed_folders(
     base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dead_folder(base)

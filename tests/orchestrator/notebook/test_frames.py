@@ -38,7 +38,7 @@ def place(store: Store, tmp_path: Path) -> str:
     return str(tmp_path)
 
 
-def test_a_row_is_a_trial_of_a_variant(place: str) -> None:
+def test_row_is_trial_of_variant(place: str) -> None:
     frame = results(storage=place)
     columns = ["study", "scale", "corpus", "overrides", "trial_id", "setting"]
     assert list(frame.columns[:6]) == columns
@@ -67,7 +67,7 @@ def test_arguments_choose_variants(
     assert len(results(KEY.study, storage=place, **which)) == rows
 
 
-def test_epochs_and_singular_values_name_their_trial(place: str) -> None:
+def test_long_frames_name_their_trial(place: str) -> None:
     measured, recorded = epochs(storage=place), outcome(ids(plan(1))[0])
     assert list(measured.epoch) == [epoch.epoch for epoch in recorded.epochs]
     assert list(measured.valid_loss) == [epoch.valid_loss for epoch in recorded.epochs]
@@ -80,7 +80,7 @@ def test_epochs_and_singular_values_name_their_trial(place: str) -> None:
 
 
 @pytest.mark.parametrize("function", [epochs, spectra])
-def test_without_measurements_a_frame_is_empty(function: type, place: str) -> None:
+def test_frame_without_measurements_is_empty(function: type, place: str) -> None:
     frame = function(scale="paper", storage=place)
     assert isinstance(frame, pd.DataFrame) and frame.empty and "trial_id" in frame.columns
 
@@ -96,14 +96,14 @@ def test_without_measurements_a_frame_is_empty(function: type, place: str) -> No
         (KEY.study, {"overrides": ["training.epochs=3"]}, "settings are a dict"),
     ],
 )
-def test_what_is_not_there_is_one_sentence(
+def test_missing_inputs_get_one_sentence(
     study: str | None, which: dict[str, Any], word: str, place: str
 ) -> None:
     with pytest.raises(UserError, match=word):
         results(study, **{"storage": place, **which})
 
 
-def test_from_python_a_list_is_what_commas_are() -> None:
+def test_list_equals_comma_separated_text() -> None:
     settings = {
         "training.learning_rate": [20.0, np.float64(5.0)],
         "training.optimizer": ("sgd", "adam"),
@@ -115,7 +115,7 @@ def test_from_python_a_list_is_what_commas_are() -> None:
     assert plain_settings(settings)["training.learning_rate"] == (5.0, 20.0)
 
 
-def test_outside_the_checkout_commands_name_a_module(tmp_path: Path) -> None:
+def test_commands_elsewhere_name_a_module(tmp_path: Path) -> None:
     surroundings = {name: value for name, value in os.environ.items() if name != "SWEEP_PROGRAM"}
     surroundings["PYTHONPATH"] = os.fspath(ROOT)
 

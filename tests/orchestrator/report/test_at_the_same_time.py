@@ -43,7 +43,7 @@ def broken(folder: Path) -> list[str]:
     return found
 
 
-def test_concurrent_reports_write_whole_files_and_recover(
+def test_concurrent_reports_write_whole_files(
     tmp_path: Path,
 ) -> None:
     shared, alone = tmp_path / "shared", tmp_path / "alone"

@@ -66,9 +66,7 @@ def folder(rows: list[dict[str, Any]], tmp_path_factory: pytest.TempPathFactory)
     ).path.parent
 
 
-def test_each_setting_has_one_line_with_its_trials(
-    rows: list[dict[str, Any]], folder: Path
-) -> None:
+def test_setting_has_one_line(rows: list[dict[str, Any]], folder: Path) -> None:
     configs = csv_records(folder / "configs.csv")
     trial_ids: dict[tuple[float, float], list[str]] = {}
     for row in rows:
@@ -90,7 +88,7 @@ def values(folder: Path, setting: str, metric: str) -> list[float]:
     ]
 
 
-def test_printed_mean_follows_from_the_settings_trials(folder: Path) -> None:
+def test_printed_mean_follows_from_trials(folder: Path) -> None:
     setting = {line["group"]: line["setting"] for line in csv_records(folder / "configs.csv")}
     means: list[tuple[float, str, str]] = []
     for line in csv_records(folder / "groups.csv"):
@@ -109,7 +107,7 @@ def test_printed_mean_follows_from_the_settings_trials(folder: Path) -> None:
         assert math.isclose(printed, mean(values(folder, setting[group], metric)))
 
 
-def test_a_cell_over_several_settings_says_so(folder: Path) -> None:
+def test_page_explains_averaged_cells(folder: Path) -> None:
     page = (folder / "report.html").read_text()
     assert "over c and k, each the mean of 3 trials." in page
     assert "over c and seed, each the mean of 2 trials of up to 2 settings." in page

@@ -32,7 +32,7 @@ def written(results: FlatResults, form: Any) -> str:
     return stream.getvalue()
 
 
-def test_files_hold_every_value_and_the_table_names(results: FlatResults, tmp_path: Path) -> None:
+def test_files_hold_every_value(results: FlatResults, tmp_path: Path) -> None:
     records = [dict(record) for record in results.records]
     assert json.loads(written(results, "json")) == records
     write_parquet(results.columns, results.records, tmp_path / "results.parquet")
@@ -55,7 +55,7 @@ def test_files_hold_every_value_and_the_table_names(results: FlatResults, tmp_pa
         [{"x": "half a character \ud800"}, {"\udfff": 1}],
     ],
 )
-def test_whatever_a_store_may_hold_is_written(
+def test_any_stored_value_is_exported(
     tmp_path: Path, metrics: list[dict[str, Any]], form: Any
 ) -> None:
     results = flatten(
@@ -73,13 +73,13 @@ def test_whatever_a_store_may_hold_is_written(
 
 
 @pytest.mark.parametrize("name", ["test_perplexity", "name", "corpus"])
-def test_config_value_named_like_a_column_is_refused(name: str) -> None:
+def test_column_name_as_setting_is_refused(name: str) -> None:
     with pytest.raises(UserError, match=f"the results store has '{name}' as both"):
         flatten([trial_row("x", config={name: 1}, test_perplexity=2.0)])
 
 
 @pytest.mark.parametrize("form", ["csv", "table"])
-def test_a_listing_imports_nothing_that_draws_or_tests(form: str) -> None:
+def test_listing_imports_no_heavy_packages(form: str) -> None:
     code = "import sys, orchestrator.report.export as e, orchestrator.analysis.frames as f\n"
     code += f"e.write_results(f.flatten([]), {form!r}, sys.stderr)\n"
     slow = ("pandas", "matplotlib", "scipy.stats", "torch", "ray")
@@ -90,7 +90,7 @@ def test_a_listing_imports_nothing_that_draws_or_tests(form: str) -> None:
     assert answer.stdout.strip() == "[]"
 
 
-def test_studys_own_metrics_come_first() -> None:
+def test_study_metrics_come_first() -> None:
     metrics = {
         "zero_share": 0.5,
         "vanishing_1e-3": 0.5,

@@ -61,7 +61,7 @@ def html(report: ReportResult) -> str:
     return report.path.read_text(encoding="utf-8")
 
 
-def test_page_loads_nothing_and_links_local_files(report: ReportResult, html: str) -> None:
+def test_page_links_only_local_files(report: ReportResult, html: str) -> None:
     links = {attributes["href"] for tag, attributes in PageReader(html).tags if tag == "a"}
     assert len(links) == 5 + 7
     assert all(link and (report.path.parent / link).stat().st_size > 0 for link in links)
@@ -76,7 +76,7 @@ def test_page_loads_nothing_and_links_local_files(report: ReportResult, html: st
     assert "https://" not in html and "http://" not in html
 
 
-def test_every_trial_is_named_and_texts_are_escaped(html: str) -> None:
+def test_trials_are_named_and_escaped(html: str) -> None:
     page = PageReader(html)
     text = "".join(page.text)
     rows, _ = make_results(columns=50)
@@ -89,7 +89,7 @@ def test_every_trial_is_named_and_texts_are_escaped(html: str) -> None:
     assert len(html) < 1_000_000
 
 
-def test_ids_are_unique_and_references_resolve(html: str) -> None:
+def test_ids_are_unique(html: str) -> None:
     page = PageReader(html)
     ids = [attributes["id"] for _, attributes in page.tags if "id" in attributes]
     assert len(ids) == len(set(ids))
@@ -97,7 +97,7 @@ def test_ids_are_unique_and_references_resolve(html: str) -> None:
     assert referred and {a or b for a, b in referred} <= set(ids)
 
 
-def test_page_opens_with_question_findings_and_run(html: str) -> None:
+def test_page_opens_with_the_findings(html: str) -> None:
     text = " ".join("".join(PageReader(html).text).split())
     order = (
         "scale quick, corpus pydocs: not the paper's models",
@@ -113,7 +113,7 @@ def test_page_opens_with_question_findings_and_run(html: str) -> None:
     assert places == sorted(places)
 
 
-def test_csv_file_has_the_grids_numbers(report: ReportResult) -> None:
+def test_csv_file_has_grid_numbers(report: ReportResult) -> None:
     with (report.path.parent / "press_rank_over_c_k.csv").open(newline="") as stream:
         grid = list(csv.reader(stream))
     assert [len(row) for row in grid] == [9] * 10
@@ -125,7 +125,7 @@ def luminance(colour: NDArray[np.float64]) -> float:
     return float(np.dot(linear, [0.2126, 0.7152, 0.0722]))
 
 
-def test_heat_map_has_readable_numbers_and_cell_states(
+def test_heat_map_is_readable(
     report: ReportResult,
 ) -> None:
     grids = report.answers[1]
@@ -148,7 +148,7 @@ def test_heat_map_has_readable_numbers_and_cell_states(
 
 
 @pytest.mark.parametrize("length", [1, 5, 160, 161, 2000, 33_278])
-def test_thinned_indices_keep_ends_and_short_steps(length: int) -> None:
+def test_thinned_indices_keep_ends(length: int) -> None:
     indices = shown_indices(length)
     assert indices[0] == 0 and indices[-1] == length - 1 and len(indices) <= 320
     assert (np.diff(indices) >= 1).all()
@@ -160,9 +160,7 @@ def rows_in_state(state: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("rows", [[], rows_in_state("failed"), rows_in_state("planned")])
-def test_a_report_without_a_single_result_says_so(
-    rows: list[dict[str, Any]], tmp_path: Path
-) -> None:
+def test_empty_report_is_marked(rows: list[dict[str, Any]], tmp_path: Path) -> None:
     result = report_on(rows, tmp_path)
     text = "".join(PageReader(result.path.read_text(encoding="utf-8")).text)
     assert "a correlation needs at least 3 points, got 0" in text
@@ -170,7 +168,7 @@ def test_a_report_without_a_single_result_says_so(
     assert "nan" not in text.lower().split()
 
 
-def test_pdf_files_are_written_when_asked_and_renewed(tmp_path: Path) -> None:
+def test_pdf_files_are_written_on_request(tmp_path: Path) -> None:
     rows, _ = make_results(columns=50)
     study = replace(STUDY, analyses=(Correlation(),))
 
@@ -188,7 +186,7 @@ def test_pdf_files_are_written_when_asked_and_renewed(tmp_path: Path) -> None:
     assert len(renewed) == 2 and all(renewed[name] != asked[name] for name in asked)
 
 
-def test_file_instead_of_a_folder_is_refused(tmp_path: Path) -> None:
+def test_file_as_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("")
     with pytest.raises(UserError, match=r"taken cannot .*--storage"):
         report_on([], tmp_path / "taken")

@@ -15,7 +15,7 @@ def facts(rows: list[dict[str, object]], *times: tuple[datetime, datetime]) -> d
     return run_facts(STUDY, summarise(STUDY, KEY, results, results.frame()), results, times=times)
 
 
-def test_shared_facts_appear_once_and_others_as_ranges() -> None:
+def test_shared_facts_appear_once() -> None:
     rows, _ = make_results(columns=50)
     said = facts(rows)
     assert said["embedding width"] == "400"
@@ -31,7 +31,7 @@ def test_shared_facts_appear_once_and_others_as_ranges() -> None:
     assert "embedding width" not in facts([]) and "weights" not in facts([])
 
 
-def test_sizes_of_transformers_and_lstms_are_shown() -> None:
+def test_model_sizes_are_shown() -> None:
     rows, _ = make_results(columns=50)
     corpus = CorpusConfig(name="ptb", sha256="0" * 64)
     for row, width in zip(rows, (64, 512), strict=False):
@@ -42,7 +42,7 @@ def test_sizes_of_transformers_and_lstms_are_shown() -> None:
     assert "LSTM layers" not in facts(rows[:2]) and "Transformer" not in facts(rows[2:])
 
 
-def test_date_spans_first_start_to_last_end() -> None:
+def test_date_spans_the_whole_run() -> None:
     rows, _ = make_results(columns=50)
     first = datetime(2026, 3, 4, 23, 58, 59, tzinfo=UTC)
     last, later = first + timedelta(minutes=1), first + timedelta(hours=7)

@@ -25,7 +25,7 @@ def shown(section: Section, table: int) -> list[list[str]]:
     return [list(text.head), *([cell.text for cell in line] for line in text.body)]
 
 
-def test_page_explains_exactly_the_words_it_uses(tmp_path: Path) -> None:
+def test_page_explains_its_words(tmp_path: Path) -> None:
     rows, _ = make_results()
     page = report_on(rows, tmp_path).path.read_text()
     terms = page[page.index('<h2 id="terms">') :]
@@ -33,7 +33,7 @@ def test_page_explains_exactly_the_words_it_uses(tmp_path: Path) -> None:
     assert "<dt>moc</dt>" not in terms and "softmax_dagger" not in terms
 
 
-def test_figure_and_table_show_context_words_and_predictions() -> None:
+def test_figure_shows_contexts_and_predictions() -> None:
     hit = {
         "context": "no it was",
         "next": "black",
@@ -73,7 +73,7 @@ def test_figure_and_table_show_context_words_and_predictions() -> None:
     assert "black: place 9, 25%\nexpects:\na 50%\nthe 25%" in name
 
 
-def test_printed_predictions_stand_below_ours() -> None:
+def test_printed_predictions_are_below_ours() -> None:
     ours = {
         "context": "metric",
         "next": "tons",
@@ -114,7 +114,7 @@ def test_printed_predictions_stand_below_ours() -> None:
         assert "SM Table 2" not in prediction_numbers(frame, request, **elsewhere).to_numpy()
 
 
-def test_the_audit_uses_names_of_the_papers() -> None:
+def test_audit_uses_paper_names() -> None:
     section = audit_section(audit_numbers(pd.DataFrame({"trial_id": []})))
     assert "print 1636 numbers" in section.findings[-1]
     shown = [cell.text for table in section.texts for row in table.body for cell in row]
@@ -122,7 +122,7 @@ def test_the_audit_uses_names_of_the_papers() -> None:
     assert section.texts[1].body[0][0].text == "Fig. 2, GSS"
 
 
-def test_similarity_has_a_column_for_each_model() -> None:
+def test_similarity_has_model_columns() -> None:
     rho = {"pairs": 0.25, "benchmark": 0.5, "model": 0.75}
     rows = [
         trial_row(

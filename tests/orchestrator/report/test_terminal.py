@@ -45,7 +45,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> ReportResult:
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_the_grid_has_every_label_and_number(report: ReportResult, width: int) -> None:
+def test_grid_has_every_number(report: ReportResult, width: int) -> None:
     shown = lines_of_cells(render(summary_group(report), width))
     for metric, cells in report.answers[1].numbers.cells.groupby("metric"):
         lines = [["c \\ k", *map(formats.setting, dict.fromkeys(cells["column"]))]]
@@ -60,7 +60,7 @@ def test_the_grid_has_every_label_and_number(report: ReportResult, width: int) -
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_trials_without_results_are_named_with_causes(report: ReportResult, width: int) -> None:
+def test_failed_trials_have_causes(report: ReportResult, width: int) -> None:
     text = render(summary_group(report), width)
     lines = [line for line in lines_of_cells(text) if len(line) == 3]
     start = next(i for i, line in enumerate(lines) if line[:2] == [NAME, "failed"])
@@ -70,7 +70,7 @@ def test_trials_without_results_are_named_with_causes(report: ReportResult, widt
 
 
 @pytest.mark.parametrize("width", [60, 80, 200, 1000])
-def test_wide_table_is_split_repeating_the_first_column(width: int) -> None:
+def test_wide_table_repeats_first_column(width: int) -> None:
     table = trials_table(flatten(make_results(columns=200)[0]))
     parts = split(table, width)
     assert [name for part in parts for name in part.head[1:]] == list(table.head[1:])

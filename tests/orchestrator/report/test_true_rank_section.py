@@ -64,7 +64,7 @@ def numbers(metrics: dict[str, dict[str, Any]]) -> TrueRankNumbers:
     return answer
 
 
-def test_models_measured_on_other_rows_are_left_out() -> None:
+def test_models_on_other_rows_are_excluded() -> None:
     found = numbers(METRICS_BY_NAME)
     assert found.true_rank == 20 and found.exact["test_perplexity"] == 100.0
     measured = found.matrices[found.matrices["trials"] > 0]
@@ -74,7 +74,7 @@ def test_models_measured_on_other_rows_are_left_out() -> None:
     assert list(learned["over_floor"]) == pytest.approx([1.5, 1.25])
 
 
-def test_metrics_that_find_the_rank_are_named() -> None:
+def test_correct_metrics_are_named() -> None:
     findings = true_rank_section(numbers(METRICS_BY_NAME)).findings
     exact, rounded, noisy = findings[1:4]
     assert "is found by Press rank (float64), effective" in exact

@@ -45,7 +45,7 @@ def say(row: Any, holm_p: float | None = None) -> str:
     return verdict(row, "test_perplexity")
 
 
-def test_a_significant_difference_names_the_lower_group() -> None:
+def test_significant_difference_names_lower_group() -> None:
     """Welch's test of the published means and deviations."""
     low = make_values(56.81, 0.11)
     for row, names in (
@@ -57,7 +57,7 @@ def test_a_significant_difference_names_the_lower_group() -> None:
         assert "0.171 to 0.369; Holm-adjusted p = 2.0e-05" in text and "unpaired (Welch" in text
 
 
-def test_the_adjusted_p_decides_and_both_are_shown() -> None:
+def test_adjusted_p_decides() -> None:
     row = row_of(make_values(56.95, 0.13), SOFTMAX)
     assert row.difference_p < 0.05
     text = say(row, 0.09)
@@ -76,7 +76,7 @@ def test_the_adjusted_p_decides_and_both_are_shown() -> None:
         (row_of(UNCLEAR[:4], DENSE[:4], shift=0), "at least 5 pairs are"),
     ],
 )
-def test_what_is_not_significant_is_never_called_equal(row: Any, could: str) -> None:
+def test_insignificant_is_never_called_equal(row: Any, could: str) -> None:
     text = say(row)
     assert "is not significant" in text and "GSS minus Softmax may lie anywhere from" in text
     assert could in text
@@ -86,13 +86,13 @@ def test_what_is_not_significant_is_never_called_equal(row: Any, could: str) -> 
     )
 
 
-def test_a_missing_test_says_why() -> None:
+def test_missing_test_has_a_reason() -> None:
     text = say(row_of([57.0], SOFTMAX))
     assert text.startswith("Nothing can be concluded") and "GSS has 1" in text
     assert "the same in all 6 pairs" in say(row_of(DENSE, DENSE, shift=0))
 
 
-def test_pairs_count_the_seeds_with_lower_values() -> None:
+def test_pairs_count_lower_seeds() -> None:
     text = say(row_of(BETTER, DENSE, shift=0))
     assert text.startswith("GSS has a lower test perplexity than Softmax at the same seed, by 1.03")
     assert text.endswith("; GSS is lower at 6 of 6 seeds.")

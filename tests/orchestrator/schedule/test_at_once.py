@@ -40,7 +40,7 @@ def hand_out(sweep: Sweep, key: str) -> list[int]:
     return numbers
 
 
-def test_trials_go_on_in_halves_after_a_death(sweep: Sweep, store: Store) -> None:
+def test_pack_is_halved_after_a_death(sweep: Sweep, store: Store) -> None:
     """Trial 2 kills any process it is in."""
     sizes = []
     for key in map(str, range(20)):
@@ -58,7 +58,7 @@ def test_trials_go_on_in_halves_after_a_death(sweep: Sweep, store: Store) -> Non
     assert store.trials(KEY)[2].cause == f"{DEATH.cause} (in each of 2 attempts)"
 
 
-def test_one_trial_is_stopped_and_others_go_on(sweep: Sweep, store: Store) -> None:
+def test_stopped_trial_leaves_others_running(sweep: Sweep, store: Store) -> None:
     assert len(hand_out(sweep, "a")) == 6
     sweep.events("a", [done(0)])
     sweep.stop([IDS[1]])
@@ -69,7 +69,7 @@ def test_one_trial_is_stopped_and_others_go_on(sweep: Sweep, store: Store) -> No
     assert states(store) == ["done", "planned", *["done"] * 4]
 
 
-def test_stopped_trial_that_dies_is_not_retried(sweep: Sweep, store: Store) -> None:
+def test_dead_stopped_trial_is_not_retried(sweep: Sweep, store: Store) -> None:
     hand_out(sweep, "a")
     sweep.stop([IDS[1]])
     sweep.ended("a", DEATH)
@@ -77,14 +77,14 @@ def test_stopped_trial_that_dies_is_not_retried(sweep: Sweep, store: Store) -> N
     assert sweep.finished and states(store)[1] == "planned"
 
 
-def test_machine_that_leaves_halves_nothing(sweep: Sweep) -> None:
+def test_lost_machine_halves_nothing(sweep: Sweep) -> None:
     assert len(hand_out(sweep, "a")) == 6
     sweep.ended("a", Ending(EndingKind.MACHINE_LEFT))
     assert len(hand_out(sweep, "b")) == 6
 
 
 @pytest.mark.parametrize(("most", "sizes"), [(8, [3]), (2, [2, 1]), (1, [1, 1, 1])])
-def test_searched_trials_are_judged_one_by_one(
+def test_searched_trials_are_judged_separately(
     most: int, sizes: list[int], store: Store, tmp_path: Path
 ) -> None:
     sweep = Sweep(store, tmp_path, trials=0, slots=1, trials_at_once=most, source=Searches())
@@ -102,7 +102,7 @@ def test_searched_trials_are_judged_one_by_one(
 
 
 @pytest.mark.usefixtures("one_ray")
-def test_over_ray_a_stopped_trial_costs_no_mate(
+def test_ray_stop_costs_no_mate(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The shared process ends; the mate continues alone."""

@@ -127,7 +127,7 @@ DAMAGES: tuple[Callable[[Path, random.Random], None], ...] = (
 
 @pytest.mark.chaos(len(DAMAGES), 100 * len(DAMAGES))
 @pytest.mark.parametrize("pattern", FILES)
-def test_a_damaged_file_changes_no_number(
+def test_damaged_file_changes_no_number(
     made: Path, truth: dict[str, Any], tmp_path: Path, pattern: str, rounds: int
 ) -> None:
     for number in range(rounds):

@@ -74,7 +74,7 @@ class Steered:
         self.driver.events(key, EVENTS.dump_json((event,)).decode())
 
 
-def test_driver_waits_for_machines_until_it_is_stopped(
+def test_driver_waits_for_machines(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plan = planned(range(1))
@@ -90,7 +90,7 @@ def test_driver_waits_for_machines_until_it_is_stopped(
     assert steered.driver.stopping
 
 
-def test_worker_that_cannot_be_killed_needs_another_ray(
+def test_unkillable_worker_needs_new_ray(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The worker hangs on a machine that does not answer."""
@@ -115,7 +115,7 @@ def test_worker_that_cannot_be_killed_needs_another_ray(
         steered.driver.raise_error()
 
 
-def test_ray_that_starts_no_worker_is_given_up(
+def test_ray_without_workers_is_abandoned(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plan = planned(range(2))

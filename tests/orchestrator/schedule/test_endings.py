@@ -38,7 +38,7 @@ def here(monkeypatch: pytest.MonkeyPatch) -> None:
         ("elsewhere", FULL, ROOM, STARVED),
     ],
 )
-def test_death_for_want_of_memory_is_recognized(
+def test_out_of_memory_is_recognized(
     machine: str,
     at_the_beat: MachineMemory,
     now: MachineMemory,
@@ -52,12 +52,12 @@ def test_death_for_want_of_memory_is_recognized(
     assert (ending.kind, ending.cause) == (kind, f"{kind.value} in epoch 3, step 9{memory}")
 
 
-def test_position_of_another_trial_is_left_out() -> None:
+def test_other_trials_position_is_ignored() -> None:
     assert explained(DEATH, beat_of("here", machine_memory=ROOM), "two").cause == DEATH.cause
     assert explained(DEATH, None, "one") == DEATH
 
 
-def test_stopped_worker_of_this_machine_is_killed() -> None:
+def test_stopped_local_worker_is_killed() -> None:
     code = "import os, signal; os.kill(os.getpid(), signal.SIGSTOP)"
     worker = subprocess.Popen(["ray::held", "-c", code], executable=sys.executable)
     status = psutil.Process(worker.pid).status

@@ -43,7 +43,7 @@ def problems(folder: Path) -> list[str]:
 @pytest.mark.chaos(3, 10_000)
 @pytest.mark.parametrize("error", [FULL, BROKEN], ids=["full", "broken"])
 @pytest.mark.parametrize("lasting", [True, False], ids=["from then on", "once"])
-def test_failing_write_costs_a_sentence_and_no_number(
+def test_failing_write_costs_no_number(
     sweeps: FaultySweeps,
     truth: tuple[list[dict[str, Any]], int],
     error: int,

@@ -27,7 +27,7 @@ def options(tmp_path: Path) -> RunOptions:
     return RunOptions(storage=FolderStorage(tmp_path))
 
 
-def test_less_is_asked_for_once_large_machines_left(options: RunOptions) -> None:
+def test_request_shrinks_with_the_cluster(options: RunOptions) -> None:
     placement = Placement(options, PTB, {"a": LARGE, "b": SMALL, "head": WITHOUT_CORES})
     place = placement.place([MOS])
     assert (placement.slots, place.memory_bytes > 10**6, placement.has(place)) == (16, True, True)
@@ -48,13 +48,13 @@ def test_unfit_machine_gets_nothing(options: RunOptions) -> None:
     assert (placement.slots, place.not_on, place.memory_bytes) == (8, ("a",), 10**6)
 
 
-def test_pack_that_is_alone_asks_for_most_memory(options: RunOptions) -> None:
+def test_single_pack_requests_most_memory(options: RunOptions) -> None:
     placement = Placement(options, None, {"a": LARGE, "b": SMALL})
     assert placement.place([SOFTMAX], alone=True).memory_bytes == LARGE["memory"]
     assert placement.place([SOFTMAX]).memory_bytes == 0
 
 
-def test_pack_asks_for_memory_of_its_largest_trial(options: RunOptions) -> None:
+def test_pack_requests_largest_trials_memory(options: RunOptions) -> None:
     placement = Placement(options, PTB, {"a": {"CPU": 1.0, "memory": 1e12}})
     quick = apply_scale(SCALES["quick"], SOFTMAX)
     quick_bytes, mos_bytes, both = (

@@ -107,7 +107,7 @@ def sweep_while_machines_change(say: Say, folder: Path) -> None:
     say((machines, [line.split()[1] for line in log_lines(folder)], heard.notes))
 
 
-def test_waiting_trials_run_on_fit_machines(tmp_path: Path) -> None:
+def test_waiting_trials_run_when_possible(tmp_path: Path) -> None:
     """The larger machine has left; the joining one is unfit."""
     assert estimate(held_trials(1)[0], CORPUS).memory_gb > 1
     ((machines, places, notes),) = Process(tmp_path, sweep_while_machines_change, tmp_path).end()

@@ -33,7 +33,7 @@ def told(store: Store, trial_id: str) -> list[tuple[int, str, bool, str | None]]
     ]
 
 
-def test_every_attempt_has_its_place_and_its_end(store: Store, run_id: int) -> None:
+def test_attempts_have_host_and_end(store: Store, run_id: int) -> None:
     assert store.attempts(FIRST) == []
     begin(store, FIRST, place="node 1, GPU 3")
     assert told(store, FIRST) == [(1, "node 1, GPU 3", False, None)]
@@ -65,7 +65,7 @@ def test_every_attempt_has_its_place_and_its_end(store: Store, run_id: int) -> N
 
 
 @pytest.mark.usefixtures("run_id")
-def test_late_starts_and_ends_change_nothing(store: Store) -> None:
+def test_late_messages_change_nothing(store: Store) -> None:
     begin(store, FIRST, SECOND)
     store.release("a", [FIRST])
     over = {FIRST: 1, SECOND: 1}

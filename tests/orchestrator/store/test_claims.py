@@ -131,7 +131,7 @@ class StoreMachine(RuleBasedStateMachine):
         ]
 
 
-def test_every_sequence_of_calls_leads_to_right_states(store: Store) -> None:
+def test_call_sequences_keep_states_right(store: Store) -> None:
     check_state_machine(
         lambda: StoreMachine(store),  # type: ignore[arg-type]  # Hypothesis calls it despite its annotation
         settings=settings(
@@ -150,7 +150,7 @@ def trial_ids(store: Store) -> list[str]:
     return ids(trials)
 
 
-def test_reset_plans_failed_and_diverged_trials_again(store: Store, trial_ids: list[str]) -> None:
+def test_reset_replans_failed_trials(store: Store, trial_ids: list[str]) -> None:
     done, diverged, failed, _ = trial_ids
     run_id = store.begin_run(RUN)
     store.record(outcome(done), run_id=run_id)
@@ -168,8 +168,6 @@ def test_reset_plans_failed_and_diverged_trials_again(store: Store, trial_ids: l
 
 
 @pytest.mark.parametrize("state", ["done", "running"])
-def test_reset_refuses_to_touch_done_and_running_trials(
-    store: Store, trial_ids: list[str], state: str
-) -> None:
+def test_reset_refuses_done_and_running(store: Store, trial_ids: list[str], state: str) -> None:
     with pytest.raises(ValueError, match=state):
         store.reset(trial_ids, states=[state])  # type: ignore[list-item]

@@ -212,7 +212,7 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("statement", CHANGES)
-def test_a_changed_value_is_refused_when_read(store_url: str, statement: str) -> None:
+def test_changed_value_is_refused(store_url: str, statement: str) -> None:
     with open_store(store_url) as store:
         fill(store)
     execute(store_url, statement)
@@ -227,9 +227,7 @@ HOSTILE = [{"test_perplexity": "low"}, {"seed": 1}, {"x": 10**40}, {"x": {"y": 1
 
 
 @pytest.mark.parametrize("metrics", HOSTILE)
-def test_metrics_that_no_program_recorded_are_refused(
-    store_url: str, metrics: dict[str, object]
-) -> None:
+def test_foreign_metrics_are_refused(store_url: str, metrics: dict[str, object]) -> None:
     with open_store(store_url) as store:
         fill(store)
     forge(store_url, "result", where=f"trial_id = '{DONE}'", metrics=metrics)

@@ -40,7 +40,7 @@ def address(tmp_path: Path) -> str:
     return address
 
 
-def test_only_ended_processes_of_this_machine_are_dead(dead: str) -> None:
+def test_only_ended_local_processes_are_dead(dead: str) -> None:
     alive = this_owner()
     elsewhere = "another-host:" + dead.split(":", 1)[1]
     host, kernel, pid, start = alive.rsplit(":", 3)
@@ -50,7 +50,7 @@ def test_only_ended_processes_of_this_machine_are_dead(dead: str) -> None:
     assert dead_owners(owners) == [dead, recycled]
 
 
-def test_status_does_not_count_a_killed_commands_trials(
+def test_status_excludes_killed_commands_trials(
     address: str, dead: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with open_store(address) as store:
@@ -67,9 +67,7 @@ def lease_until(store: Store) -> datetime:
     return moment
 
 
-def test_a_failing_renewal_is_the_sweeps_error(
-    address: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failing_renewal_fails_the_sweep(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def full_disk(*_: object) -> int:
         raise UserError("The disk is full.")
 
@@ -81,9 +79,7 @@ def test_a_failing_renewal_is_the_sweeps_error(
             keeper.check(1)
 
 
-def test_the_keeper_renews_the_lease_while_it_lives(
-    address: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_keeper_renews_the_lease(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A failed renewal is retried."""
     failures = ["once", "twice"]
 
@@ -123,7 +119,7 @@ def drive(say: Say, address: str) -> None:
 
 
 @pytest.mark.parametrize("taken", [0, 1])
-def test_a_driver_that_stood_still_goes_on(address: str, tmp_path: Path, taken: int) -> None:
+def test_stalled_driver_continues(address: str, tmp_path: Path, taken: int) -> None:
     driver = Process(tmp_path, drive, address)
     assert driver.hear() == "holding"
     driver.signal(signal.SIGSTOP)

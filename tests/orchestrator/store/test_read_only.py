@@ -70,16 +70,14 @@ def said(reader: subprocess.Popen[str], word: str = "read") -> str:
     return reader.stdout.readline().strip()
 
 
-def test_it_is_read_and_leaves_no_file(folder: Path, reader: subprocess.Popen[str]) -> None:
+def test_reading_leaves_no_file(folder: Path, reader: subprocess.Popen[str]) -> None:
     assert [said(reader), said(reader)] == ["2", "2"]
     assert "it is read-only" in said(reader, "write")
     assert said(reader) == "2"
     assert [path.name for path in folder.iterdir()] == ["results.db"]
 
 
-def test_what_somebody_else_writes_is_not_overlooked(
-    folder: Path, reader: subprocess.Popen[str]
-) -> None:
+def test_other_writers_are_noticed(folder: Path, reader: subprocess.Popen[str]) -> None:
     assert said(reader) == "2"
     with writing(folder) as writer:
         writer.register(KEY, plan(3))

@@ -55,9 +55,7 @@ def upgrade_and_die(say: Say, url: str) -> None:
     open_store(url)
 
 
-def test_an_upgrade_happens_completely_or_not_at_all(
-    store_url: str, tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
+def test_upgrade_is_atomic(store_url: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     with open_store(store_url) as store:
         store.register(KEY, plan(2))
         store.record(outcome(ids(plan(1))[0]), run_id=store.begin_run(RUN), spectrum=SPECTRUM)

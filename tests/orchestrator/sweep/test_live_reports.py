@@ -15,7 +15,7 @@ from tests.support.store_rows import KEY, RUN, ids, outcome, plan
 
 
 @pytest.mark.timeout(120)
-def test_a_report_is_written_once_trials_have_ended(
+def test_report_follows_ended_trials(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("orchestrator.sweep.live_reports.EVERY_S", 0.2)
@@ -40,7 +40,7 @@ def write_for_ever(_: str, storage: str, *__: object) -> None:
     time.sleep(60)
 
 
-def test_a_report_under_way_delays_no_end(
+def test_report_delays_no_end(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("orchestrator.sweep.live_reports.EVERY_S", 0.1)

@@ -81,7 +81,7 @@ def rebuilt(url: str, storage: Storage) -> list[str]:
     return said
 
 
-def test_the_new_store_equals_the_old_one(url: str, storage: FolderStorage, store_url: str) -> None:
+def test_new_store_equals_old_store(url: str, storage: FolderStorage, store_url: str) -> None:
     """Over the old store, and into an empty one elsewhere."""
     with open_store(url) as store:
         before, order = tables(url), [summary.key for summary in store.studies()]
@@ -92,9 +92,7 @@ def test_the_new_store_equals_the_old_one(url: str, storage: FolderStorage, stor
     assert check_store(store_url, storage) == []
 
 
-def test_a_store_is_made_again_from_a_bucket(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_bucket_rebuilds_the_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with object_store(tmp_path / "s3") as server:
         for name, value in server.environment.items():
             monkeypatch.setenv(name, value)
@@ -114,7 +112,7 @@ def flip(path: Path) -> None:
 
 
 @pytest.mark.parametrize("change", [flip, Path.unlink])
-def test_what_is_damaged_is_named_and_planned_again(
+def test_damaged_trials_are_planned_again(
     url: str, storage: FolderStorage, change: Callable[[Path], None]
 ) -> None:
     folders = [storage.trial(trial.trial_id).path for trial in (*TRIALS, STRANGER)]
@@ -133,7 +131,7 @@ def test_what_is_damaged_is_named_and_planned_again(
         assert store.lacking(KEY, ["later@2"]) == {TRIALS[1].trial_id: ["later@2"]}
 
 
-def test_the_old_file_is_moved_aside(url: str, storage: FolderStorage) -> None:
+def test_old_file_is_moved_aside(url: str, storage: FolderStorage) -> None:
     before = tables(url)
     (storage.root / "results.db").write_bytes(b"no database" * 99)
     for number in (1, 2):
@@ -149,7 +147,7 @@ def hold(say: Say, url: str) -> None:
         time.sleep(60)
 
 
-def test_a_log_without_its_store_is_moved_aside(url: str, storage: FolderStorage) -> None:
+def test_log_without_store_moves_aside(url: str, storage: FolderStorage) -> None:
     """SQLite would take it for the new store's log."""
     before = tables(url)
     with open_store(url) as store:
@@ -161,7 +159,7 @@ def test_a_log_without_its_store_is_moved_aside(url: str, storage: FolderStorage
     assert tables(url) == before
 
 
-def test_a_refused_measurement_is_left_out(url: str, storage: FolderStorage) -> None:
+def test_refused_measurement_is_excluded(url: str, storage: FolderStorage) -> None:
     with storage.working(TRIALS[0].trial_id) as folder:
         folder.write_measurement("other@1", ({"metric": 1.0}, 2 * SPECTRUM))
     assert "another spectrum" in "".join(rebuilt(url, storage))
@@ -169,7 +167,7 @@ def test_a_refused_measurement_is_left_out(url: str, storage: FolderStorage) -> 
         assert store.lacking(KEY, ["other@1"])[TRIALS[0].trial_id] == ["other@1"]
 
 
-def test_a_store_in_use_is_left_alone(url: str, storage: FolderStorage, tmp_path: Path) -> None:
+def test_store_in_use_is_untouched(url: str, storage: FolderStorage, tmp_path: Path) -> None:
     process = Process(tmp_path, hold, url)
     process.hear()
     with pytest.raises(UserError, match="open"):
@@ -185,7 +183,7 @@ def rebuild_and_die(_: Say, url: str, storage: Storage) -> None:
         rebuild_store(url, storage, print)
 
 
-def test_a_kill_in_the_midst_changes_nothing(
+def test_kill_during_rebuild_changes_nothing(
     url: str, storage: FolderStorage, tmp_path: Path
 ) -> None:
     before = tables(url)
@@ -197,7 +195,7 @@ def test_a_kill_in_the_midst_changes_nothing(
 
 @pytest.mark.usefixtures("url")
 @pytest.mark.parametrize("store_url", ["postgresql"], indirect=True)
-def test_a_database_with_studies_is_left_alone(store_url: str, storage: FolderStorage) -> None:
+def test_database_with_studies_is_untouched(store_url: str, storage: FolderStorage) -> None:
     rebuilt(store_url, storage)
     with pytest.raises(UserError, match="createdb"):
         rebuilt(store_url, storage)
@@ -214,7 +212,7 @@ def test_slow_files_outlast_the_server(
     assert tables(store_url) == tables(url)
 
 
-def test_after_an_error_the_old_store_is_there(
+def test_error_leaves_the_old_store(
     url: str, storage: FolderStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = tables(url)
@@ -227,7 +225,7 @@ def test_after_an_error_the_old_store_is_there(
         rebuilt(url, FolderStorage(storage.root / "nothing"))
 
 
-def test_the_check_names_trials_that_differ(url: str, storage: FolderStorage) -> None:
+def test_check_names_different_trials(url: str, storage: FolderStorage) -> None:
     assert check_store(url, storage) == []
     execute(url, "DELETE FROM epoch WHERE epoch = 1")
     execute(url, "DELETE FROM result WHERE measurement = 'later'")

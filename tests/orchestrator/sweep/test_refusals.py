@@ -46,14 +46,14 @@ def refused(
     return make_plan(load_study("gss_grid"), scale_named("smoke"), corpus, asked), options
 
 
-def test_a_refused_run_is_not_announced(refused: tuple[Plan, RunOptions]) -> None:
+def test_refused_run_is_not_announced(refused: tuple[Plan, RunOptions]) -> None:
     shown = io.StringIO()
     with pytest.raises(UserError, match="here"):
         run_study(*refused, TYPED, Console(file=shown))
     assert shown.getvalue() == ""
 
 
-def test_a_refused_retry_forgets_nothing(refused: tuple[Plan, RunOptions]) -> None:
+def test_refused_retry_forgets_nothing(refused: tuple[Plan, RunOptions]) -> None:
     planned, options = refused
     trial = planned.trials[0].planned()
     with open_store(options.store_url) as store:
@@ -73,7 +73,7 @@ def test_a_refused_retry_forgets_nothing(refused: tuple[Plan, RunOptions]) -> No
         (set(), []),
     ],
 )
-def test_just_the_trials_whose_text_is_absent_wait(
+def test_only_trials_without_text_wait(
     absent: set[str], waiting: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def ensure(name: str, **_: object) -> None:
@@ -90,7 +90,7 @@ def test_just_the_trials_whose_text_is_absent_wait(
     ]
 
 
-def test_an_interrupted_retry_resumes_its_own_trials(store: Store) -> None:
+def test_interrupted_retry_resumes_its_trials(store: Store) -> None:
     trials = plan(4)
     never_begun, reset, running, failed_again = ids(trials)
     store.register(KEY, trials)

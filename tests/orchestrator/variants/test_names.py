@@ -61,9 +61,7 @@ def plan_of(label: Callable[[Any], Any], scale: str = "quick") -> Plan:
         ("paper", {}, {}),
     ],
 )
-def test_settings_that_a_scale_changed_are_found(
-    scale: str, settings: Any, trained: dict[str, float]
-) -> None:
+def test_scale_changes_are_found(scale: str, settings: Any, trained: dict[str, float]) -> None:
     """20 in the study is 20 at paper scale, 0.02 at quick; `--set` is not scaled."""
     study = Study(
         name="mine",
@@ -135,26 +133,26 @@ def test_long_differences_are_hashed() -> None:
     assert names == [f"mine #{mark} seed=1" for mark in hashes]
 
 
-def test_a_names_hash_is_of_the_trained_setting() -> None:
+def test_hash_covers_the_trained_setting() -> None:
     for scale in ("smoke", "quick", "paper"):
         for row in stored(plan_of(LABELS["another setting's name"], scale)):
             mark = group_of(row["name"]).rpartition("#")[2]
             assert setting_hash(row["config"]).startswith(mark) and len(mark) == 8
 
 
-def test_a_hash_depends_on_all_but_the_seed() -> None:
+def test_hash_ignores_only_the_seed() -> None:
     content = {"seed": 1, "kind": "language_model", "x": 2}
     assert setting_hash({**content, "seed": 5}) == setting_hash(content)
     assert setting_hash({**content, "x": 3}) != setting_hash(content)
 
 
-def test_hashes_that_begin_alike_are_told_apart() -> None:
+def test_similar_hashes_get_more_digits() -> None:
     names = told_apart(["x", "x"], ["a" * 64, "a" * 63 + "b"])
     assert len(set(names)) == 2
 
 
 @pytest.mark.chaos(300, 10_000)
-def test_any_labels_are_told_apart(rounds: int) -> None:
+def test_any_labels_are_distinguished(rounds: int) -> None:
     draws = random.Random(15)
     letters = f"aA0123 #²\u0301\u00a0\n{CYRILLIC_A}{FULL_WIDTH_A}"
     for _ in range(rounds):

@@ -39,7 +39,7 @@ def studies(*summaries: StudySummary) -> list[dict[str, Any]]:
     ]
 
 
-def test_trials_stopped_early_count_as_progress() -> None:
+def test_pruned_trials_count_as_progress() -> None:
     first, second = studies(summary("small", done=17, pruned=4, failed=1), summary("quick", done=2))
     assert first[""] == ["21", "22"] and second[""] == ["2", "2"]
     assert (first["done"], first["stopped early"], first["trials"], first["without a result"]) == (
@@ -51,7 +51,7 @@ def test_trials_stopped_early_count_as_progress() -> None:
     assert "small" in first["study"] and second["stopped early"] == 0
 
 
-def test_a_failed_shared_trial_is_listed_once(store: Store, tmp_path: Path) -> None:
+def test_shared_failure_is_listed_once(store: Store, tmp_path: Path) -> None:
     trials, other = plan(2), replace(KEY, study="seeds", scale="smoke")
     store.register(KEY, trials)
     store.register(other, trials[:1])
@@ -75,7 +75,7 @@ BROUGHT = {
 
 
 @pytest.mark.parametrize("typed", BROUGHT.values(), ids=BROUGHT)
-def test_the_command_for_a_study_plans_that_study(
+def test_study_command_plans_that_study(
     typed: Sequence[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "my words.json").write_text('[{"last_token_index": 5}]')

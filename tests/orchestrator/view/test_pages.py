@@ -81,7 +81,7 @@ def asked(
     return browser.post("/_dash-update-component", json=body).json
 
 
-def test_trouble_is_shown_until_the_page_works(app: Dash, tmp_path: Path) -> None:
+def test_error_is_shown_until_recovery(app: Dash, tmp_path: Path) -> None:
     def open_page(changed: str, trouble: str) -> Any:
         values = {"address.pathname": STUDY, "address.search": "", "page-tick.n_intervals": 1}
         outputs, state = ["page.children", "trouble.children"], {"trouble.children": trouble}
@@ -100,7 +100,7 @@ def test_trouble_is_shown_until_the_page_works(app: Dash, tmp_path: Path) -> Non
     assert again["trouble"]["children"] == "" and "study-head" in str(again["page"])
 
 
-def test_no_page_shows_a_databases_password(
+def test_pages_hide_database_password(
     postgres_server: PostgresServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("orchestrator.view.source.FRESH_S", -1.0)
@@ -123,12 +123,12 @@ def test_no_page_shows_a_databases_password(
 
 
 @pytest.mark.parametrize("path", ["/none", "/study/none", "/trial/00", "/compare"])
-def test_an_unknown_page_gets_one_sentence(source: Source, path: str) -> None:
+def test_unknown_page_gets_one_sentence(source: Source, path: str) -> None:
     with pytest.raises(UserError):
         lay_out(source, path, "")
 
 
-def test_ends_change_rows_and_first_metrics_the_page(
+def test_ended_trials_update_the_page(
     app: Dash, source: Source, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shown: dict[str, Any] = {}
@@ -148,9 +148,7 @@ def test_ends_change_rows_and_first_metrics_the_page(
     assert [row["id"] for row in changes["update"]] == [IDS[1]]
 
 
-def test_title_question_and_answer_come_with_the_report(
-    app: Dash, source: Source, tmp_path: Path
-) -> None:
+def test_report_gives_question_and_answer(app: Dash, source: Source, tmp_path: Path) -> None:
     version = lay_out(source, STUDY, "")["study-version"].data
     assert "writes a report" in str(follow(app, version)[0])
     folder = tmp_path / "reports" / MINE.variant
@@ -169,7 +167,7 @@ def test_title_question_and_answer_come_with_the_report(
     assert [link.children for link in links.children] == ["Report", "CSV", "JSON"]
 
 
-def test_learning_curves_show_ticked_or_best_trials(app: Dash, store: Store) -> None:
+def test_curves_show_ticked_or_best(app: Dash, store: Store) -> None:
     attempts = store.claim(IDS, owner="a", lease_s=60)
     store.record_epochs({trial_id: [epoch(1)] for trial_id in IDS}, attempts=attempts)
     draw = callback(app, '{"drawn":"chosen"}')
@@ -180,7 +178,7 @@ def test_learning_curves_show_ticked_or_best_trials(app: Dash, store: Store) -> 
     ]
 
 
-def test_trials_side_by_side_are_followed(app: Dash, store: Store) -> None:
+def test_compared_trials_are_updated(app: Dash, store: Store) -> None:
     version, *_ = show(app)
     with pytest.raises(PreventUpdate):
         show(app, version)
@@ -190,9 +188,7 @@ def test_trials_side_by_side_are_followed(app: Dash, store: Store) -> None:
     assert now != version and "running" in str(head) and curves.data[0].name == "trial 0"
 
 
-def test_compared_trials_belong_to_the_chosen_study(
-    app: Dash, source: Source, store: Store
-) -> None:
+def test_compared_trials_share_the_study(app: Dash, source: Source, store: Store) -> None:
     second = StudyKey(study="second", scale="smoke", corpus="pydocs")
     trials = [replace(trial, name=f"second {number}") for number, trial in enumerate(plan(2))]
     store.register(second, trials)
@@ -205,7 +201,7 @@ def test_compared_trials_belong_to_the_chosen_study(
     assert f"/download/study/{second.variant}.csv" in str(head)
 
 
-def test_a_page_prints_the_trials_own_command(app: Dash) -> None:
+def test_page_prints_trials_command(app: Dash) -> None:
     *_, rest = show(app, trials=(IDS[:1], MINE.variant))
     assert RUN_ALONE in str(rest) and quote('"seed": 0') in str(rest)
     assert f"download='{CONFIG_FILE}'" in str(rest) and CONFIG_FILE in RUN_ALONE.split()

@@ -19,7 +19,7 @@ def beat_in(sent: list[bytes], place: str) -> Beat:
     return wait_for(there, timeout_s=30, what=f"a beat {place}")[0]
 
 
-def test_beat_reports_progress_and_line_of_user_file() -> None:
+def test_beat_reports_line_of_user_file() -> None:
     sent: list[bytes] = []
     with beating(sent.append, "here", ["test_beats"]):
         PULSE.begin("one")
@@ -43,7 +43,7 @@ def fork_within_a_trial(say: Say) -> None:
 
 
 @pytest.mark.skipif(not Path("/proc").exists(), reason="of Linux")
-def test_what_a_trial_forked_ends_with_it(tmp_path: Path) -> None:
+def test_forked_processes_end_with_trial(tmp_path: Path) -> None:
     process = Process(tmp_path, fork_within_a_trial)
     child = process.hear()
     assert Path(f"/proc/{child}").exists()

@@ -56,7 +56,7 @@ def scipy_fit(x: Array, y: Array) -> tuple[float, float, float]:
 
 
 @pytest.mark.parametrize("bent", [False, True])
-def test_law_is_that_of_bounded_least_squares(bent: bool) -> None:
+def test_law_equals_bounded_least_squares(bent: bool) -> None:
     """The bent losses would have a negative limit."""
     log_x = np.log2(RANKS)
     y = 6.0 - 1.2 * log_x + 0.09 * log_x**2 if bent else noisy(0, deviation=0.05)
@@ -72,7 +72,7 @@ def test_law_is_that_of_bounded_least_squares(bent: bool) -> None:
 
 
 @pytest.mark.parametrize("unit", [1.0, 1e-3, 1e6])
-def test_law_without_noise_comes_back_in_any_unit(unit: float) -> None:
+def test_noiseless_law_fits_any_unit(unit: float) -> None:
     laws = fit_laws([curve_of(SIZES * unit, law(SIZES))])
     assert laws.factor_KB[0, 0] == pytest.approx(3.0 * unit**0.5, rel=1e-2)
     value = 4 + 3 / 8**0.5
@@ -117,7 +117,7 @@ def test_draws_give_exact_t_intervals() -> None:
 
 
 @pytest.mark.parametrize("common", [0.0, 2.0])
-def test_groups_that_share_seeds_differ_by_their_pairs(common: float) -> None:
+def test_shared_seeds_are_paired(common: float) -> None:
     tables, curves = crossed(3, common=common, rest=0.1)
     differences_RS = tables[1] - tables[0]
     pooled = ((differences_RS - differences_RS.mean(axis=1, keepdims=True)) ** 2).sum() / 12
@@ -129,14 +129,14 @@ def test_groups_that_share_seeds_differ_by_their_pairs(common: float) -> None:
     )
 
 
-def test_seeds_of_one_place_are_no_common_effect() -> None:
+def test_seeds_of_one_rank_are_independent() -> None:
     trials = pd.DataFrame({"x": RANKS, "loss": (y := noisy(0)), "seed": range(18)})
     [curve] = curves_over_seeds(trials.assign(panel=None, group=None)).values()
     assert curve.df == 12
     assert curve.variance == pytest.approx(y.reshape(6, 3).var(axis=1, ddof=1).mean())
 
 
-def test_misfit_is_the_f_test_of_pure_error() -> None:
+def test_misfit_is_pure_error_f_test() -> None:
     curve = curve_of(RANKS, y := noisy(3))
     laws = fit_laws([curve])
     error = (two_way(y.reshape(6, 3)) ** 2).sum() / 10
@@ -154,7 +154,7 @@ def test_interval_over_draws_may_be_infinite() -> None:
 
 
 @pytest.mark.parametrize("own", [0.0, 2.0])
-def test_seed_by_group_test_compares_nested_models(own: float) -> None:
+def test_seed_test_compares_nested_models(own: float) -> None:
     rng = np.random.default_rng(1)
     labels = np.array(list(product(range(3), (1, 2, 4, 8), range(3))))
     frame = pd.DataFrame(labels, columns=["group", "x", "seed"])

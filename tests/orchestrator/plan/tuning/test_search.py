@@ -52,7 +52,7 @@ def test_no_cell_comes_twice(method: Method) -> None:
 
 
 @pytest.mark.parametrize("method", ["tpe", "random"])
-def test_another_process_suggests_the_same(method: Method) -> None:
+def test_processes_suggest_equal_cells(method: Method) -> None:
     """Despite other string hashes."""
     expected = [tried.cell for tried in asked(LARGE, method, 25, mixed=True)]
     script = (
@@ -65,7 +65,7 @@ def test_another_process_suggests_the_same(method: Method) -> None:
     )
 
 
-def test_tpe_finds_lower_losses_than_chance() -> None:
+def test_tpe_beats_random_search() -> None:
     best = {
         method: statistics.mean(
             min(loss_of(t.cell) for t in asked(LARGE, method, 40, seed=seed)) for seed in range(5)
@@ -78,13 +78,13 @@ def test_tpe_finds_lower_losses_than_chance() -> None:
 @pytest.mark.parametrize(
     ("epochs", "rungs"), [(1, ()), (2, (1,)), (5, (3,)), (20, (3, 9)), (1000, (111, 333))]
 )
-def test_rungs_are_a_ninth_and_a_third(epochs: int, rungs: tuple[int, ...]) -> None:
+def test_rungs_are_ninth_and_third(epochs: int, rungs: tuple[int, ...]) -> None:
     assert rung_epochs(epochs) == rungs
 
 
 @pytest.mark.parametrize("epochs", [2, 5, 9, 27, 270])
 @pytest.mark.parametrize("digits", [1, 6], ids=["many ties", "hardly a tie"])
-def test_every_decision_is_that_of_optunas_pruner(epochs: int, digits: int) -> None:
+def test_decisions_equal_optunas_pruner(epochs: int, digits: int) -> None:
     """Forty trials of random losses; Optuna receives every epoch except the last."""
     dice = random.Random(f"{epochs} {digits}")
     optuna.logging.set_verbosity(optuna.logging.WARNING)
