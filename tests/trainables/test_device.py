@@ -28,7 +28,7 @@ FACTORS = {"float32": torch.float32, "bf16": torch.bfloat16}
 @pytest.mark.parametrize("precision", FACTORS)
 @pytest.mark.parametrize("layer", LAYERS, ids=lambda layer: layer.name)
 @pytest.mark.parametrize("new", [partial(tiny.trial, bptt=5), tiny_transformer.trial])
-def test_products_are_in_their_precision_on_a_gpu(
+def test_gpu_products_have_their_precision(
     new: Callable[..., LanguageTrialConfig],
     layer: OutputLayerConfig,
     precision: str,
@@ -63,7 +63,7 @@ def flags() -> tuple[str, str, str, bool]:
 
 
 @pytest.mark.parametrize("precision", ["float32", "tf32", "bf16"])
-def test_flags_are_set_and_put_back(precision: device.Precision) -> None:
+def test_flags_are_restored(precision: device.Precision) -> None:
     before = flags()
     with pytest.raises(KeyError), device.products_in(precision, "cuda"):
         inside = (*["tf32" if precision == "tf32" else "ieee"] * 3, False)
@@ -94,9 +94,7 @@ def test_validation_is_in_float32() -> None:
 
 
 @pytest.mark.parametrize("message", ["Failed to find C compiler", "CUDA out of memory"])
-def test_a_note_tells_why_triton_does_not_run(
-    message: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_note_explains_missing_triton(message: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A GPU out of memory is not Triton's problem."""
     pytest.importorskip("triton", reason="Triton is there for Linux alone")
 

@@ -34,7 +34,7 @@ def chain(language: MarkovLanguage) -> NDArray[np.int64]:
 
 
 @pytest.mark.parametrize("rank", [5, 100, 500])
-def test_the_matrix_has_the_stated_rank(rank: int) -> None:
+def test_matrix_has_stated_rank(rank: int) -> None:
     language = markov_language(rank)
     spectrum = matrix_spectrum(language.log_p_VV, method="qr")
     assert press_rank(spectrum, eps=FLOAT64_EPS) == rank
@@ -43,7 +43,7 @@ def test_the_matrix_has_the_stated_rank(rank: int) -> None:
     assert language.left_VR.shape == language.right_VR.shape == (1000, rank)
 
 
-def test_row_is_a_log_distribution_to_fifty_digits(language: MarkovLanguage) -> None:
+def test_rows_match_fifty_digits(language: MarkovLanguage) -> None:
     for row in (0, 1, 500):
         with localcontext() as context:
             context.prec = 50
@@ -57,7 +57,7 @@ def test_row_is_a_log_distribution_to_fifty_digits(language: MarkovLanguage) -> 
         assert off < 1e-12
 
 
-def test_a_step_leaves_the_stationary_distribution_alone(language: MarkovLanguage) -> None:
+def test_step_keeps_stationary_distribution(language: MarkovLanguage) -> None:
     share, p_VV = np.full(1000, 1e-3), np.exp(language.log_p_VV)
     for _ in range(200):
         share = share @ p_VV
@@ -66,9 +66,7 @@ def test_a_step_leaves_the_stationary_distribution_alone(language: MarkovLanguag
     assert language.entropy_rate() == pytest.approx(by_hand, rel=1e-9)
 
 
-def test_transitions_are_drawn_from_the_stated_rows(
-    language: MarkovLanguage, chain: NDArray[np.int64]
-) -> None:
+def test_transitions_follow_stated_rows(language: MarkovLanguage, chain: NDArray[np.int64]) -> None:
     """Chi-square over cells that expect 5 or more, a row's rest pooled; a nearly right matrix
     fails."""
     counts_VV = np.zeros((1000, 1000))
@@ -94,7 +92,7 @@ def _chi_square_deviations(counts_VV: NDArray[np.float64], p_VV: NDArray[np.floa
     return float((statistic - freedom) / math.sqrt(2 * freedom))
 
 
-def test_tokens_of_the_loaded_corpus_are_the_chain(language: MarkovLanguage) -> None:
+def test_corpus_tokens_are_the_chain(language: MarkovLanguage) -> None:
     corpus = load(CorpusConfig(name="markov", sha256=DEFAULT_SHA256), data_dir=None)
     ids = np.concatenate([getattr(corpus, split) for split in SPLITS])
     expected = [language.types[state] for state in itertools.islice(states(language), len(ids))]
@@ -106,7 +104,7 @@ def test_tokens_of_the_loaded_corpus_are_the_chain(language: MarkovLanguage) -> 
     assert len(set(corpus.train.tolist())) == len(language.types) == 1000
 
 
-def test_other_cpu_instructions_make_the_same_text() -> None:
+def test_cpu_instructions_change_no_text() -> None:
     """numpy without AVX and an old processor's BLAS round differently."""
     elsewhere = sha256_elsewhere(
         "markov-7",

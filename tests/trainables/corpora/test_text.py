@@ -41,7 +41,7 @@ def brute_force(splits: list[list[str]], limit: int | None) -> tuple[list[str], 
 
 
 @given(TEXT)
-def test_tokens_are_words_and_sentence_ends(text: str) -> None:
+def test_tokens_are_words_and_ends(text: str) -> None:
     assert tokenise(text) == protocol_tokens(text)
 
 
@@ -53,6 +53,6 @@ def test_numbering_agrees_with_brute_force(splits: list[list[str]], limit: int |
     assert [[numbered.ids[token] for token in split] for split in splits] == ids
 
 
-def test_a_limit_without_room_is_refused() -> None:
+def test_too_small_limit_is_refused() -> None:
     with pytest.raises(UserError, match=r"at least 3.*got 2.*all 4 types"):
         number([["a", "b", "c", "<eos>"], [], []], limit=2)

@@ -37,7 +37,7 @@ def written_out(rank: int, rows: int) -> tuple[list[int], np.ndarray]:
     return states, language.log_p_VV[states]
 
 
-def test_exact_matrix_is_measured_as_numpy_does(tmp_path: Path) -> None:
+def test_exact_matrix_ranks_equal_numpy(tmp_path: Path) -> None:
     found = run(tmp_path, "float64").measurements
     states, matrix = written_out(20, ROWS)
     sigma = np.linalg.svd(matrix, compute_uv=False)
@@ -59,7 +59,7 @@ def test_exact_matrix_is_measured_as_numpy_does(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("variant", ["float32", "noise"])
-def test_what_float32_loses_counts_in_float64(tmp_path: Path, variant: str) -> None:
+def test_float64_keeps_small_values(tmp_path: Path, variant: str) -> None:
     found = run(tmp_path, variant).measurements
     about = found["true_rank@1"]
     assert found["spectrum@1"]["press_rank"] == about["press_rank_float32"] == 20
@@ -70,7 +70,7 @@ def test_what_float32_loses_counts_in_float64(tmp_path: Path, variant: str) -> N
     assert 0.9 * most < float(about["press_rank_float64"]) <= most
 
 
-def test_too_few_contexts_have_a_lower_rank(tmp_path: Path) -> None:
+def test_few_contexts_lower_the_rank(tmp_path: Path) -> None:
     about = run(tmp_path, "float64", name="markov-250", rows=150).measurements["true_rank@1"]
     states, _ = written_out(250, 150)
     assert about["language_rank"] == 250
@@ -90,7 +90,7 @@ def test_too_few_contexts_have_a_lower_rank(tmp_path: Path) -> None:
         ({"name": "markov", "vocabulary_limit": 300}, "whole vocabulary only"),
     ],
 )
-def test_a_corpus_without_a_known_truth_is_refused(corpus: dict[str, Any], sentence: str) -> None:
+def test_corpus_without_truth_is_refused(corpus: dict[str, Any], sentence: str) -> None:
     with pytest.raises((UserError, ValidationError), match=sentence):
         TrueRankConfig.model_validate(
             {"seed": 1, "variant": "float64", "corpus": {"sha256": "0" * 64, **corpus}}

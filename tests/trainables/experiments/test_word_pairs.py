@@ -15,7 +15,7 @@ from trainables.experiments.word_pairs import measure
 from trainables.runtime import Runtime
 
 
-def test_pair_with_an_unknown_word_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unknown_word_makes_pair_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
     benchmark = Benchmark(name="own", file=TextFile(name="own.txt", text="Cat dog 1\ncat COW 2\n"))
     monkeypatch.setattr(word_pairs, "read_published", lambda _: [benchmark])
     text = TextFile(name="train.txt", text="a cat and a dog")
@@ -28,7 +28,7 @@ def test_pair_with_an_unknown_word_is_unknown(monkeypatch: pytest.MonkeyPatch) -
     not (REAL_DATA / "word-similarity").is_dir(), reason="no ../shared/data with the benchmarks"
 )
 @pytest.mark.parametrize("text", ["ptb", "wikitext-2"])
-def test_the_published_files_have_the_printed_counts(text: Literal["ptb", "wikitext-2"]) -> None:
+def test_published_files_have_printed_counts(text: Literal["ptb", "wikitext-2"]) -> None:
     found = measure(WordPairsConfig(seed=0, text=text), Runtime(data_dir=REAL_DATA))[
         WORD_PAIRS
     ].metrics

@@ -31,7 +31,7 @@ def mean_kl(log_p: Array, log_q: Array) -> float:
     return float((np.exp(log_p) * (log_p - log_q)).sum(1).mean())
 
 
-def test_every_bend_is_numpys() -> None:
+def test_every_bend_equals_numpy() -> None:
     rank_contexts = 60
     corpus, config = tiny.corpus(), tiny.trial(output_layer=SoftmaxConfig())
     config = config.with_values({"evaluation.rank_contexts": rank_contexts})

@@ -33,7 +33,7 @@ def spectrum(matrix: NDArray[np.floating], *, centre: bool = False) -> Spectrum:
     centre=st.booleans(),
     seed=st.integers(0, 2**32 - 1),
 )
-def test_singular_values_are_numpys(rows: int, columns: int, centre: bool, seed: int) -> None:
+def test_singular_values_equal_numpy(rows: int, columns: int, centre: bool, seed: int) -> None:
     matrix = np.random.default_rng(seed).standard_normal((rows, columns)).astype(np.float32)
     found = spectrum(matrix, centre=centre)
     assert (found.rows, found.columns, found.method) == (rows, columns, "gram")
@@ -56,7 +56,7 @@ def test_first_bad_row_is_named(shape: tuple[int, int], bad: float) -> None:
 
 
 @pytest.mark.parametrize(("free_bytes", "tries"), [(0, 1), (2**40, 2)])
-def test_small_gpu_leaves_it_to_the_cpu(
+def test_full_gpu_falls_back_to_cpu(
     monkeypatch: pytest.MonkeyPatch, free_bytes: int, tries: int
 ) -> None:
     for name, value in {"on_gpu": True, "free_bytes": free_bytes, "forget_cache": None}.items():

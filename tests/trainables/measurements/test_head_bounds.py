@@ -43,7 +43,7 @@ def contexts(error: Matrix, norm: float, random: np.random.Generator) -> Matrix:
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("shape", [(40, 6), (12, 12), (5, 9), (90, 3)])
-def test_no_context_costs_more_than_the_bound(seed: int, shape: tuple[int, int]) -> None:
+def test_no_context_exceeds_the_bound(seed: int, shape: tuple[int, int]) -> None:
     random = np.random.default_rng(seed)
     weights = head(*shape, seed=seed, decay=10.0 ** -random.integers(0, 4))
     weights *= random.choice([0.02, 0.3, 3])
@@ -81,7 +81,7 @@ def test_the_bound_is_its_formula(shape: tuple[int, int], rows: int) -> None:
 
 @pytest.mark.parametrize("bias", [False, True])
 @pytest.mark.parametrize(("words", "width"), [(40, 6), (7, 6), (6, 6)])
-def test_log_p_rank_follows_the_head_bound(words: int, width: int, bias: bool) -> None:
+def test_log_p_rank_follows_bound(words: int, width: int, bias: bool) -> None:
     random = np.random.default_rng(0)
     logits = random.standard_normal((100, width)) @ head(words, width).T
     logits += bias * random.standard_normal(words)

@@ -30,7 +30,7 @@ def centred(jacobian: Tensor) -> Tensor:
 
 @every_layer
 @pytest.mark.parametrize("scale", [1.0, 100.0])
-def test_jacobian_is_the_formulas(config: OutputLayerConfig, scale: float) -> None:
+def test_jacobian_equals_the_formula(config: OutputLayerConfig, scale: float) -> None:
     layer = layer_of(config, VOCABULARY, WIDTH).eval()
     hidden, weight, _ = inputs(6, WIDTH, VOCABULARY, scale=scale)
     for context in hidden:

@@ -49,7 +49,7 @@ def test_peak_kept_and_last_rank() -> None:
     }
 
 
-def test_epochs_are_those_of_the_trial() -> None:
+def test_epochs_are_the_trials() -> None:
     config = tiny.trial(epochs=2, epoch_rank_contexts=30)
     trainer = Trainer(config, tiny.corpus(), Runtime(), epoch_ranks)
     tiny.train(trainer)
@@ -60,7 +60,7 @@ def test_epochs_are_those_of_the_trial() -> None:
     assert "kl_rank_last" not in metrics, "of Transformers alone"
 
 
-def test_kl_rank_of_a_transformers_epoch() -> None:
+def test_kl_rank_of_transformer_epoch() -> None:
     corpus = tiny.corpus()
     model = tiny.spread(SoftmaxConfig())
     config = TransformerTrialConfig(

@@ -46,7 +46,7 @@ def numpy_svd(matrix: NDArray[Any]) -> NDArray[np.float64]:
     block=st.integers(1, 60),
     seed=st.integers(0, 2**32 - 1),
 )
-def test_singular_values_are_numpys(
+def test_singular_values_equal_numpy(
     method: Method, rows: int, columns: int, cuts: list[int], block: int, seed: int
 ) -> None:
     """For any split of rows into calls and blocks."""
@@ -82,7 +82,7 @@ def test_gram_above_the_press_tolerance(shape: tuple[int, int], seed: int) -> No
 
 @pytest.mark.parametrize("columns", [1, 2, 20, 200])
 @pytest.mark.parametrize("wide", [False, True])
-def test_methods_resolve_as_far_as_stated(columns: int, wide: bool) -> None:
+def test_methods_resolve_stated_values(columns: int, wide: bool) -> None:
     """Values at the resolution are within 2%, zeros below it."""
     for method in METHODS:
         rows = 3 * columns + 1
@@ -114,7 +114,7 @@ def test_first_bad_row_is_named(method: Method, bad: float, dtype: type[Any]) ->
 
 
 @every_method
-def test_values_at_the_end_of_the_range(method: Method) -> None:
+def test_values_at_range_end(method: Method) -> None:
     """Their sums or squares leave float64's range."""
     drawn = np.random.default_rng(7).uniform(0.1, 1, (4, 3))
     for size in (1e307, 1e-200):

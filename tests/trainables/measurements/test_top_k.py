@@ -53,7 +53,7 @@ def brute_force(
     [GssConfig(c=-1.5, k=2.5), MosConfig(mixtures=3)],
     ids=lambda layer: layer.name,
 )
-def test_words_are_those_of_the_sorted_matrix(layer: OutputLayerConfig) -> None:
+def test_words_equal_sorted_matrix(layer: OutputLayerConfig) -> None:
     model, corpus = trained(layer), tiny.corpus()
     metrics = top_k_metrics(model, corpus, tiny.trial(), even_contexts(len(corpus.test)))
     assert list(metrics) == [f"top_k even {number}" for number in range(1, 19)]
@@ -69,7 +69,7 @@ def test_words_are_those_of_the_sorted_matrix(layer: OutputLayerConfig) -> None:
         assert found["context"].split() == [corpus.vocabulary[word] for word in before][-8:]
 
 
-def test_equally_likely_words_are_in_order() -> None:
+def test_ties_are_in_order() -> None:
     model, corpus = trained(SoftmaxConfig()), tiny.corpus()
     with torch.no_grad():
         model.embedding_VD.zero_()
@@ -102,7 +102,7 @@ def measured_on_a_folder(
     return {name: json.loads(str(value)) for name, value in metrics.items()}
 
 
-def test_own_contexts_are_checked_against_the_text(tmp_path: Path) -> None:
+def test_contexts_are_checked_against_text(tmp_path: Path) -> None:
     words = [f"w{index % 60}" for index in range(200)]
     text = '[{"last_token_index": 49, "next_token": "w50"}, {"last_token_index": 4}]'
     file = ContextsFile(name="mine", text=text)

@@ -148,7 +148,7 @@ def fused_results(case: Case) -> tuple[Tensor, list[Tensor]]:
     scale=st.sampled_from([0.1, 3.0, 1e3]), seed=st.integers(0, 1000),
 )  # fmt: skip
 @settings(max_examples=4, deadline=None)
-def test_losses_and_gradients_equal_the_formulas(
+def test_losses_and_gradients_equal_formulas(
     configs: Sequence[OutputLayerConfig],
     contexts: int,
     experts: int,
@@ -196,7 +196,7 @@ SINGLE: tuple[OutputLayerConfig, ...] = (
 
 
 @pytest.mark.parametrize("config", SINGLE, ids=lambda config: config.name)
-def test_layer_trains_with_kernels_as_without(
+def test_kernels_change_no_training(
     config: OutputLayerConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hidden, weight, targets = (tensor.to(DEVICE) for tensor in formulas.inputs(13, 5, 41))

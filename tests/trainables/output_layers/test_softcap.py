@@ -28,7 +28,7 @@ def applied(function: Pointwise, x: torch.Tensor) -> tuple[torch.Tensor, torch.T
 
 
 @every_cap
-def test_slope_keeps_its_digits_in_float32(form: Literal["tanh", "sigmoid"], cap: float) -> None:
+def test_slope_is_precise_in_float32(form: Literal["tanh", "sigmoid"], cap: float) -> None:
     """Even if the function is flat."""
     function = Softcap(form=form, cap=cap)
     t = np.linspace(-30, 30, 101)
@@ -59,7 +59,7 @@ def test_largest_logits_have_no_slope(
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("cap", [0.5, 5.0, 10.0, 30.0])
-def test_start_is_as_good_as_the_cap_allows(form: Literal["tanh", "sigmoid"], cap: float) -> None:
+def test_start_is_near_the_frequencies(form: Literal["tanh", "sigmoid"], cap: float) -> None:
     """Zipf frequencies of 2,000 words have logarithms 8 apart."""
     function = Softcap(form=form, cap=cap)
     log_p = torch.log_softmax(-torch.arange(1.0, 2001.0).log(), 0)

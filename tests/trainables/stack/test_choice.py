@@ -68,7 +68,7 @@ CONFIGS: dict[str, Callable[[], LanguageTrialConfig]] = {
 
 
 @pytest.mark.parametrize("name", CONFIGS)
-def test_planned_memory_is_about_what_a_stack_takes(name: str) -> None:
+def test_planned_memory_matches_the_stack(name: str) -> None:
     """Measured on a CPU with the longest windows. The plan adds averages, kept copies and captured
     steps."""
     command, config = [sys.executable, "-c", PROGRAM, name], CONFIGS[name]()

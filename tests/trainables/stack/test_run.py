@@ -101,7 +101,7 @@ def assert_same(outcome: TrialOutcome, expected: TrialOutcome) -> None:
         assert outcome.metrics["kept_epoch"] == expected.metrics["kept_epoch"]
 
 
-def test_trials_of_a_stack_end_as_alone(alone: dict[str, TrialOutcome], tmp_path: Path) -> None:
+def test_stacked_trials_end_as_alone(alone: dict[str, TrialOutcome], tmp_path: Path) -> None:
     """One ends early, one diverges; others take their slots."""
     made, taken_up = tasks(tmp_path, CONFIGS), list[TrialTask]()
     results = outcomes(run_stack(made, runtime=EVERY_STEP, most=3, taken_up=taken_up.append))
@@ -125,9 +125,7 @@ def test_pruned_trial_goes_on(alone: dict[str, TrialOutcome], tmp_path: Path) ->
         assert_same(outcome, alone[name])
 
 
-def test_steps_go_on_while_a_checkpoint_is_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_checkpoint_writing_blocks_no_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A trial waits for its last checkpoint on disk, and reports a failed write."""
     trial, steps = smoke_trial(), list[int]()
     write, step = Checkpoints._write, Trainer.step
@@ -155,7 +153,7 @@ def test_steps_go_on_while_a_checkpoint_is_written(
 
 
 @pytest.mark.parametrize("name", ["diverges", "short"])
-def test_trouble_of_one_spares_its_mates(
+def test_failing_trial_spares_its_mates(
     name: str,
     alone: dict[str, TrialOutcome],
     tmp_path: Path,

@@ -118,7 +118,7 @@ def test_steps_agree_with_the_protocol(config: TrialConfig) -> None:
 
 
 @pytest.mark.parametrize("epoch_tokens", [None, 250])
-def test_average_is_the_mean_since_the_switch(epoch_tokens: int | None) -> None:
+def test_average_is_mean_since_switch(epoch_tokens: int | None) -> None:
     """Also if an epoch is a token budget, after which the text continues."""
     corpus = tiny.corpus(train_tokens=600)
     averaging = EtAsgdConfig(switch_epoch=1)

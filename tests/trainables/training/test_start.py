@@ -39,7 +39,7 @@ def scaled(layer: OutputLayerConfig) -> TrialConfig:
 
 @pytest.mark.parametrize("trial", [scaled, tiny_transformer.trial], ids=["lstm", "transformer"])
 @pytest.mark.parametrize("layer", [*formulas.EVERY_LAYER, *CORNERS], ids=str)
-def test_words_start_as_frequent_as_in_the_text(
+def test_initial_frequencies_match_text(
     layer: OutputLayerConfig, trial: Callable[[OutputLayerConfig], LanguageTrialConfig]
 ) -> None:
     corpus = tiny.corpus()
@@ -54,7 +54,7 @@ def test_words_start_as_frequent_as_in_the_text(
     np.testing.assert_allclose(log_p[0].numpy(), np.log(counts / counts.sum()), atol=1e-4)
 
 
-def test_frequency_beyond_the_function_stays_at_its_end() -> None:
+def test_extreme_frequency_is_clamped() -> None:
     flat = PiecewiseLinear(2, limit=1.0, learning_rate=0.1)
     with torch.no_grad():
         flat.weight_K.fill_(-30.0)  # slopes of 1e-13
@@ -62,7 +62,7 @@ def test_frequency_beyond_the_function_stays_at_its_end() -> None:
     torch.testing.assert_close(bias_V, torch.tensor([40.0, 0.0, -40.0]), rtol=0, atol=1e-3)
 
 
-def test_gates_have_variance_one_and_words_are_heard() -> None:
+def test_gates_have_unit_variance() -> None:
     config = awd_lstm(CorpusConfig(name="tiny", sha256="0" * 64), GssConfig(c=0.0, k=2.0))
     quick = apply_scale(SCALES["quick"], config)
     assert isinstance(quick, TrialConfig)

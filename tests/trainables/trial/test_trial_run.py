@@ -66,7 +66,7 @@ NAMES = [
 ]
 
 
-def test_trial_imports_neither_compiler_nor_triton(tmp_path: Path) -> None:
+def test_trial_imports_no_compiler(tmp_path: Path) -> None:
     config = tmp_path / "config.json"
     trial = smoke_trial(**{"training.optimizer": "adam", "training.epochs": 1})
     config.write_text(trial.model_dump_json())
@@ -137,9 +137,7 @@ class Projected(PointwiseSoftmax):
     ],
     ids=["lstm", "transformer", "custom"],
 )
-def test_pruned_trial_goes_on_with_the_same_bits(
-    tmp_path: Path, config: LanguageTrialConfig
-) -> None:
+def test_pruned_trial_keeps_its_bits(tmp_path: Path, config: LanguageTrialConfig) -> None:
     """Stopped after the second epoch, before the averaging switch."""
     straight = run_trial(config, directory=tmp_path / "straight", runtime=Runtime())
     folder = tmp_path / "stopped"
@@ -165,7 +163,7 @@ def test_pruned_trial_goes_on_with_the_same_bits(
     assert lines[starts[2] + 1].startswith("goes on from the checkpoint after step ")
 
 
-def test_checkpoint_of_a_gpu_goes_on_here(tmp_path: Path) -> None:
+def test_gpu_checkpoint_resumes_on_cpu(tmp_path: Path) -> None:
     trial = smoke_trial()
     trainer = Trainer(trial, load(trial.corpus, data_dir=None), Runtime())
     for _ in range(3):
@@ -205,7 +203,7 @@ def test_ranks_of_the_kept_epoch(tmp_path: Path) -> None:
         (None, "cannot read"),
     ],
 )
-def test_file_that_is_no_config(
+def test_non_config_file(
     tmp_path: Path, content: str | None, sentence: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "config.json"
@@ -232,7 +230,7 @@ def measured(
     ],
     ids=lambda config: config.kind,
 )
-def test_later_measurement_has_the_same_bits(tmp_path: Path, config: LanguageTrialConfig) -> None:
+def test_later_measurement_has_same_bits(tmp_path: Path, config: LanguageTrialConfig) -> None:
     at_once = run_trial(config, directory=tmp_path / "at once", runtime=RUNTIME, measurements=NAMES)
     bare = run_trial(config, directory=tmp_path / "later", runtime=RUNTIME, measurements=())
     assert set(bare.measurements) == {"training@1"}
@@ -277,7 +275,7 @@ def test_measurement_is_taken_once(folder: Path, monkeypatch: pytest.MonkeyPatch
     assert measured(folder, "top_k@1", "spectrum@1")["top_k@1"] == first["top_k@1"]
 
 
-def test_measurements_before_a_failure_are_kept(folder: Path) -> None:
+def test_measurements_before_failure_are_kept(folder: Path) -> None:
     with pytest.raises(UserError, match="word-similarity"):
         measured(
             folder, "perplexity@1", "word_similarity@1", "top_k@1", runtime=Runtime(data_dir=folder)
@@ -287,7 +285,7 @@ def test_measurements_before_a_failure_are_kept(folder: Path) -> None:
     ]
 
 
-def test_kept_weights_that_are_damaged(folder: Path, tmp_path: Path) -> None:
+def test_damaged_weights(folder: Path, tmp_path: Path) -> None:
     path = folder / "kept.safetensors"
 
     def refused(directory: Path, sentence: str) -> None:
