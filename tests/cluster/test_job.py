@@ -17,7 +17,7 @@ def printed(machine: Machine, *words: str | Path) -> str:
     return answer.stdout
 
 
-def test_submitted_job_outlives_the_machine_it_came_from(three: Cluster) -> None:
+def test_job_outlives_submitting_machine(three: Cluster) -> None:
     _, second, third = three.network.machines
     laptop = three.network.add("laptop")
     store = ("--store", three.store_url)  # enough to follow the job

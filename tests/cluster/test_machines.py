@@ -36,7 +36,7 @@ def end(driver: subprocess.Popen[str]) -> dict[str, Any]:
     return dict(json.loads(out))
 
 
-def test_a_machine_that_joins_late_gets_work(three: Cluster) -> None:
+def test_late_machine_gets_work(three: Cluster) -> None:
     seeds = range(LONG, LONG + 24)
     plan = planned(seeds)
     with open_store(three.store_url_from_outside) as store:

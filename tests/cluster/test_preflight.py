@@ -27,20 +27,20 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         yield made
 
 
-def test_a_wrong_address_is_told(shared: Cluster) -> None:
+def test_wrong_address_is_reported(shared: Cluster) -> None:
     for address in ("10.77.0.1:1", "10.77.0.99:6379"):
         assert f"No Ray cluster answers at --address {address}" in refusal(
             shared, "--address", address
         )
 
 
-def test_a_wrong_database_password_is_reported_not_shown(shared: Cluster) -> None:
+def test_wrong_password_is_reported_not_shown(shared: Cluster) -> None:
     error = refusal(shared, PGPASSWORD="mistaken")
     assert "password" in error
     assert "mistaken" not in error
 
 
-def test_a_storage_that_is_not_shared_is_told(shared: Cluster, tmp_path: Path) -> None:
+def test_unshared_storage_is_reported(shared: Cluster, tmp_path: Path) -> None:
     third = shared.network.machines[2]
     hidden = tmp_path / "results"
     hidden.mkdir()
@@ -53,7 +53,7 @@ def test_a_storage_that_is_not_shared_is_told(shared: Cluster, tmp_path: Path) -
     assert error.count("\n") == 1, "the others do"
 
 
-def test_versions_that_differ_are_told(shared: Cluster, tmp_path: Path) -> None:
+def test_different_versions_are_reported(shared: Cluster, tmp_path: Path) -> None:
     """Must run last: it adds machines with another torch and changed project code."""
     fake = tmp_path / "torch-0.0.1.dist-info"
     fake.mkdir()

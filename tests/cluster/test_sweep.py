@@ -25,7 +25,7 @@ SMOKE = (
 
 
 @pytest.mark.timeout(900)
-def test_killed_and_disconnected_machines_leave_the_table_unchanged(
+def test_lost_machines_change_no_result(
     three: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, second, third = three.network.machines

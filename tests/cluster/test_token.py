@@ -30,7 +30,7 @@ OPEN = ("/", "/api/authentication_mode")
 """The login page, and whether a token is required."""
 
 
-def test_without_the_token_nothing_answers_and_nobody_joins(
+def test_access_needs_the_token(
     three: Cluster,
 ) -> None:
     outside = three.network.machines[2]
@@ -89,7 +89,7 @@ def scope(address: str) -> str:
     )
 
 
-def test_only_the_documented_ports_listen(three: Cluster) -> None:
+def test_only_documented_ports_listen(three: Cluster) -> None:
     """Compare processes and scopes; Ray draws most ports at random, so only ports in the table must
     match."""
     table = listed()

@@ -27,9 +27,7 @@ def kinds(notebook: nbformat.NotebookNode) -> list[list[str]]:
     ]
 
 
-def test_the_notebook_runs_and_gives_what_it_shows(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_notebook_reproduces_its_output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(
         "PYTHONPATH", os.pathsep.join([os.fspath(ROOT), os.environ.get("PYTHONPATH", "")])
     )
@@ -56,6 +54,6 @@ def test_the_notebook_runs_and_gives_what_it_shows(
     assert table.data["text/plain"].count("done") == 4
 
 
-def test_the_notebook_names_no_machine() -> None:
+def test_notebook_names_no_machine() -> None:
     text = NOTEBOOK.read_text(encoding="utf-8")
     assert "/tmp/" not in text and "/home/" not in text and "/root" not in text

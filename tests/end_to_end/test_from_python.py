@@ -12,7 +12,7 @@ from tests.support.command import results_table
 from trainables.errors import UserError
 
 
-def test_frames_and_models_of_a_finished_sweep(copied: Path) -> None:
+def test_frames_and_models_of_sweep(copied: Path) -> None:
     frame, table = results("gss_grid", storage=copied), results_table(copied)
     assert list(frame.state) == ["done"] * 4 and list(frame.group) == list(frame.name)
     assert list(frame.trial_id) == [row["trial_id"] for row in table]
@@ -51,7 +51,7 @@ def test_run_returns_its_own_results(copied: Path, capfd: pytest.CaptureFixture[
 
 
 @pytest.mark.usefixtures("one_ray")
-def test_a_corpus_folder_and_contexts_make_a_variant(tmp_path: Path) -> None:
+def test_corpus_and_contexts_make_variant(tmp_path: Path) -> None:
     contexts, folder, storage = (tmp_path / name for name in ("mine.json", "text", "results"))
     contexts.write_text('[{"last_token_index": 5}]')
     folder.mkdir()
@@ -73,7 +73,7 @@ def test_a_corpus_folder_and_contexts_make_a_variant(tmp_path: Path) -> None:
         ("gss_gird", {}, "did you mean gss_grid"),
     ],
 )
-def test_bad_arguments_are_raised(
+def test_bad_arguments_raise(
     study: str, options: dict[str, object], key_word: str, tmp_path: Path
 ) -> None:
     with pytest.raises(UserError, match=key_word):

@@ -56,7 +56,7 @@ def folder(trained: Path, tmp_path: Path) -> Path:
 
 
 @pytest.mark.usefixtures("one_ray")
-def test_missing_measurements_are_taken_once_from_kept_weights(folder: Path) -> None:
+def test_missing_measurements_are_added_once(folder: Path) -> None:
     """Trials with lost or damaged weights are named; they are measured once the weights are
     back."""
     study, storage = (
@@ -105,7 +105,7 @@ def test_missing_measurements_are_taken_once_from_kept_weights(folder: Path) -> 
 
 
 @pytest.mark.usefixtures("one_ray")
-def test_own_contexts_and_benchmarks_make_variants(folder: Path) -> None:
+def test_contexts_and_benchmarks_make_variants(folder: Path) -> None:
     study, storage = write_study(folder, *WORDS), folder / "results"
     contexts, benchmarks = folder / "mine.json", folder / "sims"
     contexts.write_text('[{"last_token_index": 300, "group": "mine", "number": 7}]')
@@ -127,7 +127,7 @@ def test_own_contexts_and_benchmarks_make_variants(folder: Path) -> None:
         ("--benchmarks", "", "check the path"),
     ],
 )
-def test_a_file_that_does_not_fit_is_refused(
+def test_unsuitable_file_is_refused(
     folder: Path, option: str, content: str, key_words: str
 ) -> None:
     contexts, benchmarks = folder / "given.json", folder / "sims"

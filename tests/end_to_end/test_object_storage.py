@@ -42,7 +42,7 @@ def wiped(store: ObjectStore) -> None:
     shutil.rmtree(store.environment["XDG_CACHE_HOME"], ignore_errors=True)
 
 
-def test_a_kill_and_an_outage_change_no_result(store: ObjectStore, tmp_path: Path) -> None:
+def test_kill_and_outage_change_nothing(store: ObjectStore, tmp_path: Path) -> None:
     ray = start_ray()
     undisturbed = tmp_path / "undisturbed"
     here = write_corpus(tmp_path / "data" / "readme", train=TEXT, valid=TEXT, test=TEXT)
@@ -89,7 +89,7 @@ def _objects(store: ObjectStore, name: str) -> dict[str, str]:
     return {key: tag for key, tag in store.keys("runs/trials").items() if f"/{name}" in key}
 
 
-def test_missing_packages_are_one_sentence(
+def test_missing_package_error_is_one_sentence(
     store: ObjectStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "obstore.py").write_text("raise ImportError('as if it were not installed')")

@@ -14,7 +14,7 @@ KEY = "training.learning_rate"
 SMOKE = ("gss_grid", "--scale", "smoke", "--max-concurrent", "1", "--storage")
 
 
-def test_a_swept_setting_takes_done_trials_and_compares(copied: Path) -> None:
+def test_swept_setting_reuses_done_trials(copied: Path) -> None:
     """A plain run has learning rate 0.02."""
     alone = results_table(copied)
     train_here(copied, smoke_plan("gss_grid", settings={KEY: (0.01,)}))

@@ -18,7 +18,7 @@ def page_of(shown: str) -> str:
     return Path(shown.split("Report: ")[1].splitlines()[0]).read_text(encoding="utf-8")
 
 
-def test_a_grid_of_transformers_is_its_own_variant(tmp_path: Path) -> None:
+def test_transformer_grid_is_a_variant(tmp_path: Path) -> None:
     typed = ("gss_grid", *MODEL, *SMOKE, tmp_path)
     train_here(tmp_path, smoke_plan("gss_grid", model="transformer"))
     with without_ray():

@@ -69,7 +69,7 @@ def batches(tmp_path: Path) -> Iterator[Process]:
 
 
 @pytest.mark.timeout(400)
-def test_a_running_sweep_is_followed_and_stopped(
+def test_running_sweep_is_followed_and_stopped(
     browser: Browser, batches: Process, tmp_path: Path
 ) -> None:
     wait_for(lambda: (tmp_path / "results.db").exists(), timeout_s=60, what="the store")
@@ -125,7 +125,7 @@ def act_until(browser: Browser, act: Callable[[float, float], None], expression:
     browser.wait_until(expression)
 
 
-def test_points_open_trials_and_boxes_filter(browser: Browser, link: str) -> None:
+def test_points_open_trials_boxes_filter(browser: Browser, link: str) -> None:
     def draw_a_box_around(x: float, y: float) -> None:
         browser.mouse("mouseMoved", x - 20, y - 15)
         browser.mouse("mousePressed", x - 20, y - 15)
@@ -159,7 +159,7 @@ LOOKS = ((400, True), (400, False), (1280, False), (1280, True), (400, True))
 """Widths and dark mode, ending with the first again, as when a window narrows."""
 
 
-def test_every_page_fits_and_complains_of_nothing(browser: Browser, grid: Path, link: str) -> None:
+def test_pages_fit_and_log_no_error(browser: Browser, grid: Path, link: str) -> None:
     with open_store(str(grid / "results.db"), create=False) as store:
         (summary,) = store.studies()
         ids = [row.trial_id[:12] for row in store.trials(summary.key)]
@@ -203,7 +203,7 @@ def assert_fits(browser: Browser, *, width: int, dark: bool) -> None:
     assert (sum(map(int, re.findall(r"\d+", paper))) < 200) == dark
 
 
-def test_a_filtered_table_filters_the_figures(browser: Browser, link: str) -> None:
+def test_filtered_table_filters_figures(browser: Browser, link: str) -> None:
     browser.open(link, width=1280)
     browser.open(f"{own_address(link)}/study/gss_grid-smoke-pydocs", width=1280)
     browser.wait_until(f"{POINTS} === 4 && {ROWS} === 4")
@@ -229,7 +229,7 @@ def test_a_filtered_table_filters_the_figures(browser: Browser, link: str) -> No
         browser.wait_until(shown)
 
 
-def test_many_points_are_drawn_by_webgl(browser: Browser, link: str) -> None:
+def test_webgl_draws_many_points(browser: Browser, link: str) -> None:
     browser.open(link, width=1280)
     browser.open(f"{own_address(link)}/study/gss_grid-smoke-pydocs", width=1280)
     browser.wait_until(f"{POINTS} === 4")
@@ -243,7 +243,7 @@ def test_many_points_are_drawn_by_webgl(browser: Browser, link: str) -> None:
     assert "WebGL is not supported" not in text(browser, "#scatter")
 
 
-def test_pages_come_back_after_the_store(browser: Browser, grid: Path, link: str) -> None:
+def test_pages_return_with_the_store(browser: Browser, grid: Path, link: str) -> None:
     """The overview, a study opened meanwhile, and another figure requested meanwhile."""
     trouble = "document.querySelector('#trouble')?.textContent"
 

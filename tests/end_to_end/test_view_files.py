@@ -28,7 +28,7 @@ ASKS = """void fetch("/_dash-layout")
 .then(() => { window.said = "read"; }).catch(() => { window.said = "refused"; })"""
 
 
-def test_a_foreign_report_reads_nothing_of_the_pages(
+def test_foreign_report_cannot_read_pages(
     browser: Browser, grid: Path, link: str, tmp_path: Path
 ) -> None:
     folder = grid / "reports" / "evil"
@@ -51,7 +51,7 @@ def test_a_foreign_report_reads_nothing_of_the_pages(
 
 
 @pytest.mark.parametrize("name", list(EVIL_FILES))
-def test_a_redirect_gives_a_foreign_report_nothing(
+def test_redirect_gives_foreign_report_nothing(
     browser: Browser, grid: Path, link: str, name: str
 ) -> None:
     folder = grid / "reports" / f"evil {name}"
@@ -70,7 +70,7 @@ def test_a_redirect_gives_a_foreign_report_nothing(
     assert browser.evaluate("window.said") == "refused"
 
 
-def test_a_reports_pictures_open(browser: Browser, grid: Path, link: str) -> None:
+def test_report_pictures_open(browser: Browser, grid: Path, link: str) -> None:
     assert sweep("report", "gss_grid", "--pdf", "--storage", grid).returncode == 0
     folder = next((grid / "reports").glob("gss_grid*"))
     name = next(folder.glob("*.svg")).stem
@@ -86,7 +86,7 @@ def test_a_reports_pictures_open(browser: Browser, grid: Path, link: str) -> Non
         assert browser.complaints() == []
 
 
-def test_without_the_token_nothing_is_shown(link: str) -> None:
+def test_pages_need_the_token(link: str) -> None:
     for path in (
         "/",
         "/_dash-layout",

@@ -86,7 +86,7 @@ def page(browser: Browser, served: tuple[Store, str], request: pytest.FixtureReq
     return shown
 
 
-def test_a_box_over_categories_filters_the_table(page: Page) -> None:
+def test_box_over_categories_filters_table(page: Page) -> None:
     page.choose(x="group", y="test_perplexity", colour="seed")
     ticks = "[...document.querySelectorAll('#scatter .xtick')].map((t) => t.textContent)"
     page.browser.wait_until(f"{ticks}.join() === 'mos,<b>gss</b>,softmax'")
@@ -125,7 +125,7 @@ def zoom(browser: Browser, graph: str, x: list[float], y: list[float]) -> None:
     )
 
 
-def test_zoom_and_box_stay_when_a_trial_ends(page: Page) -> None:
+def test_zoom_stays_when_trial_ends(page: Page) -> None:
     page.choose(x="press_rank", y="test_perplexity", colour="group")
     page.browser.wait_until(
         "document.querySelector('#scatter .xtitle').textContent === 'Press rank'"

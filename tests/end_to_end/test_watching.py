@@ -133,7 +133,7 @@ def query(prometheus: str, expression: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.timeout(240)
-def test_every_query_of_the_grafana_file_returns_data(prometheus: str) -> None:
+def test_every_grafana_query_returns_data(prometheus: str) -> None:
     wait_for(
         lambda: query(prometheus, "ray_sweep_trial_tokens_per_second"),
         timeout_s=120,
@@ -153,7 +153,7 @@ def test_every_query_of_the_grafana_file_returns_data(prometheus: str) -> None:
 
 
 @pytest.mark.timeout(240)
-def test_running_trials_have_series_and_states_counts(
+def test_running_trials_have_series(
     prometheus: str,
 ) -> None:
     running = wait_for(
@@ -179,7 +179,7 @@ def perplexities(prometheus: str) -> set[str]:
 
 
 @pytest.mark.timeout(240)
-def test_the_series_of_a_stopped_trial_ends(prometheus: str, storage: Path) -> None:
+def test_stopped_trials_series_ends(prometheus: str, storage: Path) -> None:
     before = wait_for(lambda: perplexities(prometheus), timeout_s=120, what="a first metric")
     stopped = min(before)
     with open_store(str(storage / "results.db")) as store:
@@ -199,7 +199,7 @@ def test_the_series_of_a_stopped_trial_ends(prometheus: str, storage: Path) -> N
     ("headers", "status"), [({}, 401), ({"Authorization": "Bearer wrong"}, 403)]
 )
 @pytest.mark.parametrize("path", ["cluster_status", "prometheus/sd"])
-def test_the_dashboard_asks_for_the_token(
+def test_dashboard_needs_the_token(
     dashboard: str, path: str, headers: dict[str, str], status: int
 ) -> None:
     request = urllib.request.Request(f"{dashboard}/api/{path}", headers=headers)
@@ -220,7 +220,7 @@ def listening() -> dict[str, set[str]]:
 
 
 @pytest.mark.usefixtures("dashboard")
-def test_everything_that_ray_listens_on_is_loopback() -> None:
+def test_ray_listens_on_loopback_only() -> None:
     agents = ("ray::DashboardAgent", "ray::RuntimeEnvAgent")
     wait_for(
         lambda: all(listening().get(agent) for agent in agents), timeout_s=60, what="Ray's agents"
@@ -234,7 +234,7 @@ def test_everything_that_ray_listens_on_is_loopback() -> None:
 
 
 @pytest.mark.usefixtures("dashboard")
-def test_workers_are_named_after_their_trials(storage: Path) -> None:
+def test_workers_are_named_by_trial(storage: Path) -> None:
     """Trials use Ray's ready workers; no others are started."""
     psutil = import_module("psutil")
     with open_store(str(storage / "results.db")) as store:

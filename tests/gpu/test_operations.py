@@ -23,7 +23,7 @@ from trainables.stack import stack_key
 
 @pytest.mark.parametrize("kind", ["lstm", "transformer"])
 @pytest.mark.parametrize("name", LAYERS)
-def test_operations_are_those_that_the_framework_counts(name: str, kind: str) -> None:
+def test_operations_equal_torchs_count(name: str, kind: str) -> None:
     """Compared in a step by the plain formulas, without our own losses and gradients."""
     layer, (vocabulary, steps, batch) = layer_config(name, "ptb", "tiny"), (50, 5, 3)
     config: LanguageTrialConfig
@@ -47,7 +47,7 @@ def test_operations_are_those_that_the_framework_counts(name: str, kind: str) ->
     assert counted.get_total_flops() == asked - missing
 
 
-def test_every_layer_is_measured_in_a_stack() -> None:
+def test_stack_measures_every_layer() -> None:
     layers = {name: layer_config(name, "ptb") for name in LAYERS}
     kinds = get_args(get_args(OutputLayerConfig)[0])
     assert {type(layer) for layer in layers.values()} == {*kinds} - {CustomConfig}

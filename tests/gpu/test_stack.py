@@ -11,9 +11,7 @@ from trainables.training import Trainer
 
 
 @pytest.mark.usefixtures("same_bits")
-def test_graphs_outlive_those_of_another_stack(
-    device: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_graphs_outlive_another_stack(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Dropped graphs take cuBLAS's workspace along; freed memory is returned, so that using it
     fails."""
 

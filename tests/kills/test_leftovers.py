@@ -18,7 +18,7 @@ from tests.support.scripted_trials import LONG
 __all__ = ["short_base"]
 
 
-def test_leftovers_of_killed_sweeps_alone_are_removed(
+def test_only_killed_sweeps_are_cleaned_up(
     short_base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     call = partial(train, options={"ray_dashboard": True, "max_concurrent": 1})

@@ -45,7 +45,7 @@ BUSY = (0.2, 0.6)
 """Trials run during most of it."""
 
 
-def test_signal_and_two_kills_leave_the_table(undisturbed: Undisturbed, tmp_path: Path) -> None:
+def test_signal_and_kills_keep_the_table(undisturbed: Undisturbed, tmp_path: Path) -> None:
     """One round of each random test below."""
     chance, part = random.Random(SEED), victim(SEED)
     with TypedSweep(tmp_path / "sweep", *options(part), "--max-concurrent", "1") as sweep:
@@ -64,7 +64,7 @@ def options(part: Round) -> tuple[str, ...]:
 
 
 @pytest.mark.chaos(0, 200)
-def test_any_victim_leaves_the_same_table(
+def test_killing_any_process_keeps_the_table(
     undisturbed: Undisturbed, tmp_path: Path, rounds: int, keep: Keep
 ) -> None:
     chance, parts = random.Random(SEED), []
@@ -114,9 +114,7 @@ def rebuilt(sweep: TypedSweep) -> list[str]:
 
 
 @pytest.mark.chaos(0, 10)
-def test_a_killed_guard_leaves_nothing(
-    undisturbed: Undisturbed, tmp_path: Path, rounds: int
-) -> None:
+def test_killed_guard_leaves_nothing(undisturbed: Undisturbed, tmp_path: Path, rounds: int) -> None:
     chance = random.Random(SEED)
     for number in range(rounds):
         with TypedSweep(tmp_path / str(number), *OPTIONS) as sweep:
@@ -153,7 +151,7 @@ SECOND_S = {signal.SIGINT: 0.3, signal.SIGTERM: 1.1, signal.SIGHUP: 1.1}
 
 
 @pytest.mark.chaos(0, 50)
-def test_a_signal_is_answered_and_nothing_lost(
+def test_signal_loses_nothing(
     undisturbed: Undisturbed, tmp_path: Path, rounds: int, keep: Keep
 ) -> None:
     """Ctrl-C in a terminal first, then all kinds in random order."""
@@ -266,7 +264,7 @@ AT_STEPS = list(itertools.product(STEPS, ("before", "after"), range(1, 6)))
 
 
 @pytest.mark.parametrize("step", STEPS, ids=lambda step: step.place.rpartition(":")[2])
-def test_every_step_is_a_call_of_the_product(step: Step) -> None:
+def test_every_kill_point_is_called(step: Step) -> None:
     module, _, path = step.place.partition(":")
     assert callable(functools.reduce(getattr, path.split("."), importlib.import_module(module)))
 
@@ -282,7 +280,7 @@ def measured_later(
 
 
 @pytest.mark.chaos(0, len(AT_STEPS))
-def test_a_kill_between_durable_writes_loses_nothing(
+def test_kill_between_writes_loses_nothing(
     undisturbed: Undisturbed, measured_later: Undisturbed, tmp_path: Path, rounds: int, keep: Keep
 ) -> None:
     parts = []

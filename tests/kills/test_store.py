@@ -33,7 +33,7 @@ def claiming(folder: Path, url: str, owners: str, count: int) -> list[Process]:
     return [Process(folder, claim, url, owner, count) for owner in owners]
 
 
-def test_two_processes_never_claim_the_same_trial(store_url: str, tmp_path: Path) -> None:
+def test_processes_never_share_a_claim(store_url: str, tmp_path: Path) -> None:
     trials = plan(200)
     with open_store(store_url) as store:
         store.register(KEY, trials)
@@ -50,7 +50,7 @@ def test_two_processes_never_claim_the_same_trial(store_url: str, tmp_path: Path
     )
 
 
-def test_several_processes_may_create_one_store(store_url: str, tmp_path: Path) -> None:
+def test_processes_create_one_store(store_url: str, tmp_path: Path) -> None:
     for process in claiming(tmp_path, store_url, "abc", 5):
         process.end()
     with open_store(store_url, create=False) as store:
@@ -84,7 +84,7 @@ def record_all(say: Callable[[str], None], url: str, count: int) -> None:
             say(trial_id)
 
 
-def test_a_killed_process_leaves_no_half_recorded_trial(store_url: str, tmp_path: Path) -> None:
+def test_kill_leaves_no_partial_trial(store_url: str, tmp_path: Path) -> None:
     trials = plan(500)
     with open_store(store_url) as store:
         store.register(KEY, trials)
@@ -170,9 +170,7 @@ def read(say: Callable[[int], None], url: str, count: int) -> None:
 
 @pytest.mark.chaos(400, 100_000)
 @pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
-def test_eight_readers_see_right_numbers_beside_a_writer(
-    store_url: str, tmp_path: Path, rounds: int
-) -> None:
+def test_readers_are_right_during_writes(store_url: str, tmp_path: Path, rounds: int) -> None:
     with open_store(store_url) as store:
         store.register(KEY, lot(0))
     readers = [Process(tmp_path, read, store_url, rounds // 4) for _ in range(8)]

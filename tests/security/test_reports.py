@@ -77,7 +77,7 @@ class Elements(HTMLParser):
 
 
 @pytest.mark.parametrize("name", ["report.html", "../index.html"])
-def test_hostile_texts_are_texts(page: Path, name: str) -> None:
+def test_hostile_texts_are_escaped(page: Path, name: str) -> None:
     """Only the page's own script may run."""
     elements = Elements(page.parent / name)
     allowed = elements.policy()
@@ -99,7 +99,7 @@ def test_hostile_texts_are_texts(page: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("escaped", [True, False])
-def test_no_hostile_script_runs_in_a_browser(page: Path, browser: Browser, escaped: bool) -> None:
+def test_hostile_scripts_never_run(page: Path, browser: Browser, escaped: bool) -> None:
     """The policy holds even if escaping fails; the page's own script runs."""
     if not escaped:
         broken = page.with_name("broken.html")

@@ -102,9 +102,7 @@ def running(
             os.killpg(process.pid, signal.SIGKILL)
 
 
-def test_temporary_folders_are_the_users_alone(
-    short: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_temporary_folders_are_private(short: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(short))
     before = os.umask(0)
     try:
@@ -117,9 +115,7 @@ def test_temporary_folders_are_the_users_alone(
 
 
 @pytest.mark.chaos(0, 1)
-def test_a_run_leaves_no_secret_anywhere(
-    tmp_path: Path, short: Path, postgres_server: PostgresServer
-) -> None:
+def test_run_leaves_no_secret(tmp_path: Path, short: Path, postgres_server: PostgresServer) -> None:
     planted = {name: secrets.token_hex(16) for name in NAMES}
     role = f"CREATE ROLE planted SUPERUSER LOGIN PASSWORD '{planted['PGPASSWORD']}'"
     for statement in (role, "CREATE SCHEMA test_secrets"):

@@ -29,14 +29,14 @@ from trainables.trial_folder import TrialFolder, TrialOutcome
 HOSTILE = "a\x1b]0;owned\x1b[2J\x9b31m\u202ecba\x7f"
 
 
-def test_control_characters_alone_are_spelled_out() -> None:
+def test_only_control_characters_are_escaped() -> None:
     assert terminal_text("a\x1b[2Jb\x07") == "a\\x1b[2Jb\\x07"
     assert terminal_text("\u202ecba \ud800") == "\\u202ecba \\ud800"
     for text in ("tab\tand\nline", "Zoë, 東京, 🙂 ·", "[red]x[/red]", "c\\x1b"):
         assert terminal_text(text) == text
 
 
-def test_tables_and_live_pictures_keep_their_colours_alone() -> None:
+def test_tables_keep_only_their_colours() -> None:
     stream = io.StringIO()
     console = ShownConsole(
         file=stream, force_terminal=True, width=200, color_system="standard", highlight=False
@@ -75,7 +75,7 @@ def storage(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     "command", [("status", "--format", "table"), ("results", "gss_grid", "--format", "csv")]
 )
-def test_a_terminal_gets_no_command_from_a_store(storage: Path, command: tuple[str, ...]) -> None:
+def test_store_cannot_command_the_terminal(storage: Path, command: tuple[str, ...]) -> None:
     """In a real terminal; a file receives every character."""
     words = [sys.executable, str(ROOT / "sweep.py"), *command, "--storage", str(storage)]
     here, there = pty.openpty()
@@ -96,7 +96,7 @@ def test_a_terminal_gets_no_command_from_a_store(storage: Path, command: tuple[s
         assert HOSTILE in answer.stdout and "\x1b" not in answer.stderr
 
 
-def test_a_terminal_gets_no_command_from_a_trial(
+def test_trial_cannot_command_the_terminal(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A program receives every character of its result."""
