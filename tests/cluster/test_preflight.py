@@ -13,8 +13,8 @@ from tests.cluster.namespaces import ROOT, Cluster, cluster
 
 def refusal(three: Cluster, *words: str | Path, **variables: str) -> str:
     """Return the error of the smoke sweep with these environment variables."""
-    place = (*three.place, "--address", three.address)
-    answer = three.head.sweep("gss_grid", "--scale", "smoke", *place, *words, env=variables)
+    options = (*three.options, "--address", three.address)
+    answer = three.head.sweep("gss_grid", "--scale", "smoke", *options, *words, env=variables)
     assert answer.returncode == 2, answer.stdout + answer.stderr
     assert "Traceback" not in answer.stderr
     assert list(three.storage.glob("trials/*/*/result.json")) == []
@@ -23,8 +23,8 @@ def refusal(three: Cluster, *words: str | Path, **variables: str) -> str:
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    with cluster(tmp_path_factory.mktemp("shared")) as made:
-        yield made
+    with cluster(tmp_path_factory.mktemp("shared")) as machines:
+        yield machines
 
 
 def test_wrong_address_is_reported(shared: Cluster) -> None:

@@ -14,8 +14,9 @@ NOTEBOOK = ROOT / "docs" / "first-look.ipynb"
 
 
 def kinds(notebook: nbformat.NotebookNode) -> list[list[str]]:
-    """Return the output kinds of each code cell: text/html (table), image/png (figure), stream
-    (text)."""
+    """Return the output kinds of each code cell.
+
+    Kinds are text/html (table), image/png (figure) and stream (text)."""
     return [
         sorted(
             kind
@@ -35,12 +36,12 @@ def test_notebook_reproduces_its_output(tmp_path: Path, monkeypatch: pytest.Monk
     folder.mkdir()
     # Trained here, the trials need no Ray. tests/end_to_end/test_from_python.py trains over Ray.
     train_here(tmp_path / "results", smoke_plan("gss_grid", settings={"training.epochs": (8,)}))
-    shown = nbformat.read(NOTEBOOK, as_version=4)
-    shown_kinds = kinds(shown)
+    notebook = nbformat.read(NOTEBOOK, as_version=4)
+    shown_kinds = kinds(notebook)
     assert sum("image/png" in cell for cell in shown_kinds) == 3
     assert sum("text/html" in cell for cell in shown_kinds) == 1
     executed = NotebookClient(
-        shown, timeout=240, resources={"metadata": {"path": str(folder)}}
+        notebook, timeout=240, resources={"metadata": {"path": str(folder)}}
     ).execute()
     assert kinds(executed) == shown_kinds
     assert (tmp_path / "results" / "results.db").exists()

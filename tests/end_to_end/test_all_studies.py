@@ -61,8 +61,7 @@ def other_plans() -> list[Plan]:
 
 @pytest.fixture(scope="module")
 def storage(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the storage of `sweep all` by the wheel in a new environment; out.txt is next to
-    it."""
+    """Return the storage of `sweep all` by the wheel in a new environment, next to out.txt."""
     folder = tmp_path_factory.mktemp("wheel")
     sources, fresh = folder / "sources", folder / "environment"
     sources.mkdir()  # a copy, as the build writes folders next to the sources

@@ -98,7 +98,7 @@ def kill_holders(lock: Path, times: int) -> None:
                 killed.add(int(words[4]))
         return len(killed) == times
 
-    wait_for(kill_another, timeout_s=120, what=f"{times} processes with the lock")
+    wait_for(kill_another, timeout_s=120, event=f"{times} processes with the lock")
 
 
 @pytest.mark.usefixtures("one_ray")

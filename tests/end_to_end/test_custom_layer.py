@@ -40,15 +40,16 @@ def config(folder: Path) -> Path:
 def alone(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Callable[..., tuple[int, str]]:
-    """Return `python -m trainables` with no layer loaded, as a new process has it: status, and
-    result or error."""
+    """Return status and result, or error, of `python -m trainables`.
+
+    No layer is loaded, as in a new process."""
 
     def run(config: Path, *arguments: str) -> tuple[int, str]:
         monkeypatch.setattr(custom, "_loaded", {})
         monkeypatch.setattr(output_layer, "_defined", {})
         status = main([str(config), "--directory", str(folder / "alone"), *arguments])
-        shown = capsys.readouterr()
-        return status, shown.err if status else shown.out
+        output = capsys.readouterr()
+        return status, output.err if status else output.out
 
     return run
 

@@ -19,14 +19,14 @@ def test_frames_and_models_of_sweep(copied: Path) -> None:
     assert list(frame.test_perplexity) == [float(row["test_perplexity"]) for row in table]
     by_trial = epochs("gss_grid", storage=copied).groupby("trial_id", sort=False)
     np.testing.assert_allclose(by_trial.valid_perplexity.min(), frame.valid_perplexity, rtol=1e-12)
-    kept = trained(frame.trial_id[0][:8], storage=copied)
-    assert kept.config.trial_id == frame.trial_id[0]
-    matrix = kept.log_probabilities()
-    assert matrix.shape == (frame.rank_rows[0], len(kept.corpus.vocabulary))
+    model = trained(frame.trial_id[0][:8], storage=copied)
+    assert model.config.trial_id == frame.trial_id[0]
+    matrix = model.log_probabilities()
+    assert matrix.shape == (frame.rank_rows[0], len(model.corpus.vocabulary))
     measured = spectra(storage=copied).query("trial_id == @frame.trial_id[0]").singular_value
     sigma = np.linalg.svd(matrix.astype(np.float64), compute_uv=False)
     np.testing.assert_allclose(sigma, measured, rtol=1e-6, atol=1e-8 * sigma[0])
-    np.testing.assert_array_equal(kept.log_probabilities(10), matrix[:10])
+    np.testing.assert_array_equal(model.log_probabilities(10), matrix[:10])
     with pytest.raises(UserError, match="ffffffffffff"):
         trained("ffffffffffff", storage=copied)
 

@@ -57,8 +57,7 @@ def folder(trained: Path, tmp_path: Path) -> Path:
 
 @pytest.mark.usefixtures("one_ray")
 def test_missing_measurements_are_added_once(folder: Path) -> None:
-    """Trials with lost or damaged weights are named; they are measured once the weights are
-    back."""
+    """Trials without sound weights are named. They are measured once the weights are back."""
     study, storage = (
         write_study(folder, "perplexity@1", "top_k@1", "spectrum@1"),
         folder / "results",
@@ -111,13 +110,13 @@ def test_contexts_and_benchmarks_make_variants(folder: Path) -> None:
     contexts.write_text('[{"last_token_index": 300, "group": "mine", "number": 7}]')
     benchmarks.mkdir()
     (benchmarks / "EN-SMALL.txt").write_text("the a 3\nis are 9\nif or 1\nin of 2\n")
-    own = ("--contexts", contexts, "--benchmarks", benchmarks)
-    answer = sweep(study, *SMOKE, storage, *own)
+    options = ("--contexts", contexts, "--benchmarks", benchmarks)
+    answer = sweep(study, *SMOKE, storage, *options)
     assert answer.returncode == 0, answer.stdout + answer.stderr
     assert "0 to run, 3 already done, 3 of them to be measured again for: top_k-" in answer.stdout
-    shown = json.loads(sweep("results", "tops", "--storage", storage, "--format", "json").stdout)
-    assert json.loads(next(value for name, value in shown[0].items() if name.endswith(" mine 7")))
-    assert any(-1 <= value <= 1 for name, value in shown[0].items() if name.endswith(" SMALL"))
+    rows = json.loads(sweep("results", "tops", "--storage", storage, "--format", "json").stdout)
+    assert json.loads(next(value for name, value in rows[0].items() if name.endswith(" mine 7")))
+    assert any(-1 <= value <= 1 for name, value in rows[0].items() if name.endswith(" SMALL"))
 
 
 @pytest.mark.parametrize(
@@ -136,7 +135,7 @@ def test_unsuitable_file_is_refused(
     if option == "--contexts":
         (benchmarks / "A.txt").write_text("the a 3\n")
     study = write_study(folder, *WORDS)
-    own = ("--contexts", contexts, "--benchmarks", benchmarks)
+    options = ("--contexts", contexts, "--benchmarks", benchmarks)
     with without_ray():
-        answer = sweep(study, *SMOKE, folder / "results", *own)
+        answer = sweep(study, *SMOKE, folder / "results", *options)
     assert answer.returncode == 2 and key_words in answer.stderr

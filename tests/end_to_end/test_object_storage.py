@@ -53,8 +53,8 @@ def test_kill_and_outage_change_nothing(store: ObjectStore, tmp_path: Path) -> N
     answer = sweep(study, *SMOKE, "--storage", undisturbed, *data)
     assert answer.returncode == 0, answer.stdout + answer.stderr
 
-    place = ("--storage", f"s3://{store.bucket}/runs", "--store", tmp_path / "results.db")
-    options = (*SMOKE, *place, *data)
+    paths = ("--storage", f"s3://{store.bucket}/runs", "--store", tmp_path / "results.db")
+    options = (*SMOKE, *paths, *data)
     killed = Process(tmp_path, typed, "gss_grid", *options, ray=ray)
     killed.wait_until(lambda: _objects(store, "result.json"), WAIT_S)
     killed.kill()
@@ -94,6 +94,6 @@ def test_missing_package_error_is_one_sentence(
 ) -> None:
     (tmp_path / "obstore.py").write_text("raise ImportError('as if it were not installed')")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    place = ("--storage", f"s3://{store.bucket}/x", "--store", tmp_path / "r.db")
-    answer = sweep_process("gss_grid", "--scale", "smoke", *place)
+    paths = ("--storage", f"s3://{store.bucket}/x", "--store", tmp_path / "r.db")
+    answer = sweep_process("gss_grid", "--scale", "smoke", *paths)
     assert (answer.returncode, "pip install '.[s3]'" in answer.stderr) == (2, True)

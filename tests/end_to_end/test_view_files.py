@@ -74,13 +74,13 @@ def test_report_pictures_open(browser: Browser, grid: Path, link: str) -> None:
     assert sweep("report", "gss_grid", "--pdf", "--storage", grid).returncode == 0
     folder = next((grid / "reports").glob("gss_grid*"))
     name = next(folder.glob("*.svg")).stem
-    shown = {
+    signs = {
         "svg": "getComputedStyle(document.querySelector('path')).strokeLinejoin === 'round'",
         "png": "document.images[0].naturalWidth > 100",
         "pdf": "document.contentType === 'application/pdf'",
     }
     browser.open(link, width=1280)
-    for form, sign in shown.items():
+    for form, sign in signs.items():
         browser.open(f"{own_address(link)}/report/{folder.name}/{name}.{form}", width=1280)
         browser.wait_until(sign)
         assert browser.complaints() == []

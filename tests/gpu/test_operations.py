@@ -43,8 +43,8 @@ def test_operations_equal_torchs_count(name: str, kind: str) -> None:
         hidden = model.contexts(tokens, model.zero_state(batch)).dropped_TBC.flatten(0, 1)
         log_p = model.output.log_probabilities(hidden, model.embedding_VD)
         nll_loss(log_p, tokens.flatten()).backward()
-    asked = steps * batch * flop_per_token(config, vocabulary)
-    assert counted.get_total_flops() == asked - missing
+    planned = steps * batch * flop_per_token(config, vocabulary)
+    assert counted.get_total_flops() == planned - missing
 
 
 def test_stack_measures_every_layer() -> None:

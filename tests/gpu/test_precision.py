@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 
 from tests.support.device_trials import LAYERS, trainer_on
-from tests.support.products import Asked
+from tests.support.products import DtypeRecorder
 from trainables.config import OutputLayerConfig
 from trainables.device import Precision, network_dtype, products_in
 from trainables.language_model.awd_lstm import LstmLayer
@@ -71,9 +71,9 @@ def test_only_products_change_dtype(
     device: str, layer: OutputLayerConfig, precision: Precision
 ) -> None:
     trainer = trainer_on(device, layer, precision=precision)
-    with Asked() as asked:
+    with DtypeRecorder() as recorder:
         trainer.step()
     of_bf16 = {torch.bfloat16} if device == "cuda" else {torch.bfloat16, torch.float32}
-    assert asked.product_dtypes == (of_bf16 if precision == "bf16" else {torch.float32})
+    assert recorder.product_dtypes == (of_bf16 if precision == "bf16" else {torch.float32})
     for name, tensor in trainer.snapshot()[0].items():
         assert tensor.dtype == torch.float32 or name.startswith(("random", "epoch"))

@@ -76,9 +76,9 @@ def test_tiny_proof_passes_on_cpu(
 def run_programs(monkeypatch: pytest.MonkeyPatch, programs: Mapping[str, str]) -> None:
     """Run these programs before the stages with their names."""
 
-    def words(name: str, *rest: str) -> list[str]:
+    def words(name: str, *arguments: str) -> list[str]:
         program = programs.get(name, "") + "\nfrom gpu_proof.stage import main\nmain()"
-        return [sys.executable, "-c", program, name if name in STAGES else "exact", *rest]
+        return [sys.executable, "-c", program, name if name in STAGES else "exact", *arguments]
 
     monkeypatch.setattr(command, "_command", words)
 

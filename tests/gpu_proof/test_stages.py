@@ -28,9 +28,9 @@ def results(name: str, folder: Path, device: str = "cpu") -> dict[str, str]:
 
 def test_fallback_instead_of_kernels_fails(tmp_path: Path) -> None:
     """A CPU has no kernels, like a GPU without Triton."""
-    found = results("kernels", tmp_path)
-    assert {found.pop("alone, monotone_nn")} == {"PASS"}
-    assert {*found.values()} == {"FAIL"}
+    statuses = results("kernels", tmp_path)
+    assert {statuses.pop("alone, monotone_nn")} == {"PASS"}
+    assert {*statuses.values()} == {"FAIL"}
 
 
 def wrong_after(steps: int) -> Callable[[CpuGraphs, Callable[[], None]], Callable[[], None]]:
@@ -104,8 +104,8 @@ def test_oversized_stack_is_skipped(monkeypatch: pytest.MonkeyPatch, tmp_path: P
 
     monkeypatch.setattr(timing, "on_gpu", lambda _device: True)
     monkeypatch.setattr(timing, "free_bytes", lambda: 2**20)
-    for tried in (memory, speed):
-        monkeypatch.setattr(tried, "STACKS", tried.STACKS[:1])
+    for module in (memory, speed):
+        monkeypatch.setattr(module, "STACKS", module.STACKS[:1])
     for name in ("memory", "speed"):
         assert {*results(name, tmp_path).values()} == {"SKIP"}
 
@@ -157,8 +157,8 @@ def test_gpu_fault_fails(
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _index: properties)
     monkeypatch.setattr(toolchain, "gpu_fault", lambda _index: fault)
     monkeypatch.setattr(toolchain, "triton_problem", lambda _device: fault)
-    found = results("toolchain", tmp_path, "cuda")
-    assert found["GPU 0"] == "INFO"
-    assert {found["product and captured graph on GPU 0"], found["Triton launch"]} == {
+    statuses = results("toolchain", tmp_path, "cuda")
+    assert statuses["GPU 0"] == "INFO"
+    assert {statuses["product and captured graph on GPU 0"], statuses["Triton launch"]} == {
         "FAIL" if fault else "PASS"
     }

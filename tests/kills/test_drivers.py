@@ -1,5 +1,4 @@
-"""Stopped and killed drivers: finished work stays, nothing runs twice, a search continues
-unchanged.
+"""Stopped and killed drivers keep finished work, run nothing twice and continue a search unchanged.
 
 Drivers signalled while Ray starts or ends have their own Ray; the others join this process's Ray,
 as on a cluster. One trial trains at a time unless several matter: each extra worker takes seconds
@@ -134,9 +133,11 @@ def test_sigkill_at_boundaries_repeats_nothing(tmp_path: Path) -> None:
         driver.end(status=-signal.SIGKILL)
         assert "done" in states(tmp_path) or moment is killed_before_a_commit
         assert {"planned", "running"} & set(states(tmp_path))
-    said: list[Any] = []
-    TRAIN(said.append, tmp_path, seeds)
-    assert said[0]["notes"] == [], "no result is damaged, and no dead driver's lease is waited for"
+    reports: list[Any] = []
+    TRAIN(reports.append, tmp_path, seeds)
+    assert reports[0]["notes"] == [], (
+        "no result is damaged, and no dead driver's lease is waited for"
+    )
     assert states(tmp_path) == ["done"] * len(seeds)
     # A worker may have died between its result and its log line.
     assert len(ends(tmp_path)) >= len(seeds) - 4 and set(ends(tmp_path).values()) == {1}

@@ -23,7 +23,7 @@ def test_only_killed_sweeps_are_cleaned_up(
 ) -> None:
     call = partial(train, options={"ray_dashboard": True, "max_concurrent": 1})
     sweep = Process(tmp_path, call, tmp_path, range(LONG, LONG + 20), TMPDIR=str(short_base))
-    wait_for(lambda: len([*short_base.iterdir()]) == 2, timeout_s=120, what="Ray's and Tune's")
+    wait_for(lambda: len([*short_base.iterdir()]) == 2, timeout_s=120, event="Ray's and Tune's")
     monkeypatch.setattr(tempfile, "tempdir", str(short_base))
     folders, working = {*short_base.iterdir()}, mentioning(short_base).keys()
     remove_leftovers()

@@ -1,5 +1,6 @@
-"""After SIGKILL (at a random moment or between durable writes) or another signal, the same command
-ends with an undisturbed sweep's table."""
+"""After a signal, the same command ends with an undisturbed sweep's table.
+
+SIGKILL comes at a random moment or between durable writes."""
 
 from __future__ import annotations
 
@@ -232,7 +233,7 @@ def signalled(
 class Step(NamedTuple):
     """A call in the product that makes something durable."""
 
-    place: str
+    target: str
     once: bool = False
     """Called once per sweep."""
     study: str = STUDY
@@ -263,9 +264,9 @@ STEPS = (
 AT_STEPS = list(itertools.product(STEPS, ("before", "after"), range(1, 6)))
 
 
-@pytest.mark.parametrize("step", STEPS, ids=lambda step: step.place.rpartition(":")[2])
+@pytest.mark.parametrize("step", STEPS, ids=lambda step: step.target.rpartition(":")[2])
 def test_every_kill_point_is_called(step: Step) -> None:
-    module, _, path = step.place.partition(":")
+    module, _, path = step.target.partition(":")
     assert callable(functools.reduce(getattr, path.split("."), importlib.import_module(module)))
 
 
@@ -285,17 +286,17 @@ def test_kill_between_writes_loses_nothing(
 ) -> None:
     parts = []
     for number, (step, when, call) in enumerate(random.Random(SEED).sample(AT_STEPS, rounds)):
-        part = Round(f"{when} {step.place.rpartition(':')[2]}")
+        part = Round(f"{when} {step.target.rpartition(':')[2]}")
         goal = measured_later if step.study == LATER else undisturbed
         with TypedSweep(tmp_path / str(number), *OPTIONS, study=step.study) as sweep:
             for calls in range(1 if step.once else call, 0, -1):
                 if step.study == LATER:
                     shutil.copytree(undisturbed.storage, sweep.storage)
-                if kill_at_step(part, sweep, f"{when} {calls} {step.place}", goal):
+                if kill_at_step(part, sweep, f"{when} {calls} {step.target}", goal):
                     break
                 sweep.forget()
             else:
-                part.troubles.append("no process came to this step")
+                part.troubles.append("no process reached this step")
         keep("SIGKILL between two durable writes", part)
         parts.append(part)
     assert [part for part in parts if part.troubles] == [], f"seed {SEED}"

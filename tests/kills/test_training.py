@@ -45,7 +45,7 @@ def train_to_the_end(directory: Path, config: TrialConfig) -> None:
     checkpoints.save(10**9, *trainer.snapshot())
 
 
-def train(_say: object, directory: Path, config: TrialConfig) -> None:
+def train(_report: object, directory: Path, config: TrialConfig) -> None:
     train_to_the_end(directory, config)
 
 

@@ -24,13 +24,13 @@ def plan_of(study: str, scale: str, corpus: str = "none", seeds: int | None = No
 def test_every_softcap_is_bent_later() -> None:
     [lines] = [request for request in load_study("softcap").analyses if isinstance(request, Lines)]
     groups = {group_of(trial.name) for trial in plan_of("softcap", "quick", "ptb").trials}
-    bent = {prefix.replace("bent", "softcap").strip() for prefix in lines.after}
-    assert bent == groups - {"softmax"} and lines.reference == "softmax"
+    later_names = {prefix.replace("bent", "softcap").strip() for prefix in lines.after}
+    assert later_names == groups - {"softmax"} and lines.reference == "softmax"
 
 
 def test_table_of_bends_has_means() -> None:
-    bent = {"press_rank": 196.0, "test_perplexity": 106.0, "kl_from_softmax": 0.0255}
-    after = {f"bent tanh 15 {name}": value for name, value in bent.items()}
+    values = {"press_rank": 196.0, "test_perplexity": 106.0, "kl_from_softmax": 0.0255}
+    after = {f"bent tanh 15 {name}": value for name, value in values.items()}
     trained = {"press_rank": 205.0, "test_perplexity": 104.0}
     rows = [
         {"group": "softmax", **after},

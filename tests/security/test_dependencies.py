@@ -39,11 +39,13 @@ def test_lock_holds_every_requirement() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     groups = (project["dependencies"], *project["optional-dependencies"].values())
     needs = [Requirement(line) for group in groups for line in group]
-    wanted = {str(canonicalize_name(need.name)): need.specifier for need in needs}
+    specifiers = {str(canonicalize_name(need.name)): need.specifier for need in needs}
     torch = Requirement((ROOT / "torch.txt").read_text().splitlines()[-1])
     pinned = PINNED | {"torch": next(iter(torch.specifier)).version}
-    assert "torch" not in PINNED and wanted.pop(project["name"], None) is not None
-    assert [name for name, allowed in wanted.items() if not allowed.contains(pinned[name])] == []
+    assert "torch" not in PINNED and specifiers.pop(project["name"], None) is not None
+    assert [
+        name for name, allowed in specifiers.items() if not allowed.contains(pinned[name])
+    ] == []
 
 
 def calls() -> Iterator[tuple[str, ast.AST]]:
@@ -87,8 +89,8 @@ def test_arrays_are_read_without_pickle() -> None:
                 | ast.Attribute(attr="read_array"),
                 keywords=keywords,
             ):
-                given = {word.arg: ast.unparse(word.value) for word in keywords}
-                assert given.get("allow_pickle") == "False", name
+                arguments = {word.arg: ast.unparse(word.value) for word in keywords}
+                assert arguments.get("allow_pickle") == "False", name
 
 
 def test_every_promise_names_a_test() -> None:

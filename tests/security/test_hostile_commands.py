@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from orchestrator.store import PlannedTrial, StudyKey, open_store
 from tests.security.conftest import Cases, check_answer
-from tests.support.hostile import CONFIGS, places, texts, values, words
+from tests.support.hostile import CONFIGS, paths_in, texts, values, words
 from tests.support.store_rows import RUN, forge, outcome
 from trainables.config import read_config
 
@@ -24,7 +24,7 @@ GOOD = ("gss_grid", "fair_capacity", "press_robustness", "smoke", "quick", "pydo
         "json", "csv", "1", "training.epochs=3")  # fmt: skip
 STARTS = ("run --dry-run", "retry --dry-run", "status", "results", "report", "rank", "studies",
           "stop", "store check", "store upgrade", "corpus check")  # fmt: skip
-KEYS = tuple({".".join(map(str, place)) for config in CONFIGS for place in places(config)})
+KEYS = tuple({".".join(map(str, path)) for config in CONFIGS for path in paths_in(config)})
 SEED = PlannedTrial.of(read_config(CONFIGS[0]), "gss seed=1")
 
 
@@ -134,7 +134,7 @@ def test_stored_texts_are_shown(folder: Path, every_case: Cases) -> None:
         forge(url, "study_trial", name=name)
         forge(url, "trial", outcome={"cause": cause, "environment": {}})
         metrics = {"test_perplexity": 9.5, metric: metric}
-        forge(url, "result", where="measurement = 'perplexity'", metrics=metrics)
+        forge(url, "result", condition="measurement = 'perplexity'", metrics=metrics)
         for command in (("status",), ("results", "gss_grid"), ("report", "all")):
             answer = check_answer(
                 *command, "--storage", folder / "results", allowed=folder / "results"

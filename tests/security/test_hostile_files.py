@@ -59,11 +59,11 @@ def test_config_is_read_or_refused(
 
     def check(content: bytes) -> None:
         file.write_bytes(content)
-        with written() as places:
+        with written() as paths:
             # Zero threads are refused only after the config was read, so nothing is trained.
             assert train_one([str(file), "--threads", "0"]) == 2
         error = capsys.readouterr().err
-        assert outside(places) == [] and error.startswith("error: ")
+        assert outside(paths) == [] and error.startswith("error: ")
         if "--threads takes a number" in error:
             config = read_config(json.loads(content))
             again = read_config(json.loads(config.canonical_json()))
@@ -118,9 +118,9 @@ def test_weights_are_measured_or_refused(tmp_path: Path, every_case: Cases) -> N
     def check(case: tuple[bytes, bytes, bytes, str]) -> None:
         for path, content in zip((file, index, config), case[:3], strict=True):
             path.write_bytes(content)
-        for place in (file, index):
+        for checkpoint in (file, index):
             tensor = ["--tensor", case[3]] if case[3] else []
-            answer = check_answer("rank", place, *tensor, "--format", "json")
+            answer = check_answer("rank", checkpoint, *tensor, "--format", "json")
             if answer.returncode == 0 and case[0] == sound:
                 ranks = json.loads(answer.stdout)
                 exact = tensors[ranks["tensor"]].double().numpy()
@@ -144,10 +144,10 @@ def test_checkpoint_is_read_or_skipped(tmp_path: Path, every_case: Cases) -> Non
 
     def check(content: bytes) -> None:
         file.write_bytes(content)
-        with written() as places, suppress(DamagedFileError):
+        with written() as paths, suppress(DamagedFileError):
             load_tensors(file)
             assert content == sound
-        assert outside(places) == []
+        assert outside(paths) == []
 
     every_case(damaged((sound,)) | with_headers(sound), check)
 

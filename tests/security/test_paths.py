@@ -67,10 +67,10 @@ def test_reports_stay_in_storage(tmp_path: Path) -> None:
 def test_tensorboard_writes_inside_its_folder(tmp_path: Path, name: str) -> None:
     storage = tmp_path / "deep" / "er" / "results"
     log = TensorBoard(StudyKey(study="s", scale="quick", corpus=name), storage)
-    with written() as places:
+    with written() as paths:
         curves = log.begin(PlannedTrial(trial_id="0" * 64, name=name, config={}))
         curves.end("failed", "cause", {})
-    assert places and outside(places, storage / "tensorboard") == []
+    assert paths and outside(paths, storage / "tensorboard") == []
     assert files(tmp_path) - files(storage) == {
         tmp_path / "deep",
         tmp_path / "deep" / "er",

@@ -127,10 +127,10 @@ def test_run_leaves_no_secret(tmp_path: Path, short: Path, postgres_server: Post
              "--store", url)  # fmt: skip
     leaks: list[str] = []
 
-    def look(place: str, text: str | bytes) -> None:
+    def look(source: str, text: str | bytes) -> None:
         raw = text.encode() if isinstance(text, str) else text
         leaks.extend(
-            f"{name} in {place}" for name, value in planted.items() if value.encode() in raw
+            f"{name} in {source}" for name, value in planted.items() if value.encode() in raw
         )
 
     with running(words, planted | {"TMPDIR": str(short)}, printed) as process:
@@ -140,10 +140,10 @@ def test_run_leaves_no_secret(tmp_path: Path, short: Path, postgres_server: Post
             match = re.search(r"http://127\.0\.0\.1:\d+", printed.read_text())
             return match[0] if match else ""
 
-        address = wait_for(dashboard, timeout_s=120, what="Ray's dashboard")
+        address = wait_for(dashboard, timeout_s=120, event="Ray's dashboard")
         checkpoints = "trials/*/*/checkpoint-*"
-        wait_for(lambda: [*storage.glob(checkpoints)], timeout_s=120, what="a checkpoint")
-        jobs = wait_for(lambda: shown_by(address, PAGES[0]), timeout_s=90, what="the list of jobs")
+        wait_for(lambda: [*storage.glob(checkpoints)], timeout_s=120, event="a checkpoint")
+        jobs = wait_for(lambda: shown_by(address, PAGES[0]), timeout_s=90, event="the list of jobs")
         assert "sweep.py gss_grid" in jobs, jobs
         for page in PAGES:
             look(f"the dashboard's {page}", shown_by(address, page))

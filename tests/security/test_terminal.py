@@ -48,12 +48,12 @@ def test_tables_keep_only_their_colours() -> None:
     console.print(table)
     with Live(Text(HOSTILE), console=console):
         pass
-    shown = stream.getvalue()
+    output = stream.getvalue()
     # A live display is drawn at its start and end; a table may truncate the escaped text.
-    assert shown.count("a\\x1b]0;owned\\x1b[2J") == 3 and shown.count("owned") == 5
-    assert "\x1b[31m" in shown, "the cell is red"
-    assert not set(shown) & set("\x07\x9b\u202e\x7f")
-    assert "\x1b]0" not in shown and "\x1b[2J" not in shown
+    assert output.count("a\\x1b]0;owned\\x1b[2J") == 3 and output.count("owned") == 5
+    assert "\x1b[31m" in output, "the cell is red"
+    assert not set(output) & set("\x07\x9b\u202e\x7f")
+    assert "\x1b]0" not in output and "\x1b[2J" not in output
 
 
 @pytest.fixture
@@ -84,13 +84,13 @@ def test_store_cannot_command_the_terminal(storage: Path, command: tuple[str, ..
             words, env=environment() | {"TERM": "dumb"}, stdout=there, stderr=there
         )
         os.close(there)
-        shown = b""
+        output = b""
         with suppress(OSError):  # the terminal closes with its last process
             while block := terminal.read(1 << 16):
-                shown += block
-        assert process.wait(60) == 0, shown
-    assert b"owned" in shown
-    assert not [command for command in (b"\x07", b"\x9b", b"\x7f", b"\x1b]") if command in shown]
+                output += block
+        assert process.wait(60) == 0, output
+    assert b"owned" in output
+    assert not [command for command in (b"\x07", b"\x9b", b"\x7f", b"\x1b]") if command in output]
     if "csv" in command:
         answer = sweep(*command, "--storage", storage)
         assert HOSTILE in answer.stdout and "\x1b" not in answer.stderr
@@ -112,5 +112,5 @@ def test_trial_cannot_command_the_terminal(
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     assert train_one(command) == 0
     _print_note(HOSTILE)
-    for shown in capsys.readouterr():
-        assert "owned" in shown and not COMMANDS.search(shown)
+    for output in capsys.readouterr():
+        assert "owned" in output and not COMMANDS.search(output)

@@ -48,8 +48,8 @@ def test_partial_correlation_removes_settings() -> None:
     assert not low["levels"] < 0.0 < high["levels"]
     assert low["pairs"] < 0.0 < high["pairs"] and low["triples"] < 0.0 < high["triples"]
     assert rho(numbers, "entropy_rank", "rho_high")["pairs"] < -0.3
-    both = [rho(numbers, metric, "p")["pairs"] for metric in ("press_rank", "entropy_rank")]
-    assert rho(numbers, "entropy_rank", "holm_p")["pairs"] == pytest.approx(2 * min(both))
+    p_values = [rho(numbers, metric, "p")["pairs"] for metric in ("press_rank", "entropy_rank")]
+    assert rho(numbers, "entropy_rank", "holm_p")["pairs"] == pytest.approx(2 * min(p_values))
 
 
 def test_correlations_equal_statsmodels_residuals() -> None:

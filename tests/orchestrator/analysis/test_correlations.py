@@ -83,8 +83,9 @@ def test_missing_results_are_counted() -> None:
 
 
 def grid_frame(seeds: int = 3) -> pd.DataFrame:
-    """Return cells of c and k with `seeds` seeds; of several, the first cell's last is still
-    running."""
+    """Return cells of c and k with `seeds` seeds.
+
+    If there are several, the first cell's last seed is still running."""
     rng = np.random.default_rng(1)
     rows = [
         {
@@ -124,8 +125,8 @@ def test_seeds_correlate_by_cell_means() -> None:
     assert list(cells["group"]) == list(means.index) and list(cells["seeds"]) == [2, *[3] * 19]
     assert numbers.colour_by == "k"
     common = trials[trials["group"] != means.index[0]].groupby("seed")["press_rank"].mean()
-    rest = frame["press_rank"] - frame["seed"].map(common)
-    spread = rest.groupby(frame["group"], sort=False).std(ddof=1)
+    residuals = frame["press_rank"] - frame["seed"].map(common)
+    spread = residuals.groupby(frame["group"], sort=False).std(ddof=1)
     assert list(cells["press_rank_sd"]) == pytest.approx(list(spread))
 
 
@@ -151,11 +152,11 @@ def test_controls_may_omit_settings(seeds: int) -> None:
     for partial in rows(numbers.partials):
         for term, r in (("{}", partial.line), ("C({})", partial.levels)):
             formula = " + ".join(map(term.format, partial.left_out.split()))
-            rest = [
+            residuals = [
                 smf.ols(f"{metric} ~ {formula}", numbers.cells).fit().resid
                 for metric in ("press_rank", "test_perplexity")
             ]
-            assert r == pytest.approx(np.corrcoef(rest)[0, 1], rel=1e-9)
+            assert r == pytest.approx(np.corrcoef(residuals)[0, 1], rel=1e-9)
         assert partial.line_df == partial.levels_df == 4, "five values of c"
     assert numbers.components.empty == (seeds == 1)
 
@@ -184,6 +185,6 @@ def test_every_definition_has_a_correlation() -> None:
 
 
 def test_holm_family_has_every_value() -> None:
-    both = pd.concat([one.definitions for one in adjust_together([defined(), defined(3)])])
-    _, expected, _, _ = multipletests(list(both["pearson_p"]), method="holm")
-    assert list(both["holm_p"]) == pytest.approx(list(expected))
+    definitions = pd.concat([one.definitions for one in adjust_together([defined(), defined(3)])])
+    _, expected, _, _ = multipletests(list(definitions["pearson_p"]), method="holm")
+    assert list(definitions["holm_p"]) == pytest.approx(list(expected))

@@ -37,8 +37,8 @@ def test_losses_on_law_stay_on_it() -> None:
 
 def test_small_sizes_use_larger_law() -> None:
     numbers = numbers_of(width_rows({16: 0.3, 8: 0.8}))
-    above, first, last = rows(numbers.held_out)
-    assert (above.leaves, first.leaves, last.leaves) == (0, 1, 1) and first.x == 16
+    zeroth, first, last = rows(numbers.held_out)
+    assert (zeroth.leaves, first.leaves, last.leaves) == (0, 1, 1) and first.x == 16
     assert first.difference == pytest.approx(0.3, abs=0.1)
     assert first.bonferroni_p == pytest.approx(3 * first.p)
     assert numbers.fitted == (32, 64, 96, 128, 192) and last.fitted_to == 5
@@ -59,9 +59,9 @@ def test_most_detectable_excesses_are_found(monkeypatch: pytest.MonkeyPatch) -> 
         return list(rows(numbers_of(width_rows({8: off}, seed=seed)).held_out))[-1]
 
     distance = np.mean([line_of_eight(seed, 0.0).detectable for seed in range(6)])
-    found = np.mean([line_of_eight(seed, distance).leaves == 1 for seed in range(20, 40)])
+    power = np.mean([line_of_eight(seed, distance).leaves == 1 for seed in range(20, 40)])
     missed = np.mean([line_of_eight(seed, distance / 3).leaves == 1 for seed in range(20, 40)])
-    assert found > 0.5 and missed < 0.4
+    assert power > 0.5 and missed < 0.4
 
 
 def test_too_few_sizes_or_seeds() -> None:

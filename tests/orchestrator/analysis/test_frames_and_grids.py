@@ -45,7 +45,7 @@ def test_frame_distinguishes_softcap_forms() -> None:
         {"noise": 1.0},
     ]
     rows = [
-        trial_row(f"{place}", config={"seed": 1, **config}) for place, config in enumerate(layers)
+        trial_row(f"{index}", config={"seed": 1, **config}) for index, config in enumerate(layers)
     ]
     *names, none = flatten(rows).frame()["output_layer"]
     assert names == ["softcap tanh", "mos", "custom Mine"] and math.isnan(none)
@@ -62,8 +62,8 @@ def test_grid_has_means_and_worst_state() -> None:
     request = GridMap(row="l.c", column="l.k", values=("m",))
     numbers = grid_numbers(flatten(results).frame(), request)
     assert numbers is not None
-    shown = numbers.cells[["row", "column", "value", "state", "trials"]].to_numpy().tolist()
-    assert shown == [
+    cells = numbers.cells[["row", "column", "value", "state", "trials"]].to_numpy().tolist()
+    assert cells == [
         [-1.0, 1.0, 7.0, "done", 1],
         [-1.0, 2.0, 15.0, "done", 2],
         [0.5, 1.0, None, "none", 0],

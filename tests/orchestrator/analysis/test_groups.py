@@ -138,9 +138,9 @@ def test_predictions_use_done_trials() -> None:
 
 
 def test_unknown_words_and_contexts_are_separate() -> None:
-    own = {f"top_k-{OWN} own 1": after("of", 1)}
+    predictions = {f"top_k-{OWN} own 1": after("of", 1)}
     unknown = {"top_k yang 1": after("<unk>", 1), "top_k yang 2": after("of", 1)}
-    frame = flatten([row("a", **unknown, **own)]).frame()
+    frame = flatten([row("a", **unknown, **predictions)]).frame()
     hits = [
         dict(zip(numbers["context"], numbers["hit"], strict=True))
         for tag in ("", OWN)
@@ -150,8 +150,8 @@ def test_unknown_words_and_contexts_are_separate() -> None:
 
 
 def test_custom_benchmarks_have_no_printed_values() -> None:
-    own = {f"similarity-{OWN} X": -0.9, f"similarity-{OWN} pairs X": 5}
-    frame = flatten([row("a", **PAIRS, **RHO, **own), row("b", "planned")]).frame()
+    similarity = {f"similarity-{OWN} X": -0.9, f"similarity-{OWN} pairs X": 5}
+    frame = flatten([row("a", **PAIRS, **RHO, **similarity), row("b", "planned")]).frame()
     request = Similarity(published={"ptb": {"X": {"a": 0.4}}})
     plain, mine = (similarity_numbers(frame, request, corpus="x", tag=tag) for tag in ("", OWN))
     assert plain.values.to_numpy().tolist() == [["X", 10, "a", 0.5, 0.4], ["Y", 4, "a", 0.1, None]]

@@ -76,15 +76,15 @@ def test_point_is_mean_of_trials(numbers: LineNumbers) -> None:
 
 
 def test_reach_is_smallest_mean_x(numbers: LineNumbers) -> None:
-    found = numbers.reached[["reach", "panel", "group", "x"]].to_numpy().tolist()
+    reaches = numbers.reached[["reach", "panel", "group", "x"]].to_numpy().tolist()
     score, loss = 0, 1
-    assert found[:4] == [
+    assert reaches[:4] == [
         [score, 1.0, "a", 8],
         [score, 1.0, "b", None],
         [score, 0.1, "a", 2],
         [score, 0.1, "b", None],
     ]
-    assert found[4] == [loss, 1.0, "a", 2] and found[-1] == [loss, 0.1, "b", None]
+    assert reaches[4] == [loss, 1.0, "a", 2] and reaches[-1] == [loss, 0.1, "b", None]
 
 
 def claims(scores: dict[tuple[float, str, int], list[float]], request: Lines) -> list[list[str]]:

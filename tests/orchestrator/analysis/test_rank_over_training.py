@@ -41,8 +41,10 @@ def halves(numbers: RankTrainingNumbers) -> list[float]:
 
 @pytest.mark.parametrize("averaged", [False, True])
 def test_half_way_is_interpolated(averaged: bool) -> None:
-    """Logarithms by hand: rank 0, 1, 4 of 4, half at 2 + 1 / 3; loss 0, 3, 4 of 4, half at 1 + 2
-    / 3. Averaged epochs do not count."""
+    """Half ways of hand-made logarithms.
+
+    Rank: 0, 1, 4 of 4, half at 2 + 1 / 3. Loss: 0, 3, 4 of 4, half at 1 + 2 / 3. Averaged epochs
+    do not count."""
     ranks, losses = (10, 20, 160, 900), (9.0, 6.0, 5.0, 4.0)
     plain = training(ranks[:3], losses[:3])
     path = training(ranks, losses, averaged_from=4) if averaged else plain

@@ -50,10 +50,10 @@ def curve_of(x: ArrayLike, y: ArrayLike) -> Curve:
 
 def by_hand(x: Array, y: Array, level: float) -> float:
     """Interpolate to the first x at or below the level."""
-    for place, height in enumerate(y):
+    for index, height in enumerate(y):
         if height <= level:
-            heights, logs = np.array([height, y[place - 1]]), np.log([x[place], x[place - 1]])
-            return float(np.exp(np.interp(level, heights, logs))) if place else 0.0
+            heights, logs = np.array([height, y[index - 1]]), np.log([x[index], x[index - 1]])
+            return float(np.exp(np.interp(level, heights, logs))) if index else 0.0
     return math.inf
 
 

@@ -59,10 +59,10 @@ def test_only_user_can_read_token(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.delenv("RAY_AUTH_MODE", raising=False)
     monkeypatch.setenv("RAY_AUTH_TOKEN_PATH", str(path))
     make_token_private()
-    made = path.read_text()
-    assert len(made) == 64
+    token = path.read_text()
+    assert len(token) == 64
     assert path.stat().st_mode & 0o777 == 0o600
     path.chmod(0o644)
     make_token_private()
     assert path.stat().st_mode & 0o777 == 0o600
-    assert path.read_text() == made
+    assert path.read_text() == token

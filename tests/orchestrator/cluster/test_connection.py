@@ -10,7 +10,7 @@ import ray
 from orchestrator.cluster import RunOptions, connected, scratch, scratch_folder
 from orchestrator.cluster.scratch import LONGEST_BASE
 from orchestrator.storage import FolderStorage
-from tests.support.processes import Process, Say
+from tests.support.processes import Process, Report
 from trainables.errors import UserError
 
 
@@ -39,7 +39,7 @@ def test_missing_temporary_folder_is_reported(
         pass
 
 
-def start_below(say: Say, base: Path) -> None:
+def start_below(report: Report, base: Path) -> None:
     """Send the error of a Ray whose sockets do not fit."""
     vars(scratch)["LONGEST_BASE"] = 1000
     with (
@@ -47,7 +47,7 @@ def start_below(say: Say, base: Path) -> None:
         connected(RunOptions(storage=FolderStorage(base)), print),
     ):
         pass
-    say((str(raised.value), ray.is_initialized()))
+    report((str(raised.value), ray.is_initialized()))
 
 
 def test_ray_start_failure_is_reported(long_base: Path, tmp_path: Path) -> None:

@@ -142,8 +142,8 @@ def test_unusable_gpu_is_named(
     changes: dict[str, Any], precision: str, sentence: str | None,
 ) -> None:  # fmt: skip
     has(monkeypatch, **changes)
-    found = faults(in_order.model_copy(update={"precisions": (precision,)}))
-    assert len(found) == (sentence is not None)
+    messages = faults(in_order.model_copy(update={"precisions": (precision,)}))
+    assert len(messages) == (sentence is not None)
     trial = tiny.trial(precision=precision)
     refused = pytest.raises(UserError, match=f"A trial asks for a GPU, and .*{sentence}")
     with refused if sentence else nullcontext():
@@ -151,9 +151,9 @@ def test_unusable_gpu_is_named(
 
 
 def test_torch_probe_is_another_process() -> None:
-    found = preflight.probe_gpus(all_gpus=False)
-    assert found.torch == importlib.metadata.version("torch")
-    assert found.usable == 0 or Path("/dev/nvidiactl").exists()
+    probe = preflight.probe_gpus(all_gpus=False)
+    assert probe.torch == importlib.metadata.version("torch")
+    assert probe.usable == 0 or Path("/dev/nvidiactl").exists()
 
 
 def test_probe_ignores_ctrl_c(monkeypatch: pytest.MonkeyPatch) -> None:

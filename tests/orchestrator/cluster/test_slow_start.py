@@ -54,13 +54,13 @@ def test_slow_ray_is_awaited(tmp_path: Path) -> None:
 
 
 def test_hanging_ray_start_is_repeated(tmp_path: Path) -> None:
-    status, printed, said = start("time.sleep(50)", tmp_path, limit_s=0.5)
+    status, printed, stderr = start("time.sleep(50)", tmp_path, limit_s=0.5)
     assert (status, printed) == (0, "ready\n")
-    assert said == "The sweep stood still for 0.5 s: the sweep is started again, and goes on.\n"
+    assert stderr == "The sweep stood still for 0.5 s: the sweep is started again, and goes on.\n"
 
 
 def test_ray_restarts_after_early_death(tmp_path: Path) -> None:
     trouble = 'subprocess.Popen(["gcs_server", "1"], executable=sleep); time.sleep(50)'
-    status, printed, said = start(trouble, tmp_path)
+    status, printed, stderr = start(trouble, tmp_path)
     assert (status, printed) == (0, "ready\n")
-    assert said == "Ray's process gcs_server died: the sweep is started again, and goes on.\n"
+    assert stderr == "Ray's process gcs_server died: the sweep is started again, and goes on.\n"

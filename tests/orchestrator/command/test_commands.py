@@ -38,8 +38,8 @@ def test_studies_and_trials_can_stop(store: Store, typed: Typed) -> None:
     run_id = store.begin_run(RUN)
     assert "no study is running" in typed("stop").stderr
     store.claim([trials[0].trial_id], owner="somewhere:1:2:3", lease_s=600)
-    shown = typed("status").stdout
-    assert f"{trials[0].trial_id[:12]}  seed=0  (run from somewhere)" in shown
+    output = typed("status").stdout
+    assert f"{trials[0].trial_id[:12]}  seed=0  (run from somewhere)" in output
     assert typed("stop", trials[0].trial_id[:5]).returncode == 0
     assert store.requests(KEY, run_id).stop_trials == {trials[0].trial_id}
     assert not store.requests(KEY, run_id).stop_study

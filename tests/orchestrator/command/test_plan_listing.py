@@ -28,32 +28,32 @@ def test_lists_fit_80_columns(words: tuple[str, ...], monkeypatch: pytest.Monkey
     monkeypatch.setenv("TERM", "dumb")
     with contextlib.redirect_stdout(Terminal()) as out:
         assert main(list(words)) == 0
-    shown = out.getvalue()
-    table = [line for line in shown.splitlines() if line[:1] in "┏┃┡│└"]
+    text = out.getvalue()
+    table = [line for line in text.splitlines() if line[:1] in "┏┃┡│└"]
     assert len(table) > 10 and max(map(len, table)) <= 80
-    assert sum(line.startswith("┏") for line in table) == 1 and "continued" not in shown
+    assert sum(line.startswith("┏") for line in table) == 1 and "continued" not in text
 
 
 def test_cpu_cost_is_core_time() -> None:
-    shown = sweep("gss_grid", "--scale", "smoke", "--dry-run").stdout
-    assert "core time" in shown and "GPU" not in shown
-    assert re.search(r"4 trials, estimated [\d.]+ s of one core with [\d.]+ GB\.", shown)
+    output = sweep("gss_grid", "--scale", "smoke", "--dry-run").stdout
+    assert "core time" in output and "GPU" not in output
+    assert re.search(r"4 trials, estimated [\d.]+ s of one core with [\d.]+ GB\.", output)
     assert (
         "GPU" in sweep("gss_grid", "--scale", "smoke", "--dry-run", "--gpus-per-trial", "1").stdout
     )
 
 
 def test_study_cost_ignores_other_studies() -> None:
-    shown = sweep("all", "--scale", "smoke", "--dry-run").stdout.splitlines()
+    lines = sweep("all", "--scale", "smoke", "--dry-run").stdout.splitlines()
     for study in ("gss_grid", "fair_capacity", "dirichlet"):
         alone = sweep(study, "--scale", "smoke", "--dry-run").stdout.splitlines()
         costs = [line for line in alone if " of one core" in line]
-        assert costs[0].startswith(f"{study}, scale smoke") and {*costs} <= {*shown}
-    assert shown[-2].startswith("All together: ")
+        assert costs[0].startswith(f"{study}, scale smoke") and {*costs} <= {*lines}
+    assert lines[-2].startswith("All together: ")
 
 
 def test_study_list_counts_trials() -> None:
-    shown = sweep("studies", "--format", "csv").stdout
-    rows = {row["study"]: row for row in csv.DictReader(io.StringIO(shown))}
+    output = sweep("studies", "--format", "csv").stdout
+    rows = {row["study"]: row for row in csv.DictReader(io.StringIO(output))}
     assert rows["softcap"]["trials"] == "60 on ptb" and rows["spam"]["trials"] == "900"
     assert rows["seeds"]["trials"] == "55 on ptb, 55 on wikitext-2"

@@ -64,12 +64,14 @@ def test_commands_repeat_the_interpreter(tmp_path: Path) -> None:
     ],
 )
 def test_shell_completes_words(script: Path, typed: str, completions: list[str]) -> None:
-    asked = {
+    completion = {
         "_SWEEP_COMPLETE": "complete_bash",
         "COMP_WORDS": typed,
         "COMP_CWORD": str(typed.count(" ")),
     }
-    answer = subprocess.run([script], env={**os.environ, **asked}, capture_output=True, text=True)
+    answer = subprocess.run(
+        [script], env={**os.environ, **completion}, capture_output=True, text=True
+    )
     assert answer.stdout.split() == completions, answer.stderr
 
 

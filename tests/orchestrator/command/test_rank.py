@@ -27,10 +27,10 @@ def of_steps(folder: Path, *steps: int) -> list[Path]:
 
 def test_one_checkpoint_prints_every_measure(tmp_path: Path) -> None:
     (path,) = of_steps(tmp_path, 3)
-    shown = sweep("rank", path)
-    assert shown.returncode == 0, shown.stderr
-    assert HEAD in shown.stderr and NORM in shown.stderr
-    assert "log_p_rank_bound" in shown.stdout and "float32" in shown.stdout
+    answer = sweep("rank", path)
+    assert answer.returncode == 0, answer.stderr
+    assert HEAD in answer.stderr and NORM in answer.stderr
+    assert "log_p_rank_bound" in answer.stdout and "float32" in answer.stdout
     ranks = json.loads(sweep("rank", path.parent, "--format", "json").stdout)
     lines = dict(
         csv.reader(io.StringIO(sweep("rank", path, "--tensor", HEAD, "--format", "csv").stdout))
@@ -50,7 +50,7 @@ def test_checkpoints_are_sorted_by_step(tmp_path: Path) -> None:
     assert [row["file"] for row in rows] == [str(path) for path in reversed(paths)]
     ranks = [float(row["entropy_rank"]) for row in rows]
     assert ranks == sorted(ranks, reverse=True)
-    assert answer.stderr.count("The head is") == 1, "what is the same for all is said once"
+    assert answer.stderr.count("The head is") == 1, "a note for all files is printed once"
     records = json.loads(sweep("rank", *paths, "--format", "json").stdout)
     assert [record["step"] for record in records] == [0, 16, 1000] and {*records[0]} == {*rows[0]}
     table = sweep("rank", *paths).stdout

@@ -40,23 +40,23 @@ def test_status_names_failures_and_causes(store: Store, typed: Typed) -> None:
     for number, trial in enumerate(trials[:3]):
         cause = f"RuntimeError: [bold]no[/bold]\n{ESCAPE}cause {number}"
         fail(store, trial.trial_id, cause=cause, run_id=run_id)
-    shown = typed("status").stdout
-    assert all(f"[bold]no[/bold] ?[2J?]0;owned?cause {number}" in shown for number in range(3))
-    assert all(trial.trial_id[:12] in shown and trial.name in shown for trial in trials[:3])
-    assert "more" not in shown and "\x1b" not in shown and "\x07" not in shown
+    output = typed("status").stdout
+    assert all(f"[bold]no[/bold] ?[2J?]0;owned?cause {number}" in output for number in range(3))
+    assert all(trial.trial_id[:12] in output and trial.name in output for trial in trials[:3])
+    assert "more" not in output and "\x1b" not in output and "\x07" not in output
     for trial in trials[3:]:
         fail(store, trial.trial_id, cause="x" * 100_000, run_id=run_id)
-    shown = typed("status", "bends").stdout
-    assert shown.count(" failed ") == CAUSES_SHOWN + 1, "and the heading of the counts"
-    assert f"and {30 - CAUSES_SHOWN} more" in shown and len(shown) < 40_000
+    output = typed("status", "bends").stdout
+    assert output.count(" failed ") == CAUSES_SHOWN + 1, "and the heading of the counts"
+    assert f"and {30 - CAUSES_SHOWN} more" in output and len(output) < 40_000
     assert json.loads(typed("status", "--format", "json").stdout)[0]["failed"] == 30
 
 
 def test_results_have_setting_hashes(store: Store, typed: Typed) -> None:
     trials = bends(1, 2, 3)
     store.register(KEY, trials)
-    shown = typed("results", "bends", "--format", "csv").stdout
-    every = list(csv.DictReader(io.StringIO(shown)))
+    output = typed("results", "bends", "--format", "csv").stdout
+    every = list(csv.DictReader(io.StringIO(output)))
     assert [row["trial_id"] for row in every] == [trial.trial_id for trial in trials]
     assert [row["output_layer.c"] for row in every] == ["0.0"] * 3 + ["1.0"] * 3
     hashes = [row["setting"] for row in every]

@@ -56,8 +56,9 @@ def test_published_models_take_published_times(
 
 
 def test_kl_rank_time_matches_measurement() -> None:
-    """Measured for 512 x 2,000: 0.12 to 0.16 s with softmax, up to 0.45 s with bends, plus reading
-    and the spectrum."""
+    """Measured for 512 x 2,000: 0.12 to 0.16 s with softmax, up to 0.45 s with bends.
+
+    Reading and the spectrum are extra."""
     corpus = CorpusConfig(name="ptb", sha256="0" * 64, vocabulary_limit=2_000)
     text, config = identity("ptb", data_dir=None), transformer(corpus, SoftmaxConfig(), width=64)
     ranked = config.with_values({"evaluation.epoch_rank_contexts": 512})

@@ -83,8 +83,8 @@ def test_products_equal_torchs_count(
 def test_file_sizes_match_forecast(config: LanguageTrialConfig) -> None:
     trainer = Trainer(config, tiny_trial.corpus(), Runtime())
     tiny_trial.train(trainer)
-    checkpoint, kept = len(save(trainer.snapshot()[0])), len(save(trainer.kept))
+    checkpoint, weights = len(save(trainer.snapshot()[0])), len(save(trainer.kept))
     all_kept = kept_bytes(config, tiny_trial.IDENTITY)
     one_checkpoint = (running_bytes(config, tiny_trial.IDENTITY) - all_kept) / CHECKPOINTS
-    assert kept <= all_kept <= kept + RECORDS_BYTES
+    assert weights <= all_kept <= weights + RECORDS_BYTES
     assert checkpoint <= one_checkpoint <= checkpoint + RECORDS_BYTES

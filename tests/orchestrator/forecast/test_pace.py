@@ -45,9 +45,9 @@ def test_more_mixtures_take_longer(store: Store) -> None:
     for trial in plan.trials:
         seconds, basis = seconds_each([trial.config], plan, store, gpu=False)
         assert seconds == pytest.approx(2 * cores[trial.name]) and "2 done" in basis
-    both = [trial.config for trial in plan.trials[:2]]
-    expected = sum(core_seconds(config, plan.corpus) for config in both)
-    assert seconds_each(both, plan, store, gpu=False)[0] == pytest.approx(expected)
+    configs = [trial.config for trial in plan.trials[:2]]
+    expected = sum(core_seconds(config, plan.corpus) for config in configs)
+    assert seconds_each(configs, plan, store, gpu=False)[0] == pytest.approx(expected)
 
 
 def test_untrained_layer_gets_common_correction(store: Store) -> None:

@@ -68,7 +68,7 @@ def start(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
         )
         started.append(process)
         if wait:
-            wait_for((tmp_path / "ready").exists, timeout_s=30, what="the program runs")
+            wait_for((tmp_path / "ready").exists, timeout_s=30, event="the program runs")
         return process
 
     yield start_program
@@ -81,8 +81,8 @@ Start = Callable[..., "subprocess.Popen[str]"]
 
 
 def end(process: subprocess.Popen[str], timeout_s: float = 30) -> tuple[int, str]:
-    _, said = process.communicate(timeout=timeout_s)
-    return process.returncode, said
+    _, stderr = process.communicate(timeout=timeout_s)
+    return process.returncode, stderr
 
 
 def is_alive(pid: int) -> bool:
@@ -114,16 +114,17 @@ def test_signal_interrupts_the_command(
         os.killpg(process.pid, number)
     else:
         os.kill(process.pid if whom == "guard" else int((tmp_path / "pid").read_text()), number)
-    ended, said = end(process, timeout_s=10)
-    assert (ended, said) == (status, "Interrupted. Type the same command again to go on.\n")
+    ended, stderr = end(process, timeout_s=10)
+    assert (ended, stderr) == (status, "Interrupted. Type the same command again to go on.\n")
 
 
 @pytest.mark.parametrize(
     ("pause_s", "slow_s"), [(0, 0), (0.0001, 0), (0.0005, 0), (0.02, 0), (0.02, 0.1), (0, 0.1)]
 )
 def test_signals_count_during_finalizers(start: Start, pause_s: float, slow_s: float) -> None:
-    """One signal to the guard, or two to the command `pause_s` apart; a slow host takes `slow_s` to
-    start a thread."""
+    """One signal to the guard, or two to the command `pause_s` apart.
+
+    A slow host takes `slow_s` to start a thread."""
     process = start(f"""
     start_thread = threading.Thread.start
     threading.Thread.start = lambda self: (start_thread(self), time.sleep({slow_s}))
@@ -153,8 +154,8 @@ def test_error_replacing_interrupt_is_named(start: Start) -> None:
         raise SyntaxError("compiler")
 """)
     process.terminate()
-    status, said = end(process)
-    assert (status, said.count("\n")) == (143, 1) and "compiler" in said
+    status, stderr = end(process)
+    assert (status, stderr.count("\n")) == (143, 1) and "compiler" in stderr
 
 
 def test_hanging_command_is_ended(start: Start, tmp_path: Path) -> None:
@@ -164,9 +165,9 @@ def test_hanging_command_is_ended(start: Start, tmp_path: Path) -> None:
     start_s = time.monotonic()
     assert process.stderr.readline().startswith("Stopping, which may take 10 s")
     assert time.monotonic() - start_s < 5, "the guard waited for the command"
-    status, said = end(process, timeout_s=10)
+    status, stderr = end(process, timeout_s=10)
     assert status == 143
-    assert said.startswith("It did not stop within 1.5 s, and was ended.")
+    assert stderr.startswith("It did not stop within 1.5 s, and was ended.")
     assert not is_alive(int((tmp_path / "pid").read_text()))
 
 
@@ -194,9 +195,9 @@ def test_second_signal_ends_command_immediately(start: Start) -> None:
     time.sleep(1.2)
     assert process.poll() is None
     process.send_signal(signal.SIGINT)
-    status, said = end(process, timeout_s=10)
+    status, stderr = end(process, timeout_s=10)
     assert status == 143
-    assert "Ended at once." in said
+    assert "Ended at once." in stderr
 
 
 def test_nohup_is_respected(start: Start) -> None:
@@ -225,7 +226,7 @@ def test_killed_guard_ends_command(start: Start, tmp_path: Path) -> None:
     process.kill()
     process.communicate()
     pid = int((tmp_path / "pid").read_text())
-    wait_for(lambda: not is_alive(pid), timeout_s=10, what="the command's end")
+    wait_for(lambda: not is_alive(pid), timeout_s=10, event="the command's end")
 
 
 def test_command_restarts_on_request(start: Start, tmp_path: Path) -> None:
@@ -234,9 +235,9 @@ def test_command_restarts_on_request(start: Start, tmp_path: Path) -> None:
         trial_ended()
     start_again("Ray's process gcs_server died")
 """
-    status, said = end(start(body, wait=False))
+    status, stderr = end(start(body, wait=False))
     assert status == 3
-    *again, given_up = said.splitlines()
+    *again, given_up = stderr.splitlines()
     assert set(again) == {"Ray's process gcs_server died: the sweep is started again, and goes on."}
     assert given_up.startswith(
         "error: Ray's process gcs_server died. That was the 3rd time without a trial done"
@@ -245,7 +246,7 @@ def test_command_restarts_on_request(start: Start, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("trouble", "said"),
+    ("trouble", "message"),
     [
         ("time.sleep(60)", "The sweep stood still for 1 s"),
         ("ctypes.PyDLL(None).sleep(60)", "The sweep stood still for 1 s"),
@@ -257,7 +258,7 @@ def test_command_restarts_on_request(start: Start, tmp_path: Path) -> None:
         ("os._exit(1)", "The sweep's process ended in the middle, with status 1"),
     ],
 )
-def test_stalled_sweep_is_restarted(start: Start, trouble: str, said: str) -> None:
+def test_stalled_sweep_is_restarted(start: Start, trouble: str, message: str) -> None:
     body = f"""
     if starts() == 2:
         return 0
@@ -266,7 +267,7 @@ def test_stalled_sweep_is_restarted(start: Start, trouble: str, said: str) -> No
 """
     assert end(start(body, wait=False)) == (
         0,
-        f"{said}: the sweep is started again, and goes on.\n",
+        f"{message}: the sweep is started again, and goes on.\n",
     )
 
 
@@ -279,15 +280,15 @@ def test_late_signal_is_handled(start: Start, number: signal.Signals) -> None:
     )
     time.sleep(1.2)
     process.send_signal(number)
-    status, said = end(process)
-    assert status == 128 + number and said.startswith("Interrupted.")
+    status, stderr = end(process)
+    assert status == 128 + number and stderr.startswith("Interrupted.")
 
 
 def test_late_crash_is_final(start: Start) -> None:
-    status, said = end(
+    status, stderr = end(
         start("    with watched(), patient(60):\n        pass\n    os.abort()", wait=False)
     )
-    assert status == 134 and said.startswith("error: the command's process was ended by SIGABRT")
+    assert status == 134 and stderr.startswith("error: the command's process was ended by SIGABRT")
 
 
 def test_command_without_beats_is_awaited(start: Start) -> None:
@@ -321,9 +322,9 @@ def test_blocked_sweep_is_awaited(start: Start, tmp_path: Path, held_up: str) ->
 
 
 def test_killed_command_is_not_restarted(start: Start) -> None:
-    status, said = end(start("    beat()\n    os.kill(os.getpid(), signal.SIGKILL)", wait=False))
+    status, stderr = end(start("    beat()\n    os.kill(os.getpid(), signal.SIGKILL)", wait=False))
     assert status == 137
-    assert said.startswith("error: the command's process was ended by SIGKILL (by hand, or")
+    assert stderr.startswith("error: the command's process was ended by SIGKILL (by hand, or")
 
 
 def test_ctrl_z_stops_everything(start: Start, tmp_path: Path) -> None:
@@ -337,7 +338,7 @@ def test_ctrl_z_stops_everything(start: Start, tmp_path: Path) -> None:
     process = start(body)
     pid = int((tmp_path / "pid").read_text())
     process.send_signal(signal.SIGTSTP)
-    wait_for(lambda: is_stopped(pid), timeout_s=10, what="the stop")
+    wait_for(lambda: is_stopped(pid), timeout_s=10, event="the stop")
     time.sleep(1.5)
     (tmp_path / "go-on").touch()
     process.send_signal(signal.SIGCONT)
@@ -351,10 +352,10 @@ def test_signal_during_import_is_quiet(after_s: float) -> None:
     )
     time.sleep(after_s)
     process.terminate()
-    status, said = end(process)
-    assert status in (143, -signal.SIGTERM), "before the first line of Python nobody can answer"
-    assert said.count("\n") <= 1
-    assert "Traceback" not in said
+    status, stderr = end(process)
+    assert status in (143, -signal.SIGTERM), "before the first line of Python there is no handler"
+    assert stderr.count("\n") <= 1
+    assert "Traceback" not in stderr
 
 
 def test_shell_processes_survive(tmp_path: Path) -> None:

@@ -107,20 +107,24 @@ def ended(process: subprocess.Popen[str]) -> int:
 
 def test_killed_runs_folder_is_removed(base: Path, python: Start) -> None:
     killed, lives = python(OWNS), python(OWNS)
-    left, kept = folder_of(killed), folder_of(lives)
+    killed_folder, living_folder = folder_of(killed), folder_of(lives)
     asleep = "import time; time.sleep(600)"
-    with_its_temporary_files_there = python(asleep, TMPDIR=str(left))
-    agent = python(f"file = open('{left}/ray/log', 'a'); {asleep}", title="ray::Agent")
-    joined = python(f"file = open('{left}/ray/log', 'a'); {asleep}")
-    reads = python(f"file = open('{left}/ray/log'); {asleep}", title="ray-log-viewer")
-    of_the_other = python(asleep, TMPDIR=str(kept))
+    with_its_temporary_files_there = python(asleep, TMPDIR=str(killed_folder))
+    agent = python(f"file = open('{killed_folder}/ray/log', 'a'); {asleep}", title="ray::Agent")
+    joined = python(f"file = open('{killed_folder}/ray/log', 'a'); {asleep}")
+    reads = python(f"file = open('{killed_folder}/ray/log'); {asleep}", title="ray-log-viewer")
+    of_the_other = python(asleep, TMPDIR=str(living_folder))
     for process in (agent, joined, reads):
-        wait_for(partial(has_open, process.pid, left / "ray" / "log"), timeout_s=10, what="opened")
+        wait_for(
+            partial(has_open, process.pid, killed_folder / "ray" / "log"),
+            timeout_s=10,
+            event="opened",
+        )
     assert remove_leftovers() == 0
     killed.kill()
     killed.wait()
     assert remove_leftovers() == 1
-    assert [*base.iterdir()] == [kept]
+    assert [*base.iterdir()] == [living_folder]
     assert None not in (ended(with_its_temporary_files_there), ended(agent))
     assert [process.poll() for process in (joined, reads, lives, of_the_other)] == [None] * 4
     assert remove_leftovers() == 0
@@ -146,7 +150,7 @@ def test_processes_in_folder_are_ended(base: Path, python: Start) -> None:
         wait_for(
             lambda: str(folder) in Path(f"/proc/{daemon.pid}/environ").read_text(),
             timeout_s=20,
-            what="begun",
+            event="begun",
         )
         assert remove_leftovers() == 0
     assert ended(daemon) is not None
@@ -171,10 +175,10 @@ def test_foreign_files_stay(base: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="gives a folder away")
-@pytest.mark.parametrize("given", ["", OWNER])
-def test_other_users_folder_stays(base: Path, given: str) -> None:
+@pytest.mark.parametrize("entry", ["", OWNER])
+def test_other_users_folder_stays(base: Path, entry: str) -> None:
     folder = dead_folder(base)
-    os.chown(folder / given, 65534, 65534)
+    os.chown(folder / entry, 65534, 65534)
     assert remove_leftovers() == 0
     assert (folder / OWNER).exists()
 
@@ -202,9 +206,9 @@ def test_clean_prints_removed_folders(
 
 
 @pytest.mark.parametrize(
-    ("storage", "says"),
+    ("storage", "message"),
     [("s3://bucket", "is an object store"), ("/nonexistent", "no such folder")],
 )
-def test_clean_takes_a_folder(storage: str, says: str) -> None:
+def test_clean_takes_a_folder(storage: str, message: str) -> None:
     answer = sweep("clean", "--storage", storage)
-    assert (answer.returncode, says in answer.stderr) == (2, True)
+    assert (answer.returncode, message in answer.stderr) == (2, True)

@@ -48,9 +48,9 @@ def test_extra_seeds_are_extra_rounds() -> None:
     seeds = [141, *RANDOM_SEEDS[:2]]
     assert [trial.config.seed for trial in three.trials] == [s for s in seeds for _ in range(72)]
     for number, trial in enumerate(three.trials):
-        own = one.trials[number % 72]
-        assert trial.name == f"{own.name} seed={trial.config.seed}"
-        assert trial.config.model_copy(update={"seed": 141}) == own.config
+        first_round = one.trials[number % 72]
+        assert trial.name == f"{first_round.name} seed={trial.config.seed}"
+        assert trial.config.model_copy(update={"seed": 141}) == first_round.config
 
 
 def test_setting_seed_is_not_extra() -> None:

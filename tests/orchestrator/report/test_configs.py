@@ -72,8 +72,8 @@ def test_setting_has_one_line(rows: list[dict[str, Any]], folder: Path) -> None:
     for row in rows:
         layer = row["config"]["output_layer"]
         trial_ids.setdefault((layer["c"], layer["k"]), []).append(row["trial_id"])
-    shown = {tuple(float(line[key]) for key in CONFIG_KEYS): line for line in configs}
-    assert {key: line["trial_ids"].split() for key, line in shown.items()} == trial_ids
+    lines = {tuple(float(line[key]) for key in CONFIG_KEYS): line for line in configs}
+    assert {key: line["trial_ids"].split() for key, line in lines.items()} == trial_ids
     for name in ("group", "setting"):
         assert len({line[name] for line in configs}) == len(configs) == 6
     page = (folder / "report.html").read_text()
@@ -98,7 +98,7 @@ def test_printed_mean_follows_from_trials(folder: Path) -> None:
         means += [(float(line[metric]), line["group"], metric) for metric in METRICS]
     for line in csv_records(folder / "tests.csv"):
         means += [
-            (float(line[f"mean_{whose}"]), line[whose], "test_perplexity") for whose in LABELS
+            (float(line[f"mean_{label}"]), line[label], "test_perplexity") for label in LABELS
         ]
     for line in csv_records(folder / "curves.csv"):
         means += [(float(line[metric]), line["group"], metric) for metric in METRICS]

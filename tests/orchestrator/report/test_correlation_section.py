@@ -70,10 +70,10 @@ def test_first_sentence_gives_the_correlation(
 def test_terminal_begins_with_same_sentence(report: ReportResult) -> None:
     console = Console(file=io.StringIO(), width=1000, record=True)
     console.print(summary_group(report))
-    shown = console.export_text().splitlines()
-    assert shown[0].strip() == findings_of(report)[0]
+    lines = console.export_text().splitlines()
+    assert lines[0].strip() == findings_of(report)[0]
     assert {"All 216 trials are done.", *findings_of(report)[2:7]} <= {
-        line.strip() for line in shown
+        line.strip() for line in lines
     }
 
 
@@ -90,8 +90,8 @@ def test_single_trials_have_no_interval(
     assert (cells["published_ptb"], cells["published_wikitext-2"]) == ("0.48", "0.53")
     assert cells["independent_low"] and not within["independent_low"]
     assert (within["n"], float(within["pearson_df"])) == ("216", 8), "nine values of c"
-    shown = [row[0].text for row in report.answers[0].section.texts[0].body]
-    assert shown[2:] == [
+    labels = [row[0].text for row in report.answers[0].section.texts[0].body]
+    assert labels[2:] == [
         "cells, without what their seeds add",
         "seeds of one cell",
         "single trials",

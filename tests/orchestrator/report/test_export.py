@@ -68,8 +68,8 @@ def test_any_stored_value_is_exported(
     lines = pyarrow.parquet.read_table(tmp_path / "x.parquet").to_pylist()
     for line, values in zip(lines, metrics, strict=True):
         for name, value in values.items():
-            kept = line[name.replace("\udfff", "\\udfff")]
-            assert kept == value or kept == str(value).replace("\ud800", "\\ud800")
+            exported = line[name.replace("\udfff", "\\udfff")]
+            assert exported == value or exported == str(value).replace("\ud800", "\\ud800")
 
 
 @pytest.mark.parametrize("name", ["test_perplexity", "name", "corpus"])
@@ -99,9 +99,9 @@ def test_study_metrics_come_first() -> None:
         "sigma_min": 0.0,
     }
     row = trial_row("dense seed=1", config={"seed": 1}, **metrics)
-    own = group_metrics(load_study("layer_jacobian"))
-    assert own[0] == "zero_share" and "log10_condition_excess" in own
-    table = trials_table(flatten([row]), own)
+    study_metrics = group_metrics(load_study("layer_jacobian"))
+    assert study_metrics[0] == "zero_share" and "log10_condition_excess" in study_metrics
+    table = trials_table(flatten([row]), study_metrics)
     own_heads = ["rows of zeros", "at most 1e-3 of the largest"]
     assert table.head == ["trial", "state", *own_heads, "entropy rank"]
     assert trials_table(flatten([row])).head == ["trial", "state", "entropy rank"]

@@ -77,7 +77,7 @@ def test_group_keeps_its_style() -> None:
     first = RANK_METRICS.label(
         next(iter(RANK_METRICS.trials(CorpusConfig(name="ptb", sha256="0" * 64))))
     )
-    whole, rest = (
+    whole, smaller = (
         {
             (line.get_label(), line.get_color(), line.get_linestyle())
             for name in ("rank_over_training", "spectra_linear")
@@ -92,7 +92,7 @@ def test_group_keeps_its_style() -> None:
         == len({(colour, line) for _, colour, line in whole})
         > 3
     )
-    assert rest < whole and len(rest) == len(whole) - 1
+    assert smaller < whole and len(smaller) == len(whole) - 1
 
 
 def spectrum(values: np.ndarray) -> Spectrum:

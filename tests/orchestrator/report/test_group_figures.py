@@ -69,9 +69,9 @@ def t_interval(values: Sequence[float]) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def groups_of(frame: pd.DataFrame, request: GroupTable = TABLE, **where: str) -> Section:
+def groups_of(frame: pd.DataFrame, request: GroupTable = TABLE, **keys: str) -> Section:
     return group_section(
-        group_numbers(frame, request, **{"corpus": "ptb", "scale": "paper"} | where)
+        group_numbers(frame, request, **{"corpus": "ptb", "scale": "paper"} | keys)
     )
 
 
@@ -159,8 +159,8 @@ def test_gain_is_next_to_papers() -> None:
         for row in printed_rows("table1_reproduction")
         if row["metric"] != "rank"
     }
-    own = marks(section, "published by the model's own paper")
-    assert own == {nt: [table["reported"]], et: []}
+    published = marks(section, "published by the model's own paper")
+    assert published == {nt: [table["reported"]], et: []}
     assert marks(section, "published by AAAI 2021") == {nt: [], et: [table["ours"]]}
 
 
@@ -225,13 +225,13 @@ def test_forest_marks_clipped_intervals() -> None:
 
 
 def test_page_has_every_requested_section(tmp_path: Path) -> None:
-    rows = [{**row, "trial_id": f"{place:064x}"} for place, row in enumerate(ROWS[:8])]
+    rows = [{**row, "trial_id": f"{index:064x}"} for index, row in enumerate(ROWS[:8])]
     comparison = Comparison(baselines={"mos": "softmax"})
     ranks = replace(comparison, metric="press_rank")
     analyses = (TABLE, comparison, ranks, replace(TABLE, metrics=("press_rank",)))
     page = report_on(rows, tmp_path, study=replace(STUDY, analyses=analyses)).path.read_text()
-    places = [page.find(f'id="{anchor}"') for anchor in ("figure-groups", "run", "figure-tests")]
-    assert places == sorted(places)
+    positions = [page.find(f'id="{anchor}"') for anchor in ("figure-groups", "run", "figure-tests")]
+    assert positions == sorted(positions)
     for kind in ("groups", "tests"):
         assert page.count(f'id="{kind}"') == page.count(f'id="{kind}-2"') == 1
         assert (tmp_path / f"{kind}.csv").is_file()

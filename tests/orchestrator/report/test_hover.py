@@ -46,11 +46,11 @@ def test_name_is_on_its_point(scale: str, tmp_path: Path) -> None:
     svg = drawn(figure, tmp_path)
     markers = svg.find(f".//{SVG}g[@id='PathCollection_1']")
     assert markers is not None
-    places = [
+    positions = [
         (float(use.get("x", "")), float(use.get("y", ""))) for use in markers.iter(f"{SVG}use")
     ]
     assert list(named(svg)) == NAMES
-    np.testing.assert_allclose([mark[0] for mark in named(svg).values()], places, atol=0.06)
+    np.testing.assert_allclose([mark[0] for mark in named(svg).values()], positions, atol=0.06)
 
 
 def test_outside_points_have_no_name(tmp_path: Path) -> None:

@@ -70,9 +70,15 @@ def records(section: Section, name: str) -> list[dict[str, Any]]:
 def test_findings_name_planted_factors() -> None:
     section = section_of(HEADS, LAWS)
     for kind in ("LSTM", "Transformer"):
-        apart, same = (finding for finding in section.findings if finding.startswith(f"{kind}: "))
-        assert "mos " in apart and "gss" not in apart and "Holm" in apart
-        assert "gss " in same and "mos" not in same and "does not show" in same
+        significant, insignificant = (
+            finding for finding in section.findings if finding.startswith(f"{kind}: ")
+        )
+        assert "mos " in significant and "gss" not in significant and "Holm" in significant
+        assert (
+            "gss " in insignificant
+            and "mos" not in insignificant
+            and "does not show" in insignificant
+        )
     assert section.remarks == ("Others claim this (A 2024).",)
 
 
@@ -130,12 +136,19 @@ def test_first_deviating_size_leads_findings() -> None:
 
 
 def test_findings_name_widths_and_ratios() -> None:
-    widths, apart, same, law = section_of(LEARNED, LEARNED_AT).findings
+    widths, significant, insignificant, law = section_of(LEARNED, LEARNED_AT).findings
     assert "gap to the entropy (nats) of at most 0.1: softmax 12" in widths
     assert widths.count(" at V = 500, 1000, 2000 and 4000") == 3
     assert "exponents b" in law and law.count("[0.") == 3
-    assert apart.count("softcap 1.5") == apart.count("at V = ") == 4 and "mos" not in apart
-    assert same.count("mos") == 4 and "softcap" not in same and "does not show" in same
+    assert (
+        significant.count("softcap 1.5") == significant.count("at V = ") == 4
+        and "mos" not in significant
+    )
+    assert (
+        insignificant.count("mos") == 4
+        and "softcap" not in insignificant
+        and "does not show" in insignificant
+    )
 
 
 def test_untrained_widths_name_their_side() -> None:

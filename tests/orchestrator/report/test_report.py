@@ -45,9 +45,9 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> ReportResult:
         "name": f"gss {INJECTION}"
     }
     rows[40] = fail(rows[40], state="diverged", cause="the loss became infinite in epoch 3")
-    same = {"device": "cpu", "host": "<b>box</b>"}
+    environment = {"device": "cpu", "host": "<b>box</b>"}
     for i, row in enumerate(rows):
-        row["environment"] = same | {"torch": "2.13.0" if i < 60 else "2.14.1"}
+        row["environment"] = environment | {"torch": "2.13.0" if i < 60 else "2.14.1"}
     return report_on(
         rows,
         tmp_path_factory.mktemp("report"),
@@ -109,8 +109,8 @@ def test_page_opens_with_the_findings(html: str) -> None:
         "the published +0.48",
         "The text is made up.",
     )
-    places = [text.index(words) for words in order]
-    assert places == sorted(places)
+    positions = [text.index(words) for words in order]
+    assert positions == sorted(positions)
 
 
 def test_csv_file_has_grid_numbers(report: ReportResult) -> None:
@@ -179,11 +179,11 @@ def test_pdf_files_are_written_on_request(tmp_path: Path) -> None:
         return written
 
     assert build() == {}
-    asked = build(pdf=True)
-    assert len(asked) == 2
+    pages = build(pdf=True)
+    assert len(pages) == 2
     rows[0]["metrics"]["test_perplexity"] *= 1.5
     renewed = build()
-    assert len(renewed) == 2 and all(renewed[name] != asked[name] for name in asked)
+    assert len(renewed) == 2 and all(renewed[name] != pages[name] for name in pages)
 
 
 def test_file_as_folder_is_refused(tmp_path: Path) -> None:

@@ -110,20 +110,20 @@ def test_misleading_name_is_reported() -> None:
     rows[7]["name"] += ", training.learning_rate=30"
     rows[7]["config"]["training"]["learning_rate"] = 30.0 * 0.001
     results = flatten(rows)
-    (said,) = sentences.names(summarise(STUDY, KEY, results, results.frame()))
-    assert said.endswith('k=3, training.learning_rate=30" was trained with learning rate 0.03.')
+    (sentence,) = sentences.names(summarise(STUDY, KEY, results, results.frame()))
+    assert sentence.endswith('k=3, training.learning_rate=30" was trained with learning rate 0.03.')
 
 
 def test_mixed_versions_are_named() -> None:
-    alike = {
+    versions = {
         "code": {"abc": 72},
         "torch": {"2.13.0": 72},
         "hardware": {"one CPU": 72},
         "host": {"a": 60, "b": 12},
     }
-    assert not any("computed alike" in text for text in cautions(KEY, alike))
+    assert not any("computed alike" in text for text in cautions(KEY, versions))
     for name in ("code", "torch", "hardware"):
-        different = alike | {name: {"new": 60, "": 12}}
+        different = versions | {name: {"new": 60, "": 12}}
         texts = [text for text in cautions(KEY, different) if "computed alike" in text]
         assert (
             len(texts) == 1
@@ -148,5 +148,5 @@ def test_diverged_models_are_named() -> None:
         row["metrics"]["test_perplexity"] = factor * uniform
     rows[3]["state"] = "pruned"
     results = flatten(rows)
-    said = sentences.coverage(summarise(STUDY, KEY, results, results.frame()))
-    assert said.endswith(f"counted all the same: {rows[0]['name']}, {rows[1]['name']}.")
+    sentence = sentences.coverage(summarise(STUDY, KEY, results, results.frame()))
+    assert sentence.endswith(f"counted all the same: {rows[0]['name']}, {rows[1]['name']}.")

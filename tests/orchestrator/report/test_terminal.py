@@ -18,9 +18,9 @@ NAME = "gss c=-2 k=1.75"
 CAUSE = "RuntimeError: [bold]no[/bold] room for 33,278 by 82,430 numbers on a device with 2 MiB"
 
 
-def render(shown: RenderableType, width: int) -> str:
+def render(content: RenderableType, width: int) -> str:
     console = Console(file=io.StringIO(), width=width, record=True)
-    console.print(shown)
+    console.print(content)
     text = console.export_text()
     assert "\N{HORIZONTAL ELLIPSIS}" not in text
     assert max(map(cell_len, text.splitlines())) <= width
@@ -46,7 +46,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> ReportResult:
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_grid_has_every_number(report: ReportResult, width: int) -> None:
-    shown = lines_of_cells(render(summary_group(report), width))
+    printed_cells = lines_of_cells(render(summary_group(report), width))
     for metric, cells in report.answers[1].numbers.cells.groupby("metric"):
         lines = [["c \\ k", *map(formats.setting, dict.fromkeys(cells["column"]))]]
         for label, of_row in cells.groupby("row"):
@@ -55,8 +55,8 @@ def test_grid_has_every_number(report: ReportResult, width: int) -> None:
                 [formats.setting(label), *values.where(of_row["value"].notna(), of_row["state"])]
             )
         assert (len(lines), len(lines[0])) == (10, 9)
-        start = shown.index(lines[1]) - 1
-        assert shown[start : start + 10] == lines
+        start = printed_cells.index(lines[1]) - 1
+        assert printed_cells[start : start + 10] == lines
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -75,8 +75,8 @@ def test_wide_table_repeats_first_column(width: int) -> None:
     parts = split(table, width)
     assert [name for part in parts for name in part.head[1:]] == list(table.head[1:])
     text = render(Fitting(table=table), width)
-    shown = {tuple(line) for line in lines_of_cells(text)}
+    cells = {tuple(line) for line in lines_of_cells(text)}
     for part in parts:
         assert part.head[0] == "trial"
-        assert {tuple(cell.text for cell in row) for row in part.body} <= shown
+        assert {tuple(cell.text for cell in row) for row in part.body} <= cells
     assert (len(parts) == 1) == (width >= 200)

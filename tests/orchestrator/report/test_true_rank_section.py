@@ -65,9 +65,9 @@ def numbers(metrics: dict[str, dict[str, Any]]) -> TrueRankNumbers:
 
 
 def test_models_on_other_rows_are_excluded() -> None:
-    found = numbers(METRICS_BY_NAME)
-    assert found.true_rank == 20 and found.exact["test_perplexity"] == 100.0
-    measured = found.matrices[found.matrices["trials"] > 0]
+    results = numbers(METRICS_BY_NAME)
+    assert results.true_rank == 20 and results.exact["test_perplexity"] == 100.0
+    measured = results.matrices[results.matrices["trials"] > 0]
     assert list(measured["variant"]) == ["float64", "float32", "noise", "learned", "learned"]
     learned = measured[measured["variant"] == "learned"]
     assert list(learned["matrix"]) == ["softmax", "gss"], "mos was measured on other rows"

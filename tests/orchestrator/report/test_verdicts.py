@@ -40,7 +40,7 @@ def row_of(values: list[float], baseline: list[float], *, shift: int = SHIFT) ->
     return row
 
 
-def say(row: Any, holm_p: float | None = None) -> str:
+def verdict_of(row: Any, holm_p: float | None = None) -> str:
     row.holm_p = holm_p or row.holm_p
     return verdict(row, "test_perplexity")
 
@@ -52,7 +52,7 @@ def test_significant_difference_names_lower_group() -> None:
         (row_of(low, SOFTMAX), ("GSS", "Softmax")),
         (row_of(SOFTMAX, low), ("Softmax", "GSS")),
     ):
-        text = say(row)
+        text = verdict_of(row)
         assert text.startswith(f"{names[0]} has a lower test perplexity than {names[1]}, by 0.270 ")
         assert "0.171 to 0.369; Holm-adjusted p = 2.0e-05" in text and "unpaired (Welch" in text
 
@@ -60,10 +60,10 @@ def test_significant_difference_names_lower_group() -> None:
 def test_adjusted_p_decides() -> None:
     row = row_of(make_values(56.95, 0.13), SOFTMAX)
     assert row.difference_p < 0.05
-    text = say(row, 0.09)
+    text = verdict_of(row, 0.09)
     assert "is not significant (Holm-adjusted p = 0.090, p = 0.023 unadjusted)" in text
-    assert "has a lower" in say(row, 0.044)
-    assert "is not significant" in say(row, 0.05), "exactly the threshold"
+    assert "has a lower" in verdict_of(row, 0.044)
+    assert "is not significant" in verdict_of(row, 0.05), "exactly the threshold"
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_adjusted_p_decides() -> None:
     ],
 )
 def test_insignificant_is_never_called_equal(row: Any, could: str) -> None:
-    text = say(row)
+    text = verdict_of(row)
     assert "is not significant" in text and "GSS minus Softmax may lie anywhere from" in text
     assert could in text
     assert not re.search(
@@ -87,12 +87,12 @@ def test_insignificant_is_never_called_equal(row: Any, could: str) -> None:
 
 
 def test_missing_test_has_a_reason() -> None:
-    text = say(row_of([57.0], SOFTMAX))
+    text = verdict_of(row_of([57.0], SOFTMAX))
     assert text.startswith("Nothing can be concluded") and "GSS has 1" in text
-    assert "the same in all 6 pairs" in say(row_of(DENSE, DENSE, shift=0))
+    assert "the same in all 6 pairs" in verdict_of(row_of(DENSE, DENSE, shift=0))
 
 
 def test_pairs_count_lower_seeds() -> None:
-    text = say(row_of(BETTER, DENSE, shift=0))
+    text = verdict_of(row_of(BETTER, DENSE, shift=0))
     assert text.startswith("GSS has a lower test perplexity than Softmax at the same seed, by 1.03")
     assert text.endswith("; GSS is lower at 6 of 6 seeds.")

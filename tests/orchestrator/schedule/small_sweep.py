@@ -22,7 +22,7 @@ from orchestrator.worker.failures import BrokenProcessError
 from orchestrator.worker.messages import EVENTS, Ending, EndingKind, Pack
 from tests.support import tiny_trial
 from tests.support.command import TIMES
-from tests.support.notes import Heard
+from tests.support.notes import RecordingListener
 from tests.support.store_rows import RUN
 from trainables.runtime import Runtime
 from trainables.trial import kept_weights, trial_run
@@ -40,7 +40,7 @@ def sweep(
 ) -> list[str]:
     """Train and measure what is missing; return the user's notes and causes. Raises UserError."""
     trial_run.load = kept_weights.load = lambda *_, **__: tiny_trial.corpus(600)
-    storage, heard = FolderStorage(folder), Heard()
+    storage, listener = FolderStorage(folder), RecordingListener()
     storage.check()
     options = RunOptions(storage=storage, runtime=Runtime(checkpoint_every_s=0.0))
     keep = partial(write_study_file, storage)
@@ -50,23 +50,23 @@ def sweep(
         run_id = store.begin_run(RUN)
         try:
             recorder = Recorder(store, storage, run_id)
-            recorder.recover(plan, note=heard.note)
+            recorder.recover(plan, note=listener.note)
             recorder.measurements(store.lacking(KEY, names))
-            lacking = store.lacking(KEY, names)
+            missing = store.lacking(KEY, names)
             states = store.states([trial.trial_id for trial in plan])
             work = StudyWork(
                 store=store,
                 run_id=run_id,
                 options=options,
                 seconds_per_trial=60.0,
-                listener=heard,
+                listener=listener,
                 measurements=MEASUREMENTS,
-                lacking=lacking,
+                lacking=missing,
             )
             left = [
                 trial
                 for trial in plan
-                if trial.trial_id in lacking or states[trial.trial_id] in OPEN
+                if trial.trial_id in missing or states[trial.trial_id] in OPEN
             ]
             with closing(Dispatcher(left, work, this_owner(), slots=1)) as dispatcher:
                 _drive(
@@ -75,7 +75,7 @@ def sweep(
                 )
         finally:
             store.end_run(run_id)
-    return heard.notes + [end.cause for end in heard.outcomes.values() if end.cause]
+    return listener.notes + [end.cause for end in listener.outcomes.values() if end.cause]
 
 
 def _drive(dispatcher: Dispatcher, job: Job) -> None:

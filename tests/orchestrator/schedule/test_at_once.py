@@ -21,7 +21,7 @@ from tests.orchestrator.schedule.numbered_trials import (
     started,
     states,
 )
-from tests.support.notes import Heard
+from tests.support.notes import RecordingListener
 from tests.support.scripted_trials import work_in
 from tests.support.smoke_trials import smoke_trial
 from trainables.trial_folder import EpochMetrics, TrialOutcome
@@ -65,7 +65,7 @@ def test_stopped_trial_leaves_others_running(sweep: Sweep, store: Store) -> None
     assert sweep.give_up() == ["a"]
     sweep.ended("a", DEATH)
     assert sweep.run("b") == [2, 3, 4, 5] and sweep.finished
-    assert sweep.heard.stopped_names == ["seed=1"]
+    assert sweep.listener.stopped_names == ["seed=1"]
     assert states(store) == ["done", "planned", *["done"] * 4]
 
 
@@ -83,14 +83,14 @@ def test_lost_machine_halves_nothing(sweep: Sweep) -> None:
     assert len(hand_out(sweep, "b")) == 6
 
 
-@pytest.mark.parametrize(("most", "sizes"), [(8, [3]), (2, [2, 1]), (1, [1, 1, 1])])
+@pytest.mark.parametrize(("limit", "sizes"), [(8, [3]), (2, [2, 1]), (1, [1, 1, 1])])
 def test_searched_trials_are_judged_separately(
-    most: int, sizes: list[int], store: Store, tmp_path: Path
+    limit: int, sizes: list[int], store: Store, tmp_path: Path
 ) -> None:
-    sweep = Sweep(store, tmp_path, trials=0, slots=1, trials_at_once=most, source=Searches())
+    sweep = Sweep(store, tmp_path, trials=0, slots=1, trials_at_once=limit, source=Searches())
     for number, size in enumerate(sizes):
         pack = sweep.next_pack(str(number))
-        assert pack is not None and (len(pack.trials), pack.at_once) == (size, min(most, 3))
+        assert pack is not None and (len(pack.trials), pack.at_once) == (size, min(limit, 3))
         numbers = [PLAN.index(trial) for trial in pack.trials]
         assert pack.stop_above == {IDS[n]: {1: float(n)} for n in numbers}
         assert sweep.next_pack("another") is None, "no searched trial waits ready for a worker"
@@ -111,14 +111,14 @@ def test_ray_stop_costs_no_mate(
     plan = [PlannedTrial.of(stopped, "stopped"), PlannedTrial.of(mate, "mate")]
     store.register(KEY, plan)
 
-    class Stops(Heard):
+    class Stops(RecordingListener):
         def epoch(self, trial_id: str, metrics: EpochMetrics) -> None:
             if trial_id == stopped.trial_id and metrics.epoch == 1:
                 store.ask_to_stop(trial_id)
 
-    heard = Stops()
-    work = work_in(tmp_path, store, trials_at_once=2, listener=heard, study=KEY)
+    listener = Stops()
+    work = work_in(tmp_path, store, trials_at_once=2, listener=listener, study=KEY)
     run_trials(plan, work)
-    assert heard.stopped_names == ["stopped"]
-    assert sorted(heard.starts) == ["mate", "mate", "stopped"]
+    assert listener.stopped_names == ["stopped"]
+    assert sorted(listener.starts) == ["mate", "mate", "stopped"]
     assert [row.state for row in store.trials(KEY)] == ["planned", "done"]

@@ -26,7 +26,7 @@ def test_packs_are_claimed_when_handed_out(store: Store, tmp_path: Path) -> None
     sweep = Sweep(store, tmp_path)
     assert sweep.pack("a") == [0, 1, 2]
     assert states(store) == ["running"] * 3 + ["planned"] * 3
-    sweep.tell("a", 0, at=1)
+    sweep.report("a", 0, at=1)
     sweep.close()
     assert states(store) == ["done"] + ["planned"] * 5
 
@@ -49,14 +49,14 @@ def test_other_drivers_trials_are_awaited(
 def test_stopped_trials_are_returned(store: Store, tmp_path: Path) -> None:
     sweep = Sweep(store, tmp_path)
     assert sweep.pack("a") == [0, 1, 2]
-    sweep.tell("a", 0, at=1)
+    sweep.report("a", 0, at=1)
     sweep.stop([IDS[1], IDS[4]])
     assert (sweep.give_up(), sweep.give_up()) == (["a"], [])
     sweep.ended("a", DEATH)
     assert [sweep.run(key) for key in "bc"] == [[2], [3, 5]]
     assert sweep.finished
     assert states(store) == ["done", "planned", "done", "done", "planned", "done"]
-    assert sweep.heard.stopped_names == ["seed=1", "seed=4"]
+    assert sweep.listener.stopped_names == ["seed=1", "seed=4"]
 
 
 def test_stopped_trial_gets_no_retry(store: Store, tmp_path: Path) -> None:
@@ -100,12 +100,12 @@ def test_oversized_pack_is_returned(store: Store, tmp_path: Path) -> None:
     for key in "abcde":
         assert sweep.pack(key) == [0, 1, 2]
         sweep.ended(key, Ending(EndingKind.MACHINE_UNFIT, refusal))
-    assert sweep.heard.notes == [refusal]
+    assert sweep.listener.notes == [refusal]
     assert sweep.pack("f") == [0, 1, 2]
     assert (sweep.give_up(["f"]), sweep.give_up(["f"])) == (["f"], [])
     sweep.ended("f")
     assert sweep.pack("g") == [0, 1, 2]
-    sweep.tell("g", at=0)
+    sweep.report("g", at=0)
     assert sweep.give_up(["g"]) == [], "it has a machine"
 
 

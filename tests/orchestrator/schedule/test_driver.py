@@ -19,7 +19,7 @@ from orchestrator.schedule.study_work import POLL_S
 from orchestrator.store import LeaseKeeper, PlannedTrial, Store, StudyKey
 from orchestrator.worker import EVENTS, Ending, EndingKind, Parcel, TrialEvent
 from tests.orchestrator.schedule.beats import beat_of
-from tests.support.notes import Heard
+from tests.support.notes import RecordingListener
 from tests.support.scripted_trials import planned, work_in
 from trainables.trial_folder import TrialOutcome
 
@@ -43,13 +43,13 @@ class Steered:
         self, patch: pytest.MonkeyPatch, store: Store, folder: Path, plan: Sequence[PlannedTrial],
         options: dict[str, Any] | None = None, **changes: Any,
     ) -> None:  # fmt: skip
-        self.now_s, self.machines, self.heard = 1000.0, [MACHINE], Heard()
+        self.now_s, self.machines, self.listener = 1000.0, [MACHINE], RecordingListener()
         patch.setattr(time, "monotonic", lambda: self.now_s)
         patch.setattr(driver, "nodes", lambda: self.machines)
         patch.setattr(driver, "signs", lambda _keys: {})
         patch.setattr(driver, "remove_sign", lambda _key: None)
         patch.setattr(driver, "start_again", give_up)
-        fields = {"listener": self.heard, "seconds_per_trial": 100.0} | changes
+        fields = {"listener": self.listener, "seconds_per_trial": 100.0} | changes
         work = work_in(folder, store, options, **fields)
         self.dispatcher = Dispatcher(plan, work, "me", slots=1)
         placement = Placement(work.options, None, {"one": {"CPU": 1.0}})
@@ -69,7 +69,7 @@ class Steered:
         assert parcel is not None
         return parcel
 
-    def tell(self, key: str, trial: PlannedTrial, outcome: TrialOutcome | None = None) -> None:
+    def report(self, key: str, trial: PlannedTrial, outcome: TrialOutcome | None = None) -> None:
         event = TrialEvent(trial_id=trial.trial_id, outcome=outcome)
         self.driver.events(key, EVENTS.dump_json((event,)).decode())
 
@@ -82,7 +82,7 @@ def test_driver_waits_for_machines(
     steered = Steered(monkeypatch, store, tmp_path, plan, study=KEY)
     steered.machines.clear()
     steered.looks(2)
-    (note,) = steered.heard.notes
+    (note,) = steered.listener.notes
     assert "no machine any more" in note
     assert not steered.driver.stopping
     store.ask_to_stop(KEY)
@@ -104,10 +104,10 @@ def test_unkillable_worker_needs_new_ray(
         steered.hand_out(key)
         steered.driver.began(key)
     (trial,) = steered.dispatcher._flights["a"].pack.trials
-    steered.tell("a", trial)
+    steered.report("a", trial)
     assert steered.looks(10) == ["a", "b"]
     steered.driver.ended("a", Ending(EndingKind.PROCESS_DIED))
-    (note,) = steered.heard.notes
+    (note,) = steered.listener.notes
     assert re.match(r"seed=0: it stood still for 1\d s .*epoch 3, step 7, my_layer.py", note)
     assert not steered.driver.stopping
     with pytest.raises(GivenUpError, match="cannot be ended"):

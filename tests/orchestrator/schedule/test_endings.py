@@ -61,7 +61,7 @@ def test_stopped_local_worker_is_killed() -> None:
     code = "import os, signal; os.kill(os.getpid(), signal.SIGSTOP)"
     worker = subprocess.Popen(["ray::held", "-c", code], executable=sys.executable)
     status = psutil.Process(worker.pid).status
-    wait_for(lambda: status() == psutil.STATUS_STOPPED, timeout_s=30, what="its stop")
+    wait_for(lambda: status() == psutil.STATUS_STOPPED, timeout_s=30, event="its stop")
     kill_worker(beat_of("elsewhere", pid=worker.pid))
     assert worker.poll() is None
     kill_worker(beat_of("here", pid=worker.pid))

@@ -32,14 +32,14 @@ def test_damage_report_names_the_trial(store: Store, tmp_path: Path) -> None:
     sweep = Sweep(store, tmp_path)
     sweep.pack("a")
     sweep.events("a", [started(0), TrialEvent(trial_id=IDS[0], note="it is damaged"), done(0)])
-    assert sweep.heard.notes == [f"{PLAN[0].name}: it is damaged."]
+    assert sweep.listener.notes == [f"{PLAN[0].name}: it is damaged."]
     assert states(store)[0] == "done"
 
 
 def test_death_costs_only_running_trial(store: Store, tmp_path: Path) -> None:
     sweep = Sweep(store, tmp_path)
     sweep.pack("a")
-    sweep.tell("a", 0, at=1)
+    sweep.report("a", 0, at=1)
     sweep.ended("a", DEATH)
     assert [sweep.run(key) for key in "bc"] == [[2], [3, 4, 5]]
     sweep.die("d", at=1)
@@ -52,18 +52,18 @@ def test_death_costs_only_running_trial(store: Store, tmp_path: Path) -> None:
 def test_out_of_memory_retries_alone(store: Store, tmp_path: Path) -> None:
     sweep = Sweep(store, tmp_path)
     assert [sweep.pack(key) for key in "ab"] == [[0, 1, 2], [3, 4, 5]]
-    sweep.tell("a", at=0)
+    sweep.report("a", at=0)
     sweep.ended("a", NO_MEMORY)
-    assert "alone" in sweep.heard.notes[0]
+    assert "alone" in sweep.listener.notes[0]
     assert sweep.pack("c") == [1, 2]
     assert sweep.pack("d") == [], "others are out"
-    sweep.tell("c", 1, 2)
+    sweep.report("c", 1, 2)
     sweep.ended("c")
-    sweep.tell("b", 3, 4, 5)
+    sweep.report("b", 3, 4, 5)
     sweep.ended("b")
     assert sweep.pack("e") == [0]
     assert sweep._flights["e"].pack.alone
-    sweep.tell("e", at=0)
+    sweep.report("e", at=0)
     sweep.ended("e", NO_MEMORY)
     assert sweep.finished
     assert states(store) == ["failed"] + ["done"] * 5
@@ -81,9 +81,9 @@ def test_damaged_result_costs_an_attempt(store: Store, tmp_path: Path) -> None:
     assert sweep.pack("a") == [0, 1]
     report_without_spectrum(sweep, "a", 0)
     assert states(store)[0] == "running"
-    sweep.tell("a", 1)
+    sweep.report("a", 1)
     sweep.ended("a")
-    assert "it runs again" in sweep.heard.notes[0]
+    assert "it runs again" in sweep.listener.notes[0]
     assert sweep.pack("b") == [0]
     report_without_spectrum(sweep, "b", 0)
     sweep.ended("b")
@@ -100,7 +100,7 @@ def test_new_driver_owns_claimed_trials(
     monkeypatch.setattr(trial_table, "LEASE_S", -1.0)
     sweep = Sweep(store, tmp_path, options={"max_attempts": 1})
     sweep.pack("a")
-    sweep.tell("a", at=0)
+    sweep.report("a", at=0)
     assert store.claim(IDS[:3], owner="another", lease_s=600) == dict.fromkeys(IDS[:3], 2)
     epoch = EpochMetrics(
         epoch=1, tokens=1, train_loss=9.0, valid_loss=9.0, averaging=False, seconds=1.0
@@ -112,7 +112,7 @@ def test_new_driver_owns_claimed_trials(
     assert states(store)[:3] == ["done", "running", "running"]
     assert [row.owner for row in store.trials(KEY)[:3]] == [None, "another", "another"]
     assert store.epochs(IDS[0]) == []
-    assert (list(sweep.heard.outcomes), sweep.finished) == ([IDS[0]], False)
+    assert (list(sweep.listener.outcomes), sweep.finished) == ([IDS[0]], False)
 
 
 def test_machine_loss_costs_no_attempt(store: Store, tmp_path: Path) -> None:
@@ -163,8 +163,8 @@ def test_missing_workers_end_the_sweep(
 def measuring(store: Store, storage: Path) -> Sweep:
     """Return three done trials without two measurements, one attempt each."""
     later.store_done(store, PLAN[:3], storage)
-    lacking = store.lacking(later.KEY, later.NAMES)
-    return Sweep(store, storage, 3, lacking=lacking, options={"max_attempts": 1})
+    missing = store.lacking(later.KEY, later.NAMES)
+    return Sweep(store, storage, 3, lacking=missing, options={"max_attempts": 1})
 
 
 def write_measurements(storage: Path, number: int, names: Sequence[str]) -> None:
@@ -178,7 +178,7 @@ def test_failed_measurement_costs_no_result(store: Store, tmp_path: Path) -> Non
     sweep = measuring(store, tmp_path)
     for number, names_written in enumerate((later.NAMES, later.NAMES[:1])):
         assert sweep.pack("a") == [number]
-        sweep.tell("a", at=number)
+        sweep.report("a", at=number)
         write_measurements(tmp_path, number, names_written)
         sweep.ended("a", DEATH)
     assert sweep.pack("b") == [2]
@@ -187,8 +187,8 @@ def test_failed_measurement_costs_no_result(store: Store, tmp_path: Path) -> Non
     sweep.ended("b")
     assert sweep.finished
     assert sweep.not_measured == {IDS[1]: "its process died", IDS[2]: failed.cause}
-    lacking = {IDS[1]: ["second@1"], IDS[2]: [*later.NAMES]}
-    assert store.lacking(later.KEY, later.NAMES) == lacking
+    missing = {IDS[1]: ["second@1"], IDS[2]: [*later.NAMES]}
+    assert store.lacking(later.KEY, later.NAMES) == missing
     assert states(store)[:3] == ["done"] * 3
 
 

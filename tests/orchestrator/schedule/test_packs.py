@@ -47,7 +47,7 @@ def layers(*outputs: OutputLayerConfig, width: int) -> list[PlannedTrial]:
     configs = [
         config.model_copy(update={"output_layer": output, "model": model}) for output in outputs
     ]
-    return [PlannedTrial.of(each, each.output_layer.name) for each in configs]
+    return [PlannedTrial.of(layer, layer.output_layer.name) for layer in configs]
 
 
 def test_similar_trials_share_a_pack() -> None:

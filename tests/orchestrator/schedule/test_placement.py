@@ -29,23 +29,27 @@ def options(tmp_path: Path) -> RunOptions:
 
 def test_request_shrinks_with_the_cluster(options: RunOptions) -> None:
     placement = Placement(options, PTB, {"a": LARGE, "b": SMALL, "head": WITHOUT_CORES})
-    place = placement.place([MOS])
-    assert (placement.slots, place.memory_bytes > 10**6, placement.has(place)) == (16, True, True)
+    request = placement.place([MOS])
+    assert (placement.slots, request.memory_bytes > 10**6, placement.has(request)) == (
+        16,
+        True,
+        True,
+    )
     placement.update({"b": SMALL, "head": WITHOUT_CORES})
-    assert not placement.has(place)
+    assert not placement.has(request)
     assert placement.place([MOS]).memory_bytes == 10**6
     assert placement.has(placement.place([MOS]))
     placement.update({"head": WITHOUT_CORES})
     assert placement.slots is None
-    assert placement.has(place), "it may come back"
+    assert placement.has(request), "it may come back"
 
 
 def test_unfit_machine_gets_nothing(options: RunOptions) -> None:
     placement = Placement(options, PTB, {"a": LARGE, "b": SMALL})
     placement.keep_off("a")
     placement.update({"a": LARGE, "b": SMALL})
-    place = placement.place([MOS])
-    assert (placement.slots, place.not_on, place.memory_bytes) == (8, ("a",), 10**6)
+    request = placement.place([MOS])
+    assert (placement.slots, request.not_on, request.memory_bytes) == (8, ("a",), 10**6)
 
 
 def test_single_pack_requests_most_memory(options: RunOptions) -> None:
@@ -57,8 +61,8 @@ def test_single_pack_requests_most_memory(options: RunOptions) -> None:
 def test_pack_requests_largest_trials_memory(options: RunOptions) -> None:
     placement = Placement(options, PTB, {"a": {"CPU": 1.0, "memory": 1e12}})
     quick = apply_scale(SCALES["quick"], SOFTMAX)
-    quick_bytes, mos_bytes, both = (
+    quick_bytes, mos_bytes, pair_bytes = (
         placement.place(pack).memory_bytes for pack in ([quick], [MOS], [quick, MOS])
     )
-    assert STEP_BYTES < quick_bytes < mos_bytes == both
+    assert STEP_BYTES < quick_bytes < mos_bytes == pair_bytes
     assert 0 <= mos_bytes - estimate(MOS, PTB).memory_gb * 1e9 < STEP_BYTES

@@ -17,7 +17,7 @@ from orchestrator.schedule.trials_run import run_trials
 from orchestrator.store.opening import open_store
 from orchestrator.store.records import StudyKey, TrialRow
 from orchestrator.store.store import Store
-from tests.support.notes import Heard
+from tests.support.notes import RecordingListener
 from tests.support.one_ray import start_ray
 from tests.support.scripted_trials import (
     BAD_INPUT,
@@ -45,9 +45,9 @@ class Swept:
 
     def __init__(self, folder: Path, store: Store) -> None:
         plan = planned(SEEDS)
-        self.folder, self.store, self.heard = folder, store, Heard()
+        self.folder, self.store, self.listener = folder, store, RecordingListener()
         store.register(KEY, plan)
-        self.summary = run_trials(plan, work_in(folder, store, listener=self.heard))
+        self.summary = run_trials(plan, work_in(folder, store, listener=self.listener))
         self.rows: dict[int, TrialRow] = {row.config["seed"]: row for row in store.trials(KEY)}
 
 
@@ -82,8 +82,8 @@ def test_only_dead_trials_run_again(
 
 
 def test_listener_and_store_get_trials(swept: Swept) -> None:
-    assert set(swept.heard.starts) == {f"seed={seed}" for seed in SEEDS}
-    assert {trial_id: outcome.state for trial_id, outcome in swept.heard.outcomes.items()} == {
+    assert set(swept.listener.starts) == {f"seed={seed}" for seed in SEEDS}
+    assert {trial_id: outcome.state for trial_id, outcome in swept.listener.outcomes.items()} == {
         row.trial_id: row.state for row in swept.rows.values()
     }
     assert [epoch.epoch for epoch in swept.store.epochs(swept.rows[SOUND].trial_id)] == [1, 2, 3, 4]

@@ -19,14 +19,14 @@ class Followed:
         self.watch.began("pack")
         self._look()
 
-    def says(self, **changes: Any) -> None:
+    def send(self, **changes: Any) -> None:
         self.beat = self.beat.model_copy(update=changes)
         self._look()
 
     def trains(self, steps: int, step_s: float) -> None:
         """Train slow steps, none reported as silence."""
         for _ in range(steps):
-            self.says(
+            self.send(
                 phase=TRAINING, epoch=1, step=self.beat.step + 1, progress=self.beat.progress + 1
             )
             assert self.stands_still_within(step_s) is None
@@ -61,7 +61,7 @@ def test_slow_trial_continues() -> None:
     worker = Followed()
     worker.trains(5, step_s=400)
     worker.trains(1, step_s=3900)
-    worker.says(progress=10**6)
+    worker.send(progress=10**6)
     assert worker.stands_still_within(10**6) == 39_002
 
 
@@ -70,21 +70,21 @@ def test_default_limit_is_ten_minutes() -> None:
     worker = Followed()
     assert worker.stands_still_within(600) is None
     worker.trains(2, step_s=600)
-    worker.says(phase="in validation", progress=1000)
+    worker.send(phase="in validation", progress=1000)
     assert worker.stands_still_within(600) is None
-    worker.says(trial_id="two", phase=TRAINING, progress=1)
+    worker.send(trial_id="two", phase=TRAINING, progress=1)
     assert worker.stands_still_within(10**4) == 602
 
 
 def test_announced_silence_is_respected() -> None:
     worker = Followed()
-    worker.says(phase="in the measurement spectrum@1", progress=7, quiet_s=5000.0)
+    worker.send(phase="in the measurement spectrum@1", progress=7, quiet_s=5000.0)
     assert worker.stands_still_within(10**6) == 5002
 
 
 def test_user_limit_covers_every_phase() -> None:
     worker = Followed(limit_s=20.0)
-    worker.says(quiet_s=5000.0)
+    worker.send(quiet_s=5000.0)
     assert worker.stands_still_within(100) == 22
     worker = Followed(limit_s=2000.0)
     worker.trains(10, step_s=1900)
@@ -113,7 +113,7 @@ def test_stalled_driver_ends_no_trial() -> None:
     for _ in range(5):
         worker.now_s += 10_000.0
         assert worker.stands_still_within(POLL_S) is None
-        worker.says(progress=worker.beat.progress + 1)
+        worker.send(progress=worker.beat.progress + 1)
         assert worker.stands_still_within(3 * POLL_S) is None
 
 

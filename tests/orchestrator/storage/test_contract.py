@@ -134,5 +134,5 @@ def test_marker_identifies_the_storage(storage: Storage, move: Move) -> None:
 def test_storage_travels_as_its_address(storage: Storage) -> None:
     assert pickle.loads(pickle.dumps(storage)) == storage
     with storage.working(TRIAL) as folder:
-        said = storage.in_words_of_user(f"{folder.path}/result.json is damaged", folder)
-    assert said == f"{storage}/trials/ab/{TRIAL}/result.json is damaged"
+        message = storage.in_words_of_user(f"{folder.path}/result.json is damaged", folder)
+    assert message == f"{storage}/trials/ab/{TRIAL}/result.json is damaged"

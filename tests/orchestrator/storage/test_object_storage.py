@@ -44,9 +44,9 @@ PLACE = trial_directory(Path(), TRIAL).as_posix()
 
 @pytest.fixture
 def storage(url: str, move: Move) -> ObjectStorage:  # noqa: ARG001
-    made = storage_at(url)
-    assert isinstance(made, ObjectStorage)
-    return made
+    opened = storage_at(url)
+    assert isinstance(opened, ObjectStorage)
+    return opened
 
 
 def names(storage: ObjectStorage) -> set[str]:
@@ -142,7 +142,7 @@ def test_superseded_worker_stops(
         folder.take_over()
         save(folder, 1)
         wait_for(
-            lambda: len(storage.bucket.files("trials")) == 2, timeout_s=60, what="a first copy"
+            lambda: len(storage.bucket.files("trials")) == 2, timeout_s=60, event="a first copy"
         )
         move("two")
         with storage.working(config.trial_id) as later:
@@ -228,17 +228,17 @@ def test_bucket_error_is_one_sentence(
     _client.cache_clear()
 
 
-@pytest.mark.parametrize("place", ["gs://bucket/x", "az://container/x", "s3://bucket"])
-def test_object_store_addresses(place: str) -> None:
-    assert str(storage_at(place)) == place
+@pytest.mark.parametrize("address", ["gs://bucket/x", "az://container/x", "s3://bucket"])
+def test_object_store_addresses(address: str) -> None:
+    assert str(storage_at(address)) == address
 
 
 @pytest.mark.parametrize(
-    "place", ["ftp://host/x", "s3://key:secret@bucket/x", "s3://b", "s3://b/../x y"]
+    "address", ["ftp://host/x", "s3://key:secret@bucket/x", "s3://b", "s3://b/../x y"]
 )
-def test_other_addresses_are_refused(place: str) -> None:
+def test_other_addresses_are_refused(address: str) -> None:
     with pytest.raises(UserError, match="--storage takes") as error:
-        storage_at(place)
+        storage_at(address)
     assert "secret" not in str(error.value)
 
 

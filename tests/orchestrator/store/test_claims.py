@@ -55,14 +55,14 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule(numbers=subset, name=who, expired=st.booleans())
     def claim(self, numbers: list[int], name: str, expired: bool) -> None:
-        wanted, owner = self.numbered(numbers), f"{name} of {self.group}"
+        numbered_ids, owner = self.numbered(numbers), f"{name} of {self.group}"
         free = [
             trial_id
-            for trial_id in wanted
+            for trial_id in numbered_ids
             if (trial := self.expected[trial_id]).state == "planned"
             or (trial.state == "running" and (trial.expired or trial.owner == owner))
         ]
-        claimed = self.store.claim(wanted, owner=owner, lease_s=-1 if expired else 600)
+        claimed = self.store.claim(numbered_ids, owner=owner, lease_s=-1 if expired else 600)
         for trial_id in free:
             self.expected[trial_id] = Expected(
                 "running", self.expected[trial_id].attempt + 1, owner, expired
@@ -163,8 +163,8 @@ def test_reset_replans_failed_trials(store: Store, trial_ids: list[str]) -> None
     assert [(row["state"], row["cause"], row["metrics"], row["environment"]) for row in reset] == [
         ("planned", None, {}, {})
     ] * 3
-    kept = store.epochs(diverged)
-    assert kept == [epoch(1), epoch(2), epoch(3)], "until the next attempt replaces them"
+    epochs = store.epochs(diverged)
+    assert epochs == [epoch(1), epoch(2), epoch(3)], "until the next attempt replaces them"
 
 
 @pytest.mark.parametrize("state", ["done", "running"])

@@ -88,8 +88,8 @@ def test_long_transaction_is_awaited(
 
         with meanwhile(end):
             assert store.claim(TRIALS, owner="a", lease_s=60) == dict.fromkeys(TRIALS, 1)
-        said = capsys.readouterr().err
-        assert said.count("waiting for it for up to 3 minutes.\n") == said.count("\n") == 1
+        stderr = capsys.readouterr().err
+        assert stderr.count("waiting for it for up to 3 minutes.\n") == stderr.count("\n") == 1
         waits: list[float] = []
         with open_store(
             str(path), create=False, away_s=0.2, on_wait=lambda: waits.append(time.monotonic())
@@ -148,9 +148,9 @@ def test_absent_server_is_awaited(
 
         with meanwhile(go_on):
             assert store.record(outcome(TRIALS[0]), run_id=run_id, spectrum=SPECTRUM) is True
-        said = capsys.readouterr().err
-        assert said.count("waiting for it") == said.count("\n") == 1
-        assert PASSWORD not in said
+        stderr = capsys.readouterr().err
+        assert stderr.count("waiting for it") == stderr.count("\n") == 1
+        assert PASSWORD not in stderr
         assert store.states(TRIALS[:1]) == {TRIALS[0]: "done"}
 
 
@@ -180,8 +180,8 @@ def test_server_text_is_escaped(
 
             with meanwhile(start):
                 assert store.studies() == []
-    said = capsys.readouterr().err
-    assert "starts \\x1b[2J" in said and "\x1b" not in said
+    stderr = capsys.readouterr().err
+    assert "starts \\x1b[2J" in stderr and "\x1b" not in stderr
 
 
 def test_deadlock_is_no_damage(postgres_server: PostgresServer) -> None:

@@ -14,20 +14,20 @@ import pytest
 from orchestrator.command.status import status
 from orchestrator.store import Store, open_store
 from orchestrator.store.lease import LeaseKeeper, dead_owners, this_owner
-from tests.support.processes import Process, Say
+from tests.support.processes import Process, Report
 from tests.support.store_rows import KEY, ids, plan
 from trainables.errors import UserError
 
 TRIALS = ids(plan(2))
 
 
-def tell_owner(say: Say) -> None:
-    say(this_owner())
+def report_owner(report: Report) -> None:
+    report(this_owner())
 
 
 @pytest.fixture
 def dead(tmp_path: Path) -> str:
-    (owner,) = Process(tmp_path, tell_owner).end()
+    (owner,) = Process(tmp_path, report_owner).end()
     assert isinstance(owner, str)
     return owner
 
@@ -103,13 +103,13 @@ def test_keeper_renews_the_lease(address: str, monkeypatch: pytest.MonkeyPatch) 
         assert lease_until(store) == last
 
 
-def drive(say: Say, address: str) -> None:
+def drive(report: Report, address: str) -> None:
     """Claim both trials; end after being suspended for a second and resumed."""
     with open_store(address) as store:
         store.claim(TRIALS, owner="me", lease_s=1)
         with LeaseKeeper(store, "me", lease_s=1) as keeper:
             since_s, still_s = time.monotonic(), 0.0
-            say("holding")  # after the clock was read: the process may be suspended at once
+            report("holding")  # after the clock was read: the process may be suspended at once
             while still_s < 1:
                 time.sleep(0.05)
                 still_s, since_s = time.monotonic() - since_s, time.monotonic()
@@ -121,7 +121,7 @@ def drive(say: Say, address: str) -> None:
 @pytest.mark.parametrize("taken", [0, 1])
 def test_stalled_driver_continues(address: str, tmp_path: Path, taken: int) -> None:
     driver = Process(tmp_path, drive, address)
-    assert driver.hear() == "holding"
+    assert driver.receive() == "holding"
     driver.signal(signal.SIGSTOP)
     time.sleep(1.5)
     with open_store(address) as store:

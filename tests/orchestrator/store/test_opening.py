@@ -29,11 +29,11 @@ def test_plain_path_is_sqlite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
             "/"
         )  # the store stays in place when the working directory changes, as in Ray's workers
         store.register(KEY, plan(1))
-    for same in (
+    for address in (
         str(tmp_path / "results/deep/results.db"),
         f"sqlite:///{tmp_path}/results/deep/results.db",
     ):
-        with open_store(same, create=False) as store:
+        with open_store(address, create=False) as store:
             assert len(store.trials(KEY)) == 1
 
 

@@ -34,8 +34,8 @@ def test_running_trials_have_last_epoch(store: Store) -> None:
         ("trial 2", KEY, "node 1", None, None),
         ("trial 0", OTHER, None, 2, 5.5),
     ]
-    said = {(trial.owner, trial.attempt, trial.epoch_count, trial.alive) for trial in running}
-    assert said == {("host:1:2", 1, None, True)}
+    owners = {(trial.owner, trial.attempt, trial.epoch_count, trial.alive) for trial in running}
+    assert owners == {("host:1:2", 1, None, True)}
     store.renew("host:1:2", -1)
     assert not any(trial.alive for trial in store.running())
 
@@ -45,8 +45,8 @@ def test_lost_trials_come_newest_first(store: Store, run_id: int) -> None:
         fail(store, IDS[number], cause=f"no {number}", run_id=run_id)
         time.sleep(0.01)
     store.record(outcome(IDS[1]), run_id=run_id)
-    said = [(trial.name, trial.key, trial.state, trial.cause) for trial in store.lost()]
-    assert said == [
+    rows = [(trial.name, trial.key, trial.state, trial.cause) for trial in store.lost()]
+    assert rows == [
         ("trial 3", KEY, "failed", "no 3"),
         ("trial 0", KEY, "failed", "no 0"),
         ("trial 0", OTHER, "failed", "no 0"),

@@ -63,7 +63,7 @@ def reader(folder: Path) -> Iterator[subprocess.Popen[str]]:
         process.stdin.close()
 
 
-def said(reader: subprocess.Popen[str], word: str = "read") -> str:
+def answer(reader: subprocess.Popen[str], word: str = "read") -> str:
     assert reader.stdin is not None and reader.stdout is not None
     reader.stdin.write(f"{word}\n")
     reader.stdin.flush()
@@ -71,22 +71,22 @@ def said(reader: subprocess.Popen[str], word: str = "read") -> str:
 
 
 def test_reading_leaves_no_file(folder: Path, reader: subprocess.Popen[str]) -> None:
-    assert [said(reader), said(reader)] == ["2", "2"]
-    assert "it is read-only" in said(reader, "write")
-    assert said(reader) == "2"
+    assert [answer(reader), answer(reader)] == ["2", "2"]
+    assert "it is read-only" in answer(reader, "write")
+    assert answer(reader) == "2"
     assert [path.name for path in folder.iterdir()] == ["results.db"]
 
 
 def test_other_writers_are_noticed(folder: Path, reader: subprocess.Popen[str]) -> None:
-    assert said(reader) == "2"
+    assert answer(reader) == "2"
     with writing(folder) as writer:
         writer.register(KEY, plan(3))
-    assert "Somebody writes into the results store" in said(reader)
-    assert said(reader) == "3"
+    assert "Somebody writes into the results store" in answer(reader)
+    assert answer(reader) == "3"
     with writing(folder) as writer:
         writer.register(KEY, plan(4))
-        assert "Somebody writes into the results store" in said(reader)
-        assert said(reader) == "4", "the last one from the log"
+        assert "Somebody writes into the results store" in answer(reader)
+        assert answer(reader) == "4", "the last one from the log"
 
 
 @contextmanager

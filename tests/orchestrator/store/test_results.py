@@ -151,8 +151,8 @@ def test_missing_measurements_are_listed(store: Store, run_id: int) -> None:
     store.add_measurement(trials[1], "top_k-1a2b3c4d@1", {"top": "{}"})
     store.add_measurement(trials[1], "spectrum@2", {"press_rank": 400})
     two = ["top_k-1a2b3c4d@1", "spectrum@2"]
-    lacking = store.lacking(KEY, NAMES)
-    assert list(lacking.items()) == [(trials[0], two), (trials[2], two), (trials[3], NAMES)]
+    missing = store.lacking(KEY, NAMES)
+    assert list(missing.items()) == [(trials[0], two), (trials[2], two), (trials[3], NAMES)]
     assert store.lacking(KEY, []) == {}
     assert store.lacking(replace(KEY, study="unknown"), NAMES) == {}
 

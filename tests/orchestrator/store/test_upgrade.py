@@ -12,7 +12,7 @@ from sqlalchemy import Connection, create_engine, text
 
 from orchestrator.store import open_store
 from orchestrator.store.schema import UPGRADES
-from tests.support.processes import Process, Say
+from tests.support.processes import Process, Report
 from tests.support.store_rows import KEY, RUN, SPECTRUM, everything, ids, outcome, plan
 
 
@@ -45,10 +45,10 @@ def count(url: str) -> object:
         return connection.execute(text("SELECT sum(measurements) FROM trial")).scalar_one()
 
 
-def upgrade_and_die(say: Say, url: str) -> None:
+def upgrade_and_die(report: Report, url: str) -> None:
     def second_half(connection: Connection) -> None:
         second_version(connection)
-        say("in the midst of it")
+        report("in the midst of it")
         os.kill(os.getpid(), signal.SIGKILL)
 
     UPGRADES.append(second_half)

@@ -40,8 +40,8 @@ def test_paper_command_keeps_the_paths() -> None:
     expected += " --storage 'my results' --store postgresql://me@host/db"
     assert words(paper_command(typed, MINE, KEY)) == shlex.split(expected)
     assert paper_command(typed, MINE, replace(KEY, scale="paper")) is None
-    own = replace(MINE, corpora=())
-    assert words(paper_command(Typed(study="mine"), own, KEY))[-1] == "ptb"
+    builtin = replace(MINE, corpora=())
+    assert words(paper_command(Typed(study="mine"), builtin, KEY))[-1] == "ptb"
 
 
 @pytest.mark.parametrize("folder", ["./a/text", "."])
@@ -84,5 +84,5 @@ def test_command_keeps_the_seeds() -> None:
     assert "--seeds" not in run_command(typed, study, plan.key, rows)
     three = [{"config": {**row["config"], "seed": seed}} for row in rows for seed in (1, 2, 3)]
     assert "--seeds 3" in run_command(typed, study, plan.key, three)
-    asked = Typed(study="gss_grid", options={"--seeds": ["2"]})
-    assert "--seeds 2" in run_command(asked, study, plan.key, three)
+    command = Typed(study="gss_grid", options={"--seeds": ["2"]})
+    assert "--seeds 2" in run_command(command, study, plan.key, three)

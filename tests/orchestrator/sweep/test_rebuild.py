@@ -16,7 +16,7 @@ from orchestrator.store import Place, PlannedTrial, Store, StudyKey, open_store
 from orchestrator.sweep import check_store, rebuild_store, write_study_file
 from tests.support import tiny_trial
 from tests.support.object_store import object_store
-from tests.support.processes import Process, Say
+from tests.support.processes import Process, Report
 from tests.support.store_rows import KEY, RUN, SPECTRUM, execute, outcome, tables
 from trainables.errors import UserError
 from trainables.trial_folder import FinalState, Metric, TrialOutcome
@@ -76,9 +76,9 @@ def url(storage: FolderStorage) -> str:
 
 
 def rebuilt(url: str, storage: Storage) -> list[str]:
-    said: list[str] = []
-    rebuild_store(url, storage, said.append)
-    return said
+    messages: list[str] = []
+    rebuild_store(url, storage, messages.append)
+    return messages
 
 
 def test_new_store_equals_old_store(url: str, storage: FolderStorage, store_url: str) -> None:
@@ -120,10 +120,10 @@ def test_damaged_trials_are_planned_again(
     change(folders[1] / "measurement-later@2.json")
     change(folders[6] / "config.json")
     change(storage.root / "studies" / f"{OTHER.variant}.json")
-    said = "\n".join(rebuilt(url, storage))
-    assert "spectrum.npy" in said and STRANGER.trial_id[:12] in said
+    messages = "\n".join(rebuilt(url, storage))
+    assert "spectrum.npy" in messages and STRANGER.trial_id[:12] in messages
     if change is not Path.unlink:
-        assert OTHER.variant in said and "measurement-later@2" in said
+        assert OTHER.variant in messages and "measurement-later@2" in messages
     with open_store(url) as store:
         assert [summary.key for summary in store.studies()] == [KEY]
         states = [row.state for row in store.trials(KEY)]
@@ -141,9 +141,9 @@ def test_old_file_is_moved_aside(url: str, storage: FolderStorage) -> None:
     assert any(path.read_bytes() == b"no database" * 99 for path in storage.root.glob("*.before-*"))
 
 
-def hold(say: Say, url: str) -> None:
+def hold(report: Report, url: str) -> None:
     with open_store(url) as store:
-        say(len(store.studies()))
+        report(len(store.studies()))
         time.sleep(60)
 
 
@@ -169,14 +169,14 @@ def test_refused_measurement_is_excluded(url: str, storage: FolderStorage) -> No
 
 def test_store_in_use_is_untouched(url: str, storage: FolderStorage, tmp_path: Path) -> None:
     process = Process(tmp_path, hold, url)
-    process.hear()
+    process.receive()
     with pytest.raises(UserError, match="open"):
         rebuilt(url, storage)
     process.kill()
     rebuilt(url, storage)
 
 
-def rebuild_and_die(_: Say, url: str, storage: Storage) -> None:
+def rebuild_and_die(_: Report, url: str, storage: Storage) -> None:
     with pytest.MonkeyPatch.context() as patch:
         die = lambda *_: os.kill(os.getpid(), signal.SIGKILL)  # noqa: E731
         patch.setattr("orchestrator.sweep.rebuild._record", die)
@@ -230,7 +230,7 @@ def test_check_names_different_trials(url: str, storage: FolderStorage) -> None:
     execute(url, "DELETE FROM epoch WHERE epoch = 1")
     execute(url, "DELETE FROM result WHERE measurement = 'later'")
     (storage.trial(STRANGER.trial_id).path / "result.json").unlink()
-    said = check_store(url, storage)
-    assert sorted(sentence.split()[1].rstrip(":") for sentence in said) == sorted(
+    messages = check_store(url, storage)
+    assert sorted(sentence.split()[1].rstrip(":") for sentence in messages) == sorted(
         trial.trial_id[:12] for trial in (*TRIALS[:2], STRANGER)
     )

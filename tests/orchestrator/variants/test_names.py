@@ -44,7 +44,7 @@ def trials(corpus: CorpusConfig) -> Iterator[TrialConfig]:
             )
 
 
-def place(config: Any) -> int:
+def position(config: Any) -> int:
     return 2 * (config.training.learning_rate == 20.0) + (config.output_layer.name == "gss")
 
 
@@ -97,15 +97,15 @@ def settings_by_group(rows: list[dict[str, Any]]) -> dict[str, set[str]]:
 LABELS: dict[str, Callable[[Any], str]] = {
     "the same without a seed": lambda config: "x",  # noqa: ARG005
     "only white space": lambda config: "\t \u00a0\n",  # noqa: ARG005
-    "case": lambda config: f"{('abc', 'Abc', 'ABC', 'aBc')[place(config)]} seed={config.seed}",
-    "another setting's name": lambda config: f"x{COMPLETED[place(config)]}",
+    "case": lambda config: f"{('abc', 'Abc', 'ABC', 'aBc')[position(config)]} seed={config.seed}",
+    "another setting's name": lambda config: f"x{COMPLETED[position(config)]}",
     "look-alikes": lambda config: (
-        f"{('a', CYRILLIC_A, FULL_WIDTH_A, 'á')[place(config)]}x seed={config.seed}"
+        f"{('a', CYRILLIC_A, FULL_WIDTH_A, 'á')[position(config)]}x seed={config.seed}"
     ),
-    "the end of a long text": lambda config: f"{'x' * 5000}{place(config)}",
-    "broken text": lambda config: f"\ud800\x1b[2J\x00_{place(config) // 2} seed={config.seed}",
+    "the end of a long text": lambda config: f"{'x' * 5000}{position(config)}",
+    "broken text": lambda config: f"\ud800\x1b[2J\x00_{position(config) // 2} seed={config.seed}",
     "names of other columns": lambda config: (
-        f"{('model', 'pairs', 'benchmark', '_model')[place(config)]} seed=0"
+        f"{('model', 'pairs', 'benchmark', '_model')[position(config)]} seed=0"
     ),
 }
 

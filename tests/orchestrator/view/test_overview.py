@@ -59,10 +59,10 @@ def test_shared_failure_is_listed_once(store: Store, tmp_path: Path) -> None:
     store.claim(ids(trials), owner="a", lease_s=60)
     failed = outcome(trials[0].trial_id, state="failed", measurements={})
     store.record(failed, run_id=store.begin_run(RUN), spectrum=None, attempt=1)
-    shown = content(Source(str(tmp_path / "results.db"), str(tmp_path)).overview())
-    heading = next(part for part in shown if getattr(part, "id", None) == "lost")
+    parts = content(Source(str(tmp_path / "results.db"), str(tmp_path)).overview())
+    heading = next(part for part in parts if getattr(part, "id", None) == "lost")
     assert heading.children == "Without a result: 1"
-    assert shown[-1].children.splitlines() == [retry_command(other), retry_command(KEY)]
+    assert parts[-1].children.splitlines() == [retry_command(other), retry_command(KEY)]
 
 
 BROUGHT = {
@@ -85,7 +85,9 @@ def test_study_command_plans_that_study(
             (folder / f"{split}.txt").write_text(f"open {folder.parent.name} and read it\n" * 100)
     monkeypatch.chdir(tmp_path)
     plans: list[Plan] = []
-    monkeypatch.setattr(plan_listing, "print_plans", lambda made, *_, **__: plans.extend(made))
+    monkeypatch.setattr(
+        plan_listing, "print_plans", lambda listing, *_, **__: plans.extend(listing)
+    )
     assert sweep(*typed, "--scale", "smoke", "--dry-run", "--format", "json").returncode == 0
     program, retry, *words = shlex.split(retry_command(plans[0].key).removeprefix("python "))
     assert f"python {program}" == PROGRAM and retry == "retry"

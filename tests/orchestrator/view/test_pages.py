@@ -40,7 +40,7 @@ def app(source: Source) -> Dash:
 
 
 def callback(app: Dash, output: str) -> Callable[..., Any]:
-    (entry,) = [made for name, made in app.callback_map.items() if output in name]
+    (entry,) = [details for name, details in app.callback_map.items() if output in name]
     function: Callable[..., Any] = entry["callback"].__wrapped__
     return function
 
@@ -56,7 +56,7 @@ def show(app: Dash, version: str | None = None, trials: Any = (IDS, MINE.variant
     return callback(app, "trials-head.children")(1, trials, version)
 
 
-def asked(
+def post(
     app: Dash, outputs: list[str], values: dict[str, Any], state: dict[str, Any], changed: str
 ) -> Any:
     """Return the server's answer after this value changed."""
@@ -70,10 +70,10 @@ def asked(
             for (id_, name), value in zip(names, properties.values(), strict=True)
         ]
 
-    several, places = len(outputs) > 1, listed(dict.fromkeys(outputs))
+    several, targets = len(outputs) > 1, listed(dict.fromkeys(outputs))
     body = {
         "output": f"..{'...'.join(outputs)}.." if several else outputs[0],
-        "outputs": places if several else places[0],
+        "outputs": targets if several else targets[0],
         "inputs": listed(values),
         "state": listed(state),
         "changedPropIds": [changed],
@@ -85,7 +85,7 @@ def test_error_is_shown_until_recovery(app: Dash, tmp_path: Path) -> None:
     def open_page(changed: str, trouble: str) -> Any:
         values = {"address.pathname": STUDY, "address.search": "", "page-tick.n_intervals": 1}
         outputs, state = ["page.children", "trouble.children"], {"trouble.children": trouble}
-        return asked(app, outputs, values, state, changed)["response"]
+        return post(app, outputs, values, state, changed)["response"]
 
     away = (tmp_path / "results.db").rename(tmp_path / "away.db")
     opened = open_page("address.pathname", "")
@@ -93,7 +93,7 @@ def test_error_is_shown_until_recovery(app: Dash, tmp_path: Path) -> None:
     assert "results.db" in sentence and "comes back by itself" in sentence
     assert "--store" not in sentence and opened["page"] == {"children": None}
     tick = "overview-tick.n_intervals"
-    followed = asked(app, ["overview.children"], {tick: 1}, {}, tick)
+    followed = post(app, ["overview.children"], {tick: 1}, {}, tick)
     assert followed["sideUpdate"] == {"trouble": {"children": sentence}}
     away.rename(tmp_path / "results.db")
     again = open_page("page-tick.n_intervals", sentence)
@@ -131,8 +131,8 @@ def test_unknown_page_gets_one_sentence(source: Source, path: str) -> None:
 def test_ended_trials_update_the_page(
     app: Dash, source: Source, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shown: dict[str, Any] = {}
-    monkeypatch.setattr(study_page, "set_props", shown.__setitem__)
+    properties: dict[str, Any] = {}
+    monkeypatch.setattr(study_page, "set_props", properties.__setitem__)
     version = lay_out(source, STUDY, "")["study-version"].data
     assert follow(app, version)[3] is no_update
     store.claim(IDS, owner="a", lease_s=60)
@@ -141,7 +141,7 @@ def test_ended_trials_update_the_page(
     run_id = store.begin_run(RUN)
     store.record(outcome(IDS[0]), run_id=run_id, spectrum=None)
     assert follow(app, version) == (no_update,) * 5
-    page = shown["page"]["children"]
+    page = properties["page"]["children"]
     assert page["study-y"].value == "test_perplexity" and page["study-x"].value == "press_rank"
     store.record(outcome(IDS[1]), run_id=run_id, spectrum=None)
     *_, changes = follow(app, page["study-version"].data)
@@ -202,6 +202,6 @@ def test_compared_trials_share_the_study(app: Dash, source: Source, store: Store
 
 
 def test_page_prints_trials_command(app: Dash) -> None:
-    *_, rest = show(app, trials=(IDS[:1], MINE.variant))
-    assert RUN_ALONE in str(rest) and quote('"seed": 0') in str(rest)
-    assert f"download='{CONFIG_FILE}'" in str(rest) and CONFIG_FILE in RUN_ALONE.split()
+    *_, page_parts = show(app, trials=(IDS[:1], MINE.variant))
+    assert RUN_ALONE in str(page_parts) and quote('"seed": 0') in str(page_parts)
+    assert f"download='{CONFIG_FILE}'" in str(page_parts) and CONFIG_FILE in RUN_ALONE.split()

@@ -24,8 +24,8 @@ class Clock:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, trials: int) -> None:
         self.now_s = 0.0
         monkeypatch.setattr(time, "monotonic", lambda: self.now_s)
-        self.shown = io.StringIO()
-        self.console = Console(file=self.shown, width=120)
+        self.output = io.StringIO()
+        self.console = Console(file=self.output, width=120)
         self.picture = Terminal(self.console, trials, "first epoch")
 
     def start(self, *names: str, epochs: int | None = 8) -> None:
@@ -40,9 +40,9 @@ class Clock:
 
     def seconds_left(self) -> float:
         """Return the bar's remaining time, which has two digits."""
-        found = re.search(r"about ([\d.,]+) (s|min|h) left", self.drawn().splitlines()[0])
+        match = re.search(r"about ([\d.,]+) (s|min|h) left", self.drawn().splitlines()[0])
         scale = {"s": 1, "min": 60, "h": 3600}
-        return float(found[1].replace(",", "")) * scale[found[2]] if found else 0.0
+        return float(match[1].replace(",", "")) * scale[match[2]] if match else 0.0
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def test_ray_start_is_not_counted(clock: Callable[[int], Clock]) -> None:
         sweep.end(str(number))
         sweep.start(str(number + 2), epochs=None)
     assert 6 <= sweep.seconds_left() <= 8
-    lines = sweep.shown.getvalue().splitlines()
+    lines = sweep.output.getvalue().splitlines()
     assert "left" not in lines[0] and lines[-1].startswith("[6/14] trial 5: done (about")
 
 
@@ -67,7 +67,7 @@ def test_stopped_trial_disappears(clock: Callable[[int], Clock]) -> None:
     sweep = clock(3)
     sweep.start("first", "second")
     sweep.picture.stopped("first", "first")
-    assert "first was stopped;" in sweep.shown.getvalue()
+    assert "first was stopped;" in sweep.output.getvalue()
     sweep.end("second")
     assert "1/2" in sweep.drawn() and "trial first" not in sweep.drawn()
 

@@ -107,9 +107,9 @@ def test_tensorboard_has_each_epoch_once(store: Store, tmp_path: Path) -> None:
 
 def test_mlflow_has_one_run_per_trial(store: Store, tmp_path: Path) -> None:
     tracking = pytest.importorskip("mlflow.tracking", reason="MLflow is not installed")
-    wanted = [f"mlflow=sqlite:///{tmp_path}/mlflow.db"]
-    assert interrupted_and_resumed(store, lambda: open_sinks(wanted, KEY, tmp_path)) == []
-    complete_again(wanted[0], store, tmp_path)
+    sinks = [f"mlflow=sqlite:///{tmp_path}/mlflow.db"]
+    assert interrupted_and_resumed(store, lambda: open_sinks(sinks, KEY, tmp_path)) == []
+    complete_again(sinks[0], store, tmp_path)
     client = tracking.MlflowClient(f"sqlite:///{tmp_path}/mlflow.db")
     experiment = client.get_experiment_by_name("logged-smoke-none")
     runs = {

@@ -223,7 +223,7 @@ def test_other_errors_fail_only_the_trial(tmp_path: Path) -> None:
     seeds = [RAISES, SOUND, SOUND + 1]
     trial_file = tmp_path / "trials" / id_of(SOUND)[:2] / id_of(SOUND)
     trial_file.parent.mkdir(parents=True)
-    trial_file.write_text("a file where the folder should be")
+    trial_file.write_text("a file in place of the folder")
     outcomes = [event.outcome for event in events_of(seeds, tmp_path) if event.outcome is not None]
     assert [outcome.state for outcome in outcomes] == ["failed", "failed", "done"]
     assert str(outcomes[1].cause).startswith("FileExistsError")

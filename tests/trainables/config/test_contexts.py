@@ -19,7 +19,7 @@ def contexts_file(tmp_path: Path, content: object) -> Path:
 
 
 @pytest.mark.skipif(
-    not REAL_DATA.is_dir(), reason="the real corpora are not beside this repository"
+    not REAL_DATA.is_dir(), reason="the real corpora are not next to this repository"
 )
 def test_published_contexts_precede_their_words() -> None:
     words = (REAL_DATA / "ptb" / "test.txt").read_text().replace("\n", " <eos> ").split()
@@ -43,8 +43,11 @@ def test_even_contexts_are_evenly_spaced(tokens: int) -> None:
 
 
 def test_contexts_file_may_name_only_positions(tmp_path: Path) -> None:
-    places = [{"last_token_index": 1}, {"last_token_index": 0, "group": "a", "next_token": "cat"}]
-    path = contexts_file(tmp_path, places)
+    positions = [
+        {"last_token_index": 1},
+        {"last_token_index": 0, "group": "a", "next_token": "cat"},
+    ]
+    path = contexts_file(tmp_path, positions)
     file = read_contexts(path)
     first, second = file.contexts
     assert (first.group, first.number, first.next_token) == ("own", 1, None)

@@ -78,11 +78,11 @@ def test_folder_cannot_shadow_builtin_corpus(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("typed", "meant"),
+    ("typed", "suggestion"),
     [("wikitext2", "wikitext-2"), ("pydoc", "pydocs"), ("novel", "novels"), ("pbt", "ptb")],
 )
-def test_unknown_corpus_suggests_names(data: Path, typed: str, meant: str) -> None:
-    with pytest.raises(UserError, match=f"did you mean {meant}.*pydocs, markov, ptb"):
+def test_unknown_corpus_suggests_names(data: Path, typed: str, suggestion: str) -> None:
+    with pytest.raises(UserError, match=f"did you mean {suggestion}.*pydocs, markov, ptb"):
         resolve_argument(typed, data)
 
 

@@ -44,8 +44,8 @@ def test_only_prose_is_kept(noise: str) -> None:
 
 
 def test_repeated_paragraph_counts_once() -> None:
-    found = paragraphs(NESTED_TOPICS)
-    assert [" ".join(sentence) for paragraph in found for sentence in paragraph] == [
+    prose = paragraphs(NESTED_TOPICS)
+    assert [" ".join(sentence) for paragraph in prose for sentence in paragraph] == [
         "this is a paragraph of the reference .",
         "another paragraph stands before it .",
     ]

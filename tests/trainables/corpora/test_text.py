@@ -27,12 +27,12 @@ def brute_force(splits: list[list[str]], limit: int | None) -> tuple[list[str], 
     for token in chain.from_iterable(splits):
         if token not in order:
             order.append(token)
-    kept = order
+    words = order
     if limit is not None and limit < len(order):
         others = [token for token in order if token not in ("<eos>", "<unk>")]
         ranked = sorted(others, key=lambda token: (-splits[0].count(token), order.index(token)))
-        kept = ["<eos>", "<unk>", *ranked[: limit - 2]]
-    rewritten = [[token if token in kept else "<unk>" for token in split] for split in splits]
+        words = ["<eos>", "<unk>", *ranked[: limit - 2]]
+    rewritten = [[token if token in words else "<unk>" for token in split] for split in splits]
     vocabulary: list[str] = []
     for token in chain.from_iterable(rewritten):
         if token not in vocabulary:

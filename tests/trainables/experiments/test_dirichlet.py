@@ -83,9 +83,9 @@ def test_comparison_is_mean_divergence() -> None:
     targets = draw_targets(alpha=0.3, targets=7, outcomes=9, seed=4)
     logits = (model.contexts_ND @ model.outcomes_VD.T).detach().numpy()
     p = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
-    found = compare(model, *targets)
+    comparison = compare(model, *targets)
     divergences = [entropy(target, row) for target, row in zip(targets[0], p, strict=True)]
-    assert found["excess_cross_entropy"] == pytest.approx(np.mean(divergences), rel=1e-9)
-    assert found["modes_matched"] == pytest.approx(
+    assert comparison["excess_cross_entropy"] == pytest.approx(np.mean(divergences), rel=1e-9)
+    assert comparison["modes_matched"] == pytest.approx(
         100 * np.mean(targets[0].argmax(axis=1) == p.argmax(axis=1))
     )

@@ -85,21 +85,21 @@ def test_row_without_experts_is_zero(gates: str, experts: int) -> None:
         {"name": "experts", "experts": experts, "gates": gates}
     )
     config = LayerJacobianConfig(seed=1, layer=layer, width=64, inputs=100)
-    [found] = measure(config, Runtime()).values()
-    assert found.singular_values is not None and found.singular_values.shape == (64,)
-    assert (np.diff(found.singular_values) <= 0).all()
+    [result] = measure(config, Runtime()).values()
+    assert result.singular_values is not None and result.singular_values.shape == (64,)
+    assert (np.diff(result.singular_values) <= 0).all()
     # 64 units of one layer: a standard error of about sqrt(p (1 - p) / 64); the inputs depend on
     # the layer, too.
     p = 2.0**-experts
-    assert abs(float(found.metrics["zero_share"]) - p) < 3 * math.sqrt(p * (1 - p) / 64)
-    assert float(found.metrics["vanishing_1e-6"]) >= float(found.metrics["zero_share"])
+    assert abs(float(result.metrics["zero_share"]) - p) < 3 * math.sqrt(p * (1 - p) / 64)
+    assert float(result.metrics["vanishing_1e-6"]) >= float(result.metrics["zero_share"])
 
 
 def test_trial_is_mean_over_inputs() -> None:
     config = LayerJacobianConfig(
         seed=7, layer=DenseLayerConfig(), width=16, inputs=150, input_distribution="uniform"
     )
-    [found] = measure(config, Runtime()).values()
+    [result] = measure(config, Runtime()).values()
     generator = stream(7, zlib.crc32(b'{"name":"dense"}'))
     limit = math.sqrt(6 / 32)
     weights_OI = torch.empty(16, 16, dtype=torch.float64).uniform_(
@@ -109,5 +109,5 @@ def test_trial_is_mean_over_inputs() -> None:
     spectra = [
         np.linalg.svd((weights_OI * (weights_OI @ x > 0)[:, None]).numpy())[1] for x in inputs_NI
     ]
-    assert found.singular_values is not None
-    np.testing.assert_allclose(found.singular_values, np.mean(spectra, axis=0), atol=1e-12)
+    assert result.singular_values is not None
+    np.testing.assert_allclose(result.singular_values, np.mean(spectra, axis=0), atol=1e-12)

@@ -64,14 +64,14 @@ def test_regions_apply_eight_linear_maps() -> None:
 
 
 def test_validation_error_chooses_learning_rate() -> None:
-    slow, fast, both = (
+    slow, fast, chosen = (
         measure(config_of("softmax gates", "deep", learning_rates=rates), Runtime())[
             "layer_task@2"
         ].metrics
         for rates in ((1e-5,), (1e-2,), (1e-5, 1e-2))
     )
     assert float(slow["validation_error_percent"]) > float(fast["validation_error_percent"])
-    assert both == fast, "the same bits as when it was the only one"
+    assert chosen == fast, "the same bits as when it was the only one"
 
 
 def test_non_finite_errors_mean_diverged() -> None:

@@ -80,7 +80,7 @@ def test_noise_ranks_equal_plain_svd(size: int) -> None:
 
 
 def test_round_trips_cut_nothing() -> None:
-    found = metrics(round_trips=3)
+    measured = metrics(round_trips=3)
     left, sigma, right = cut_log_p(60, 10, 3)
     first = matrix = (left * sigma) @ right
     for trip in (1, 2, 3):
@@ -88,10 +88,10 @@ def test_round_trips_cut_nothing() -> None:
         matrix = (u * s) @ v
         after = np.linalg.svd(matrix, compute_uv=False)
         assert (
-            found[f"round_trip {trip} press_rank"]
+            measured[f"round_trip {trip} press_rank"]
             == np.count_nonzero(after > tolerance(after))
             == 10
         )
-        assert found[f"round_trip {trip} error"] == pytest.approx(((matrix - first) ** 2).sum())
-        assert 0 < float(found[f"round_trip {trip} largest_below"]) < 1
-    assert not any(name.startswith("noisy") for name in found)
+        assert measured[f"round_trip {trip} error"] == pytest.approx(((matrix - first) ** 2).sum())
+        assert 0 < float(measured[f"round_trip {trip} largest_below"]) < 1
+    assert not any(name.startswith("noisy") for name in measured)

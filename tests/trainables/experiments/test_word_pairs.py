@@ -29,11 +29,11 @@ def test_unknown_word_makes_pair_unknown(monkeypatch: pytest.MonkeyPatch) -> Non
 )
 @pytest.mark.parametrize("text", ["ptb", "wikitext-2"])
 def test_published_files_have_printed_counts(text: Literal["ptb", "wikitext-2"]) -> None:
-    found = measure(WordPairsConfig(seed=0, text=text), Runtime(data_dir=REAL_DATA))[
+    metrics = measure(WordPairsConfig(seed=0, text=text), Runtime(data_dir=REAL_DATA))[
         WORD_PAIRS
     ].metrics
     printed = {}
     for row in rows("sm_table13_word_pairs"):
         printed[f"word_pairs {row['benchmark']}"] = int(row["pairs"])
         printed[f"word_pairs unknown {row['benchmark']}"] = int(row[f"pairs_not_in_{text}"])
-    assert found == printed
+    assert metrics == printed

@@ -65,5 +65,5 @@ def test_every_bend_equals_numpy() -> None:
 def test_other_layers_are_not_bent() -> None:
     config = tiny.trial(output_layer=GssConfig(c=-1.5, k=2.5))
     model = tiny.spread(config.output_layer)
-    found = measure([BENT_SOFTMAX], model, tiny.corpus(), config, Runtime())
-    assert found == {BENT_SOFTMAX: ({}, None)}
+    measurements = measure([BENT_SOFTMAX], model, tiny.corpus(), config, Runtime())
+    assert measurements == {BENT_SOFTMAX: ({}, None)}

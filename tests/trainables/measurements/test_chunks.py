@@ -35,13 +35,13 @@ def spectrum(matrix: NDArray[np.floating], *, centre: bool = False) -> Spectrum:
 )
 def test_singular_values_equal_numpy(rows: int, columns: int, centre: bool, seed: int) -> None:
     matrix = np.random.default_rng(seed).standard_normal((rows, columns)).astype(np.float32)
-    found = spectrum(matrix, centre=centre)
-    assert (found.rows, found.columns, found.method) == (rows, columns, "gram")
+    result = spectrum(matrix, centre=centre)
+    assert (result.rows, result.columns, result.method) == (rows, columns, "gram")
     double = matrix.astype(np.float64)
     expected = numpy_svd(double - double.mean(1, keepdims=True) if centre else double)
     finest = resolution("gram", rows=rows, columns=columns)
     scale = float(np.linalg.norm(double, 2))
-    sigma = found.singular_values
+    sigma = result.singular_values
     np.testing.assert_allclose(sigma, expected, rtol=0, atol=finest * scale)
     np.testing.assert_allclose(sigma**2, expected**2, rtol=0, atol=1e-12 * scale**2)
 

@@ -65,6 +65,6 @@ def test_leading_eigenvectors_equal_numpy(
         np.testing.assert_allclose(
             matrix @ leading, leading * decomposed.eigenvalues_V[:count], rtol=0, atol=near
         )
-    kept = vectors[:, size - rank :]
+    truth = vectors[:, size - rank :]
     leading = decomposed.leading(rank).numpy()
-    np.testing.assert_allclose(leading @ leading.T, kept @ kept.T, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(leading @ leading.T, truth @ truth.T, rtol=0, atol=1e-9)

@@ -33,12 +33,12 @@ def cut(weights: Matrix, rank: int) -> Matrix:
 
 def contexts(error: Matrix, norm: float, random: np.random.Generator) -> Matrix:
     """Return contexts of this norm: random, and those that separate two words' logits most."""
-    apart = (error[:, None] - error[None]).reshape(-1, error.shape[1])
-    worst = apart[np.argsort(np.linalg.norm(apart, axis=1))[-20:]]
+    differences = (error[:, None] - error[None]).reshape(-1, error.shape[1])
+    worst = differences[np.argsort(np.linalg.norm(differences, axis=1))[-20:]]
     drawn = random.standard_normal((200, error.shape[1]))
-    both = np.concatenate([drawn, worst, np.linalg.svd(error)[2]])
-    both = both[both.any(axis=1)]
-    return norm * both / np.linalg.norm(both, axis=1, keepdims=True)
+    directions = np.concatenate([drawn, worst, np.linalg.svd(error)[2]])
+    directions = directions[directions.any(axis=1)]
+    return norm * directions / np.linalg.norm(directions, axis=1, keepdims=True)
 
 
 @pytest.mark.parametrize("seed", range(4))

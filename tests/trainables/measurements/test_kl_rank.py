@@ -48,7 +48,7 @@ def brute_force(log_p: Matrix, *, until: float = 1e-3) -> list[float]:
     return curve
 
 
-def found(log_p: Matrix, *, chunk: int = 128) -> KlRanks:
+def ranks_of(log_p: Matrix, *, chunk: int = 128) -> KlRanks:
     matrix = torch.tensor(log_p)
     return kl_ranks(lambda: matrix.split(chunk), rows=len(log_p), columns=log_p.shape[1])
 
@@ -77,7 +77,7 @@ def test_ranks_and_curve_equal_numpy(
         monkeypatch.setattr(module, "on_gpu", lambda _: gpu)
     monkeypatch.setattr(chunks, "PANEL", 7)
     log_p: Matrix = bent_log_p(*shape, 5).astype(dtype)
-    assert_same(log_p, found(log_p))
+    assert_same(log_p, ranks_of(log_p))
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_noise_has_nearly_full_rank(shape: tuple[int, int]) -> None:
     """Independent noise: no direction is worth much more than another."""
     noise = np.random.default_rng(shape[0]).standard_normal(shape)
     log_p: Matrix = log_softmax(noise, axis=1).astype(np.float32)
-    ranks = found(log_p)
+    ranks = ranks_of(log_p)
     assert_same(log_p, ranks)
     assert 0.9 * min(shape) < ranks.ranks["1e-3"]
     assert 0.4 * min(shape) < ranks.ranks["1e-1"]
@@ -110,9 +110,9 @@ def test_sample_limits_the_passes() -> None:
 
 def test_equal_rows_need_one_direction() -> None:
     uniform = np.full((30, 8), -np.log(8.0))
-    assert found(uniform).ranks == dict.fromkeys(BOUNDS, 0)
+    assert ranks_of(uniform).ranks == dict.fromkeys(BOUNDS, 0)
     shares = np.tile(log_softmax(np.arange(8.0)), (30, 1))
-    assert found(shares).ranks == dict.fromkeys(BOUNDS, 1)
+    assert ranks_of(shares).ranks == dict.fromkeys(BOUNDS, 1)
 
 
 @pytest.mark.parametrize(

@@ -164,11 +164,11 @@ def test_final_norm_bounds_contexts(tmp_path: Path, tensors: Any, config: Any, g
 
 def test_kl_is_unbounded_without_norm(tmp_path: Path) -> None:
     path = written(tmp_path, {"h.0.weight": head(), HEAD: head(), NORM: np.ones(8)}, config=LLAMA)
-    both = written(tmp_path / "both", {HEAD: head(), EMBEDDING: head(), NORM: np.ones(8)})
+    two_matrices = written(tmp_path / "both", {HEAD: head(), EMBEDDING: head(), NORM: np.ones(8)})
     for ranked in (
         rank_file(path, tensor="h.0.weight"),
         rank_file(written(tmp_path / "b", {HEAD: head()})),
-        rank_file(both, tensor=EMBEDDING),  # no context is multiplied by the embedding
+        rank_file(two_matrices, tensor=EMBEDDING),  # no context is multiplied by the embedding
     ):
         assert ranked.report["kl_rank_bound_1e-1"] is None
         assert ranked.report["log_p_rank_bound"] == 9

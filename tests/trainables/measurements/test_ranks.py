@@ -29,8 +29,7 @@ def spectrum_of(
 
 
 def test_press_tolerance_of_published_shape() -> None:
-    """PTB's test set at float32: 0.5 * sqrt(82430 + 10000 + 1) * 2^-23 = 1.812e-5 of the
-    largest."""
+    """PTB's test set, float32: 0.5 * sqrt(82430 + 10000 + 1) * 2^-23 = 1.812e-5 of the largest."""
     tolerance = press_tolerance(np.array([100.0, 1.0]), rows=82_430, columns=10_000)
     assert tolerance == pytest.approx(100 * 0.5 * 304.0247 * 2**-23, rel=1e-6)
 
@@ -54,9 +53,9 @@ def test_effective_rank_equals_its_definition(values: list[int], epsilon: str) -
     needed = (1 - Fraction(epsilon)) * total
     heads = [sum(value**2 for value in descending[:k]) for k in range(1, len(descending) + 1)]
     smallest = next(k for k, head in enumerate(heads, start=1) if head >= needed)
-    found = effective_rank(np.array(descending, dtype=np.float64), float(epsilon))
+    rank = effective_rank(np.array(descending, dtype=np.float64), float(epsilon))
     # If a sum equals the bound to the last digits, float64 may fall on either side.
-    assert found == smallest or abs(heads[min(found, smallest) - 1] / needed - 1) < 1e-12
+    assert rank == smallest or abs(heads[min(rank, smallest) - 1] / needed - 1) < 1e-12
 
 
 @given(count=st.integers(1, 50), size=st.floats(1e-3, 1e3))

@@ -54,8 +54,8 @@ def test_epochs_are_the_trials() -> None:
     trainer = Trainer(config, tiny.corpus(), Runtime(), epoch_ranks)
     tiny.train(trainer)
     epochs = trainer.progress.epochs
-    what = ([SPECTRUM_BY_EPOCH], trainer.model, trainer.corpus, config, Runtime())
-    [(metrics, _)] = measure(*what, epochs=epochs).values()
+    arguments = ([SPECTRUM_BY_EPOCH], trainer.model, trainer.corpus, config, Runtime())
+    [(metrics, _)] = measure(*arguments, epochs=epochs).values()
     assert (metrics["ranked_epochs"], metrics["press_rank_last"]) == (2, epochs[1].press_rank)
     assert "kl_rank_last" not in metrics, "of Transformers alone"
 

@@ -57,9 +57,9 @@ def test_singular_values_equal_numpy(
         pieces = np.split(
             matrix, sorted({1 + cut % (rows - 1) for cut in cuts} if rows > 1 else ())
         )
-        found = log_p_spectrum(pieces, rows=rows, columns=columns, method=method)
-    assert (found.rows, found.columns, found.method) == (rows, columns, method)
-    sigma = found.singular_values
+        result = log_p_spectrum(pieces, rows=rows, columns=columns, method=method)
+    assert (result.rows, result.columns, result.method) == (rows, columns, method)
+    sigma = result.singular_values
     assert (np.diff(sigma) <= 0).all()
     # The Gram matrix has squared singular values, precise relative to the largest one.
     power = 2 if method == "gram" else 1
@@ -73,11 +73,11 @@ def test_gram_above_the_press_tolerance(shape: tuple[int, int], seed: int) -> No
     """`make bench` tests 16,000 contexts and 4,000 words."""
     log_p = gss_log_p(*shape, seed=seed)
     expected = numpy_svd(log_p)
-    above = expected > press_tolerance(expected, rows=shape[0], columns=shape[1])
-    assert 0 < np.count_nonzero(above) < min(shape), "this is a hard case"
+    resolved = expected > press_tolerance(expected, rows=shape[0], columns=shape[1])
+    assert 0 < np.count_nonzero(resolved) < min(shape), "this is a hard case"
     spectrum = matrix_spectrum(log_p)
-    np.testing.assert_allclose(spectrum.singular_values[above], expected[above], rtol=1e-6)
-    assert press_rank(spectrum) == np.count_nonzero(above)
+    np.testing.assert_allclose(spectrum.singular_values[resolved], expected[resolved], rtol=1e-6)
+    assert press_rank(spectrum) == np.count_nonzero(resolved)
 
 
 @pytest.mark.parametrize("columns", [1, 2, 20, 200])
@@ -94,10 +94,10 @@ def test_methods_resolve_stated_values(columns: int, wide: bool) -> None:
         left = np.linalg.qr(np.random.default_rng(4).standard_normal((rows, columns)))[0]
         right = np.linalg.qr(np.random.default_rng(5).standard_normal((columns, columns)))[0]
         matrix = (left * sigma) @ right
-        found = matrix_spectrum(matrix.T if wide else matrix, method=method).singular_values
+        values = matrix_spectrum(matrix.T if wide else matrix, method=method).singular_values
         positive = np.count_nonzero(sigma)
-        np.testing.assert_allclose(found[:positive], sigma[:positive], rtol=0.02)
-        assert (found[positive:] < finest * found[0]).all()
+        np.testing.assert_allclose(values[:positive], sigma[:positive], rtol=0.02)
+        assert (values[positive:] < finest * values[0]).all()
 
 
 @every_method
@@ -122,5 +122,5 @@ def test_values_at_range_end(method: Method) -> None:
             with pytest.raises(UserError, match="--method qr"):
                 matrix_spectrum(drawn * size, method=method)
         else:
-            found = matrix_spectrum(drawn * size, method=method).singular_values
-            np.testing.assert_allclose(found / size, numpy_svd(drawn), rtol=1e-12)
+            values = matrix_spectrum(drawn * size, method=method).singular_values
+            np.testing.assert_allclose(values / size, numpy_svd(drawn), rtol=1e-12)

@@ -47,8 +47,8 @@ def test_perplexity_equals_single_tokens(batch: int, window: int) -> None:
     for stream in tokens[: len(tokens) // batch * batch].reshape(batch, -1):
         log_p = token_by_token(model, stream)
         losses.append(-log_p[np.arange(len(stream) - 1), stream[1:]])
-    found = mean_loss(model, tokens, batch=batch, window=window)
-    assert found == pytest.approx(np.concatenate(losses).mean(), rel=1e-5)
+    loss = mean_loss(model, tokens, batch=batch, window=window)
+    assert loss == pytest.approx(np.concatenate(losses).mean(), rel=1e-5)
 
 
 def exact_rank(model: LanguageModel) -> int:

@@ -21,11 +21,11 @@ from trainables.runtime import Runtime
 @given(st.lists(st.tuples(st.integers(-3, 3), st.integers(-3, 3)), min_size=3, max_size=30))
 def test_rho_equals_scipy(values: list[tuple[int, int]]) -> None:
     x, y = (np.array(side, dtype=np.float64) for side in zip(*values, strict=True))
-    found = spearman_rho(x, y)
+    rho = spearman_rho(x, y)
     if min(len(set(x)), len(set(y))) == 1:
-        assert found is None
+        assert rho is None
     else:
-        assert found == pytest.approx(spearmanr(x, y).statistic, abs=1e-12)
+        assert rho == pytest.approx(spearmanr(x, y).statistic, abs=1e-12)
 
 
 @pytest.mark.parametrize(

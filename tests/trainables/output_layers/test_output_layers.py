@@ -179,8 +179,8 @@ def test_float32_plif_finds_the_interval(knots: int) -> None:
     """Counted from the left end, 2% of logits near 0 would miss their interval of a million."""
     function = PiecewiseLinear(knots, limit=20.0, learning_rate=0.02)
     x = torch.randn(20_000, generator=torch.Generator().manual_seed(0))
-    found = torch.empty(len(x), dtype=torch.int64)
-    function.locate_(x.clone(), found, torch.empty_like(x))
+    interval = torch.empty(len(x), dtype=torch.int64)
+    function.locate_(x.clone(), interval, torch.empty_like(x))
     true = ((x.double() + 20.0) * (knots / 40.0)).floor().long()
-    assert (found != true).float().mean() < 0.002
-    assert ((found - true).abs() <= 1).all()
+    assert (interval != true).float().mean() < 0.002
+    assert ((interval - true).abs() <= 1).all()

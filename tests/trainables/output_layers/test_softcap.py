@@ -66,7 +66,7 @@ def test_start_is_near_the_frequencies(form: Literal["tanh", "sigmoid"], cap: fl
     bias = centred_bias(function, log_p)
     _, slope = applied(function, bias)
     assert slope.min() >= 0.41 * function.height / function.width
-    got = torch.log_softmax(function(bias), 0)
+    start = torch.log_softmax(function(bias), 0)
     if function.height * 2 * math.tanh(1.0) > 8.0:  # f reaches them
-        torch.testing.assert_close(got, log_p, rtol=0, atol=1e-4)
-    assert (got.diff() <= 1e-5).all(), "in the order of the frequencies"
+        torch.testing.assert_close(start, log_p, rtol=0, atol=1e-4)
+    assert (start.diff() <= 1e-5).all(), "in the order of the frequencies"

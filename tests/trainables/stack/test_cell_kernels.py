@@ -1,5 +1,4 @@
-"""The LSTM cell's Triton kernels against float64 formulas, compiled on a GPU or else
-interpreted."""
+"""The LSTM cell's Triton kernels (interpreted without a GPU) against float64 formulas."""
 
 from __future__ import annotations
 

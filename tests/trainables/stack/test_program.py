@@ -69,8 +69,9 @@ def with_changes_of_mates(trainers: Sequence[Trainer]) -> list[Trainer]:
 def test_replayed_steps_equal_steps(
     optimizer: str, captures: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Bit for bit, through varying windows (except Transformers'), starting averages, the text's
-    end and changing mates."""
+    """Bit for bit.
+
+    Windows vary (except Transformers'), averages start, the text ends and mates change."""
     graphs = CpuGraphs()
     monkeypatch.setattr(program, "graphs_on", lambda _device: graphs)
     replayed = with_changes_of_mates(trainers_of(optimizer))

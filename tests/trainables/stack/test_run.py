@@ -88,8 +88,9 @@ def fail(_: EpochMetrics) -> None:
 
 
 def assert_same(outcome: TrialOutcome, expected: TrialOutcome) -> None:
-    """Compare as float32 allows: another order of sums changes last digits, which training
-    amplifies."""
+    """Compare as float32 allows.
+
+    Another order of sums changes last digits, which training amplifies."""
     assert (outcome.trial_id, outcome.state) == (expected.trial_id, expected.state)
     for epoch, other in zip(outcome.epochs, expected.epochs, strict=True):
         assert (epoch.tokens, epoch.averaging) == (other.tokens, other.averaging)
@@ -103,9 +104,9 @@ def assert_same(outcome: TrialOutcome, expected: TrialOutcome) -> None:
 
 def test_stacked_trials_end_as_alone(alone: dict[str, TrialOutcome], tmp_path: Path) -> None:
     """One ends early, one diverges; others take their slots."""
-    made, taken_up = tasks(tmp_path, CONFIGS), list[TrialTask]()
-    results = outcomes(run_stack(made, runtime=EVERY_STEP, most=3, taken_up=taken_up.append))
-    assert taken_up == made and results.keys() == CONFIGS.keys()
+    queue, taken_up = tasks(tmp_path, CONFIGS), list[TrialTask]()
+    results = outcomes(run_stack(queue, runtime=EVERY_STEP, most=3, taken_up=taken_up.append))
+    assert taken_up == queue and results.keys() == CONFIGS.keys()
     assert results["diverges"].state == "diverged"
     again = outcomes(run_stack(tasks(tmp_path, CONFIGS), runtime=RUNTIME, most=3))
     assert again == results, "what is done is not trained again"
@@ -117,8 +118,8 @@ def test_stacked_trials_end_as_alone(alone: dict[str, TrialOutcome], tmp_path: P
 
 def test_pruned_trial_goes_on(alone: dict[str, TrialOutcome], tmp_path: Path) -> None:
     pruned, *others = tasks(tmp_path, ["mos", "gss", "short", "softmax"])
-    made = [dataclasses.replace(pruned, stop_above={1: 0.0}), *others]
-    ended = outcomes(run_stack(made, runtime=RUNTIME, most=3))
+    queue = [dataclasses.replace(pruned, stop_above={1: 0.0}), *others]
+    ended = outcomes(run_stack(queue, runtime=RUNTIME, most=3))
     assert ended["mos"].state == "pruned"
     later = outcomes(run_stack(tasks(tmp_path, ["mos"]), runtime=RUNTIME, most=2))
     for name, outcome in (ended | later).items():
@@ -159,8 +160,9 @@ def test_failing_trial_spares_its_mates(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The failed stack is freed before the next one, despite a traceback's frames; a GPU would hold
-    both."""
+    """The failed stack is freed before the next one, despite a traceback's frames.
+
+    A GPU would hold both."""
     stacks, alive = list[weakref.ref[Stack]](), list[int]()
 
     class Watched(Stack):
@@ -173,10 +175,10 @@ def test_failing_trial_spares_its_mates(
     monkeypatch.setattr(run, "Stack", Watched)
     gc.disable()
     try:
-        made = [dataclasses.replace(first, on_epoch=fail), *others]
+        queue = [dataclasses.replace(first, on_epoch=fail), *others]
         ended = {
             task.directory.name: outcome
-            for task, outcome in run_stack(made, runtime=RUNTIME, most=2)
+            for task, outcome in run_stack(queue, runtime=RUNTIME, most=2)
         }
     finally:
         gc.enable()

@@ -134,8 +134,12 @@ def test_average_is_mean_since_switch(epoch_tokens: int | None) -> None:
             epochs += 1
     assert trainer.average is not None
     assert [epoch.averaging for epoch in trainer.progress.epochs] == [False, True, True]
-    for found, *history in zip(trainer.average.tensors.values(), *reference.averages, strict=True):
-        torch.testing.assert_close(found.double(), torch.stack(history).mean(0), rtol=0, atol=2e-5)
+    for average, *history in zip(
+        trainer.average.tensors.values(), *reference.averages, strict=True
+    ):
+        torch.testing.assert_close(
+            average.double(), torch.stack(history).mean(0), rtol=0, atol=2e-5
+        )
 
 
 def test_best_model_is_kept() -> None:

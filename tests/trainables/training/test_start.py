@@ -68,15 +68,15 @@ def test_gates_have_unit_variance() -> None:
     assert isinstance(quick, TrialConfig)
     published = quick.with_values({"model.start": "published"})
     models = [Trainer(trial, tiny.corpus(), Runtime()).model.eval() for trial in (quick, published)]
-    generator, heard = torch.Generator().manual_seed(0), []
+    generator, deviations = torch.Generator().manual_seed(0), []
     tokens_TB = torch.randint(tiny.VOCABULARY, (100, 50), generator=generator)
     for model in models:
         h3_TBC = model.contexts(tokens_TB, model.zero_state(50)).dropped_TBC
-        heard.append((h3_TBC[50:] - h3_TBC[50:].mean((0, 1))).std().item())
+        deviations.append((h3_TBC[50:] - h3_TBC[50:].mean((0, 1))).std().item())
     first = models[0].layers[0].get_parameter("weight_ih")
     gates = embedding(tokens_TB, models[0].embedding_VD) @ first.t()
     assert gates.var().item() == pytest.approx(1.0, abs=0.1)
     assert models[0].embedding_VD.norm(dim=1).mean().item() == pytest.approx(
         20 * 0.1 / math.sqrt(3), rel=0.03
     )
-    assert heard[0] > 10 * heard[1]
+    assert deviations[0] > 10 * deviations[1]

@@ -142,16 +142,16 @@ def test_pruned_trial_keeps_its_bits(tmp_path: Path, config: LanguageTrialConfig
     straight = run_trial(config, directory=tmp_path / "straight", runtime=Runtime())
     folder = tmp_path / "stopped"
     first_loss, second_loss = (epoch.valid_loss for epoch in straight.epochs[:2])
-    above = {1: first_loss, 2: second_loss - 1e-9}  # a loss equal to the threshold passes
+    limits = {1: first_loss, 2: second_loss - 1e-9}  # a loss equal to the threshold passes
     for _ in range(2):  # a second search stops it again, without a step
-        pruned = run_trial(config, directory=folder, runtime=Runtime(), stop_above=above)
+        pruned = run_trial(config, directory=folder, runtime=Runtime(), stop_above=limits)
         assert pruned.state == "pruned"
         assert f"after epoch 2: its validation loss of {second_loss:.5f}" in str(pruned.cause)
         assert [epoch.valid_loss for epoch in pruned.epochs] == [first_loss, second_loss]
         assert {name.partition("-")[0] for name in names_in(folder)} == {*FILES[:4], "checkpoint"}
-    heard: list[EpochMetrics] = []
-    whole = run_trial(config, directory=folder, runtime=Runtime(), on_epoch=heard.append)
-    assert [epoch.epoch for epoch in heard] == [*range(3, config.training.epochs + 1)]
+    epochs: list[EpochMetrics] = []
+    whole = run_trial(config, directory=folder, runtime=Runtime(), on_epoch=epochs.append)
+    assert [epoch.epoch for epoch in epochs] == [*range(3, config.training.epochs + 1)]
     assert without_clocks(whole) == without_clocks(straight)
     for name in ("kept.safetensors", "spectrum.npy"):
         assert (folder / name).read_bytes() == (tmp_path / "straight" / name).read_bytes()
@@ -179,14 +179,16 @@ def test_ranks_of_the_kept_epoch(tmp_path: Path) -> None:
     """The kept epoch is averaged. Ranks change nothing in training."""
     config = smoke_trial(**{"training.epochs": 3, "training.averaging.switch_epoch": 1})
     outcome = run_trial(config, directory=tmp_path, runtime=Runtime())
-    kept = outcome.epochs[int(outcome.metrics["kept_epoch"]) - 1]
-    assert kept.averaging
+    best_epoch = outcome.epochs[int(outcome.metrics["kept_epoch"]) - 1]
+    assert best_epoch.averaging
     model, corpus = kept_model(config, directory=tmp_path, runtime=Runtime())
     sigma = np.linalg.svd(log_p_matrix(model, corpus.valid[:512]), compute_uv=False)
     tolerance = 0.5 * np.sqrt(512 + 300 + 1) * sigma[0] * np.finfo(np.float32).eps
-    assert kept.press_rank == np.count_nonzero(sigma > tolerance)
+    assert best_epoch.press_rank == np.count_nonzero(sigma > tolerance)
     shares = sigma / sigma.sum()
-    assert kept.entropy_rank == pytest.approx(np.exp(-(shares * np.log(shares)).sum()), rel=1e-6)
+    assert best_epoch.entropy_rank == pytest.approx(
+        np.exp(-(shares * np.log(shares)).sum()), rel=1e-6
+    )
     without = config.with_values({"evaluation.epoch_rank_contexts": None})
     plain = run_trial(without, directory=tmp_path / "without", runtime=Runtime())
     assert [epoch.valid_loss for epoch in plain.epochs] == [

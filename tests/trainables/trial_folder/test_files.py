@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.processes import Process, Say
+from tests.support.processes import Process, Report
 from tests.support.small_disk import small_files
 from trainables.trial_folder.files import write_file
 
 SIZE = 300_000
 
 
-def write_again_and_again(say: Say, path: Path, content: bytes) -> None:
+def write_again_and_again(report: Report, path: Path, content: bytes) -> None:
     write_file(path, content)
-    say("written")
+    report("written")
     while True:
         write_file(path, content)
 
@@ -25,7 +25,7 @@ def test_killed_writers_leave_whole_files(tmp_path: Path) -> None:
     contents = {b"a" * SIZE, b"b" * SIZE}
     writers = [Process(tmp_path, write_again_and_again, path, content) for content in contents]
     for writer in writers:
-        assert writer.hear() == "written"
+        assert writer.receive() == "written"
     seen = set()
     until = time.monotonic() + 1
     while time.monotonic() < until:

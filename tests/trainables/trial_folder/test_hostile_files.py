@@ -178,9 +178,9 @@ def test_any_flipped_bit_is_detected(tmp_path: Path) -> None:
     folder = TrialFolder(tmp_path, "a")
     Checkpoints(folder).save(1, {"x": torch.ones(2)}, {"progress": 1})
     content = folder.checkpoint(1).read_bytes()
-    for place in range(len(content)):
+    for position in range(len(content)):
         flipped = bytearray(content)
-        flipped[place] ^= 1 << place % 8
+        flipped[position] ^= 1 << position % 8
         folder.checkpoint(1).write_bytes(flipped)
         with pytest.raises(DamagedFileError):
             load_tensors(folder.checkpoint(1))

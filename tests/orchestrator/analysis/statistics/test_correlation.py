@@ -94,14 +94,14 @@ def test_jackknife_uses_fishers_scale() -> None:
 
 @pytest.mark.parametrize("missing", [None, 7])
 def test_permutation_p_equals_brute_force(missing: int | None) -> None:
-    kept = np.arange(15) != missing
-    table, r = np.where(kept, X, np.nan).reshape(5, 3), []
+    finite = np.arange(15) != missing
+    table, r = np.where(finite, X, np.nan).reshape(5, 3), []
     for rows, columns in product(permutations(range(5)), permutations(range(3))):
         moved = table[np.ix_(rows, columns)].ravel()
-        both = np.isfinite(moved) & kept
-        r.append(abs(np.corrcoef(moved[both], Y[both])[0, 1]))
+        pairs = np.isfinite(moved) & finite
+        r.append(abs(np.corrcoef(moved[pairs], Y[pairs])[0, 1]))
     exact = np.mean(np.array(r) >= r[0] - 1e-12)
-    ours = permutation_p(X[kept], Y[kept], ROWS[kept], COLUMNS[kept])
+    ours = permutation_p(X[finite], Y[finite], ROWS[finite], COLUMNS[finite])
     assert ours == pytest.approx(exact, abs=0.015) and 0.01 < exact < 0.6
 
 

@@ -63,8 +63,8 @@ def labels(common: float | None) -> str:
 def test_components_equal_regressions(counts: list[int], common: float | None) -> None:
     """Henderson's method 3, or one-way analysis of variance if no cells share a seed."""
     points = simulated(np.random.default_rng(1), counts, share=0.4, common=common)
-    rest, other = (smf.ols(f"{name} ~ {labels(common)}", points).fit() for name in "xy")
-    ours, spread, total = variance_components(points, "x"), rest.mse_resid, len(points)
+    x_fit, y_fit = (smf.ols(f"{name} ~ {labels(common)}", points).fit() for name in "xy")
+    ours, spread, total = variance_components(points, "x"), x_fit.mse_resid, len(points)
     if common is None:
         means = points.groupby("group")["x"].mean() - points["x"].mean()
         n0 = (total - sum(count**2 for count in counts) / total) / 7
@@ -79,8 +79,8 @@ def test_components_equal_regressions(counts: list[int], common: float | None) -
     numbers = [ours[name] for name in (*names, "seed_share", "reliability", "cells", "trials")]
     assert numbers == pytest.approx(expected)
     within = within_correlation(points, "x", "y")
-    assert within.value == pytest.approx(np.corrcoef(rest.resid, other.resid)[0, 1])
-    assert within.df == rest.df_resid - 1
+    assert within.value == pytest.approx(np.corrcoef(x_fit.resid, y_fit.resid)[0, 1])
+    assert within.df == x_fit.df_resid - 1
 
 
 @pytest.mark.parametrize("shared", [True, False])
@@ -88,10 +88,10 @@ def test_balanced_intervals_match_textbook(shared: bool) -> None:
     """Shrout and Fleiss (1979): ICC(3, 1) and ICC(3, 3) with shared seeds, else ICC(1, 1)."""
     table = TABLE + np.array([0.0, 5.0, -3.0]) * shared
     cells, seeds = np.indices(table.shape)
-    rest = table - table.mean(axis=1, keepdims=True)
-    rest -= (table.mean(axis=0) - table.mean()) * shared
+    residuals = table - table.mean(axis=1, keepdims=True)
+    residuals -= (table.mean(axis=0) - table.mean()) * shared
     df = 6 if shared else 8
-    ratio = 3 * np.var(table.mean(axis=1), ddof=1) / ((rest**2).sum() / df)
+    ratio = 3 * np.var(table.mean(axis=1), ddof=1) / ((residuals**2).sum() / df)
     low, high = (ratio / stats.f.ppf(q, 3, df) for q in (0.975, 0.025))
     seed = seeds.ravel() if shared else range(12)
     ours = variance_components(points_of(table.ravel(), cells.ravel(), seed), "x")
@@ -122,8 +122,8 @@ def test_cell_correlation_excludes_seeds(common: float | None) -> None:
     covariance = np.cov(points.groupby("group")[["x", "y"]].mean().T)
     fits = [smf.ols(f"{name} ~ {labels(common)}", points).fit() for name in "xy"]
     rests, df = np.array([fit.resid for fit in fits]), fits[0].df_resid
-    own = covariance - rests @ rests.T / df / 3
-    expected = own[0, 1] / math.sqrt(own[0, 0] * own[1, 1])
+    cell_covariance = covariance - rests @ rests.T / df / 3
+    expected = cell_covariance[0, 1] / math.sqrt(cell_covariance[0, 0] * cell_covariance[1, 1])
     value = between_correlation(points, "x", "y", blocks="group").value
     assert value == pytest.approx(expected, rel=1e-10)
     assert value == pytest.approx(-0.6, abs=0.12)

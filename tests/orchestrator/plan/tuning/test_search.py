@@ -1,5 +1,6 @@
-"""Suggestions are pure functions of the history, without repeats; thresholds are those of Optuna's
-pruner."""
+"""Suggestions are pure functions of the history, without repeats.
+
+Thresholds are those of Optuna's pruner."""
 
 from __future__ import annotations
 
@@ -24,13 +25,13 @@ LARGE: Space = tuple(
 STATES: tuple[TrialState, ...] = ("done", "pruned", "diverged", "failed", "running")
 
 
-def asked(
-    space: Space, method: Method, asks: int, *, seed: int = 0, mixed: bool = False
+def search_history(
+    space: Space, method: Method, count: int, *, seed: int = 0, mixed: bool = False
 ) -> list[Tried]:
     """Search a bowl with its minimum at index 1; `mixed` draws final states."""
     dice = random.Random(seed)
     history: list[Tried] = []
-    for _ in range(asks):
+    for _ in range(count):
         cell = suggest(space, method=method, seed=seed, history=history)
         if cell is None:
             break
@@ -46,18 +47,18 @@ def loss_of(cell: Cell) -> float:
 
 @pytest.mark.parametrize("method", ["tpe", "random"])
 def test_no_cell_comes_twice(method: Method) -> None:
-    history = asked(SMALL, method, 100, mixed=True)
-    assert len(history) == len({tried.cell for tried in history}) == cell_count(SMALL)
+    history = search_history(SMALL, method, 100, mixed=True)
+    assert len(history) == len({step.cell for step in history}) == cell_count(SMALL)
     assert suggest(SMALL, method=method, seed=0, history=history) is None
 
 
 @pytest.mark.parametrize("method", ["tpe", "random"])
 def test_processes_suggest_equal_cells(method: Method) -> None:
     """Despite other string hashes."""
-    expected = [tried.cell for tried in asked(LARGE, method, 25, mixed=True)]
+    expected = [step.cell for step in search_history(LARGE, method, 25, mixed=True)]
     script = (
         "from tests.orchestrator.plan.tuning.test_search import *;"
-        f"print([tried.cell for tried in asked(LARGE, {method!r}, 25, mixed=True)])"
+        f"print([step.cell for step in search_history(LARGE, {method!r}, 25, mixed=True)])"
     )
     command, hashing = [sys.executable, "-c", script], {"PYTHONHASHSEED": "7"}
     assert subprocess.check_output(command, cwd=ROOT, env=hashing, text=True).strip() == str(
@@ -68,7 +69,8 @@ def test_processes_suggest_equal_cells(method: Method) -> None:
 def test_tpe_beats_random_search() -> None:
     best = {
         method: statistics.mean(
-            min(loss_of(t.cell) for t in asked(LARGE, method, 40, seed=seed)) for seed in range(5)
+            min(loss_of(t.cell) for t in search_history(LARGE, method, 40, seed=seed))
+            for seed in range(5)
         )
         for method in ("tpe", "random")
     }
@@ -97,15 +99,15 @@ def test_decisions_equal_optunas_pruner(epochs: int, digits: int) -> None:
     earlier: list[dict[int, float]] = []
     stopped = 0
     for _ in range(40):
-        above = thresholds(epochs, earlier)
+        limits = thresholds(epochs, earlier)
         level = dice.random()
         trial = study.ask()
         losses: dict[int, float] = {}
         for epoch in range(1, epochs):
             losses[epoch] = round(level + 0.3 * dice.random(), digits)
             trial.report(losses[epoch], epoch)
-            stops = losses[epoch] > above.get(epoch, float("inf"))
-            assert stops == trial.should_prune(), (epoch, losses[epoch], above)
+            stops = losses[epoch] > limits.get(epoch, float("inf"))
+            assert stops == trial.should_prune(), (epoch, losses[epoch], limits)
             if stops:
                 stopped += 1
                 break

@@ -156,9 +156,9 @@ def test_retried_trial_may_stop_again(store: Store) -> None:
     store.reset([trial.trial_id])
     retry = tuner_for(game.tuning, store, plans=False)
     assert (retry.more(busy=()), retry.over, retry.is_searched(trial)) == (None, True, True)
-    above = retry.stop_above(trial)
+    limits = retry.stop_above(trial)
     reached = next(row for row in before if row[1] == trial.trial_id)[3]
-    assert reached[-1] > above[len(reached)]
+    assert reached[-1] > limits[len(reached)]
     tuner_for(plan(budget=1), store).start()
     assert retry.stop_above(trial) == {}, "another driver with a smaller budget has dropped it"
 
