@@ -59,10 +59,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture
 def rounds(request: pytest.FixtureRequest) -> int:
-    """Return how often a random test runs: `@pytest.mark.chaos(few, all)` gives `few`, or `all`
-    under `make chaos`.
+    """Return the number of rounds of a random test.
 
-    `few` = 0 excludes it from `make test`; CHAOS_ROUNDS=N limits `all`."""
+    `@pytest.mark.chaos(few, all)` gives `few`, or `all` under `make chaos`. `few` = 0 excludes it
+    from `make test`; CHAOS_ROUNDS=N limits `all`."""
     few, every = request.node.get_closest_marker("chaos").args
     every = min(every, int(os.environ.get("CHAOS_ROUNDS", every)))
     count: int = every if request.config.getoption("--chaos") else few

@@ -26,7 +26,7 @@ def imports(path: Path) -> Iterator[str]:
 @pytest.mark.parametrize(
     "folder", ["orchestrator", "trainables", "search_spaces", "gpu_proof", "benchmarks"]
 )
-def test_rooms_are_entered_by_their_doors(folder: str) -> None:
+def test_rooms_are_entered_by_doors(folder: str) -> None:
     past_the_door = [
         f"{path.relative_to(ROOT)}: {module}"
         for path in sorted((ROOT / folder).rglob("*.py"))
@@ -38,7 +38,7 @@ def test_rooms_are_entered_by_their_doors(folder: str) -> None:
 
 
 @pytest.mark.parametrize("room", ROOMS)
-def test_every_door_is_documented_and_leads_inside(room: str) -> None:
+def test_every_door_is_documented(room: str) -> None:
     door = import_module(room)
     assert door.__doc__ and len(door.__doc__) > 20
     names = Path(str(door.__file__)).with_suffix(".pyi")
@@ -54,7 +54,7 @@ def test_every_door_is_documented_and_leads_inside(room: str) -> None:
     assert not [name for name in exported if isinstance(getattr(door, name), ModuleType)]
 
 
-def test_nothing_lies_loose_beside_the_rooms() -> None:
+def test_only_listed_modules_are_outside_rooms() -> None:
     loose = {
         folder: {path.name for path in (ROOT / folder).glob("*.py")}
         for folder in ("orchestrator", "trainables")

@@ -83,8 +83,8 @@ class Machine:
         self._holder = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True
         )
-        with self._holder.stdout as said:  # type: ignore[union-attr]
-            assert said.readline() == "ready\n", f"the machine {name} did not start"
+        with self._holder.stdout as output:  # type: ignore[union-attr]
+            assert output.readline() == "ready\n", f"the machine {name} did not start"
         self.pid = int(
             Path(f"/proc/{self._holder.pid}/task/{self._holder.pid}/children").read_text()
         )
@@ -185,7 +185,7 @@ class Cluster:
         self.store_url_from_outside = (
             f"postgresql+psycopg://sweep:{PASSWORD}@/sweeps?host={postgres}"
         )
-        self.place = ("--storage", self.storage, "--store", self.store_url)
+        self.options = ("--storage", self.storage, "--store", self.store_url)
 
     def join(self, name: str, cpus: int = 1, **environment: str) -> Machine:
         machine = self.network.add(name, **environment)
@@ -236,17 +236,20 @@ def cluster(folder: Path, cpus: int = 1) -> Iterator[Cluster]:
         network = Network(environment)
         stack.callback(network.close)
         network.add("head")
-        made = Cluster(folder, Path(postgres), network)
+        machines = Cluster(folder, Path(postgres), network)
         # On the head, reachable from all machines by password; it dies with the head.
         server = PostgresServer(
-            made.postgres,
+            machines.postgres,
             password=PASSWORD,
-            network=(made.head.address, f"{NETWORK}.0/24"),
-            inside=lambda command: made.head.inside(*command),
+            network=(machines.head.address, f"{NETWORK}.0/24"),
+            inside=lambda command: machines.head.inside(*command),
         )
         server.execute("CREATE DATABASE sweeps")
-        dashboard = (f"--dashboard-host={made.head.address}", f"--dashboard-port={DASHBOARD_PORT}")
-        made.start_ray(made.head, cpus, "--head", f"--port={GCS_PORT}", *dashboard)
+        dashboard = (
+            f"--dashboard-host={machines.head.address}",
+            f"--dashboard-port={DASHBOARD_PORT}",
+        )
+        machines.start_ray(machines.head, cpus, "--head", f"--port={GCS_PORT}", *dashboard)
         for name in ("second", "third"):
-            made.join(name, cpus)
-        yield made
+            machines.join(name, cpus)
+        yield machines

@@ -17,11 +17,11 @@ def printed(machine: Machine, *words: str | Path) -> str:
     return answer.stdout
 
 
-def test_submitted_job_outlives_the_machine_it_came_from(three: Cluster) -> None:
+def test_job_outlives_submitting_machine(three: Cluster) -> None:
     _, second, third = three.network.machines
     laptop = three.network.add("laptop")
     store = ("--store", three.store_url)  # enough to follow the job
-    words = ("gss_grid", "--scale", "smoke", "--set", "training.epochs=60", *three.place)
+    words = ("gss_grid", "--scale", "smoke", "--set", "training.epochs=60", *three.options)
 
     def count(state: str) -> int:
         [line] = json.loads(printed(second, "status", *store, "--format", "json"))
@@ -34,9 +34,9 @@ def test_submitted_job_outlives_the_machine_it_came_from(three: Cluster) -> None
     wait_for(
         lambda: any(three.storage.glob("trials/*/*/worker")),
         timeout_s=120,
-        what="a trial of the job",
+        event="a trial of the job",
     )
     assert count("running") > 0
     printed(third, "stop", "gss_grid", *store)
-    wait_for(lambda: count("running") == 0, timeout_s=120, what="the end of the job")
+    wait_for(lambda: count("running") == 0, timeout_s=120, event="the end of the job")
     assert count("planned") > 0

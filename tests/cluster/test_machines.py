@@ -36,18 +36,18 @@ def end(driver: subprocess.Popen[str]) -> dict[str, Any]:
     return dict(json.loads(out))
 
 
-def test_a_machine_that_joins_late_gets_work(three: Cluster) -> None:
+def test_late_machine_gets_work(three: Cluster) -> None:
     seeds = range(LONG, LONG + 24)
     plan = planned(seeds)
     with open_store(three.store_url_from_outside) as store:
         driver = drive(three, seeds)
-        wait_for(lambda: len(log_lines(three.storage)) >= 3, timeout_s=90, what="three trials")
+        wait_for(lambda: len(log_lines(three.storage)) >= 3, timeout_s=90, event="three trials")
         late = three.join("late")
         # Ray names a busy worker after its trial.
         wait_for(
             lambda: "ray::seed=" in late.run("ps", "-eo", "args").stdout,
             timeout_s=90,
-            what="a trial there",
+            event="a trial there",
         )
         latest = log_lines(three.storage)[-1].split()[1]
         stopped = next(trial for trial in plan if trial.name == f"seed={latest}")

@@ -13,8 +13,8 @@ from tests.cluster.namespaces import ROOT, Cluster, cluster
 
 def refusal(three: Cluster, *words: str | Path, **variables: str) -> str:
     """Return the error of the smoke sweep with these environment variables."""
-    place = (*three.place, "--address", three.address)
-    answer = three.head.sweep("gss_grid", "--scale", "smoke", *place, *words, env=variables)
+    options = (*three.options, "--address", three.address)
+    answer = three.head.sweep("gss_grid", "--scale", "smoke", *options, *words, env=variables)
     assert answer.returncode == 2, answer.stdout + answer.stderr
     assert "Traceback" not in answer.stderr
     assert list(three.storage.glob("trials/*/*/result.json")) == []
@@ -23,22 +23,22 @@ def refusal(three: Cluster, *words: str | Path, **variables: str) -> str:
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    with cluster(tmp_path_factory.mktemp("shared")) as made:
-        yield made
+    with cluster(tmp_path_factory.mktemp("shared")) as machines:
+        yield machines
 
 
-def test_a_wrong_address_is_told(shared: Cluster) -> None:
+def test_wrong_address_is_reported(shared: Cluster) -> None:
     for address in ("10.77.0.1:1", "10.77.0.99:6379"):
         assert f"no Ray cluster answers at {address}" in refusal(shared, "--address", address)
 
 
-def test_a_wrong_database_password_is_reported_not_shown(shared: Cluster) -> None:
+def test_wrong_password_is_reported_not_shown(shared: Cluster) -> None:
     error = refusal(shared, PGPASSWORD="mistaken")
     assert "password" in error
     assert "mistaken" not in error
 
 
-def test_a_storage_that_is_not_shared_is_told(shared: Cluster, tmp_path: Path) -> None:
+def test_unshared_storage_is_reported(shared: Cluster, tmp_path: Path) -> None:
     third = shared.network.machines[2]
     hidden = tmp_path / "results"
     hidden.mkdir()
@@ -51,7 +51,7 @@ def test_a_storage_that_is_not_shared_is_told(shared: Cluster, tmp_path: Path) -
     assert error.count("\n") == 1, "the others do"
 
 
-def test_versions_that_differ_are_told(shared: Cluster, tmp_path: Path) -> None:
+def test_different_versions_are_reported(shared: Cluster, tmp_path: Path) -> None:
     """Must run last: it adds machines with another torch and changed project code."""
     fake = tmp_path / "torch-0.0.1.dist-info"
     fake.mkdir()

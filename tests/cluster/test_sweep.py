@@ -25,18 +25,18 @@ SMOKE = (
 
 
 @pytest.mark.timeout(900)
-def test_killed_and_disconnected_machines_leave_the_table_unchanged(
+def test_lost_machines_change_no_result(
     three: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, second, third = three.network.machines
     process = three.head.popen(
-        sys.executable, "sweep.py", *SMOKE, *three.place, "--address", three.address
+        sys.executable, "sweep.py", *SMOKE, *three.options, "--address", three.address
     )
     fences = f"trials/*/*/{FENCE}"
     wait_for(
         lambda: len(list(three.storage.glob(fences))) == 3,
         timeout_s=200,
-        what="three trials that are begun",
+        event="three trials that are begun",
     )
     time.sleep(3)
     third.kill()

@@ -30,7 +30,7 @@ OPEN = ("/", "/api/authentication_mode")
 """The login page, and whether a token is required."""
 
 
-def test_without_the_token_nothing_answers_and_nobody_joins(
+def test_access_needs_the_token(
     three: Cluster,
 ) -> None:
     outside = three.network.machines[2]
@@ -47,7 +47,7 @@ def test_without_the_token_nothing_answers_and_nobody_joins(
     ):
         joined = outside.python("-c", JOIN, three.address, env=wrong, timeout_s=120)
         assert joined.returncode != 0, joined.stdout
-        words = ("gss_grid", "--scale", "smoke", *three.place, "--address", three.address)
+        words = ("gss_grid", "--scale", "smoke", *three.options, "--address", three.address)
         refused = outside.sweep(*words, env=wrong)
         assert refused.returncode == 2, refused.stderr
         assert "cannot be joined" in refused.stderr
@@ -69,13 +69,13 @@ def test_without_the_token_nothing_answers_and_nobody_joins(
 
 
 def listed() -> dict[str, str]:
-    """Return where the processes in docs/cluster.md's table listen; names have 15 characters."""
+    """Return each process's listening scope in docs/cluster.md's table, by 15-letter name."""
     section = (ROOT / "docs" / "cluster.md").read_text().partition("## What listens")[2]
     rows = re.findall(r"^\| `([^`]+)`[^|]*\|[^|]*\|([^|]*)\|", section, re.MULTILINE)
-    found: dict[str, str] = {}
-    for process, where in rows:
-        found[process[:15]] = found.get(process[:15], "") + where
-    return found
+    scopes: dict[str, str] = {}
+    for process, listed_scope in rows:
+        scopes[process[:15]] = scopes.get(process[:15], "") + listed_scope
+    return scopes
 
 
 def scope(address: str) -> str:
@@ -89,9 +89,11 @@ def scope(address: str) -> str:
     )
 
 
-def test_only_the_documented_ports_listen(three: Cluster) -> None:
-    """Compare processes and scopes; Ray draws most ports at random, so only ports in the table must
-    match."""
+def test_only_documented_ports_listen(three: Cluster) -> None:
+    """Compare processes and scopes.
+
+    Ray draws most ports at random, so only ports in the table must match.
+    """
     table = listed()
     assert len(table) >= 6
     for machine in three.network.machines[:2]:
@@ -99,8 +101,8 @@ def test_only_the_documented_ports_listen(three: Cluster) -> None:
             process = re.search(r'\(\("([^"]+)"', line)
             assert process is not None, line
             name = re.sub(r"^python[0-9.]+$", "python", process[1])
-            where = table.get(name) or (table["ray::"] if name.startswith("ray::") else "")
+            expected = table.get(name) or (table["ray::"] if name.startswith("ray::") else "")
             address, _, port = line.split()[3].rpartition(":")
-            assert scope(address) in where, line
+            assert scope(address) in expected, line
             named = [words for words in table.values() if re.search(rf"\b{port}\b", words)]
-            assert not named or where in named, line
+            assert not named or expected in named, line

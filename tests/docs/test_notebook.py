@@ -14,8 +14,9 @@ NOTEBOOK = ROOT / "docs" / "first-look.ipynb"
 
 
 def kinds(notebook: nbformat.NotebookNode) -> list[list[str]]:
-    """Return the output kinds of each code cell: text/html (table), image/png (figure), stream
-    (text)."""
+    """Return the output kinds of each code cell.
+
+    Kinds are text/html (table), image/png (figure) and stream (text)."""
     return [
         sorted(
             kind
@@ -27,9 +28,7 @@ def kinds(notebook: nbformat.NotebookNode) -> list[list[str]]:
     ]
 
 
-def test_the_notebook_runs_and_gives_what_it_shows(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_notebook_reproduces_its_output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(
         "PYTHONPATH", os.pathsep.join([os.fspath(ROOT), os.environ.get("PYTHONPATH", "")])
     )
@@ -37,12 +36,12 @@ def test_the_notebook_runs_and_gives_what_it_shows(
     folder.mkdir()
     # Trained here, the trials need no Ray. tests/end_to_end/test_from_python.py trains over Ray.
     train_here(tmp_path / "results", smoke_plan("gss_grid", settings={"training.epochs": (8,)}))
-    shown = nbformat.read(NOTEBOOK, as_version=4)
-    shown_kinds = kinds(shown)
+    notebook = nbformat.read(NOTEBOOK, as_version=4)
+    shown_kinds = kinds(notebook)
     assert sum("image/png" in cell for cell in shown_kinds) == 3
     assert sum("text/html" in cell for cell in shown_kinds) == 1
     executed = NotebookClient(
-        shown, timeout=240, resources={"metadata": {"path": str(folder)}}
+        notebook, timeout=240, resources={"metadata": {"path": str(folder)}}
     ).execute()
     assert kinds(executed) == shown_kinds
     assert (tmp_path / "results" / "results.db").exists()
@@ -56,6 +55,6 @@ def test_the_notebook_runs_and_gives_what_it_shows(
     assert table.data["text/plain"].count("done") == 4
 
 
-def test_the_notebook_names_no_machine() -> None:
+def test_notebook_names_no_machine() -> None:
     text = NOTEBOOK.read_text(encoding="utf-8")
     assert "/tmp/" not in text and "/home/" not in text and "/root" not in text

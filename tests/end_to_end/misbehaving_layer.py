@@ -68,8 +68,8 @@ def fill_container() -> None:
     group.mkdir()
     (group / "memory.limit_in_bytes").write_text(str(300 * 10**6))
     (group / "cgroup.procs").write_text(str(os.getpid()))
-    kept = [torch.ones(25_000_000) for _ in range(100)]
-    del kept
+    tensors = [torch.ones(25_000_000) for _ in range(100)]
+    del tensors
 
 
 def allocate(gigabytes: int) -> None:
@@ -77,8 +77,8 @@ def allocate(gigabytes: int) -> None:
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     limit = pages * os.sysconf("SC_PAGE_SIZE") + 10**9
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-    kept = [torch.ones(25_000_000) for _ in range(10 * gigabytes)]
-    del kept
+    tensors = [torch.ones(25_000_000) for _ in range(10 * gigabytes)]
+    del tensors
 
 
 class MisbehavingSoftmax(PointwiseSoftmax):

@@ -61,8 +61,7 @@ def other_plans() -> list[Plan]:
 
 @pytest.fixture(scope="module")
 def storage(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the storage of `sweep all` by the wheel in a new environment; out.txt is next to
-    it."""
+    """Return the storage of `sweep all` by the wheel in a new environment, next to out.txt."""
     folder = tmp_path_factory.mktemp("wheel")
     sources, fresh = folder / "sources", folder / "environment"
     sources.mkdir()  # a copy, as the build writes folders next to the sources
@@ -93,7 +92,7 @@ def storage(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "results"
 
 
-def test_each_study_ends_in_a_report(storage: Path) -> None:
+def test_every_study_writes_a_report(storage: Path) -> None:
     out = (storage.parent / "out.txt").read_text()
     first = out[: out.index("Report:")]
     for part in ("4 trials: 0 to run, 4 already done", "--scale paper", "+0.48", "+0.21"):
@@ -112,7 +111,7 @@ def test_each_study_ends_in_a_report(storage: Path) -> None:
 
 
 @pytest.mark.usefixtures("one_ray")
-def test_a_search_stops_trials_that_another_study_finishes(storage: Path, tmp_path: Path) -> None:
+def test_search_stops_trials_of_another_study(storage: Path, tmp_path: Path) -> None:
     out = (storage.parent / "out.txt").read_text()
     assert "stage 2: 9 trials, 3 per side, chosen by TPE" in out and "[21/21]" in out
     # A copy, because the other tests expect only the built-in studies' reports, in any order.
@@ -141,7 +140,7 @@ def test_a_search_stops_trials_that_another_study_finishes(storage: Path, tmp_pa
 
 
 @pytest.mark.skipif(EXECUTABLE is None, reason="no Chromium on this machine")
-def test_every_page_opens_alone_at_both_widths(storage: Path, tmp_path: Path) -> None:
+def test_pages_open_at_both_widths(storage: Path, tmp_path: Path) -> None:
     with Browser(tmp_path) as browser:
         for page in (*storage.glob("reports/*/report.html"), storage / "reports" / "index.html"):
             browser.open(page.as_uri(), width=1280)

@@ -37,7 +37,7 @@ def trial_ids(*arguments: str | Path) -> dict[str, str]:
     return {trial["name"]: trial["trial_id"] for trial in plan}
 
 
-def test_a_second_run_trains_nothing(copied: Path) -> None:
+def test_second_run_trains_nothing(copied: Path) -> None:
     before = results_table(copied)
     assert all(float(row["test_perplexity"]) > 1 and int(row["press_rank"]) >= 1 for row in before)
     [report] = copied.glob("reports/*/report.html")
@@ -50,7 +50,7 @@ def test_a_second_run_trains_nothing(copied: Path) -> None:
 
 
 @pytest.mark.usefixtures("one_ray")
-def test_failed_trials_are_named_and_retried(tmp_path: Path) -> None:
+def test_failed_trials_are_retried(tmp_path: Path) -> None:
     """One trial diverges, one raises, and one loses its process in both attempts."""
     study, storage = tmp_path / "trouble.py", tmp_path / "results"
     study.write_text(TROUBLE)
@@ -98,11 +98,11 @@ def kill_holders(lock: Path, times: int) -> None:
                 killed.add(int(words[4]))
         return len(killed) == times
 
-    wait_for(kill_another, timeout_s=120, what=f"{times} processes with the lock")
+    wait_for(kill_another, timeout_s=120, event=f"{times} processes with the lock")
 
 
 @pytest.mark.usefixtures("one_ray")
-def test_retry_leaves_planned_trials_and_other_variants(copied: Path, tmp_path: Path) -> None:
+def test_retry_runs_only_failed_trials(copied: Path, tmp_path: Path) -> None:
     nothing = sweep("retry", "gss_grid", "--scale", "quick", "--storage", copied)
     assert nothing.returncode == 0 and "nothing to retry" in nothing.stdout
     assert sweep("retry", *SMOKE, tmp_path / "empty").returncode == 2
@@ -121,7 +121,7 @@ def test_retry_leaves_planned_trials_and_other_variants(copied: Path, tmp_path: 
 
 
 @pytest.mark.parametrize("harm", ["deleted", "truncated", "an older copy"])
-def test_a_lost_store_is_rebuilt_without_training(copied: Path, harm: str) -> None:
+def test_lost_store_rebuilds_without_training(copied: Path, harm: str) -> None:
     before, path = results_table(copied), copied / "results.db"
     content = path.read_bytes()
     path.unlink()
@@ -144,7 +144,7 @@ def test_a_lost_store_is_rebuilt_without_training(copied: Path, harm: str) -> No
     assert sweep("store", "check", "--storage", copied).returncode == 0
 
 
-def test_a_missing_cluster_ends_with_a_sentence(tmp_path: Path) -> None:
+def test_missing_cluster_error_is_one_sentence(tmp_path: Path) -> None:
     answer = sweep_process(*SMOKE, tmp_path, "--address", "127.0.0.1:1")
     assert answer.returncode == 2
     [sentence] = answer.stderr.splitlines()

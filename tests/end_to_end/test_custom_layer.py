@@ -40,21 +40,22 @@ def config(folder: Path) -> Path:
 def alone(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Callable[..., tuple[int, str]]:
-    """Return `python -m trainables` with no layer loaded, as a new process has it: status, and
-    result or error."""
+    """Return status and result, or error, of `python -m trainables`.
+
+    No layer is loaded, as in a new process."""
 
     def run(config: Path, *arguments: str) -> tuple[int, str]:
         monkeypatch.setattr(custom, "_loaded", {})
         monkeypatch.setattr(output_layer, "_defined", {})
         status = main([str(config), "--directory", str(folder / "alone"), *arguments])
-        shown = capsys.readouterr()
-        return status, shown.err if status else shown.out
+        output = capsys.readouterr()
+        return status, output.err if status else output.out
 
     return run
 
 
 @pytest.mark.usefixtures("one_ray")
-def test_the_layer_of_the_docs_trains(
+def test_layer_from_docs_trains(
     folder: Path, config: Path, alone: Callable[..., tuple[int, str]]
 ) -> None:
     study, storage = folder / "my_layer_study.py", folder / "results"
@@ -73,7 +74,7 @@ def test_the_layer_of_the_docs_trains(
     assert measurements["training@1"]["parameters"] == parameters
 
 
-def test_a_changed_layer_makes_other_trials(folder: Path) -> None:
+def test_changed_layer_makes_new_trials(folder: Path) -> None:
     study, layer = folder / "my_layer_study.py", folder / "my_layer.py"
     before = {trial["trial_id"] for trial in json.loads(sweep(study, *DRY).stdout)}
     layer.write_text(layer.read_text().replace("torch.tanh", "torch.sigmoid"))
@@ -89,7 +90,7 @@ def test_a_changed_layer_makes_other_trials(folder: Path) -> None:
         (("--layers", "tests/support/output_layer_formulas.py"), "output_layer_formulas.py"),
     ],
 )
-def test_a_layer_of_an_unnamed_file_never_runs(
+def test_layer_in_unnamed_file_never_runs(
     config: Path, alone: Callable[..., tuple[int, str]], layers: tuple[str, ...], key_words: str
 ) -> None:
     status, error = alone(config, *layers)
@@ -97,9 +98,7 @@ def test_a_layer_of_an_unnamed_file_never_runs(
 
 
 @pytest.mark.usefixtures("one_ray")
-def test_a_failing_layer_is_named_with_its_line(
-    folder: Path, alone: Callable[..., tuple[int, str]]
-) -> None:
+def test_error_names_line_of_layer(folder: Path, alone: Callable[..., tuple[int, str]]) -> None:
     layer, config, study = (folder / n for n in ("my_layer.py", "config.json", "my_layer_study.py"))
     good = "return logits + self.a * torch.tanh(logits)"
     text = layer.read_text().replace(good, "return logits[:, :3].view(7, -1)")
@@ -118,7 +117,7 @@ def test_a_failing_layer_is_named_with_its_line(
     ("setting", "changed", "key_words"),
     [("b=a", (), "{'b': 0.1}"), ("a=a", ("--set", "model.context_width=7"), "7 and")],
 )
-def test_the_plan_refuses_an_impossible_layer(
+def test_plan_refuses_impossible_layer(
     folder: Path, setting: str, changed: tuple[str, ...], key_words: str
 ) -> None:
     """An unknown setting, or two widths without a projection between them."""

@@ -12,21 +12,21 @@ from tests.support.command import results_table
 from trainables.errors import UserError
 
 
-def test_frames_and_models_of_a_finished_sweep(copied: Path) -> None:
+def test_frames_and_models_of_sweep(copied: Path) -> None:
     frame, table = results("gss_grid", storage=copied), results_table(copied)
     assert list(frame.state) == ["done"] * 4 and list(frame.group) == list(frame.name)
     assert list(frame.trial_id) == [row["trial_id"] for row in table]
     assert list(frame.test_perplexity) == [float(row["test_perplexity"]) for row in table]
     by_trial = epochs("gss_grid", storage=copied).groupby("trial_id", sort=False)
     np.testing.assert_allclose(by_trial.valid_perplexity.min(), frame.valid_perplexity, rtol=1e-12)
-    kept = trained(frame.trial_id[0][:8], storage=copied)
-    assert kept.config.trial_id == frame.trial_id[0]
-    matrix = kept.log_probabilities()
-    assert matrix.shape == (frame.rank_rows[0], len(kept.corpus.vocabulary))
+    model = trained(frame.trial_id[0][:8], storage=copied)
+    assert model.config.trial_id == frame.trial_id[0]
+    matrix = model.log_probabilities()
+    assert matrix.shape == (frame.rank_rows[0], len(model.corpus.vocabulary))
     measured = spectra(storage=copied).query("trial_id == @frame.trial_id[0]").singular_value
     sigma = np.linalg.svd(matrix.astype(np.float64), compute_uv=False)
     np.testing.assert_allclose(sigma, measured, rtol=1e-6, atol=1e-8 * sigma[0])
-    np.testing.assert_array_equal(kept.log_probabilities(10), matrix[:10])
+    np.testing.assert_array_equal(model.log_probabilities(10), matrix[:10])
     with pytest.raises(UserError, match="ffffffffffff"):
         trained("ffffffffffff", storage=copied)
 
@@ -51,7 +51,7 @@ def test_run_returns_its_own_results(copied: Path, capfd: pytest.CaptureFixture[
 
 
 @pytest.mark.usefixtures("one_ray")
-def test_a_corpus_folder_and_contexts_make_a_variant(tmp_path: Path) -> None:
+def test_corpus_and_contexts_make_variant(tmp_path: Path) -> None:
     contexts, folder, storage = (tmp_path / name for name in ("mine.json", "text", "results"))
     contexts.write_text('[{"last_token_index": 5}]')
     folder.mkdir()
@@ -73,7 +73,7 @@ def test_a_corpus_folder_and_contexts_make_a_variant(tmp_path: Path) -> None:
         ("gss_gird", {}, "did you mean gss_grid"),
     ],
 )
-def test_bad_arguments_are_raised(
+def test_bad_arguments_raise(
     study: str, options: dict[str, object], key_word: str, tmp_path: Path
 ) -> None:
     with pytest.raises(UserError, match=key_word):

@@ -7,7 +7,7 @@ from tests.support.one_ray import without_ray
 from tests.support.smoke_trials import smoke_plan, train_here
 
 
-def test_the_true_rank_reaches_the_page(tmp_path: Path) -> None:
+def test_page_shows_true_rank(tmp_path: Path) -> None:
     typed = ("rank_metrics", "--corpus", "markov-20", "--scale", "smoke",
              "--set", "evaluation.rank_contexts=1000", "--storage", tmp_path)  # fmt: skip
     settings = {"evaluation.rank_contexts": (1000,)}
@@ -26,7 +26,7 @@ def test_the_true_rank_reaches_the_page(tmp_path: Path) -> None:
     assert len(models) == 4 and all(float(row["test_perplexity"]) > floor for row in models)
 
 
-def test_a_language_is_checked_and_not_fetched() -> None:
+def test_generated_language_is_not_fetched() -> None:
     checked, fetched = sweep("corpus", "check", "markov"), sweep("corpus", "fetch", "markov")
     assert checked.returncode == 0 and "the rank of log P is 100." in checked.stdout
     assert fetched.returncode == 2 and "corpus check" in fetched.stderr

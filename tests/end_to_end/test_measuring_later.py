@@ -56,9 +56,8 @@ def folder(trained: Path, tmp_path: Path) -> Path:
 
 
 @pytest.mark.usefixtures("one_ray")
-def test_missing_measurements_are_taken_once_from_kept_weights(folder: Path) -> None:
-    """Trials with lost or damaged weights are named; they are measured once the weights are
-    back."""
+def test_missing_measurements_are_added_once(folder: Path) -> None:
+    """Trials without sound weights are named. They are measured once the weights are back."""
     study, storage = (
         write_study(folder, "perplexity@1", "top_k@1", "spectrum@1"),
         folder / "results",
@@ -102,19 +101,19 @@ def test_missing_measurements_are_taken_once_from_kept_weights(folder: Path) -> 
 
 
 @pytest.mark.usefixtures("one_ray")
-def test_own_contexts_and_benchmarks_make_variants(folder: Path) -> None:
+def test_contexts_and_benchmarks_make_variants(folder: Path) -> None:
     study, storage = write_study(folder, *WORDS), folder / "results"
     contexts, benchmarks = folder / "mine.json", folder / "sims"
     contexts.write_text('[{"last_token_index": 300, "group": "mine", "number": 7}]')
     benchmarks.mkdir()
     (benchmarks / "EN-SMALL.txt").write_text("the a 3\nis are 9\nif or 1\nin of 2\n")
-    own = ("--contexts", contexts, "--benchmarks", benchmarks)
-    answer = sweep(study, *SMOKE, storage, *own)
+    options = ("--contexts", contexts, "--benchmarks", benchmarks)
+    answer = sweep(study, *SMOKE, storage, *options)
     assert answer.returncode == 0, answer.stdout + answer.stderr
     assert "0 to run, 3 already done, 3 of them to be measured again for: top_k-" in answer.stdout
-    shown = json.loads(sweep("results", "tops", "--storage", storage, "--format", "json").stdout)
-    assert json.loads(next(value for name, value in shown[0].items() if name.endswith(" mine 7")))
-    assert any(-1 <= value <= 1 for name, value in shown[0].items() if name.endswith(" SMALL"))
+    rows = json.loads(sweep("results", "tops", "--storage", storage, "--format", "json").stdout)
+    assert json.loads(next(value for name, value in rows[0].items() if name.endswith(" mine 7")))
+    assert any(-1 <= value <= 1 for name, value in rows[0].items() if name.endswith(" SMALL"))
 
 
 @pytest.mark.parametrize(
@@ -124,7 +123,7 @@ def test_own_contexts_and_benchmarks_make_variants(folder: Path) -> None:
         ("--benchmarks", "", "check the path"),
     ],
 )
-def test_a_file_that_does_not_fit_is_refused(
+def test_unsuitable_file_is_refused(
     folder: Path, option: str, content: str, key_words: str
 ) -> None:
     contexts, benchmarks = folder / "given.json", folder / "sims"
@@ -133,7 +132,7 @@ def test_a_file_that_does_not_fit_is_refused(
     if option == "--contexts":
         (benchmarks / "A.txt").write_text("the a 3\n")
     study = write_study(folder, *WORDS)
-    own = ("--contexts", contexts, "--benchmarks", benchmarks)
+    options = ("--contexts", contexts, "--benchmarks", benchmarks)
     with without_ray():
-        answer = sweep(study, *SMOKE, folder / "results", *own)
+        answer = sweep(study, *SMOKE, folder / "results", *options)
     assert answer.returncode == 2 and key_words in answer.stderr

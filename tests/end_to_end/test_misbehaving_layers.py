@@ -61,7 +61,7 @@ def run(folder: Path, does: list[str], *options: str) -> list[dict[str, str]]:
 @pytest.mark.timeout(900)
 @pytest.mark.chaos(2, len(CAUSES))
 @pytest.mark.usefixtures("one_ray")
-def test_the_sweep_ends_whatever_a_layer_does(tmp_path: Path, rounds: int) -> None:
+def test_sweep_survives_misbehaving_layers(tmp_path: Path, rounds: int) -> None:
     does = list(CAUSES)[:rounds]
     rows = run(tmp_path, does, "--trial-timeout", "10", "--max-concurrent", "1")
     assert len(rows) == rounds + 1
@@ -76,7 +76,7 @@ def test_the_sweep_ends_whatever_a_layer_does(tmp_path: Path, rounds: int) -> No
 @pytest.mark.skipif(not os.access(CONTAINERS, os.W_OK), reason="no control groups for this user")
 @pytest.mark.chaos(0, 1)
 @pytest.mark.usefixtures("one_ray")
-def test_a_trial_killed_for_memory_is_retried_alone(tmp_path: Path) -> None:
+def test_oom_killed_trial_is_retried_alone(tmp_path: Path) -> None:
     try:
         rows = run(tmp_path, ["fills its container"])
     finally:

@@ -42,7 +42,7 @@ def wiped(store: ObjectStore) -> None:
     shutil.rmtree(store.environment["XDG_CACHE_HOME"], ignore_errors=True)
 
 
-def test_a_kill_and_an_outage_change_no_result(store: ObjectStore, tmp_path: Path) -> None:
+def test_kill_and_outage_change_nothing(store: ObjectStore, tmp_path: Path) -> None:
     ray = start_ray()
     undisturbed = tmp_path / "undisturbed"
     here = write_corpus(tmp_path / "data" / "readme", train=TEXT, valid=TEXT, test=TEXT)
@@ -53,8 +53,8 @@ def test_a_kill_and_an_outage_change_no_result(store: ObjectStore, tmp_path: Pat
     answer = sweep(study, *SMOKE, "--storage", undisturbed, *data)
     assert answer.returncode == 0, answer.stdout + answer.stderr
 
-    place = ("--storage", f"s3://{store.bucket}/runs", "--store", tmp_path / "results.db")
-    options = (*SMOKE, *place, *data)
+    paths = ("--storage", f"s3://{store.bucket}/runs", "--store", tmp_path / "results.db")
+    options = (*SMOKE, *paths, *data)
     killed = Process(tmp_path, typed, "gss_grid", *options, ray=ray)
     killed.wait_until(lambda: _objects(store, "result.json"), WAIT_S)
     killed.kill()
@@ -89,11 +89,11 @@ def _objects(store: ObjectStore, name: str) -> dict[str, str]:
     return {key: tag for key, tag in store.keys("runs/trials").items() if f"/{name}" in key}
 
 
-def test_missing_packages_are_one_sentence(
+def test_missing_package_error_is_one_sentence(
     store: ObjectStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "obstore.py").write_text("raise ImportError('as if it were not installed')")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    place = ("--storage", f"s3://{store.bucket}/x", "--store", tmp_path / "r.db")
-    answer = sweep_process("gss_grid", "--scale", "smoke", *place)
+    paths = ("--storage", f"s3://{store.bucket}/x", "--store", tmp_path / "r.db")
+    answer = sweep_process("gss_grid", "--scale", "smoke", *paths)
     assert (answer.returncode, "pip install '.[s3]'" in answer.stderr) == (2, True)

@@ -14,7 +14,7 @@ KEY = "training.learning_rate"
 SMOKE = ("gss_grid", "--scale", "smoke", "--max-concurrent", "1", "--storage")
 
 
-def test_a_swept_setting_takes_done_trials_and_compares(copied: Path) -> None:
+def test_swept_setting_reuses_done_trials(copied: Path) -> None:
     """A plain run has learning rate 0.02."""
     alone = results_table(copied)
     train_here(copied, smoke_plan("gss_grid", settings={KEY: (0.01,)}))
@@ -25,9 +25,9 @@ def test_a_swept_setting_takes_done_trials_and_compares(copied: Path) -> None:
     assert "Test perplexity by learning rate, mean of 4 models: " in answer.stdout
     swept = results_table(copied, "gss_grid", "--set", f"{KEY}=0.01,0.02")
     assert [row[KEY] for row in swept] == ["0.01"] * 4 + ["0.02"] * 4
-    same = alone[0].keys() - {"name", "overrides"}
-    assert [{key: row[key] for key in same} for row in swept[4:]] == [
-        {key: row[key] for key in same} for row in alone
+    columns = alone[0].keys() - {"name", "overrides"}
+    assert [{key: row[key] for key in columns} for row in swept[4:]] == [
+        {key: row[key] for key in columns} for row in alone
     ]
     frame = results("gss_grid", storage=copied, overrides={KEY: [0.02, 0.01]})
     assert list(frame.trial_id) == [row["trial_id"] for row in swept] and frame.group.nunique() == 8

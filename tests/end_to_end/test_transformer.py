@@ -14,11 +14,11 @@ MODEL = ("--model", "transformer")
 SMOKE = ("--scale", "smoke", "--max-concurrent", "1", "--storage")
 
 
-def page_of(shown: str) -> str:
-    return Path(shown.split("Report: ")[1].splitlines()[0]).read_text(encoding="utf-8")
+def page_of(output: str) -> str:
+    return Path(output.split("Report: ")[1].splitlines()[0]).read_text(encoding="utf-8")
 
 
-def test_a_grid_of_transformers_is_its_own_variant(tmp_path: Path) -> None:
+def test_transformer_grid_is_a_variant(tmp_path: Path) -> None:
     typed = ("gss_grid", *MODEL, *SMOKE, tmp_path)
     train_here(tmp_path, smoke_plan("gss_grid", model="transformer"))
     with without_ray():
@@ -39,8 +39,8 @@ def test_a_grid_of_transformers_is_its_own_variant(tmp_path: Path) -> None:
     frame = results("gss_grid", storage=tmp_path, model="transformer")
     assert list(frame.trial_id) == [row["trial_id"] for row in rows]
     assert len(epochs(storage=tmp_path)) == 8
-    kept = trained(frame.trial_id[0], storage=tmp_path)
-    assert isinstance(kept.config, TransformerTrialConfig)
-    sigma = np.linalg.svd(kept.log_probabilities().astype(np.float64), compute_uv=False)
+    model = trained(frame.trial_id[0], storage=tmp_path)
+    assert isinstance(model.config, TransformerTrialConfig)
+    sigma = np.linalg.svd(model.log_probabilities().astype(np.float64), compute_uv=False)
     measured = spectra(storage=tmp_path).query("trial_id == @frame.trial_id[0]").singular_value
     np.testing.assert_allclose(sigma, measured, rtol=1e-6, atol=1e-8 * sigma[0])

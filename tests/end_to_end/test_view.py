@@ -38,11 +38,11 @@ def places_at_rest(browser: Browser) -> list[list[float]]:
     """Return the scatter's points once none moves any more."""
     centre = "(({x, y, width, height}) => [x + width / 2, y + height / 2])"
     points = "[...document.querySelectorAll('#scatter .point')]"
-    places = f"{points}.map((p) => {centre}(p.getBoundingClientRect()))"
+    positions = f"{points}.map((p) => {centre}(p.getBoundingClientRect()))"
     seen: list[list[list[float]]] = [[]]
     while len(seen) < 4 or seen[-1] != seen[-4]:
         time.sleep(0.3)
-        seen.append(browser.evaluate(places))
+        seen.append(browser.evaluate(positions))
     return seen[-1]
 
 
@@ -69,10 +69,10 @@ def batches(tmp_path: Path) -> Iterator[Process]:
 
 
 @pytest.mark.timeout(400)
-def test_a_running_sweep_is_followed_and_stopped(
+def test_running_sweep_is_followed_and_stopped(
     browser: Browser, batches: Process, tmp_path: Path
 ) -> None:
-    wait_for(lambda: (tmp_path / "results.db").exists(), timeout_s=60, what="the store")
+    wait_for(lambda: (tmp_path / "results.db").exists(), timeout_s=60, event="the store")
     with viewed(tmp_path) as link:
         browser.open(link, width=1280)
         running = "[...document.querySelectorAll('#overview #running + .scroll tbody tr')]"
@@ -89,9 +89,9 @@ def test_a_running_sweep_is_followed_and_stopped(
         browser.wait_until(asked_to_stop("#trial-stop"))
         with open_store(str(tmp_path / "results.db"), create=False) as store:
             (summary,) = store.studies()
-        shown = "document.querySelector('#page').textContent"
-        browser.wait_until(f"{shown}.includes('stateplanned')")
-        browser.wait_until(f"{shown}.includes('it was stopped')")
+        page_text = "document.querySelector('#page').textContent"
+        browser.wait_until(f"{page_text}.includes('stateplanned')")
+        browser.wait_until(f"{page_text}.includes('it was stopped')")
         browser.open(own_address(link), width=1280)
         done = "Number(document.querySelector('#overview td.number')?.textContent ?? -1)"
         first = browser.wait_until(f"{done} >= 0 && [{done}]")[0]
@@ -104,8 +104,8 @@ def test_a_running_sweep_is_followed_and_stopped(
         browser.wait_until(
             "document.querySelector('#study-progress').textContent.includes('about')"
         )
-        asked = [url for url in browser.requests() if not url.startswith("data:")]
-        assert asked and all(url.startswith(own_address(link)) for url in asked)
+        urls = [url for url in browser.requests() if not url.startswith("data:")]
+        assert urls and all(url.startswith(own_address(link)) for url in urls)
         assert "Stop this study?" in browser.click_and_agree("#study-stop button")
         browser.wait_until(asked_to_stop("#study-stop"))
         batches.end()
@@ -117,15 +117,15 @@ def act_until(browser: Browser, act: Callable[[float, float], None], expression:
 
     A busy host may redraw the figure before the mouse event."""
     for _ in range(3):
-        if places := places_at_rest(browser):
-            act(*max(places))
+        if positions := places_at_rest(browser):
+            act(*max(positions))
         with suppress(AssertionError):
             browser.wait_until(expression, timeout_s=8)
             return
     browser.wait_until(expression)
 
 
-def test_points_open_trials_and_boxes_filter(browser: Browser, link: str) -> None:
+def test_points_open_trials_boxes_filter(browser: Browser, link: str) -> None:
     def draw_a_box_around(x: float, y: float) -> None:
         browser.mouse("mouseMoved", x - 20, y - 15)
         browser.mouse("mousePressed", x - 20, y - 15)
@@ -159,7 +159,7 @@ LOOKS = ((400, True), (400, False), (1280, False), (1280, True), (400, True))
 """Widths and dark mode, ending with the first again, as when a window narrows."""
 
 
-def test_every_page_fits_and_complains_of_nothing(browser: Browser, grid: Path, link: str) -> None:
+def test_pages_fit_and_log_no_error(browser: Browser, grid: Path, link: str) -> None:
     with open_store(str(grid / "results.db"), create=False) as store:
         (summary,) = store.studies()
         ids = [row.trial_id[:12] for row in store.trials(summary.key)]
@@ -203,15 +203,15 @@ def assert_fits(browser: Browser, *, width: int, dark: bool) -> None:
     assert (sum(map(int, re.findall(r"\d+", paper))) < 200) == dark
 
 
-def test_a_filtered_table_filters_the_figures(browser: Browser, link: str) -> None:
+def test_filtered_table_filters_figures(browser: Browser, link: str) -> None:
     browser.open(link, width=1280)
     browser.open(f"{own_address(link)}/study/gss_grid-smoke-pydocs", width=1280)
     browser.wait_until(f"{POINTS} === 4 && {ROWS} === 4")
-    for wanted, count in (
+    for model, count in (
         ("{'output_layer.c': {filterType: 'number', type: 'lessThan', filter: 0}}", 2),
         ("{}", 4),
     ):
-        filtered = f"dash_ag_grid.getApi('trials').setFilterModel({wanted})"
+        filtered = f"dash_ag_grid.getApi('trials').setFilterModel({model})"
         # A grid that is being laid out reports no filter.
         act_until(
             browser,
@@ -224,12 +224,12 @@ def test_a_filtered_table_filters_the_figures(browser: Browser, link: str) -> No
         "learning curves": f"{lines} === 5 && {axis} === 'validation perplexity'",
         "spectra": f"{lines} === 4 && {axis} === 'singular value'",
     }
-    for tab, shown in drawn.items():
+    for tab, condition in drawn.items():
         browser.evaluate(choose(tab))
-        browser.wait_until(shown)
+        browser.wait_until(condition)
 
 
-def test_many_points_are_drawn_by_webgl(browser: Browser, link: str) -> None:
+def test_webgl_draws_many_points(browser: Browser, link: str) -> None:
     browser.open(link, width=1280)
     browser.open(f"{own_address(link)}/study/gss_grid-smoke-pydocs", width=1280)
     browser.wait_until(f"{POINTS} === 4")
@@ -243,7 +243,7 @@ def test_many_points_are_drawn_by_webgl(browser: Browser, link: str) -> None:
     assert "WebGL is not supported" not in text(browser, "#scatter")
 
 
-def test_pages_come_back_after_the_store(browser: Browser, grid: Path, link: str) -> None:
+def test_pages_return_with_the_store(browser: Browser, grid: Path, link: str) -> None:
     """The overview, a study opened meanwhile, and another figure requested meanwhile."""
     trouble = "document.querySelector('#trouble')?.textContent"
 

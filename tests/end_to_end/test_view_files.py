@@ -28,7 +28,7 @@ ASKS = """void fetch("/_dash-layout")
 .then(() => { window.said = "read"; }).catch(() => { window.said = "refused"; })"""
 
 
-def test_a_foreign_report_reads_nothing_of_the_pages(
+def test_foreign_report_cannot_read_pages(
     browser: Browser, grid: Path, link: str, tmp_path: Path
 ) -> None:
     folder = grid / "reports" / "evil"
@@ -51,7 +51,7 @@ def test_a_foreign_report_reads_nothing_of_the_pages(
 
 
 @pytest.mark.parametrize("name", list(EVIL_FILES))
-def test_a_redirect_gives_a_foreign_report_nothing(
+def test_redirect_gives_foreign_report_nothing(
     browser: Browser, grid: Path, link: str, name: str
 ) -> None:
     folder = grid / "reports" / f"evil {name}"
@@ -70,23 +70,23 @@ def test_a_redirect_gives_a_foreign_report_nothing(
     assert browser.evaluate("window.said") == "refused"
 
 
-def test_a_reports_pictures_open(browser: Browser, grid: Path, link: str) -> None:
+def test_report_pictures_open(browser: Browser, grid: Path, link: str) -> None:
     assert sweep("report", "gss_grid", "--pdf", "--storage", grid).returncode == 0
     folder = next((grid / "reports").glob("gss_grid*"))
     name = next(folder.glob("*.svg")).stem
-    shown = {
+    signs = {
         "svg": "getComputedStyle(document.querySelector('path')).strokeLinejoin === 'round'",
         "png": "document.images[0].naturalWidth > 100",
         "pdf": "document.contentType === 'application/pdf'",
     }
     browser.open(link, width=1280)
-    for form, sign in shown.items():
+    for form, sign in signs.items():
         browser.open(f"{own_address(link)}/report/{folder.name}/{name}.{form}", width=1280)
         browser.wait_until(sign)
         assert browser.complaints() == []
 
 
-def test_without_the_token_nothing_is_shown(link: str) -> None:
+def test_pages_need_the_token(link: str) -> None:
     for path in (
         "/",
         "/_dash-layout",

@@ -74,19 +74,19 @@ def page(browser: Browser, served: tuple[Store, str], request: pytest.FixtureReq
     key = StudyKey(study=request.node.name, scale="smoke", corpus="pydocs")
     seeds = range(3 * len(store.studies()), 3 + 3 * len(store.studies()))
     trials = [planned(seed, group=group) for group in GROUPS for seed in seeds]
-    shown = Page(browser, store, trials)
+    opened_page = Page(browser, store, trials)
     store.register(key, trials)
     for number, trial in enumerate(trials[:7]):
-        shown.end(trial, number)
+        opened_page.end(trial, number)
     browser.open(link, width=1280)
     browser.open(f"{own_address(link)}/study/{key.variant}", width=1280)
     browser.wait_until(f"{POINTS} === 7 && {TABLE} === '9 of 9 trials'")
     browser.wait_until("document.querySelector('#study-progress') !== null")
     places_at_rest(browser)
-    return shown
+    return opened_page
 
 
-def test_a_box_over_categories_filters_the_table(page: Page) -> None:
+def test_box_over_categories_filters_table(page: Page) -> None:
     page.choose(x="group", y="test_perplexity", colour="seed")
     ticks = "[...document.querySelectorAll('#scatter .xtick')].map((t) => t.textContent)"
     page.browser.wait_until(f"{ticks}.join() === 'mos,<b>gss</b>,softmax'")
@@ -125,7 +125,7 @@ def zoom(browser: Browser, graph: str, x: list[float], y: list[float]) -> None:
     )
 
 
-def test_zoom_and_box_stay_when_a_trial_ends(page: Page) -> None:
+def test_zoom_stays_when_trial_ends(page: Page) -> None:
     page.choose(x="press_rank", y="test_perplexity", colour="group")
     page.browser.wait_until(
         "document.querySelector('#scatter .xtitle').textContent === 'Press rank'"

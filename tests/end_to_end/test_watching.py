@@ -59,10 +59,10 @@ def dashboard(storage: Path) -> Iterator[str]:
         seen: list[str] = []
         for line in process.stdout:
             seen.append(line)
-            found = re.search(r"http://127\.0\.0\.1:\d+", line)
-            if found:
-                wait_for(partial(_answers, found.group()), timeout_s=60, what="Ray's dashboard")
-                yield found.group()
+            match = re.search(r"http://127\.0\.0\.1:\d+", line)
+            if match:
+                wait_for(partial(_answers, match.group()), timeout_s=60, event="Ray's dashboard")
+                yield match.group()
                 break
         else:
             raise AssertionError("".join(seen))
@@ -133,11 +133,11 @@ def query(prometheus: str, expression: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.timeout(240)
-def test_every_query_of_the_grafana_file_returns_data(prometheus: str) -> None:
+def test_every_grafana_query_returns_data(prometheus: str) -> None:
     wait_for(
         lambda: query(prometheus, "ray_sweep_trial_tokens_per_second"),
         timeout_s=120,
-        what="a first metric",
+        event="a first metric",
     )
     variables = {"study": "gss_grid", "scale": "smoke", "corpus": "pydocs"}
     missing = {
@@ -153,13 +153,13 @@ def test_every_query_of_the_grafana_file_returns_data(prometheus: str) -> None:
 
 
 @pytest.mark.timeout(240)
-def test_running_trials_have_series_and_states_counts(
+def test_running_trials_have_series(
     prometheus: str,
 ) -> None:
     running = wait_for(
         lambda: query(prometheus, "ray_sweep_trial_validation_perplexity"),
         timeout_s=120,
-        what="a first metric",
+        event="a first metric",
     )
     assert 1 <= len(running) <= 2
     assert all(TRIAL.fullmatch(series["metric"]["trial"]) for series in running)
@@ -179,18 +179,18 @@ def perplexities(prometheus: str) -> set[str]:
 
 
 @pytest.mark.timeout(240)
-def test_the_series_of_a_stopped_trial_ends(prometheus: str, storage: Path) -> None:
-    before = wait_for(lambda: perplexities(prometheus), timeout_s=120, what="a first metric")
+def test_stopped_trials_series_ends(prometheus: str, storage: Path) -> None:
+    before = wait_for(lambda: perplexities(prometheus), timeout_s=120, event="a first metric")
     stopped = min(before)
     with open_store(str(storage / "results.db")) as store:
         (study,) = store.studies()
         (trial_id,) = (row.trial_id for row in store.trials(study.key) if row.name == stopped)
         store.ask_to_stop(trial_id)
     wait_for(
-        lambda: stopped not in perplexities(prometheus), timeout_s=60, what="the end of its series"
+        lambda: stopped not in perplexities(prometheus), timeout_s=60, event="the end of its series"
     )
     after = wait_for(
-        lambda: perplexities(prometheus) - before, timeout_s=60, what="a metric of the next trial"
+        lambda: perplexities(prometheus) - before, timeout_s=60, event="a metric of the next trial"
     )
     assert stopped not in after
 
@@ -199,7 +199,7 @@ def test_the_series_of_a_stopped_trial_ends(prometheus: str, storage: Path) -> N
     ("headers", "status"), [({}, 401), ({"Authorization": "Bearer wrong"}, 403)]
 )
 @pytest.mark.parametrize("path", ["cluster_status", "prometheus/sd"])
-def test_the_dashboard_asks_for_the_token(
+def test_dashboard_needs_the_token(
     dashboard: str, path: str, headers: dict[str, str], status: int
 ) -> None:
     request = urllib.request.Request(f"{dashboard}/api/{path}", headers=headers)
@@ -214,16 +214,16 @@ def listening() -> dict[str, set[str]]:
     for process in psutil.Process().children(recursive=True):
         with suppress(psutil.NoSuchProcess):
             sockets = process.net_connections("tcp")
-            found = {socket.laddr.ip for socket in sockets if socket.status == "LISTEN"}
-            addresses.setdefault(process.cmdline()[0], set()).update(found)
+            hosts = {socket.laddr.ip for socket in sockets if socket.status == "LISTEN"}
+            addresses.setdefault(process.cmdline()[0], set()).update(hosts)
     return addresses
 
 
 @pytest.mark.usefixtures("dashboard")
-def test_everything_that_ray_listens_on_is_loopback() -> None:
+def test_ray_listens_on_loopback_only() -> None:
     agents = ("ray::DashboardAgent", "ray::RuntimeEnvAgent")
     wait_for(
-        lambda: all(listening().get(agent) for agent in agents), timeout_s=60, what="Ray's agents"
+        lambda: all(listening().get(agent) for agent in agents), timeout_s=60, event="Ray's agents"
     )
     addresses = set.union(*listening().values())
     assert {
@@ -234,14 +234,14 @@ def test_everything_that_ray_listens_on_is_loopback() -> None:
 
 
 @pytest.mark.usefixtures("dashboard")
-def test_workers_are_named_after_their_trials(storage: Path) -> None:
+def test_workers_are_named_by_trial(storage: Path) -> None:
     """Trials use Ray's ready workers; no others are started."""
     psutil = import_module("psutil")
     with open_store(str(storage / "results.db")) as store:
         wait_for(
             lambda: store.studies()[0].counts["running"] == 2,
             timeout_s=60,
-            what="two running trials",
+            event="two running trials",
         )
     sweep = next(
         child for child in psutil.Process().children() if "sweep.py" in " ".join(child.cmdline())
@@ -255,5 +255,5 @@ def test_workers_are_named_after_their_trials(storage: Path) -> None:
     wait_for(
         lambda: len(set(TRIAL.findall(" ".join(workers())))) == 2,
         timeout_s=60,
-        what="two workers with the names of trials",
+        event="two workers with the names of trials",
     )

@@ -27,7 +27,7 @@ sys.path.insert(0, ".")
 """
 
 
-def test_these_tests_can_be_collected() -> None:
+def test_gpu_tests_can_be_collected() -> None:
     arguments = ["tests/gpu", "--collect-only", "-q", "-p", "no:cacheprovider"]
     # Do not load pytest plugins, which may be installed only here.
     program = f"""

@@ -10,7 +10,7 @@ from trainables.measurements import measure
 
 
 @pytest.mark.parametrize("layer", COMPARED, ids=lambda layer: layer.name)
-def test_perplexity_and_spectrum_are_those_on_a_cpu(device: str, layer: OutputLayerConfig) -> None:
+def test_perplexity_and_spectrum_equal_cpu(device: str, layer: OutputLayerConfig) -> None:
     weights, taken = tiny.trained(layer).state_dict(), []
     for name in (device, "cpu"):
         trainer = trainer_on(name, layer)
@@ -27,7 +27,7 @@ def test_perplexity_and_spectrum_are_those_on_a_cpu(device: str, layer: OutputLa
 @pytest.mark.usefixtures("in_float64")
 @pytest.mark.parametrize("contexts", [30, None])
 @pytest.mark.parametrize("layer", COMPARED, ids=lambda layer: layer.name)
-def test_kl_rank_and_bottleneck_are_as_on_cpu(
+def test_kl_rank_and_bottleneck_equal_cpu(
     device: str, layer: OutputLayerConfig, contexts: int | None
 ) -> None:
     """Also with fewer contexts than words; weights are scaled so that contexts differ."""

@@ -23,7 +23,7 @@ from trainables.stack import stack_key
 
 @pytest.mark.parametrize("kind", ["lstm", "transformer"])
 @pytest.mark.parametrize("name", LAYERS)
-def test_operations_are_those_that_the_framework_counts(name: str, kind: str) -> None:
+def test_operations_equal_torchs_count(name: str, kind: str) -> None:
     """Compared in a step by the plain formulas, without our own losses and gradients."""
     layer, (vocabulary, steps, batch) = layer_config(name, "ptb", "tiny"), (50, 5, 3)
     config: LanguageTrialConfig
@@ -43,11 +43,11 @@ def test_operations_are_those_that_the_framework_counts(name: str, kind: str) ->
         hidden = model.contexts(tokens, model.zero_state(batch)).dropped_TBC.flatten(0, 1)
         log_p = model.output.log_probabilities(hidden, model.embedding_VD)
         nll_loss(log_p, tokens.flatten()).backward()
-    asked = steps * batch * flop_per_token(config, vocabulary)
-    assert counted.get_total_flops() == asked - missing
+    planned = steps * batch * flop_per_token(config, vocabulary)
+    assert counted.get_total_flops() == planned - missing
 
 
-def test_every_layer_is_measured_in_a_stack() -> None:
+def test_stack_measures_every_layer() -> None:
     layers = {name: layer_config(name, "ptb") for name in LAYERS}
     kinds = get_args(get_args(OutputLayerConfig)[0])
     assert {type(layer) for layer in layers.values()} == {*kinds} - {CustomConfig}

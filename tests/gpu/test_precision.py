@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 
 from tests.support.device_trials import LAYERS, trainer_on
-from tests.support.products import Asked
+from tests.support.products import DtypeRecorder
 from trainables.config import OutputLayerConfig
 from trainables.device import Precision, network_dtype, products_in
 from trainables.language_model.awd_lstm import LstmLayer
@@ -37,7 +37,7 @@ def off(value: Tensor, truth: Tensor) -> float:
     return float((value - truth).norm() / truth.norm())
 
 
-def test_an_lstm_in_bf16_keeps_small_gradients(device: str) -> None:
+def test_bf16_lstm_keeps_small_gradients(device: str) -> None:
     """Gradients of 1e-11; the smallest number of float16 is 6e-8."""
     layer, inputs = lstm(device)
     _, truth = outputs_and_gradient(layer, inputs, "float32", 1.0)
@@ -48,7 +48,7 @@ def test_an_lstm_in_bf16_keeps_small_gradients(device: str) -> None:
 
 
 @pytest.mark.parametrize("precision", ["float32", "tf32"])
-def test_products_are_rounded_to_tf32_only_if_wanted(device: str, precision: Precision) -> None:
+def test_tf32_only_if_requested(device: str, precision: Precision) -> None:
     if device == "cuda" and precision == "tf32" and torch.cuda.get_device_capability() < (8, 0):
         pytest.skip("this GPU has no TF32")
     random = torch.Generator().manual_seed(2)
@@ -67,13 +67,13 @@ def test_products_are_rounded_to_tf32_only_if_wanted(device: str, precision: Pre
 
 @pytest.mark.parametrize("precision", ["float32", "tf32", "bf16"])
 @pytest.mark.parametrize("layer", LAYERS, ids=lambda layer: layer.name)
-def test_only_products_have_another_dtype(
+def test_only_products_change_dtype(
     device: str, layer: OutputLayerConfig, precision: Precision
 ) -> None:
     trainer = trainer_on(device, layer, precision=precision)
-    with Asked() as asked:
+    with DtypeRecorder() as recorder:
         trainer.step()
     of_bf16 = {torch.bfloat16} if device == "cuda" else {torch.bfloat16, torch.float32}
-    assert asked.product_dtypes == (of_bf16 if precision == "bf16" else {torch.float32})
+    assert recorder.product_dtypes == (of_bf16 if precision == "bf16" else {torch.float32})
     for name, tensor in trainer.snapshot()[0].items():
         assert tensor.dtype == torch.float32 or name.startswith(("random", "epoch"))

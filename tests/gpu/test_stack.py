@@ -11,11 +11,8 @@ from trainables.training import Trainer
 
 
 @pytest.mark.usefixtures("same_bits")
-def test_graphs_outlive_those_of_another_stack(
-    device: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Dropped graphs take cuBLAS's workspace along; freed memory is returned, so that using it
-    fails."""
+def test_graphs_outlive_another_stack(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Dropped graphs free cuBLAS's workspace. The memory is returned, so that its use fails."""
 
     def after_another() -> list[Trainer]:
         trainers, others = (

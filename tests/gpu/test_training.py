@@ -14,7 +14,7 @@ from trainables.draws import drop_connect, locked_dropout, word_dropout
 
 @pytest.mark.parametrize("optimizer", ["sgd", "adam"])
 @pytest.mark.parametrize("layer", COMPARED, ids=lambda layer: layer.name)
-def test_losses_without_dropout_are_those_on_a_cpu(
+def test_losses_without_dropout_equal_cpu(
     device: str, layer: OutputLayerConfig, optimizer: str
 ) -> None:
     if hasattr(layer, "latent_dropout"):
@@ -35,7 +35,7 @@ def test_losses_without_dropout_are_those_on_a_cpu(
         (drop_connect, (1, 300, 200), 0),
     ],
 )
-def test_masks_have_their_rate_and_their_shape(
+def test_masks_have_rate_and_shape(
     device: str,
     dropout: Callable[[Tensor, float, torch.Generator], Tensor],
     shape: tuple[int, ...],
@@ -55,7 +55,7 @@ def test_masks_have_their_rate_and_their_shape(
 @pytest.mark.parametrize(("optimizer", "precision"), [("sgd", "float32"), ("adam", "bf16")])
 @pytest.mark.parametrize("layer", LAYERS, ids=lambda layer: layer.name)
 @pytest.mark.usefixtures("same_bits")
-def test_a_resumed_trial_has_the_same_bits(
+def test_resumed_trial_has_same_bits(
     device: str, layer: OutputLayerConfig, optimizer: str, precision: str
 ) -> None:
     rate = 5.0 if optimizer == "sgd" else 0.003
@@ -72,7 +72,7 @@ def test_a_resumed_trial_has_the_same_bits(
     assert_same_bits(through, resumed)
 
 
-def test_torchs_own_generators_go_back(device: str) -> None:
+def test_torch_generators_are_restored(device: str) -> None:
     states = global_random_states(device)
     first = torch.rand(5), torch.rand(5, device=device)
     set_global_random_states(states, device)

@@ -54,7 +54,7 @@ def written(folder: Path) -> dict[str, Any]:
     return content
 
 
-def test_the_tiny_proof_passes_on_a_cpu(
+def test_tiny_proof_passes_on_cpu(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run_programs(monkeypatch, {"exact": "from gpu_proof.stages import exact; exact.STEPS = 3"})
@@ -76,9 +76,9 @@ def test_the_tiny_proof_passes_on_a_cpu(
 def run_programs(monkeypatch: pytest.MonkeyPatch, programs: Mapping[str, str]) -> None:
     """Run these programs before the stages with their names."""
 
-    def words(name: str, *rest: str) -> list[str]:
+    def words(name: str, *arguments: str) -> list[str]:
         program = programs.get(name, "") + "\nfrom gpu_proof.stage import main\nmain()"
-        return [sys.executable, "-c", program, name if name in STAGES else "exact", *rest]
+        return [sys.executable, "-c", program, name if name in STAGES else "exact", *arguments]
 
     monkeypatch.setattr(command, "_command", words)
 
@@ -105,7 +105,7 @@ def test_optional_packages_are_not_needed(tmp_path: Path) -> None:
         ([], "no GPU"),
     ],
 )
-def test_bad_input_is_one_sentence(
+def test_bad_input_error_is_one_sentence(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
@@ -158,7 +158,7 @@ def test_each_stage_fails_alone(
     assert str(Path.home()) not in file.read_text() and str(ROOT) not in file.read_text()
 
 
-def test_a_killed_proof_ends_its_stage(tmp_path: Path) -> None:
+def test_killed_proof_ends_its_stage(tmp_path: Path) -> None:
     """The file keeps the earlier stages."""
     program = """
 import json, sys

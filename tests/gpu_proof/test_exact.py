@@ -24,7 +24,7 @@ def passes(error: float, name: str) -> bool:
 
 
 @pytest.mark.parametrize(("optimizer", "wrong"), [("sgd", 1e-5), ("adamw", float("nan"))])
-def test_a_stack_a_little_off_fails(
+def test_slightly_wrong_stack_fails(
     monkeypatch: pytest.MonkeyPatch, wrong: float, optimizer: exact.Optimizer
 ) -> None:
     step = Stack.step
@@ -40,7 +40,7 @@ def test_a_stack_a_little_off_fails(
 
 
 @pytest.mark.parametrize("tensor", ["loss", "hidden", "embedding_VD", "output.function.weight_K"])
-def test_a_stacks_gradient_a_little_off_fails(monkeypatch: pytest.MonkeyPatch, tensor: str) -> None:
+def test_slightly_wrong_gradient_fails(monkeypatch: pytest.MonkeyPatch, tensor: str) -> None:
     losses = parts.stacked_losses
 
     def off(*of_losses: Any) -> dict[str, torch.Tensor]:

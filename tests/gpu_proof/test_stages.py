@@ -26,11 +26,11 @@ def results(name: str, folder: Path, device: str = "cpu") -> dict[str, str]:
     return {check.name: check.result for check in stage.checks(name, device, folder)}
 
 
-def test_a_fallback_instead_of_kernels_fails(tmp_path: Path) -> None:
+def test_fallback_instead_of_kernels_fails(tmp_path: Path) -> None:
     """A CPU has no kernels, like a GPU without Triton."""
-    found = results("kernels", tmp_path)
-    assert {found.pop("alone, monotone_nn")} == {"PASS"}
-    assert {*found.values()} == {"FAIL"}
+    statuses = results("kernels", tmp_path)
+    assert {statuses.pop("alone, monotone_nn")} == {"PASS"}
+    assert {*statuses.values()} == {"FAIL"}
 
 
 def wrong_after(steps: int) -> Callable[[CpuGraphs, Callable[[], None]], Callable[[], None]]:
@@ -52,7 +52,7 @@ def wrong_after(steps: int) -> Callable[[CpuGraphs, Callable[[], None]], Callabl
 
 
 @pytest.mark.parametrize("wrong", [False, True])
-def test_a_replay_with_other_bits_fails(
+def test_replay_with_other_bits_fails(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, wrong: bool
 ) -> None:
     monkeypatch.setattr(program, "graphs_on", lambda _device: CpuGraphs())
@@ -64,7 +64,7 @@ def test_a_replay_with_other_bits_fails(
 
 
 @pytest.mark.parametrize("waits", [False, True])
-def test_a_step_that_waits_fails(
+def test_step_that_waits_fails(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, waits: bool
 ) -> None:
     """Waiting is an error only after the first steps."""
@@ -88,7 +88,7 @@ def test_a_step_that_waits_fails(
     ("share", "expected"),
     [(0.5, ("PASS", "PASS")), (1.1, ("FAIL", "PASS")), (0.1, ("PASS", "FAIL"))],
 )
-def test_a_peak_beside_the_plan_fails(
+def test_unplanned_peak_fails(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, share: float, expected: tuple[str, str]
 ) -> None:
     stacks = [memory.STACKS[0]._replace(models=2)]
@@ -99,20 +99,18 @@ def test_a_peak_beside_the_plan_fails(
     assert tuple(results("memory", tmp_path).values()) == expected
 
 
-def test_a_stack_too_large_is_not_tried(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_oversized_stack_is_skipped(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     from gpu_proof import timing
 
     monkeypatch.setattr(timing, "on_gpu", lambda _device: True)
     monkeypatch.setattr(timing, "free_bytes", lambda: 2**20)
-    for tried in (memory, speed):
-        monkeypatch.setattr(tried, "STACKS", tried.STACKS[:1])
+    for module in (memory, speed):
+        monkeypatch.setattr(module, "STACKS", module.STACKS[:1])
     for name in ("memory", "speed"):
         assert {*results(name, tmp_path).values()} == {"SKIP"}
 
 
-def test_a_checkpoint_with_other_bits_fails(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_checkpoint_with_other_bits_fails(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def off(path: Path, tensors: Mapping[str, Tensor], state: Mapping[str, Any]) -> None:
         save_tensors(path, {**tensors, "epoch_loss": tensors["epoch_loss"] + 1e-9}, state)
 
@@ -135,7 +133,7 @@ def test_checkpoints_without_a_pause_fail(monkeypatch: pytest.MonkeyPatch, tmp_p
 
 
 @pytest.mark.parametrize(("slower", "result"), [(1e-9, "PASS"), (1e9, "FAIL")])
-def test_a_step_is_compared_with_its_prediction(
+def test_step_is_compared_with_prediction(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, slower: float, result: str
 ) -> None:
     """CPU rates replace a GPU's; the costs are not the tiny step's."""
@@ -151,7 +149,7 @@ def test_a_step_is_compared_with_its_prediction(
 
 
 @pytest.mark.parametrize("fault", [None, "fails at its first product"])
-def test_a_gpus_fault_fails(
+def test_gpu_fault_fails(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, fault: str | None
 ) -> None:
     properties = SimpleNamespace(name="H200", major=9, minor=0, total_memory=2**37)
@@ -159,8 +157,8 @@ def test_a_gpus_fault_fails(
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _index: properties)
     monkeypatch.setattr(toolchain, "gpu_fault", lambda _index: fault)
     monkeypatch.setattr(toolchain, "triton_problem", lambda _device: fault)
-    found = results("toolchain", tmp_path, "cuda")
-    assert found["GPU 0"] == "INFO"
-    assert {found["product and captured graph on GPU 0"], found["Triton launch"]} == {
+    statuses = results("toolchain", tmp_path, "cuda")
+    assert statuses["GPU 0"] == "INFO"
+    assert {statuses["product and captured graph on GPU 0"], statuses["Triton launch"]} == {
         "FAIL" if fault else "PASS"
     }

@@ -1,5 +1,4 @@
-"""Stopped and killed drivers: finished work stays, nothing runs twice, a search continues
-unchanged.
+"""Stopped and killed drivers keep finished work, run nothing twice and continue a search unchanged.
 
 Drivers signalled while Ray starts or ends have their own Ray; the others join this process's Ray,
 as on a cluster. One trial trains at a time unless several matter: each extra worker takes seconds
@@ -49,7 +48,7 @@ def starts(folder: Path) -> int:
     return len(log_lines(folder)) - ends(folder).total()
 
 
-def test_sigterm_gives_trials_back_within_ten_seconds(tmp_path: Path) -> None:
+def test_sigterm_returns_trials_within_10_s(tmp_path: Path) -> None:
     driver = Process(tmp_path, TRAIN, tmp_path, SEEDS, ray=start_ray())
     driver.wait_until(lambda: starts(tmp_path) >= 2)
     driver.signal(signal.SIGTERM)
@@ -107,7 +106,7 @@ def killed_after_a_commit() -> None:
     ("moment", "state"),
     [(terminated_while_ray_starts, "planned"), (terminated_while_ray_ends, "done")],
 )
-def test_signals_during_rays_start_and_end_count(
+def test_signals_count_while_ray_starts(
     tmp_path: Path, moment: Callable[[], None], state: str
 ) -> None:
     """The temporary folder's path is too long for Ray's sockets."""
@@ -120,7 +119,7 @@ def test_signals_during_rays_start_and_end_count(
     assert states(tmp_path) == [state]
 
 
-def test_sigkill_at_each_boundary_repeats_nothing(tmp_path: Path) -> None:
+def test_sigkill_at_boundaries_repeats_nothing(tmp_path: Path) -> None:
     """Kill among trials, before the first commit, and after it."""
     seeds = range(SLOW, SLOW + 9)  # a killed driver's workers may still finish their trials
     train_two = partial(train, options={"max_concurrent": 2})
@@ -134,9 +133,11 @@ def test_sigkill_at_each_boundary_repeats_nothing(tmp_path: Path) -> None:
         driver.end(status=-signal.SIGKILL)
         assert "done" in states(tmp_path) or moment is killed_before_a_commit
         assert {"planned", "running"} & set(states(tmp_path))
-    said: list[Any] = []
-    TRAIN(said.append, tmp_path, seeds)
-    assert said[0]["notes"] == [], "no result is damaged, and no dead driver's lease is waited for"
+    reports: list[Any] = []
+    TRAIN(reports.append, tmp_path, seeds)
+    assert reports[0]["notes"] == [], (
+        "no result is damaged, and no dead driver's lease is waited for"
+    )
     assert states(tmp_path) == ["done"] * len(seeds)
     # A worker may have died between its result and its log line.
     assert len(ends(tmp_path)) >= len(seeds) - 4 and set(ends(tmp_path).values()) == {1}
@@ -164,7 +165,7 @@ def tuned(folder: Path) -> list[tuple[str, str, str, list[float]]]:
 
 @pytest.mark.chaos(1, 100)
 @pytest.mark.timeout(0)
-def test_a_killed_search_ends_with_the_same_trials(tmp_path: Path, rounds: int) -> None:
+def test_killed_search_has_same_trials(tmp_path: Path, rounds: int) -> None:
     start_ray()
     searches = [tmp_path / str(number) for number in range(rounds + 1)]
     for number, folder in enumerate(searches):

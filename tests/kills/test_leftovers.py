@@ -18,12 +18,12 @@ from tests.support.scripted_trials import LONG
 __all__ = ["short_base"]
 
 
-def test_leftovers_of_killed_sweeps_alone_are_removed(
+def test_only_killed_sweeps_are_cleaned_up(
     short_base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     call = partial(train, options={"ray_dashboard": True, "max_concurrent": 1})
     sweep = Process(tmp_path, call, tmp_path, range(LONG, LONG + 20), TMPDIR=str(short_base))
-    wait_for(lambda: len([*short_base.iterdir()]) == 2, timeout_s=120, what="Ray's and Tune's")
+    wait_for(lambda: len([*short_base.iterdir()]) == 2, timeout_s=120, event="Ray's and Tune's")
     monkeypatch.setattr(tempfile, "tempdir", str(short_base))
     folders, working = {*short_base.iterdir()}, mentioning(short_base).keys()
     remove_leftovers()

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.timeout(0)
 @pytest.mark.chaos(0, 1)
 @pytest.mark.parametrize("number", range(5))
 @pytest.mark.usefixtures("rounds")
-def test_four_commands_train_each_trial_once(
+def test_four_commands_train_trials_once(
     undisturbed: Undisturbed, store_url: str, tmp_path: Path, number: int, keep: Keep
 ) -> None:
     """Only trials held by the killed command may be claimed twice."""
@@ -65,7 +65,7 @@ def hog() -> Iterator[None]:
 
 
 @pytest.mark.chaos(0, 10)
-def test_a_memory_hog_does_not_end_the_sweep(
+def test_sweep_survives_memory_hog(
     undisturbed: Undisturbed, tmp_path: Path, rounds: int, keep: Keep
 ) -> None:
     """First at the start, then at random moments. Hogs without effect do not count."""

@@ -1,5 +1,6 @@
-"""After SIGKILL (at a random moment or between durable writes) or another signal, the same command
-ends with an undisturbed sweep's table."""
+"""After a signal, the same command ends with an undisturbed sweep's table.
+
+SIGKILL comes at a random moment or between durable writes."""
 
 from __future__ import annotations
 
@@ -45,7 +46,7 @@ BUSY = (0.2, 0.6)
 """Trials run during most of it."""
 
 
-def test_signal_and_two_kills_leave_the_table(undisturbed: Undisturbed, tmp_path: Path) -> None:
+def test_signal_and_kills_keep_the_table(undisturbed: Undisturbed, tmp_path: Path) -> None:
     """One round of each random test below."""
     chance, part = random.Random(SEED), victim(SEED)
     with TypedSweep(tmp_path / "sweep", *options(part), "--max-concurrent", "1") as sweep:
@@ -64,7 +65,7 @@ def options(part: Round) -> tuple[str, ...]:
 
 
 @pytest.mark.chaos(0, 200)
-def test_any_victim_leaves_the_same_table(
+def test_killing_any_process_keeps_the_table(
     undisturbed: Undisturbed, tmp_path: Path, rounds: int, keep: Keep
 ) -> None:
     chance, parts = random.Random(SEED), []
@@ -114,9 +115,7 @@ def rebuilt(sweep: TypedSweep) -> list[str]:
 
 
 @pytest.mark.chaos(0, 10)
-def test_a_killed_guard_leaves_nothing(
-    undisturbed: Undisturbed, tmp_path: Path, rounds: int
-) -> None:
+def test_killed_guard_leaves_nothing(undisturbed: Undisturbed, tmp_path: Path, rounds: int) -> None:
     chance = random.Random(SEED)
     for number in range(rounds):
         with TypedSweep(tmp_path / str(number), *OPTIONS) as sweep:
@@ -153,7 +152,7 @@ SECOND_S = {signal.SIGINT: 0.3, signal.SIGTERM: 1.1, signal.SIGHUP: 1.1}
 
 
 @pytest.mark.chaos(0, 50)
-def test_a_signal_is_answered_and_nothing_lost(
+def test_signal_loses_nothing(
     undisturbed: Undisturbed, tmp_path: Path, rounds: int, keep: Keep
 ) -> None:
     """Ctrl-C in a terminal first, then all kinds in random order."""
@@ -234,7 +233,7 @@ def signalled(
 class Step(NamedTuple):
     """A call in the product that makes something durable."""
 
-    place: str
+    target: str
     once: bool = False
     """Called once per sweep."""
     study: str = STUDY
@@ -265,9 +264,9 @@ STEPS = (
 AT_STEPS = list(itertools.product(STEPS, ("before", "after"), range(1, 6)))
 
 
-@pytest.mark.parametrize("step", STEPS, ids=lambda step: step.place.rpartition(":")[2])
-def test_every_step_is_a_call_of_the_product(step: Step) -> None:
-    module, _, path = step.place.partition(":")
+@pytest.mark.parametrize("step", STEPS, ids=lambda step: step.target.rpartition(":")[2])
+def test_every_kill_point_is_called(step: Step) -> None:
+    module, _, path = step.target.partition(":")
     assert callable(functools.reduce(getattr, path.split("."), importlib.import_module(module)))
 
 
@@ -282,22 +281,22 @@ def measured_later(
 
 
 @pytest.mark.chaos(0, len(AT_STEPS))
-def test_a_kill_between_durable_writes_loses_nothing(
+def test_kill_between_writes_loses_nothing(
     undisturbed: Undisturbed, measured_later: Undisturbed, tmp_path: Path, rounds: int, keep: Keep
 ) -> None:
     parts = []
     for number, (step, when, call) in enumerate(random.Random(SEED).sample(AT_STEPS, rounds)):
-        part = Round(f"{when} {step.place.rpartition(':')[2]}")
+        part = Round(f"{when} {step.target.rpartition(':')[2]}")
         goal = measured_later if step.study == LATER else undisturbed
         with TypedSweep(tmp_path / str(number), *OPTIONS, study=step.study) as sweep:
             for calls in range(1 if step.once else call, 0, -1):
                 if step.study == LATER:
                     shutil.copytree(undisturbed.storage, sweep.storage)
-                if kill_at_step(part, sweep, f"{when} {calls} {step.place}", goal):
+                if kill_at_step(part, sweep, f"{when} {calls} {step.target}", goal):
                     break
                 sweep.forget()
             else:
-                part.troubles.append("no process came to this step")
+                part.troubles.append("no process reached this step")
         keep("SIGKILL between two durable writes", part)
         parts.append(part)
     assert [part for part in parts if part.troubles] == [], f"seed {SEED}"

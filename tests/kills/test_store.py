@@ -16,7 +16,7 @@ from tests.support.processes import Process
 from tests.support.store_rows import KEY, RUN, SPECTRUM, epoch, ids, outcome, plan, planned
 
 
-def claim(say: Callable[[str], None], url: str, owner: str, count: int) -> None:
+def claim(report: Callable[[str], None], url: str, owner: str, count: int) -> None:
     """Claim all trials in small lots and send their ids."""
     trial_ids = ids(plan(count))
     random.Random(owner).shuffle(
@@ -25,7 +25,7 @@ def claim(say: Callable[[str], None], url: str, owner: str, count: int) -> None:
     with open_store(url) as store:
         for start in range(0, count, 5):
             for trial_id in store.claim(trial_ids[start : start + 10], owner=owner, lease_s=600):
-                say(trial_id)
+                report(trial_id)
             time.sleep(0.02)  # SQLite polls for its write lock: leave it free for the other process
 
 
@@ -33,7 +33,7 @@ def claiming(folder: Path, url: str, owners: str, count: int) -> list[Process]:
     return [Process(folder, claim, url, owner, count) for owner in owners]
 
 
-def test_two_processes_never_claim_the_same_trial(store_url: str, tmp_path: Path) -> None:
+def test_processes_never_share_a_claim(store_url: str, tmp_path: Path) -> None:
     trials = plan(200)
     with open_store(store_url) as store:
         store.register(KEY, trials)
@@ -50,7 +50,7 @@ def test_two_processes_never_claim_the_same_trial(store_url: str, tmp_path: Path
     )
 
 
-def test_several_processes_may_create_one_store(store_url: str, tmp_path: Path) -> None:
+def test_processes_create_one_store(store_url: str, tmp_path: Path) -> None:
     for process in claiming(tmp_path, store_url, "abc", 5):
         process.end()
     with open_store(store_url, create=False) as store:
@@ -75,30 +75,30 @@ def test_threads_share_one_store(store_url: str) -> None:
         assert {row.state for row in store.trials(KEY)} == {"done"}
 
 
-def record_all(say: Callable[[str], None], url: str, count: int) -> None:
+def record_all(report: Callable[[str], None], url: str, count: int) -> None:
     """Record outcomes; send each trial's id after its commit."""
     with open_store(url) as store:
         run_id = store.begin_run(RUN)
         for trial_id in ids(plan(count)):
             store.record(outcome(trial_id, epochs=50), run_id=run_id, spectrum=np.arange(2_000.0))
-            say(trial_id)
+            report(trial_id)
 
 
-def test_a_killed_process_leaves_no_half_recorded_trial(store_url: str, tmp_path: Path) -> None:
+def test_kill_leaves_no_partial_trial(store_url: str, tmp_path: Path) -> None:
     trials = plan(500)
     with open_store(store_url) as store:
         store.register(KEY, trials)
     process = Process(tmp_path, record_all, store_url, len(trials))
-    said = [process.hear()]
+    recorded = [process.receive()]
     time.sleep(random.uniform(0.0, 0.3))
-    said += process.kill()
+    recorded += process.kill()
     time.sleep(0.2)  # a server may still be finishing the dead client's last transaction
     with open_store(store_url) as store:
         states = store.states(ids(trials))
         done = [trial_id for trial_id in ids(trials) if states[trial_id] == "done"]
         assert 0 < len(done) < len(trials), "the kill came too early or too late to mean anything"
-        assert set(said) <= set(done), "what record() returned from is kept"
-        assert len(done) <= len(said) + 1
+        assert set(recorded) <= set(done), "what record() returned from is kept"
+        assert len(done) <= len(recorded) + 1
         expected = outcome("", epochs=50)
         metrics = expected.measurements["perplexity@1"] | expected.measurements["spectrum@1"]
         spectra = store.spectra(KEY)
@@ -128,7 +128,7 @@ def lot(first: int) -> list[PlannedTrial]:
     return [planned(number) for number in range(first, first + LOT)]
 
 
-def write(say: Callable[[str], None], url: str, count: int) -> None:
+def write(report: Callable[[str], None], url: str, count: int) -> None:
     """Register, claim and record trial by trial: four writes each."""
     with open_store(url) as store:
         run_id = store.begin_run(RUN)
@@ -139,10 +139,10 @@ def write(say: Callable[[str], None], url: str, count: int) -> None:
                 store.record_epochs({trial_id: [epoch(1)]}, attempts=attempts)
                 store.renew("a", 600)
                 store.record(outcome(trial_id), run_id=run_id, spectrum=SPECTRUM, attempt=1)
-    say("written")
+    report("written")
 
 
-def read(say: Callable[[int], None], url: str, count: int) -> None:
+def read(report: Callable[[int], None], url: str, count: int) -> None:
     """Read until the last trial is done; each read must be correct and consistent. Send the
     count."""
     right, (last,) = outcome(""), ids([planned(count - 1)])
@@ -165,14 +165,12 @@ def read(say: Callable[[int], None], url: str, count: int) -> None:
             if done:
                 assert store.epochs(done[-1]) == list(right.epochs)
             time.sleep(0.1)  # or eight readers leave the writer no processor
-    say(reads)
+    report(reads)
 
 
 @pytest.mark.chaos(400, 100_000)
 @pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
-def test_eight_readers_see_right_numbers_beside_a_writer(
-    store_url: str, tmp_path: Path, rounds: int
-) -> None:
+def test_readers_are_right_during_writes(store_url: str, tmp_path: Path, rounds: int) -> None:
     with open_store(store_url) as store:
         store.register(KEY, lot(0))
     readers = [Process(tmp_path, read, store_url, rounds // 4) for _ in range(8)]

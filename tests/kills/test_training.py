@@ -45,7 +45,7 @@ def train_to_the_end(directory: Path, config: TrialConfig) -> None:
     checkpoints.save(10**9, *trainer.snapshot())
 
 
-def train(_say: object, directory: Path, config: TrialConfig) -> None:
+def train(_report: object, directory: Path, config: TrialConfig) -> None:
     train_to_the_end(directory, config)
 
 
@@ -58,7 +58,7 @@ def end_of(directory: Path) -> tuple[dict[str, torch.Tensor], list[dict[str, obj
 
 
 @pytest.mark.parametrize("config", [NT_ASGD, WITH_ADAM], ids=["sgd", "adam"])
-def test_repeated_kills_end_with_the_same_bits(tmp_path: Path, config: TrialConfig) -> None:
+def test_repeated_kills_keep_the_bits(tmp_path: Path, config: TrialConfig) -> None:
     undisturbed, disturbed = tmp_path / "undisturbed", tmp_path / "disturbed"
     undisturbed.mkdir()
     disturbed.mkdir()
@@ -99,7 +99,7 @@ def _newest_step(directory: Path) -> int:
     ],
     ids=lambda value: getattr(value, "name", None) or "-".join(map(str, value.values())) or "sgd",
 )
-def test_resuming_from_any_step_changes_no_step(
+def test_resuming_anywhere_changes_no_step(
     tmp_path: Path, layer: OutputLayerConfig, training: dict[str, Any]
 ) -> None:
     """Every step of the first epochs, including the averaging switch."""

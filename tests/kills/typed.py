@@ -48,8 +48,7 @@ class Typed:
         return self._process.poll() is None
 
     def status(self, within_s: float) -> int | None:
-        """Return the status as a shell shows it (137 after SIGKILL), or None if it is still
-        running."""
+        """Return the status as a shell shows it (137 after SIGKILL), or None if still running."""
         try:
             status = self._process.wait(within_s)
         except subprocess.TimeoutExpired:

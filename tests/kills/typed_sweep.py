@@ -120,8 +120,8 @@ class TypedSweep:
         words = [sys.executable, str(ROOT / "sweep.py"), str(self.study), "--scale", "smoke",
                  "--corpus", "pydocs", "--storage", str(self.storage), *self.options]  # fmt: skip
         paths = {"TMPDIR": str(self.temporary), "PYTHONPATH": f"{PLUG_IN}{os.pathsep}{ROOT}"}
-        given = {**environment(), "CHAOS_CHECKPOINT_S": "0.25", **paths, **variables}
-        return Typed([*words, *options], given, terminal=terminal)
+        all_variables = {**environment(), "CHAOS_CHECKPOINT_S": "0.25", **paths, **variables}
+        return Typed([*words, *options], all_variables, terminal=terminal)
 
     def forget(self) -> None:
         """Kill the command and delete its results."""
@@ -136,8 +136,8 @@ class TypedSweep:
             yield store, store.studies()[-1].key
 
     def table(self) -> list[dict[str, str]]:
-        place = ("--store", self.store) if self.store else ()
-        rows = results_table(self.storage, "chaos", *place)
+        options = ("--store", self.store) if self.store else ()
+        rows = results_table(self.storage, "chaos", *options)
         with self.opened() as (store, key):
             epochs, spectra = store.epochs_by_trial(key), store.spectra(key)
         for row in rows:
@@ -148,16 +148,17 @@ class TypedSweep:
 
     def checkpoints(self) -> dict[Path, list[float]]:
         """Return the epochs' seconds in each folder's newest checkpoint."""
-        found = {}
+        seconds_by_folder = {}
         for path in sorted(self.storage.glob("trials/*/*/checkpoint-*.safetensors")):
             with suppress(FileNotFoundError):  # its worker is still running
                 epochs = load_tensors(path)[1]["progress"]["epochs"]
-                found[path.parent] = [epoch["seconds"] for epoch in epochs]
-        return {folder: seconds for folder, seconds in found.items() if seconds}
+                seconds_by_folder[path.parent] = [epoch["seconds"] for epoch in epochs]
+        return {folder: seconds for folder, seconds in seconds_by_folder.items() if seconds}
 
     def began_anew(self, checkpoints: dict[Path, list[float]]) -> list[str]:
-        """Return the trials that did not resume these checkpoints: their epochs have other
-        seconds."""
+        """Return the trials that did not resume these checkpoints.
+
+        Their epochs have other seconds."""
         results = {
             folder: json.loads((folder / "result.json").read_text()) for folder in checkpoints
         }
@@ -242,8 +243,9 @@ class TypedSweep:
         return troubles + [f"left behind: {name}" for name in self.left_behind()]
 
     def judge(self, part: Round, typed: Typed, undisturbed: Undisturbed) -> None:
-        """Complete a killed command's round: run it again if it failed, and once more when all is
-        done."""
+        """Complete a killed command's round.
+
+        Run it again if it failed, and once more when all is done."""
         killed_s = time.monotonic()
         status = typed.status(undisturbed.limit_s)
         if status is None:

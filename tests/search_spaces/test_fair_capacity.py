@@ -10,7 +10,7 @@ from trainables.parameters import in_millions
 SIDES = ("mos_dagger", "softmax_dagger", "softmax_double_dagger")
 
 
-def test_spaces_match_supplement_tables_7_and_8() -> None:
+def test_spaces_match_supplement_tables() -> None:
     """Typed from the tables, independent of the code."""
     assert {d.key: d.values for d in TUNING.stage1} == {
         "model.dropout_embedding": (0.2, 0.4),
@@ -28,7 +28,7 @@ def test_spaces_match_supplement_tables_7_and_8() -> None:
     assert (cell_count(TUNING.stage1), cell_count(TUNING.stage2)) == (8, 2940)
 
 
-def test_sides_differ_in_nothing_that_is_tuned() -> None:
+def test_sides_differ_only_in_layer() -> None:
     bases = [base(CorpusConfig(name="ptb", sha256="0" * 64)) for base in TUNING.sides.values()]
     for base in bases:
         assert (base.training.batch_size, base.model.hidden_width, base.seed) == (12, 960, 28)

@@ -31,7 +31,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", TAKEN)
-def test_layer_and_seed_stay_and_printed_numbers_go(name: str) -> None:
+def test_model_keeps_layer_and_seed(name: str) -> None:
     study = load_study(name)
     changed = with_model(study, TRANSFORMER)
     for lstm, model in zip(study.trials(PTB), changed.trials(PTB), strict=True):
@@ -51,7 +51,7 @@ def test_study_without_use_for_transformers_says_why(name: str) -> None:
         list(with_model(load_study(name), TRANSFORMER).trials(PTB))
 
 
-def test_truth_of_a_generated_language_stays() -> None:
+def test_model_keeps_the_generated_truth() -> None:
     trials = list(with_model(load_study("rank_metrics"), TRANSFORMER).trials(MARKOV))
     kinds = [type(trial) for trial in trials]
     assert kinds == [TrueRankConfig] * 3 + [TransformerTrialConfig] * 6
@@ -59,7 +59,7 @@ def test_truth_of_a_generated_language_stays() -> None:
     assert len(set(layers)) == 6
 
 
-def test_unknown_model_is_refused_with_the_choices() -> None:
+def test_unknown_model_lists_the_choices() -> None:
     with pytest.raises(
         UserError,
         match=r"unknown --model 'transfromer': did you mean transformer.* lstm, transformer",

@@ -21,16 +21,16 @@ def plan_of(study: str, scale: str, corpus: str = "none", seeds: int | None = No
     return make_plan(load_study(study), scale_named(scale), corpus, PlanRequest(seeds=seeds))
 
 
-def test_softcaps_have_the_same_bends_after_training() -> None:
+def test_every_softcap_is_bent_later() -> None:
     [lines] = [request for request in load_study("softcap").analyses if isinstance(request, Lines)]
     groups = {group_of(trial.name) for trial in plan_of("softcap", "quick", "ptb").trials}
-    bent = {prefix.replace("bent", "softcap").strip() for prefix in lines.after}
-    assert bent == groups - {"softmax"} and lines.reference == "softmax"
+    later_names = {prefix.replace("bent", "softcap").strip() for prefix in lines.after}
+    assert later_names == groups - {"softmax"} and lines.reference == "softmax"
 
 
-def test_table_of_bends_after_training_has_means() -> None:
-    bent = {"press_rank": 196.0, "test_perplexity": 106.0, "kl_from_softmax": 0.0255}
-    after = {f"bent tanh 15 {name}": value for name, value in bent.items()}
+def test_table_of_bends_has_means() -> None:
+    values = {"press_rank": 196.0, "test_perplexity": 106.0, "kl_from_softmax": 0.0255}
+    after = {f"bent tanh 15 {name}": value for name, value in values.items()}
     trained = {"press_rank": 205.0, "test_perplexity": 104.0}
     rows = [
         {"group": "softmax", **after},
@@ -44,7 +44,7 @@ def test_table_of_bends_after_training_has_means() -> None:
     assert len(softmax_bent_after_training(pd.DataFrame(rows[2:]))) == 1
 
 
-def test_spam_trials_are_equal_at_every_scale() -> None:
+def test_spam_trials_ignore_scale() -> None:
     study = load_study("spam")
     quick, paper = ({trial.trial_id for trial in plan_of("spam", scale).trials}
                     for scale in ("quick", "paper"))  # fmt: skip
@@ -52,7 +52,7 @@ def test_spam_trials_are_equal_at_every_scale() -> None:
     assert is_paper_scale(study, "small") and not is_paper_scale(study, "quick")
 
 
-def test_study_with_own_texts_takes_no_corpus() -> None:
+def test_generated_texts_take_no_corpus() -> None:
     with pytest.raises(UserError, match="spam reads none"):
         plan_of("spam", "quick", "ptb")
     with pytest.raises(UserError, match="spam has 3"):

@@ -41,7 +41,7 @@ def plan_of(study: str, corpus: str = "none", scale: str = "paper", **settings: 
 
 
 @pytest.mark.parametrize(("study", "corpus"), PUBLISHED)
-def test_trials_have_the_same_groups_at_every_scale(study: str, corpus: str) -> None:
+def test_groups_are_equal_across_scales(study: str, corpus: str) -> None:
     plans = [plan_of(study, corpus, scale) for scale in ("quick", "small", "paper")]
     names = [[trial.name for trial in plan.trials] for plan in plans]
     assert names[1] == names[2] and len(set(names[0])) == len(names[0])
@@ -52,13 +52,13 @@ def test_trials_have_the_same_groups_at_every_scale(study: str, corpus: str) -> 
 
 
 @pytest.mark.parametrize("scale", ["smoke", "quick"])
-def test_scaled_trial_is_left_alone_at_paper_scale(scale: str) -> None:
+def test_paper_scale_changes_no_trial(scale: str) -> None:
     for trial in plan_of("seeds", "ptb", scale).trials:
         assert apply_scale(SCALES["paper"], trial.config) == trial.config
 
 
 @pytest.mark.parametrize(("study", "corpus"), [*PUBLISHED, ("softcap", "ptb")])
-def test_printed_values_and_baselines_have_groups(study: str, corpus: str) -> None:
+def test_printed_values_have_groups(study: str, corpus: str) -> None:
     groups = {group_of(trial.name) for trial in plan_of(study, corpus).trials}
     for request in load_study(study).analyses:
         match request:
@@ -78,12 +78,12 @@ def test_printed_values_and_baselines_have_groups(study: str, corpus: str) -> No
         assert printed <= groups
 
 
-def test_head_rank_has_every_output_layer() -> None:
+def test_head_rank_has_every_layer() -> None:
     [union, _] = get_args(OutputLayerConfig)
     assert {type(layer) for layer in head_rank.LAYERS} == {*get_args(union)} - {CustomConfig}
 
 
-def test_set_leaves_the_truth_of_a_generated_language() -> None:
+def test_set_keeps_the_generated_truth() -> None:
     two, three = (
         {type(trial.config): trial.config for trial in plan.trials}
         for plan in (

@@ -21,7 +21,7 @@ def at(scale: str, config: TransformerTrialConfig) -> TransformerTrialConfig:
     return scaled
 
 
-def test_width_768_is_gpt_2_small() -> None:
+def test_width_768_is_gpt_2() -> None:
     """Radford et al. 2019, Table 2; rate of GPT-3 small: Brown et al. 2020, Table 2.1."""
     assert (ladder(768).layers, ladder(768).heads, ladder(768).learning_rate) == (12, 12, 6.0e-4)
 
@@ -32,7 +32,7 @@ def test_width_must_be_even(width: int) -> None:
         ladder(width)
 
 
-def test_trial_is_measured_as_it_is_trained() -> None:
+def test_measuring_uses_the_training_window() -> None:
     assert PLAIN.evaluation.window == PLAIN.training.window
     lstm = awd_lstm(PTB, SoftmaxConfig())
     assert PLAIN.evaluation.rank_contexts == lstm.evaluation.rank_contexts
@@ -42,7 +42,7 @@ def test_trial_is_measured_as_it_is_trained() -> None:
 @pytest.mark.parametrize(
     ("scale", "factor"), [("smoke", 1 / 32), ("quick", 1 / 8), ("small", 1 / 2)]
 )
-def test_scale_takes_every_trial_to_a_lower_rung(scale: str, factor: float) -> None:
+def test_smaller_scale_lowers_the_rung(scale: str, factor: float) -> None:
     rates = []
     for width in (64, 128, 256, 512, 768, 1024, 1536):
         trial = at(scale, transformer(PTB, SoftmaxConfig(), width=width))
@@ -53,7 +53,7 @@ def test_scale_takes_every_trial_to_a_lower_rung(scale: str, factor: float) -> N
 
 
 @pytest.mark.parametrize("scale", ["smoke", "quick", "small"])
-def test_scale_keeps_the_share_of_batch_and_epochs(scale: str) -> None:
+def test_scale_keeps_batch_share(scale: str) -> None:
     """For studies that sweep them."""
     epochs = 2 * PLAIN.training.epochs
     twice = PLAIN.with_values({"training.batch_size": 64, "training.epochs": epochs})

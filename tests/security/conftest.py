@@ -36,8 +36,9 @@ def in_time() -> Iterator[None]:
 
 @pytest.fixture
 def every_case(rounds: int, request: pytest.FixtureRequest) -> Cases:
-    """Return a function that tries the first cases, then as many random ones as the mark asks;
-    fixed in `make test`."""
+    """Return a function that tries the first cases, then the mark's number of random ones.
+
+    The random ones are fixed in `make test`."""
 
     def try_all(
         cases: SearchStrategy[Any], check: Callable[[Any], None], first: Iterable[Any] = ()
@@ -64,11 +65,11 @@ def check_answer(
     *arguments: str | Path, allowed: Path | None = None
 ) -> subprocess.CompletedProcess[str]:
     """Return the answer; assert no traceback, a sentence on refusal, no write outside `allowed`."""
-    with written() as places:
+    with written() as paths:
         answer = sweep(*arguments)
-    shown = answer.stdout + answer.stderr
-    assert answer.returncode in (0, 1, 2) and "Traceback" not in shown, shown
+    output = answer.stdout + answer.stderr
+    assert answer.returncode in (0, 1, 2) and "Traceback" not in output, output
     if answer.returncode == 2:
-        assert "error: " in answer.stderr.strip().splitlines()[-1].lower(), shown
-    assert outside(places, *([allowed] if allowed else [])) == []
+        assert "error: " in answer.stderr.strip().splitlines()[-1].lower(), output
+    assert outside(paths, *([allowed] if allowed else [])) == []
     return answer

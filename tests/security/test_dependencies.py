@@ -28,22 +28,24 @@ ALLOWED = {
 ROOMS = ("orchestrator", "trainables", "search_spaces", "gpu_proof")
 
 
-def test_every_package_is_pinned_with_hashes() -> None:
+def test_packages_are_pinned_with_hashes() -> None:
     entries = re.split(r"\n(?=\S)", LOCK.strip())
     assert len(entries) == len(PINNED) > 100 and "://" not in LOCK
     pinned = re.compile(r"\S+==\S+( ; [^\n]*?)?( \\\n    --hash=sha256:[0-9a-f]{64})+")
     assert [entry for entry in entries if not pinned.fullmatch(entry)] == []
 
 
-def test_the_lock_holds_every_requirement_but_torch() -> None:
+def test_lock_holds_every_requirement() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     groups = (project["dependencies"], *project["optional-dependencies"].values())
     needs = [Requirement(line) for group in groups for line in group]
-    wanted = {str(canonicalize_name(need.name)): need.specifier for need in needs}
+    specifiers = {str(canonicalize_name(need.name)): need.specifier for need in needs}
     torch = Requirement((ROOT / "torch.txt").read_text().splitlines()[-1])
     pinned = PINNED | {"torch": next(iter(torch.specifier)).version}
-    assert "torch" not in PINNED and wanted.pop(project["name"], None) is not None
-    assert [name for name, allowed in wanted.items() if not allowed.contains(pinned[name])] == []
+    assert "torch" not in PINNED and specifiers.pop(project["name"], None) is not None
+    assert [
+        name for name, allowed in specifiers.items() if not allowed.contains(pinned[name])
+    ] == []
 
 
 def calls() -> Iterator[tuple[str, ast.AST]]:
@@ -70,13 +72,13 @@ def names_used(node: ast.AST) -> set[str]:
     return set()
 
 
-def test_nothing_is_unpickled_from_strangers() -> None:
+def test_foreign_files_are_never_unpickled() -> None:
     used = [(name, names_used(node) & UNPICKLING) for name, node in calls()]
     assert len({name for name, _ in used}) > 150
     assert [(name, bad) for name, bad in used if bad - ALLOWED.get(name, set())] == []
 
 
-def test_arrays_and_weights_are_read_without_pickles() -> None:
+def test_arrays_are_read_without_pickle() -> None:
     """numpy and torch accept pickles by default."""
     for name, node in calls():
         match node:
@@ -87,11 +89,11 @@ def test_arrays_and_weights_are_read_without_pickles() -> None:
                 | ast.Attribute(attr="read_array"),
                 keywords=keywords,
             ):
-                given = {word.arg: ast.unparse(word.value) for word in keywords}
-                assert given.get("allow_pickle") == "False", name
+                arguments = {word.arg: ast.unparse(word.value) for word in keywords}
+                assert arguments.get("allow_pickle") == "False", name
 
 
-def test_every_promise_names_a_test_that_exists() -> None:
+def test_every_promise_names_a_test() -> None:
     names = re.findall(r"`([a-z_/]+/test_\w+\.py)`", (ROOT / "SECURITY.md").read_text())
     assert len(names) > 10
     assert [name for name in names if not (ROOT / "tests" / name).is_file()] == []

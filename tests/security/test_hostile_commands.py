@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from orchestrator.store import PlannedTrial, StudyKey, open_store
 from tests.security.conftest import Cases, check_answer
-from tests.support.hostile import CONFIGS, places, texts, values, words
+from tests.support.hostile import CONFIGS, paths_in, texts, values, words
 from tests.support.store_rows import RUN, forge, outcome
 from trainables.config import read_config
 
@@ -24,7 +24,7 @@ GOOD = ("gss_grid", "fair_capacity", "press_robustness", "smoke", "quick", "pydo
         "json", "csv", "1", "training.epochs=3")  # fmt: skip
 STARTS = ("run --dry-run", "retry --dry-run", "status", "results", "report", "rank", "studies",
           "stop", "store check", "store upgrade", "corpus check")  # fmt: skip
-KEYS = tuple({".".join(map(str, place)) for config in CONFIGS for place in places(config)})
+KEYS = tuple({".".join(map(str, path)) for config in CONFIGS for path in paths_in(config)})
 SEED = PlannedTrial.of(read_config(CONFIGS[0]), "gss seed=1")
 
 
@@ -36,7 +36,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.chaos(30, 1_500)
-def test_a_command_line_is_answered(folder: Path, every_case: Cases) -> None:
+def test_any_command_line_is_answered(folder: Path, every_case: Cases) -> None:
     plain = words.filter(lambda word: not set(word) & set("@/?#&"))
     server = "postgresql://{}:{}@/{}?{}=1&host=/nowhere".format
     kinds = st.sampled_from(("sqlite", "mysql", "")) | plain
@@ -66,14 +66,14 @@ def test_a_command_line_is_answered(folder: Path, every_case: Cases) -> None:
         ("gss_grid", "--dry-run", "--set", "training.epochs=" + "[" * 50_000),
     ],
 )
-def test_a_word_that_is_no_text_is_refused(line: tuple[str, ...]) -> None:
+def test_invalid_words_are_refused(line: tuple[str, ...]) -> None:
     answer = check_answer(*line)
     assert answer.returncode == 2 and "secret" not in answer.stderr
 
 
 @pytest.mark.usefixtures("folder")
 @pytest.mark.chaos(30, 1_500)
-def test_a_setting_is_in_every_config_or_refused(every_case: Cases) -> None:
+def test_setting_is_applied_or_refused(every_case: Cases) -> None:
     typed = values.map(json.dumps) | texts.filter(lambda text: "\0" not in text)
     pairs = st.tuples(st.sampled_from(KEYS) | texts, typed)
 
@@ -103,7 +103,7 @@ FIELDS = {"first": 1.0, "second": 2.0, "seed": 1, "name": "mine", "title": "", "
 
 
 @pytest.mark.chaos(25, 1_000)
-def test_a_study_is_planned_or_refused(folder: Path, every_case: Cases) -> None:
+def test_study_is_planned_or_refused(folder: Path, every_case: Cases) -> None:
     """It is the user's own code, but its errors end in a sentence, too."""
     finite = values.filter(lambda value: "inf" not in repr(value) and "nan" not in repr(value))
     fields = {name: st.just(value) | texts | finite for name, value in FIELDS.items()}
@@ -119,7 +119,7 @@ def test_a_study_is_planned_or_refused(folder: Path, every_case: Cases) -> None:
 
 
 @pytest.mark.chaos(4, 150)
-def test_a_stores_texts_are_shown_and_reported(folder: Path, every_case: Cases) -> None:
+def test_stored_texts_are_shown(folder: Path, every_case: Cases) -> None:
     """Its names become folders, cells and titles."""
     url = f"sqlite:///{folder}/results/results.db"
     with open_store(url) as store:
@@ -134,7 +134,7 @@ def test_a_stores_texts_are_shown_and_reported(folder: Path, every_case: Cases) 
         forge(url, "study_trial", name=name)
         forge(url, "trial", outcome={"cause": cause, "environment": {}})
         metrics = {"test_perplexity": 9.5, metric: metric}
-        forge(url, "result", where="measurement = 'perplexity'", metrics=metrics)
+        forge(url, "result", condition="measurement = 'perplexity'", metrics=metrics)
         for command in (("status",), ("results", "gss_grid"), ("report", "all")):
             answer = check_answer(
                 *command, "--storage", folder / "results", allowed=folder / "results"

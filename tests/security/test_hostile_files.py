@@ -52,14 +52,14 @@ def with_headers(tensors: bytes) -> st.SearchStrategy[bytes]:
 
 
 @pytest.mark.chaos(60, 3_000)
-def test_a_config_is_read_right_or_refused(
+def test_config_is_read_or_refused(
     tmp_path: Path, every_case: Cases, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "config.json"
 
     def check(content: bytes) -> None:
         file.write_bytes(content)
-        with written() as places:
+        with written() as paths:
             # Zero threads are refused only after the config was read, so nothing is trained.
             assert train_one([str(file), "--threads", "0"]) == 2
         error = capsys.readouterr().err
@@ -85,7 +85,7 @@ def npy_files(draw: Any) -> bytes:
 
 
 @pytest.mark.chaos(60, 2_500)
-def test_a_matrix_is_measured_or_refused(tmp_path: Path, every_case: Cases) -> None:
+def test_matrix_is_measured_or_refused(tmp_path: Path, every_case: Cases) -> None:
     file = tmp_path / "matrix.npy"
     matrix, sound = np.random.default_rng(0).normal(size=(6, 4)), []
     for array in (matrix, matrix.astype(np.float32), np.asfortranarray(matrix), np.zeros((3, 3))):
@@ -105,7 +105,7 @@ def test_a_matrix_is_measured_or_refused(tmp_path: Path, every_case: Cases) -> N
 
 
 @pytest.mark.chaos(25, 2_000)
-def test_open_weights_are_measured_or_refused(tmp_path: Path, every_case: Cases) -> None:
+def test_weights_are_measured_or_refused(tmp_path: Path, every_case: Cases) -> None:
     names = ("w.safetensors", "w.safetensors.index.json", "config.json")
     file, index, config = (tmp_path / name for name in names)
     matrix = torch.randn(6, 4, generator=torch.Generator().manual_seed(0))
@@ -118,9 +118,9 @@ def test_open_weights_are_measured_or_refused(tmp_path: Path, every_case: Cases)
     def check(case: tuple[bytes, bytes, bytes, str]) -> None:
         for path, content in zip((file, index, config), case[:3], strict=True):
             path.write_bytes(content)
-        for place in (file, index):
+        for checkpoint in (file, index):
             tensor = ["--tensor", case[3]] if case[3] else []
-            answer = check_answer("rank", place, *tensor, "--format", "json")
+            answer = check_answer("rank", checkpoint, *tensor, "--format", "json")
             if answer.returncode == 0 and case[0] == sound:
                 ranks = json.loads(answer.stdout)
                 exact = tensors[ranks["tensor"]].double().numpy()
@@ -137,23 +137,23 @@ def test_open_weights_are_measured_or_refused(tmp_path: Path, every_case: Cases)
 
 
 @pytest.mark.chaos(60, 2_000)
-def test_a_checkpoint_is_read_or_passed_over(tmp_path: Path, every_case: Cases) -> None:
+def test_checkpoint_is_read_or_skipped(tmp_path: Path, every_case: Cases) -> None:
     file = tmp_path / "checkpoint.safetensors"
     save_tensors(file, {"weight": torch.arange(6.0)}, {"trial_id": "a", "n": [1]})
     sound = file.read_bytes()
 
     def check(content: bytes) -> None:
         file.write_bytes(content)
-        with written() as places, suppress(DamagedFileError):
+        with written() as paths, suppress(DamagedFileError):
             load_tensors(file)
             assert content == sound
-        assert outside(places) == []
+        assert outside(paths) == []
 
     every_case(damaged((sound,)) | with_headers(sound), check)
 
 
 @pytest.mark.chaos(12, 1_000)
-def test_a_corpus_is_planned_or_refused(tmp_path: Path, every_case: Cases) -> None:
+def test_corpus_is_planned_or_refused(tmp_path: Path, every_case: Cases) -> None:
     folder = tmp_path / "corpora" / "mine"
     folder.mkdir(parents=True)
     contents = st.binary(max_size=60) | as_bytes | st.just(b"a b c\n" * 400)
@@ -168,7 +168,7 @@ def test_a_corpus_is_planned_or_refused(tmp_path: Path, every_case: Cases) -> No
 
 
 @pytest.mark.chaos(12, 1_000)
-def test_contexts_and_benchmarks_are_taken_or_refused(tmp_path: Path, every_case: Cases) -> None:
+def test_contexts_are_accepted_or_refused(tmp_path: Path, every_case: Cases) -> None:
     contexts, benchmarks = tmp_path / "contexts.json", tmp_path / "benchmarks"
     benchmarks.mkdir()
     first = {"last_token_index": 3, "group": "mine", "number": 1, "next_token": "a"}
@@ -185,7 +185,7 @@ def test_contexts_and_benchmarks_are_taken_or_refused(tmp_path: Path, every_case
 
 
 @pytest.mark.parametrize("kind", ["pipe", "device"])
-def test_an_endless_text_is_refused(tmp_path: Path, kind: str) -> None:
+def test_endless_text_is_refused(tmp_path: Path, kind: str) -> None:
     for split in SPLITS:
         (tmp_path / f"{split}.txt").write_text("a b c\n" * 400)
     (tmp_path / "valid.txt").unlink()

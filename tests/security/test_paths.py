@@ -25,7 +25,7 @@ def files(folder: Path) -> set[Path]:
 
 
 @pytest.mark.chaos(300, 5_000)
-def test_any_text_has_its_own_safe_file_name(tmp_path: Path, every_case: Cases) -> None:
+def test_texts_have_distinct_file_names(tmp_path: Path, every_case: Cases) -> None:
     def check(pair: tuple[str, str]) -> None:
         names = [file_name(text) for text in pair]
         for name in names:
@@ -40,7 +40,7 @@ def test_any_text_has_its_own_safe_file_name(tmp_path: Path, every_case: Cases) 
     every_case(st.tuples(texts, texts), check)
 
 
-def test_plain_names_stay_as_they_are() -> None:
+def test_plain_names_stay_unchanged() -> None:
     for name in (
         "gss_grid-quick-ptb",
         "softmax, training.learning_rate=20 seed=1",
@@ -50,7 +50,7 @@ def test_plain_names_stay_as_they_are() -> None:
         assert file_name(name) == name
 
 
-def test_reports_stay_in_the_storage_folder(tmp_path: Path) -> None:
+def test_reports_stay_in_storage(tmp_path: Path) -> None:
     storage, trial = tmp_path / "deep" / "er" / "results", planned(1)
     url = f"sqlite:///{storage}/results.db"
     with open_store(url) as store:
@@ -67,10 +67,10 @@ def test_reports_stay_in_the_storage_folder(tmp_path: Path) -> None:
 def test_tensorboard_writes_inside_its_folder(tmp_path: Path, name: str) -> None:
     storage = tmp_path / "deep" / "er" / "results"
     log = TensorBoard(StudyKey(study="s", scale="quick", corpus=name), storage)
-    with written() as places:
+    with written() as paths:
         curves = log.begin(PlannedTrial(trial_id="0" * 64, name=name, config={}))
         curves.end("failed", "cause", {})
-    assert places and outside(places, storage / "tensorboard") == []
+    assert paths and outside(paths, storage / "tensorboard") == []
     assert files(tmp_path) - files(storage) == {
         tmp_path / "deep",
         tmp_path / "deep" / "er",
@@ -81,6 +81,6 @@ def test_tensorboard_writes_inside_its_folder(tmp_path: Path, name: str) -> None
 @pytest.mark.parametrize(
     "trial_id", ["../../outside", "/outside", "", "0" * 63, "0" * 64 + "\n", "A" * 64]
 )
-def test_an_odd_trial_id_names_no_folder(tmp_path: Path, trial_id: str) -> None:
+def test_odd_trial_id_is_refused(tmp_path: Path, trial_id: str) -> None:
     with pytest.raises(UserError, match="hexadecimal"):
         trial_directory(tmp_path, trial_id)

@@ -34,8 +34,8 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rows, spectra = make_results()
     for row, payload in zip(rows, PAYLOADS * 9, strict=False):
         row["name"] = f"{row['name']} {payload}"
-    for place, payload in enumerate(PAYLOADS):
-        rows[place] = fail(rows[place], state="failed", cause=payload)
+    for index, payload in enumerate(PAYLOADS):
+        rows[index] = fail(rows[index], state="failed", cause=payload)
     for row in rows:
         row["environment"] = {"device": PAYLOADS[0], "processor": PAYLOADS[1]}
     key = KEY.__class__(
@@ -77,7 +77,7 @@ class Elements(HTMLParser):
 
 
 @pytest.mark.parametrize("name", ["report.html", "../index.html"])
-def test_hostile_texts_are_texts(page: Path, name: str) -> None:
+def test_hostile_texts_are_escaped(page: Path, name: str) -> None:
     """Only the page's own script may run."""
     elements = Elements(page.parent / name)
     allowed = elements.policy()
@@ -85,8 +85,8 @@ def test_hostile_texts_are_texts(page: Path, name: str) -> None:
     (script,) = elements.scripts
     digest = b64encode(sha256(script.encode()).digest()).decode()
     assert allowed["script-src"] == f"'sha256-{digest}'"
-    shown = PAYLOADS[:6] if name == "report.html" else ()
-    assert [payload for payload in shown if payload not in elements.text] == []
+    payloads = PAYLOADS[:6] if name == "report.html" else ()
+    assert [payload for payload in payloads if payload not in elements.text] == []
     tags = [tag for tag, _ in elements.elements]
     assert not {"iframe", "object", "embed", "form", "base", "img"} & set(tags)
     assert tags.count("script") == 1
@@ -99,7 +99,7 @@ def test_hostile_texts_are_texts(page: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("escaped", [True, False])
-def test_no_hostile_script_runs_in_a_browser(page: Path, browser: Browser, escaped: bool) -> None:
+def test_hostile_scripts_never_run(page: Path, browser: Browser, escaped: bool) -> None:
     """The policy holds even if escaping fails; the page's own script runs."""
     if not escaped:
         broken = page.with_name("broken.html")

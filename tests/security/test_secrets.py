@@ -102,9 +102,7 @@ def running(
             os.killpg(process.pid, signal.SIGKILL)
 
 
-def test_temporary_folders_are_the_users_alone(
-    short: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_temporary_folders_are_private(short: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(short))
     before = os.umask(0)
     try:
@@ -117,9 +115,7 @@ def test_temporary_folders_are_the_users_alone(
 
 
 @pytest.mark.chaos(0, 1)
-def test_a_run_leaves_no_secret_anywhere(
-    tmp_path: Path, short: Path, postgres_server: PostgresServer
-) -> None:
+def test_run_leaves_no_secret(tmp_path: Path, short: Path, postgres_server: PostgresServer) -> None:
     planted = {name: secrets.token_hex(16) for name in NAMES}
     role = f"CREATE ROLE planted SUPERUSER LOGIN PASSWORD '{planted['PGPASSWORD']}'"
     for statement in (role, "CREATE SCHEMA test_secrets"):
@@ -131,10 +127,10 @@ def test_a_run_leaves_no_secret_anywhere(
              "--store", url)  # fmt: skip
     leaks: list[str] = []
 
-    def look(place: str, text: str | bytes) -> None:
+    def look(source: str, text: str | bytes) -> None:
         raw = text.encode() if isinstance(text, str) else text
         leaks.extend(
-            f"{name} in {place}" for name, value in planted.items() if value.encode() in raw
+            f"{name} in {source}" for name, value in planted.items() if value.encode() in raw
         )
 
     with running(words, planted | {"TMPDIR": str(short)}, printed) as process:
@@ -144,10 +140,10 @@ def test_a_run_leaves_no_secret_anywhere(
             match = re.search(r"http://127\.0\.0\.1:\d+", printed.read_text())
             return match[0] if match else ""
 
-        address = wait_for(dashboard, timeout_s=120, what="Ray's dashboard")
+        address = wait_for(dashboard, timeout_s=120, event="Ray's dashboard")
         checkpoints = "trials/*/*/checkpoint-*"
-        wait_for(lambda: [*storage.glob(checkpoints)], timeout_s=120, what="a checkpoint")
-        jobs = wait_for(lambda: shown_by(address, PAGES[0]), timeout_s=90, what="the list of jobs")
+        wait_for(lambda: [*storage.glob(checkpoints)], timeout_s=120, event="a checkpoint")
+        jobs = wait_for(lambda: shown_by(address, PAGES[0]), timeout_s=90, event="the list of jobs")
         assert "sweep.py gss_grid" in jobs, jobs
         for page in PAGES:
             look(f"the dashboard's {page}", shown_by(address, page))

@@ -29,14 +29,14 @@ from trainables.trial_folder import TrialFolder, TrialOutcome
 HOSTILE = "a\x1b]0;owned\x1b[2J\x9b31m\u202ecba\x7f"
 
 
-def test_control_characters_alone_are_spelled_out() -> None:
+def test_only_control_characters_are_escaped() -> None:
     assert terminal_text("a\x1b[2Jb\x07") == "a\\x1b[2Jb\\x07"
     assert terminal_text("\u202ecba \ud800") == "\\u202ecba \\ud800"
     for text in ("tab\tand\nline", "Zoë, 東京, 🙂 ·", "[red]x[/red]", "c\\x1b"):
         assert terminal_text(text) == text
 
 
-def test_tables_and_live_pictures_keep_their_colours_alone() -> None:
+def test_tables_keep_only_their_colours() -> None:
     stream = io.StringIO()
     console = ShownConsole(
         file=stream, force_terminal=True, width=200, color_system="standard", highlight=False
@@ -48,12 +48,12 @@ def test_tables_and_live_pictures_keep_their_colours_alone() -> None:
     console.print(table)
     with Live(Text(HOSTILE), console=console):
         pass
-    shown = stream.getvalue()
+    output = stream.getvalue()
     # A live display is drawn at its start and end; a table may truncate the escaped text.
-    assert shown.count("a\\x1b]0;owned\\x1b[2J") == 3 and shown.count("owned") == 5
-    assert "\x1b[31m" in shown, "the cell is red"
-    assert not set(shown) & set("\x07\x9b\u202e\x7f")
-    assert "\x1b]0" not in shown and "\x1b[2J" not in shown
+    assert output.count("a\\x1b]0;owned\\x1b[2J") == 3 and output.count("owned") == 5
+    assert "\x1b[31m" in output, "the cell is red"
+    assert not set(output) & set("\x07\x9b\u202e\x7f")
+    assert "\x1b]0" not in output and "\x1b[2J" not in output
 
 
 @pytest.fixture
@@ -75,7 +75,7 @@ def storage(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     "command", [("status", "--format", "table"), ("results", "gss_grid", "--format", "csv")]
 )
-def test_a_terminal_gets_no_command_from_a_store(storage: Path, command: tuple[str, ...]) -> None:
+def test_store_cannot_command_the_terminal(storage: Path, command: tuple[str, ...]) -> None:
     """In a real terminal; a file receives every character."""
     words = [sys.executable, str(ROOT / "sweep.py"), *command, "--storage", str(storage)]
     here, there = pty.openpty()
@@ -84,19 +84,19 @@ def test_a_terminal_gets_no_command_from_a_store(storage: Path, command: tuple[s
             words, env=environment() | {"TERM": "dumb"}, stdout=there, stderr=there
         )
         os.close(there)
-        shown = b""
+        output = b""
         with suppress(OSError):  # the terminal closes with its last process
             while block := terminal.read(1 << 16):
-                shown += block
-        assert process.wait(60) == 0, shown
-    assert b"owned" in shown
-    assert not [command for command in (b"\x07", b"\x9b", b"\x7f", b"\x1b]") if command in shown]
+                output += block
+        assert process.wait(60) == 0, output
+    assert b"owned" in output
+    assert not [command for command in (b"\x07", b"\x9b", b"\x7f", b"\x1b]") if command in output]
     if "csv" in command:
         answer = sweep(*command, "--storage", storage)
         assert HOSTILE in answer.stdout and "\x1b" not in answer.stderr
 
 
-def test_a_terminal_gets_no_command_from_a_trial(
+def test_trial_cannot_command_the_terminal(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A program receives every character of its result."""

@@ -164,8 +164,9 @@ class Browser:
         return str(event["params"]["message"])
 
     def complaints(self) -> list[str]:
-        """Return console messages, uncaught exceptions and log entries since `open`; blocked
-        content is a log entry."""
+        """Return console messages, uncaught exceptions and log entries since `open`.
+
+        Blocked content is a log entry."""
         kinds = ("Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded")
         return [
             json.dumps(event["params"]) for event in self.events if event.get("method") in kinds

@@ -67,10 +67,10 @@ def sweep(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     return subprocess.CompletedProcess(words, status, out.getvalue(), err.getvalue())
 
 
-def typed(say: Callable[[Any], None], *arguments: str | Path) -> None:
+def typed(report: Callable[[Any], None], *arguments: str | Path) -> None:
     """Send status and output of the command in a `Process`, which joins a Ray or starts none."""
     answer = sweep(*arguments)
-    say((answer.returncode, answer.stdout + answer.stderr))
+    report((answer.returncode, answer.stdout + answer.stderr))
 
 
 @contextmanager
@@ -96,7 +96,7 @@ def results_table(storage: Path, study: str = "gss_grid", *options: str) -> list
     return [{key: value for key, value in row.items() if key not in TIMES} for row in rows]
 
 
-def wait_for(look: Callable[[], T], *, timeout_s: float, what: str) -> T:
+def wait_for(look: Callable[[], T], *, timeout_s: float, event: str) -> T:
     """Return the first truthy answer of `look`."""
     deadline_s = time.monotonic() + timeout_s
     while time.monotonic() < deadline_s:
@@ -104,4 +104,4 @@ def wait_for(look: Callable[[], T], *, timeout_s: float, what: str) -> T:
         if answer:
             return answer
         time.sleep(0.05)
-    raise AssertionError(f"{what}: not within {timeout_s:.0f} s")
+    raise AssertionError(f"{event}: not within {timeout_s:.0f} s")

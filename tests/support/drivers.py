@@ -14,15 +14,15 @@ from orchestrator.store.opening import open_store
 from orchestrator.store.records import OPEN, StudyKey
 from orchestrator.worker import TrialFunctions
 from tests.support import scripted_measurements, scripted_tuning
-from tests.support.notes import Heard
+from tests.support.notes import RecordingListener
 from tests.support.scripted_trials import planned, work_in
 
 KEY = StudyKey(study="scripted", scale="smoke", corpus="none")
-Say = Callable[[Any], None]
+Report = Callable[[Any], None]
 
 
 def train(
-    say: Say,
+    report: Report,
     folder: Path,
     seeds: Sequence[int],
     *,
@@ -32,7 +32,7 @@ def train(
     **changes: Any,
 ) -> None:
     """Train these seeds; send the ending and the notes. `moment()` runs before the first trial."""
-    plan, listener = planned(seeds), Heard()
+    plan, listener = planned(seeds), RecordingListener()
     ids = [trial.trial_id for trial in plan]
     with open_store(store_url or f"sqlite:///{folder}/results.db") as store:
         store.register(KEY, plan)
@@ -46,7 +46,7 @@ def train(
         states = store.states(ids)
         moment()
         summary = run_trials([trial for trial in plan if states[trial.trial_id] in OPEN], work)
-    say(
+    report(
         {
             "interrupted": summary.interrupted,
             "notes": listener.notes,
@@ -54,7 +54,7 @@ def train(
     )
 
 
-def measure(_say: Say, folder: Path, seeds: Sequence[int]) -> None:
+def measure(_report: Report, folder: Path, seeds: Sequence[int]) -> None:
     """Take the missing later measurements of these seeds' done trials."""
     key, names = scripted_measurements.KEY, scripted_measurements.NAMES
     plan = planned(seeds)
@@ -76,7 +76,7 @@ def measure(_say: Say, folder: Path, seeds: Sequence[int]) -> None:
         )
 
 
-def tune(_say: Say, folder: Path) -> None:
+def tune(_report: Report, folder: Path) -> None:
     """Run a scripted search, one trial at a time."""
     plan = scripted_tuning.plan(budget=4)
     with open_store(f"sqlite:///{folder}/results.db") as store:

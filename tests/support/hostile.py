@@ -64,7 +64,7 @@ CONFIGS: tuple[dict[str, Any], ...] = tuple(
 )
 
 
-def places(content: Any, prefix: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+def paths_in(content: Any, prefix: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     """Return the path to every value in JSON data."""
     keys = (
         content.keys()
@@ -74,7 +74,7 @@ def places(content: Any, prefix: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
         else ()
     )
     return [
-        place for key in keys for place in ((*prefix, key), *places(content[key], (*prefix, key)))
+        path for key in keys for path in ((*prefix, key), *paths_in(content[key], (*prefix, key)))
     ]
 
 
@@ -83,18 +83,18 @@ def spoiled(draw: Callable[..., Any], originals: tuple[Any, ...]) -> Any:
     """Draw an original with one to three values replaced, added or removed."""
     content = copy.deepcopy(draw(st.sampled_from(originals)))
     for _ in range(draw(st.integers(1, 3))):
-        *path, last = draw(st.sampled_from(places(content)))
-        place = content
+        *path, last = draw(st.sampled_from(paths_in(content)))
+        target = content
         for key in path:
-            place = place[key]
+            target = target[key]
         match draw(st.sampled_from(("replace", "add", "remove"))):
             case "replace":
-                place[last] = draw(values)
-            case "add" if isinstance(place, dict):
-                place[draw(texts)] = draw(values)
+                target[last] = draw(values)
+            case "add" if isinstance(target, dict):
+                target[draw(texts)] = draw(values)
             case "remove":
-                del place[last]
-        if not places(content):
+                del target[last]
+        if not paths_in(content):
             break
     return content
 

@@ -34,7 +34,7 @@ LEVELS = ((8, 16, 32), (0.01, 0.1, 0.3), (0.1, 0.3, 1.0), (2, 4, 8, 16))
 
 def numbered(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     """Add trial-like ids."""
-    return [{**row, "trial_id": f"{place:064x}"} for place, row in enumerate(rows)]
+    return [{**row, "trial_id": f"{index:064x}"} for index, row in enumerate(rows)]
 
 
 def _row(name: str, loss: float, config: dict[str, Any], **ranks: float) -> dict[str, Any]:
@@ -65,7 +65,7 @@ def head_rank_rows(
 
 
 def width_rows(
-    above: Mapping[int, float],
+    excess: Mapping[int, float],
     *,
     widths: Sequence[int] = (8, 16, 32, 64, 96, 128, 192),
     seeds: int = 3,
@@ -74,7 +74,7 @@ def width_rows(
     """Return trials with losses 3.5 + 6 w^-0.5 at width w, plus the excess in `above`."""
     rng, rows = np.random.default_rng(seed), []
     for width, seed in product(widths, range(1, seeds + 1)):
-        loss = 3.5 + 6 * width**-0.5 + above.get(width, 0.0) + rng.normal(0, 0.005)
+        loss = 3.5 + 6 * width**-0.5 + excess.get(width, 0.0) + rng.normal(0, 0.005)
         config = {"kind": "transformer", "seed": seed, "model": {"width": width}}
         rows.append(_row(f"w={width} seed={seed}", loss, config))
     return numbered(rows)

@@ -6,7 +6,7 @@ from orchestrator.watch.listener import Listener
 from trainables.trial_folder.outcome import TrialOutcome
 
 
-class Heard(Listener):
+class RecordingListener(Listener):
     """Record notes and outcomes, and print the notes to standard error."""
 
     def __init__(self) -> None:

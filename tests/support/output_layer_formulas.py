@@ -1,8 +1,7 @@
-"""Output layers as the papers define them, in materialised float64: the independent truth of these
-tests.
+"""Output layers as the papers define them, in materialised float64.
 
-Shares only parameter names with the package; torch differentiates it for true gradients. Shapes: N
-rows, K mixtures, V vocabulary."""
+The independent truth of these tests. It shares only parameter names with the package; torch
+differentiates it for true gradients. Shapes: N rows, K mixtures, V vocabulary."""
 
 from __future__ import annotations
 
@@ -133,8 +132,8 @@ def loss_and_gradients(
     loss = layer.loss(leaves["hidden"].unsqueeze(1), leaves["weight"], targets)
     with torch.no_grad():
         assert loss == layer.loss(hidden.unsqueeze(1), weight, targets)
-    found = torch.autograd.grad(3.0 * loss, list(leaves.values()))
-    return loss.item(), dict(zip(leaves, found, strict=True))
+    gradients = torch.autograd.grad(3.0 * loss, list(leaves.values()))
+    return loss.item(), dict(zip(leaves, gradients, strict=True))
 
 
 def truth_and_gradients(
@@ -146,7 +145,7 @@ def truth_and_gradients(
     if not targets.is_floating_point():
         targets = nn.functional.one_hot(targets, rows.shape[1])
     loss = -torch.where(targets > 0, targets * rows, 0.0).sum(1).mean()
-    found = torch.autograd.grad(
+    gradients = torch.autograd.grad(
         3.0 * loss, list(leaves.values()), allow_unused=True, materialize_grads=True
     )
-    return loss.item(), dict(zip(leaves, found, strict=True))
+    return loss.item(), dict(zip(leaves, gradients, strict=True))

@@ -34,8 +34,9 @@ class PostgresServer:
         network: tuple[str, str] | None = None,
         inside: Inside = list,
     ) -> None:
-        """`folder` needs a short path for the socket; `network` is an address to listen on, and its
-        clients."""
+        """`folder` needs a short path for the socket.
+
+        `network` is an address to listen on, and its clients."""
         self.folder, self.password = folder, password
         (folder / "password").write_text(password)
         if os.geteuid() == 0:
@@ -43,8 +44,8 @@ class PostgresServer:
                 shutil.chown(path, _unprivileged_user())
         data = folder / "data"
         owner = ["-U", "sweep", "--auth=scram-sha-256", f"--pwfile={folder / 'password'}"]
-        made = self._run(inside, "initdb", "-D", str(data), *owner, "--no-sync")
-        assert made.wait(timeout=120) == 0, self._log()
+        process = self._run(inside, "initdb", "-D", str(data), *owner, "--no-sync")
+        assert process.wait(timeout=120) == 0, self._log()
         options = {"listen_addresses": "", "unix_socket_directories": str(folder), "fsync": "off"}
         if network is not None:
             options["listen_addresses"], clients = network

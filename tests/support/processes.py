@@ -24,12 +24,12 @@ FORKS.set_forkserver_preload(
     ["pytest", "torch", "orchestrator.worker.pack_run", "tests.support.drivers"]
 )
 WAIT_S = 180.0
-Say = Callable[[Any], None]
+Report = Callable[[Any], None]
 """Sends an object to the test."""
 
 
 class Process:
-    """Run `function(say, *arguments)` in its own process group, as a shell does."""
+    """Run `function(report, *arguments)` in its own process group, as a shell does."""
 
     def __init__(
         self,
@@ -40,33 +40,33 @@ class Process:
         **environment: str,
     ) -> None:
         """Standard error goes to a file in `folder`; `ray` is the address of one to join."""
-        self._heard, telling = FORKS.Pipe(duplex=False)
+        self._receiver, sender = FORKS.Pipe(duplex=False)
         _, self._errors = tempfile.mkstemp(dir=folder, prefix="errors-")
-        call = (function, telling, arguments, ray, {**os.environ, **environment}, self._errors)
+        call = (function, sender, arguments, ray, {**os.environ, **environment}, self._errors)
         self._process = FORKS.Process(target=_call, args=call, daemon=True)
         self._process.start()
-        telling.close()
+        sender.close()
 
     @property
     def errors(self) -> str:
         return Path(self._errors).read_text()
 
-    def hear(self, timeout_s: float = WAIT_S) -> Any:
+    def receive(self, timeout_s: float = WAIT_S) -> Any:
         """Return the next object sent."""
-        assert self._heard.poll(timeout_s), f"nothing was said in time: {self.errors}"
-        return self._heard.recv()
+        assert self._receiver.poll(timeout_s), f"no report in time: {self.errors}"
+        return self._receiver.recv()
 
     def end(self, timeout_s: float = WAIT_S, status: int = 0) -> list[Any]:
         """Return the remaining objects after an exit with `status`, negative for signals."""
-        said = []
+        reports = []
         deadline_s = time.monotonic() + timeout_s
         try:
             while True:
-                said.append(self.hear(deadline_s - time.monotonic()))
+                reports.append(self.receive(deadline_s - time.monotonic()))
         except EOFError:
             self._process.join(timeout_s)
         assert self._process.exitcode == status, self.errors
-        return said
+        return reports
 
     def is_alive(self) -> bool:
         return self._process.is_alive()
@@ -91,7 +91,7 @@ class Process:
 
 def _call(
     function: Callable[..., None],
-    telling: Connection,
+    sender: Connection,
     arguments: Any,
     ray: str | None,
     environment: dict[str, str],
@@ -103,8 +103,8 @@ def _call(
     tempfile.tempdir = None
     Config.initialize("")  # Ray caches the authentication mode of the process this was forked from
     sys.stderr.flush()
-    with open(errors, "w") as file:  # noqa: PTH123  (a descriptor is wanted)
+    with open(errors, "w") as file:  # noqa: PTH123  (a descriptor is needed)
         os.dup2(file.fileno(), 2)
     if ray is not None:
         join_ray(ray)
-    function(telling.send, *arguments)
+    function(sender.send, *arguments)

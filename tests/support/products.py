@@ -10,7 +10,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 PRODUCTS = {"mm", "addmm", "bmm", "baddbmm", "addmm_", "baddbmm_", "_cudnn_rnn", "mkldnn_rnn_layer"}
 
 
-class Asked(TorchDispatchMode):
+class DtypeRecorder(TorchDispatchMode):
     """Record the dtypes of the matrix products that run inside."""
 
     def __init__(self) -> None:

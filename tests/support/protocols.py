@@ -53,10 +53,10 @@ class FloatingReference:
         for _ in range(steps):
             expected = step()
             trainer.step()
-            found = trainer.epoch_loss.item() / trainer.progress.epoch_tokens
+            loss = trainer.epoch_loss.item() / trainer.progress.epoch_tokens
             trainer.epoch_loss.zero_()
             trainer.progress.epoch_tokens = 0
-            assert found == pytest.approx(expected, rel=1e-4)
+            assert loss == pytest.approx(expected, rel=1e-4)
         for name, weight in trainer.model.named_parameters():
             difference = (weight.detach().double() - self.at[name].detach()).abs().max()
             assert difference < 2e-4, name

@@ -18,12 +18,13 @@ def short_base() -> Iterator[Path]:
 
 
 def mentioning(folder: Path) -> dict[int, str]:
-    """Return pid and command line of processes with the folder in their command, environment or
-    open files."""
+    """Return pid and command line of processes that mention the folder.
+
+    Their command, environment or open files name it."""
     return {
         int(process.name): line
         for process in Path("/proc").glob("[0-9]*")
-        if str(folder) in (line := _read(process / "cmdline")) + _rest(process)
+        if str(folder) in (line := _read(process / "cmdline")) + _environment_and_links(process)
     }
 
 
@@ -33,7 +34,7 @@ def _read(path: Path) -> str:
     return ""
 
 
-def _rest(process: Path) -> str:
+def _environment_and_links(process: Path) -> str:
     names = [_read(process / "environ")]
     with suppress(OSError):
         for descriptor in (process / "fd").iterdir():

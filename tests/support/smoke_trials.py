@@ -62,8 +62,7 @@ def smoke_transformer(
 
 
 def train_here(storage: Path, *plans: Plan) -> None:
-    """Train here; a later command finds the results in files and starts no workers, which saves
-    time."""
+    """Train here, to save time: a later command finds the results and starts no workers."""
     measurements: dict[str, dict[str, None]] = {}
     for plan in plans:
         for trial in plan.trials:

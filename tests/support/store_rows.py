@@ -99,11 +99,11 @@ def execute(url: str, *statements: str, **values: object) -> None:
     engine.dispose()
 
 
-def forge(url: str, table: str, *, where: str = "true", **values: object) -> None:
+def forge(url: str, table: str, *, condition: str = "true", **values: object) -> None:
     """Set columns with valid checksums, as an attacker could."""
     engine = create_engine(url)
     with engine.begin() as connection:
-        connection.execute(update(metadata.tables[table]).where(text(where)).values(values))
+        connection.execute(update(metadata.tables[table]).where(text(condition)).values(values))
     engine.dispose()
 
 

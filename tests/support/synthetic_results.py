@@ -29,8 +29,8 @@ def trial_row(
     name: str, state: Any = "done", *, config: Any = None, **metrics: Any
 ) -> dict[str, Any]:
     """Return a row as the store does."""
-    kept = {"trial_id": name, "name": name, "state": state, "attempt": 1, "cause": None}
-    return {**kept, "config": config or {}, "metrics": metrics}
+    fields = {"trial_id": name, "name": name, "state": state, "attempt": 1, "cause": None}
+    return {**fields, "config": config or {}, "metrics": metrics}
 
 
 def done_trial(group: str, seed: int, **metrics: float) -> dict[str, Any]:

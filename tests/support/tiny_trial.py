@@ -86,8 +86,9 @@ def train(trainer: Trainer) -> None:
 
 
 def trained(layer: OutputLayerConfig, epochs: int = 2) -> LanguageModel:
-    """Return a copy of the model after `epochs` epochs, in evaluation mode; a process trains each
-    once."""
+    """Return a copy of the model after `epochs` epochs, in evaluation mode.
+
+    A process trains each model once."""
     return copy.deepcopy(_trained(layer, epochs))
 
 

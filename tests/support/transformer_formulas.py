@@ -1,5 +1,6 @@
-"""The Transformer as its papers define it, by head and position in float64: the independent truth
-of these tests. It shares only parameter names with the package."""
+"""The Transformer as its papers define it, by head and position in float64.
+
+The independent truth of these tests. It shares only parameter names with the package."""
 
 from __future__ import annotations
 

@@ -37,9 +37,9 @@ def _hook(event: str, arguments: tuple[Any, ...]) -> None:
     elif event == "sqlite3.connect":
         _watched[-1].append(os.fsdecode(arguments[0]))
     elif event in PLACES:
-        places = arguments[: PLACES[event]]
+        paths = arguments[: PLACES[event]]
         _watched[-1] += [
-            os.fsdecode(path) for path in places if isinstance(path, (str, bytes, os.PathLike))
+            os.fsdecode(path) for path in paths if isinstance(path, (str, bytes, os.PathLike))
         ]
 
 
@@ -54,21 +54,21 @@ def written() -> Iterator[list[str]]:
     """Yield a list, which holds the real paths written once the context ends."""
     _watch()
     _watched.append([])
-    places: list[str] = []
+    written_paths: list[str] = []
     try:
-        yield places
+        yield written_paths
     finally:
         paths = _watched.pop()
-        places += [
+        written_paths += [
             os.path.realpath(path) for path in paths if not any(cache in path for cache in CACHES)
         ]
 
 
-def outside(places: list[str], *folders: Path) -> list[str]:
+def outside(paths: list[str], *folders: Path) -> list[str]:
     """Return the paths outside these folders."""
     roots = [os.path.realpath(folder) for folder in folders]
     return [
-        place
-        for place in places
-        if not any(place == root or place.startswith(root + os.sep) for root in roots)
+        path
+        for path in paths
+        if not any(path == root or path.startswith(root + os.sep) for root in roots)
     ]

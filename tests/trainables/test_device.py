@@ -14,7 +14,7 @@ from torch import Tensor
 from tests.support import tiny_transformer
 from tests.support import tiny_trial as tiny
 from tests.support.device_trials import LAYERS, STACKED, trainer_on
-from tests.support.products import Asked
+from tests.support.products import DtypeRecorder
 from trainables import device
 from trainables.config import LanguageTrialConfig, OutputLayerConfig
 from trainables.language_model import transformer
@@ -28,7 +28,7 @@ FACTORS = {"float32": torch.float32, "bf16": torch.bfloat16}
 @pytest.mark.parametrize("precision", FACTORS)
 @pytest.mark.parametrize("layer", LAYERS, ids=lambda layer: layer.name)
 @pytest.mark.parametrize("new", [partial(tiny.trial, bptt=5), tiny_transformer.trial])
-def test_products_are_in_their_precision_on_a_gpu(
+def test_gpu_products_have_their_precision(
     new: Callable[..., LanguageTrialConfig],
     layer: OutputLayerConfig,
     precision: str,
@@ -48,12 +48,12 @@ def test_products_are_in_their_precision_on_a_gpu(
     )
     config = new(output_layer=layer, precision=precision)
     trainer = Trainer(config, tiny.corpus(), Runtime(device="meta"))
-    with Asked() as asked:
+    with DtypeRecorder() as recorder:
         trainer._forward(trainer.next_window())[1].backward()
-    assert asked.product_dtypes == attended | {FACTORS[precision]} == {FACTORS[precision]}
-    kept = [tensor for pair in trainer.state for tensor in pair]
-    kept += [t for p in trainer.model.parameters() for t in (p, p.grad) if t is not None]
-    assert {tensor.dtype for tensor in kept} == {torch.float32}
+    assert recorder.product_dtypes == attended | {FACTORS[precision]} == {FACTORS[precision]}
+    tensors = [tensor for pair in trainer.state for tensor in pair]
+    tensors += [t for p in trainer.model.parameters() for t in (p, p.grad) if t is not None]
+    assert {tensor.dtype for tensor in tensors} == {torch.float32}
 
 
 def flags() -> tuple[str, str, str, bool]:
@@ -63,7 +63,7 @@ def flags() -> tuple[str, str, str, bool]:
 
 
 @pytest.mark.parametrize("precision", ["float32", "tf32", "bf16"])
-def test_flags_are_set_and_put_back(precision: device.Precision) -> None:
+def test_flags_are_restored(precision: device.Precision) -> None:
     before = flags()
     with pytest.raises(KeyError), device.products_in(precision, "cuda"):
         inside = (*["tf32" if precision == "tf32" else "ieee"] * 3, False)
@@ -77,8 +77,8 @@ def test_flags_are_set_and_put_back(precision: device.Precision) -> None:
         assert flags() == before
 
 
-def bf16_trainers(layer: OutputLayerConfig, where: str) -> list[Trainer]:
-    return [trainer_on(where, layer, seed=seed, precision="bf16") for seed in (1, 2, 3)]
+def bf16_trainers(layer: OutputLayerConfig, device_name: str) -> list[Trainer]:
+    return [trainer_on(device_name, layer, seed=seed, precision="bf16") for seed in (1, 2, 3)]
 
 
 def test_validation_is_in_float32() -> None:
@@ -86,17 +86,15 @@ def test_validation_is_in_float32() -> None:
     trainers = bf16_trainers(STACKED[4], "cpu")
     for trainer in trainers:
         trainer.step()
-    with Asked() as asked:
+    with DtypeRecorder() as recorder:
         stacked = valid_losses(trainers)
         alone = [trainer.end_epoch().valid_loss for trainer in trainers]
-    assert asked.product_dtypes == {torch.float32}
+    assert recorder.product_dtypes == {torch.float32}
     assert stacked == pytest.approx(alone, rel=1e-5)
 
 
 @pytest.mark.parametrize("message", ["Failed to find C compiler", "CUDA out of memory"])
-def test_a_note_tells_why_triton_does_not_run(
-    message: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_note_explains_missing_triton(message: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A GPU out of memory is not Triton's problem."""
     pytest.importorskip("triton", reason="Triton is there for Linux alone")
 

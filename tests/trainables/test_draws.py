@@ -26,7 +26,7 @@ def assert_rate(zero: torch.Tensor, rate: float) -> None:
 
 
 @pytest.mark.parametrize("rate", [0.1, 0.4, 0.65])
-def test_locked_dropout_has_one_mask_for_all_steps(rate: float) -> None:
+def test_locked_dropout_shares_one_mask(rate: float) -> None:
     dropped = locked_dropout(torch.ones(9, 50, 40), rate, generator())
     assert_rate(dropped[0] == 0, rate)
     assert (dropped == dropped[0]).all()
@@ -42,7 +42,7 @@ def test_word_dropout_takes_whole_rows() -> None:
     assert (dropped == dropped[:, :1]).all()
 
 
-def test_noise_is_normal_and_new_for_every_element() -> None:
+def test_noise_is_independent_and_normal() -> None:
     added = gaussian_noise(torch.full((50, 20, 30), 3.0), 0.15, generator()) - 3.0
     assert abs(added.mean().item()) < 0.15 * 4 / 30_000**0.5
     assert added.std().item() == pytest.approx(0.15, rel=0.02)
@@ -51,7 +51,7 @@ def test_noise_is_normal_and_new_for_every_element() -> None:
     assert len(added.flatten().unique()) > 29_000
 
 
-def test_drop_connect_stops_gradients_of_dropped_weights() -> None:
+def test_drop_connect_stops_gradients() -> None:
     assert_rate(drop_connect(torch.ones(60, 50), 0.5, generator()) == 0, 0.5)
     tokens = torch.randint(30, (12, 4), generator=generator())
     for rate in (0.0, 0.5):
@@ -70,7 +70,7 @@ RATES = [name for name in LanguageModelConfig.model_fields if name.startswith("d
 
 
 @pytest.mark.parametrize("rate", [*RATES, "embedding_noise"])
-def test_every_rate_changes_training_but_not_evaluation(rate: str) -> None:
+def test_rates_change_only_training(rate: str) -> None:
     tokens = torch.randint(30, (12, 4), generator=generator())
     models = model_with(), model_with(**{rate: 0.5})
     plain, dropped = (m.contexts(tokens, m.zero_state(4), generator()) for m in models)
@@ -80,7 +80,7 @@ def test_every_rate_changes_training_but_not_evaluation(rate: str) -> None:
     assert torch.equal(plain.dropped_TBC, dropped.dropped_TBC)
 
 
-def test_training_without_a_generator_is_an_error() -> None:
+def test_training_needs_a_generator() -> None:
     model = model_with()
     with pytest.raises(ValueError, match="generator"):
         model.contexts(torch.zeros(2, 1, dtype=torch.long), model.zero_state(1))

@@ -14,9 +14,7 @@ from trainables.errors import did_you_mean, first_line, first_problem, last_line
         ("", "", ""),
     ],
 )
-def test_a_line_of_an_error_stands_for_it(
-    error: BaseException | str, first: str, last: str
-) -> None:
+def test_error_has_first_and_last_line(error: BaseException | str, first: str, last: str) -> None:
     assert (first_line(error), last_line(error)) == (first, last)
 
 
@@ -28,12 +26,12 @@ def test_a_line_of_an_error_stands_for_it(
         ({"c": 0.0, "k": 2.0, "bend": 1}, "bend: Extra inputs are not permitted"),
     ],
 )
-def test_a_misspelt_name_is_told_first(fields: dict[str, float], sentence: str) -> None:
+def test_misspelt_name_comes_first(fields: dict[str, float], sentence: str) -> None:
     with pytest.raises(ValidationError) as raised:
         GssConfig.model_validate(fields)
     assert first_problem(raised.value) == sentence
 
 
-def test_what_may_have_been_meant_is_named() -> None:
+def test_near_names_are_suggested() -> None:
     assert did_you_mean("gird", ("tpe", "random", "grid")) == "did you mean grid? "
     assert did_you_mean("xyz", ("tpe", "random", "grid")) == ""

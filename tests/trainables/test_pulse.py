@@ -14,7 +14,7 @@ def begun() -> None:
     PULSE.begin("one")
 
 
-def test_every_training_step_reports_its_position() -> None:
+def test_training_steps_report_their_position() -> None:
     trainer = Trainer(tiny.trial(), tiny.corpus(), Runtime())
     assert (PULSE.phase, PULSE.epoch, PULSE.step) == (START, 0, 0)
     for number in range(1, 4):

@@ -30,8 +30,8 @@ def _die() -> None:
 
 
 def _put_kill(module: ModuleType) -> None:
-    when, number, place = os.environ["CHAOS_STEP"].split()
-    *owners, name = place.partition(":")[2].split(".")
+    when, number, target = os.environ["CHAOS_STEP"].split()
+    *owners, name = target.partition(":")[2].split(".")
     owner = functools.reduce(getattr, owners, module)
     function, calls = getattr(owner, name), itertools.count(1)
 

@@ -33,14 +33,14 @@ def numbers() -> AuditNumbers:
     return audit_numbers(NOTHING_RUN)
 
 
-def test_claims_that_differ(numbers: AuditNumbers) -> None:
+def test_different_claims(numbers: AuditNumbers) -> None:
     differing = numbers.checks[numbers.checks["verdict"] == "differs"]
     assert set(zip(differing["source"], differing["what"], strict=True)) == DIFFERING
     assert len(numbers.checks) == 256
 
 
 @pytest.mark.parametrize(
-    ("source", "what", "printed", "recomputed", "verdict"),
+    ("source", "claim", "printed", "recomputed", "verdict"),
     [
         (
             "Table 2, PTB, SigSoftmax",
@@ -68,12 +68,12 @@ def test_claims_that_differ(numbers: AuditNumbers) -> None:
     ],
 )
 def test_claims_by_hand(
-    numbers: AuditNumbers, source: str, what: str, printed: str, recomputed: str, verdict: str
+    numbers: AuditNumbers, source: str, claim: str, printed: str, recomputed: str, verdict: str
 ) -> None:
     checks = numbers.checks[numbers.checks["source"] == source]
-    [found] = checks[checks["what"].str.startswith(what)].to_dict("records")
-    assert found["printed"].startswith(printed) and found["recomputed"].startswith(recomputed)
-    assert found["verdict"] == verdict
+    [check] = checks[checks["what"].str.startswith(claim)].to_dict("records")
+    assert check["printed"].startswith(printed) and check["recomputed"].startswith(recomputed)
+    assert check["verdict"] == verdict
 
 
 def test_deviation_of_eleven_drawn_values() -> None:
@@ -103,7 +103,7 @@ def test_word_pairs_agree_where_counted() -> None:
     assert set(pairs[pairs["verdict"] == "open"]["recomputed"]) == {failed["cause"]}
 
 
-def test_every_reference_matches_a_printed_number() -> None:
+def test_every_reference_matches_printed_value() -> None:
     for row in rows("claims"):
         for reference in filter(None, f"{row['cells']}; {row['inputs']}".split("; ")):
             assert look_up(reference), reference
@@ -127,8 +127,10 @@ def test_account_has_every_number_once(numbers: AuditNumbers) -> None:
 
 
 def test_first_fate_that_applies_counts(numbers: AuditNumbers) -> None:
-    """Table 2's p-values agree with SM Table 1 and are compatible with its own means; only SM Table
-    1's n is used."""
+    """Table 2's p-values agree with SM Table 1 and are compatible with its own means.
+
+    Of SM Table 1, only n is used.
+    """
     account = numbers.account.set_index("table")
     fates = ["differs", "agrees", "compatible", "used", "nothing"]
     assert list(account.loc["table2_seeds", fates]) == [0, 40, 58, 0, 10]

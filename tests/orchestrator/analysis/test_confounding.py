@@ -40,7 +40,7 @@ def shares(numbers: ConfoundingNumbers, metric: str) -> dict[str, float]:
     return dict(zip(of_metric["setting"], of_metric["adjusted_r2"], strict=True))
 
 
-def test_only_a_correlation_beyond_the_settings_is_left() -> None:
+def test_partial_correlation_removes_settings() -> None:
     numbers = numbers_of(settings_rows())
     assert numbers.finest == "triples" and numbers.settings == SETTINGS
     low, high = (rho(numbers, "press_rank", end) for end in ("rho_low", "rho_high"))
@@ -48,11 +48,11 @@ def test_only_a_correlation_beyond_the_settings_is_left() -> None:
     assert not low["levels"] < 0.0 < high["levels"]
     assert low["pairs"] < 0.0 < high["pairs"] and low["triples"] < 0.0 < high["triples"]
     assert rho(numbers, "entropy_rank", "rho_high")["pairs"] < -0.3
-    both = [rho(numbers, metric, "p")["pairs"] for metric in ("press_rank", "entropy_rank")]
-    assert rho(numbers, "entropy_rank", "holm_p")["pairs"] == pytest.approx(2 * min(both))
+    p_values = [rho(numbers, metric, "p")["pairs"] for metric in ("press_rank", "entropy_rank")]
+    assert rho(numbers, "entropy_rank", "holm_p")["pairs"] == pytest.approx(2 * min(p_values))
 
 
-def test_correlations_are_those_of_residuals_by_statsmodels() -> None:
+def test_correlations_equal_statsmodels_residuals() -> None:
     frame = flatten(settings_rows()).frame().rename(columns=lambda name: name.rpartition(".")[2])
     frame = frame.assign(rank=np.log(frame["entropy_rank"]), loss=np.log(frame["test_perplexity"]))
     formula = "{} ~ (C(batch_size) + C(weight_decay) + C(learning_rate) + C(epochs)) ** 3"
@@ -67,7 +67,7 @@ def test_correlations_are_those_of_residuals_by_statsmodels() -> None:
     )
 
 
-def test_a_nearly_constant_rank_has_no_correlation() -> None:
+def test_near_constant_rank_has_no_correlation() -> None:
     numbers = numbers_of(settings_rows())
     missing = set(rho(numbers, "kl_rank_1e-3", "missing").values())
     assert missing == {"kl_rank_1e-3 is 33 in 102 of 108 trials"}
@@ -76,14 +76,14 @@ def test_a_nearly_constant_rank_has_no_correlation() -> None:
     }
 
 
-def test_too_many_pairs_leave_only_the_finest_levels() -> None:
+def test_many_pairs_keep_finest_levels() -> None:
     numbers = numbers_of(settings_rows()[::4])
     assert numbers.finest == "levels" and numbers.left["pairs"] < 10
     ours = rho(numbers, "press_rank")
     assert ours["pairs"] is None and ours["levels"] is not None
 
 
-def test_missing_values_and_constant_settings_are_left_out() -> None:
+def test_missing_and_constant_are_excluded() -> None:
     rows = settings_rows()
     rows[0] = fail(rows[0], state="diverged", cause="")
     del rows[1]["metrics"]["press_rank"]

@@ -57,9 +57,7 @@ def lines_of(numbers: CorrelationNumbers) -> dict[str, Any]:
         ("pydocs", "paper", BETTER_HALF, 3),
     ],
 )
-def test_the_published_window_is_for_the_papers_scale(
-    corpus: str, scale: str, window: str, n: int
-) -> None:
+def test_published_window_needs_paper_scale(corpus: str, scale: str, window: str, n: int) -> None:
     """Otherwise the window is the better half."""
     frame = make_frame([56.5, 56.6, 57.0, 57.2, 57.6, 57.61])
     lines = lines_of(correlate(frame, corpus=corpus, scale=scale))
@@ -71,7 +69,7 @@ def test_the_published_window_is_for_the_papers_scale(
     assert len(chosen) == n and inside.pearson == pytest.approx(r)
 
 
-def test_trials_without_a_result_are_counted() -> None:
+def test_missing_results_are_counted() -> None:
     states = ["done"] * 4 + ["failed", "diverged", "diverged", "planned", "running"]
     numbers = correlate(make_frame([1.0] * 4 + [math.nan] * 5, states=states))
     assert lines_of(numbers)[CELLS].n == 4
@@ -85,8 +83,9 @@ def test_trials_without_a_result_are_counted() -> None:
 
 
 def grid_frame(seeds: int = 3) -> pd.DataFrame:
-    """Return cells of c and k with `seeds` seeds; of several, the first cell's last is still
-    running."""
+    """Return cells of c and k with `seeds` seeds.
+
+    If there are several, the first cell's last seed is still running."""
     rng = np.random.default_rng(1)
     rows = [
         {
@@ -111,7 +110,7 @@ def numbers_of(frame: pd.DataFrame) -> CorrelationNumbers:
     return correlation_numbers(frame, REQUEST, corpus="pydocs", scale="quick", grid=("c", "k"))
 
 
-def test_several_seeds_are_correlated_by_cell_means() -> None:
+def test_seeds_correlate_by_cell_means() -> None:
     frame = grid_frame()
     numbers, trials = numbers_of(frame), frame.dropna()
     means = trials.groupby("group", sort=False)[["press_rank", "test_perplexity"]].mean()
@@ -126,8 +125,8 @@ def test_several_seeds_are_correlated_by_cell_means() -> None:
     assert list(cells["group"]) == list(means.index) and list(cells["seeds"]) == [2, *[3] * 19]
     assert numbers.colour_by == "k"
     common = trials[trials["group"] != means.index[0]].groupby("seed")["press_rank"].mean()
-    rest = frame["press_rank"] - frame["seed"].map(common)
-    spread = rest.groupby(frame["group"], sort=False).std(ddof=1)
+    residuals = frame["press_rank"] - frame["seed"].map(common)
+    spread = residuals.groupby(frame["group"], sort=False).std(ddof=1)
     assert list(cells["press_rank_sd"]) == pytest.approx(list(spread))
 
 
@@ -146,18 +145,18 @@ def test_single_trials_have_no_interval() -> None:
 
 
 @pytest.mark.parametrize("seeds", [1, 3])
-def test_levels_and_lines_can_leave_settings_out(seeds: int) -> None:
+def test_controls_may_omit_settings(seeds: int) -> None:
     """Compared with a regression's residuals; c acts by its square, which no line removes."""
     numbers = numbers_of(grid_frame(seeds))
     assert list(numbers.partials["left_out"]) == ["c", "k", "c k"]
     for partial in rows(numbers.partials):
         for term, r in (("{}", partial.line), ("C({})", partial.levels)):
             formula = " + ".join(map(term.format, partial.left_out.split()))
-            rest = [
+            residuals = [
                 smf.ols(f"{metric} ~ {formula}", numbers.cells).fit().resid
                 for metric in ("press_rank", "test_perplexity")
             ]
-            assert r == pytest.approx(np.corrcoef(rest)[0, 1], rel=1e-9)
+            assert r == pytest.approx(np.corrcoef(residuals)[0, 1], rel=1e-9)
         assert partial.line_df == partial.levels_df == 4, "five values of c"
     assert numbers.components.empty == (seeds == 1)
 
@@ -171,7 +170,7 @@ def defined(noise_seed: int = 2) -> CorrelationNumbers:
     return correlation_numbers(frame, request, corpus="pydocs", scale="quick", grid=("c", "k"))
 
 
-def test_every_measured_definition_has_its_correlation() -> None:
+def test_every_definition_has_a_correlation() -> None:
     numbers = defined()
     press, centred, entropy = rows(numbers.definitions)
     assert (press.x, centred.x, entropy.x) == ("press_rank", "centred_press_rank", "entropy_rank")
@@ -185,7 +184,7 @@ def test_every_measured_definition_has_its_correlation() -> None:
     assert centred.holm_p == pytest.approx(3 * centred.pearson_p)
 
 
-def test_holms_family_has_every_swept_value() -> None:
-    both = pd.concat([one.definitions for one in adjust_together([defined(), defined(3)])])
-    _, expected, _, _ = multipletests(list(both["pearson_p"]), method="holm")
-    assert list(both["holm_p"]) == pytest.approx(list(expected))
+def test_holm_family_has_every_value() -> None:
+    definitions = pd.concat([one.definitions for one in adjust_together([defined(), defined(3)])])
+    _, expected, _, _ = multipletests(list(definitions["pearson_p"]), method="holm")
+    assert list(definitions["holm_p"]) == pytest.approx(list(expected))

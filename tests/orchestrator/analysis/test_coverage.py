@@ -11,7 +11,7 @@ from benchmarks.coverage import RESAMPLES, coverage
 from orchestrator.analysis import curves_over_seeds
 
 
-def test_intervals_contain_the_truth_often_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_intervals_cover_the_truth(monkeypatch: pytest.MonkeyPatch) -> None:
     """Within four binomial deviations of 95%. Only E may be wider: its seed effect has one or two
     degrees of freedom."""
     few_draws = partial(curves_over_seeds, resamples=RESAMPLES)

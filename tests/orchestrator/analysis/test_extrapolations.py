@@ -26,7 +26,7 @@ def numbers_of(results: list[dict[str, Any]]) -> ExtrapolationNumbers:
     return numbers
 
 
-def test_losses_on_one_law_do_not_leave_it() -> None:
+def test_losses_on_law_stay_on_it() -> None:
     numbers = numbers_of(width_rows({}))
     assert list(numbers.held_out["x"]) == [32, 16, 8] and not any(numbers.held_out["leaves"])
     assert list(numbers.held_out["fitted_to"]) == [4, 5, 6] and len(numbers.fitted) == 7
@@ -35,17 +35,17 @@ def test_losses_on_one_law_do_not_leave_it() -> None:
     assert fit.E_low < 3.5 < fit.E_high
 
 
-def test_smaller_sizes_face_the_law_of_larger_ones() -> None:
+def test_small_sizes_use_larger_law() -> None:
     numbers = numbers_of(width_rows({16: 0.3, 8: 0.8}))
-    above, first, last = rows(numbers.held_out)
-    assert (above.leaves, first.leaves, last.leaves) == (0, 1, 1) and first.x == 16
+    zeroth, first, last = rows(numbers.held_out)
+    assert (zeroth.leaves, first.leaves, last.leaves) == (0, 1, 1) and first.x == 16
     assert first.difference == pytest.approx(0.3, abs=0.1)
     assert first.bonferroni_p == pytest.approx(3 * first.p)
     assert numbers.fitted == (32, 64, 96, 128, 192) and last.fitted_to == 5
     assert numbers.laws.points["x"][0] == 8
 
 
-def test_a_loss_below_the_law_has_its_sign() -> None:
+def test_loss_below_law_is_negative() -> None:
     last = list(rows(numbers_of(width_rows({8: -0.6})).held_out))[-1]
     assert last.leaves == -1 and last.x == 8
 
@@ -59,12 +59,12 @@ def test_most_detectable_excesses_are_found(monkeypatch: pytest.MonkeyPatch) -> 
         return list(rows(numbers_of(width_rows({8: off}, seed=seed)).held_out))[-1]
 
     distance = np.mean([line_of_eight(seed, 0.0).detectable for seed in range(6)])
-    found = np.mean([line_of_eight(seed, distance).leaves == 1 for seed in range(20, 40)])
+    power = np.mean([line_of_eight(seed, distance).leaves == 1 for seed in range(20, 40)])
     missed = np.mean([line_of_eight(seed, distance / 3).leaves == 1 for seed in range(20, 40)])
-    assert found > 0.5 and missed < 0.4
+    assert power > 0.5 and missed < 0.4
 
 
-def test_too_few_sizes_and_single_seeds() -> None:
+def test_too_few_sizes_or_seeds() -> None:
     few = numbers_of(width_rows({}, widths=(8, 16, 32, 64)))
     assert few.held_out.empty and len(few.laws.points) == 4
     assert "there are 4 in all" in few.laws.fits["missing"][0]

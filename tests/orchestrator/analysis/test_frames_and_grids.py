@@ -37,7 +37,7 @@ def test_columns_are_in_reading_order() -> None:
     assert all(list(record) == list(results.columns) for record in results.records)
 
 
-def test_the_frame_tells_forms_of_a_softcap_apart() -> None:
+def test_frame_distinguishes_softcap_forms() -> None:
     layers: list[dict[str, object]] = [
         {"output_layer": {"name": "softcap", "form": "tanh", "cap": 15.0}},
         {"output_layer": {"name": "mos", "mixtures": 3}},
@@ -45,14 +45,14 @@ def test_the_frame_tells_forms_of_a_softcap_apart() -> None:
         {"noise": 1.0},
     ]
     rows = [
-        trial_row(f"{place}", config={"seed": 1, **config}) for place, config in enumerate(layers)
+        trial_row(f"{index}", config={"seed": 1, **config}) for index, config in enumerate(layers)
     ]
     *names, none = flatten(rows).frame()["output_layer"]
     assert names == ["softcap tanh", "mos", "custom Mine"] and math.isnan(none)
     assert list(flatten(rows[1:2]).frame()["output_layer"]) == ["mos"]
 
 
-def test_a_grid_has_means_and_the_worst_state() -> None:
+def test_grid_has_means_and_worst_state() -> None:
     results = [
         trial_row("a", config={"l": {"c": -1.0, "k": 2.0}}, m=10.0),
         trial_row("b", config={"l": {"c": -1.0, "k": 2.0}}, m=20.0),
@@ -62,8 +62,8 @@ def test_a_grid_has_means_and_the_worst_state() -> None:
     request = GridMap(row="l.c", column="l.k", values=("m",))
     numbers = grid_numbers(flatten(results).frame(), request)
     assert numbers is not None
-    shown = numbers.cells[["row", "column", "value", "state", "trials"]].to_numpy().tolist()
-    assert shown == [
+    cells = numbers.cells[["row", "column", "value", "state", "trials"]].to_numpy().tolist()
+    assert cells == [
         [-1.0, 1.0, 7.0, "done", 1],
         [-1.0, 2.0, 15.0, "done", 2],
         [0.5, 1.0, None, "none", 0],
@@ -72,7 +72,7 @@ def test_a_grid_has_means_and_the_worst_state() -> None:
     assert grid_numbers(flatten(results).frame(), GridMap(row="l.c", column="l.x")) is None
 
 
-def test_the_summary_of_a_whole_grid() -> None:
+def test_summary_of_whole_grid() -> None:
     rows, _ = make_results()
     rows[3] = fail(rows[3], state="failed", cause="ValueError: no")
     results = flatten(rows)
@@ -87,7 +87,7 @@ def test_the_summary_of_a_whole_grid() -> None:
     assert summary.trials_per_setting == 1 and summary.seeds == (1111,)
 
 
-def test_settings_under_one_name_are_told_apart() -> None:
+def test_settings_with_one_name_differ() -> None:
     rows = [
         trial_row(f"softmax seed={seed}", config={"seed": seed, "training": {"epochs": epochs}})
         for seed, epochs in product((1, 2), (20, 30))
@@ -96,14 +96,14 @@ def test_settings_under_one_name_are_told_apart() -> None:
     assert list(flatten(rows).frame()["group"]) == groups * 2
 
 
-def test_environments_are_counted_most_frequent_first() -> None:
+def test_environments_sort_by_count() -> None:
     environments = [{"code": "c"}, {"code": "a", "torch": "2.13.0"}, {"code": "c"}]
     counted = {name: list(counts.items()) for name, counts in count_values(environments).items()}
     assert counted == {"code": [("c", 2), ("a", 1)], "torch": [("", 2), ("2.13.0", 1)]}
     assert count_values([]) == count_values([{}, {}]) == {}
 
 
-def test_derived_metrics_need_all_they_are_made_of() -> None:
+def test_derived_metrics_need_all_inputs() -> None:
     trials = (
         ("spam-1000", {"train_perplexity": 4.0, "test_perplexity": 6.0}),
         ("ptb", {"test_perplexity": 6.0}),

@@ -55,7 +55,7 @@ ROWS = [
 FRAME = flatten(ROWS).frame()
 
 
-def test_only_named_seeds_are_tested_in_one_family() -> None:
+def test_named_seeds_form_one_family() -> None:
     request = Comparison(baselines={"b": "a", "c": "a"}, seeds=(1, 2))
     numbers = contrast_numbers(FRAME, request, corpus="ptb")
     b, c = rows(numbers.comparisons)
@@ -66,7 +66,7 @@ def test_only_named_seeds_are_tested_in_one_family() -> None:
     assert [trial.value for trial in rows(numbers.trials)] == [-1, -4]
 
 
-def test_counts_have_values_that_never_came_up() -> None:
+def test_counts_include_zero() -> None:
     counts = count_numbers(FRAME, Counts(metric="test_perplexity", values=(8, 11))).counts
     assert list(counts.columns) == ["group", 8, 9, 10, 11, 12, 100]
     assert counts.to_numpy().tolist() == [
@@ -81,7 +81,7 @@ def curves_of(trials: list[dict[str, Any]], metric: str, **request: Any) -> Curv
     return curve_numbers(flatten(trials).frame(), curves, corpus="ptb")
 
 
-def test_a_printed_point_stands_at_our_group() -> None:
+def test_printed_point_is_at_our_group() -> None:
     trials = [row("K=1", test_perplexity=9.0), row("K=22", test_perplexity=8.0)]
     printed = {"test_perplexity": PublishedNumber(value=5.0)}
     published = {"ptb": dict.fromkeys(("K=1", "K=333", "K=4"), printed)}
@@ -95,7 +95,7 @@ def test_a_printed_point_stands_at_our_group() -> None:
     assert numbers.printed["x"].to_dict() == {"K=1": 3.0}
 
 
-def test_a_curve_goes_through_means_over_seeds() -> None:
+def test_curve_uses_means_over_seeds() -> None:
     numbers = curves_of(ROWS, "test_perplexity", x="train_perplexity")
     assert numbers.means.to_dict("index") == {"a": {"x": 4.5, "test_perplexity": 11.0}}
     [drawing] = curve_section(numbers).drawings
@@ -104,7 +104,7 @@ def test_a_curve_goes_through_means_over_seeds() -> None:
     assert len(single) == 2 and means.tolist() == [[4.5, 11.0]]
 
 
-def test_printed_gap_is_of_printed_perplexities() -> None:
+def test_printed_gap_uses_printed_perplexities() -> None:
     values = {"press_rank": 7.0, "train_perplexity": 3.0, "test_perplexity": 5.0}
     printed = {name: PublishedNumber(value=value) for name, value in values.items()}
     trials, published = [row("a", press_rank=1)], {"ptb": {"a": printed}}
@@ -117,7 +117,7 @@ def after(word: str, rank: int) -> str:
     return json.dumps({"next": word, "probability": 0.1, "rank": rank, "top": top})
 
 
-def test_predictions_are_those_of_done_trials() -> None:
+def test_predictions_use_done_trials() -> None:
     first, second = "top_k yang 1", "top_k yang 2"
     trials = [
         row("a seed=1", **{first: after("tons", 2), second: after("tons", 3)}),
@@ -137,10 +137,10 @@ def test_predictions_are_those_of_done_trials() -> None:
     assert list(two_seeds["model"].unique()) == ["a seed=1", "a seed=2"]
 
 
-def test_unknown_words_and_own_contexts_stay_apart() -> None:
-    own = {f"top_k-{OWN} own 1": after("of", 1)}
+def test_unknown_words_and_contexts_are_separate() -> None:
+    predictions = {f"top_k-{OWN} own 1": after("of", 1)}
     unknown = {"top_k yang 1": after("<unk>", 1), "top_k yang 2": after("of", 1)}
-    frame = flatten([row("a", **unknown, **own)]).frame()
+    frame = flatten([row("a", **unknown, **predictions)]).frame()
     hits = [
         dict(zip(numbers["context"], numbers["hit"], strict=True))
         for tag in ("", OWN)
@@ -149,9 +149,9 @@ def test_unknown_words_and_own_contexts_stay_apart() -> None:
     assert hits == [{"yang 1": None, "yang 2": True}, {"own 1": True}]
 
 
-def test_own_benchmarks_have_no_printed_values() -> None:
-    own = {f"similarity-{OWN} X": -0.9, f"similarity-{OWN} pairs X": 5}
-    frame = flatten([row("a", **PAIRS, **RHO, **own), row("b", "planned")]).frame()
+def test_custom_benchmarks_have_no_printed_values() -> None:
+    similarity = {f"similarity-{OWN} X": -0.9, f"similarity-{OWN} pairs X": 5}
+    frame = flatten([row("a", **PAIRS, **RHO, **similarity), row("b", "planned")]).frame()
     request = Similarity(published={"ptb": {"X": {"a": 0.4}}})
     plain, mine = (similarity_numbers(frame, request, corpus="x", tag=tag) for tag in ("", OWN))
     assert plain.values.to_numpy().tolist() == [["X", 10, "a", 0.5, 0.4], ["Y", 4, "a", 0.1, None]]
@@ -174,7 +174,7 @@ def tuned_row(side: str, stage: Any, state: Any = "done", **metrics: Any) -> dic
     return {**row(f"{side} {stage}", state, **metrics), "place": Place(side=side, stage=stage)}
 
 
-def test_best_of_a_side_covers_both_stages() -> None:
+def test_best_trial_covers_both_stages() -> None:
     results = [
         tuned_row("a", "stage1", valid_perplexity=9.0),
         tuned_row("a", "stage2", valid_perplexity=7.0),

@@ -78,7 +78,7 @@ def test_spectra_are_means_over_seeds() -> None:
         (0.01, 2, "not decided"),
     ],
 )
-def test_half_is_decided_by_the_interval(share: float, seeds: int, outcome: str) -> None:
+def test_interval_decides_the_half(share: float, seeds: int, outcome: str) -> None:
     half, _ = rows_of(numbers(seeds=seeds, vanishing={"dense": share}).claims)
     assert half.outcome == outcome
     sample = [share + offset for offset in OFFSETS[:seeds]]
@@ -86,13 +86,13 @@ def test_half_is_decided_by_the_interval(share: float, seeds: int, outcome: str)
     assert (half.mean_low, half.mean_high) == pytest.approx(np.clip(ends, 0, 1))
 
 
-def outcomes(found: JacobianNumbers) -> dict[tuple[str, str], str]:
-    return {(claim.claim, claim.metric): claim.outcome for claim in rows_of(found.claims)}
+def outcomes(results: JacobianNumbers) -> dict[tuple[str, str], str]:
+    return {(claim.claim, claim.metric): claim.outcome for claim in rows_of(results.claims)}
 
 
-def test_a_step_is_welchs_test_with_holm() -> None:
-    found, claim = numbers(), "Softmax gates break the degeneracy of the dense layer"
-    steps = found.steps.groupby(["claim", "metric"]).get_group((claim, "vanishing_1e-3"))
+def test_step_uses_welch_and_holm() -> None:
+    results, claim = numbers(), "Softmax gates break the degeneracy of the dense layer"
+    steps = results.steps.groupby(["claim", "metric"]).get_group((claim, "vanishing_1e-3"))
     assert list(steps["layer"]) == ["softmax gates K=2", "softmax gates K=4"]
     sample = np.array(OFFSETS)
     first, second = (
@@ -101,29 +101,29 @@ def test_a_step_is_welchs_test_with_holm() -> None:
     )
     assert list(steps["welch_p"]) == pytest.approx([first, second])
     assert list(steps["holm_p"]) == pytest.approx([2 * first, max(2 * first, second)])
-    assert outcomes(found)[claim, "vanishing_1e-3"] == "held"
+    assert outcomes(results)[claim, "vanishing_1e-3"] == "held"
 
 
-def test_steps_hold_contradict_or_stay_open() -> None:
+def test_steps_have_three_verdicts() -> None:
     """Any matrix's condition number grows with its nonzero rows, so it decides no claim."""
     frame = frame_of()
     frame["entropy_rank"] += frame["layer.experts"]
-    found, more = (
+    verdicts, more = (
         outcomes(numbers_of(frame)),
         "With softmax gates, more experts are better conditioned",
     )
-    assert found[more, "vanishing_1e-3"] == "did not hold", "0.30 of K=4 against 0.25 of K=2"
-    assert found[more, "entropy_rank"] == "held", "a higher one is better"
-    assert found[more, "log10_condition_excess"] == "not decided"
-    assert not any(metric == "log10_condition_nonzero" for _, metric in found)
-    assert not any("constant gates, more" in text for text, _ in found), "one K is no series"
+    assert verdicts[more, "vanishing_1e-3"] == "did not hold", "0.30 of K=4 against 0.25 of K=2"
+    assert verdicts[more, "entropy_rank"] == "held", "a higher one is better"
+    assert verdicts[more, "log10_condition_excess"] == "not decided"
+    assert not any(metric == "log10_condition_nonzero" for _, metric in verdicts)
+    assert not any("constant gates, more" in text for text, _ in verdicts), "one K is no series"
 
 
 @pytest.mark.parametrize("seeds", [1, 2])
-def test_fewer_than_three_seeds_decide_nothing(seeds: int) -> None:
-    found = numbers(seeds=seeds)
-    assert set(found.claims["outcome"]) == {"not decided"}
-    section = jacobian_section(found)
+def test_two_seeds_decide_nothing(seeds: int) -> None:
+    results = numbers(seeds=seeds)
+    assert set(results.claims["outcome"]) == {"not decided"}
+    section = jacobian_section(results)
     assert all(f"{seeds} seed" in text for text in section.findings[:-2])
     assert section.texts[0].head[0] == "layer", "no comparison is shown as decided"
     assert all(drawing.draw().axes for drawing in section.drawings)
@@ -140,7 +140,7 @@ def test_the_section_names_each_outcome() -> None:
     assert [len(axes.lines) for axes in figure.axes] == [3, 2], "the dense layer is in both panels"
 
 
-def test_a_root_or_an_exponential_is_not_straight() -> None:
+def test_root_and_exponential_are_curved() -> None:
     x = np.linspace(0, 1, 64)
     for half_R, straight in (
         (1 - x + 0.02 * x**2, True),
@@ -152,7 +152,7 @@ def test_a_root_or_an_exponential_is_not_straight() -> None:
         assert (r2 > STRAIGHT_R2) == straight
 
 
-def test_intervals_without_spread_are_not_counted() -> None:
+def test_intervals_without_spread_are_excluded() -> None:
     frame = frame_of()
     frame.loc[frame["group"].str.contains("K=4|constant"), "zero_share"] = 0.0
     section = jacobian_section(numbers_of(frame))

@@ -32,11 +32,11 @@ def frame() -> pd.DataFrame:
     return pd.DataFrame([*rows, {**rows[0], "name": "failed", "trial_id": "f", "state": "failed"}])
 
 
-def test_a_curve_ends_with_its_shortest_trial(frame: pd.DataFrame) -> None:
+def test_curve_ends_with_shortest_trial(frame: pd.DataFrame) -> None:
     curves = kl_curves(frame)
     assert curves is not None
-    found = curves[["group", "rank", "n", "mean", "least", "greatest"]].to_numpy().tolist()
-    assert found == [
+    points = curves[["group", "rank", "n", "mean", "least", "greatest"]].to_numpy().tolist()
+    assert points == [
         ["a", 0, 2, 2.5, 2.0, 3.0],
         ["a", 1, 2, pytest.approx(0.6), 0.5, 0.7],
         ["a", 2, 2, pytest.approx(0.035), 0.02, 0.05],

@@ -63,7 +63,7 @@ def points(numbers: LineNumbers, panel: Any, metric: str, group: str) -> list[li
     ]
 
 
-def test_a_point_is_the_mean_of_done_trials(numbers: LineNumbers) -> None:
+def test_point_is_mean_of_trials(numbers: LineNumbers) -> None:
     assert points(numbers, 1.0, "score", "a") == [
         [2, 15, 10, 20, 2],
         [4, 55, 50, 60, 2],
@@ -75,16 +75,16 @@ def test_a_point_is_the_mean_of_done_trials(numbers: LineNumbers) -> None:
     assert [x for x, *_ in points(line_numbers(data, REQUEST), 1.0, "score", "a")] == [4, 8]
 
 
-def test_reach_is_the_smallest_x_of_the_means(numbers: LineNumbers) -> None:
-    found = numbers.reached[["reach", "panel", "group", "x"]].to_numpy().tolist()
+def test_reach_is_smallest_mean_x(numbers: LineNumbers) -> None:
+    reaches = numbers.reached[["reach", "panel", "group", "x"]].to_numpy().tolist()
     score, loss = 0, 1
-    assert found[:4] == [
+    assert reaches[:4] == [
         [score, 1.0, "a", 8],
         [score, 1.0, "b", None],
         [score, 0.1, "a", 2],
         [score, 0.1, "b", None],
     ]
-    assert found[4] == [loss, 1.0, "a", 2] and found[-1] == [loss, 0.1, "b", None]
+    assert reaches[4] == [loss, 1.0, "a", 2] and reaches[-1] == [loss, 0.1, "b", None]
 
 
 def claims(scores: dict[tuple[float, str, int], list[float]], request: Lines) -> list[list[str]]:
@@ -92,7 +92,7 @@ def claims(scores: dict[tuple[float, str, int], list[float]], request: Lines) ->
     return checked[["asked", "holds", "apart", "apart_against"]].to_numpy().tolist()
 
 
-def test_claims_are_counted_in_means_and_trials() -> None:
+def test_claims_count_means_and_trials() -> None:
     assert claims(SCORES, REQUEST) == [["2 4", "2 4", "2", ""]]
     swapped = replace(REQUEST, claims=(replace(CLAIM, better="a", than="b"),))
     assert claims(SCORES, swapped) == [["2 4", "", "", "2"]]
@@ -102,13 +102,13 @@ def test_claims_are_counted_in_means_and_trials() -> None:
     assert claims(single, REQUEST) == [["2 4", "2 4", "", ""]], "a single trial has no spread"
 
 
-def test_a_lower_metric_can_be_the_better_one() -> None:
+def test_lower_metric_can_be_better() -> None:
     lower = replace(CLAIM, metric="loss", panels=(), x_up_to=None, lower_is_better=True)
     request = replace(REQUEST, claims=(lower,))
     assert claims(SCORES, request) == [["2 4 8", "2 4", "2", "8"], ["2", "", "", "2"]]
 
 
-def test_the_section_names_reaches_claims_and_limits(numbers: LineNumbers) -> None:
+def test_section_names_reaches_and_claims(numbers: LineNumbers) -> None:
     section = line_section(numbers)
     text = "\n".join(section.findings)
     for words in (
@@ -122,7 +122,7 @@ def test_the_section_names_reaches_claims_and_limits(numbers: LineNumbers) -> No
     assert (score[0][2].text, score[2][4].text) == ("15 [10, 20]", "\N{EN DASH}")
 
 
-def test_a_line_without_a_trial_reaches_nothing() -> None:
+def test_empty_line_reaches_nothing() -> None:
     scores = {key: values for key, values in SCORES.items() if key != (0.1, "b", 2)}
     reached = line_numbers(frame(scores), REQUEST).reached
     assert list(reached["group"]) == ["a", "b", "a", "a", "b", "a"]
@@ -131,7 +131,7 @@ def test_a_line_without_a_trial_reaches_nothing() -> None:
 @pytest.mark.parametrize(
     "data", [frame(SCORES).assign(state="planned"), frame(SCORES)[["name", "state"]]]
 )
-def test_without_results_there_is_no_figure(data: pd.DataFrame) -> None:
+def test_no_results_no_figure(data: pd.DataFrame) -> None:
     assert line_section(line_numbers(data, REQUEST)) is NOTHING
 
 
@@ -142,7 +142,7 @@ def with_plain(**metrics: list[float]) -> pd.DataFrame:
     return pd.concat(trials, ignore_index=True)
 
 
-def test_a_reference_group_is_a_level_line() -> None:
+def test_reference_group_is_level_line() -> None:
     data = with_plain(alpha=[1.0, 1.0], score=[40.0, 60.0], loss=[1.0, 1.0])
     numbers = line_numbers(data, replace(REQUEST, reference="plain"))
     assert numbers.points.equals(line_numbers(frame(SCORES), REQUEST).points)
@@ -154,7 +154,7 @@ def test_a_reference_group_is_a_level_line() -> None:
     assert "Dashed: plain, which has no width" in drawing.caption
 
 
-def test_settings_tried_after_training_are_lines() -> None:
+def test_later_settings_are_lines() -> None:
     """They belong to the reference's trials, whose level stays."""
     data = with_plain(score=[50.0, 50.0], **{"at 2 score": [40.0, 60.0]})
     after = {"at 2 ": ("a after", 2.0), "at 4 ": ("a after", 4.0)}

@@ -26,7 +26,7 @@ def numbers_of(results: list[dict[str, Any]], request: PowerLaw = REQUEST) -> Po
 
 
 @pytest.mark.parametrize("panels", [True, False])
-def test_laws_are_those_the_losses_follow(panels: bool) -> None:
+def test_laws_match_planted_losses(panels: bool) -> None:
     results, kinds = head_rank_rows(FACTORS, kinds=KINDS if panels else KINDS[:1]), (None,)
     request = REQUEST if panels else replace(REQUEST, panel=None, metric="test_error")
     for row in results:
@@ -43,7 +43,7 @@ def test_laws_are_those_the_losses_follow(panels: bool) -> None:
         assert (fit.trials, fit.sizes) == (18, len(RANKS))
 
 
-def test_a_planted_factor_is_found_and_none_elsewhere() -> None:
+def test_only_planted_factor_is_found() -> None:
     gss, mos = rows(numbers_of(head_rank_rows(FACTORS)).factors)
     assert (gss.group, mos.group) == ("gss", "mos")
     assert gss.factor_low < 1.0 < gss.factor_high and gss.holm_p > 0.05
@@ -52,7 +52,7 @@ def test_a_planted_factor_is_found_and_none_elsewhere() -> None:
     assert mos.misfit_p > 1e-3
 
 
-def test_single_ranks_show_the_equal_baseline_rank() -> None:
+def test_single_ranks_have_equal_baseline_rank() -> None:
     mos = [line for line in rows(numbers_of(head_rank_rows(FACTORS)).equals) if line.group == "mos"]
     assert [line.x for line in mos] == list(RANKS)
     for line in mos[:4]:
@@ -62,7 +62,7 @@ def test_single_ranks_show_the_equal_baseline_rank() -> None:
     assert mos[-1].extrapolated
 
 
-def test_the_baselines_own_misfit_is_no_effect() -> None:
+def test_baseline_misfit_is_no_effect() -> None:
     """Both follow one non-power-law curve, so each rank is worth itself."""
     results = head_rank_rows({"softmax": 1.0, "gss": 1.0}, seeds=8, deviation=0.003)
     for row in results:
@@ -74,7 +74,7 @@ def test_the_baselines_own_misfit_is_no_effect() -> None:
     assert list(numbers.equals["ratio"]) == pytest.approx([1.0] * len(RANKS), abs=0.1)
 
 
-def test_equal_ranks_need_baselines_and_may_be_infinite() -> None:
+def test_equal_ranks_need_baselines() -> None:
     results = [
         row
         for row in head_rank_rows({"softmax": 1.0, "mos": 2.0})
@@ -89,7 +89,7 @@ def test_equal_ranks_need_baselines_and_may_be_infinite() -> None:
     assert last.equal == last.ratio == last.ratio_low == math.inf and last.holm_p is not None
 
 
-def test_a_limit_that_is_not_pinned_is_named() -> None:
+def test_undetermined_limit_is_named() -> None:
     results = head_rank_rows({"softmax": 1.0})
     for row in results:
         rank, seed = row["config"]["model"]["head_rank"], row["config"]["seed"]
@@ -98,7 +98,7 @@ def test_a_limit_that_is_not_pinned_is_named() -> None:
     assert "E" in fit.not_pinned and fit.E_low == 0
 
 
-def test_single_seeds_few_ranks_and_failures() -> None:
+def test_single_seeds_and_few_ranks() -> None:
     results = head_rank_rows(FACTORS, seeds=1)
     single = numbers_of(results)
     assert all(fit.E and fit.E_low is fit.misfit_p is None for fit in rows(single.laws.fits))

@@ -46,7 +46,7 @@ def frame() -> pd.DataFrame:
     return frame_of(*CONFIGS)
 
 
-def test_each_matrix_has_the_law_and_printed_ranks(frame: pd.DataFrame) -> None:
+def test_matrices_have_printed_ranks(frame: pd.DataFrame) -> None:
     noise = press_noise_numbers(frame).noise
     order = list(zip(noise["precision"], noise["noise_variance"], strict=True))
     assert order == [("float64", 1e-2), ("float64", 1e-25), ("float64", 1e-28), ("float32", 1e-7)]
@@ -57,7 +57,7 @@ def test_each_matrix_has_the_law_and_printed_ranks(frame: pd.DataFrame) -> None:
     assert printed == [[10_000, *nothing], [10, 7, 10, 10], [10, *nothing], [None, *nothing]]
 
 
-def test_round_trips_have_the_printed_ranks(frame: pd.DataFrame) -> None:
+def test_round_trips_have_printed_ranks(frame: pd.DataFrame) -> None:
     trips = press_noise_numbers(frame).trips
     ranks = trips[["round_trip", "press_rank", "printed_press_rank"]].to_numpy().tolist()
     assert ranks == [[1, 10, 10], [2, 10, 10]]
@@ -65,7 +65,7 @@ def test_round_trips_have_the_printed_ranks(frame: pd.DataFrame) -> None:
     assert trips["error"].iloc[-1] < 1e-27
 
 
-def test_the_section_compares_with_the_printed_size(frame: pd.DataFrame) -> None:
+def test_section_compares_with_printed_size(frame: pd.DataFrame) -> None:
     section = press_noise_section(press_noise_numbers(frame))
     assert [len(table.body) for table in section.texts] == [4, 2]
     assert "3 printed Press ranks by at most 0.00%" in section.findings[0]
@@ -76,7 +76,7 @@ def test_the_section_compares_with_the_printed_size(frame: pd.DataFrame) -> None
         drawing.draw()
 
 
-def test_at_the_printed_size_counts_are_compared() -> None:
+def test_printed_size_compares_counts() -> None:
     row = dict.fromkeys((f"noisy_{rank}" for rank in RANKS), 6869)
     config = PressNoiseConfig(seed=1, noise_variance=1e-23).model_dump()
     numbers = press_noise_numbers(
@@ -87,14 +87,14 @@ def test_at_the_printed_size_counts_are_compared() -> None:
     assert "at c = 1e-23 the law is then at most 10," in first and "6,869 is printed" in first
 
 
-def test_nothing_measured_is_reported() -> None:
+def test_missing_measurements_are_reported() -> None:
     numbers = press_noise_numbers(pd.DataFrame({"state": ["planned"]}))
     assert press_noise_section(numbers) is NOTHING
     section = press_noise_section(press_noise_numbers(frame_of(PressNoiseConfig(seed=1, size=40))))
     assert section.drawings == () and len(section.texts[0].body) == 1
 
 
-def test_the_law_gives_all_printed_ranks() -> None:
+def test_law_gives_printed_ranks() -> None:
     """SM Table 15, nothing fitted; it fails without division by the largest singular value."""
     printed = {
         float(row["noise_c"]): int(row["press_rank"]) for row in rows("sm_table15_16_press_noise")
@@ -105,7 +105,7 @@ def test_the_law_gives_all_printed_ranks() -> None:
         assert rank_at_printed_size(variance, sigma_max=10_000 * math.log(10_000)) == 10
 
 
-def test_the_distribution_function_integrates_the_quarter_circle() -> None:
+def test_distribution_integrates_quarter_circle() -> None:
     for x in (0.01, 0.3, 1.0, 1.7, 1.999, 2.0):
         # With t = 2 sin(a), the density sqrt(4 - t^2) / pi is smooth up to its edge.
         a = np.linspace(0, math.asin(x / 2), 20_001)
@@ -114,6 +114,6 @@ def test_the_distribution_function_integrates_the_quarter_circle() -> None:
     assert (share_below(-1), share_below(0), share_below(2), share_below(3)) == (0, 0, 1, 1)
 
 
-def test_without_noise_the_rank_is_the_matrix_own() -> None:
+def test_noiseless_rank_is_exact() -> None:
     assert rank_with_noise(1e-9, variance=0.0, size=100, rank=7) == 7
     assert rank_with_noise(1e-9, variance=1e-6, size=20, rank=20) == 20

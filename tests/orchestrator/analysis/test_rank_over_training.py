@@ -40,16 +40,18 @@ def halves(numbers: RankTrainingNumbers) -> list[float]:
 
 
 @pytest.mark.parametrize("averaged", [False, True])
-def test_half_of_the_way_is_on_straight_lines(averaged: bool) -> None:
-    """Logarithms by hand: rank 0, 1, 4 of 4, half at 2 + 1 / 3; loss 0, 3, 4 of 4, half at 1 + 2
-    / 3. Averaged epochs do not count."""
+def test_half_way_is_interpolated(averaged: bool) -> None:
+    """Half ways of hand-made logarithms.
+
+    Rank: 0, 1, 4 of 4, half at 2 + 1 / 3. Loss: 0, 3, 4 of 4, half at 1 + 2 / 3. Averaged epochs
+    do not count."""
     ranks, losses = (10, 20, 160, 900), (9.0, 6.0, 5.0, 4.0)
     plain = training(ranks[:3], losses[:3])
     path = training(ranks, losses, averaged_from=4) if averaged else plain
     assert halves(numbers_of({"a seed=1": path})) == pytest.approx([2 + 1 / 3, 1 + 2 / 3])
 
 
-def test_half_ways_are_counted_by_settings() -> None:
+def test_half_ways_count_settings() -> None:
     ways = {
         **{f"first{i} seed=1": ((10, 80, 160), (9, 7.5, 5)) for i in range(6)},
         "second seed=1": ((10, 20, 160), (9, 6, 5)),
@@ -60,7 +62,7 @@ def test_half_ways_are_counted_by_settings() -> None:
     assert (rank.rank_earlier, rank.compared, rank.settings) == (6, 8, 9)
 
 
-def test_setting_is_the_geometric_mean_of_its_seeds() -> None:
+def test_setting_is_geometric_mean() -> None:
     paths = (((10, 40, 90), (3, 2, 1)), ((40, 40, 10), (5, 4, 2)))
     epochs = {f"a seed={seed}": training(*path) for seed, path in enumerate(paths)}
     means = numbers_of(epochs).epochs[:3]
@@ -68,7 +70,7 @@ def test_setting_is_the_geometric_mean_of_its_seeds() -> None:
     assert list(means["mean_valid_perplexity"]) == pytest.approx(np.exp([4, 3, 1.5]))
 
 
-def test_trials_that_miss_an_epochs_rank_are_excluded() -> None:
+def test_incomplete_trials_are_excluded() -> None:
     good = training((10, 20, 30), (3, 2, 1))
     holes = [*good[:2], good[2].model_copy(update={"press_rank": None})]
     epochs = {
@@ -101,7 +103,7 @@ AT_64 = {
         ({}, None, None, 0),
     ],
 )
-def test_epochs_at_the_matrix_bound_are_counted(
+def test_epochs_at_bound_are_counted(
     evaluation: dict[str, int], words: int | list[int] | None, bound: int | None, at_bound: int
 ) -> None:
     """log P has a row per context and a column per word."""
@@ -114,7 +116,7 @@ def test_epochs_at_the_matrix_bound_are_counted(
     ("columns", "colour_by", "colours"),
     [(["absent", "model.name", "c", "seed", "k"], "k", {1.0, 2.0}), (["c", "seed"], "", {None})],
 )
-def test_settings_are_coloured_by_the_first_shared_number(
+def test_shared_number_colours_settings(
     columns: list[str], colour_by: str, colours: set[float | None]
 ) -> None:
     """A softmax next to GSS has no c; a mean over seeds has no seed."""

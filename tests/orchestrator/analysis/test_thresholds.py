@@ -50,14 +50,14 @@ def curve_of(x: ArrayLike, y: ArrayLike) -> Curve:
 
 def by_hand(x: Array, y: Array, level: float) -> float:
     """Interpolate to the first x at or below the level."""
-    for place, height in enumerate(y):
+    for index, height in enumerate(y):
         if height <= level:
-            heights, logs = np.array([height, y[place - 1]]), np.log([x[place], x[place - 1]])
-            return float(np.exp(np.interp(level, heights, logs))) if place else 0.0
+            heights, logs = np.array([height, y[index - 1]]), np.log([x[index], x[index - 1]])
+            return float(np.exp(np.interp(level, heights, logs))) if index else 0.0
     return math.inf
 
 
-def test_least_x_is_interpolated_place_by_place() -> None:
+def test_least_x_is_interpolated() -> None:
     rng = np.random.default_rng(0)
     for level, never in ((-1.0, math.inf), (0.0, math.nan), (1.5, 0.0)):
         y = -3 * np.log(WIDTHS / 14) + rng.normal(0, 1, len(WIDTHS))
@@ -69,7 +69,7 @@ def test_least_x_is_interpolated_place_by_place() -> None:
     assert least_x(curve_of([8.0], [2.0]), 1.0) == [math.inf]
 
 
-def test_planted_widths_ratios_and_exponents_are_found() -> None:
+def test_planted_widths_are_found() -> None:
     numbers = numbers_of(spam_rows(FACTORS))
     points, symbols = list(rows(numbers.points)), (500, 1000, 2000, 4000)
     assert [(point.z, point.group) for point in points] == list(product(symbols, FACTORS))
@@ -92,7 +92,7 @@ def test_planted_widths_ratios_and_exponents_are_found() -> None:
         assert law.farthest_off == pytest.approx(math.exp(farthest), rel=1e-9)
 
 
-def test_names_ending_in_one_number_are_one_setting() -> None:
+def test_equal_trailing_numbers_share_a_setting() -> None:
     results = spam_rows({"softmax": 1.0}, symbols=(1000,))
     others = spam_rows({"softmax": 1.0}, symbols=(1000,))
     for other in others:
@@ -106,7 +106,7 @@ def test_names_ending_in_one_number_are_one_setting() -> None:
     assert [*map(number_in, names)] == [1000, 64, 2.5, *[None] * 4]
 
 
-def test_widths_beyond_those_trained_are_in_no_law() -> None:
+def test_untrained_widths_are_excluded() -> None:
     symbols = (100, 500, 1000, 2000, 100_000)
     results = spam_rows({"softmax": 1.0}, symbols=symbols, widths=(8, 16, 32, 64))
     numbers = numbers_of(results)
@@ -118,7 +118,7 @@ def test_widths_beyond_those_trained_are_in_no_law() -> None:
     assert "needs 3 or more" in law.missing and law.b is None
 
 
-def test_an_interval_may_reach_below_the_least_width() -> None:
+def test_interval_may_pass_least_width() -> None:
     """At V = 510 the width is 12.1; many draws are below 12, the smallest trained."""
     numbers = numbers_of(
         spam_rows({"softmax": 1.0}, symbols=(510, 1000, 2000, 4000), widths=(12, 24, 48))
@@ -129,7 +129,7 @@ def test_an_interval_may_reach_below_the_least_width() -> None:
     assert law.b_low is None and "of the draws have no such number" in law.missing
 
 
-def test_single_seeds_take_their_spread_from_others() -> None:
+def test_single_seeds_borrow_spread() -> None:
     def single_but_for(corpus: str) -> ThresholdNumbers:
         configs = ((row, row["config"]) for row in spam_rows({"softmax": 1.0, "softcap": 1.5}))
         names = (corpus, "softmax")

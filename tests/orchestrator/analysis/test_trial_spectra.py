@@ -6,7 +6,7 @@ import pandas as pd
 from orchestrator.analysis.spectra import trial_spectra
 
 
-def test_spectra_without_a_positive_largest_value_are_out() -> None:
+def test_zero_spectra_are_excluded() -> None:
     spectra = {
         "good": np.array([2.0, 1.0]),
         "zero": np.zeros(3),

@@ -22,7 +22,7 @@ def silent_server() -> Iterator[str]:
         yield f"127.0.0.1:{server.getsockname()[1]}"
 
 
-def test_a_closed_port_is_told_at_once() -> None:
+def test_closed_port_is_reported_immediately() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         closed = f"127.0.0.1:{server.getsockname()[1]}"
     start_s = time.monotonic()
@@ -33,7 +33,7 @@ def test_a_closed_port_is_told_at_once() -> None:
     assert time.monotonic() - start_s < 2
 
 
-def test_server_without_ray_is_reported_in_time(
+def test_server_without_ray_is_reported(
     silent_server: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert JOIN_S < 15
@@ -46,23 +46,21 @@ def test_server_without_ray_is_reported_in_time(
     "typed",
     ["somewhere", "host:port", "host:0", "host:99999", "http://host:80/x", "ray://127.0.0.1:10001"],
 )
-def test_no_address_is_told_with_its_form(typed: str) -> None:
+def test_malformed_address_names_expected_form(typed: str) -> None:
     with pytest.raises(UserError, match="HOST:PORT"):
         check_address(typed)
 
 
-def test_the_token_is_readable_by_its_user_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_user_can_read_token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "ray" / "token"
     monkeypatch.delenv("RAY_AUTH_TOKEN", raising=False)
     monkeypatch.delenv("RAY_AUTH_MODE", raising=False)
     monkeypatch.setenv("RAY_AUTH_TOKEN_PATH", str(path))
     make_token_private()
-    made = path.read_text()
-    assert len(made) == 64
+    token = path.read_text()
+    assert len(token) == 64
     assert path.stat().st_mode & 0o777 == 0o600
     path.chmod(0o644)
     make_token_private()
     assert path.stat().st_mode & 0o777 == 0o600
-    assert path.read_text() == made
+    assert path.read_text() == token

@@ -10,7 +10,7 @@ import ray
 from orchestrator.cluster import RunOptions, connected, scratch, scratch_folder
 from orchestrator.cluster.scratch import LONGEST_BASE
 from orchestrator.storage import FolderStorage
-from tests.support.processes import Process, Say
+from tests.support.processes import Process, Report
 from trainables.errors import UserError
 
 
@@ -22,9 +22,7 @@ def long_base(tmp_path: Path) -> Path:
     return base
 
 
-def test_ray_gets_a_folder_with_a_short_path(
-    long_base: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ray_folder_has_short_path(long_base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(long_base))
     assert len(str(long_base)) > LONGEST_BASE
     with scratch_folder() as folder:
@@ -33,7 +31,7 @@ def test_ray_gets_a_folder_with_a_short_path(
     assert not folder.exists()
 
 
-def test_no_place_for_temporary_files_is_reported(
+def test_missing_temporary_folder_is_reported(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", "/proc/nothing")
@@ -41,7 +39,7 @@ def test_no_place_for_temporary_files_is_reported(
         pass
 
 
-def start_below(say: Say, base: Path) -> None:
+def start_below(report: Report, base: Path) -> None:
     """Send the error of a Ray whose sockets do not fit."""
     vars(scratch)["LONGEST_BASE"] = 1000
     with (
@@ -49,10 +47,10 @@ def start_below(say: Say, base: Path) -> None:
         connected(RunOptions(storage=FolderStorage(base)), print),
     ):
         pass
-    say((str(raised.value), ray.is_initialized()))
+    report((str(raised.value), ray.is_initialized()))
 
 
-def test_ray_that_cannot_start_is_reported(long_base: Path, tmp_path: Path) -> None:
+def test_ray_start_failure_is_reported(long_base: Path, tmp_path: Path) -> None:
     process = Process(tmp_path, start_below, long_base, TMPDIR=str(long_base))
     ((error, is_up),) = process.end()
     assert re.match("Ray cannot start .*AF_UNIX", error)

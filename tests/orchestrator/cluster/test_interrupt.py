@@ -20,7 +20,7 @@ with interruptible() as interrupt:
 """
 
 
-def test_first_signal_asks_and_handlers_come_back() -> None:
+def test_first_signal_restores_handlers() -> None:
     def raise_keyboard_interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 

@@ -55,7 +55,7 @@ def faults(question: Question, ray_gpus: float = 2.0) -> list[str]:
     return find_faults(question.model_dump_json(), "10.0.0.2", ray_gpus)
 
 
-def test_machine_in_order_has_no_fault(in_order: Question) -> None:
+def test_good_machine_has_no_fault(in_order: Question) -> None:
     assert faults(in_order) == []
     assert faults(in_order.model_copy(update={"gpus": False}), ray_gpus=3) == []
 
@@ -89,7 +89,7 @@ def test_each_fault_is_one_sentence(
     assert fault.endswith(".")
 
 
-def test_another_text_is_named(in_order: Question) -> None:
+def test_different_text_is_reported(in_order: Question) -> None:
     (text,) = in_order.texts
     other = text.model_copy(update={"sha256": "2" * 64})
     (fault,) = faults(in_order.model_copy(update={"texts": (other,)}))
@@ -112,7 +112,7 @@ def test_read_only_storage_is_named(tmp_path: Path) -> None:
     assert "cannot be written to there (Read-only file system)" in fault
 
 
-def test_all_that_trials_read_is_asked_for(tmp_path: Path) -> None:
+def test_preflight_checks_all_inputs(tmp_path: Path) -> None:
     options = RunOptions(storage=FolderStorage(tmp_path), runtime=Runtime(benchmarks_dir=tmp_path))
     pairs = cluster_question(
         options,
@@ -137,26 +137,26 @@ PROBES = [
 
 
 @pytest.mark.parametrize(("changes", "precision", "sentence"), PROBES)
-def test_gpu_that_trials_would_fail_on_is_named(
+def test_unusable_gpu_is_named(
     in_order: Question, monkeypatch: pytest.MonkeyPatch,
     changes: dict[str, Any], precision: str, sentence: str | None,
 ) -> None:  # fmt: skip
     has(monkeypatch, **changes)
-    found = faults(in_order.model_copy(update={"precisions": (precision,)}))
-    assert len(found) == (sentence is not None)
+    messages = faults(in_order.model_copy(update={"precisions": (precision,)}))
+    assert len(messages) == (sentence is not None)
     trial = tiny.trial(precision=precision)
     refused = pytest.raises(UserError, match=f"A trial needs a GPU, .*{sentence}")
     with refused if sentence else nullcontext():
         check_torch_gpu([trial])
 
 
-def test_torch_is_probed_in_another_process() -> None:
-    found = preflight.probe_gpus(all_gpus=False)
-    assert found.torch == importlib.metadata.version("torch")
-    assert found.usable == 0 or Path("/dev/nvidiactl").exists()
+def test_torch_probe_is_another_process() -> None:
+    probe = preflight.probe_gpus(all_gpus=False)
+    assert probe.torch == importlib.metadata.version("torch")
+    assert probe.usable == 0 or Path("/dev/nvidiactl").exists()
 
 
-def test_probe_ignores_ctrl_c_and_ends_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_probe_ignores_ctrl_c(monkeypatch: pytest.MonkeyPatch) -> None:
     probe = preflight.probe_gpus.__wrapped__
     program = 'import os; print(\'{"usable": %d, "torch": "", "cuda": null}\' % os.getpgid(0))'
     monkeypatch.setattr(preflight, "GPU_PROBE", ("-c", program))
@@ -166,7 +166,7 @@ def test_probe_ignores_ctrl_c_and_ends_in_time(monkeypatch: pytest.MonkeyPatch) 
     assert "no answer within 0.1 s" in probe(all_gpus=False).faults[0]
 
 
-def test_missing_triton_is_noted_and_not_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_triton_is_only_noted(monkeypatch: pytest.MonkeyPatch) -> None:
     has(monkeypatch)
     assert check_torch_gpu([]) is None
     has(monkeypatch, triton="trains without Triton's kernels")

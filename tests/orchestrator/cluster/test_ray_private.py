@@ -12,16 +12,16 @@ from orchestrator.cluster import ray_private
 from orchestrator.cluster.ray_private import LOSSES
 from orchestrator.schedule import run_trials
 from orchestrator.store import Store, StudyKey, open_store
-from tests.support.notes import Heard
+from tests.support.notes import RecordingListener
 from tests.support.one_ray import start_ray
-from tests.support.processes import Process, Say
+from tests.support.processes import Process, Report
 from tests.support.scripted_trials import RAISES, SOUND, planned, work_in
 
 KEY = StudyKey(study="private", scale="smoke", corpus="none")
 
 
 @pytest.mark.parametrize("name", LOSSES)
-def test_installed_ray_has_the_private_name(name: str) -> None:
+def test_installed_ray_has_private_name(name: str) -> None:
     assert ray_private.find(name) is not None
 
 
@@ -34,20 +34,20 @@ def others(names: Collection[str]) -> Callable[[str], Any]:
 def states_of_a_sweep(store: Store, folder: Path) -> list[str]:
     plan = planned([SOUND, RAISES])
     store.register(KEY, plan)
-    run_trials(plan, work_in(folder, store, study=KEY, listener=Heard()))
+    run_trials(plan, work_in(folder, store, study=KEY, listener=RecordingListener()))
     return [row.state for row in store.trials(KEY)]
 
 
-def sweep_without_all(say: Say, folder: Path) -> None:
+def sweep_without_all(report: Report, folder: Path) -> None:
     vars(ray_private)["find"] = others(LOSSES)
-    heard = Heard()
-    start_ray(heard.note)
+    listener = RecordingListener()
+    start_ray(listener.note)
     ray_private.name_process("nobody")
     with open_store(f"sqlite:///{folder}/results.db") as store:
-        say((states_of_a_sweep(store, folder), heard.notes))
+        report((states_of_a_sweep(store, folder), listener.notes))
 
 
-def test_ray_starts_and_trains_without_any_private_name(tmp_path: Path) -> None:
+def test_ray_works_without_private_names(tmp_path: Path) -> None:
     """In its own process, in which nothing of Ray was replaced."""
     ((states, notes),) = Process(tmp_path, sweep_without_all, tmp_path).end(timeout_s=200)
     assert states == ["done", "failed"]

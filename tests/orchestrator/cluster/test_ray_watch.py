@@ -1,5 +1,4 @@
-"""A Ray that dies is noticed from outside; real deaths are in `test_slow_start` and
-tests/kills/."""
+"""A Ray that dies is noticed from outside. Real deaths: `test_slow_start` and tests/kills/."""
 
 from __future__ import annotations
 
@@ -39,11 +38,11 @@ def test_silent_head_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         time.sleep(0.6)
         assert trouble() == "", "it answers"
         monkeypatch.setattr(ray_watch, "signs", lambda _keys: None)
-        said = wait_for(trouble, timeout_s=10, what="the silence is told")
-    assert "does not answer any more: type the same command again" in said
+        message = wait_for(trouble, timeout_s=10, event="the silence is told")
+    assert "does not answer any more: type the same command again" in message
 
 
-def test_ray_that_does_not_end_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hanging_ray_is_left_running(monkeypatch: pytest.MonkeyPatch) -> None:
     ended = threading.Event()
     monkeypatch.setattr(ray, "shutdown", lambda: ended.wait(60))
     monkeypatch.setattr(connection, "END_S", 0.3)

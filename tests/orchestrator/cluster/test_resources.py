@@ -63,7 +63,7 @@ def test_slots(nodes: list[dict[str, float]], demand: RunOptions, slots: int) ->
         ([SMALL], options(threads=3), "needs 3 cores on one machine"),
     ],
 )
-def test_request_that_does_not_fit_names_both_numbers(
+def test_oversized_request_names_both_numbers(
     nodes: list[dict[str, float]], demand: RunOptions, message: str
 ) -> None:
     with pytest.raises(UserError, match=message):

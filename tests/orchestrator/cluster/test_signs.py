@@ -13,7 +13,7 @@ def leave(key: str, text: bytes) -> str:
 
 
 @pytest.mark.usefixtures("one_ray")
-def test_newest_sign_is_read_until_it_is_removed() -> None:
+def test_newest_sign_is_read() -> None:
     for text in (b"first", b"second"):
         assert ray.get(leave.remote("a", text)) == machine_here()
     assert signs(["a", "nobody"]) == {"a": b"second"}

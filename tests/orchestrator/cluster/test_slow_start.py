@@ -49,18 +49,18 @@ def start(trouble: str, folder: Path, limit_s: float = connection.START_S) -> tu
     return answer.returncode, answer.stdout, answer.stderr
 
 
-def test_ray_that_starts_slowly_is_waited_for(tmp_path: Path) -> None:
+def test_slow_ray_is_awaited(tmp_path: Path) -> None:
     assert start("time.sleep(2.5)", tmp_path) == (0, "", "")
 
 
-def test_ray_that_never_starts_is_started_again(tmp_path: Path) -> None:
-    status, printed, said = start("time.sleep(50)", tmp_path, limit_s=0.5)
+def test_hanging_ray_start_is_repeated(tmp_path: Path) -> None:
+    status, printed, stderr = start("time.sleep(50)", tmp_path, limit_s=0.5)
     assert (status, printed) == (0, "ready\n")
     assert said == "The sweep stalled for 0.5 s. Restarting the sweep.\n"
 
 
-def test_ray_that_dies_at_its_start_starts_again(tmp_path: Path) -> None:
+def test_ray_restarts_after_early_death(tmp_path: Path) -> None:
     trouble = 'subprocess.Popen(["gcs_server", "1"], executable=sleep); time.sleep(50)'
-    status, printed, said = start(trouble, tmp_path)
+    status, printed, stderr = start(trouble, tmp_path)
     assert (status, printed) == (0, "ready\n")
     assert said == "Ray's process gcs_server died. Restarting the sweep.\n"

@@ -111,7 +111,7 @@ def test_bad_input_gets_one_sentence(
         ("STUDY = tuned(base=lambda corpus: [].pop())", "Fix its tuning"),
     ],
 )
-def test_a_broken_study_file_gets_one_sentence(tmp_path: Path, body: str, sentence: str) -> None:
+def test_broken_study_file_gets_one_sentence(tmp_path: Path, body: str, sentence: str) -> None:
     file = tmp_path / "mine.py"
     file.write_text(HEAD + body)
     _assert_refused(sentence, file, "--dry-run")

@@ -17,12 +17,12 @@ from tests.support.store_rows import RUN
 KEY = StudyKey(study="gss_grid", scale="smoke", corpus="pydocs")
 
 
-def test_no_study_is_named_like_a_command() -> None:
+def test_study_names_are_not_commands() -> None:
     group: Any = get_command(app)
     assert not {*NAMES, ALL} & {*group.commands}
 
 
-def test_the_text_of_a_studys_exit_is_shown(tmp_path: Path) -> None:
+def test_study_exit_text_is_shown(tmp_path: Path) -> None:
     file = tmp_path / "mine.py"
     file.write_text(
         "import sys\nfrom search_spaces.study import Study\n"
@@ -32,14 +32,14 @@ def test_the_text_of_a_studys_exit_is_shown(tmp_path: Path) -> None:
     assert (answer.returncode, answer.stderr) == (1, "error: no text here\n")
 
 
-def test_studies_and_trials_are_asked_to_stop(store: Store, typed: Typed) -> None:
+def test_studies_and_trials_can_stop(store: Store, typed: Typed) -> None:
     trials = planned(range(2))
     store.register(KEY, trials)
     run_id = store.begin_run(RUN)
     assert "no study is running" in typed("stop").stderr
     store.claim([trials[0].trial_id], owner="somewhere:1:2:3", lease_s=600)
-    shown = typed("status").stdout
-    assert f"{trials[0].trial_id[:12]}  seed=0  (run from somewhere)" in shown
+    output = typed("status").stdout
+    assert f"{trials[0].trial_id[:12]}  seed=0  (run from somewhere)" in output
     assert typed("stop", trials[0].trial_id[:5]).returncode == 0
     assert store.requests(KEY, run_id).stop_trials == {trials[0].trial_id}
     assert not store.requests(KEY, run_id).stop_study
@@ -48,7 +48,7 @@ def test_studies_and_trials_are_asked_to_stop(store: Store, typed: Typed) -> Non
     assert store.requests(KEY, run_id).stop_study
 
 
-def test_a_named_variant_stops_without_running_trials(store: Store, typed: Typed) -> None:
+def test_named_variant_stops_while_idle(store: Store, typed: Typed) -> None:
     """Its command may be measuring, or just starting."""
     settings = '{"settings":{"training.epochs":[3],"training.learning_rate":[5,10]}}'
     swept = replace(KEY, overrides=settings)

@@ -23,17 +23,15 @@ class Terminal(io.StringIO):
         ("gss_grid", "--scale", "paper", "--dry-run"),
     ],
 )
-def test_lists_fit_a_terminal_of_80_columns(
-    words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_lists_fit_80_columns(words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setenv("TERM", "dumb")
     with contextlib.redirect_stdout(Terminal()) as out:
         assert main(list(words)) == 0
-    shown = out.getvalue()
-    table = [line for line in shown.splitlines() if line[:1] in "┏┃┡│└"]
+    text = out.getvalue()
+    table = [line for line in text.splitlines() if line[:1] in "┏┃┡│└"]
     assert len(table) > 10 and max(map(len, table)) <= 80
-    assert sum(line.startswith("┏") for line in table) == 1 and "continued" not in shown
+    assert sum(line.startswith("┏") for line in table) == 1 and "continued" not in text
 
 
 def test_a_cpus_costs_are_core_time() -> None:
@@ -45,8 +43,8 @@ def test_a_cpus_costs_are_core_time() -> None:
     )
 
 
-def test_each_study_costs_what_it_costs_alone() -> None:
-    shown = sweep("all", "--scale", "smoke", "--dry-run").stdout.splitlines()
+def test_study_cost_ignores_other_studies() -> None:
+    lines = sweep("all", "--scale", "smoke", "--dry-run").stdout.splitlines()
     for study in ("gss_grid", "fair_capacity", "dirichlet"):
         alone = sweep(study, "--scale", "smoke", "--dry-run").stdout.splitlines()
         costs = [line for line in alone if " of one core" in line]
@@ -54,8 +52,8 @@ def test_each_study_costs_what_it_costs_alone() -> None:
     assert shown[-2].startswith("Total: ")
 
 
-def test_studies_are_listed_with_their_trials() -> None:
-    shown = sweep("studies", "--format", "csv").stdout
-    rows = {row["study"]: row for row in csv.DictReader(io.StringIO(shown))}
+def test_study_list_counts_trials() -> None:
+    output = sweep("studies", "--format", "csv").stdout
+    rows = {row["study"]: row for row in csv.DictReader(io.StringIO(output))}
     assert rows["softcap"]["trials"] == "60 on ptb" and rows["spam"]["trials"] == "900"
     assert rows["seeds"]["trials"] == "55 on ptb, 55 on wikitext-2"

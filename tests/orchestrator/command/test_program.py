@@ -28,7 +28,7 @@ def script(tmp_path: Path) -> Path:
     return script
 
 
-def test_the_installed_script_prints_its_own_name(script: Path, tmp_path: Path) -> None:
+def test_installed_script_prints_its_name(script: Path, tmp_path: Path) -> None:
     answer = subprocess.run(
         [script, "gss_grid", "--format", "csv"], cwd=tmp_path, capture_output=True, text=True
     )
@@ -41,7 +41,7 @@ def test_the_installed_script_prints_its_own_name(script: Path, tmp_path: Path) 
     )
 
 
-def test_commands_repeat_the_interpreter_that_make_types(tmp_path: Path) -> None:
+def test_commands_repeat_the_interpreter(tmp_path: Path) -> None:
     """`make` does not activate the environment."""
     (tmp_path / "python").symlink_to(sys.executable)
     (tmp_path / "sweep.py").symlink_to(ROOT / "sweep.py")
@@ -61,19 +61,19 @@ def test_commands_repeat_the_interpreter_that_make_types(tmp_path: Path) -> None
         ("sweep results plif_lm --format ", ["table", "csv", "json", "parquet"]),
     ],
 )
-def test_a_shell_completes_commands_studies_options_and_scales(
-    script: Path, typed: str, completions: list[str]
-) -> None:
-    asked = {
+def test_shell_completes_words(script: Path, typed: str, completions: list[str]) -> None:
+    completion = {
         "_SWEEP_COMPLETE": "complete_bash",
         "COMP_WORDS": typed,
         "COMP_CWORD": str(typed.count(" ")),
     }
-    answer = subprocess.run([script], env={**os.environ, **asked}, capture_output=True, text=True)
+    answer = subprocess.run(
+        [script], env={**os.environ, **completion}, capture_output=True, text=True
+    )
     assert answer.stdout.split() == completions, answer.stderr
 
 
-def test_missing_packages_print_how_to_install_them() -> None:
+def test_missing_packages_print_install_command() -> None:
     answer = subprocess.run(
         [sys.executable, "-S", ROOT / "sweep.py", "gss_grid"], capture_output=True, text=True
     )
@@ -82,7 +82,7 @@ def test_missing_packages_print_how_to_install_them() -> None:
     assert answer.stderr.count("\n") == 1
 
 
-def test_an_old_python_is_refused() -> None:
+def test_old_python_is_refused() -> None:
     """Before 3.10 there is no sys.orig_argv, and the imports have newer syntax."""
     script = f"""
 import runpy, sys
@@ -96,7 +96,7 @@ runpy.run_path({str(ROOT / "sweep.py")!r}, run_name="__main__")
     assert "too old" in answer.stderr and answer.stderr.count("\n") == 1
 
 
-def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:
+def test_version_is_the_packages(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--version"]) == 0
     number = version("softmax-bottleneck-sweeps")
     assert capsys.readouterr().out == f"softmax-bottleneck-sweeps {number}, code {code_version()}\n"

@@ -25,12 +25,12 @@ def of_steps(folder: Path, *steps: int) -> list[Path]:
     ]
 
 
-def test_one_checkpoint_prints_name_measure_and_value(tmp_path: Path) -> None:
+def test_one_checkpoint_prints_every_measure(tmp_path: Path) -> None:
     (path,) = of_steps(tmp_path, 3)
-    shown = sweep("rank", path)
-    assert shown.returncode == 0, shown.stderr
-    assert HEAD in shown.stderr and NORM in shown.stderr
-    assert "log_p_rank_bound" in shown.stdout and "float32" in shown.stdout
+    answer = sweep("rank", path)
+    assert answer.returncode == 0, answer.stderr
+    assert HEAD in answer.stderr and NORM in answer.stderr
+    assert "log_p_rank_bound" in answer.stdout and "float32" in answer.stdout
     ranks = json.loads(sweep("rank", path.parent, "--format", "json").stdout)
     lines = dict(
         csv.reader(io.StringIO(sweep("rank", path, "--tensor", HEAD, "--format", "csv").stdout))
@@ -41,7 +41,7 @@ def test_one_checkpoint_prints_name_measure_and_value(tmp_path: Path) -> None:
     assert float(lines["sigma_max"]) == pytest.approx(sigma[0], rel=1e-5)
 
 
-def test_several_checkpoints_are_sorted_by_step(tmp_path: Path) -> None:
+def test_checkpoints_are_sorted_by_step(tmp_path: Path) -> None:
     paths = of_steps(tmp_path, 1000, 16, 0)
     answer = sweep("rank", *paths, "--format", "csv")
     assert answer.returncode == 0, answer.stderr
@@ -50,14 +50,14 @@ def test_several_checkpoints_are_sorted_by_step(tmp_path: Path) -> None:
     assert [row["file"] for row in rows] == [str(path) for path in reversed(paths)]
     ranks = [float(row["entropy_rank"]) for row in rows]
     assert ranks == sorted(ranks, reverse=True)
-    assert answer.stderr.count("The head is") == 1, "what is the same for all is said once"
+    assert answer.stderr.count("The head is") == 1, "a note for all files is printed once"
     records = json.loads(sweep("rank", *paths, "--format", "json").stdout)
     assert [record["step"] for record in records] == [0, 16, 1000] and {*records[0]} == {*rows[0]}
     table = sweep("rank", *paths).stdout
     assert "stable rank" in table and "1000" in table
 
 
-def test_a_note_on_one_file_names_it(tmp_path: Path) -> None:
+def test_note_names_its_file(tmp_path: Path) -> None:
     paths = of_steps(tmp_path, 1, 2)
     np.save(tmp_path / "m.npy", head())
     answer = sweep("rank", *paths, tmp_path / "m.npy", "--format", "json")
@@ -79,7 +79,7 @@ def test_a_note_on_one_file_names_it(tmp_path: Path) -> None:
         (["b.safetensors"], []),
     ],
 )
-def test_a_step_is_read_from_a_path(tmp_path: Path, names: list[str], steps: list[int]) -> None:
+def test_step_is_read_from_path(tmp_path: Path, names: list[str], steps: list[int]) -> None:
     files = [tmp_path / name for name in names]
     ordered, numbers = in_training_order(files)
     assert numbers == steps

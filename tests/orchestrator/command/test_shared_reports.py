@@ -36,22 +36,22 @@ def variants(store: Store) -> None:
 
 def pages(folder: Path) -> set[str]:
     """Return the pages reachable from index.html; every link must be relative and exist."""
-    found, waiting = set[Path](), [folder / "index.html"]
+    visited, waiting = set[Path](), [folder / "index.html"]
     while waiting:
         page = waiting.pop()
-        found.add(page)
+        visited.add(page)
         for link in re.findall(r'\b(?:href|src)="([^"#]+)', page.read_text()):
             if link.startswith("data:"):
                 continue
             assert "//" not in link, "relative links"
             target = (page.parent / unquote(link)).resolve()
             assert target.is_file() and target.is_relative_to(folder), link
-            if target.suffix == ".html" and target not in {*found, *waiting}:
+            if target.suffix == ".html" and target not in {*visited, *waiting}:
                 waiting.append(target)
-    return {str(page.relative_to(folder)) for page in found}
+    return {str(page.relative_to(folder)) for page in visited}
 
 
-def test_every_link_of_copied_reports_works(typed: Typed, tmp_path: Path) -> None:
+def test_links_of_copied_reports_work(typed: Typed, tmp_path: Path) -> None:
     assert typed("report", "all").returncode == 0
     assert typed("report", "gss_grid", "--set", "training.epochs=3").returncode == 0
     copy = shutil.copytree(tmp_path / "reports", tmp_path / "elsewhere" / "x")

@@ -32,7 +32,7 @@ def bends(*seeds: int) -> list[PlannedTrial]:
     return [PlannedTrial.of(config, f"bend seed={config.seed}") for config in configs]
 
 
-def test_status_names_what_failed_and_why(store: Store, typed: Typed) -> None:
+def test_status_names_failures_and_causes(store: Store, typed: Typed) -> None:
     trials = bends(*range(15))
     store.register(KEY, trials)
     run_id = store.begin_run(RUN)
@@ -40,23 +40,23 @@ def test_status_names_what_failed_and_why(store: Store, typed: Typed) -> None:
     for number, trial in enumerate(trials[:3]):
         cause = f"RuntimeError: [bold]no[/bold]\n{ESCAPE}cause {number}"
         fail(store, trial.trial_id, cause=cause, run_id=run_id)
-    shown = typed("status").stdout
-    assert all(f"[bold]no[/bold] ?[2J?]0;owned?cause {number}" in shown for number in range(3))
-    assert all(trial.trial_id[:12] in shown and trial.name in shown for trial in trials[:3])
-    assert "more" not in shown and "\x1b" not in shown and "\x07" not in shown
+    output = typed("status").stdout
+    assert all(f"[bold]no[/bold] ?[2J?]0;owned?cause {number}" in output for number in range(3))
+    assert all(trial.trial_id[:12] in output and trial.name in output for trial in trials[:3])
+    assert "more" not in output and "\x1b" not in output and "\x07" not in output
     for trial in trials[3:]:
         fail(store, trial.trial_id, cause="x" * 100_000, run_id=run_id)
-    shown = typed("status", "bends").stdout
-    assert shown.count(" failed ") == CAUSES_SHOWN + 1, "and the heading of the counts"
-    assert f"and {30 - CAUSES_SHOWN} more" in shown and len(shown) < 40_000
+    output = typed("status", "bends").stdout
+    assert output.count(" failed ") == CAUSES_SHOWN + 1, "and the heading of the counts"
+    assert f"and {30 - CAUSES_SHOWN} more" in output and len(output) < 40_000
     assert json.loads(typed("status", "--format", "json").stdout)[0]["failed"] == 30
 
 
-def test_results_have_the_hash_of_each_setting(store: Store, typed: Typed) -> None:
+def test_results_have_setting_hashes(store: Store, typed: Typed) -> None:
     trials = bends(1, 2, 3)
     store.register(KEY, trials)
-    shown = typed("results", "bends", "--format", "csv").stdout
-    every = list(csv.DictReader(io.StringIO(shown)))
+    output = typed("results", "bends", "--format", "csv").stdout
+    every = list(csv.DictReader(io.StringIO(output)))
     assert [row["trial_id"] for row in every] == [trial.trial_id for trial in trials]
     assert [row["output_layer.c"] for row in every] == ["0.0"] * 3 + ["1.0"] * 3
     hashes = [row["setting"] for row in every]
@@ -71,7 +71,7 @@ def test_results_have_the_hash_of_each_setting(store: Store, typed: Typed) -> No
         (("results", "bends", "--scale", "paper"), "scale paper"),
     ],
 )  # fmt: skip
-def test_what_is_not_in_the_store_is_refused(
+def test_unknown_trial_or_study_is_refused(
     words: tuple[str, ...], word: str, store: Store, typed: Typed
 ) -> None:
     store.register(KEY, bends(1))
@@ -79,7 +79,7 @@ def test_what_is_not_in_the_store_is_refused(
     assert answer.returncode == 2 and word in answer.stderr
 
 
-def test_report_all_covers_files_of_this_folder(
+def test_report_all_covers_this_folder(
     store: Store, typed: Typed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -92,7 +92,7 @@ def test_report_all_covers_files_of_this_folder(
     assert "reports/bends-quick-pydocs/report.html" in typed("report", "all").stdout
 
 
-def test_an_archive_reads_back_as_the_store(store: Store, typed: Typed, tmp_path: Path) -> None:
+def test_archive_equals_the_store(store: Store, typed: Typed, tmp_path: Path) -> None:
     first, second = ids(plan(2))
     store.register(KEY, plan(2))
     store.register(replace(KEY, study="others"), [*plan(1), *bends(1)])
@@ -118,7 +118,7 @@ def test_an_archive_reads_back_as_the_store(store: Store, typed: Typed, tmp_path
     )
 
 
-def test_an_archive_may_be_empty(store: Store, typed: Typed, tmp_path: Path) -> None:
+def test_archive_may_be_empty(store: Store, typed: Typed, tmp_path: Path) -> None:
     store.register(KEY, plan(1))
     assert typed("store", "archive", tmp_path / "archive").returncode == 0
     for name in ("epochs", "spectra"):

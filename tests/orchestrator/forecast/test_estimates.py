@@ -47,7 +47,7 @@ def paper(corpus: str, layer: OutputLayerConfig) -> TrialConfig:
 
 
 @pytest.mark.parametrize(("corpus", "layer", "seconds"), TABLE_2)
-def test_the_published_models_take_the_published_times(
+def test_published_models_take_published_times(
     corpus: str, layer: OutputLayerConfig, seconds: float
 ) -> None:
     config = paper(corpus, layer)
@@ -55,9 +55,10 @@ def test_the_published_models_take_the_published_times(
     assert hours == pytest.approx(seconds * config.training.epochs / 3600)
 
 
-def test_kl_ranks_of_epochs_take_the_measured_time() -> None:
-    """Measured for 512 x 2,000: 0.12 to 0.16 s with softmax, up to 0.45 s with bends, plus reading
-    and the spectrum."""
+def test_kl_rank_time_matches_measurement() -> None:
+    """Measured for 512 x 2,000: 0.12 to 0.16 s with softmax, up to 0.45 s with bends.
+
+    Reading and the spectrum are extra."""
     corpus = CorpusConfig(name="ptb", sha256="0" * 64, vocabulary_limit=2_000)
     text, config = identity("ptb", data_dir=None), transformer(corpus, SoftmaxConfig(), width=64)
     ranked = config.with_values({"evaluation.epoch_rank_contexts": 512})
@@ -77,7 +78,7 @@ TRANSFORMER_WEIGHTS_GB = 4 * 4 * (8 * (4 * 512**2 + 3 * 512 * 1368) + 10_000 * 5
     ],
 )
 @pytest.mark.parametrize("layer", [SoftmaxConfig(), MosConfig(), MosPlifConfig()], ids=repr)
-def test_memory_holds_the_model_and_never_all_logits(
+def test_memory_excludes_full_logits(
     corpus: str, make: Any, tokens: int, weights_gb: float, layer: OutputLayerConfig
 ) -> None:
     text = identity(corpus, data_dir=None)
@@ -87,7 +88,7 @@ def test_memory_holds_the_model_and_never_all_logits(
     assert weights_gb < memory.gpu_memory_gb < weights_gb + 2 * all_logits_gb
 
 
-def test_the_gram_matrix_is_in_memory() -> None:
+def test_memory_includes_gram_matrix() -> None:
     text = identity("wikitext-2", data_dir=None)
     memory = estimate(paper("wikitext-2", SoftmaxConfig()), text)
     assert memory.memory_gb > 8 * text.vocabulary_size**2 / 1e9

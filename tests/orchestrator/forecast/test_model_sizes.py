@@ -65,7 +65,7 @@ def counted_products(config: TransformerTrialConfig) -> float:
 
 @pytest.mark.parametrize("head_rank", [None, 5])
 @pytest.mark.parametrize(("layer", "experts"), [(SoftmaxConfig(), 1), (MosConfig(mixtures=4), 4)])
-def test_products_are_those_that_torch_counts(
+def test_products_equal_torchs_count(
     layer: OutputLayerConfig, experts: int, head_rank: int | None
 ) -> None:
     config, words = trial(layer, head_rank=head_rank), tiny_trial.VOCABULARY
@@ -80,11 +80,11 @@ def test_products_are_those_that_torch_counts(
     [trial(SoftmaxConfig()), trial(SoftmaxConfig(), head_rank=5), lstm("sgd"), lstm("adam")],
     ids=["transformer", "head of rank 5", "sgd", "adam"],
 )
-def test_files_take_what_is_forecast(config: LanguageTrialConfig) -> None:
+def test_file_sizes_match_forecast(config: LanguageTrialConfig) -> None:
     trainer = Trainer(config, tiny_trial.corpus(), Runtime())
     tiny_trial.train(trainer)
-    checkpoint, kept = len(save(trainer.snapshot()[0])), len(save(trainer.kept))
+    checkpoint, weights = len(save(trainer.snapshot()[0])), len(save(trainer.kept))
     all_kept = kept_bytes(config, tiny_trial.IDENTITY)
     one_checkpoint = (running_bytes(config, tiny_trial.IDENTITY) - all_kept) / CHECKPOINTS
-    assert kept <= all_kept <= kept + RECORDS_BYTES
+    assert weights <= all_kept <= weights + RECORDS_BYTES
     assert checkpoint <= one_checkpoint <= checkpoint + RECORDS_BYTES

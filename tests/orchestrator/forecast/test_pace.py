@@ -38,19 +38,19 @@ def end(store: Store, plan: Plan, seconds: dict[str, float]) -> None:
             store.record(outcome, run_id=run_id, spectrum=None)
 
 
-def test_many_mixtures_take_longer_than_few(store: Store) -> None:
+def test_more_mixtures_take_longer(store: Store) -> None:
     plan = plan_of("mos_k")
     cores = {trial.name: core_seconds(trial.config, plan.corpus) for trial in plan.trials}
     end(store, plan, {name: 2 * cores[name] for name in ("mos K=1", "mos K=3")})
     for trial in plan.trials:
         seconds, basis = seconds_each([trial.config], plan, store, gpu=False)
         assert seconds == pytest.approx(2 * cores[trial.name]) and "2 done" in basis
-    both = [trial.config for trial in plan.trials[:2]]
-    expected = sum(core_seconds(config, plan.corpus) for config in both)
-    assert seconds_each(both, plan, store, gpu=False)[0] == pytest.approx(expected)
+    configs = [trial.config for trial in plan.trials[:2]]
+    expected = sum(core_seconds(config, plan.corpus) for config in configs)
+    assert seconds_each(configs, plan, store, gpu=False)[0] == pytest.approx(expected)
 
 
-def test_layer_without_done_trials_gets_the_common_correction(store: Store) -> None:
+def test_untrained_layer_gets_common_correction(store: Store) -> None:
     plan = plan_of("plif_lm")
     trials = {trial.config.family: trial for trial in plan.trials}
     softmax, mos = trials["softmax"], trials["mos"].config
@@ -61,7 +61,7 @@ def test_layer_without_done_trials_gets_the_common_correction(store: Store) -> N
     assert seconds == gpu_seconds(mos, plan.corpus) and "V100" in basis
 
 
-def test_trials_not_yet_chosen_by_a_tuning_count(store: Store) -> None:
+def test_unchosen_tuning_trials_count(store: Store) -> None:
     plan = plan_of("fair_capacity")
     assert plan.tuning is not None and len(configs_left(plan.tuning, [])) == plan.total == 72
     done = [trial.name for trial in plan.trials if trial.name.startswith("mos_dagger")][:3]
@@ -70,7 +70,7 @@ def test_trials_not_yet_chosen_by_a_tuning_count(store: Store) -> None:
     assert Counter(layers) == {"mos": 21, "softmax": 48}
 
 
-def test_configs_of_an_older_version_are_left_out(store: Store) -> None:
+def test_older_configs_are_excluded(store: Store) -> None:
     plan = plan_of("mos_k")
     old = {"kind": "language_model", "schema_version": 1}
     old_id = hashlib.sha256(json.dumps(old, separators=(",", ":")).encode()).hexdigest()
@@ -81,7 +81,7 @@ def test_configs_of_an_older_version_are_left_out(store: Store) -> None:
     assert "operations" in seconds_each([], plan, store, gpu=False)[1]
 
 
-def test_damage_in_another_study_is_no_trouble(store: Store, tmp_path: Path) -> None:
+def test_damage_elsewhere_is_ignored(store: Store, tmp_path: Path) -> None:
     plans = [plan_of("mos_k"), plan_of("plif_lm")]
     for plan in plans:
         end(store, plan, {trial.name: 10.0 for trial in plan.trials})

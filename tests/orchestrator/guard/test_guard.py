@@ -68,7 +68,7 @@ def start(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
         )
         started.append(process)
         if wait:
-            wait_for((tmp_path / "ready").exists, timeout_s=30, what="the program runs")
+            wait_for((tmp_path / "ready").exists, timeout_s=30, event="the program runs")
         return process
 
     yield start_program
@@ -81,8 +81,8 @@ Start = Callable[..., "subprocess.Popen[str]"]
 
 
 def end(process: subprocess.Popen[str], timeout_s: float = 30) -> tuple[int, str]:
-    _, said = process.communicate(timeout=timeout_s)
-    return process.returncode, said
+    _, stderr = process.communicate(timeout=timeout_s)
+    return process.returncode, stderr
 
 
 def is_alive(pid: int) -> bool:
@@ -96,7 +96,7 @@ def is_stopped(pid: int) -> bool:
 @pytest.mark.parametrize(
     ("body", "status"), [("    return 0", 0), ("    return 2", 2), ("    sys.exit(5)", 1)]
 )
-def test_status_of_the_command_is_the_guards(start: Start, body: str, status: int) -> None:
+def test_guard_returns_commands_status(start: Start, body: str, status: int) -> None:
     assert end(start(body, wait=False))[0] == status
 
 
@@ -114,18 +114,17 @@ def test_signal_interrupts_the_command(
         os.killpg(process.pid, number)
     else:
         os.kill(process.pid if whom == "guard" else int((tmp_path / "pid").read_text()), number)
-    ended, said = end(process, timeout_s=10)
-    assert (ended, said) == (status, "Interrupted. Type the same command again to go on.\n")
+    ended, stderr = end(process, timeout_s=10)
+    assert (ended, stderr) == (status, "Interrupted. Type the same command again to go on.\n")
 
 
 @pytest.mark.parametrize(
     ("pause_s", "slow_s"), [(0, 0), (0.0001, 0), (0.0005, 0), (0.02, 0), (0.02, 0.1), (0, 0.1)]
 )
-def test_signals_while_an_object_is_finalized_count(
-    start: Start, pause_s: float, slow_s: float
-) -> None:
-    """One signal to the guard, or two to the command `pause_s` apart; a slow host takes `slow_s` to
-    start a thread."""
+def test_signals_count_during_finalizers(start: Start, pause_s: float, slow_s: float) -> None:
+    """One signal to the guard, or two to the command `pause_s` apart.
+
+    A slow host takes `slow_s` to start a thread."""
     process = start(f"""
     start_thread = threading.Thread.start
     threading.Thread.start = lambda self: (start_thread(self), time.sleep({slow_s}))
@@ -146,7 +145,7 @@ def test_signals_while_an_object_is_finalized_count(
     assert end(process) == (143, "Interrupted. Type the same command again to go on.\n")
 
 
-def test_an_error_in_place_of_the_interrupt_is_named(start: Start) -> None:
+def test_error_replacing_interrupt_is_named(start: Start) -> None:
     process = start("""
     try:
         ready()
@@ -155,24 +154,24 @@ def test_an_error_in_place_of_the_interrupt_is_named(start: Start) -> None:
         raise SyntaxError("compiler")
 """)
     process.terminate()
-    status, said = end(process)
-    assert (status, said.count("\n")) == (143, 1) and "compiler" in said
+    status, stderr = end(process)
+    assert (status, stderr.count("\n")) == (143, 1) and "compiler" in stderr
 
 
-def test_command_that_does_not_stop_is_ended(start: Start, tmp_path: Path) -> None:
+def test_hanging_command_is_ended(start: Start, tmp_path: Path) -> None:
     process = start(BUSY)
     process.terminate()
     assert process.stderr is not None
     start_s = time.monotonic()
     assert process.stderr.readline().startswith("Stopping, which may take 10 s")
     assert time.monotonic() - start_s < 5, "the guard waited for the command"
-    status, said = end(process, timeout_s=10)
+    status, stderr = end(process, timeout_s=10)
     assert status == 143
     assert said.startswith("It did not stop within 1.5 s and was killed.")
     assert not is_alive(int((tmp_path / "pid").read_text()))
 
 
-def test_command_that_reports_its_stop_is_believed(start: Start) -> None:
+def test_reported_stop_is_trusted(start: Start) -> None:
     process = start(
         """
     try:
@@ -188,7 +187,7 @@ def test_command_that_reports_its_stop_is_believed(start: Start) -> None:
     assert end(process) == (143, "")
 
 
-def test_second_signal_ends_it_at_once(start: Start) -> None:
+def test_second_signal_ends_command_immediately(start: Start) -> None:
     process = start("    guard.STOP_S = 60" + BUSY)
     process.terminate()
     time.sleep(0.1)
@@ -196,9 +195,9 @@ def test_second_signal_ends_it_at_once(start: Start) -> None:
     time.sleep(1.2)
     assert process.poll() is None
     process.send_signal(signal.SIGINT)
-    status, said = end(process, timeout_s=10)
+    status, stderr = end(process, timeout_s=10)
     assert status == 143
-    assert "Ended at once." in said
+    assert "Ended at once." in stderr
 
 
 def test_nohup_is_respected(start: Start) -> None:
@@ -210,7 +209,7 @@ def test_nohup_is_respected(start: Start) -> None:
     assert end(process)[0] == 143
 
 
-def test_processes_left_running_are_ended(start: Start, tmp_path: Path) -> None:
+def test_remaining_processes_are_ended(start: Start, tmp_path: Path) -> None:
     daemon = "import os, time; open('daemon', 'w').write(str(os.getpid())); time.sleep(60)"
     body = f"""
     subprocess.Popen([sys.executable, "-c", {daemon!r}], start_new_session=True)
@@ -222,21 +221,21 @@ def test_processes_left_running_are_ended(start: Start, tmp_path: Path) -> None:
     assert not is_alive(int((tmp_path / "daemon").read_text()))
 
 
-def test_killed_guard_takes_the_command_along(start: Start, tmp_path: Path) -> None:
+def test_killed_guard_ends_command(start: Start, tmp_path: Path) -> None:
     process = start(WAITS)
     process.kill()
     process.communicate()
     pid = int((tmp_path / "pid").read_text())
-    wait_for(lambda: not is_alive(pid), timeout_s=10, what="the command's end")
+    wait_for(lambda: not is_alive(pid), timeout_s=10, event="the command's end")
 
 
-def test_command_is_started_again_as_it_asks(start: Start, tmp_path: Path) -> None:
+def test_command_restarts_on_request(start: Start, tmp_path: Path) -> None:
     body = """
     if starts() < 3:
         trial_ended()
     start_again("Ray's process gcs_server died")
 """
-    status, said = end(start(body, wait=False))
+    status, stderr = end(start(body, wait=False))
     assert status == 3
     *again, given_up = said.splitlines()
     assert set(again) == {"Ray's process gcs_server died. Restarting the sweep."}
@@ -245,7 +244,7 @@ def test_command_is_started_again_as_it_asks(start: Start, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("trouble", "said"),
+    ("trouble", "message"),
     [
         ("time.sleep(60)", "The sweep stalled for 1 s"),
         ("ctypes.PyDLL(None).sleep(60)", "The sweep stalled for 1 s"),
@@ -257,7 +256,7 @@ def test_command_is_started_again_as_it_asks(start: Start, tmp_path: Path) -> No
         ("os._exit(1)", "The sweep's process ended unexpectedly, with status 1"),
     ],
 )
-def test_sweep_that_stands_still_is_started_again(start: Start, trouble: str, said: str) -> None:
+def test_stalled_sweep_is_restarted(start: Start, trouble: str, message: str) -> None:
     body = f"""
     if starts() == 2:
         return 0
@@ -271,7 +270,7 @@ def test_sweep_that_stands_still_is_started_again(start: Start, trouble: str, sa
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_late_signal_is_answered(start: Start, number: signal.Signals) -> None:
+def test_late_signal_is_handled(start: Start, number: signal.Signals) -> None:
     """`scancel` signals one process after another."""
     process = start(
         "    with watched(), patient(60):\n        ready()\n        time.sleep(1)\n        "
@@ -279,18 +278,18 @@ def test_late_signal_is_answered(start: Start, number: signal.Signals) -> None:
     )
     time.sleep(1.2)
     process.send_signal(number)
-    status, said = end(process)
-    assert status == 128 + number and said.startswith("Interrupted.")
+    status, stderr = end(process)
+    assert status == 128 + number and stderr.startswith("Interrupted.")
 
 
-def test_crash_after_the_sweep_is_final(start: Start) -> None:
-    status, said = end(
+def test_late_crash_is_final(start: Start) -> None:
+    status, stderr = end(
         start("    with watched(), patient(60):\n        pass\n    os.abort()", wait=False)
     )
     assert status == 134 and said.startswith("error: the command's process was killed by SIGABRT")
 
 
-def test_command_without_beats_is_waited_for(start: Start) -> None:
+def test_command_without_beats_is_awaited(start: Start) -> None:
     body = """
     assert starts() == 1
     beat()
@@ -305,9 +304,7 @@ def test_command_without_beats_is_waited_for(start: Start) -> None:
 @pytest.mark.parametrize(
     "held_up", ["os.kill(os.getpid(), signal.SIGSTOP)", "print('x' * 1_000_000, flush=True)"]
 )
-def test_sweep_that_others_hold_up_is_waited_for(
-    start: Start, tmp_path: Path, held_up: str
-) -> None:
+def test_blocked_sweep_is_awaited(start: Start, tmp_path: Path, held_up: str) -> None:
     """A debugger, or an output reader that stops reading."""
     body = f"""
     assert starts() == 1
@@ -322,8 +319,8 @@ def test_sweep_that_others_hold_up_is_waited_for(
     assert end(process) == (0, "")
 
 
-def test_killed_command_is_not_started_again(start: Start) -> None:
-    status, said = end(start("    beat()\n    os.kill(os.getpid(), signal.SIGKILL)", wait=False))
+def test_killed_command_is_not_restarted(start: Start) -> None:
+    status, stderr = end(start("    beat()\n    os.kill(os.getpid(), signal.SIGKILL)", wait=False))
     assert status == 137
     assert said.startswith("error: the command's process was killed by SIGKILL (by a user, or")
 
@@ -339,7 +336,7 @@ def test_ctrl_z_stops_everything(start: Start, tmp_path: Path) -> None:
     process = start(body)
     pid = int((tmp_path / "pid").read_text())
     process.send_signal(signal.SIGTSTP)
-    wait_for(lambda: is_stopped(pid), timeout_s=10, what="the stop")
+    wait_for(lambda: is_stopped(pid), timeout_s=10, event="the stop")
     time.sleep(1.5)
     (tmp_path / "go-on").touch()
     process.send_signal(signal.SIGCONT)
@@ -347,19 +344,19 @@ def test_ctrl_z_stops_everything(start: Start, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("after_s", [0.03, 0.05, 0.07, 0.1])
-def test_signal_during_imports_leaves_no_traceback(after_s: float) -> None:
+def test_signal_during_import_is_quiet(after_s: float) -> None:
     process = subprocess.Popen(
         [sys.executable, ROOT / "sweep.py", "studies"], stderr=subprocess.PIPE, text=True
     )
     time.sleep(after_s)
     process.terminate()
-    status, said = end(process)
-    assert status in (143, -signal.SIGTERM), "before the first line of Python nobody can answer"
-    assert said.count("\n") <= 1
-    assert "Traceback" not in said
+    status, stderr = end(process)
+    assert status in (143, -signal.SIGTERM), "before the first line of Python there is no handler"
+    assert stderr.count("\n") <= 1
+    assert "Traceback" not in stderr
 
 
-def test_processes_of_the_shell_are_left_alone(tmp_path: Path) -> None:
+def test_shell_processes_survive(tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(
         f"{HEAD}    time.sleep(0.3)\n    return 0\nsys.exit(guarded(run))"
     )

@@ -105,29 +105,33 @@ def ended(process: subprocess.Popen[str]) -> int:
     return process.wait(timeout=10)
 
 
-def test_folder_of_a_killed_run_goes(base: Path, python: Start) -> None:
+def test_killed_runs_folder_is_removed(base: Path, python: Start) -> None:
     killed, lives = python(OWNS), python(OWNS)
-    left, kept = folder_of(killed), folder_of(lives)
+    killed_folder, living_folder = folder_of(killed), folder_of(lives)
     asleep = "import time; time.sleep(600)"
-    with_its_temporary_files_there = python(asleep, TMPDIR=str(left))
-    agent = python(f"file = open('{left}/ray/log', 'a'); {asleep}", title="ray::Agent")
-    joined = python(f"file = open('{left}/ray/log', 'a'); {asleep}")
-    reads = python(f"file = open('{left}/ray/log'); {asleep}", title="ray-log-viewer")
-    of_the_other = python(asleep, TMPDIR=str(kept))
+    with_its_temporary_files_there = python(asleep, TMPDIR=str(killed_folder))
+    agent = python(f"file = open('{killed_folder}/ray/log', 'a'); {asleep}", title="ray::Agent")
+    joined = python(f"file = open('{killed_folder}/ray/log', 'a'); {asleep}")
+    reads = python(f"file = open('{killed_folder}/ray/log'); {asleep}", title="ray-log-viewer")
+    of_the_other = python(asleep, TMPDIR=str(living_folder))
     for process in (agent, joined, reads):
-        wait_for(partial(has_open, process.pid, left / "ray" / "log"), timeout_s=10, what="opened")
+        wait_for(
+            partial(has_open, process.pid, killed_folder / "ray" / "log"),
+            timeout_s=10,
+            event="opened",
+        )
     assert remove_leftovers() == 0
     killed.kill()
     killed.wait()
     assert remove_leftovers() == 1
-    assert [*base.iterdir()] == [kept]
+    assert [*base.iterdir()] == [living_folder]
     assert None not in (ended(with_its_temporary_files_there), ended(agent))
     assert [process.poll() for process in (joined, reads, lives, of_the_other)] == [None] * 4
     assert remove_leftovers() == 0
 
 
 @pytest.mark.chaos(3, 100)
-def test_all_that_a_killed_run_left_is_removed(base: Path, python: Start, rounds: int) -> None:
+def test_killed_runs_leftovers_are_removed(base: Path, python: Start, rounds: int) -> None:
     for _ in range(rounds):
         killed = python(MAKES_AND_REMOVES)
         folder_of(killed)
@@ -139,21 +143,21 @@ def test_all_that_a_killed_run_left_is_removed(base: Path, python: Start, rounds
         assert {path.name for path in base.glob("*/*")} <= {f"{OWNER}.unfinished"}
 
 
-def test_processes_in_the_folder_end_with_the_run(base: Path, python: Start) -> None:
+def test_processes_in_folder_are_ended(base: Path, python: Start) -> None:
     with scratch_folder() as folder:
         daemon = python("import time; time.sleep(600)", TMPDIR=str(folder))
         # The kernel sets up a new process's environment with a short delay.
         wait_for(
             lambda: str(folder) in Path(f"/proc/{daemon.pid}/environ").read_text(),
             timeout_s=20,
-            what="begun",
+            event="begun",
         )
         assert remove_leftovers() == 0
     assert ended(daemon) is not None
     assert [*base.iterdir()] == []
 
 
-def test_links_files_and_folders_of_others_stay(base: Path, tmp_path: Path) -> None:
+def test_foreign_files_stay(base: Path, tmp_path: Path) -> None:
     target = dead_folder(tmp_path, "target")
     (target / "data").write_text("mine")
     (base / "sweep-abcdefg0").symlink_to(target)
@@ -171,15 +175,15 @@ def test_links_files_and_folders_of_others_stay(base: Path, tmp_path: Path) -> N
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="gives a folder away")
-@pytest.mark.parametrize("given", ["", OWNER])
-def test_folder_of_another_user_stays(base: Path, given: str) -> None:
+@pytest.mark.parametrize("entry", ["", OWNER])
+def test_other_users_folder_stays(base: Path, entry: str) -> None:
     folder = dead_folder(base)
-    os.chown(folder / given, 65534, 65534)
+    os.chown(folder / entry, 65534, 65534)
     assert remove_leftovers() == 0
     assert (folder / OWNER).exists()
 
 
-def test_clean_prints_what_it_removed(
+def test_clean_prints_removed_folders(
     base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dead_folder(base)
@@ -202,9 +206,9 @@ def test_clean_prints_what_it_removed(
 
 
 @pytest.mark.parametrize(
-    ("storage", "says"),
+    ("storage", "message"),
     [("s3://bucket", "is an object store"), ("/nonexistent", "no such folder")],
 )
-def test_clean_takes_a_folder(storage: str, says: str) -> None:
+def test_clean_takes_a_folder(storage: str, message: str) -> None:
     answer = sweep("clean", "--storage", storage)
-    assert (answer.returncode, says in answer.stderr) == (2, True)
+    assert (answer.returncode, message in answer.stderr) == (2, True)

@@ -28,9 +28,10 @@ OTHER = replace(KEY, scale="paper", overrides=EPOCHS)
 
 
 @pytest.fixture
-def place(store: Store, tmp_path: Path) -> str:
-    """Return a storage with two variants: one with a done and a planned trial, one with a planned
-    trial."""
+def storage(store: Store, tmp_path: Path) -> str:
+    """Return a storage with two variants.
+
+    One has a done and a planned trial, the other a planned trial."""
     store.register(KEY, plan(2))
     store.register(OTHER, plan(1, group="other"))
     store.claim(ids(plan(1)), owner="me", lease_s=600)
@@ -38,8 +39,8 @@ def place(store: Store, tmp_path: Path) -> str:
     return str(tmp_path)
 
 
-def test_a_row_is_a_trial_of_a_variant(place: str) -> None:
-    frame = results(storage=place)
+def test_row_is_trial_of_variant(storage: str) -> None:
+    frame = results(storage=storage)
     columns = ["study", "scale", "corpus", "overrides", "trial_id", "setting"]
     assert list(frame.columns[:6]) == columns
     assert list(frame.trial_id) == [*ids(plan(2)), *ids(plan(1, group="other"))]
@@ -60,19 +61,19 @@ def test_a_row_is_a_trial_of_a_variant(place: str) -> None:
     ],
 )
 def test_arguments_choose_variants(
-    which: dict[str, Any], rows: int, store: Store, place: str
+    which: dict[str, Any], rows: int, store: Store, storage: str
 ) -> None:
     chosen = replace(KEY, overrides=Variant(model="transformer").text)
     store.register(chosen, plan(1, group="model"))
-    assert len(results(KEY.study, storage=place, **which)) == rows
+    assert len(results(KEY.study, storage=storage, **which)) == rows
 
 
-def test_epochs_and_singular_values_name_their_trial(place: str) -> None:
-    measured, recorded = epochs(storage=place), outcome(ids(plan(1))[0])
+def test_long_frames_name_their_trial(storage: str) -> None:
+    measured, recorded = epochs(storage=storage), outcome(ids(plan(1))[0])
     assert list(measured.epoch) == [epoch.epoch for epoch in recorded.epochs]
     assert list(measured.valid_loss) == [epoch.valid_loss for epoch in recorded.epochs]
     np.testing.assert_allclose(measured.valid_perplexity, np.exp(measured.valid_loss))
-    values = spectra(KEY.study, storage=place)
+    values = spectra(KEY.study, storage=storage)
     assert list(values.singular_value) == list(SPECTRUM)
     assert list(values["index"]) == list(range(1, 1 + len(SPECTRUM)))
     for frame in (measured, values):
@@ -80,8 +81,8 @@ def test_epochs_and_singular_values_name_their_trial(place: str) -> None:
 
 
 @pytest.mark.parametrize("function", [epochs, spectra])
-def test_without_measurements_a_frame_is_empty(function: type, place: str) -> None:
-    frame = function(scale="paper", storage=place)
+def test_frame_without_measurements_is_empty(function: type, storage: str) -> None:
+    frame = function(scale="paper", storage=storage)
     assert isinstance(frame, pd.DataFrame) and frame.empty and "trial_id" in frame.columns
 
 
@@ -96,14 +97,14 @@ def test_without_measurements_a_frame_is_empty(function: type, place: str) -> No
         (KEY.study, {"overrides": ["training.epochs=3"]}, "a dict such as"),
     ],
 )
-def test_what_is_not_there_is_one_sentence(
-    study: str | None, which: dict[str, Any], word: str, place: str
+def test_missing_inputs_get_one_sentence(
+    study: str | None, which: dict[str, Any], word: str, storage: str
 ) -> None:
     with pytest.raises(UserError, match=word):
-        results(study, **{"storage": place, **which})
+        results(study, **{"storage": storage, **which})
 
 
-def test_from_python_a_list_is_what_commas_are() -> None:
+def test_list_equals_comma_separated_text() -> None:
     settings = {
         "training.learning_rate": [20.0, np.float64(5.0)],
         "training.optimizer": ("sgd", "adam"),
@@ -115,7 +116,7 @@ def test_from_python_a_list_is_what_commas_are() -> None:
     assert plain_settings(settings)["training.learning_rate"] == (5.0, 20.0)
 
 
-def test_outside_the_checkout_commands_name_a_module(tmp_path: Path) -> None:
+def test_commands_elsewhere_name_a_module(tmp_path: Path) -> None:
     surroundings = {name: value for name, value in os.environ.items() if name != "SWEEP_PROGRAM"}
     surroundings["PYTHONPATH"] = os.fspath(ROOT)
 

@@ -24,13 +24,13 @@ def trial(**values: int) -> TransformerTrialConfig:
     )
 
 
-def test_stream_needs_a_window_and_the_next_token() -> None:
+def test_stream_needs_window_and_token() -> None:
     require_text(trial(), replace(TEXT, train_tokens=44))
     with pytest.raises(UserError, match="at least 44 tokens"):
         require_text(trial(), replace(TEXT, train_tokens=43))
 
 
-def test_what_is_measured_may_end_within_a_window() -> None:
+def test_measurement_may_end_within_window() -> None:
     require_text(
         trial(evaluation__valid_batch_size=2), replace(TEXT, valid_tokens=6, test_tokens=3)
     )
@@ -38,10 +38,10 @@ def test_what_is_measured_may_end_within_a_window() -> None:
         require_text(trial(evaluation__valid_batch_size=2), replace(TEXT, valid_tokens=5))
 
 
-def test_an_lstm_needs_no_whole_window() -> None:
+def test_lstm_needs_no_whole_window() -> None:
     require_text(tiny_trial.trial(batch_size=4, bptt=70), replace(TEXT, train_tokens=12))
 
 
-def test_training_and_measuring_use_the_same_windows() -> None:
+def test_training_and_measuring_share_windows() -> None:
     with pytest.raises(UserError, match="--set"):
         require_text(trial(training__window=12), TEXT)

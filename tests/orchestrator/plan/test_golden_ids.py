@@ -31,8 +31,9 @@ def test_every_trial_keeps_its_identity() -> None:
 
 
 def lines() -> Iterator[str]:
-    """Yield "study scale corpus number-of-trials id ..."; of tuned studies, trials that need no
-    results."""
+    """Yield "study scale corpus number-of-trials id ...".
+
+    Tuned studies give the trials that need no results."""
     for name, scale in itertools.product(NAMES, SCALES):
         study = load_study(name)
         for corpus in CORPORA if study.reads_text else ("none",):

@@ -30,37 +30,37 @@ def ids(plan: Plan) -> list[str]:
     return [trial.trial_id for trial in plan.trials]
 
 
-def test_all_trials_adds_what_a_scale_leaves_out() -> None:
+def test_all_trials_adds_omitted_trials() -> None:
     few, whole = plan_of(GRID, "quick"), plan_of(GRID, "quick", all_trials=True)
     assert (whole.key, whole.total, whole.seeds) == (few.key, 3 * 72, 3)
     assert {*ids(few)} < {*ids(whole)}
 
 
-def test_trials_that_a_scale_makes_equal_run_once() -> None:
+def test_equal_scaled_trials_run_once() -> None:
     plan = plan_of(load_study("head_rank"), "quick", all_trials=True)
     assert len({*ids(plan)}) == len(plan.trials) < 2 * 187
 
 
-def test_further_seeds_are_further_rounds() -> None:
+def test_extra_seeds_are_extra_rounds() -> None:
     """The setting's own seed (141, SM Table 6) comes first; rounds differ only in the seed."""
     one, three = plan_of(GRID), plan_of(GRID, seeds=3)
     assert one.key == three.key and ids(three)[:72] == ids(one)
     seeds = [141, *RANDOM_SEEDS[:2]]
     assert [trial.config.seed for trial in three.trials] == [s for s in seeds for _ in range(72)]
     for number, trial in enumerate(three.trials):
-        own = one.trials[number % 72]
-        assert trial.name == f"{own.name} seed={trial.config.seed}"
-        assert trial.config.model_copy(update={"seed": 141}) == own.config
+        first_round = one.trials[number % 72]
+        assert trial.name == f"{first_round.name} seed={trial.config.seed}"
+        assert trial.config.model_copy(update={"seed": 141}) == first_round.config
 
 
-def test_the_settings_own_seed_is_no_further_one() -> None:
+def test_setting_seed_is_not_extra() -> None:
     plan = plan_of(GRID, "smoke", "pydocs", settings={"seed": (RANDOM_SEEDS[1],)}, seeds=3)
     assert list(dict.fromkeys(t.config.seed for t in plan.trials)) == [
         RANDOM_SEEDS[i] for i in (1, 0, 2)
     ]
 
 
-def test_the_truth_of_a_language_has_one_seed() -> None:
+def test_language_truth_has_one_seed() -> None:
     plan = plan_of(load_study("rank_metrics"), "quick", "markov", seeds=3)
     truths = [trial for trial in plan.trials if isinstance(trial.config, TrueRankConfig)]
     assert (len(truths), plan.total) == (3, 3 + 3 * 6)
@@ -77,29 +77,27 @@ def test_the_truth_of_a_language_has_one_seed() -> None:
         ("layer_jacobian", {"seeds": 2}, "trains nothing"),
     ],
 )
-def test_what_is_not_for_a_study_is_refused(
-    study: str, request_: dict[str, Any], word: str
-) -> None:
+def test_unsupported_option_is_refused(study: str, request_: dict[str, Any], word: str) -> None:
     chosen = load_study(study)
     with pytest.raises(UserError, match=word):
         plan_of(chosen, corpus="ptb" if chosen.reads_text else "none", **request_)
 
 
-def test_repeated_settings_forbid_seeds_by_scale() -> None:
+def test_repeated_settings_forbid_scaled_seeds() -> None:
     study = replace(load_study("seeds"), seeds={"quick": 3})
     with pytest.raises(UserError, match="the field seeds of seeds"):
         plan_of(study, "quick")
     assert plan_of(study, "paper").total == 55
 
 
-def test_all_gives_seeds_to_studies_that_take_them() -> None:
+def test_all_adds_seeds_where_supported() -> None:
     answer = sweep("all", "--scale", "paper", "--seeds", "2", "--dry-run")
     costs = answer.stdout.splitlines()
     doubled = {line.partition(",")[0] for line in costs if ", 2 seeds of each setting:" in line}
     assert {"gss_grid", "mos_k"} < doubled < {*NAMES} - {"seeds", "fair_capacity", "published"}
 
 
-def test_study_decides_seeds_and_trials_per_scale() -> None:
+def test_study_sets_seeds_per_scale() -> None:
     study = replace(GRID, seeds={"smoke": 2, "quick": 2}, quick=lambda trials: trials[::9])
     assert plan_of(study, "smoke").total == 8
     plan = plan_of(study, "quick")
@@ -108,7 +106,7 @@ def test_study_decides_seeds_and_trials_per_scale() -> None:
     assert [trial.name for trial in plan.trials[:8]] == names
 
 
-def test_done_trials_outside_the_plan_are_reported(tmp_path: Path) -> None:
+def test_unplanned_done_trials_are_reported(tmp_path: Path) -> None:
     two = plan_of(GRID, "smoke", "pydocs", seeds=2)
     with open_store(str(tmp_path / "results.db")) as store:
         store.register(two.key, [trial.planned() for trial in two.trials])

@@ -45,7 +45,7 @@ def plan_of(corpus: str, scale: str = "paper", settings: Settings | None = None)
         ("wikitext-2", [1.5, 2, 2.5, 3], "33.55", 87),
     ],
 )
-def test_paper_scale_is_the_published_grid(
+def test_paper_scale_is_published_grid(
     corpus: str, ks: list[float], millions: str, seconds_per_epoch: int
 ) -> None:
     plan = plan_of(corpus)
@@ -82,21 +82,21 @@ SM_TABLE_6 = {
 """For PTB and WikiText-2; typed from the table, independent of the code."""
 
 
-def test_paper_scale_has_the_published_hyperparameters() -> None:
+def test_paper_scale_has_published_hyperparameters() -> None:
     for number, corpus in enumerate(("ptb", "wikitext-2")):
         values = flat_values(plan_of(corpus).trials[0].config.model_dump(mode="json"))
         expected = {key: pair[number] for key, pair in SM_TABLE_6.items()}
         assert {key: values[key] for key in expected} == expected
 
 
-def test_setting_a_default_gives_the_same_trial() -> None:
+def test_explicit_default_keeps_the_trial() -> None:
     plain, spelled = plan_of("ptb"), plan_of("ptb", settings={"training.bptt": (70,)})
     assert [t.trial_id for t in plain.trials] == [t.trial_id for t in spelled.trials]
     assert plain.key != spelled.key
     assert plan_of("ptb", settings={"training.bptt": (35,)}).trials[0].config.training.bptt == 35
 
 
-def test_dry_run_prints_json_without_torch_or_ray() -> None:
+def test_dry_run_needs_no_torch() -> None:
     script = """
 import sys
 from orchestrator.command.app import main
@@ -127,7 +127,7 @@ sys.exit(status)
         ("gss_grid", ["paper"]),
     ],
 )
-def test_scale_that_changes_nothing_is_the_papers(name: str, scales: list[str]) -> None:
+def test_unchanged_scale_is_the_papers(name: str, scales: list[str]) -> None:
     study = load_study(name)
     corpus = "ptb" if study.reads_text else "none"
     plans = {scale: make_plan(study, scale_named(scale), corpus) for scale in SCALES}
@@ -136,7 +136,7 @@ def test_scale_that_changes_nothing_is_the_papers(name: str, scales: list[str]) 
     assert [scale for scale in SCALES if is_paper_scale(study, scale)] == scales
 
 
-def test_a_count_of_words_has_no_gpu_hours() -> None:
+def test_word_count_has_no_gpu_hours() -> None:
     answer = sweep("published", "--dry-run", "--format", "json")
     for trial in json.loads(answer.stdout):
         assert trial["config"] == WordPairsConfig(seed=0, text=trial["config"]["text"]).model_dump()
@@ -146,7 +146,7 @@ def test_a_count_of_words_has_no_gpu_hours() -> None:
     assert "None" not in table and "0.00M" not in table
 
 
-def test_swept_values_plan_the_trials_of_each_alone() -> None:
+def test_swept_values_plan_separate_trials() -> None:
     rates, epochs = (0.01, 0.001), (1, 2)
     swept = plan_of("pydocs", "smoke", {RATE: rates, EPOCHS: epochs})
     ids = {trial.trial_id: trial.name for trial in swept.trials}
@@ -160,7 +160,7 @@ def test_swept_values_plan_the_trials_of_each_alone() -> None:
     assert Variant.read(swept.key.overrides).settings == {RATE: rates, EPOCHS: epochs}
 
 
-def test_trial_without_the_swept_setting_appears_once() -> None:
+def test_unswept_trial_appears_once() -> None:
     study, request = load_study("rank_metrics"), PlanRequest(settings={EPOCHS: (1, 2)})
     swept = make_plan(study, scale_named("smoke"), "markov", request)
     names = [trial.name for trial in swept.trials]
@@ -177,13 +177,13 @@ def test_trial_without_the_swept_setting_appears_once() -> None:
         ("fair_capacity", {"training.epochs": (1, 2)}, "one value"),
     ],
 )
-def test_settings_that_make_no_sense_are_refused(study: str, settings: Settings, word: str) -> None:
+def test_impossible_settings_are_refused(study: str, settings: Settings, word: str) -> None:
     with pytest.raises(UserError, match=word):
         make_plan(load_study(study), scale_named("smoke"), "pydocs", PlanRequest(settings=settings))
 
 
 @pytest.mark.parametrize("scale", ["smoke", "paper"])
-def test_a_model_stands_in_for_every_trials_own(scale: str) -> None:
+def test_model_option_replaces_every_model(scale: str) -> None:
     study, size = load_study("gss_grid"), scale_named(scale)
     plain = make_plan(study, size, "ptb", PlanRequest(model="lstm"))
     other = make_plan(study, size, "ptb", PlanRequest(model="transformer"))
@@ -198,7 +198,7 @@ def test_a_model_stands_in_for_every_trials_own(scale: str) -> None:
         assert trial.config == apply_scale(SCALES[scale], written)
 
 
-def test_a_trial_is_named_by_what_varies() -> None:
+def test_trial_is_named_by_varying_settings() -> None:
     rates = (10.0, 20.0, 20.0000001)
 
     def trials(corpus: CorpusConfig) -> Iterator[TrialConfig]:

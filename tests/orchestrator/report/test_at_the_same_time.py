@@ -22,7 +22,7 @@ FILES = 2 + 3 + 4
 """The page and its index entry, three figures, four tables."""
 
 
-def write(_say: Callable[[str], None], folder: Path, seed: int) -> None:
+def write(_report: Callable[[str], None], folder: Path, seed: int) -> None:
     """Write a report whose numbers depend on the seed."""
     rows, spectra = make_results(columns=50, rng_seed=seed)
     study = replace(STUDY, analyses=(Correlation(),))
@@ -34,16 +34,16 @@ def files(folder: Path) -> list[Path]:
 
 
 def broken(folder: Path) -> list[str]:
-    found = []
+    names = []
     for path in folder.rglob("*.*"):
         if path.suffix in ENDS and not path.read_bytes().endswith(ENDS[path.suffix]):
-            found.append(path.name)
+            names.append(path.name)
         if path.name == "trials.csv" and path.read_bytes().count(b"\n") != 17:
-            found.append(path.name)
-    return found
+            names.append(path.name)
+    return names
 
 
-def test_concurrent_reports_write_whole_files_and_recover(
+def test_concurrent_reports_write_whole_files(
     tmp_path: Path,
 ) -> None:
     shared, alone = tmp_path / "shared", tmp_path / "alone"

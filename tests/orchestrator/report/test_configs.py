@@ -66,16 +66,14 @@ def folder(rows: list[dict[str, Any]], tmp_path_factory: pytest.TempPathFactory)
     ).path.parent
 
 
-def test_each_setting_has_one_line_with_its_trials(
-    rows: list[dict[str, Any]], folder: Path
-) -> None:
+def test_setting_has_one_line(rows: list[dict[str, Any]], folder: Path) -> None:
     configs = csv_records(folder / "configs.csv")
     trial_ids: dict[tuple[float, float], list[str]] = {}
     for row in rows:
         layer = row["config"]["output_layer"]
         trial_ids.setdefault((layer["c"], layer["k"]), []).append(row["trial_id"])
-    shown = {tuple(float(line[key]) for key in CONFIG_KEYS): line for line in configs}
-    assert {key: line["trial_ids"].split() for key, line in shown.items()} == trial_ids
+    lines = {tuple(float(line[key]) for key in CONFIG_KEYS): line for line in configs}
+    assert {key: line["trial_ids"].split() for key, line in lines.items()} == trial_ids
     for name in ("group", "setting"):
         assert len({line[name] for line in configs}) == len(configs) == 6
     page = (folder / "report.html").read_text()
@@ -90,7 +88,7 @@ def values(folder: Path, setting: str, metric: str) -> list[float]:
     ]
 
 
-def test_printed_mean_follows_from_the_settings_trials(folder: Path) -> None:
+def test_printed_mean_follows_from_trials(folder: Path) -> None:
     setting = {line["group"]: line["setting"] for line in csv_records(folder / "configs.csv")}
     means: list[tuple[float, str, str]] = []
     for line in csv_records(folder / "groups.csv"):
@@ -100,7 +98,7 @@ def test_printed_mean_follows_from_the_settings_trials(folder: Path) -> None:
         means += [(float(line[metric]), line["group"], metric) for metric in METRICS]
     for line in csv_records(folder / "tests.csv"):
         means += [
-            (float(line[f"mean_{whose}"]), line[whose], "test_perplexity") for whose in LABELS
+            (float(line[f"mean_{label}"]), line[label], "test_perplexity") for label in LABELS
         ]
     for line in csv_records(folder / "curves.csv"):
         means += [(float(line[metric]), line["group"], metric) for metric in METRICS]
@@ -109,7 +107,7 @@ def test_printed_mean_follows_from_the_settings_trials(folder: Path) -> None:
         assert math.isclose(printed, mean(values(folder, setting[group], metric)))
 
 
-def test_a_cell_over_several_settings_says_so(folder: Path) -> None:
+def test_page_explains_averaged_cells(folder: Path) -> None:
     page = (folder / "report.html").read_text()
     assert "over c and k, each the mean of 3 trials." in page
     assert "over c and seed, each the mean of 2 trials of up to 2 settings." in page

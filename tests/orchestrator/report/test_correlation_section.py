@@ -44,7 +44,7 @@ def findings_of(report: ReportResult) -> list[str]:
     ]
 
 
-def test_first_sentence_gives_the_correlation_and_its_certainty(
+def test_first_sentence_gives_the_correlation(
     report: ReportResult,
 ) -> None:
     """r and its interval by their formulas, from the CSV file of all trials."""
@@ -72,7 +72,7 @@ def test_first_sentence_gives_the_correlation_and_its_certainty(
     assert page.count('id="figure-test_perplexity_against_press_rank"') == 1
 
 
-def test_the_terminal_begins_with_the_same_sentence(report: ReportResult) -> None:
+def test_terminal_begins_with_same_sentence(report: ReportResult) -> None:
     console = Console(file=io.StringIO(), width=1000, record=True)
     console.print(summary_group(report))
     shown = console.export_text().splitlines()
@@ -80,7 +80,7 @@ def test_the_terminal_begins_with_the_same_sentence(report: ReportResult) -> Non
     assert "All 216 trials are done." in {line.strip() for line in shown}
 
 
-def test_single_trials_are_labelled_and_have_no_interval(
+def test_single_trials_have_no_interval(
     report: ReportResult,
 ) -> None:
     over = {
@@ -93,8 +93,8 @@ def test_single_trials_are_labelled_and_have_no_interval(
     assert (cells["published_ptb"], cells["published_wikitext-2"]) == ("0.48", "0.53")
     assert cells["independent_low"] and not within["independent_low"]
     assert (within["n"], float(within["pearson_df"])) == ("216", 8), "nine values of c"
-    shown = [row[0].text for row in report.answers[0].section.texts[0].body]
-    assert shown[2:] == [
+    labels = [row[0].text for row in report.answers[0].section.texts[0].body]
+    assert labels[2:] == [
         "cells, without what their seeds add",
         "seeds of one cell",
         "single trials",
@@ -102,7 +102,7 @@ def test_single_trials_are_labelled_and_have_no_interval(
     assert any("are not independent" in text for text in report.answers[0].section.cautions)
 
 
-def test_cells_seed_shares_and_partial_correlations_are_exported(
+def test_correlations_are_exported(
     report: ReportResult,
 ) -> None:
     cells = csv_records(report.path.parent / "cells.csv")
@@ -119,7 +119,7 @@ def test_cells_seed_shares_and_partial_correlations_are_exported(
     assert left_out == ["output_layer.c", "output_layer.k", "output_layer.c output_layer.k"]
 
 
-def test_cells_with_fewer_seeds_are_named(tmp_path: Path) -> None:
+def test_incomplete_cells_are_named(tmp_path: Path) -> None:
     rows, _ = make_results(SEEDED_STUDY)
     rows[80] = fail(rows[80], state="failed", cause="why")
     first, second, *_ = findings_of(report_on(rows, tmp_path, study=SEEDED_STUDY))
@@ -127,7 +127,7 @@ def test_cells_with_fewer_seeds_are_named(tmp_path: Path) -> None:
     assert second == "215 of 216 trials are done (1 failed). All numbers are over the done ones."
 
 
-def test_one_seed_is_compared_with_published_values(
+def test_single_seed_meets_published_values(
     tmp_path: Path,
 ) -> None:
     rows, _ = make_results()
@@ -141,7 +141,7 @@ def test_one_seed_is_compared_with_published_values(
     assert not (tmp_path / "variance_components.csv").exists()
 
 
-def test_significant_definitions_of_rank_are_named(tmp_path: Path) -> None:
+def test_significant_definitions_are_named(tmp_path: Path) -> None:
     rows, _ = make_results(SEEDED_STUDY)
     study = replace(
         SEEDED_STUDY, analyses=(Correlation(definitions=("press_rank", "stable_rank", "none")),)

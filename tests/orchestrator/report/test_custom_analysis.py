@@ -40,7 +40,7 @@ def report_with(
     return report_on(rows, out, study=study, pdf=pdf)
 
 
-def test_function_from_the_docs_becomes_a_section(tmp_path: Path) -> None:
+def test_docs_function_becomes_a_section(tmp_path: Path) -> None:
     file = tmp_path / "my_study.py"
     analyses = 'analyses=(Correlation(), GridMap(row="output_layer.c", column="output_layer.k"))'
     assert analyses in DOCS_STUDY
@@ -62,7 +62,7 @@ def test_function_from_the_docs_becomes_a_section(tmp_path: Path) -> None:
     assert (report.path.parent / "analysis_gap_by_bend_1.svg").exists()
 
 
-def test_what_it_returns_is_escaped(tmp_path: Path) -> None:
+def test_returned_text_is_escaped(tmp_path: Path) -> None:
     attack = "<script>alert(1)</script>"
 
     def attacking(_: pd.DataFrame) -> list[Any]:
@@ -125,7 +125,7 @@ def test_failing_function_becomes_one_sentence(
     assert "of the study failed" in page and second.heading in page and "Traceback" not in page
 
 
-def test_each_function_plots_on_axes_of_its_own(tmp_path: Path) -> None:
+def test_functions_have_separate_axes(tmp_path: Path) -> None:
     plotted: list[Figure] = []
 
     def plot(results: pd.DataFrame) -> Figure:
@@ -146,13 +146,13 @@ def test_each_function_plots_on_axes_of_its_own(tmp_path: Path) -> None:
         (pd.Index(["a", "b"]), ["level_0", "c", "index"]),
     ],
 )
-def test_an_index_becomes_columns_whatever_its_names(index: pd.Index[Any], head: list[str]) -> None:
+def test_index_becomes_columns(index: pd.Index[Any], head: list[str]) -> None:
     table = pd.DataFrame({"c": [5, 6], "index": [7, 8]}).set_index(index)
     section = custom_section(lambda _: table, pd.DataFrame({"state": ["done"]}))
     assert [list(part.head) for part in section.texts] == [head], section.findings
 
 
-def test_without_a_result_it_is_not_called() -> None:
+def test_no_result_no_call() -> None:
     assert custom_section(failing, pd.DataFrame({"state": ["planned", "failed"]})) is NOTHING
 
 

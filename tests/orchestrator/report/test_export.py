@@ -32,7 +32,7 @@ def written(results: FlatResults, form: Any) -> str:
     return stream.getvalue()
 
 
-def test_files_hold_every_value_and_the_table_names(results: FlatResults, tmp_path: Path) -> None:
+def test_files_hold_every_value(results: FlatResults, tmp_path: Path) -> None:
     records = [dict(record) for record in results.records]
     assert json.loads(written(results, "json")) == records
     write_parquet(results.columns, results.records, tmp_path / "results.parquet")
@@ -55,7 +55,7 @@ def test_files_hold_every_value_and_the_table_names(results: FlatResults, tmp_pa
         [{"x": "half a character \ud800"}, {"\udfff": 1}],
     ],
 )
-def test_whatever_a_store_may_hold_is_written(
+def test_any_stored_value_is_exported(
     tmp_path: Path, metrics: list[dict[str, Any]], form: Any
 ) -> None:
     results = flatten(
@@ -68,18 +68,18 @@ def test_whatever_a_store_may_hold_is_written(
     lines = pyarrow.parquet.read_table(tmp_path / "x.parquet").to_pylist()
     for line, values in zip(lines, metrics, strict=True):
         for name, value in values.items():
-            kept = line[name.replace("\udfff", "\\udfff")]
-            assert kept == value or kept == str(value).replace("\ud800", "\\ud800")
+            exported = line[name.replace("\udfff", "\\udfff")]
+            assert exported == value or exported == str(value).replace("\ud800", "\\ud800")
 
 
 @pytest.mark.parametrize("name", ["test_perplexity", "name", "corpus"])
-def test_config_value_named_like_a_column_is_refused(name: str) -> None:
+def test_column_name_as_setting_is_refused(name: str) -> None:
     with pytest.raises(UserError, match=f"the results store has '{name}' as both"):
         flatten([trial_row("x", config={name: 1}, test_perplexity=2.0)])
 
 
 @pytest.mark.parametrize("form", ["csv", "table"])
-def test_a_listing_imports_nothing_that_draws_or_tests(form: str) -> None:
+def test_listing_imports_no_heavy_packages(form: str) -> None:
     code = "import sys, orchestrator.report.export as e, orchestrator.analysis.frames as f\n"
     code += f"e.write_results(f.flatten([]), {form!r}, sys.stderr)\n"
     slow = ("pandas", "matplotlib", "scipy.stats", "torch", "ray")
@@ -90,7 +90,7 @@ def test_a_listing_imports_nothing_that_draws_or_tests(form: str) -> None:
     assert answer.stdout.strip() == "[]"
 
 
-def test_studys_own_metrics_come_first() -> None:
+def test_study_metrics_come_first() -> None:
     metrics = {
         "zero_share": 0.5,
         "vanishing_1e-3": 0.5,
@@ -99,9 +99,9 @@ def test_studys_own_metrics_come_first() -> None:
         "sigma_min": 0.0,
     }
     row = trial_row("dense seed=1", config={"seed": 1}, **metrics)
-    own = group_metrics(load_study("layer_jacobian"))
-    assert own[0] == "zero_share" and "log10_condition_excess" in own
-    table = trials_table(flatten([row]), own)
+    study_metrics = group_metrics(load_study("layer_jacobian"))
+    assert study_metrics[0] == "zero_share" and "log10_condition_excess" in study_metrics
+    table = trials_table(flatten([row]), study_metrics)
     own_heads = ["rows of zeros", "at most 1e-3 of the largest"]
     assert table.head == ["trial", "state", *own_heads, "entropy rank"]
     assert trials_table(flatten([row])).head == ["trial", "state", "entropy rank"]

@@ -63,7 +63,7 @@ def figures(
 @pytest.mark.parametrize(
     "study", [MOS_K, AVERAGING, SEEDS, RANK_METRICS], ids=lambda study: study.name
 )
-def test_no_word_is_cut_at_an_edge(study: Study) -> None:
+def test_no_word_is_clipped(study: Study) -> None:
     drawn = dict(figures(study))
     assert {"groups", "rank_over_training", "spectra_linear", "spectra_logarithmic"} <= set(drawn)
     for name, figure in drawn.items():
@@ -73,11 +73,11 @@ def test_no_word_is_cut_at_an_edge(study: Study) -> None:
         assert needed.x1 < width + 0.01 and needed.y1 < height + 0.01, name
 
 
-def test_group_keeps_its_style_in_every_figure() -> None:
+def test_group_keeps_its_style() -> None:
     first = RANK_METRICS.label(
         next(iter(RANK_METRICS.trials(CorpusConfig(name="ptb", sha256="0" * 64))))
     )
-    whole, rest = (
+    whole, smaller = (
         {
             (line.get_label(), line.get_color(), line.get_linestyle())
             for name in ("rank_over_training", "spectra_linear")
@@ -92,7 +92,7 @@ def test_group_keeps_its_style_in_every_figure() -> None:
         == len({(colour, line) for _, colour, line in whole})
         > 3
     )
-    assert rest < whole and len(rest) == len(whole) - 1
+    assert smaller < whole and len(smaller) == len(whole) - 1
 
 
 def spectrum(values: np.ndarray) -> Spectrum:
@@ -106,7 +106,7 @@ def linear(*spectra: Spectrum) -> tuple[str, tuple[float, float], float]:
     return drawing.caption, (points[:, 0].min(), points[:, 0].max()), points[:, 1].max()
 
 
-def test_spectrum_of_the_papers_length_is_cut_alike() -> None:
+def test_long_spectrum_is_cut_like_papers() -> None:
     caption, x, y = linear(spectrum(900.0 / np.arange(1, 10_001)))
     assert caption.endswith("cut like Fig. 7.") and x == (5, 500) and y == 0.2
 
@@ -118,5 +118,5 @@ def test_shorter_spectrum_fills_its_figure() -> None:
     assert caption.endswith("indices 2 to 31.") and x == (2, 31) and high == 0.04
 
 
-def test_a_matrix_of_one_column_has_a_figure() -> None:
+def test_one_column_matrix_has_figure() -> None:
     assert linear(spectrum(np.array([3.0])))[1] == (1, 1)

@@ -56,9 +56,7 @@ def test_values_are_written_one_way(
         ("sigma_max", 123456.7, 0.5, "123,456.7 ± 0.5"),
     ],
 )
-def test_spread_limits_the_digits_of_means(
-    metric: str, mean: float, deviation: float, text: str
-) -> None:
+def test_spread_limits_digits(metric: str, mean: float, deviation: float, text: str) -> None:
     assert formats.spread(metric, mean, deviation) == text
 
 
@@ -77,11 +75,11 @@ def test_published_values_keep_their_digits() -> None:
         (0.5, 0.0, "+0.50"),
     ],
 )
-def test_interval_limits_the_decimals_of_numbers(value: float, half: float, text: str) -> None:
+def test_interval_limits_decimals(value: float, half: float, text: str) -> None:
     assert formats.to_width(value, -half, half, signed=True) == text
 
 
-def test_values_are_counted_only_where_they_differ() -> None:
+def test_only_differing_values_are_counted() -> None:
     assert formats.with_counts({"2.13.0": 72}) == "2.13.0"
     many = formats.with_counts({f"host {i}": 1 for i in range(40)})
     assert many.startswith("host 0 (1), host 1 (1)") and many.endswith("host 11 (1) and 28 more")

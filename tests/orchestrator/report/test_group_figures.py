@@ -69,9 +69,9 @@ def t_interval(values: Sequence[float]) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def groups_of(frame: pd.DataFrame, request: GroupTable = TABLE, **where: str) -> Section:
+def groups_of(frame: pd.DataFrame, request: GroupTable = TABLE, **keys: str) -> Section:
     return group_section(
-        group_numbers(frame, request, **{"corpus": "ptb", "scale": "paper"} | where)
+        group_numbers(frame, request, **{"corpus": "ptb", "scale": "paper"} | keys)
     )
 
 
@@ -106,7 +106,7 @@ def record(section: Section, file: str, line: int = 0) -> dict[str, Any]:
     return dict(zip(head, lines[line], strict=True))
 
 
-def test_marks_are_trials_and_students_intervals() -> None:
+def test_marks_are_trials_and_intervals() -> None:
     section = groups_of(FRAME)
     assert list(marks(section)) == ["softmax", "mos", "gss (1 of 2)", "moc (0 of 1)"]
     softmax, mos, gss, moc = marks(section, "a trial").values()
@@ -121,7 +121,7 @@ def test_marks_are_trials_and_students_intervals() -> None:
     assert drawn["mos"] == (mos_line["test_perplexity_low"], mos_line["test_perplexity_high"])
 
 
-def test_published_values_stand_next_to_ours() -> None:
+def test_published_values_are_next_to_ours() -> None:
     printed = {
         row["model"]: [float(row["test_ppl_mean"])]
         for row in printed_rows("table2_seeds")
@@ -132,7 +132,7 @@ def test_published_values_stand_next_to_ours() -> None:
 
 
 @pytest.mark.parametrize(("corpus", "scale"), [("ptb", "quick"), ("pydocs", "paper")])
-def test_published_values_of_others_have_own_axes(corpus: str, scale: str) -> None:
+def test_other_published_values_have_own_axes(corpus: str, scale: str) -> None:
     small = trials({"softmax": [310.0, 311.0, 312.0]}, "test_perplexity")
     section = groups_of(small, corpus=corpus, scale=scale)
     ours, theirs = section.drawings[0].draw().axes
@@ -141,7 +141,7 @@ def test_published_values_of_others_have_own_axes(corpus: str, scale: str) -> No
     assert "other than ours" in section.drawings[0].caption
 
 
-def test_a_gain_stands_next_to_each_papers() -> None:
+def test_gain_is_next_to_papers() -> None:
     [request] = [request for request in AVERAGING.analyses if isinstance(request, Differences)]
     values = {
         "softmax NT-ASGD": [58.0],
@@ -159,12 +159,12 @@ def test_a_gain_stands_next_to_each_papers() -> None:
         for row in printed_rows("table1_reproduction")
         if row["metric"] != "rank"
     }
-    own = marks(section, "published by the model's own paper")
-    assert own == {nt: [table["reported"]], et: []}
+    published = marks(section, "published by the model's own paper")
+    assert published == {nt: [table["reported"]], et: []}
     assert marks(section, "published by AAAI 2021") == {nt: [], et: [table["ours"]]}
 
 
-def test_a_tested_difference_has_its_tests_interval() -> None:
+def test_difference_has_its_tests_interval() -> None:
     request = Comparison(baselines={"mos": "softmax", "gss": "softmax"})
     section = contrast_section(contrast_numbers(FRAME, request, corpus="ptb"))
     mos, gss = "mos\nagainst softmax", "gss\nagainst softmax"
@@ -179,7 +179,7 @@ def test_a_tested_difference_has_its_tests_interval() -> None:
     assert intervals(section)[mos] == (line["difference_low"], line["difference_high"])
 
 
-def test_unpaired_and_published_p_have_columns() -> None:
+def test_unpaired_p_has_a_column() -> None:
     request = Comparison(
         baselines={"gated": "dense"},
         metric="test_error_percent",
@@ -194,7 +194,7 @@ def test_unpaired_and_published_p_have_columns() -> None:
 
 
 @pytest.mark.parametrize("state", ["done", "planned"])
-def test_an_unmeasured_metric_is_a_caution(state: str) -> None:
+def test_unmeasured_metric_is_a_caution(state: str) -> None:
     request = GroupTable(metrics=("presrank", "press_rank"))
     frame = trials({"mos": [5], "softmax": [6]}, "press_rank").assign(state=state)
     cautions = groups_of(frame, request).cautions
@@ -203,7 +203,7 @@ def test_an_unmeasured_metric_is_a_caution(state: str) -> None:
     )
 
 
-def test_forest_has_dashes_and_arrows_beyond_its_axis() -> None:
+def test_forest_marks_clipped_intervals() -> None:
     forest = Forest(
         name="a",
         caption="",
@@ -224,8 +224,8 @@ def test_forest_has_dashes_and_arrows_beyond_its_axis() -> None:
     assert [text.get_position()[1] for text in axes.texts] == [2]
 
 
-def test_a_page_has_a_section_for_each_request(tmp_path: Path) -> None:
-    rows = [{**row, "trial_id": f"{place:064x}"} for place, row in enumerate(ROWS[:8])]
+def test_page_has_every_requested_section(tmp_path: Path) -> None:
+    rows = [{**row, "trial_id": f"{index:064x}"} for index, row in enumerate(ROWS[:8])]
     comparison = Comparison(baselines={"mos": "softmax"})
     ranks = replace(comparison, metric="press_rank")
     analyses = (TABLE, comparison, ranks, replace(TABLE, metrics=("press_rank",)))

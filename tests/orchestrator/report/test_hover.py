@@ -37,7 +37,7 @@ def named(svg: ElementTree.Element) -> dict[str, list[tuple[float, float]]]:
 
 
 @pytest.mark.parametrize("scale", ["linear", "log"])
-def test_a_name_lies_on_its_point(scale: str, tmp_path: Path) -> None:
+def test_name_is_on_its_point(scale: str, tmp_path: Path) -> None:
     figure, [[axes]] = new_panels(1, 1, width_in=4, height_in=3)
     points = np.array([(1.0, 2.0), (3.5, 40.0), (80.0, 7.0)])
     axes.scatter(*points.T)
@@ -46,14 +46,14 @@ def test_a_name_lies_on_its_point(scale: str, tmp_path: Path) -> None:
     svg = drawn(figure, tmp_path)
     markers = svg.find(f".//{SVG}g[@id='PathCollection_1']")
     assert markers is not None
-    places = [
+    positions = [
         (float(use.get("x", "")), float(use.get("y", ""))) for use in markers.iter(f"{SVG}use")
     ]
     assert list(named(svg)) == NAMES
-    np.testing.assert_allclose([mark[0] for mark in named(svg).values()], places, atol=0.06)
+    np.testing.assert_allclose([mark[0] for mark in named(svg).values()], positions, atol=0.06)
 
 
-def test_points_outside_the_axes_have_no_name(tmp_path: Path) -> None:
+def test_outside_points_have_no_name(tmp_path: Path) -> None:
     figure, [[axes]] = new_panels(1, 1, width_in=4, height_in=3)
     axes.set(xlim=(1, 10), ylim=(1, 10), xscale="log")
     curve = [(0.5, 2), (2, 2), (4, 3), (40, 3)]
@@ -66,7 +66,7 @@ def test_points_outside_the_axes_have_no_name(tmp_path: Path) -> None:
     }
 
 
-def test_cells_are_named_over_their_whole_area(tmp_path: Path) -> None:
+def test_whole_cell_has_its_name(tmp_path: Path) -> None:
     cells = [("p", "x", 1), ("p", "y", 2), ("q", "x", 3), ("q", "y", None)]
     heat_map = HeatMap(
         name="f",

@@ -30,9 +30,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.parametrize("width", [400, 1280])
-def test_it_loads_alone_without_a_complaint_and_fits(
-    browser: Browser, address: str, width: int, dark: bool
-) -> None:
+def test_page_loads_without_errors(browser: Browser, address: str, width: int, dark: bool) -> None:
     browser.open(address, width=width, dark=dark)
     assert browser.complaints() == []
     assert [url for url in browser.requests() if not url.startswith("data:")] == [address]
@@ -41,7 +39,7 @@ def test_it_loads_alone_without_a_complaint_and_fits(
     assert browser.evaluate("document.querySelectorAll('figure svg').length") == 5
 
 
-def test_column_sorts_both_ways_with_missing_last(browser: Browser, address: str) -> None:
+def test_columns_sort_missing_last(browser: Browser, address: str) -> None:
     browser.open(address, width=1280)
     column = browser.evaluate(
         "[...document.querySelectorAll('#trials-table th')].findIndex((h) => h.textContent === "
@@ -58,7 +56,7 @@ def test_column_sorts_both_ways_with_missing_last(browser: Browser, address: str
         assert numbers == sorted(numbers) and len(numbers) == 71
 
 
-def test_a_mark_says_which_trial_it_is(browser: Browser, address: str) -> None:
+def test_mark_names_its_trial(browser: Browser, address: str) -> None:
     browser.open(address, width=1280)
     name = "gss c=2 k=3"  # drawn last: no other mark covers it
     marks = "[...document.querySelectorAll('.marks > *')]"
@@ -82,7 +80,7 @@ def test_a_mark_says_which_trial_it_is(browser: Browser, address: str) -> None:
 
 
 @pytest.mark.parametrize("dark", [False, True])
-def test_a_figure_is_as_dark_as_its_page(browser: Browser, address: str, dark: bool) -> None:
+def test_figure_matches_dark_page(browser: Browser, address: str, dark: bool) -> None:
     browser.open(address, width=1280, dark=dark)
     box = browser.evaluate(
         "(({x, y, width, height}) => ({x, y, width, height}))(document.querySelector('figure "

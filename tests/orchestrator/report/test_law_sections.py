@@ -67,12 +67,18 @@ def records(section: Section, name: str) -> list[dict[str, Any]]:
     return [dict(zip(head, line, strict=True)) for line in lines]
 
 
-def test_findings_tell_planted_factors_from_none() -> None:
+def test_findings_name_planted_factors() -> None:
     section = section_of(HEADS, LAWS)
     for kind in ("LSTM", "Transformer"):
-        apart, same = (finding for finding in section.findings if finding.startswith(f"{kind}: "))
-        assert "mos " in apart and "gss" not in apart and "Holm" in apart
-        assert "gss " in same and "mos" not in same and "does not show" in same
+        significant, insignificant = (
+            finding for finding in section.findings if finding.startswith(f"{kind}: ")
+        )
+        assert "mos " in significant and "gss" not in significant and "Holm" in significant
+        assert (
+            "gss " in insignificant
+            and "mos" not in insignificant
+            and "does not show" in insignificant
+        )
     assert section.remarks == ("Others claim this (A 2024).",)
 
 
@@ -89,7 +95,7 @@ def test_laws_are_exported_completely() -> None:
     assert mos["holm_p"] >= mos["p"]
 
 
-def test_an_infinite_rank_is_written_as_a_sign() -> None:
+def test_infinite_rank_is_a_symbol() -> None:
     rows = [
         {**row, "metrics": {"test_perplexity": row["metrics"]["test_perplexity"] * math.exp(-1)}}
         if row["config"]["output_layer"]["name"] == "mos"
@@ -116,7 +122,7 @@ def test_misfits_and_missing_laws_are_named() -> None:
     assert len(few.drawings) == 1 and len(few.written["factors.csv"]) == 1
 
 
-def test_first_size_off_the_law_leads_findings() -> None:
+def test_first_deviating_size_leads_findings() -> None:
     section = section_of(width_rows({16: 0.3, 8: 0.8}), OFF)
     assert "first leaves the law of all larger width at width 16" in section.findings[0]
     assert "above what 5 larger sizes predict" in section.findings[0]
@@ -129,16 +135,23 @@ def test_first_size_off_the_law_leads_findings() -> None:
     assert "is unknown" in few.findings[0] and few.texts == () and len(few.drawings) == 1
 
 
-def test_findings_name_widths_ratios_and_exponents() -> None:
-    widths, apart, same, law = section_of(LEARNED, LEARNED_AT).findings
+def test_findings_name_widths_and_ratios() -> None:
+    widths, significant, insignificant, law = section_of(LEARNED, LEARNED_AT).findings
     assert "gap to the entropy (nats) of at most 0.1: softmax 12" in widths
     assert widths.count(" at V = 500, 1000, 2000 and 4000") == 3
     assert "exponents b" in law and law.count("[0.") == 3
-    assert apart.count("softcap 1.5") == apart.count("at V = ") == 4 and "mos" not in apart
-    assert same.count("mos") == 4 and "softcap" not in same and "does not show" in same
+    assert (
+        significant.count("softcap 1.5") == significant.count("at V = ") == 4
+        and "mos" not in significant
+    )
+    assert (
+        insignificant.count("mos") == 4
+        and "softcap" not in insignificant
+        and "does not show" in insignificant
+    )
 
 
-def test_widths_beyond_those_trained_say_on_which_side() -> None:
+def test_untrained_widths_name_their_side() -> None:
     section = section_of(FEW, LEARNED_AT)
     assert any("no power law over V for softmax and mos" in one for one in section.findings)
     assert "softmax at V = 100 (below 8)" in section.findings[1]
@@ -150,7 +163,7 @@ def test_widths_beyond_those_trained_say_on_which_side() -> None:
     assert "[below 12, 1" in near.texts[0].body[0][4].text
 
 
-def test_finest_correlations_come_first_and_choices_are_named() -> None:
+def test_finest_correlations_come_first() -> None:
     section = section_of(settings_rows(), RANKS)
     assert (
         "a level for each triple of values of three settings taken away, 1 of 2 metrics"
@@ -178,9 +191,7 @@ def test_finest_correlations_come_first_and_choices_are_named() -> None:
     ],
     ids=["laws", "extrapolation", "correlations", "reached", "not reached"],
 )
-def test_words_lie_inside_figures_and_marks_have_names(
-    rows: list[dict[str, Any]], request_: Analysis
-) -> None:
+def test_words_fit_and_marks_have_names(rows: list[dict[str, Any]], request_: Analysis) -> None:
     for drawing in section_of(rows, request_).drawings:
         with mpl.rc_context(STYLE):
             figure = drawing.draw()

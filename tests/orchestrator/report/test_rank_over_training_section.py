@@ -52,7 +52,7 @@ def report_with(
     )
 
 
-def test_averaging_is_spoken_of_if_any_trial_averaged() -> None:
+def test_averaging_is_mentioned_if_used() -> None:
     rows, epochs = moved()
     frame = flatten(rows).frame()
     for averaged_from in (None, 6):
@@ -66,7 +66,7 @@ def test_averaging_is_spoken_of_if_any_trial_averaged() -> None:
         assert " ".join(words).count("averag") == (0 if averaged_from is None else 5)
 
 
-def test_every_number_of_the_figure_is_in_files(tmp_path: Path) -> None:
+def test_files_have_every_figure_number(tmp_path: Path) -> None:
     rows, epochs = moved()
     report = report_with(tmp_path, rows, epochs, *STUDY.analyses)
     at_bound = sum((epoch.press_rank or 0) >= 512 for trial in epochs.values() for epoch in trial)
@@ -87,13 +87,13 @@ def test_every_number_of_the_figure_is_in_files(tmp_path: Path) -> None:
         assert math.log(float(line["mean_valid_perplexity"])) == pytest.approx(epoch.valid_loss)
 
 
-@pytest.mark.parametrize(("epochs", "shown"), [(50, 50), (51, 26), (1000, 50)])
-def test_page_shows_50_epochs_including_the_last(tmp_path: Path, epochs: int, shown: int) -> None:
+@pytest.mark.parametrize(("epochs", "row_count"), [(50, 50), (51, 26), (1000, 50)])
+def test_page_shows_50_epochs(tmp_path: Path, epochs: int, row_count: int) -> None:
     rows, _ = make_results()
     long = training(np.linspace(10, 200, epochs), np.linspace(6, 4, epochs))
     report = report_with(tmp_path, rows[:1], {rows[0]["trial_id"]: long})
     table = section_of(report).texts[0]
-    assert (len(table.body), table.body[-1][0].text) == (shown, str(epochs))
+    assert (len(table.body), table.body[-1][0].text) == (row_count, str(epochs))
     step = math.ceil(epochs / 50)
     assert (f"one epoch in {step}, all of them in rank_over_training.csv" in table.caption) == (
         step > 1

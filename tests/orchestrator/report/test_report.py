@@ -45,9 +45,9 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> ReportResult:
         "name": f"gss {INJECTION}"
     }
     rows[40] = fail(rows[40], state="diverged", cause="the loss became infinite in epoch 3")
-    same = {"device": "cpu", "host": "<b>box</b>"}
+    environment = {"device": "cpu", "host": "<b>box</b>"}
     for i, row in enumerate(rows):
-        row["environment"] = same | {"torch": "2.13.0" if i < 60 else "2.14.1"}
+        row["environment"] = environment | {"torch": "2.13.0" if i < 60 else "2.14.1"}
     return report_on(
         rows,
         tmp_path_factory.mktemp("report"),
@@ -77,7 +77,7 @@ def test_page_loads_nothing_and_links_local_files(report: ReportResult, html: st
     assert "https://" not in html and "http://" not in html
 
 
-def test_every_trial_is_named_and_texts_are_escaped(html: str) -> None:
+def test_trials_are_named_and_escaped(html: str) -> None:
     page = PageReader(html)
     text = "".join(page.text)
     rows, _ = make_results(columns=50)
@@ -90,7 +90,7 @@ def test_every_trial_is_named_and_texts_are_escaped(html: str) -> None:
     assert len(html) < 1_000_000
 
 
-def test_ids_are_unique_and_references_resolve(html: str) -> None:
+def test_ids_are_unique(html: str) -> None:
     page = PageReader(html)
     ids = [attributes["id"] for _, attributes in page.tags if "id" in attributes]
     assert len(ids) == len(set(ids))
@@ -98,7 +98,7 @@ def test_ids_are_unique_and_references_resolve(html: str) -> None:
     assert referred and {a or b for a, b in referred} <= set(ids)
 
 
-def test_page_opens_with_question_findings_and_run(html: str) -> None:
+def test_page_opens_with_the_findings(html: str) -> None:
     text = " ".join("".join(PageReader(html).text).split())
     order = (
         "scale quick, corpus pydocs: not the paper's models",
@@ -111,11 +111,11 @@ def test_page_opens_with_question_findings_and_run(html: str) -> None:
         f"The paper's scale: {PAPER_COMMAND}",
         "The text is made up.",
     )
-    places = [text.index(words) for words in order]
-    assert places == sorted(places)
+    positions = [text.index(words) for words in order]
+    assert positions == sorted(positions)
 
 
-def test_csv_file_has_the_grids_numbers(report: ReportResult) -> None:
+def test_csv_file_has_grid_numbers(report: ReportResult) -> None:
     with (report.path.parent / "press_rank_over_c_k.csv").open(newline="") as stream:
         grid = list(csv.reader(stream))
     assert [len(row) for row in grid] == [9] * 10
@@ -127,7 +127,7 @@ def luminance(colour: NDArray[np.float64]) -> float:
     return float(np.dot(linear, [0.2126, 0.7152, 0.0722]))
 
 
-def test_heat_map_has_readable_numbers_and_cell_states(
+def test_heat_map_is_readable(
     report: ReportResult,
 ) -> None:
     grids = report.answers[1]
@@ -150,7 +150,7 @@ def test_heat_map_has_readable_numbers_and_cell_states(
 
 
 @pytest.mark.parametrize("length", [1, 5, 160, 161, 2000, 33_278])
-def test_thinned_indices_keep_ends_and_short_steps(length: int) -> None:
+def test_thinned_indices_keep_ends(length: int) -> None:
     indices = shown_indices(length)
     assert indices[0] == 0 and indices[-1] == length - 1 and len(indices) <= 320
     assert (np.diff(indices) >= 1).all()
@@ -162,9 +162,7 @@ def rows_in_state(state: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("rows", [[], rows_in_state("failed"), rows_in_state("planned")])
-def test_a_report_without_a_single_result_says_so(
-    rows: list[dict[str, Any]], tmp_path: Path
-) -> None:
+def test_empty_report_is_marked(rows: list[dict[str, Any]], tmp_path: Path) -> None:
     result = report_on(rows, tmp_path)
     text = "".join(PageReader(result.path.read_text(encoding="utf-8")).text)
     assert "a correlation needs at least 3 points, got 0" in text
@@ -172,7 +170,7 @@ def test_a_report_without_a_single_result_says_so(
     assert "nan" not in text.lower().split()
 
 
-def test_pdf_files_are_written_when_asked_and_renewed(tmp_path: Path) -> None:
+def test_pdf_files_are_written_on_request(tmp_path: Path) -> None:
     rows, _ = make_results(columns=50)
     study = replace(STUDY, analyses=(Correlation(),))
 
@@ -183,14 +181,14 @@ def test_pdf_files_are_written_when_asked_and_renewed(tmp_path: Path) -> None:
         return written
 
     assert build() == {}
-    asked = build(pdf=True)
-    assert len(asked) == 2
+    pages = build(pdf=True)
+    assert len(pages) == 2
     rows[0]["metrics"]["test_perplexity"] *= 1.5
     renewed = build()
-    assert len(renewed) == 2 and all(renewed[name] != asked[name] for name in asked)
+    assert len(renewed) == 2 and all(renewed[name] != pages[name] for name in pages)
 
 
-def test_file_instead_of_a_folder_is_refused(tmp_path: Path) -> None:
+def test_file_as_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("")
     with pytest.raises(UserError, match=r"taken cannot .*--storage"):
         report_on([], tmp_path / "taken")

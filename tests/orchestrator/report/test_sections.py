@@ -20,12 +20,12 @@ from search_spaces.study import Predictions, Similarity
 from tests.support.synthetic_results import make_results, report_on, trial_row
 
 
-def shown(section: Section, table: int) -> list[list[str]]:
+def texts_of(section: Section, table: int) -> list[list[str]]:
     text = section.texts[table]
     return [list(text.head), *([cell.text for cell in line] for line in text.body)]
 
 
-def test_page_explains_exactly_the_words_it_uses(tmp_path: Path) -> None:
+def test_page_explains_its_words(tmp_path: Path) -> None:
     rows, _ = make_results()
     page = report_on(rows, tmp_path).path.read_text()
     terms = page[page.index('<h2 id="terms">') :]
@@ -33,7 +33,7 @@ def test_page_explains_exactly_the_words_it_uses(tmp_path: Path) -> None:
     assert "<dt>moc</dt>" not in terms and "softmax_dagger" not in terms
 
 
-def test_figure_and_table_show_context_words_and_predictions() -> None:
+def test_figure_shows_contexts_and_predictions() -> None:
     hit = {
         "context": "no it was",
         "next": "black",
@@ -59,7 +59,7 @@ def test_figure_and_table_show_context_words_and_predictions() -> None:
     section = prediction_section(
         prediction_numbers(flatten(rows).frame(), Predictions(), corpus="ptb")
     )
-    head, first, _ = shown(section, 1)
+    head, first, _ = texts_of(section, 1)
     assert head == ["context", "ends in", "next word", "context", "softmax"]
     assert first == ["A 1", "no it was", "black", "big 0.50 black 0.25 (2)", "a 0.50 the 0.25 (9)"]
     assert section.written["predictions.csv"][1][-1] == "no it was"
@@ -73,7 +73,7 @@ def test_figure_and_table_show_context_words_and_predictions() -> None:
     assert "black: place 9, 25%\nexpects:\na 50%\nthe 25%" in name
 
 
-def test_printed_predictions_stand_below_ours() -> None:
+def test_printed_predictions_are_below_ours() -> None:
     ours = {
         "context": "metric",
         "next": "tons",
@@ -96,7 +96,7 @@ def test_printed_predictions_stand_below_ours() -> None:
         [trial_row("mos", config={"seed": 1}, **{"top_k A 1": ours_text, "top_k A 2": ours_text})]
     ).frame()
     section = prediction_section(prediction_numbers(frame, request, corpus="ptb"))
-    (_, *hits), (_, *words) = shown(section, 0), shown(section, 1)
+    (_, *hits), (_, *words) = texts_of(section, 0), texts_of(section, 1)
     assert hits == [["mos", "2 of 2", "0 of 1"], ["mos (Yang)", DASH, "0 of 1"]]
     assert words[:2] == [
         ["A 1", "metric", "tons", "tons 0.25 (1)", DASH],
@@ -114,15 +114,15 @@ def test_printed_predictions_stand_below_ours() -> None:
         assert "SM Table 2" not in prediction_numbers(frame, request, **elsewhere).to_numpy()
 
 
-def test_the_audit_uses_names_of_the_papers() -> None:
+def test_audit_uses_paper_names() -> None:
     section = audit_section(audit_numbers(pd.DataFrame({"trial_id": []})))
     assert "print 1636 numbers" in section.findings[-1]
-    shown = [cell.text for table in section.texts for row in table.body for cell in row]
-    assert not [text for text in (*shown, *section.findings) if re.search(r"[a-z]_[a-z0-9]", text)]
+    texts = [cell.text for table in section.texts for row in table.body for cell in row]
+    assert not [text for text in (*texts, *section.findings) if re.search(r"[a-z]_[a-z0-9]", text)]
     assert section.texts[1].body[0][0].text == "Fig. 2, GSS"
 
 
-def test_similarity_has_a_column_for_each_model() -> None:
+def test_similarity_has_model_columns() -> None:
     rho = {"pairs": 0.25, "benchmark": 0.5, "model": 0.75}
     rows = [
         trial_row(
@@ -135,7 +135,7 @@ def test_similarity_has_a_column_for_each_model() -> None:
     section = similarity_section(
         similarity_numbers(flatten(rows).frame(), Similarity(), corpus="ptb")
     )
-    assert shown(section, 0) == [
+    assert texts_of(section, 0) == [
         ["benchmark", "pairs", *rho],
         ["men", "9", "+0.25", "+0.50", "+0.75"],
     ]
@@ -145,7 +145,7 @@ def test_similarity_has_a_column_for_each_model() -> None:
         ["benchmark", "1", "0", "0"],
         ["model", "1", "1", "0"],
     ]
-    assert shown(section, 1) == wins
+    assert texts_of(section, 1) == wins
     assert [[str(cell) for cell in line] for line in section.written["similarity_wins.csv"]] == wins
     head, *lines = section.written["word_similarity.csv"]
     assert list(head) == ["benchmark", "pairs", "group", "rho"]

@@ -53,7 +53,7 @@ def certainty(
     return sentences.certainty(study, make_summary(key), make_answers(key), environment or {})
 
 
-def test_interval_without_zero_gives_direction_and_variance() -> None:
+def test_significant_interval_gives_direction() -> None:
     text = correlation_sentence(make_line(0.5, 0.3, 0.66))
     assert "Pearson r = +0.50, 95% interval [+0.30, +0.66], p = 0.010" in text
     assert text.startswith("A higher Press rank went with a higher test perplexity")
@@ -66,7 +66,7 @@ def test_interval_without_zero_gives_direction_and_variance() -> None:
     assert "cannot be correlated" in missing and "Press rank had the same value" in missing
 
 
-def test_other_cells_are_held_against_no_published_value() -> None:
+def test_other_cells_have_no_published_value() -> None:
     better_half = make_answers()[0].section.remarks
     assert len(better_half) == 2 and not any(
         "+0.24" in text or "+0.21" in text for text in better_half
@@ -77,7 +77,7 @@ def test_other_cells_are_held_against_no_published_value() -> None:
     ("published", "words"),
     [(0.48, "inside our interval"), (0.1, "below our interval"), (0.9, "above our interval")],
 )
-def test_a_published_value_is_placed_beside_our_interval(published: float, words: str) -> None:
+def test_published_value_is_next_to_interval(published: float, words: str) -> None:
     text = comparison_sentence(make_line(0.4, 0.2, 0.6, published_ptb=published), "ptb")
     assert words in text and "(PTB)" in text
     assert "significant" not in text
@@ -101,19 +101,19 @@ def test_changed_settings_and_single_seeds_are_named() -> None:
     assert "seeds" not in run_facts(computing, make_summary(), flatten([]))
 
 
-def test_name_that_contradicts_the_trained_value_is_reported() -> None:
+def test_misleading_name_is_reported() -> None:
     """Unchanged rows' names hold no setting that a scale changes."""
     assert not sentences.names(make_summary())
     rows, _ = make_results()
     rows[7]["name"] += ", training.learning_rate=30"
     rows[7]["config"]["training"]["learning_rate"] = 30.0 * 0.001
     results = flatten(rows)
-    (said,) = sentences.names(summarise(STUDY, KEY, results, results.frame()))
-    assert said.endswith('k=3, training.learning_rate=30" was trained with learning rate 0.03.')
+    (sentence,) = sentences.names(summarise(STUDY, KEY, results, results.frame()))
+    assert sentence.endswith('k=3, training.learning_rate=30" was trained with learning rate 0.03.')
 
 
-def test_trials_computed_with_different_versions_are_named() -> None:
-    alike = {
+def test_mixed_versions_are_named() -> None:
+    versions = {
         "code": {"abc": 72},
         "torch": {"2.13.0": 72},
         "hardware": {"one CPU": 72},
@@ -137,7 +137,7 @@ def test_coverage_counts_every_state() -> None:
     assert "uniform" not in text
 
 
-def test_diverged_models_are_named_beside_their_numbers() -> None:
+def test_diverged_models_are_named() -> None:
     """Giving each of V words probability 1/V has perplexity exp(ln V)."""
     words = 200
     uniform = math.exp(-sum(math.log(1 / words) for _ in range(words)) / words)

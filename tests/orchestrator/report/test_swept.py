@@ -65,15 +65,15 @@ def answers(**settings: Any) -> list[Answer]:
     return list(answer(StudyResults(study=STUDY, key=plan.key, frame=frame, spectra={}, epochs={})))
 
 
-def test_swept_value_reads_like_that_value_alone() -> None:
+def test_swept_value_reads_like_single_value() -> None:
     """Values are not averaged; groups keep the names that requests use."""
     by_rate, *swept = answers(**{RATE: (0.001, 0.01)})
     count = len(STUDY.analyses)
     assert len(swept) == 2 * count
     assert isinstance(by_rate.numbers, SweptNumbers)
-    for place, rate in enumerate((0.001, 0.01)):
+    for index, rate in enumerate((0.001, 0.01)):
         alone = answers(**{RATE: (rate,)})
-        for ours, single in zip(swept[place * count : (place + 1) * count], alone, strict=True):
+        for ours, single in zip(swept[index * count : (index + 1) * count], alone, strict=True):
             assert ours.section.heading == f"At learning rate {rate}: {single.section.heading}"
             if isinstance(ours.request, Comparison):
                 continue  # its p values are corrected over all values
@@ -83,15 +83,15 @@ def test_swept_value_reads_like_that_value_alone() -> None:
             assert list(ours.section.written.values()) == list(single.section.written.values())
             leads = [
                 f"At learning rate {rate}: {text}"
-                for text in single.section.findings[: ours is swept[place * count]]
+                for text in single.section.findings[: ours is swept[index * count]]
             ]
             assert list(ours.section.findings) == leads
-            kept = single.section.findings[len(leads) :] + single.section.remarks
-            assert ours.section.remarks == kept
+            remarks = single.section.findings[len(leads) :] + single.section.remarks
+            assert ours.section.remarks == remarks
     assert len({answered.section.kind for answered in swept}) == len(swept)
 
 
-def test_means_and_intervals_are_those_of_the_trials() -> None:
+def test_means_and_intervals_match_trials() -> None:
     swept: dict[str, Any] = {RATE: (0.001, 0.01), TOKENS: (None, 400)}
     _, results = records(**swept)
     numbers = answers(**swept)[1].numbers
@@ -114,7 +114,7 @@ def test_means_and_intervals_are_those_of_the_trials() -> None:
     assert len(lines) == len(numbers.compared("test_perplexity")) == 16
 
 
-def test_one_value_is_no_sweep_and_lists_differ() -> None:
+def test_one_value_is_no_sweep() -> None:
     lists = ([0.1, 0.2], [0.3], None)
     frame = flatten(
         [trial_row(f"{i}", config={"rates": rates}) for i, rates in enumerate(lists)]
@@ -123,14 +123,14 @@ def test_one_value_is_no_sweep_and_lists_differ() -> None:
     assert [swept_settings(frame, text)[0] for text in ("", "[1]", '{"settings":{"x":[1,2]}}')] == [
         ()
     ] * 3
-    keys, shown = swept_settings(
+    keys, values = swept_settings(
         frame, '{"settings":{"rates":[[0.1,0.2],[0.3],null],"other":[1,2]}}'
     )
-    assert keys == ("rates",) and list(shown["rates"]) == ["[0.1, 0.2]", "[0.3]", "none"]
+    assert keys == ("rates",) and list(values["rates"]) == ["[0.1, 0.2]", "[0.3]", "none"]
 
 
 @pytest.mark.parametrize(
-    ("perplexities", "said"),
+    ("perplexities", "finding"),
     [
         ({5: 90.0, 10: 80.0, 20: 70.0}, "last of the range: try larger ones"),
         ({5: 70.0, 10: 80.0, 20: 90.0}, "first of the range: try smaller ones"),
@@ -141,7 +141,7 @@ def test_one_value_is_no_sweep_and_lists_differ() -> None:
         ({False: 90.0, True: 80.0}, ""),
     ],
 )
-def test_best_value_at_a_range_end_is_reported(perplexities: dict[Any, float], said: str) -> None:
+def test_best_value_at_end_is_reported(perplexities: dict[Any, float], finding: str) -> None:
     """A higher rank is not worse, so its lowest value has no finding."""
     rows = [
         trial_row(
@@ -154,11 +154,11 @@ def test_best_value_at_a_range_end_is_reported(perplexities: dict[Any, float], s
     )
     by_perplexity, by_rank = swept_section(numbers).findings
     assert "range" not in by_rank and by_perplexity.partition(" The best value is the ")[2] == (
-        said and f"{said}."
+        finding and f"{finding}."
     )
 
 
-def test_validation_chooses_where_the_test_disagrees() -> None:
+def test_validation_chooses_not_the_test() -> None:
     perplexities = {5: (90.0, 70.0), 10: (80.0, 75.0), 20: (70.0, 80.0)}
     rows = [
         trial_row(f"a, x={x}", config={"x": x}, valid_perplexity=valid, test_perplexity=test)
@@ -172,7 +172,7 @@ def test_validation_chooses_where_the_test_disagrees() -> None:
     assert "70.00 at 5" in by_test and "lowest" not in by_test and "try" not in by_test
 
 
-def test_one_family_of_tests_covers_all_values() -> None:
+def test_one_family_covers_all_values() -> None:
     comparisons = [
         line
         for answered in answers(**{RATE: (0.001, 0.01, 0.1)})
@@ -183,22 +183,22 @@ def test_one_family_of_tests_covers_all_values() -> None:
     order = np.argsort(p_values)
     by_hand = np.minimum(1.0, np.maximum.accumulate(np.sort(p_values) * [3, 2, 1]))
     assert len(comparisons) == 3
-    assert [comparisons[place].holm_p for place in order] == pytest.approx(list(by_hand))
+    assert [comparisons[index].holm_p for index in order] == pytest.approx(list(by_hand))
 
 
-def test_settings_of_different_trial_kinds_are_swept() -> None:
+def test_mixed_trial_kinds_are_swept() -> None:
     """A trial without a setting appears at all its values."""
     results = [trial_row(f"a, x={x}", config={"x": x}) for x in (1, 2)]
     results += [trial_row(f"b, y={y}", config={"y": y}) for y in (3, 4)]
     keys, frame = swept_settings(flatten(results).frame(), '{"settings":{"x":[1,2],"y":[3,4]}}')
-    places = {tuple(values.values()): list(at["name"]) for values, at in at_each_value(frame, keys)}
-    assert places == {(x, y): [f"a, x={x}", f"b, y={y}"] for x in (1, 2) for y in (3, 4)}
+    names = {tuple(values.values()): list(at["name"]) for values, at in at_each_value(frame, keys)}
+    assert names == {(x, y): [f"a, x={x}", f"b, y={y}"] for x in (1, 2) for y in (3, 4)}
     measured = frame.assign(state="done", m=1.0)
     numbers = swept_numbers(measured, BySetting(key="x", others=("y",), metrics=("m",)))
     assert [(line.group, line.value) for line in rows(numbers.means)] == [("a", 1), ("a", 2)]
 
 
-def test_many_models_and_non_numeric_values_are_drawn(tmp_path: Path) -> None:
+def test_non_numeric_values_are_drawn(tmp_path: Path) -> None:
     study = Study(
         name="many",
         trials=lambda corpus: [awd_lstm(corpus, GssConfig(c=0.0, k=1 + i / 20)) for i in range(12)],

@@ -18,9 +18,9 @@ NAME = "gss c=-2 k=1.75"
 CAUSE = "RuntimeError: [bold]no[/bold] room for 33,278 by 82,430 numbers on a device with 2 MiB"
 
 
-def render(shown: RenderableType, width: int) -> str:
+def render(content: RenderableType, width: int) -> str:
     console = Console(file=io.StringIO(), width=width, record=True)
-    console.print(shown)
+    console.print(content)
     text = console.export_text()
     assert "\N{HORIZONTAL ELLIPSIS}" not in text
     assert max(map(cell_len, text.splitlines())) <= width
@@ -52,7 +52,7 @@ def test_it_shows_the_answer_and_ten_rows(report: ReportResult) -> None:
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_trials_without_results_are_named_with_causes(report: ReportResult, width: int) -> None:
+def test_failed_trials_have_causes(report: ReportResult, width: int) -> None:
     text = render(summary_group(report), width)
     lines = [line for line in lines_of_cells(text) if len(line) == 3]
     start = next(i for i, line in enumerate(lines) if line[:2] == [NAME, "failed"])
@@ -62,13 +62,13 @@ def test_trials_without_results_are_named_with_causes(report: ReportResult, widt
 
 
 @pytest.mark.parametrize("width", [60, 80, 200, 1000])
-def test_wide_table_is_split_repeating_the_first_column(width: int) -> None:
+def test_wide_table_repeats_first_column(width: int) -> None:
     table = trials_table(flatten(make_results(columns=200)[0]))
     parts = split(table, width)
     assert [name for part in parts for name in part.head[1:]] == list(table.head[1:])
     text = render(Fitting(table=table), width)
-    shown = {tuple(line) for line in lines_of_cells(text)}
+    cells = {tuple(line) for line in lines_of_cells(text)}
     for part in parts:
         assert part.head[0] == "trial"
-        assert {tuple(cell.text for cell in row) for row in part.body} <= shown
+        assert {tuple(cell.text for cell in row) for row in part.body} <= cells
     assert (len(parts) == 1) == (width >= 200)

@@ -64,17 +64,17 @@ def numbers(metrics: dict[str, dict[str, Any]]) -> TrueRankNumbers:
     return answer
 
 
-def test_models_measured_on_other_rows_are_left_out() -> None:
-    found = numbers(METRICS_BY_NAME)
-    assert found.true_rank == 20 and found.exact["test_perplexity"] == 100.0
-    measured = found.matrices[found.matrices["trials"] > 0]
+def test_models_on_other_rows_are_excluded() -> None:
+    results = numbers(METRICS_BY_NAME)
+    assert results.true_rank == 20 and results.exact["test_perplexity"] == 100.0
+    measured = results.matrices[results.matrices["trials"] > 0]
     assert list(measured["variant"]) == ["float64", "float32", "noise", "learned", "learned"]
     learned = measured[measured["variant"] == "learned"]
     assert list(learned["matrix"]) == ["softmax", "gss"], "mos was measured on other rows"
     assert list(learned["over_floor"]) == pytest.approx([1.5, 1.25])
 
 
-def test_metrics_that_find_the_rank_are_named() -> None:
+def test_correct_metrics_are_named() -> None:
     findings = true_rank_section(numbers(METRICS_BY_NAME)).findings
     exact, rounded, noisy = findings[1:4]
     assert "is found by Press rank (float64), effective" in exact

@@ -40,24 +40,24 @@ def row_of(values: list[float], baseline: list[float], *, shift: int = SHIFT) ->
     return row
 
 
-def say(row: Any, holm_p: float | None = None) -> str:
+def verdict_of(row: Any, holm_p: float | None = None) -> str:
     row.holm_p = holm_p or row.holm_p
     return verdict(row, "test_perplexity")
 
 
-def test_a_significant_difference_names_the_lower_group() -> None:
+def test_significant_difference_names_lower_group() -> None:
     """Welch's test of the published means and deviations."""
     low = make_values(56.81, 0.11)
     for row, names in (
         (row_of(low, SOFTMAX), ("GSS", "Softmax")),
         (row_of(SOFTMAX, low), ("Softmax", "GSS")),
     ):
-        text = say(row)
+        text = verdict_of(row)
         assert text.startswith(f"{names[0]} has a lower test perplexity than {names[1]}, by 0.270 ")
         assert "0.171 to 0.369; Holm-adjusted p = 2.0e-05" in text and "unpaired (Welch" in text
 
 
-def test_the_adjusted_p_decides_and_both_are_shown() -> None:
+def test_adjusted_p_decides() -> None:
     row = row_of(make_values(56.95, 0.13), SOFTMAX)
     assert row.difference_p < 0.05
     text = say(row, 0.09)
@@ -92,7 +92,7 @@ def test_a_missing_test_says_why() -> None:
     assert "the same in all 6 pairs" in say(row_of(DENSE, DENSE, shift=0))
 
 
-def test_pairs_count_the_seeds_with_lower_values() -> None:
-    text = say(row_of(BETTER, DENSE, shift=0))
+def test_pairs_count_lower_seeds() -> None:
+    text = verdict_of(row_of(BETTER, DENSE, shift=0))
     assert text.startswith("GSS has a lower test perplexity than Softmax at the same seed, by 1.03")
     assert text.endswith("GSS is lower at 6 of 6 seeds.")

@@ -10,7 +10,7 @@ from trainables.pulse import TRAINING
 
 def beat_of(machine: str, **changes: Any) -> Beat:
     """Return a beat in a trial's third epoch; `changes` replace fields."""
-    said: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "number": 1,
         "trial_id": "one",
         "phase": TRAINING,
@@ -24,4 +24,4 @@ def beat_of(machine: str, **changes: Any) -> Beat:
         "machine": machine,
         "pid": os.getpid(),
     }
-    return Beat(**said | changes)
+    return Beat(**fields | changes)

@@ -10,7 +10,7 @@ from orchestrator.schedule.dispatcher import Dispatcher
 from orchestrator.store.records import PlannedTrial, StudyKey
 from orchestrator.store.store import Store
 from orchestrator.worker.messages import Ending, EndingKind, TrialEvent
-from tests.support.notes import Heard
+from tests.support.notes import RecordingListener
 from tests.support.scripted_trials import planned, work_in
 from trainables.trial_folder import TrialFolder, TrialOutcome, trial_directory
 
@@ -27,10 +27,10 @@ class Sweep(Dispatcher):
     def __init__(
         self, store: Store, storage: Path, trials: int = 6, *, slots: int = 2, **changes: Any
     ) -> None:
-        self.heard = Heard()
+        self.listener = RecordingListener()
         store.register(KEY, PLAN)
         work = work_in(
-            storage, store, **{"seconds_per_trial": 1 / 3, "listener": self.heard, **changes}
+            storage, store, **{"seconds_per_trial": 1 / 3, "listener": self.listener, **changes}
         )
         super().__init__(PLAN[:trials], work, "me", slots=slots)
 
@@ -38,7 +38,7 @@ class Sweep(Dispatcher):
         pack = self.next_pack(key)
         return [] if pack is None else [PLAN.index(trial) for trial in pack.trials]
 
-    def tell(self, key: str, *numbers: int, at: int | None = None) -> None:
+    def report(self, key: str, *numbers: int, at: int | None = None) -> None:
         """Report these trials as done, and `at` as started."""
         events = [event for number in numbers for event in (started(number), done(number))]
         self.process_events(key, events if at is None else [*events, started(at)])

@@ -22,7 +22,7 @@ from orchestrator.worker.failures import BrokenProcessError
 from orchestrator.worker.messages import EVENTS, Ending, EndingKind, Pack
 from tests.support import tiny_trial
 from tests.support.command import TIMES
-from tests.support.notes import Heard
+from tests.support.notes import RecordingListener
 from tests.support.store_rows import RUN
 from trainables.runtime import Runtime
 from trainables.trial import kept_weights, trial_run
@@ -40,7 +40,7 @@ def sweep(
 ) -> list[str]:
     """Train and measure what is missing; return the user's notes and causes. Raises UserError."""
     trial_run.load = kept_weights.load = lambda *_, **__: tiny_trial.corpus(600)
-    storage, heard = FolderStorage(folder), Heard()
+    storage, listener = FolderStorage(folder), RecordingListener()
     storage.check()
     options = RunOptions(storage=storage, runtime=Runtime(checkpoint_every_s=0.0))
     keep = partial(write_study_file, storage)
@@ -59,7 +59,7 @@ def sweep(
                 run_id=run_id,
                 options=options,
                 seconds_per_trial=60.0,
-                listener=heard,
+                listener=listener,
                 measurements=MEASUREMENTS,
                 unmeasured=unmeasured,
             )
@@ -75,7 +75,7 @@ def sweep(
                 )
         finally:
             store.end_run(run_id)
-    return heard.notes + [end.cause for end in heard.outcomes.values() if end.cause]
+    return listener.notes + [end.cause for end in listener.outcomes.values() if end.cause]
 
 
 def _drive(dispatcher: Dispatcher, job: Job) -> None:

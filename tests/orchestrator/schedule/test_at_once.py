@@ -21,7 +21,7 @@ from tests.orchestrator.schedule.numbered_trials import (
     started,
     states,
 )
-from tests.support.notes import Heard
+from tests.support.notes import RecordingListener
 from tests.support.scripted_trials import work_in
 from tests.support.smoke_trials import smoke_trial
 from trainables.trial_folder import EpochMetrics, TrialOutcome
@@ -40,7 +40,7 @@ def hand_out(sweep: Sweep, key: str) -> list[int]:
     return numbers
 
 
-def test_trials_go_on_in_halves_after_a_death(sweep: Sweep, store: Store) -> None:
+def test_pack_is_halved_after_a_death(sweep: Sweep, store: Store) -> None:
     """Trial 2 kills any process it is in."""
     sizes = []
     for key in map(str, range(20)):
@@ -58,18 +58,18 @@ def test_trials_go_on_in_halves_after_a_death(sweep: Sweep, store: Store) -> Non
     assert store.trials(KEY)[2].cause == f"{DEATH.cause} (in each of 2 attempts)"
 
 
-def test_one_trial_is_stopped_and_others_go_on(sweep: Sweep, store: Store) -> None:
+def test_stopped_trial_leaves_others_running(sweep: Sweep, store: Store) -> None:
     assert len(hand_out(sweep, "a")) == 6
     sweep.process_events("a", [done(0)])
     sweep.stop([IDS[1]])
     assert sweep.give_up() == ["a"]
     sweep.end_pack("a", DEATH)
     assert sweep.run("b") == [2, 3, 4, 5] and sweep.finished
-    assert sweep.heard.stopped_names == ["seed=1"]
+    assert sweep.listener.stopped_names == ["seed=1"]
     assert states(store) == ["done", "planned", *["done"] * 4]
 
 
-def test_stopped_trial_that_dies_is_not_retried(sweep: Sweep, store: Store) -> None:
+def test_dead_stopped_trial_is_not_retried(sweep: Sweep, store: Store) -> None:
     hand_out(sweep, "a")
     sweep.stop([IDS[1]])
     sweep.end_pack("a", DEATH)
@@ -77,20 +77,20 @@ def test_stopped_trial_that_dies_is_not_retried(sweep: Sweep, store: Store) -> N
     assert sweep.finished and states(store)[1] == "planned"
 
 
-def test_machine_that_leaves_halves_nothing(sweep: Sweep) -> None:
+def test_lost_machine_halves_nothing(sweep: Sweep) -> None:
     assert len(hand_out(sweep, "a")) == 6
     sweep.end_pack("a", Ending(EndingKind.MACHINE_LEFT))
     assert len(hand_out(sweep, "b")) == 6
 
 
-@pytest.mark.parametrize(("most", "sizes"), [(8, [3]), (2, [2, 1]), (1, [1, 1, 1])])
-def test_searched_trials_are_judged_one_by_one(
-    most: int, sizes: list[int], store: Store, tmp_path: Path
+@pytest.mark.parametrize(("limit", "sizes"), [(8, [3]), (2, [2, 1]), (1, [1, 1, 1])])
+def test_searched_trials_are_judged_separately(
+    limit: int, sizes: list[int], store: Store, tmp_path: Path
 ) -> None:
-    sweep = Sweep(store, tmp_path, trials=0, slots=1, trials_at_once=most, source=Searches())
+    sweep = Sweep(store, tmp_path, trials=0, slots=1, trials_at_once=limit, source=Searches())
     for number, size in enumerate(sizes):
         pack = sweep.next_pack(str(number))
-        assert pack is not None and (len(pack.trials), pack.at_once) == (size, min(most, 3))
+        assert pack is not None and (len(pack.trials), pack.at_once) == (size, min(limit, 3))
         numbers = [PLAN.index(trial) for trial in pack.trials]
         assert pack.stop_above == {IDS[n]: {1: float(n)} for n in numbers}
         assert sweep.next_pack("another") is None, "no searched trial waits ready for a worker"
@@ -102,7 +102,7 @@ def test_searched_trials_are_judged_one_by_one(
 
 
 @pytest.mark.usefixtures("one_ray")
-def test_over_ray_a_stopped_trial_costs_no_mate(
+def test_ray_stop_costs_no_mate(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The shared process ends; the mate continues alone."""
@@ -111,14 +111,14 @@ def test_over_ray_a_stopped_trial_costs_no_mate(
     plan = [PlannedTrial.of(stopped, "stopped"), PlannedTrial.of(mate, "mate")]
     store.register(KEY, plan)
 
-    class Stops(Heard):
+    class Stops(RecordingListener):
         def epoch(self, trial_id: str, metrics: EpochMetrics) -> None:
             if trial_id == stopped.trial_id and metrics.epoch == 1:
                 store.ask_to_stop(trial_id)
 
-    heard = Stops()
-    work = work_in(tmp_path, store, trials_at_once=2, listener=heard, study=KEY)
+    listener = Stops()
+    work = work_in(tmp_path, store, trials_at_once=2, listener=listener, study=KEY)
     run_trials(plan, work)
-    assert heard.stopped_names == ["stopped"]
-    assert sorted(heard.starts) == ["mate", "mate", "stopped"]
+    assert listener.stopped_names == ["stopped"]
+    assert sorted(listener.starts) == ["mate", "mate", "stopped"]
     assert [row.state for row in store.trials(KEY)] == ["planned", "done"]

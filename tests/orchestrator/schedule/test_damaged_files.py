@@ -64,7 +64,7 @@ def make(config: TrialConfig, storage: Path, state: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def templates(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Yield a storage of two trials for each state."""
     folder = tmp_path_factory.mktemp("made")
     with pytest.MonkeyPatch.context() as patch:
@@ -77,7 +77,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.fixture(scope="module")
-def truth(made: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:  # noqa: ARG001
+def truth(templates: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:  # noqa: ARG001
     row, sentences = next_run(tmp_path_factory.mktemp("truth"))
     assert sentences == [] and row["spectrum"]
     assert {"press_rank", "parameters"} <= row["metrics"].keys()
@@ -127,20 +127,20 @@ DAMAGES: tuple[Callable[[Path, random.Random], None], ...] = (
 
 @pytest.mark.chaos(len(DAMAGES), 100 * len(DAMAGES))
 @pytest.mark.parametrize("pattern", FILES)
-def test_a_damaged_file_changes_no_number(
-    made: Path, truth: dict[str, Any], tmp_path: Path, pattern: str, rounds: int
+def test_damaged_file_changes_no_number(
+    templates: Path, truth: dict[str, Any], tmp_path: Path, pattern: str, rounds: int
 ) -> None:
     for number in range(rounds):
         damage = DAMAGES[number % len(DAMAGES)]
-        storage = Path(shutil.copytree(made / FILES[pattern], tmp_path / str(number)))
+        storage = Path(shutil.copytree(templates / FILES[pattern], tmp_path / str(number)))
         paths = sorted(trial_directory(storage, TRIAL).glob(pattern.partition(",")[0]))
         assert paths
         for path in paths[-1:] if "last" in pattern else paths:
             damage(path, random.Random(f"{number} {path.name}"))
         row, sentences = next_run(storage)
-        what = (number, damage.__name__, sentences)
-        assert all("\n" not in sentence and "Error" not in sentence for sentence in sentences), what
-        assert row["metrics"].items() <= truth["metrics"].items(), what
-        assert row["spectrum"] == truth["spectrum"], what
-        assert sentences or (damage is delete and row == truth), what
+        case = (number, damage.__name__, sentences)
+        assert all("\n" not in sentence and "Error" not in sentence for sentence in sentences), case
+        assert row["metrics"].items() <= truth["metrics"].items(), case
+        assert row["spectrum"] == truth["spectrum"], case
+        assert sentences or (damage is delete and row == truth), case
         shutil.rmtree(storage)

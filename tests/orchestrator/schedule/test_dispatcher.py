@@ -22,16 +22,16 @@ from trainables.errors import UserError
 from trainables.trial_folder import TrialOutcome
 
 
-def test_packs_are_claimed_as_they_are_handed_out(store: Store, tmp_path: Path) -> None:
+def test_packs_are_claimed_when_handed_out(store: Store, tmp_path: Path) -> None:
     sweep = Sweep(store, tmp_path)
     assert sweep.pack("a") == [0, 1, 2]
     assert states(store) == ["running"] * 3 + ["planned"] * 3
-    sweep.tell("a", 0, at=1)
+    sweep.report("a", 0, at=1)
     sweep.close()
     assert states(store) == ["done"] + ["planned"] * 5
 
 
-def test_trials_of_another_driver_are_waited_for(
+def test_other_drivers_trials_are_awaited(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(dispatcher, "POLL_S", 0.0)
@@ -46,20 +46,20 @@ def test_trials_of_another_driver_are_waited_for(
     assert states(store) == ["done"] * 6
 
 
-def test_stopped_trials_are_given_back_others_go_on(store: Store, tmp_path: Path) -> None:
+def test_stopped_trials_are_returned(store: Store, tmp_path: Path) -> None:
     sweep = Sweep(store, tmp_path)
     assert sweep.pack("a") == [0, 1, 2]
-    sweep.tell("a", 0, at=1)
+    sweep.report("a", 0, at=1)
     sweep.stop([IDS[1], IDS[4]])
     assert (sweep.give_up(), sweep.give_up()) == (["a"], [])
     sweep.end_pack("a", DEATH)
     assert [sweep.run(key) for key in "bc"] == [[2], [3, 5]]
     assert sweep.finished
     assert states(store) == ["done", "planned", "done", "done", "planned", "done"]
-    assert sweep.heard.stopped_names == ["seed=1", "seed=4"]
+    assert sweep.listener.stopped_names == ["seed=1", "seed=4"]
 
 
-def test_stopped_trial_gets_no_other_attempt(store: Store, tmp_path: Path) -> None:
+def test_stopped_trial_gets_no_retry(store: Store, tmp_path: Path) -> None:
     sweep = Sweep(store, tmp_path, 1)
     sweep.die("a", at=0)
     assert states(store)[0] == "running"
@@ -68,7 +68,7 @@ def test_stopped_trial_gets_no_other_attempt(store: Store, tmp_path: Path) -> No
     assert (states(store)[0], sweep.claimed_trials) == ("planned", [])
 
 
-def test_waiting_pack_whose_trials_stop_is_given_up(store: Store, tmp_path: Path) -> None:
+def test_stopped_waiting_pack_is_dropped(store: Store, tmp_path: Path) -> None:
     sweep = Sweep(store, tmp_path, 2)
     assert sweep.pack("a") == [0, 1]
     sweep.stop(IDS[:1])
@@ -80,7 +80,7 @@ def test_waiting_pack_whose_trials_stop_is_given_up(store: Store, tmp_path: Path
     assert (sweep.finished, states(store)[:2]) == (True, ["planned"] * 2)
 
 
-def test_number_of_packs_follows_the_machines(store: Store, tmp_path: Path) -> None:
+def test_pack_count_follows_machines(store: Store, tmp_path: Path) -> None:
     sweep = Sweep(store, tmp_path, seconds_per_trial=100.0)
     sweep.resize(1)
     assert [sweep.pack(key) for key in "abc"] == [[0], [1], []]
@@ -88,13 +88,13 @@ def test_number_of_packs_follows_the_machines(store: Store, tmp_path: Path) -> N
     assert sweep.pack("c") == [2]
 
 
-def test_user_may_limit_the_number_of_packs(store: Store, tmp_path: Path) -> None:
+def test_user_may_limit_packs(store: Store, tmp_path: Path) -> None:
     sweep = Sweep(store, tmp_path, options={"max_concurrent": 1})
     assert [sweep.pack(key) for key in "ab"] == [[0, 1, 2], []]
     assert not sweep.finished
 
 
-def test_pack_that_fits_nowhere_goes_back(store: Store, tmp_path: Path) -> None:
+def test_oversized_pack_is_returned(store: Store, tmp_path: Path) -> None:
     sweep = Sweep(store, tmp_path, 3)
     refusal = "The machine third (10.0.0.3) has torch 2.0."
     for key in "abcde":
@@ -105,11 +105,11 @@ def test_pack_that_fits_nowhere_goes_back(store: Store, tmp_path: Path) -> None:
     assert (sweep.give_up(["f"]), sweep.give_up(["f"])) == (["f"], [])
     sweep.end_pack("f")
     assert sweep.pack("g") == [0, 1, 2]
-    sweep.tell("g", at=0)
+    sweep.report("g", at=0)
     assert sweep.give_up(["g"]) == [], "it has a machine"
 
 
-def test_error_before_hand_out_leaves_nothing_claimed(
+def test_early_error_leaves_no_claim(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A leaked claim's lease would be renewed as long as this process lives."""

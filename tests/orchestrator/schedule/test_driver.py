@@ -19,7 +19,7 @@ from orchestrator.schedule.study_work import POLL_S
 from orchestrator.store import LeaseKeeper, PlannedTrial, Store, StudyKey
 from orchestrator.worker import EVENTS, Ending, EndingKind, Parcel, TrialEvent
 from tests.orchestrator.schedule.beats import beat_of
-from tests.support.notes import Heard
+from tests.support.notes import RecordingListener
 from tests.support.scripted_trials import planned, work_in
 from trainables.trial_folder import TrialOutcome
 
@@ -43,13 +43,13 @@ class Steered:
         self, patch: pytest.MonkeyPatch, store: Store, folder: Path, plan: Sequence[PlannedTrial],
         options: dict[str, Any] | None = None, **changes: Any,
     ) -> None:  # fmt: skip
-        self.now_s, self.machines, self.heard = 1000.0, [MACHINE], Heard()
+        self.now_s, self.machines, self.listener = 1000.0, [MACHINE], RecordingListener()
         patch.setattr(time, "monotonic", lambda: self.now_s)
         patch.setattr(driver, "nodes", lambda: self.machines)
         patch.setattr(driver, "signs", lambda _keys: {})
         patch.setattr(driver, "remove_sign", lambda _key: None)
         patch.setattr(driver, "start_again", give_up)
-        fields = {"listener": self.heard, "seconds_per_trial": 100.0} | changes
+        fields = {"listener": self.listener, "seconds_per_trial": 100.0} | changes
         work = work_in(folder, store, options, **fields)
         self.dispatcher = Dispatcher(plan, work, "me", slots=1)
         placement = Placement(work.options, None, {"one": {"CPU": 1.0}})
@@ -69,12 +69,12 @@ class Steered:
         assert parcel is not None
         return parcel
 
-    def tell(self, key: str, trial: PlannedTrial, outcome: TrialOutcome | None = None) -> None:
+    def report(self, key: str, trial: PlannedTrial, outcome: TrialOutcome | None = None) -> None:
         event = TrialEvent(trial_id=trial.trial_id, outcome=outcome)
         self.driver.process_events(key, EVENTS.dump_json((event,)).decode())
 
 
-def test_driver_waits_for_machines_until_it_is_stopped(
+def test_driver_waits_for_machines(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plan = planned(range(1))
@@ -90,7 +90,7 @@ def test_driver_waits_for_machines_until_it_is_stopped(
     assert steered.driver.stopping
 
 
-def test_worker_that_cannot_be_killed_needs_another_ray(
+def test_unkillable_worker_needs_new_ray(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The worker hangs on a machine that does not answer."""
@@ -104,7 +104,7 @@ def test_worker_that_cannot_be_killed_needs_another_ray(
         steered.hand_out(key)
         steered.driver.start_pack(key)
     (trial,) = steered.dispatcher._flights["a"].pack.trials
-    steered.tell("a", trial)
+    steered.report("a", trial)
     assert steered.looks(10) == ["a", "b"]
     steered.driver.end_pack("a", Ending(EndingKind.PROCESS_DIED))
     (note,) = steered.heard.notes
@@ -115,7 +115,7 @@ def test_worker_that_cannot_be_killed_needs_another_ray(
         steered.driver.raise_error()
 
 
-def test_ray_that_starts_no_worker_is_given_up(
+def test_ray_without_workers_is_abandoned(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plan = planned(range(2))

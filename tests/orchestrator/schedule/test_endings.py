@@ -38,7 +38,7 @@ def here(monkeypatch: pytest.MonkeyPatch) -> None:
         ("elsewhere", FULL, ROOM, STARVED),
     ],
 )
-def test_death_for_want_of_memory_is_recognized(
+def test_out_of_memory_is_recognized(
     machine: str,
     at_the_beat: MachineMemory,
     now: MachineMemory,
@@ -57,11 +57,11 @@ def test_position_of_another_trial_is_left_out() -> None:
     assert explain(DEATH, None, "one") == DEATH
 
 
-def test_stopped_worker_of_this_machine_is_killed() -> None:
+def test_stopped_local_worker_is_killed() -> None:
     code = "import os, signal; os.kill(os.getpid(), signal.SIGSTOP)"
     worker = subprocess.Popen(["ray::held", "-c", code], executable=sys.executable)
     status = psutil.Process(worker.pid).status
-    wait_for(lambda: status() == psutil.STATUS_STOPPED, timeout_s=30, what="its stop")
+    wait_for(lambda: status() == psutil.STATUS_STOPPED, timeout_s=30, event="its stop")
     kill_worker(beat_of("elsewhere", pid=worker.pid))
     assert worker.poll() is None
     kill_worker(beat_of("here", pid=worker.pid))

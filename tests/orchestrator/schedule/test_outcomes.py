@@ -28,7 +28,7 @@ from trainables.errors import UserError
 from trainables.trial_folder import EpochMetrics, TrialOutcome
 
 
-def test_damage_is_reported_with_the_trials_name(store: Store, tmp_path: Path) -> None:
+def test_damage_report_names_the_trial(store: Store, tmp_path: Path) -> None:
     sweep = Sweep(store, tmp_path)
     sweep.pack("a")
     sweep.process_events(
@@ -38,7 +38,7 @@ def test_damage_is_reported_with_the_trials_name(store: Store, tmp_path: Path) -
     assert states(store)[0] == "done"
 
 
-def test_death_costs_the_running_trial_alone(store: Store, tmp_path: Path) -> None:
+def test_death_costs_only_running_trial(store: Store, tmp_path: Path) -> None:
     sweep = Sweep(store, tmp_path)
     sweep.pack("a")
     sweep.tell("a", 0, at=1)
@@ -51,7 +51,7 @@ def test_death_costs_the_running_trial_alone(store: Store, tmp_path: Path) -> No
     assert store.trials(KEY)[1].cause == "its process died (in each of 2 attempts)"
 
 
-def test_out_of_memory_is_tried_once_more_alone(store: Store, tmp_path: Path) -> None:
+def test_out_of_memory_retries_alone(store: Store, tmp_path: Path) -> None:
     sweep = Sweep(store, tmp_path)
     assert [sweep.pack(key) for key in "ab"] == [[0, 1, 2], [3, 4, 5]]
     sweep.tell("a", at=0)
@@ -95,14 +95,14 @@ def test_damaged_result_costs_an_attempt(store: Store, tmp_path: Path) -> None:
     assert "spectrum.npy is missing (in each of 2" in str(store.trials(KEY)[0].cause)
 
 
-def test_trials_taken_over_belong_to_their_new_driver(
+def test_new_driver_owns_claimed_trials(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A trial done before stays done."""
     monkeypatch.setattr(trial_table, "LEASE_S", -1.0)
     sweep = Sweep(store, tmp_path, options={"max_attempts": 1})
     sweep.pack("a")
-    sweep.tell("a", at=0)
+    sweep.report("a", at=0)
     assert store.claim(IDS[:3], owner="another", lease_s=600) == dict.fromkeys(IDS[:3], 2)
     epoch = EpochMetrics(
         epoch=1, tokens=1, train_loss=9.0, valid_loss=9.0, averaging=False, seconds=1.0
@@ -114,10 +114,10 @@ def test_trials_taken_over_belong_to_their_new_driver(
     assert states(store)[:3] == ["done", "running", "running"]
     assert [row.owner for row in store.trials(KEY)[:3]] == [None, "another", "another"]
     assert store.epochs(IDS[0]) == []
-    assert (list(sweep.heard.outcomes), sweep.finished) == ([IDS[0]], False)
+    assert (list(sweep.listener.outcomes), sweep.finished) == ([IDS[0]], False)
 
 
-def test_death_with_its_machine_costs_no_attempt(store: Store, tmp_path: Path) -> None:
+def test_machine_loss_costs_no_attempt(store: Store, tmp_path: Path) -> None:
     """A trial may lose its process twice."""
     sweep = Sweep(store, tmp_path, 1)
     for key, machine, there in (("a", "3", {"2"}), ("b", "2", {"3"}), ("c", "2", {"2", "3"})):
@@ -127,7 +127,7 @@ def test_death_with_its_machine_costs_no_attempt(store: Store, tmp_path: Path) -
     assert store.trials(KEY)[0].cause == "its process died (in each of 2 attempts)"
 
 
-def test_trial_that_brings_machines_down_fails(store: Store, tmp_path: Path) -> None:
+def test_machine_killing_trial_fails(store: Store, tmp_path: Path) -> None:
     """The process's death is seen before the machine's."""
     sweep = Sweep(store, tmp_path, 1)
     for machine in "012345":
@@ -146,7 +146,7 @@ def test_trial_that_brings_machines_down_fails(store: Store, tmp_path: Path) -> 
         (EndingKind.MACHINE_LEFT, 30, None),
     ],
 )
-def test_workers_that_never_start_end_the_sweep(
+def test_missing_workers_end_the_sweep(
     store: Store, tmp_path: Path, kind: EndingKind, starts: int, fix: str | None
 ) -> None:
     """Memory used by another program may become free again."""
@@ -175,12 +175,12 @@ def write_measurements(storage: Path, number: int, names: Sequence[str]) -> None
         folder.write_measurement(name, ({name.partition("@")[0]: number}, None))
 
 
-def test_failed_measuring_costs_no_result(store: Store, tmp_path: Path) -> None:
+def test_failed_measurement_costs_no_result(store: Store, tmp_path: Path) -> None:
     """A death after the last measurement is no failure."""
     sweep = measuring(store, tmp_path)
     for number, names_written in enumerate((later.NAMES, later.NAMES[:1])):
         assert sweep.pack("a") == [number]
-        sweep.tell("a", at=number)
+        sweep.report("a", at=number)
         write_measurements(tmp_path, number, names_written)
         sweep.end_pack("a", DEATH)
     assert sweep.pack("b") == [2]
@@ -194,7 +194,7 @@ def test_failed_measuring_costs_no_result(store: Store, tmp_path: Path) -> None:
     assert states(store)[:3] == ["done"] * 3
 
 
-def test_measurements_of_another_driver_are_taken_from_files(store: Store, tmp_path: Path) -> None:
+def test_other_drivers_measurements_are_read(store: Store, tmp_path: Path) -> None:
     """Both planned before either began: the second's workers find the files."""
     drivers = [measuring(store, tmp_path), measuring(store, tmp_path)]
     for sweep in drivers:

@@ -19,7 +19,7 @@ from trainables.config import (
 
 
 @given(trials=st.integers(0, 60), slots=st.integers(1, 9), seconds=st.floats(1e-4, 1e5))
-def test_every_trial_is_in_exactly_one_pack(trials: int, slots: int, seconds: float) -> None:
+def test_every_trial_has_one_pack(trials: int, slots: int, seconds: float) -> None:
     packs = pack(plan(trials), slots=slots, seconds_per_trial=seconds)
     assert all(part.trials for part in packs)
     assert [trial for part in packs for trial in part.trials] == plan(trials)
@@ -47,10 +47,10 @@ def layers(*outputs: OutputLayerConfig, width: int) -> list[PlannedTrial]:
     configs = [
         config.model_copy(update={"output_layer": output, "model": model}) for output in outputs
     ]
-    return [PlannedTrial.of(each, each.output_layer.name) for each in configs]
+    return [PlannedTrial.of(layer, layer.output_layer.name) for layer in configs]
 
 
-def test_trials_of_a_kind_come_together() -> None:
+def test_similar_trials_share_a_pack() -> None:
     wide = layers(SoftmaxConfig(), GssConfig(c=1, k=2), MosConfig(), MonotoneNnConfig(), width=400)
     narrow = layers(SoftmaxConfig(), GssConfig(c=1, k=2), width=200)
     packs = pack([*wide, *narrow], slots=1, seconds_per_trial=100.0, at_once=lambda _: 16)
@@ -58,7 +58,7 @@ def test_trials_of_a_kind_come_together() -> None:
     assert names == [(["softmax", "gss", "mos"], 3), (["softmax", "gss"], 2), (["monotone_nn"], 1)]
 
 
-def test_no_slot_stays_without_trials() -> None:
+def test_every_slot_gets_trials() -> None:
     packs = pack(PLAN, slots=3, seconds_per_trial=100.0, at_once=lambda _: 16)
     assert [(len(part.trials), part.at_once) for part in packs] == [(2, 2)] * 3
     packs = pack(

@@ -27,7 +27,7 @@ def options(tmp_path: Path) -> RunOptions:
     return RunOptions(storage=FolderStorage(tmp_path))
 
 
-def test_less_is_asked_for_once_large_machines_left(options: RunOptions) -> None:
+def test_request_shrinks_with_the_cluster(options: RunOptions) -> None:
     placement = Placement(options, PTB, {"a": LARGE, "b": SMALL, "head": WITHOUT_CORES})
     request = placement.request([MOS])
     assert (placement.slots, request.memory_bytes > 10**6, placement.fits(request)) == (
@@ -52,17 +52,17 @@ def test_unfit_machine_gets_nothing(options: RunOptions) -> None:
     assert (placement.slots, request.excluded_machines, request.memory_bytes) == (8, ("a",), 10**6)
 
 
-def test_pack_that_is_alone_asks_for_most_memory(options: RunOptions) -> None:
+def test_single_pack_requests_most_memory(options: RunOptions) -> None:
     placement = Placement(options, None, {"a": LARGE, "b": SMALL})
     assert placement.request([SOFTMAX], alone=True).memory_bytes == LARGE["memory"]
     assert placement.request([SOFTMAX]).memory_bytes == 0
 
 
-def test_pack_asks_for_memory_of_its_largest_trial(options: RunOptions) -> None:
+def test_pack_requests_largest_trials_memory(options: RunOptions) -> None:
     placement = Placement(options, PTB, {"a": {"CPU": 1.0, "memory": 1e12}})
     quick = apply_scale(SCALES["quick"], SOFTMAX)
     quick_bytes, mos_bytes, both = (
         placement.request(pack).memory_bytes for pack in ([quick], [MOS], [quick, MOS])
     )
-    assert STEP_BYTES < quick_bytes < mos_bytes == both
+    assert STEP_BYTES < quick_bytes < mos_bytes == pair_bytes
     assert 0 <= mos_bytes - estimate(MOS, PTB).memory_gb * 1e9 < STEP_BYTES

@@ -31,8 +31,8 @@ def test_results_are_recorded_once(store: Store, recorder: Recorder, tmp_path: P
     folder_of(tmp_path, 2).write_result(diverged, None)
     (folder_of(tmp_path, 3).path / "result.json").write_text("{")
     notes: list[str] = []
-    found = recorder.recover(PLAN, note=notes.append)
-    assert [(outcome.trial_id, taken) for outcome, taken in found] == [
+    recovered = recorder.recover(PLAN, note=notes.append)
+    assert [(outcome.trial_id, taken) for outcome, taken in recovered] == [
         (IDS[0], True),
         (IDS[2], True),
     ]

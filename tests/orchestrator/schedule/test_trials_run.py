@@ -17,7 +17,7 @@ from orchestrator.schedule.trials_run import run_trials
 from orchestrator.store.opening import open_store
 from orchestrator.store.records import StudyKey, TrialRow
 from orchestrator.store.store import Store
-from tests.support.notes import Heard
+from tests.support.notes import RecordingListener
 from tests.support.one_ray import start_ray
 from tests.support.scripted_trials import (
     BAD_INPUT,
@@ -45,9 +45,9 @@ class Swept:
 
     def __init__(self, folder: Path, store: Store) -> None:
         plan = planned(SEEDS)
-        self.folder, self.store, self.heard = folder, store, Heard()
+        self.folder, self.store, self.listener = folder, store, RecordingListener()
         store.register(KEY, plan)
-        self.summary = run_trials(plan, work_in(folder, store, listener=self.heard))
+        self.summary = run_trials(plan, work_in(folder, store, listener=self.listener))
         self.rows: dict[int, TrialRow] = {row.config["seed"]: row for row in store.trials(KEY)}
 
 
@@ -59,7 +59,7 @@ def swept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Swept]:
         yield Swept(folder, store)
 
 
-def test_each_trouble_is_its_trials_own(
+def test_failure_costs_only_its_trial(
     swept: Swept,
 ) -> None:
     states = {seed: row.state for seed, row in swept.rows.items()}
@@ -72,7 +72,7 @@ def test_each_trouble_is_its_trials_own(
     assert not swept.summary.interrupted
 
 
-def test_only_trials_whose_process_died_run_again(
+def test_only_dead_trials_run_again(
     swept: Swept,
 ) -> None:
     starts = [line for line in log_lines(swept.folder) if line.startswith("start")]
@@ -81,15 +81,15 @@ def test_only_trials_whose_process_died_run_again(
     assert {seed for seed, row in swept.rows.items() if row.attempt == 2} == {KILLED_ONCE, EXITS}
 
 
-def test_listener_and_store_get_every_trial(swept: Swept) -> None:
-    assert set(swept.heard.starts) == {f"seed={seed}" for seed in SEEDS}
-    assert {trial_id: outcome.state for trial_id, outcome in swept.heard.outcomes.items()} == {
+def test_listener_and_store_get_trials(swept: Swept) -> None:
+    assert set(swept.listener.starts) == {f"seed={seed}" for seed in SEEDS}
+    assert {trial_id: outcome.state for trial_id, outcome in swept.listener.outcomes.items()} == {
         row.trial_id: row.state for row in swept.rows.values()
     }
     assert [epoch.epoch for epoch in swept.store.epochs(swept.rows[SOUND].trial_id)] == [1, 2, 3, 4]
 
 
-def test_worker_that_stands_still_is_ended(store: Store, tmp_path: Path) -> None:
+def test_stalled_worker_is_ended(store: Store, tmp_path: Path) -> None:
     plan = planned([STANDS])
     store.register(KEY, plan)
     run_trials(plan, work_in(tmp_path, store, {"trial_timeout_s": 10.0, "max_attempts": 1}))
@@ -122,7 +122,7 @@ def test_full_disk_stops_the_sweep(store: Store, tmp_path: Path) -> None:
         assert sorted(ends) == sorted(f"end {SOUND + number}" for number in range(8))
 
 
-def test_sweep_that_only_waits_moves_and_stops(
+def test_waiting_sweep_moves_and_stops(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It waits for another command's trial."""

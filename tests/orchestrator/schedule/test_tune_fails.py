@@ -24,7 +24,7 @@ from trainables.errors import UserError
         (FileNotFoundError(2, "No such file or directory", "/tmp/packs"), "Ray Tune failed ("),
     ],
 )
-def test_what_ends_tune_is_a_sentence(
+def test_tune_failure_is_one_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, sentence: str
 ) -> None:
     def fails(_: Any) -> None:

@@ -19,8 +19,8 @@ from orchestrator.forecast import estimate
 from orchestrator.schedule import run_trials
 from orchestrator.store import PlannedTrial, StudyKey, open_store
 from orchestrator.worker import TrialFunctions
-from tests.support.notes import Heard
-from tests.support.processes import Process, Say
+from tests.support.notes import RecordingListener
+from tests.support.processes import Process, Report
 from tests.support.scripted_trials import HELD, log_lines, run_where, work_in
 from trainables.config import CorpusConfig, MosConfig, TrialConfig
 from trainables.corpora import PUBLISHED_CORPORA
@@ -47,18 +47,19 @@ def cluster() -> Iterator[Any]:
     # Notice a dead machine sooner, but do not take a slow one for dead.
     looks = {"health_check_period_ms": 300}
     head = {"num_cpus": 1, "memory": 10**9, "include_dashboard": False, "_system_config": looks}
-    made: Any = Cluster(initialize_head=True, head_node_args=head)
+    nodes: Any = Cluster(initialize_head=True, head_node_args=head)
     try:
-        ray.init(address=made.address, log_to_driver=False)
-        yield made
+        ray.init(address=nodes.address, log_to_driver=False)
+        yield nodes
     finally:
         ray.shutdown()
-        made.shutdown()
+        nodes.shutdown()
 
 
-class ChangesMachines(Heard):
-    """The large machine leaves after the first start; once noted, one with another torch joins,
-    whose note lets trials continue."""
+class ChangesMachines(RecordingListener):
+    """The large machine leaves after the first start.
+
+    Once noted, one with another torch joins. Its note lets trials continue."""
 
     def __init__(self, cluster: Any, large: Any, folder: Path) -> None:
         super().__init__()
@@ -87,32 +88,32 @@ class ChangesMachines(Heard):
         self.late.append(subprocess.Popen(command, env=os.environ | {"PYTHONPATH": path}))
 
 
-def sweep_while_machines_change(say: Say, folder: Path) -> None:
+def sweep_while_machines_change(report: Report, folder: Path) -> None:
     """Send the machines, each start's machine, and the notes."""
     plan = [PlannedTrial.of(config, "-") for config in held_trials(3)]
-    with cluster() as made, open_store(f"sqlite:///{folder}/results.db") as store:
-        large = made.add_node(num_cpus=1, memory=10**10)
-        heard = ChangesMachines(made, large, folder)
+    with cluster() as nodes, open_store(f"sqlite:///{folder}/results.db") as store:
+        large = nodes.add_node(num_cpus=1, memory=10**10)
+        listener = ChangesMachines(nodes, large, folder)
         store.register(KEY, plan)
         functions = TrialFunctions(run_trial=run_where)
-        fields = {"corpus": CORPUS, "listener": heard, "functions": functions}
+        fields = {"corpus": CORPUS, "listener": listener, "functions": functions}
         try:
             run_trials(plan, work_in(folder, store, {"address": "auto"}, **fields))
         finally:
-            for process in heard.late:
+            for process in listener.late:
                 process.terminate()
                 process.wait()
         assert {(row.state, row.cause) for row in store.trials(KEY)} == {("done", None)}
-        machines = (made.head_node.node_id, large.node_id)
-    say((machines, [line.split()[1] for line in log_lines(folder)], heard.notes))
+        machines = (nodes.head_node.node_id, large.node_id)
+    report((machines, [line.split()[1] for line in log_lines(folder)], listener.notes))
 
 
-def test_waiting_trials_run_on_fit_machines(tmp_path: Path) -> None:
+def test_waiting_trials_run_when_possible(tmp_path: Path) -> None:
     """The larger machine has left; the joining one is unfit."""
     assert estimate(held_trials(1)[0], CORPUS).memory_gb > 1
-    ((machines, places, notes),) = Process(tmp_path, sweep_while_machines_change, tmp_path).end()
+    ((machines, hosts, notes),) = Process(tmp_path, sweep_while_machines_change, tmp_path).end()
     small, large = machines
-    assert places == [large, small, small, small]
+    assert hosts == [large, small, small, small]
     assert WENT in notes
     (refusal,) = (note for note in notes if "torch 0.0.1" in note)
     assert "but the driver has torch" in refusal

@@ -19,14 +19,14 @@ class Followed:
         self.watch.add("pack")
         self._look()
 
-    def says(self, **changes: Any) -> None:
+    def send(self, **changes: Any) -> None:
         self.beat = self.beat.model_copy(update=changes)
         self._look()
 
     def trains(self, steps: int, step_s: float) -> None:
         """Train slow steps, none reported as silence."""
         for _ in range(steps):
-            self.says(
+            self.send(
                 phase=TRAINING, epoch=1, step=self.beat.step + 1, progress=self.beat.progress + 1
             )
             assert self.stands_still_within(step_s) is None
@@ -52,47 +52,47 @@ class Followed:
         return self.watch.stalls()["pack"].cause
 
 
-def test_hang_after_quick_steps_is_reported_in_minutes() -> None:
+def test_hang_is_reported_in_minutes() -> None:
     worker = Followed()
     worker.trains(100, step_s=POLL_S)
     assert worker.stands_still_within(1000) == 120
     assert worker.cause == "it stalled for 2 min in epoch 1, step 100 (my_layer.py, line 3)"
 
 
-def test_trial_of_slow_steps_goes_on() -> None:
+def test_slow_trial_continues() -> None:
     worker = Followed()
     worker.trains(5, step_s=400)
     worker.trains(1, step_s=3900)
-    worker.says(progress=10**6)
+    worker.send(progress=10**6)
     assert worker.stands_still_within(10**6) == 39_002
 
 
-def test_without_a_pace_ten_minutes_pass() -> None:
+def test_default_limit_is_ten_minutes() -> None:
     """At the start, in the first step, in validation, and at the next trial."""
     worker = Followed()
     assert worker.stands_still_within(600) is None
     worker.trains(2, step_s=600)
-    worker.says(phase="in validation", progress=1000)
+    worker.send(phase="in validation", progress=1000)
     assert worker.stands_still_within(600) is None
-    worker.says(trial_id="two", phase=TRAINING, progress=1)
+    worker.send(trial_id="two", phase=TRAINING, progress=1)
     assert worker.stands_still_within(10**4) == 602
 
 
 def test_announced_silence_is_respected() -> None:
     worker = Followed()
-    worker.says(phase="in the measurement spectrum@1", progress=7, quiet_s=5000.0)
+    worker.send(phase="in the measurement spectrum@1", progress=7, quiet_s=5000.0)
     assert worker.stands_still_within(10**6) == 5002
 
 
-def test_users_limit_is_for_every_phase() -> None:
+def test_user_limit_covers_every_phase() -> None:
     worker = Followed(limit_s=20.0)
-    worker.says(quiet_s=5000.0)
+    worker.send(quiet_s=5000.0)
     assert worker.stands_still_within(100) == 22
     worker = Followed(limit_s=2000.0)
     worker.trains(10, step_s=1900)
 
 
-def test_process_that_lets_no_thread_run_is_named() -> None:
+def test_blocked_process_is_named() -> None:
     worker = Followed()
     assert worker.stands_still_within(1000, beats=False) == 602
     assert worker.cause == (
@@ -101,7 +101,7 @@ def test_process_that_lets_no_thread_run_is_named() -> None:
     )
 
 
-def test_worker_that_never_beat_is_ended() -> None:
+def test_worker_without_beats_is_ended() -> None:
     watch = WorkerWatch(10.0)
     watch.add("pack")
     for second in range(0, 14, 2):
@@ -109,17 +109,17 @@ def test_worker_that_never_beat_is_ended() -> None:
     assert watch.stalls()["pack"].cause == "it stalled for 12 s before it began"
 
 
-def test_driver_that_stood_still_ends_no_trial() -> None:
+def test_stalled_driver_ends_no_trial() -> None:
     """A laptop slept, or the sweep was suspended: for hours, repeatedly."""
     worker = Followed(limit_s=20.0)
     for _ in range(5):
         worker.now_s += 10_000.0
         assert worker.stands_still_within(POLL_S) is None
-        worker.says(progress=worker.beat.progress + 1)
+        worker.send(progress=worker.beat.progress + 1)
         assert worker.stands_still_within(3 * POLL_S) is None
 
 
-def test_worker_lingers_until_its_pack_is_over() -> None:
+def test_worker_stays_until_pack_ends() -> None:
     worker = Followed(limit_s=20.0)
     assert worker.stands_still_within(100) == 22
     worker.watch.mark_ending("pack")

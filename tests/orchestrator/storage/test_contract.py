@@ -59,7 +59,7 @@ def damage(path: TrialFolder, name: str) -> None:
     write_file(path.path / name, content[:-2] + bytes([content[-2] ^ 1]) + content[-1:])
 
 
-def test_result_is_there_when_the_work_is_over(storage: Storage, move: Move) -> None:
+def test_result_is_readable_after_work(storage: Storage, move: Move) -> None:
     storage.check()
     with storage.working(TRIAL) as folder:
         finish(folder, WITH_SPECTRUM)
@@ -71,7 +71,7 @@ def test_result_is_there_when_the_work_is_over(storage: Storage, move: Move) -> 
     assert storage.trial("cd" + "1" * 62).outcome() is None
 
 
-def test_next_worker_goes_on_from_a_checkpoint(storage: Storage, move: Move) -> None:
+def test_next_worker_resumes_from_checkpoint(storage: Storage, move: Move) -> None:
     stopped(storage, save_two)
     move("two")
     with storage.working(TRIAL) as folder:
@@ -112,9 +112,7 @@ def test_older_worker_replaces_no_result(storage: Storage, move: Move) -> None:
 
 
 @pytest.mark.parametrize("checkpoints", [True, False])
-def test_forgotten_result_does_not_come_back(
-    storage: Storage, move: Move, checkpoints: bool
-) -> None:
+def test_forgotten_result_stays_forgotten(storage: Storage, move: Move, checkpoints: bool) -> None:
     stopped(storage, save_and_finish)
     storage.bring([TRIAL])
     storage.forget(TRIAL, checkpoints=checkpoints)
@@ -125,7 +123,7 @@ def test_forgotten_result_does_not_come_back(
         assert bool(folder.checkpoints()) == (not checkpoints)
 
 
-def test_machines_recognize_a_storage_by_its_marker(storage: Storage, move: Move) -> None:
+def test_marker_identifies_the_storage(storage: Storage, move: Move) -> None:
     storage.check()
     with storage.marked() as marker:
         move("two")
@@ -136,5 +134,5 @@ def test_machines_recognize_a_storage_by_its_marker(storage: Storage, move: Move
 def test_storage_travels_as_its_address(storage: Storage) -> None:
     assert pickle.loads(pickle.dumps(storage)) == storage
     with storage.working(TRIAL) as folder:
-        said = storage.in_words_of_user(f"{folder.path}/result.json is damaged", folder)
-    assert said == f"{storage}/trials/ab/{TRIAL}/result.json is damaged"
+        message = storage.in_words_of_user(f"{folder.path}/result.json is damaged", folder)
+    assert message == f"{storage}/trials/ab/{TRIAL}/result.json is damaged"

@@ -37,7 +37,7 @@ def put_a_file_there(folder: Path) -> None:
         (put_a_file_there, "was replaced by another one"),
     ],
 )
-def test_a_folder_that_is_taken_away_is_missed(
+def test_removed_folder_is_noticed(
     tmp_path: Path, happens: Callable[[Path], None], sentence: str
 ) -> None:
     folder = tmp_path / "results"
@@ -54,7 +54,7 @@ def test_a_folder_that_is_taken_away_is_missed(
             check()
 
 
-def test_a_folder_that_becomes_read_only_is_noticed(tmp_path: Path) -> None:
+def test_read_only_folder_is_noticed(tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk", kib=64) as disk, FolderStorage(disk).watched() as check:
         check()
         change(disk, "ro")
@@ -62,7 +62,7 @@ def test_a_folder_that_becomes_read_only_is_noticed(tmp_path: Path) -> None:
             check()
 
 
-def test_nobody_works_in_a_folder_that_is_gone(tmp_path: Path) -> None:
+def test_missing_folder_is_not_used(tmp_path: Path) -> None:
     with (
         pytest.raises(UserError, match="is gone"),
         FolderStorage(tmp_path / "nowhere").working("a" * 64),
@@ -71,7 +71,7 @@ def test_nobody_works_in_a_folder_that_is_gone(tmp_path: Path) -> None:
     assert not (tmp_path / "nowhere").exists()
 
 
-def test_lost_storage_does_not_fail_a_trial(tmp_path: Path) -> None:
+def test_lost_storage_fails_no_trial(tmp_path: Path) -> None:
     folder = tmp_path / "results"
     folder.mkdir()
     with pytest.raises(UserError, match="is gone"), FolderStorage(folder).working("a" * 64):

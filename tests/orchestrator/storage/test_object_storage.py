@@ -44,9 +44,9 @@ PLACE = trial_directory(Path(), TRIAL).as_posix()
 
 @pytest.fixture
 def storage(url: str, move: Move) -> ObjectStorage:  # noqa: ARG001
-    made = storage_at(url)
-    assert isinstance(made, ObjectStorage)
-    return made
+    opened = storage_at(url)
+    assert isinstance(opened, ObjectStorage)
+    return opened
 
 
 def names(storage: ObjectStorage) -> set[str]:
@@ -78,7 +78,7 @@ def write_top_k(folder: TrialFolder) -> None:
     folder.write_measurement("top_k@1", ({"words": "{}"}, None))
 
 
-def test_store_has_what_the_folder_has(storage: ObjectStorage, move: Move) -> None:
+def test_store_equals_the_folder(storage: ObjectStorage, move: Move) -> None:
     stopped(storage, save_two)
     stopped(storage, lambda folder: folder.checkpoint(1).unlink())
     stopped(storage, lambda folder: (folder.path / ".half.tmp").write_bytes(b"ha"))
@@ -92,7 +92,7 @@ def test_store_has_what_the_folder_has(storage: ObjectStorage, move: Move) -> No
     assert not folder.path.exists(), "a finished trial keeps no copy on the worker's disk"
 
 
-def test_result_of_an_outage_is_copied_next_time(
+def test_outage_result_is_copied_later(
     storage: ObjectStorage, store: ObjectStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("orchestrator.storage.bucket.AWAY_S", 0)
@@ -109,14 +109,14 @@ def test_result_of_an_outage_is_copied_next_time(
     assert names(storage) == {"result.json"}
 
 
-def test_copy_that_lost_a_checkpoint_is_fetched(storage: ObjectStorage) -> None:
+def test_incomplete_copy_is_fetched_again(storage: ObjectStorage) -> None:
     folder = stopped(storage, save_two)
     folder.checkpoint(2).rename(folder.path / f".{name_of(2)}.1-2.tmp")
     with storage.working(TRIAL) as again:
         assert [path.name for path in again.checkpoints()] == [name_of(1), name_of(2)]
 
 
-def test_uncopied_files_of_this_machine_are_kept(storage: ObjectStorage) -> None:
+def test_uncopied_local_files_are_kept(storage: ObjectStorage) -> None:
     stopped(storage, lambda folder: save(folder, 1))
     killed(storage, save_and_measure)
     with storage.working(TRIAL) as again:
@@ -124,13 +124,13 @@ def test_uncopied_files_of_this_machine_are_kept(storage: ObjectStorage) -> None
         assert again.measurement("top_k@1") is not None
 
 
-def test_cleared_copy_removes_nothing_from_the_store(storage: ObjectStorage) -> None:
+def test_cleared_copy_leaves_the_store(storage: ObjectStorage) -> None:
     stopped(storage, lambda folder: save(folder, 1))
     stopped(storage, TrialFolder.forget_checkpoints)
     assert names(storage) == {name_of(1), "worker"}
 
 
-def test_superseded_worker_stops_and_its_pack_goes_elsewhere(
+def test_superseded_worker_stops(
     storage: ObjectStorage, move: Move, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("orchestrator.storage.working_copy.LOOK_S", 0.1)
@@ -142,7 +142,7 @@ def test_superseded_worker_stops_and_its_pack_goes_elsewhere(
         folder.take_over()
         save(folder, 1)
         wait_for(
-            lambda: len(storage.bucket.files("trials")) == 2, timeout_s=60, what="a first copy"
+            lambda: len(storage.bucket.files("trials")) == 2, timeout_s=60, event="a first copy"
         )
         move("two")
         with storage.working(config.trial_id) as later:
@@ -164,7 +164,7 @@ def test_superseded_worker_stops_and_its_pack_goes_elsewhere(
     assert set(storage.bucket.files("trials")) == {f"{folder_name}/result.json"}
 
 
-def test_killed_copy_replaces_nothing_from_elsewhere(storage: ObjectStorage, move: Move) -> None:
+def test_killed_copy_replaces_nothing(storage: ObjectStorage, move: Move) -> None:
     killed(storage, save_and_finish)
     move("two")
     with storage.working(TRIAL) as folder:
@@ -185,7 +185,7 @@ def test_trial_without_objects_starts_again(storage: ObjectStorage) -> None:
         assert folder.checkpoints() == []
 
 
-def test_only_the_result_stays_after_an_end(storage: ObjectStorage) -> None:
+def test_only_the_result_stays(storage: ObjectStorage) -> None:
     config = TrialConfig.model_validate(planned([SOUND])[0].config)
     directory = trial_directory(Path(), config.trial_id)
     with pytest.raises(RuntimeError), storage.working(config.trial_id) as folder:
@@ -213,7 +213,7 @@ def test_storage_travels_without_credentials(storage: ObjectStorage, store: Obje
         ({"AWS_ENDPOINT_URL": "127.0.0.1:9000"}, "address such as https"),
     ],
 )
-def test_trouble_of_a_bucket_is_one_sentence(
+def test_bucket_error_is_one_sentence(
     store: ObjectStore,
     url: str,
     monkeypatch: pytest.MonkeyPatch,
@@ -228,13 +228,13 @@ def test_trouble_of_a_bucket_is_one_sentence(
     _client.cache_clear()
 
 
-@pytest.mark.parametrize("place", ["gs://bucket/x", "az://container/x", "s3://bucket"])
-def test_places_in_object_stores(place: str) -> None:
-    assert str(storage_at(place)) == place
+@pytest.mark.parametrize("address", ["gs://bucket/x", "az://container/x", "s3://bucket"])
+def test_object_store_addresses(address: str) -> None:
+    assert str(storage_at(address)) == address
 
 
 @pytest.mark.parametrize(
-    "place", ["ftp://host/x", "s3://key:secret@bucket/x", "s3://b", "s3://b/../x y"]
+    "address", ["ftp://host/x", "s3://key:secret@bucket/x", "s3://b", "s3://b/../x y"]
 )
 def test_other_addresses_are_refused(place: str) -> None:
     with pytest.raises(UserError, match="--storage") as error:
@@ -242,9 +242,7 @@ def test_other_addresses_are_refused(place: str) -> None:
     assert "secret" not in str(error.value)
 
 
-def test_object_path_outside_the_folder_is_refused(
-    storage: ObjectStorage, store: ObjectStore
-) -> None:
+def test_outside_object_path_is_refused(storage: ObjectStorage, store: ObjectStore) -> None:
     root = storage.bucket.url.removeprefix(f"s3://{store.bucket}/")
     key = f"{root}/reports/../../../stolen/summary.json"
     store.client.put_object(Bucket=store.bucket, Key=key, Body=b"{}")
@@ -253,7 +251,7 @@ def test_object_path_outside_the_folder_is_refused(
     assert not list(storage.folder.parents[2].rglob("stolen"))
 
 
-def test_report_is_published_with_its_pages(storage: ObjectStorage, store: ObjectStore) -> None:
+def test_report_is_published_with_pages(storage: ObjectStorage, store: ObjectStore) -> None:
     reports = storage.folder / "reports"
     page, index = reports / "x" / "report.html", reports / "index.html"
     trial = page.parent / "trials" / "1a2b.html"

@@ -25,7 +25,7 @@ def age(path: Path, seconds: float) -> Path:
     return path
 
 
-def test_what_a_killed_process_left_unfinished_goes(tmp_path: Path) -> None:
+def test_unfinished_files_are_removed(tmp_path: Path) -> None:
     """But only once no process can be writing it."""
     result = tmp_path / "trials" / "ab" / "result.json"
     result.parent.mkdir(parents=True)
@@ -38,7 +38,7 @@ def test_what_a_killed_process_left_unfinished_goes(tmp_path: Path) -> None:
     assert [*result.parent.iterdir()] == []
 
 
-def test_files_in_use_finished_files_and_links_stay(tmp_path: Path) -> None:
+def test_other_files_and_links_stay(tmp_path: Path) -> None:
     target = tmp_path / "target"
     names = [
         "result.json",
@@ -56,7 +56,7 @@ def test_files_in_use_finished_files_and_links_stay(tmp_path: Path) -> None:
     assert sorted(tmp_path.iterdir()) == before
 
 
-def test_storage_marker_stays_as_long_as_the_sweep(tmp_path: Path) -> None:
+def test_storage_marker_stays_during_sweep(tmp_path: Path) -> None:
     storage = FolderStorage(tmp_path)
     with storage.marked() as marker:
         age(tmp_path / marker, IDLE_S + 60)
@@ -65,5 +65,5 @@ def test_storage_marker_stays_as_long_as_the_sweep(tmp_path: Path) -> None:
     assert [*tmp_path.iterdir()] == []
 
 
-def test_a_folder_that_is_not_there_holds_nothing(tmp_path: Path) -> None:
+def test_missing_folder_holds_nothing(tmp_path: Path) -> None:
     assert remove_unfinished(tmp_path / "nothing") == 0

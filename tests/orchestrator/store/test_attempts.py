@@ -25,7 +25,7 @@ def begin(
     store.record_starts(dict.fromkeys(attempts, place), attempts=attempts)
 
 
-def told(store: Store, trial_id: str) -> list[tuple[int, str, bool, str | None]]:
+def attempts_of(store: Store, trial_id: str) -> list[tuple[int, str, bool, str | None]]:
     attempts = store.attempts(trial_id)
     return [
         (attempt.number, attempt.place, attempt.ended_at is not None, attempt.cause)
@@ -33,10 +33,10 @@ def told(store: Store, trial_id: str) -> list[tuple[int, str, bool, str | None]]
     ]
 
 
-def test_every_attempt_has_its_place_and_its_end(store: Store, run_id: int) -> None:
+def test_attempts_have_host_and_end(store: Store, run_id: int) -> None:
     assert store.attempts(FIRST) == []
     begin(store, FIRST, place="node 1, GPU 3")
-    assert told(store, FIRST) == [(1, "node 1, GPU 3", False, None)]
+    assert attempts_of(store, FIRST) == [(1, "node 1, GPU 3", False, None)]
     store.end_attempt(FIRST, claim=1, cause="its process died")
     begin(store, FIRST, place="node 2")
     store.release("a", [FIRST])
@@ -46,7 +46,7 @@ def test_every_attempt_has_its_place_and_its_end(store: Store, run_id: int) -> N
     store.reset([FIRST])
     begin(store, FIRST, place="node 5")
     store.record(outcome(FIRST), run_id=run_id, spectrum=SPECTRUM, attempt=5)
-    assert told(store, FIRST) == [
+    assert attempts_of(store, FIRST) == [
         (1, "node 1, GPU 3", True, "its process died"),
         (2, "node 2", True, STOPPED),
         (3, "node 3", True, TAKEN_OVER),
@@ -65,7 +65,7 @@ def test_every_attempt_has_its_place_and_its_end(store: Store, run_id: int) -> N
 
 
 @pytest.mark.usefixtures("run_id")
-def test_late_starts_and_ends_change_nothing(store: Store) -> None:
+def test_late_messages_change_nothing(store: Store) -> None:
     begin(store, FIRST, SECOND)
     store.release("a", [FIRST])
     over = {FIRST: 1, SECOND: 1}
@@ -76,4 +76,4 @@ def test_late_starts_and_ends_change_nothing(store: Store) -> None:
     went_on = [(1, "node", True, WORKER_ENDED), (2, "node again", False, None)]
     assert told(store, SECOND) == went_on
     store.end_attempt(SECOND, claim=2, cause="of another claim")
-    assert told(store, SECOND) == went_on
+    assert attempts_of(store, SECOND) == went_on

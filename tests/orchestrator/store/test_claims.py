@@ -55,14 +55,14 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule(numbers=subset, name=who, expired=st.booleans())
     def claim(self, numbers: list[int], name: str, expired: bool) -> None:
-        wanted, owner = self.numbered(numbers), f"{name} of {self.group}"
+        numbered_ids, owner = self.numbered(numbers), f"{name} of {self.group}"
         free = [
             trial_id
-            for trial_id in wanted
+            for trial_id in numbered_ids
             if (trial := self.expected[trial_id]).state == "planned"
             or (trial.state == "running" and (trial.expired or trial.owner == owner))
         ]
-        claimed = self.store.claim(wanted, owner=owner, lease_s=-1 if expired else 600)
+        claimed = self.store.claim(numbered_ids, owner=owner, lease_s=-1 if expired else 600)
         for trial_id in free:
             self.expected[trial_id] = Expected(
                 "running", self.expected[trial_id].attempt + 1, owner, expired
@@ -131,7 +131,7 @@ class StoreMachine(RuleBasedStateMachine):
         ]
 
 
-def test_every_sequence_of_calls_leads_to_right_states(store: Store) -> None:
+def test_call_sequences_keep_states_right(store: Store) -> None:
     check_state_machine(
         lambda: StoreMachine(store),  # type: ignore[arg-type]  # Hypothesis calls it despite its annotation
         settings=settings(
@@ -150,7 +150,7 @@ def trial_ids(store: Store) -> list[str]:
     return ids(trials)
 
 
-def test_reset_plans_failed_and_diverged_trials_again(store: Store, trial_ids: list[str]) -> None:
+def test_reset_replans_failed_trials(store: Store, trial_ids: list[str]) -> None:
     done, diverged, failed, _ = trial_ids
     run_id = store.begin_run(RUN)
     store.record(outcome(done), run_id=run_id)
@@ -163,13 +163,11 @@ def test_reset_plans_failed_and_diverged_trials_again(store: Store, trial_ids: l
     assert [(row["state"], row["cause"], row["metrics"], row["environment"]) for row in reset] == [
         ("planned", None, {}, {})
     ] * 3
-    kept = store.epochs(diverged)
-    assert kept == [epoch(1), epoch(2), epoch(3)], "until the next attempt replaces them"
+    epochs = store.epochs(diverged)
+    assert epochs == [epoch(1), epoch(2), epoch(3)], "until the next attempt replaces them"
 
 
 @pytest.mark.parametrize("state", ["done", "running"])
-def test_reset_refuses_to_touch_done_and_running_trials(
-    store: Store, trial_ids: list[str], state: str
-) -> None:
+def test_reset_refuses_done_and_running(store: Store, trial_ids: list[str], state: str) -> None:
     with pytest.raises(ValueError, match=state):
         store.reset(trial_ids, states=[state])  # type: ignore[list-item]

@@ -91,7 +91,7 @@ def right(template: Path) -> list[str]:
         shutil.copy(template / "killed.db", path)
         Path(f"{path}-wal").write_bytes(log[:end])
         answers.append(read(path))
-    assert len({*answers}) == 1 + len(TUNED) and not any("rebuild" in said for said in answers)
+    assert len({*answers}) == 1 + len(TUNED) and not any("rebuild" in answer for answer in answers)
     return answers
 
 
@@ -153,8 +153,8 @@ def test_numbers_are_right_or_refused(
         Path(f"{path}-shm").unlink(missing_ok=True)
         change(path, random.Random(seed))
         for _ in range(2):
-            said = read(path)
-            assert said in right or ("store rebuild" in said and "\n" not in said), said
+            answer = read(path)
+            assert answer in right or ("store rebuild" in answer and "\n" not in answer), answer
             with suppress(UserError), open_store(str(path)) as store:  # and a run continues
                 store.register(KEY, TRIALS)
                 assert store.claim([DONE], owner="b", lease_s=60) == {}
@@ -184,9 +184,9 @@ def test_every_command_names_store_rebuild(
     content = bytearray(path.read_bytes())
     content[at : at + 300] = b"\xff" * 300
     path.write_bytes(content)
-    status, said = run(path, *command)
-    last_line = said.splitlines()[-1]
-    assert status == 2 and "Traceback" not in said
+    status, output = run(path, *command)
+    last_line = output.splitlines()[-1]
+    assert status == 2 and "Traceback" not in output
     assert last_line.startswith("error: ") and "store rebuild" in last_line
 
 
@@ -212,7 +212,7 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("statement", CHANGES)
-def test_a_changed_value_is_refused_when_read(store_url: str, statement: str) -> None:
+def test_changed_value_is_refused(store_url: str, statement: str) -> None:
     with open_store(store_url) as store:
         fill(store)
     execute(store_url, statement)
@@ -227,11 +227,9 @@ HOSTILE = [{"test_perplexity": "low"}, {"seed": 1}, {"x": 10**40}, {"x": {"y": 1
 
 
 @pytest.mark.parametrize("metrics", HOSTILE)
-def test_metrics_that_no_program_recorded_are_refused(
-    store_url: str, metrics: dict[str, object]
-) -> None:
+def test_foreign_metrics_are_refused(store_url: str, metrics: dict[str, object]) -> None:
     with open_store(store_url) as store:
         fill(store)
-    forge(store_url, "result", where=f"trial_id = '{DONE}'", metrics=metrics)
+    forge(store_url, "result", condition=f"trial_id = '{DONE}'", metrics=metrics)
     with open_store(store_url) as store, pytest.raises(UserError, match="rebuild"):
         store.results(KEY)

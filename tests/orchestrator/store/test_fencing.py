@@ -73,7 +73,7 @@ class Deliveries:
 
 
 @pytest.mark.chaos(10, 1000)
-def test_deliveries_in_any_order_leave_the_right_result(store: Store, rounds: int) -> None:
+def test_any_order_leaves_right_result(store: Store, rounds: int) -> None:
     seed = random.randrange(2**32)
     draw = random.Random(seed)
     trials = plan(rounds)

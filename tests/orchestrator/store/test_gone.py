@@ -45,9 +45,7 @@ def replace(path: Path) -> None:
 
 
 @pytest.mark.parametrize("change", [delete, delete_folder, replace])
-def test_a_deleted_or_replaced_file_is_noticed(
-    tmp_path: Path, change: Callable[[Path], None]
-) -> None:
+def test_deleted_file_is_noticed(tmp_path: Path, change: Callable[[Path], None]) -> None:
     path = tmp_path / "results" / "results.db"
     with begin(path) as store:
         change(path)
@@ -75,7 +73,7 @@ def meanwhile(action: Callable[[], None]) -> Iterator[None]:
         thread.join()
 
 
-def test_another_processs_long_transaction_is_waited_for(
+def test_long_transaction_is_awaited(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("orchestrator.store.database.BUSY_TIMEOUT_S", 0.05)
@@ -104,7 +102,7 @@ def test_another_processs_long_transaction_is_waited_for(
         assert waits
 
 
-def test_a_store_being_created_is_waited_for(tmp_path: Path) -> None:
+def test_unfinished_store_is_awaited(tmp_path: Path) -> None:
     path = tmp_path / "results.db"
     with closing(sqlite3.connect(path, check_same_thread=False)) as other:
         other.execute("BEGIN IMMEDIATE")
@@ -129,7 +127,7 @@ def thaw(server: PostgresServer) -> None:
     ("leave", "come_back", "away_s"),
     [(PostgresServer.stop, PostgresServer.start, 2.0), (freeze, thaw, 3.5)],
 )
-def test_a_server_that_is_away_is_waited_for(
+def test_absent_server_is_awaited(
     postgres_server: PostgresServer,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -166,7 +164,7 @@ class RefusingServer(socketserver.BaseRequestHandler):
         self.request.sendall(b"E" + (4 + len(self.WORDS)).to_bytes(4, "big") + self.WORDS)
 
 
-def test_a_servers_words_do_not_command_the_terminal(
+def test_server_text_is_escaped(
     postgres_server: PostgresServer, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with open_store(postgres_server.url(postgres_server.create_database())) as store:
@@ -182,11 +180,11 @@ def test_a_servers_words_do_not_command_the_terminal(
 
             with meanwhile(start):
                 assert store.studies() == []
-    said = capsys.readouterr().err
-    assert "starts \\x1b[2J" in said and "\x1b" not in said
+    stderr = capsys.readouterr().err
+    assert "starts \\x1b[2J" in stderr and "\x1b" not in stderr
 
 
-def test_a_deadlock_is_no_damage(postgres_server: PostgresServer) -> None:
+def test_deadlock_is_no_damage(postgres_server: PostgresServer) -> None:
     engine = create_engine(postgres_server.url(postgres_server.create_database()))
     deadlock = "DO $$ BEGIN RAISE EXCEPTION 'deadlock' USING ERRCODE = '40P01'; END $$"
     refused = pytest.raises(UserError, match="same rows")

@@ -14,20 +14,20 @@ import pytest
 from orchestrator.command.status import status
 from orchestrator.store import Store, open_store
 from orchestrator.store.lease import LeaseKeeper, dead_owners, this_owner
-from tests.support.processes import Process, Say
+from tests.support.processes import Process, Report
 from tests.support.store_rows import KEY, ids, plan
 from trainables.errors import UserError
 
 TRIALS = ids(plan(2))
 
 
-def tell_owner(say: Say) -> None:
-    say(this_owner())
+def report_owner(report: Report) -> None:
+    report(this_owner())
 
 
 @pytest.fixture
 def dead(tmp_path: Path) -> str:
-    (owner,) = Process(tmp_path, tell_owner).end()
+    (owner,) = Process(tmp_path, report_owner).end()
     assert isinstance(owner, str)
     return owner
 
@@ -40,7 +40,7 @@ def address(tmp_path: Path) -> str:
     return address
 
 
-def test_only_ended_processes_of_this_machine_are_dead(dead: str) -> None:
+def test_only_ended_local_processes_are_dead(dead: str) -> None:
     alive = this_owner()
     elsewhere = "another-host:" + dead.split(":", 1)[1]
     host, kernel, pid, start = alive.rsplit(":", 3)
@@ -50,7 +50,7 @@ def test_only_ended_processes_of_this_machine_are_dead(dead: str) -> None:
     assert dead_owners(owners) == [dead, recycled]
 
 
-def test_status_does_not_count_a_killed_commands_trials(
+def test_status_excludes_killed_commands_trials(
     address: str, dead: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with open_store(address) as store:
@@ -67,9 +67,7 @@ def lease_until(store: Store) -> datetime:
     return moment
 
 
-def test_a_failing_renewal_is_the_sweeps_error(
-    address: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failing_renewal_fails_the_sweep(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def full_disk(*_: object) -> int:
         raise UserError("The disk is full.")
 
@@ -81,9 +79,7 @@ def test_a_failing_renewal_is_the_sweeps_error(
             keeper.check(1)
 
 
-def test_the_keeper_renews_the_lease_while_it_lives(
-    address: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_keeper_renews_the_lease(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A failed renewal is retried."""
     failures = ["once", "twice"]
 
@@ -107,13 +103,13 @@ def test_the_keeper_renews_the_lease_while_it_lives(
         assert lease_until(store) == last
 
 
-def drive(say: Say, address: str) -> None:
+def drive(report: Report, address: str) -> None:
     """Claim both trials; end after being suspended for a second and resumed."""
     with open_store(address) as store:
         store.claim(TRIALS, owner="me", lease_s=1)
         with LeaseKeeper(store, "me", lease_s=1) as keeper:
             since_s, still_s = time.monotonic(), 0.0
-            say("holding")  # after the clock was read: the process may be suspended at once
+            report("holding")  # after the clock was read: the process may be suspended at once
             while still_s < 1:
                 time.sleep(0.05)
                 still_s, since_s = time.monotonic() - since_s, time.monotonic()
@@ -123,9 +119,9 @@ def drive(say: Say, address: str) -> None:
 
 
 @pytest.mark.parametrize("taken", [0, 1])
-def test_a_driver_that_stood_still_goes_on(address: str, tmp_path: Path, taken: int) -> None:
+def test_stalled_driver_continues(address: str, tmp_path: Path, taken: int) -> None:
     driver = Process(tmp_path, drive, address)
-    assert driver.hear() == "holding"
+    assert driver.receive() == "holding"
     driver.signal(signal.SIGSTOP)
     time.sleep(1.5)
     with open_store(address) as store:

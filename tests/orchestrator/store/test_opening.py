@@ -22,22 +22,22 @@ def refusal(call: Callable[[], object]) -> str:
     return sentence
 
 
-def test_a_plain_path_is_a_sqlite_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plain_path_is_sqlite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with open_store("results/deep/results.db") as store:
         monkeypatch.chdir(
             "/"
         )  # the store stays in place when the working directory changes, as in Ray's workers
         store.register(KEY, plan(1))
-    for same in (
+    for address in (
         str(tmp_path / "results/deep/results.db"),
         f"sqlite:///{tmp_path}/results/deep/results.db",
     ):
-        with open_store(same, create=False) as store:
+        with open_store(address, create=False) as store:
             assert len(store.trials(KEY)) == 1
 
 
-def test_a_missing_store_is_not_made_unasked(store_url: str, tmp_path: Path) -> None:
+def test_missing_store_is_not_created(store_url: str, tmp_path: Path) -> None:
     assert "run a study first" in refusal(lambda: open_store(store_url, create=False))
     assert list(tmp_path.iterdir()) == []
 
@@ -54,7 +54,7 @@ def test_a_missing_store_is_not_made_unasked(store_url: str, tmp_path: Path) -> 
         ("postgresql://user:secret@host/db?port=port", "cannot be read"),
     ],
 )
-def test_another_address_is_refused_with_the_choices(address: str, rule: str) -> None:
+def test_unknown_address_lists_the_choices(address: str, rule: str) -> None:
     sentence = refusal(lambda: open_store(address))
     assert rule in sentence
     assert "a path such as results/results.db, sqlite:///PATH, or postgresql+psycopg://" in sentence
@@ -71,7 +71,7 @@ def test_another_address_is_refused_with_the_choices(address: str, rule: str) ->
         "postgresql://me@host/results?oauth_client_secret=hunter2",
     ],
 )
-def test_a_password_is_hidden_and_kept(address: str) -> None:
+def test_password_is_hidden_but_kept(address: str) -> None:
     url = parse(address)
     text = printable(url)
     assert "hunter2" not in text
@@ -80,13 +80,13 @@ def test_a_password_is_hidden_and_kept(address: str) -> None:
     assert "hunter2" in url.render_as_string(hide_password=False)
 
 
-def test_an_address_without_secret_is_shown() -> None:
+def test_address_without_secret_is_shown() -> None:
     address = "postgresql+psycopg://me@host:5433/results?passfile=passwords&sslmode=require"
     assert printable(parse(address)) == address
     assert not has_secret(address)
 
 
-def test_another_version_and_another_database_are_refused(store_url: str) -> None:
+def test_other_versions_are_refused(store_url: str) -> None:
     open_store(store_url).close()
     execute(store_url, "UPDATE schema_version SET version = 9999")
     assert "newer version" in refusal(lambda: open_store(store_url))
@@ -94,7 +94,7 @@ def test_another_version_and_another_database_are_refused(store_url: str) -> Non
     assert "has the table attempt" in refusal(lambda: open_store(store_url))
 
 
-def test_another_file_is_refused_and_left_alone(tmp_path: Path) -> None:
+def test_foreign_file_is_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "results.csv"
     content = "rank,perplexity\n" * 500
     path.write_text(content)
@@ -107,7 +107,7 @@ def test_another_file_is_refused_and_left_alone(tmp_path: Path) -> None:
     )
 
 
-def test_a_full_disk_costs_nothing_recorded(tmp_path: Path) -> None:
+def test_full_disk_loses_no_record(tmp_path: Path) -> None:
     trials = plan(5_000)
     with small_disk(tmp_path / "disk", kib=500) as disk:
         path = str(disk / "results.db")
@@ -120,7 +120,7 @@ def test_a_full_disk_costs_nothing_recorded(tmp_path: Path) -> None:
             store.register(KEY, trials)
 
 
-def test_a_servers_refusal_shows_no_password(
+def test_server_refusal_hides_password(
     postgres_server: PostgresServer,
 ) -> None:
     start_s = time.monotonic()

@@ -21,7 +21,7 @@ def run_id(store: Store) -> int:
 
 
 @pytest.mark.usefixtures("run_id")
-def test_running_trials_come_with_their_last_epoch(store: Store) -> None:
+def test_running_trials_have_last_epoch(store: Store) -> None:
     attempts = store.claim([IDS[0], IDS[2]], owner="host:1:2", lease_s=60)
     epochs = [epoch(1, valid_loss=6.0), epoch(2, valid_loss=5.5)]
     store.record_epochs({IDS[0]: epochs}, attempts=attempts)
@@ -34,8 +34,8 @@ def test_running_trials_come_with_their_last_epoch(store: Store) -> None:
         ("trial 2", KEY, "node 1", None, None),
         ("trial 0", OTHER, None, 2, 5.5),
     ]
-    said = {(trial.owner, trial.attempt, trial.epoch_count, trial.alive) for trial in running}
-    assert said == {("host:1:2", 1, None, True)}
+    owners = {(trial.owner, trial.attempt, trial.epoch_count, trial.alive) for trial in running}
+    assert owners == {("host:1:2", 1, None, True)}
     store.renew("host:1:2", -1)
     assert not any(trial.alive for trial in store.running())
 
@@ -45,8 +45,8 @@ def test_lost_trials_come_newest_first(store: Store, run_id: int) -> None:
         fail(store, IDS[number], cause=f"no {number}", run_id=run_id)
         time.sleep(0.01)
     store.record(outcome(IDS[1]), run_id=run_id)
-    said = [(trial.name, trial.key, trial.state, trial.cause) for trial in store.lost()]
-    assert said == [
+    rows = [(trial.name, trial.key, trial.state, trial.cause) for trial in store.lost()]
+    assert rows == [
         ("trial 3", KEY, "failed", "no 3"),
         ("trial 0", KEY, "failed", "no 0"),
         ("trial 0", OTHER, "failed", "no 0"),
@@ -54,7 +54,7 @@ def test_lost_trials_come_newest_first(store: Store, run_id: int) -> None:
     ]
 
 
-def test_ends_are_those_of_the_newest_run(store: Store, run_id: int) -> None:
+def test_ends_are_from_newest_run(store: Store, run_id: int) -> None:
     assert store.ended_in_run(KEY) == (0, 0.0)
     for trial_id in IDS[2:4]:
         store.record(outcome(trial_id), run_id=run_id)
@@ -71,7 +71,7 @@ def test_ends_are_those_of_the_newest_run(store: Store, run_id: int) -> None:
     assert store.ended_in_run(KEY) == (0, 0.0)
 
 
-def test_a_version_changes_with_whatever_a_table_shows(store: Store, run_id: int) -> None:
+def test_version_changes_with_the_table(store: Store, run_id: int) -> None:
     versions = [store.versions(KEY)]
     assert list(versions[0]) == IDS
     attempts = store.claim(IDS[:1], owner="a", lease_s=60)
@@ -88,7 +88,7 @@ def test_a_version_changes_with_whatever_a_table_shows(store: Store, run_id: int
 
 
 @pytest.mark.usefixtures("run_id")
-def test_a_trial_is_found_by_its_first_digits(store: Store) -> None:
+def test_first_digits_find_a_trial(store: Store) -> None:
     assert store.studies_of(IDS[0][:12]) == [(IDS[0], KEY), (IDS[0], OTHER)]
     for start in ("zz", "%", "_" * 64, IDS[1] + "0"):
         assert store.studies_of(start) == []

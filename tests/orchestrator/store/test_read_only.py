@@ -63,24 +63,22 @@ def reader(folder: Path) -> Iterator[subprocess.Popen[str]]:
         process.stdin.close()
 
 
-def said(reader: subprocess.Popen[str], word: str = "read") -> str:
+def answer(reader: subprocess.Popen[str], word: str = "read") -> str:
     assert reader.stdin is not None and reader.stdout is not None
     reader.stdin.write(f"{word}\n")
     reader.stdin.flush()
     return reader.stdout.readline().strip()
 
 
-def test_it_is_read_and_leaves_no_file(folder: Path, reader: subprocess.Popen[str]) -> None:
-    assert [said(reader), said(reader)] == ["2", "2"]
-    assert "it is read-only" in said(reader, "write")
-    assert said(reader) == "2"
+def test_reading_leaves_no_file(folder: Path, reader: subprocess.Popen[str]) -> None:
+    assert [answer(reader), answer(reader)] == ["2", "2"]
+    assert "it is read-only" in answer(reader, "write")
+    assert answer(reader) == "2"
     assert [path.name for path in folder.iterdir()] == ["results.db"]
 
 
-def test_what_somebody_else_writes_is_not_overlooked(
-    folder: Path, reader: subprocess.Popen[str]
-) -> None:
-    assert said(reader) == "2"
+def test_other_writers_are_noticed(folder: Path, reader: subprocess.Popen[str]) -> None:
+    assert answer(reader) == "2"
     with writing(folder) as writer:
         writer.register(KEY, plan(3))
     assert "writes to the results store" in said(reader)

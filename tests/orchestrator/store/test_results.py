@@ -38,7 +38,7 @@ def run_id(store: Store) -> int:
     return store.begin_run(RUN)
 
 
-def test_an_outcome_comes_back_bit_for_bit(store: Store, trial_id: str, run_id: int) -> None:
+def test_outcome_round_trips_exactly(store: Store, trial_id: str, run_id: int) -> None:
     recorded = outcome(trial_id)
     assert store.record(recorded, run_id=run_id, spectrum=SPECTRUM) is True
     done, planned = store.results(KEY)
@@ -55,7 +55,7 @@ def test_an_outcome_comes_back_bit_for_bit(store: Store, trial_id: str, run_id: 
     assert [type(done["metrics"][name]) for name in ("full", "press_rank")] == [bool, int]
 
 
-def test_a_done_trial_never_changes(store: Store, trial_id: str, run_id: int) -> None:
+def test_done_trial_never_changes(store: Store, trial_id: str, run_id: int) -> None:
     store.record(outcome(trial_id), run_id=run_id, spectrum=SPECTRUM)
     before = everything(store)
     other = outcome(trial_id, epochs=1, environment={})
@@ -70,7 +70,7 @@ def test_a_done_trial_never_changes(store: Store, trial_id: str, run_id: int) ->
     assert everything(store) == before
 
 
-def test_other_ends_have_a_cause_and_give_way(store: Store, trial_id: str, run_id: int) -> None:
+def test_failed_results_can_be_replaced(store: Store, trial_id: str, run_id: int) -> None:
     store.record_epochs({trial_id: [epoch(1)]}, attempts=FIRST)
     ended = outcome(trial_id, state="diverged", measurements={}, epochs=0)
     assert store.record(ended, run_id=run_id, attempt=1) is True
@@ -104,7 +104,7 @@ def test_later_epochs_replace_earlier_ones(store: Store, trial_id: str, run_id: 
 
 
 @pytest.mark.parametrize("spectrum", [np.array([1.0, math.nan]), np.ones((2, 2))])
-def test_a_spectrum_is_a_vector_of_finite_numbers(
+def test_spectrum_needs_finite_numbers(
     store: Store, trial_id: str, run_id: int, spectrum: np.ndarray
 ) -> None:
     before = everything(store)
@@ -115,7 +115,7 @@ def test_a_spectrum_is_a_vector_of_finite_numbers(
         outcome(trial_id, measurements={"spectrum@1": {"press_rank": math.inf}})
 
 
-def test_a_measurement_is_added_once(store: Store, trial_id: str, run_id: int) -> None:
+def test_measurement_is_added_once(store: Store, trial_id: str, run_id: int) -> None:
     with pytest.raises(ValueError, match="running"):
         store.add_measurement(trial_id, "top@1", {"hits": 3})
     store.record(outcome(trial_id), run_id=run_id)
@@ -140,7 +140,7 @@ def test_a_measurement_is_added_once(store: Store, trial_id: str, run_id: int) -
 NAMES = ["top_k-1a2b3c4d@1", "perplexity@1", "spectrum@2", "spectrum@1"]
 
 
-def test_done_trials_are_listed_with_what_they_lack(store: Store, run_id: int) -> None:
+def test_missing_measurements_are_listed(store: Store, run_id: int) -> None:
     trials, (other,) = ids(plan(6)), ids(plan(1, group="other"))
     store.register(KEY, plan(6))
     store.register(replace(KEY, corpus="ptb"), plan(1, group="other"))
@@ -157,7 +157,7 @@ def test_done_trials_are_listed_with_what_they_lack(store: Store, run_id: int) -
     assert store.unmeasured(replace(KEY, study="unknown"), NAMES) == {}
 
 
-def test_results_are_those_of_the_studys_trials(store: Store, run_id: int) -> None:
+def test_results_are_the_studys_trials(store: Store, run_id: int) -> None:
     trials = plan(4)
     first, second, failed, other = ids(trials)
     variant = replace(KEY, corpus="ptb")

@@ -11,7 +11,7 @@ from orchestrator.store.database import IDS_A_STATEMENT
 from tests.support.store_rows import KEY, RUN, fail, ids, outcome, plan
 
 
-def test_registered_trials_come_back_in_plan_order(store: Store) -> None:
+def test_trials_keep_plan_order(store: Store) -> None:
     trials = plan(20)[::-1]
     trials[3] = replace(trials[3], place=Place(side="a", stage="stage2", number=7))
     store.register(KEY, trials)
@@ -22,7 +22,7 @@ def test_registered_trials_come_back_in_plan_order(store: Store) -> None:
     }
 
 
-def test_registering_again_sets_the_membership_exactly(store: Store) -> None:
+def test_registering_again_replaces_membership(store: Store) -> None:
     first, second, third = plan(3)
     store.register(KEY, [first, second])
     store.register(KEY, [replace(first, place=Place(side="a", stage="final")), second])
@@ -39,7 +39,7 @@ def test_registering_again_sets_the_membership_exactly(store: Store) -> None:
     assert summary.counts == dict.fromkeys(STATES, 0), "a study without trials is one"
 
 
-def test_registering_instead_of_former_members_changes_nothing(store: Store) -> None:
+def test_stale_membership_changes_nothing(store: Store) -> None:
     first, second, third = plan(3)
     assert store.register(KEY, [first], instead_of=[])
     assert store.register(KEY, [first, second], instead_of=[first.trial_id])
@@ -52,7 +52,7 @@ def test_registering_instead_of_former_members_changes_nothing(store: Store) -> 
     assert store.register(KEY, [third])
 
 
-def test_variants_share_trials_and_are_studies(store: Store) -> None:
+def test_variants_share_trials(store: Store) -> None:
     trials = plan(3)
     variants = [
         KEY,
@@ -77,9 +77,7 @@ def test_variants_share_trials_and_are_studies(store: Store) -> None:
     assert before - timedelta(seconds=1) <= last.planned_at <= datetime.now(UTC)
 
 
-def test_more_trials_at_once_than_a_statement_takes(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_many_trials_need_many_statements(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     assert IDS_A_STATEMENT < 32_766, "what SQLite takes"
     monkeypatch.setattr("orchestrator.store.database.IDS_A_STATEMENT", 3)
     trials = ids(plan(7))
@@ -92,7 +90,7 @@ def test_more_trials_at_once_than_a_statement_takes(
     assert store.reset(trials) == trials
 
 
-def test_a_request_reaches_the_runs_under_way(store: Store) -> None:
+def test_request_reaches_current_runs(store: Store) -> None:
     trials = plan(3)
     store.register(KEY, trials)
     variant = replace(KEY, corpus="another")

@@ -12,7 +12,7 @@ from sqlalchemy import Connection, create_engine, text
 
 from orchestrator.store import open_store
 from orchestrator.store.schema import UPGRADES
-from tests.support.processes import Process, Say
+from tests.support.processes import Process, Report
 from tests.support.store_rows import KEY, RUN, SPECTRUM, everything, ids, outcome, plan
 
 
@@ -45,19 +45,17 @@ def count(url: str) -> object:
         return connection.execute(text("SELECT sum(measurements) FROM trial")).scalar_one()
 
 
-def upgrade_and_die(say: Say, url: str) -> None:
+def upgrade_and_die(report: Report, url: str) -> None:
     def second_half(connection: Connection) -> None:
         second_version(connection)
-        say("in the midst of it")
+        report("in the midst of it")
         os.kill(os.getpid(), signal.SIGKILL)
 
     UPGRADES.append(second_half)
     open_store(url)
 
 
-def test_an_upgrade_happens_completely_or_not_at_all(
-    store_url: str, tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
+def test_upgrade_is_atomic(store_url: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     with open_store(store_url) as store:
         store.register(KEY, plan(2))
         store.record(outcome(ids(plan(1))[0]), run_id=store.begin_run(RUN), spectrum=SPECTRUM)

@@ -27,25 +27,25 @@ def words(command: str | None) -> list[str]:
     return shlex.split(command.removeprefix(PROGRAM))
 
 
-def test_a_command_line_has_words_options_and_switches() -> None:
+def test_command_line_quotes_every_word() -> None:
     options = {"--corpus": ["a", "b c"], "--all-trials": [], "--set": ["x=1"]}
     typed = shlex.split("--corpus a --corpus 'b c' --all-trials --set x=1")
     printed = words(command_line("retry", "my study.py", options=options))
     assert printed == ["retry", "my study.py", *typed]
 
 
-def test_the_papers_command_keeps_corpora_and_places() -> None:
+def test_paper_command_keeps_the_paths() -> None:
     typed = Typed(study="./my study.py", options={"--seeds": ["2"], **PLACES})
     expected = "'./my study.py' --scale paper --corpus ptb --corpus wikitext-2"
     expected += " --storage 'my results' --store postgresql://me@host/db"
     assert words(paper_command(typed, MINE, KEY)) == shlex.split(expected)
     assert paper_command(typed, MINE, replace(KEY, scale="paper")) is None
-    own = replace(MINE, corpora=())
-    assert words(paper_command(Typed(study="mine"), own, KEY))[-1] == "ptb"
+    builtin = replace(MINE, corpora=())
+    assert words(paper_command(Typed(study="mine"), builtin, KEY))[-1] == "ptb"
 
 
 @pytest.mark.parametrize("folder", ["./a/text", "."])
-def test_a_corpus_of_ones_own_keeps_its_path(
+def test_custom_corpus_keeps_its_path(
     folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "text").mkdir()
@@ -56,7 +56,7 @@ def test_a_corpus_of_ones_own_keeps_its_path(
     assert words(run_command(typed, study, key))[-1] == folder
 
 
-def test_the_command_of_a_variant_plans_that_variant() -> None:
+def test_command_plans_its_variant() -> None:
     study = load_study("gss_grid")
     settings = parse_settings(
         ["training.epochs=3", "training.learning_rate=5,10.5", "output_layer.c=-1e-05"]
@@ -77,12 +77,12 @@ def test_the_command_of_a_variant_plans_that_variant() -> None:
     assert "../my words.json" in words(run_command(mine, study, key))
 
 
-def test_the_command_keeps_the_trials_seeds() -> None:
+def test_command_keeps_the_seeds() -> None:
     study, typed = load_study("gss_grid"), Typed(study="gss_grid")
     plan = make_plan(study, scale_named("smoke"), "pydocs", PlanRequest())
     rows = [{"config": trial.config.model_dump(mode="json")} for trial in plan.trials]
     assert "--seeds" not in run_command(typed, study, plan.key, rows)
     three = [{"config": {**row["config"], "seed": seed}} for row in rows for seed in (1, 2, 3)]
     assert "--seeds 3" in run_command(typed, study, plan.key, three)
-    asked = Typed(study="gss_grid", options={"--seeds": ["2"]})
-    assert "--seeds 2" in run_command(asked, study, plan.key, three)
+    command = Typed(study="gss_grid", options={"--seeds": ["2"]})
+    assert "--seeds 2" in run_command(command, study, plan.key, three)

@@ -21,7 +21,7 @@ def options(folder: Path) -> RunOptions:
     return RunOptions(storage=FolderStorage(folder), max_concurrent=1)
 
 
-def test_a_disk_too_small_for_trials_is_refused(tmp_path: Path) -> None:
+def test_small_disk_is_refused(tmp_path: Path) -> None:
     with (
         small_disk(tmp_path / "disk", kib=128) as disk,
         pytest.raises(UserError, match=r"0\.1 MB left"),
@@ -29,7 +29,7 @@ def test_a_disk_too_small_for_trials_is_refused(tmp_path: Path) -> None:
         disk_warning(CONFIGS, CORPUS, options(disk))
 
 
-def test_last_checkpoints_make_room(tmp_path: Path) -> None:
+def test_existing_checkpoints_reduce_needed_space(tmp_path: Path) -> None:
     needed_kib = running_bytes(CONFIGS[0], CORPUS) // 1024 + 20
     with small_disk(tmp_path / "disk", kib=needed_kib) as disk:
         folder = FolderStorage(disk).trial(CONFIGS[0].trial_id)
@@ -41,7 +41,7 @@ def test_last_checkpoints_make_room(tmp_path: Path) -> None:
             disk_warning(CONFIGS[1:2], CORPUS, options(disk))
 
 
-def test_a_vanished_checkpoint_takes_no_room(tmp_path: Path) -> None:
+def test_vanished_checkpoint_needs_no_space(tmp_path: Path) -> None:
     folder = FolderStorage(tmp_path).trial(CONFIGS[0].trial_id)
     folder.path.mkdir(parents=True)
     # A listed file that no longer exists when its size is read.
@@ -49,7 +49,7 @@ def test_a_vanished_checkpoint_takes_no_room(tmp_path: Path) -> None:
     assert disk_warning(CONFIGS[:1], CORPUS, options(tmp_path)) is None
 
 
-def test_a_disk_too_small_for_all_is_reported(tmp_path: Path) -> None:
+def test_nearly_full_disk_is_reported(tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk", kib=1024) as disk:
         warning = disk_warning(CONFIGS, CORPUS, options(disk))
         assert warning is not None and "1.0 MB left" in warning and "1.3 MB" in warning
@@ -57,6 +57,6 @@ def test_a_disk_too_small_for_all_is_reported(tmp_path: Path) -> None:
         assert disk_warning([], CORPUS, options(disk)) is None
 
 
-def test_of_an_object_store_nobody_knows() -> None:
+def test_object_store_space_is_unknown() -> None:
     storage = ObjectStorage(Bucket("s3://somewhere/else"))
     assert disk_warning(CONFIGS, CORPUS, RunOptions(storage=storage)) is None

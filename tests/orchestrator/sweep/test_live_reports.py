@@ -15,7 +15,7 @@ from tests.support.store_rows import KEY, RUN, ids, outcome, plan
 
 
 @pytest.mark.timeout(120)
-def test_a_report_is_written_once_trials_have_ended(
+def test_report_follows_ended_trials(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("orchestrator.sweep.live_reports.EVERY_S", 0.2)
@@ -27,7 +27,7 @@ def test_a_report_is_written_once_trials_have_ended(
         time.sleep(1)
         assert multiprocessing.active_children() == []
         store.record(outcome(ids(plan(2))[0]), run_id=store.begin_run(RUN), spectrum=None)
-        wait_for(card.exists, timeout_s=100, what="the report")
+        wait_for(card.exists, timeout_s=100, event="the report")
         assert (tmp_path / "reports" / "index.html").exists() or multiprocessing.active_children()
     assert multiprocessing.active_children() == []
     assert "1 of 2 trials is done" in card.read_text()
@@ -40,13 +40,13 @@ def write_for_ever(_: str, storage: str, *__: object) -> None:
     time.sleep(60)
 
 
-def test_a_report_under_way_delays_no_end(
+def test_report_delays_no_end(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("orchestrator.sweep.live_reports.EVERY_S", 0.1)
     monkeypatch.setattr("orchestrator.sweep.live_reports._write", write_for_ever)
     with live_report(store, "", str(tmp_path), KEY, Typed(study=KEY.study)):
         store.register(KEY, plan(1))
-        wait_for((tmp_path / "began").exists, timeout_s=100, what="the process")
+        wait_for((tmp_path / "began").exists, timeout_s=100, event="the process")
         start_s = time.monotonic()
     assert time.monotonic() - start_s < 8

@@ -16,7 +16,7 @@ from orchestrator.store import Place, PlannedTrial, Store, StudyKey, open_store
 from orchestrator.sweep import check_store, rebuild_store, write_study_file
 from tests.support import tiny_trial
 from tests.support.object_store import object_store
-from tests.support.processes import Process, Say
+from tests.support.processes import Process, Report
 from tests.support.store_rows import KEY, RUN, SPECTRUM, execute, outcome, tables
 from trainables.errors import UserError
 from trainables.trial_folder import FinalState, Metric, TrialOutcome
@@ -76,12 +76,12 @@ def url(storage: FolderStorage) -> str:
 
 
 def rebuilt(url: str, storage: Storage) -> list[str]:
-    said: list[str] = []
-    rebuild_store(url, storage, said.append)
-    return said
+    messages: list[str] = []
+    rebuild_store(url, storage, messages.append)
+    return messages
 
 
-def test_the_new_store_equals_the_old_one(url: str, storage: FolderStorage, store_url: str) -> None:
+def test_new_store_equals_old_store(url: str, storage: FolderStorage, store_url: str) -> None:
     """Over the old store, and into an empty one elsewhere."""
     with open_store(url) as store:
         before, order = tables(url), [summary.key for summary in store.studies()]
@@ -92,9 +92,7 @@ def test_the_new_store_equals_the_old_one(url: str, storage: FolderStorage, stor
     assert check_store(store_url, storage) == []
 
 
-def test_a_store_is_made_again_from_a_bucket(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_bucket_rebuilds_the_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with object_store(tmp_path / "s3") as server:
         for name, value in server.environment.items():
             monkeypatch.setenv(name, value)
@@ -114,7 +112,7 @@ def flip(path: Path) -> None:
 
 
 @pytest.mark.parametrize("change", [flip, Path.unlink])
-def test_what_is_damaged_is_named_and_planned_again(
+def test_damaged_trials_are_planned_again(
     url: str, storage: FolderStorage, change: Callable[[Path], None]
 ) -> None:
     folders = [storage.trial(trial.trial_id).path for trial in (*TRIALS, STRANGER)]
@@ -122,10 +120,10 @@ def test_what_is_damaged_is_named_and_planned_again(
     change(folders[1] / "measurement-later@2.json")
     change(folders[6] / "config.json")
     change(storage.root / "studies" / f"{OTHER.variant}.json")
-    said = "\n".join(rebuilt(url, storage))
-    assert "spectrum.npy" in said and STRANGER.trial_id[:12] in said
+    messages = "\n".join(rebuilt(url, storage))
+    assert "spectrum.npy" in messages and STRANGER.trial_id[:12] in messages
     if change is not Path.unlink:
-        assert OTHER.variant in said and "measurement-later@2" in said
+        assert OTHER.variant in messages and "measurement-later@2" in messages
     with open_store(url) as store:
         assert [summary.key for summary in store.studies()] == [KEY]
         states = [row.state for row in store.trials(KEY)]
@@ -133,7 +131,7 @@ def test_what_is_damaged_is_named_and_planned_again(
         assert store.unmeasured(KEY, ["later@2"]) == {TRIALS[1].trial_id: ["later@2"]}
 
 
-def test_the_old_file_is_moved_aside(url: str, storage: FolderStorage) -> None:
+def test_old_file_is_moved_aside(url: str, storage: FolderStorage) -> None:
     before = tables(url)
     (storage.root / "results.db").write_bytes(b"no database" * 99)
     for number in (1, 2):
@@ -143,13 +141,13 @@ def test_the_old_file_is_moved_aside(url: str, storage: FolderStorage) -> None:
     assert any(path.read_bytes() == b"no database" * 99 for path in storage.root.glob("*.before-*"))
 
 
-def hold(say: Say, url: str) -> None:
+def hold(report: Report, url: str) -> None:
     with open_store(url) as store:
-        say(len(store.studies()))
+        report(len(store.studies()))
         time.sleep(60)
 
 
-def test_a_log_without_its_store_is_moved_aside(url: str, storage: FolderStorage) -> None:
+def test_log_without_store_moves_aside(url: str, storage: FolderStorage) -> None:
     """SQLite would take it for the new store's log."""
     before = tables(url)
     with open_store(url) as store:
@@ -161,7 +159,7 @@ def test_a_log_without_its_store_is_moved_aside(url: str, storage: FolderStorage
     assert tables(url) == before
 
 
-def test_a_refused_measurement_is_left_out(url: str, storage: FolderStorage) -> None:
+def test_refused_measurement_is_excluded(url: str, storage: FolderStorage) -> None:
     with storage.working(TRIALS[0].trial_id) as folder:
         folder.write_measurement("other@1", ({"metric": 1.0}, 2 * SPECTRUM))
     assert "another spectrum" in "".join(rebuilt(url, storage))
@@ -169,23 +167,23 @@ def test_a_refused_measurement_is_left_out(url: str, storage: FolderStorage) -> 
         assert store.unmeasured(KEY, ["other@1"])[TRIALS[0].trial_id] == ["other@1"]
 
 
-def test_a_store_in_use_is_left_alone(url: str, storage: FolderStorage, tmp_path: Path) -> None:
+def test_store_in_use_is_untouched(url: str, storage: FolderStorage, tmp_path: Path) -> None:
     process = Process(tmp_path, hold, url)
-    process.hear()
+    process.receive()
     with pytest.raises(UserError, match="open"):
         rebuilt(url, storage)
     process.kill()
     rebuilt(url, storage)
 
 
-def rebuild_and_die(_: Say, url: str, storage: Storage) -> None:
+def rebuild_and_die(_: Report, url: str, storage: Storage) -> None:
     with pytest.MonkeyPatch.context() as patch:
         die = lambda *_: os.kill(os.getpid(), signal.SIGKILL)  # noqa: E731
         patch.setattr("orchestrator.sweep.rebuild._record", die)
         rebuild_store(url, storage, print)
 
 
-def test_a_kill_in_the_midst_changes_nothing(
+def test_kill_during_rebuild_changes_nothing(
     url: str, storage: FolderStorage, tmp_path: Path
 ) -> None:
     before = tables(url)
@@ -197,7 +195,7 @@ def test_a_kill_in_the_midst_changes_nothing(
 
 @pytest.mark.usefixtures("url")
 @pytest.mark.parametrize("store_url", ["postgresql"], indirect=True)
-def test_a_database_with_studies_is_left_alone(store_url: str, storage: FolderStorage) -> None:
+def test_database_with_studies_is_untouched(store_url: str, storage: FolderStorage) -> None:
     rebuilt(store_url, storage)
     with pytest.raises(UserError, match="createdb"):
         rebuilt(store_url, storage)
@@ -214,7 +212,7 @@ def test_slow_files_outlast_the_server(
     assert tables(store_url) == tables(url)
 
 
-def test_after_an_error_the_old_store_is_there(
+def test_error_leaves_the_old_store(
     url: str, storage: FolderStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = tables(url)
@@ -227,12 +225,12 @@ def test_after_an_error_the_old_store_is_there(
         rebuilt(url, FolderStorage(storage.root / "nothing"))
 
 
-def test_the_check_names_trials_that_differ(url: str, storage: FolderStorage) -> None:
+def test_check_names_different_trials(url: str, storage: FolderStorage) -> None:
     assert check_store(url, storage) == []
     execute(url, "DELETE FROM epoch WHERE epoch = 1")
     execute(url, "DELETE FROM result WHERE measurement = 'later'")
     (storage.trial(STRANGER.trial_id).path / "result.json").unlink()
-    said = check_store(url, storage)
-    assert sorted(sentence.split()[1].rstrip(":") for sentence in said) == sorted(
+    messages = check_store(url, storage)
+    assert sorted(sentence.split()[1].rstrip(":") for sentence in messages) == sorted(
         trial.trial_id[:12] for trial in (*TRIALS[:2], STRANGER)
     )

@@ -42,18 +42,18 @@ def refused(
         store_url=str(tmp_path / "results.db"),
         gpus_per_trial=0 if request.param == "text" else 1,
     )
-    asked = PlanRequest(data_dir=tmp_path)
-    return make_plan(load_study("gss_grid"), scale_named("smoke"), corpus, asked), options
+    plan_request = PlanRequest(data_dir=tmp_path)
+    return make_plan(load_study("gss_grid"), scale_named("smoke"), corpus, plan_request), options
 
 
-def test_a_refused_run_is_not_announced(refused: tuple[Plan, RunOptions]) -> None:
-    shown = io.StringIO()
+def test_refused_run_is_not_announced(refused: tuple[Plan, RunOptions]) -> None:
+    output = io.StringIO()
     with pytest.raises(UserError, match="here"):
-        run_study(*refused, TYPED, Console(file=shown))
-    assert shown.getvalue() == ""
+        run_study(*refused, TYPED, Console(file=output))
+    assert output.getvalue() == ""
 
 
-def test_a_refused_retry_forgets_nothing(refused: tuple[Plan, RunOptions]) -> None:
+def test_refused_retry_forgets_nothing(refused: tuple[Plan, RunOptions]) -> None:
     planned, options = refused
     trial = planned.trials[0].planned()
     with open_store(options.store_url) as store:
@@ -73,7 +73,7 @@ def test_a_refused_retry_forgets_nothing(refused: tuple[Plan, RunOptions]) -> No
         (set(), []),
     ],
 )
-def test_just_the_trials_whose_text_is_absent_wait(
+def test_only_trials_without_text_wait(
     absent: set[str], waiting: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def ensure(name: str, **_: object) -> None:
@@ -82,15 +82,15 @@ def test_just_the_trials_whose_text_is_absent_wait(
 
     monkeypatch.setattr(corpus_files, "ensure", ensure)
     planned = make_plan(load_study("published"), scale_named("smoke"), "none")
-    shown = io.StringIO()
-    withheld = ensure_texts(planned, Console(file=shown, width=200))
+    output = io.StringIO()
+    withheld = ensure_texts(planned, Console(file=output, width=200))
     assert [trial.name for trial in planned.trials if trial.trial_id in withheld] == waiting
-    assert shown.getvalue().splitlines() == [
+    assert output.getvalue().splitlines() == [
         f"{name} cannot be had; the study goes on without it." for name in absent
     ]
 
 
-def test_an_interrupted_retry_resumes_its_own_trials(store: Store) -> None:
+def test_interrupted_retry_resumes_its_trials(store: Store) -> None:
     trials = plan(4)
     never_begun, reset, running, failed_again = ids(trials)
     store.register(KEY, trials)

@@ -44,7 +44,7 @@ def trials(corpus: CorpusConfig) -> Iterator[TrialConfig]:
             )
 
 
-def place(config: Any) -> int:
+def position(config: Any) -> int:
     return 2 * (config.training.learning_rate == 20.0) + (config.output_layer.name == "gss")
 
 
@@ -61,9 +61,7 @@ def plan_of(label: Callable[[Any], Any], scale: str = "quick") -> Plan:
         ("paper", {}, {}),
     ],
 )
-def test_settings_that_a_scale_changed_are_found(
-    scale: str, settings: Any, trained: dict[str, float]
-) -> None:
+def test_scale_changes_are_found(scale: str, settings: Any, trained: dict[str, float]) -> None:
     """20 in the study is 20 at paper scale, 0.02 at quick; `--set` is not scaled."""
     study = Study(
         name="mine",
@@ -99,15 +97,15 @@ def settings_by_group(rows: list[dict[str, Any]]) -> dict[str, set[str]]:
 LABELS: dict[str, Callable[[Any], str]] = {
     "the same without a seed": lambda config: "x",  # noqa: ARG005
     "only white space": lambda config: "\t \u00a0\n",  # noqa: ARG005
-    "case": lambda config: f"{('abc', 'Abc', 'ABC', 'aBc')[place(config)]} seed={config.seed}",
-    "another setting's name": lambda config: f"x{COMPLETED[place(config)]}",
+    "case": lambda config: f"{('abc', 'Abc', 'ABC', 'aBc')[position(config)]} seed={config.seed}",
+    "another setting's name": lambda config: f"x{COMPLETED[position(config)]}",
     "look-alikes": lambda config: (
-        f"{('a', CYRILLIC_A, FULL_WIDTH_A, 'á')[place(config)]}x seed={config.seed}"
+        f"{('a', CYRILLIC_A, FULL_WIDTH_A, 'á')[position(config)]}x seed={config.seed}"
     ),
-    "the end of a long text": lambda config: f"{'x' * 5000}{place(config)}",
-    "broken text": lambda config: f"\ud800\x1b[2J\x00_{place(config) // 2} seed={config.seed}",
+    "the end of a long text": lambda config: f"{'x' * 5000}{position(config)}",
+    "broken text": lambda config: f"\ud800\x1b[2J\x00_{position(config) // 2} seed={config.seed}",
     "names of other columns": lambda config: (
-        f"{('model', 'pairs', 'benchmark', '_model')[place(config)]} seed=0"
+        f"{('model', 'pairs', 'benchmark', '_model')[position(config)]} seed=0"
     ),
 }
 
@@ -135,26 +133,26 @@ def test_long_differences_are_hashed() -> None:
     assert names == [f"mine #{mark} seed=1" for mark in hashes]
 
 
-def test_a_names_hash_is_of_the_trained_setting() -> None:
+def test_hash_covers_the_trained_setting() -> None:
     for scale in ("smoke", "quick", "paper"):
         for row in stored(plan_of(LABELS["another setting's name"], scale)):
             mark = group_of(row["name"]).rpartition("#")[2]
             assert setting_hash(row["config"]).startswith(mark) and len(mark) == 8
 
 
-def test_a_hash_depends_on_all_but_the_seed() -> None:
+def test_hash_ignores_only_the_seed() -> None:
     content = {"seed": 1, "kind": "language_model", "x": 2}
     assert setting_hash({**content, "seed": 5}) == setting_hash(content)
     assert setting_hash({**content, "x": 3}) != setting_hash(content)
 
 
-def test_hashes_that_begin_alike_are_told_apart() -> None:
+def test_similar_hashes_get_more_digits() -> None:
     names = told_apart(["x", "x"], ["a" * 64, "a" * 63 + "b"])
     assert len(set(names)) == 2
 
 
 @pytest.mark.chaos(300, 10_000)
-def test_any_labels_are_told_apart(rounds: int) -> None:
+def test_any_labels_are_distinguished(rounds: int) -> None:
     draws = random.Random(15)
     letters = f"aA0123 #²\u0301\u00a0\n{CYRILLIC_A}{FULL_WIDTH_A}"
     for _ in range(rounds):

@@ -63,7 +63,7 @@ def test_typed_values_are_read_back(values: list[Any]) -> None:
     assert setting_values("key", reversed(values)) == setting
 
 
-def test_settings_replace_values_and_whole_parts() -> None:
+def test_settings_replace_values_and_parts() -> None:
     [changed] = apply_settings(
         [CONFIG], {"training.averaging": {"name": "nt_asgd"}, "corpus.vocabulary_limit": 50}
     )
@@ -84,7 +84,7 @@ def test_settings_replace_values_and_whole_parts() -> None:
         ('training.averaging={"name": "nt_asgd"},{"name": "et_asgd"}', "whole part"),
     ],
 )
-def test_forms_that_are_no_setting_are_refused(setting: str, word: str) -> None:
+def test_malformed_settings_are_refused(setting: str, word: str) -> None:
     with pytest.raises(UserError, match=word):
         parse_settings([setting])
 
@@ -98,6 +98,6 @@ def test_forms_that_are_no_setting_are_refused(setting: str, word: str) -> None:
         ("output_layer.name", "gss", "whole layer"),
     ],
 )
-def test_keys_that_cannot_be_set_are_refused(key: str, value: Any, word: str) -> None:
+def test_unsettable_keys_are_refused(key: str, value: Any, word: str) -> None:
     with pytest.raises(UserError, match=word):
         apply_settings([CONFIG], {key: value})

@@ -14,7 +14,7 @@ VARIANT = Variant(
 )
 
 
-def test_a_text_is_read_back() -> None:
+def test_text_is_read_back() -> None:
     assert Variant.read(VARIANT.text) == VARIANT
     assert Variant().text == "{}" and Variant.read("{}") == Variant()
     swapped = Variant(settings=dict(reversed(list(VARIANT.settings.items()))))
@@ -37,16 +37,16 @@ def test_options_select_the_variant() -> None:
 @pytest.mark.parametrize(
     "text", ["no JSON", "[" * 100_000, "null", '{"settings":{"a":3}}', '{"a":1}', '{"settings":3}']
 )
-def test_any_other_text_is_the_study_itself(text: str) -> None:
+def test_other_text_is_the_study(text: str) -> None:
     assert Variant.read(text) == Variant()
 
 
 @pytest.mark.parametrize("text", ['{"contexts":3,"search":[1]}', '{"settings":{"a":"bc"}}'])
-def test_strange_values_are_shown_as_text(text: str) -> None:
+def test_strange_values_become_text(text: str) -> None:
     assert Variant.read(text).typed
 
 
-def test_a_reader_names_what_a_run_was_given() -> None:
+def test_variant_is_chosen_by_settings() -> None:
     typed = parse_settings(["search=random", "contexts=my words.json 1a2b3c4d", "a=1"])
     chosen = chosen_variant(typed, "lstm")
     assert chosen == Variant(
@@ -54,7 +54,7 @@ def test_a_reader_names_what_a_run_was_given() -> None:
     )
 
 
-def test_the_studys_own_model_is_no_change() -> None:
+def test_default_model_is_no_change() -> None:
     assert other_model(None) is other_model("lstm") is None
     with pytest.raises(UserError, match="unknown --model 'gru'"):
         other_model("gru")

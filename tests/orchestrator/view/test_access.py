@@ -47,7 +47,7 @@ def policy(server: Flask, path: str) -> dict[str, str]:
 @pytest.mark.parametrize(
     "kind", ["svg", "svgz", "xhtml", "xht", "xml", "js", "png", "pdf", "csv", "json", "unknown"]
 )
-def test_a_stored_file_runs_and_connects_nothing(server: Flask, tmp_path: Path, kind: str) -> None:
+def test_stored_file_runs_no_script(server: Flask, tmp_path: Path, kind: str) -> None:
     (tmp_path / "reports" / f"a.{kind}").write_text("text")
     allowed = policy(server, f"/report/a.{kind}")
     assert allowed["default-src"] == "'none'" and not allowed.keys() & set(FETCHED_BY_DEFAULT)
@@ -56,12 +56,12 @@ def test_a_stored_file_runs_and_connects_nothing(server: Flask, tmp_path: Path, 
 
 
 @pytest.mark.parametrize("name", ["a.html", "a.htm", "a.html.gz", "none.html"])
-def test_a_stored_page_has_no_origin(server: Flask, tmp_path: Path, name: str) -> None:
+def test_stored_page_has_no_origin(server: Flask, tmp_path: Path, name: str) -> None:
     for file in ("a.html", "a.htm", "a.html.gz"):
         (tmp_path / "reports" / file).write_text("text")
     allowed = policy(server, f"/report/{name}")
     assert "allow-same-origin" not in allowed["sandbox"] and allowed["default-src"] == "'none'"
 
 
-def test_its_own_pages_run_files_of_this_server(server: Flask) -> None:
+def test_pages_run_own_scripts(server: Flask) -> None:
     assert "'self'" in policy(server, "/")["script-src"]

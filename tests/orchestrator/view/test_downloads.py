@@ -36,7 +36,7 @@ def pages(store: Store, tmp_path: Path) -> Flask:
 
 
 @pytest.mark.parametrize("form", ["csv", "json"])
-def test_a_file_is_what_results_prints(pages: Flask, tmp_path: Path, form: str) -> None:
+def test_download_equals_results_command(pages: Flask, tmp_path: Path, form: str) -> None:
     printed = sweep("results", "gss_grid", "--storage", tmp_path, "--format", form)
     assert printed.returncode == 0, printed.stderr
     file = pages.test_client().get("/download/study/" + KEY.variant, follow_redirects=True)
@@ -47,7 +47,7 @@ def test_a_file_is_what_results_prints(pages: Flask, tmp_path: Path, form: str) 
     assert file.headers["Content-Disposition"] == "attachment"
 
 
-def test_a_file_of_chosen_trials_names_their_study(pages: Flask) -> None:
+def test_download_names_its_study(pages: Flask) -> None:
     start = ids(plan(3))[1]
     head, line = (
         pages.test_client()
@@ -58,6 +58,6 @@ def test_a_file_of_chosen_trials_names_their_study(pages: Flask) -> None:
     assert line.startswith("gss_grid,quick,pydocs,")
 
 
-def test_an_unknown_study_gets_one_sentence(pages: Flask) -> None:
+def test_unknown_study_gets_one_sentence(pages: Flask) -> None:
     answer = pages.test_client().get("/download/study/none.csv")
     assert answer.status_code == 404 and "the store has no study 'none'" in answer.text

@@ -15,8 +15,8 @@ from tests.support.synthetic_results import training
 def trials(columns: dict[str, list[Any]], **settings: list[Any]) -> StudyTrials:
     """Return done trials with these columns, named t0, <b>t1, <b>t2 ..."""
     frame = pd.DataFrame({**settings, **columns})
-    frame.index = [f"{place:064x}" for place in range(len(frame))]
-    names = [f"{'<b>' * (place > 0)}t{place}" for place in range(len(frame))]
+    frame.index = [f"{index:064x}" for index in range(len(frame))]
+    names = [f"{'<b>' * (index > 0)}t{index}" for index in range(len(frame))]
     frame = frame.assign(name=names, state="done", attempt=1, cause=None)
     read_s = pd.Series(0.0, index=frame.index)
     return StudyTrials(
@@ -29,30 +29,30 @@ def scatter(content: StudyTrials, *axes: str | None, **options: Any) -> Any:
     return figures.scatter(content, names, **options)
 
 
-def test_a_point_is_a_trial_with_both_numbers() -> None:
+def test_point_needs_both_numbers() -> None:
     content = trials({"a": [1, 2, None, 4], "b": [1.5, None, 3, 0], "c": [7, 8, 9, None]})
     (trace,) = scatter(content, "a", "b", "c").data
     assert list(trace.x) == [1, 4] and list(trace.y) == [1.5, 0]
-    assert trace.customdata[:, 0].tolist() == [content.frame.index[place][:12] for place in (0, 3)]
+    assert trace.customdata[:, 0].tolist() == [content.frame.index[index][:12] for index in (0, 3)]
     assert list(trace.hovertext) == ["t0", "&lt;b&gt;t3"]
 
 
-def test_equal_numbers_have_no_scale_of_colours() -> None:
+def test_equal_numbers_have_no_colorbar() -> None:
     figure = scatter(trials({"a": [1, 2, 3], "b": [1, 2, None], "c": [0.02, 0.02, 1e8]}), *"abc")
     assert figure.layout.coloraxis.colorbar.title.text is None
 
 
-def test_texts_colour_and_keep_their_places() -> None:
+def test_texts_keep_colour_and_position() -> None:
     layers = ["2", "<b>", "2", "1", None]
     content = trials({"m": [1.0, 2.0, 3.0, None, 4.0]}, layer=layers)
-    for shown in (None, [1], [2, 1]):
-        ids = None if shown is None else [f"{place:064x}" for place in shown]
+    for chosen in (None, [1], [2, 1]):
+        ids = None if chosen is None else [f"{index:064x}" for index in chosen]
         figure = scatter(content, "layer", "m", "layer", shown=ids, logarithmic=["y"])
         assert list(figure.layout.xaxis.categoryarray) == ["2", "&lt;b&gt;", "1"]
         assert figure.layout.yaxis.type == "log"
         drawn = {trace.name: list(trace.y) for trace in figure.data}
-        expected = {"2": [1, 3], "&lt;b&gt;": [2]} if shown is None else {"&lt;b&gt;": [2]}
-        assert drawn == expected | ({"2": [3]} if shown == [2, 1] else {})
+        expected = {"2": [1, 3], "&lt;b&gt;": [2]} if chosen is None else {"&lt;b&gt;": [2]}
+        assert drawn == expected | ({"2": [3]} if chosen == [2, 1] else {})
     assert len({trace.marker.color for trace in scatter(content, "layer", "m", "layer").data}) == 2
 
 
@@ -62,7 +62,7 @@ def test_areas_grow_with_the_number() -> None:
     assert trace.marker.size / trace.marker.sizeref == pytest.approx([25, 174.5, 324, 25])
 
 
-def test_curves_are_perplexities_and_mark_averaging() -> None:
+def test_curves_mark_averaging() -> None:
     epochs = training([1, 1, 1], [3.0, 2.0, 1.5], averaged_from=3, jump=0.5)
     curve, switch = figures.learning_curves({"<x>": epochs, "none": []}).data
     assert curve.name == "&lt;x&gt;" and list(curve.x) == [1, 2, 3]
@@ -77,16 +77,16 @@ def test_curves_are_perplexities_and_mark_averaging() -> None:
     assert not figures.learning_curves({"x": []}, training=True).data
 
 
-def test_twenty_curves_differ_and_long_ones_are_plain() -> None:
+def test_twenty_curves_differ() -> None:
     epochs = training([1, 1], [3.0, 2.0])
-    drawn = figures.learning_curves({str(place): epochs for place in range(20)}).data[:20]
+    drawn = figures.learning_curves({str(index): epochs for index in range(20)}).data[:20]
     assert len({(trace.line.color, trace.line.dash) for trace in drawn}) == 20
     for count, mode in ((50, "lines+markers"), (60, "lines")):
         epochs = training([1] * 2 * count, [3.0] * 2 * count)
         assert figures.learning_curves({"x": epochs}).data[0].mode == mode
 
 
-def test_a_spectrum_has_the_values_of_its_indices() -> None:
+def test_spectrum_values_match_indices() -> None:
     sigma = np.geomspace(1e4, 1e-3, 10_000)
     (trace,) = figures.spectra({"x": sigma, "none": None}).data
     index = np.asarray(trace.x)
@@ -94,6 +94,6 @@ def test_a_spectrum_has_the_values_of_its_indices() -> None:
     assert np.array_equal(trace.y, sigma[index - 1])
 
 
-def test_a_tolerance_crosses_the_spectrum() -> None:
+def test_tolerance_crosses_the_spectrum() -> None:
     figure = figures.spectra({"x": np.array([10.0, 1.0, 0.0])}, tolerance=0.01)
     assert figure.layout.yaxis.type == "log" and figure.layout.shapes[0].y0 == 0.01

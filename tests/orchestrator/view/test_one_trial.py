@@ -44,7 +44,7 @@ def source(store: Store, tmp_path: Path) -> Source:
     return Source(str(tmp_path / "results.db"), str(tmp_path))
 
 
-def test_words_after_contexts_are_words_and_no_metrics(source: Source) -> None:
+def test_predicted_words_are_no_metrics(source: Source) -> None:
     trial = read_trial(source, plan(1)[0].trial_id)
     assert list(trial.metrics) == ["test_perplexity", "press_rank", "zebra"]
     assert {name: (after.context, after.top[0]) for name, after in trial.predictions.items()} == {
@@ -53,7 +53,7 @@ def test_words_after_contexts_are_words_and_no_metrics(source: Source) -> None:
     }
 
 
-def test_a_trial_is_compared_within_the_chosen_study(
+def test_trial_is_compared_within_study(
     source: Source,
 ) -> None:
     start = plan(1)[0].trial_id[:12]
@@ -64,7 +64,7 @@ def test_a_trial_is_compared_within_the_chosen_study(
 
 
 @pytest.mark.timeout(30)
-def test_no_page_waits_for_a_silent_object_store(
+def test_pages_skip_silent_object_store(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store.register(KEY, plan(1))
@@ -78,7 +78,7 @@ def test_no_page_waits_for_a_silent_object_store(
         silent.accept()[0].close()
 
 
-def test_the_end_of_a_failed_trials_log_shows(source: Source, tmp_path: Path) -> None:
+def test_failed_trials_log_is_shown(source: Source, tmp_path: Path) -> None:
     trial_id = plan(2)[1].trial_id
     assert read_trial(source, trial_id).log == ""
     folder = TrialFolder(trial_directory(tmp_path, trial_id), trial_id)

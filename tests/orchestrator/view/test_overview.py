@@ -39,7 +39,7 @@ def studies(*summaries: StudySummary) -> list[dict[str, Any]]:
     ]
 
 
-def test_trials_stopped_early_count_as_progress() -> None:
+def test_pruned_trials_count_as_progress() -> None:
     first, second = studies(summary("small", done=17, pruned=4, failed=1), summary("quick", done=2))
     assert first[""] == ["21", "22"] and second[""] == ["2", "2"]
     assert (first["done"], first["stopped early"], first["trials"], first["without a result"]) == (
@@ -51,7 +51,7 @@ def test_trials_stopped_early_count_as_progress() -> None:
     assert "small" in first["study"] and second["stopped early"] == 0
 
 
-def test_a_failed_shared_trial_is_listed_once(store: Store, tmp_path: Path) -> None:
+def test_shared_failure_is_listed_once(store: Store, tmp_path: Path) -> None:
     trials, other = plan(2), replace(KEY, study="seeds", scale="smoke")
     store.register(KEY, trials)
     store.register(other, trials[:1])
@@ -59,10 +59,10 @@ def test_a_failed_shared_trial_is_listed_once(store: Store, tmp_path: Path) -> N
     store.claim(ids(trials), owner="a", lease_s=60)
     failed = outcome(trials[0].trial_id, state="failed", measurements={})
     store.record(failed, run_id=store.begin_run(RUN), spectrum=None, attempt=1)
-    shown = content(Source(str(tmp_path / "results.db"), str(tmp_path)).overview())
-    heading = next(part for part in shown if getattr(part, "id", None) == "lost")
+    parts = content(Source(str(tmp_path / "results.db"), str(tmp_path)).overview())
+    heading = next(part for part in parts if getattr(part, "id", None) == "lost")
     assert heading.children == "Without a result: 1"
-    assert shown[-1].children.splitlines() == [retry_command(other), retry_command(KEY)]
+    assert parts[-1].children.splitlines() == [retry_command(other), retry_command(KEY)]
 
 
 BROUGHT = {
@@ -75,7 +75,7 @@ BROUGHT = {
 
 
 @pytest.mark.parametrize("typed", BROUGHT.values(), ids=BROUGHT)
-def test_the_command_for_a_study_plans_that_study(
+def test_study_command_plans_that_study(
     typed: Sequence[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "my words.json").write_text('[{"last_token_index": 5}]')
@@ -85,7 +85,9 @@ def test_the_command_for_a_study_plans_that_study(
             (folder / f"{split}.txt").write_text(f"open {folder.parent.name} and read it\n" * 100)
     monkeypatch.chdir(tmp_path)
     plans: list[Plan] = []
-    monkeypatch.setattr(plan_listing, "print_plans", lambda made, *_, **__: plans.extend(made))
+    monkeypatch.setattr(
+        plan_listing, "print_plans", lambda listing, *_, **__: plans.extend(listing)
+    )
     assert sweep(*typed, "--scale", "smoke", "--dry-run", "--format", "json").returncode == 0
     program, retry, *words = shlex.split(retry_command(plans[0].key).removeprefix("python "))
     assert f"python {program}" == PROGRAM and retry == "retry"

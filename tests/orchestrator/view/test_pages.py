@@ -40,7 +40,7 @@ def app(source: Source) -> Dash:
 
 
 def callback(app: Dash, output: str) -> Callable[..., Any]:
-    (entry,) = [made for name, made in app.callback_map.items() if output in name]
+    (entry,) = [details for name, details in app.callback_map.items() if output in name]
     function: Callable[..., Any] = entry["callback"].__wrapped__
     return function
 
@@ -56,7 +56,7 @@ def show(app: Dash, version: str | None = None, trials: Any = (IDS, MINE.variant
     return callback(app, "trials-head.children")(1, trials, version)
 
 
-def asked(
+def post(
     app: Dash, outputs: list[str], values: dict[str, Any], state: dict[str, Any], changed: str
 ) -> Any:
     """Return the server's answer after this value changed."""
@@ -70,10 +70,10 @@ def asked(
             for (id_, name), value in zip(names, properties.values(), strict=True)
         ]
 
-    several, places = len(outputs) > 1, listed(dict.fromkeys(outputs))
+    several, targets = len(outputs) > 1, listed(dict.fromkeys(outputs))
     body = {
         "output": f"..{'...'.join(outputs)}.." if several else outputs[0],
-        "outputs": places if several else places[0],
+        "outputs": targets if several else targets[0],
         "inputs": listed(values),
         "state": listed(state),
         "changedPropIds": [changed],
@@ -81,11 +81,11 @@ def asked(
     return browser.post("/_dash-update-component", json=body).json
 
 
-def test_trouble_is_shown_until_the_page_works(app: Dash, tmp_path: Path) -> None:
+def test_error_is_shown_until_recovery(app: Dash, tmp_path: Path) -> None:
     def open_page(changed: str, trouble: str) -> Any:
         values = {"address.pathname": STUDY, "address.search": "", "page-tick.n_intervals": 1}
         outputs, state = ["page.children", "trouble.children"], {"trouble.children": trouble}
-        return asked(app, outputs, values, state, changed)["response"]
+        return post(app, outputs, values, state, changed)["response"]
 
     away = (tmp_path / "results.db").rename(tmp_path / "away.db")
     opened = open_page("address.pathname", "")
@@ -93,14 +93,14 @@ def test_trouble_is_shown_until_the_page_works(app: Dash, tmp_path: Path) -> Non
     assert "results.db" in sentence and "comes back by itself" in sentence
     assert "--store" not in sentence and opened["page"] == {"children": None}
     tick = "overview-tick.n_intervals"
-    followed = asked(app, ["overview.children"], {tick: 1}, {}, tick)
+    followed = post(app, ["overview.children"], {tick: 1}, {}, tick)
     assert followed["sideUpdate"] == {"trouble": {"children": sentence}}
     away.rename(tmp_path / "results.db")
     again = open_page("page-tick.n_intervals", sentence)
     assert again["trouble"]["children"] == "" and "study-head" in str(again["page"])
 
 
-def test_no_page_shows_a_databases_password(
+def test_pages_hide_database_password(
     postgres_server: PostgresServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("orchestrator.view.source.FRESH_S", -1.0)
@@ -123,16 +123,16 @@ def test_no_page_shows_a_databases_password(
 
 
 @pytest.mark.parametrize("path", ["/none", "/study/none", "/trial/00", "/compare"])
-def test_an_unknown_page_gets_one_sentence(source: Source, path: str) -> None:
+def test_unknown_page_gets_one_sentence(source: Source, path: str) -> None:
     with pytest.raises(UserError):
         lay_out(source, path, "")
 
 
-def test_ends_change_rows_and_first_metrics_the_page(
+def test_ended_trials_update_the_page(
     app: Dash, source: Source, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shown: dict[str, Any] = {}
-    monkeypatch.setattr(study_page, "set_props", shown.__setitem__)
+    properties: dict[str, Any] = {}
+    monkeypatch.setattr(study_page, "set_props", properties.__setitem__)
     version = lay_out(source, STUDY, "")["study-version"].data
     assert follow(app, version)[3] is no_update
     store.claim(IDS, owner="a", lease_s=60)
@@ -141,16 +141,14 @@ def test_ends_change_rows_and_first_metrics_the_page(
     run_id = store.begin_run(RUN)
     store.record(outcome(IDS[0]), run_id=run_id, spectrum=None)
     assert follow(app, version) == (no_update,) * 5
-    page = shown["page"]["children"]
+    page = properties["page"]["children"]
     assert page["study-y"].value == "test_perplexity" and page["study-x"].value == "press_rank"
     store.record(outcome(IDS[1]), run_id=run_id, spectrum=None)
     *_, changes = follow(app, page["study-version"].data)
     assert [row["id"] for row in changes["update"]] == [IDS[1]]
 
 
-def test_title_question_and_answer_come_with_the_report(
-    app: Dash, source: Source, tmp_path: Path
-) -> None:
+def test_report_gives_question_and_answer(app: Dash, source: Source, tmp_path: Path) -> None:
     version = lay_out(source, STUDY, "")["study-version"].data
     assert "writes a report" in str(follow(app, version)[0])
     folder = tmp_path / "reports" / MINE.variant
@@ -169,7 +167,7 @@ def test_title_question_and_answer_come_with_the_report(
     assert [link.children for link in links.children] == ["Report", "CSV", "JSON"]
 
 
-def test_learning_curves_show_ticked_or_best_trials(app: Dash, store: Store) -> None:
+def test_curves_show_ticked_or_best(app: Dash, store: Store) -> None:
     attempts = store.claim(IDS, owner="a", lease_s=60)
     store.record_epochs({trial_id: [epoch(1)] for trial_id in IDS}, attempts=attempts)
     draw = callback(app, '{"drawn":"chosen"}')
@@ -180,7 +178,7 @@ def test_learning_curves_show_ticked_or_best_trials(app: Dash, store: Store) -> 
     ]
 
 
-def test_trials_side_by_side_are_followed(app: Dash, store: Store) -> None:
+def test_compared_trials_are_updated(app: Dash, store: Store) -> None:
     version, *_ = show(app)
     with pytest.raises(PreventUpdate):
         show(app, version)
@@ -190,9 +188,7 @@ def test_trials_side_by_side_are_followed(app: Dash, store: Store) -> None:
     assert now != version and "running" in str(head) and curves.data[0].name == "trial 0"
 
 
-def test_compared_trials_belong_to_the_chosen_study(
-    app: Dash, source: Source, store: Store
-) -> None:
+def test_compared_trials_share_the_study(app: Dash, source: Source, store: Store) -> None:
     second = StudyKey(study="second", scale="smoke", corpus="pydocs")
     trials = [replace(trial, name=f"second {number}") for number, trial in enumerate(plan(2))]
     store.register(second, trials)
@@ -205,7 +201,7 @@ def test_compared_trials_belong_to_the_chosen_study(
     assert f"/download/study/{second.variant}.csv" in str(head)
 
 
-def test_a_page_prints_the_trials_own_command(app: Dash) -> None:
-    *_, rest = show(app, trials=(IDS[:1], MINE.variant))
-    assert RUN_ALONE in str(rest) and quote('"seed": 0') in str(rest)
-    assert f"download='{CONFIG_FILE}'" in str(rest) and CONFIG_FILE in RUN_ALONE.split()
+def test_page_prints_trials_command(app: Dash) -> None:
+    *_, page_parts = show(app, trials=(IDS[:1], MINE.variant))
+    assert RUN_ALONE in str(page_parts) and quote('"seed": 0') in str(page_parts)
+    assert f"download='{CONFIG_FILE}'" in str(page_parts) and CONFIG_FILE in RUN_ALONE.split()

@@ -57,7 +57,7 @@ def test_later_reads_equal_fresh_ones(
     assert read_trials(store, KEY, trials).frame.empty
 
 
-def test_columns_are_those_of_the_results(store: Store) -> None:
+def test_columns_equal_results_command(store: Store) -> None:
     run_id = begin(store, 3)
     long = "a long text, which is data " * 5
     end(store, ids(plan(3))[1], run_id, press_rank=402, method="gram", note=long)
@@ -72,7 +72,7 @@ def test_columns_are_those_of_the_results(store: Store) -> None:
         )
 
 
-def test_settings_of_several_kinds_are_texts() -> None:
+def test_mixed_settings_are_texts() -> None:
     frame = pd.DataFrame({"a": [True, 1], "b": [[0.1], "auto"], "c": [None, 2], "d": [True, False]})
     plain = trials_module._plain(frame)
     assert plain["a"].tolist() == ["True", "1"] and plain["b"].tolist() == ["[0.1]", "auto"]

@@ -24,8 +24,8 @@ class Clock:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, trials: int) -> None:
         self.now_s = 0.0
         monkeypatch.setattr(time, "monotonic", lambda: self.now_s)
-        self.shown = io.StringIO()
-        self.console = Console(file=self.shown, width=120)
+        self.output = io.StringIO()
+        self.console = Console(file=self.output, width=120)
         self.picture = Terminal(self.console, trials, "first epoch")
 
     def start(self, *names: str, epochs: int | None = 8) -> None:
@@ -40,9 +40,9 @@ class Clock:
 
     def seconds_left(self) -> float:
         """Return the bar's remaining time, which has two digits."""
-        found = re.search(r"about ([\d.,]+) (s|min|h) left", self.drawn().splitlines()[0])
+        match = re.search(r"about ([\d.,]+) (s|min|h) left", self.drawn().splitlines()[0])
         scale = {"s": 1, "min": 60, "h": 3600}
-        return float(found[1].replace(",", "")) * scale[found[2]] if found else 0.0
+        return float(match[1].replace(",", "")) * scale[match[2]] if match else 0.0
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], Clock]:
     return partial(Clock, monkeypatch)
 
 
-def test_start_of_ray_is_not_trial_time(clock: Callable[[int], Clock]) -> None:
+def test_ray_start_is_not_counted(clock: Callable[[int], Clock]) -> None:
     """Two at a time, 20 s until the first two end, then 2 s each: 8 trials take 8 s, not 80."""
     sweep = clock(14)
     sweep.start("0", "1", epochs=None)
@@ -59,15 +59,15 @@ def test_start_of_ray_is_not_trial_time(clock: Callable[[int], Clock]) -> None:
         sweep.end(str(number))
         sweep.start(str(number + 2), epochs=None)
     assert 6 <= sweep.seconds_left() <= 8
-    lines = sweep.shown.getvalue().splitlines()
+    lines = sweep.output.getvalue().splitlines()
     assert "left" not in lines[0] and lines[-1].startswith("[6/14] trial 5: done (about")
 
 
-def test_a_stopped_trial_disappears_and_no_longer_counts(clock: Callable[[int], Clock]) -> None:
+def test_stopped_trial_disappears(clock: Callable[[int], Clock]) -> None:
     sweep = clock(3)
     sweep.start("first", "second")
     sweep.picture.stopped("first", "first")
-    assert "first was stopped;" in sweep.shown.getvalue()
+    assert "first was stopped;" in sweep.output.getvalue()
     sweep.end("second")
     assert "1/2" in sweep.drawn() and "trial first" not in sweep.drawn()
 
@@ -85,7 +85,7 @@ def test_running_trials_show_their_epochs(clock: Callable[[int], Clock]) -> None
     assert 70 <= sweep.seconds_left() <= 120
 
 
-def test_epochs_of_an_earlier_run_are_not_counted(clock: Callable[[int], Clock]) -> None:
+def test_earlier_runs_epochs_are_excluded(clock: Callable[[int], Clock]) -> None:
     sweep = clock(1)
     sweep.start("a", epochs=10)
     for number in (6, 7):
@@ -97,7 +97,7 @@ def test_epochs_of_an_earlier_run_are_not_counted(clock: Callable[[int], Clock])
 @pytest.mark.parametrize(
     ("trials", "workers", "slow"), [(24, 3, 1), (8, 1, 1), (40, 8, 1), (24, 3, 2)]
 )
-def test_the_time_left_is_right_and_falls(
+def test_remaining_time_is_right(
     clock: Callable[[int], Clock], trials: int, workers: int, slow: int
 ) -> None:
     """8 epochs of 5 s, 2 s before, 4 s after; every fifth may be slower."""
@@ -129,7 +129,7 @@ def test_the_time_left_is_right_and_falls(
     assert max(jumps) < 0.1 * slow * max(events) + 30
 
 
-def test_results_stay_above_and_the_best_one_within() -> None:
+def test_results_stay_above_the_status() -> None:
     console = Console(file=io.StringIO(), width=120, force_terminal=True, color_system=None)
     picture = Terminal(console, 3, "first epoch")
     for name, state, perplexity in (

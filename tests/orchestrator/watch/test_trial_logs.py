@@ -81,7 +81,7 @@ def complete_again(log: str, store: Store, storage: Path) -> None:
         logs.complete()
 
 
-def test_tensorboard_has_each_epoch_once_and_hyperparameters(store: Store, tmp_path: Path) -> None:
+def test_tensorboard_has_each_epoch_once(store: Store, tmp_path: Path) -> None:
     accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
     assert interrupted_and_resumed(store, lambda: open_sinks(["tensorboard"], KEY, tmp_path)) == []
     folder = tmp_path / "tensorboard" / "logged-smoke-none"
@@ -105,11 +105,11 @@ def test_tensorboard_has_each_epoch_once_and_hyperparameters(store: Store, tmp_p
     assert after == before, "a complete log is left alone"
 
 
-def test_mlflow_has_one_run_per_trial_despite_resumes(store: Store, tmp_path: Path) -> None:
+def test_mlflow_has_one_run_per_trial(store: Store, tmp_path: Path) -> None:
     tracking = pytest.importorskip("mlflow.tracking", reason="MLflow is not installed")
-    wanted = [f"mlflow=sqlite:///{tmp_path}/mlflow.db"]
-    assert interrupted_and_resumed(store, lambda: open_sinks(wanted, KEY, tmp_path)) == []
-    complete_again(wanted[0], store, tmp_path)
+    sinks = [f"mlflow=sqlite:///{tmp_path}/mlflow.db"]
+    assert interrupted_and_resumed(store, lambda: open_sinks(sinks, KEY, tmp_path)) == []
+    complete_again(sinks[0], store, tmp_path)
     client = tracking.MlflowClient(f"sqlite:///{tmp_path}/mlflow.db")
     experiment = client.get_experiment_by_name("logged-smoke-none")
     runs = {
@@ -141,7 +141,7 @@ class Broken:
         raise ConnectionError("the server is gone")
 
 
-def test_failing_log_is_noted_once_others_go_on(store: Store, tmp_path: Path) -> None:
+def test_failing_log_is_noted_once(store: Store, tmp_path: Path) -> None:
     pytest.importorskip("tensorboardX")
     broken: Any = Broken()
     notes = interrupted_and_resumed(
@@ -153,7 +153,7 @@ def test_failing_log_is_noted_once_others_go_on(store: Store, tmp_path: Path) ->
     assert len(list((tmp_path / "tensorboard").rglob("*.done-2"))) == 1
 
 
-def test_missing_mlflow_server_ends_command_before_any_trial(
+def test_missing_mlflow_server_ends_command(
     tmp_path: Path,
 ) -> None:
     pytest.importorskip("mlflow.tracking", reason="MLflow is not installed")

@@ -8,18 +8,18 @@ import pytest
 
 from orchestrator.worker.beats import Beat, beating
 from tests.support.command import wait_for
-from tests.support.processes import Process, Say
+from tests.support.processes import Process, Report
 from trainables.pulse import PULSE
 
 
-def beat_in(sent: list[bytes], place: str) -> Beat:
+def beat_in(sent: list[bytes], position: str) -> Beat:
     def there() -> list[Beat]:
         return [beat for beat in map(Beat.model_validate_json, sent) if beat.position == place]
 
-    return wait_for(there, timeout_s=30, what=f"a beat {place}")[0]
+    return wait_for(there, timeout_s=30, event=f"a beat {position}")[0]
 
 
-def test_beat_reports_progress_and_line_of_user_file() -> None:
+def test_beat_reports_line_of_user_file() -> None:
     sent: list[bytes] = []
     with beating(sent.append, "here", ["test_beats"]):
         PULSE.begin("one")
@@ -33,22 +33,22 @@ def test_beat_reports_progress_and_line_of_user_file() -> None:
     assert len(sent) == count, "a beat after the end"
 
 
-def fork_within_a_trial(say: Say) -> None:
+def fork_within_a_trial(report: Report) -> None:
     with beating(lambda _: None, "here", []):
         child = os.fork()
         if child == 0:
             time.sleep(1000)
-        say(child)
+        report(child)
         time.sleep(1000)
 
 
 @pytest.mark.skipif(not Path("/proc").exists(), reason="of Linux")
-def test_what_a_trial_forked_ends_with_it(tmp_path: Path) -> None:
+def test_forked_processes_end_with_trial(tmp_path: Path) -> None:
     process = Process(tmp_path, fork_within_a_trial)
-    child = process.hear()
+    child = process.receive()
     assert Path(f"/proc/{child}").exists()
     process.kill()
-    wait_for(lambda: not _lives(child), timeout_s=10, what="the end of the fork")
+    wait_for(lambda: not _lives(child), timeout_s=10, event="the end of the fork")
 
 
 def _lives(pid: int) -> bool:

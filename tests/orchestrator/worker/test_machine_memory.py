@@ -8,7 +8,7 @@ import pytest
 from orchestrator.worker.memory import MachineMemory, machine_memory
 
 
-def test_this_machine_has_what_the_system_says() -> None:
+def test_memory_equals_system_report() -> None:
     memory = machine_memory(cgroups=Path("/nowhere"))
     assert memory.total_bytes == pytest.approx(
         os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"), rel=0.01
@@ -17,7 +17,7 @@ def test_this_machine_has_what_the_system_says() -> None:
 
 
 @pytest.mark.parametrize("group", ["/", "/job", "/job/step"])
-def test_container_limit_counts_wherever_it_is_set(tmp_path: Path, group: str) -> None:
+def test_container_limit_counts(tmp_path: Path, group: str) -> None:
     proc, cgroups = tmp_path / "proc", tmp_path / "cgroups"
     (proc / "self").mkdir(parents=True)
     (cgroups / "job/step").mkdir(parents=True)
@@ -46,5 +46,5 @@ def test_container_limit_counts_wherever_it_is_set(tmp_path: Path, group: str) -
     ]
 
 
-def test_a_system_without_such_files_says_nothing(tmp_path: Path) -> None:
+def test_missing_files_mean_unknown_memory(tmp_path: Path) -> None:
     assert machine_memory(tmp_path, tmp_path) == MachineMemory()

@@ -81,7 +81,7 @@ def id_of(seed: int) -> str:
     return planned([seed])[0].trial_id
 
 
-def test_log_says_how_a_trial_ended(tmp_path: Path) -> None:
+def test_log_reports_the_end(tmp_path: Path) -> None:
     def refuse(config: TrialConfig, **_arguments: Any) -> TrialOutcome:
         raise UserError(f"the corpus of seed {config.seed} is another one by now: put it back")
 
@@ -106,7 +106,7 @@ def fill_gpu() -> None:
         fill_gpu,
     ],
 )
-def test_want_of_memory_ends_the_process(tmp_path: Path, take: Callable[[], object]) -> None:
+def test_out_of_memory_ends_process(tmp_path: Path, take: Callable[[], object]) -> None:
     def take_memory(config: TrialConfig, **arguments: Any) -> TrialOutcome:
         if config.seed == SOUND:
             take()
@@ -118,7 +118,7 @@ def test_want_of_memory_ends_the_process(tmp_path: Path, take: Callable[[], obje
     assert events[-1] == TrialEvent(trial_id=id_of(SOUND), place=socket.gethostname())
 
 
-def test_workers_import_nothing_of_the_driver() -> None:
+def test_workers_import_no_driver() -> None:
     code = (
         "import sys; from orchestrator.cluster import LateMachines, ray_private; "
         "from orchestrator.worker import Job, Parcel, run_pack; "
@@ -129,7 +129,7 @@ def test_workers_import_nothing_of_the_driver() -> None:
 
 
 @pytest.mark.parametrize("at_once", [1, 2])
-def test_read_only_disk_ends_the_pack(tmp_path: Path, at_once: int) -> None:
+def test_read_only_disk_ends_pack(tmp_path: Path, at_once: int) -> None:
     """The sweep stops; no trial has failed."""
     with small_disk(tmp_path / "disk", kib=1024) as disk:
         change(disk, "ro")
@@ -152,9 +152,7 @@ def test_pruned_trial_leaves_its_mates(tmp_path: Path) -> None:
     assert {path.parent.name for path in tmp_path.glob("trials/*/*/checkpoint*")} == {pruned}
 
 
-def test_worker_with_a_gpu_reports_its_stack_size(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_gpu_worker_reports_stack_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A CPU replaces the GPU."""
     at_a_time = list[int]()
 
@@ -178,7 +176,7 @@ def test_worker_with_a_gpu_reports_its_stack_size(
     assert [event.outcome.state for event in events if event.outcome] == ["done"] * 3
 
 
-def test_removed_folder_is_left_to_another_attempt(tmp_path: Path) -> None:
+def test_no_result_in_removed_folder(tmp_path: Path) -> None:
     def removed(
         config: TrialConfig, *, directory: Path, note: Callable[[str], None], **_: Any
     ) -> TrialOutcome:
@@ -221,19 +219,17 @@ def test_unreadable_result_stops_the_sweep(tmp_path: Path) -> None:
     assert "Stale file handle" in str(halt.halt)
 
 
-def test_other_trouble_is_the_trials_own(tmp_path: Path) -> None:
+def test_other_errors_fail_only_the_trial(tmp_path: Path) -> None:
     seeds = [RAISES, SOUND, SOUND + 1]
     trial_file = tmp_path / "trials" / id_of(SOUND)[:2] / id_of(SOUND)
     trial_file.parent.mkdir(parents=True)
-    trial_file.write_text("a file where the folder should be")
+    trial_file.write_text("a file in place of the folder")
     outcomes = [event.outcome for event in events_of(seeds, tmp_path) if event.outcome is not None]
     assert [outcome.state for outcome in outcomes] == ["failed", "failed", "done"]
     assert str(outcomes[1].cause).startswith("FileExistsError")
 
 
-def test_unsent_failure_is_told_before_the_end(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unsent_failure_is_sent_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Short trials share a message."""
     monkeypatch.setattr(pack_run, "REPORT_EVERY_S", 60.0)
 

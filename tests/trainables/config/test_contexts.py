@@ -19,9 +19,9 @@ def contexts_file(tmp_path: Path, content: object) -> Path:
 
 
 @pytest.mark.skipif(
-    not REAL_DATA.is_dir(), reason="the real corpora are not beside this repository"
+    not REAL_DATA.is_dir(), reason="the real corpora are not next to this repository"
 )
-def test_published_contexts_precede_their_words_in_the_text() -> None:
+def test_published_contexts_precede_their_words() -> None:
     words = (REAL_DATA / "ptb" / "test.txt").read_text().replace("\n", " <eos> ").split()
     contexts = published_contexts()
     assert [words[context.last_token_index + 1] for context in contexts] == [
@@ -34,7 +34,7 @@ def test_published_contexts_precede_their_words_in_the_text() -> None:
 
 
 @pytest.mark.parametrize("tokens", [4, 19, 20, 2_000, 82_430])
-def test_even_contexts_cut_the_text_into_equal_parts(tokens: int) -> None:
+def test_even_contexts_are_evenly_spaced(tokens: int) -> None:
     indices = [context.last_token_index for context in even_contexts(tokens)]
     assert len(indices) == min(18, tokens - 1)
     assert indices[-1] == tokens - 2, "the last one is followed by the last token"
@@ -42,9 +42,12 @@ def test_even_contexts_cut_the_text_into_equal_parts(tokens: int) -> None:
     assert min(gaps) >= 1 and max(gaps) - min(gaps) <= 1
 
 
-def test_a_file_may_name_no_more_than_places(tmp_path: Path) -> None:
-    places = [{"last_token_index": 1}, {"last_token_index": 0, "group": "a", "next_token": "cat"}]
-    path = contexts_file(tmp_path, places)
+def test_contexts_file_may_name_only_positions(tmp_path: Path) -> None:
+    positions = [
+        {"last_token_index": 1},
+        {"last_token_index": 0, "group": "a", "next_token": "cat"},
+    ]
+    path = contexts_file(tmp_path, positions)
     file = read_contexts(path)
     first, second = file.contexts
     assert (first.group, first.number, first.next_token) == ("own", 1, None)
@@ -67,9 +70,7 @@ def test_a_file_may_name_no_more_than_places(tmp_path: Path) -> None:
         ([{"last_token_index": 1, "number": 2}, {"last_token_index": 2}], "own 2 twice"),
     ],
 )
-def test_a_file_without_contexts_gets_one_sentence(
-    tmp_path: Path, content: object, sentence: str
-) -> None:
+def test_empty_contexts_file_is_refused(tmp_path: Path, content: object, sentence: str) -> None:
     path = contexts_file(tmp_path, content)
     if content is None:
         path.unlink()

@@ -10,7 +10,7 @@ CONTENT = {
 }
 
 
-def test_a_nested_setting_has_a_dotted_key() -> None:
+def test_nested_setting_has_dotted_key() -> None:
     keys = "kind seed training training.epochs training.averaging training.averaging.kind settings"
     assert dotted_keys(CONTENT) == keys.split()
     values = {"seed": 1, "training.epochs": 3, "training.averaging.kind": "nt"}
@@ -21,7 +21,7 @@ def test_a_nested_setting_has_a_dotted_key() -> None:
         value_at(CONTENT, "training.epoch")
 
 
-def test_values_are_replaced_in_a_copy() -> None:
+def test_replacing_values_makes_a_copy() -> None:
     replaced = with_values(CONTENT, {"training.averaging": None, "training.epochs": 4, "seed": 2})
     assert replaced == {**CONTENT, "seed": 2, "training": {"epochs": 4, "averaging": None}}
     assert CONTENT["training"] == {"epochs": 3, "averaging": {"kind": "nt"}}

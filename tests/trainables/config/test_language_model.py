@@ -20,19 +20,19 @@ def trial(seed: int = 141, c: float = -1.5, k: float = 2.5) -> TrialConfig:
     return TrialConfig(seed=seed, corpus=CORPUS, output_layer=GssConfig(c=c, k=k))
 
 
-def test_a_number_spelled_otherwise_is_the_same_trial() -> None:
+def test_number_format_keeps_the_trial() -> None:
     spelled = TrialConfig.model_validate(json.loads(trial(c=0, k=2).canonical_json()))
     assert spelled == trial(c=-0.0, k=2.0)
     assert spelled.trial_id == trial(c=-0.0, k=2.0).trial_id
 
 
 @given(st.integers(0, 2**62), st.floats(-5, 5), st.floats(0.1, 5))
-def test_a_config_survives_json_with_its_identity(seed: int, c: float, k: float) -> None:
+def test_config_survives_json(seed: int, c: float, k: float) -> None:
     config = trial(seed, c, k)
     assert TrialConfig.model_validate_json(config.canonical_json()).trial_id == config.trial_id
 
 
-def test_a_copy_is_validated_like_any_other_config() -> None:
+def test_copies_are_validated() -> None:
     """Otherwise it would be another trial after JSON."""
     layer = trial().output_layer.model_copy(update={"c": -0.0})
     copy = trial().model_copy(update={"output_layer": layer})
@@ -62,7 +62,7 @@ def test_nonsense_is_refused(wrong: dict[str, object]) -> None:
         TrialConfig.model_validate(json.loads(trial().canonical_json()) | wrong)
 
 
-def test_only_changed_later_settings_enter_the_identity() -> None:
+def test_identity_omits_later_defaults() -> None:
     before = trial().model_dump(mode="json")
     for section, added in ADDED_LATER["language_model"].items():
         for name, value in added.items():
@@ -90,7 +90,7 @@ def test_only_changed_later_settings_enter_the_identity() -> None:
         ({"training": 1, "training.epochs": 3}, "'training' is the single value 1"),
     ],
 )
-def test_what_a_config_cannot_be_is_one_sentence(values: dict[str, object], sentence: str) -> None:
+def test_impossible_config_gets_one_sentence(values: dict[str, object], sentence: str) -> None:
     config = trial(1, 0.0, 2.0)
     with pytest.raises(UserError, match=sentence):
         config.with_values(values)

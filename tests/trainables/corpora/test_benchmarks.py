@@ -12,7 +12,7 @@ from trainables.errors import UserError
 TEXTS = {"EN-A.txt": "cat\tdog\t7.5\r\n", "EN-B.txt": "sun  moon 1\n"}
 
 
-def test_what_is_missing_is_downloaded_once_and_verified(
+def test_missing_files_are_downloaded_once(
     web: WebServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     with pytest.raises(UserError, match=f"fetch word-similarity --data-dir {tmp_path}"):
@@ -28,7 +28,7 @@ def test_what_is_missing_is_downloaded_once_and_verified(
         ensure("word-similarity", data_dir=tmp_path)
 
 
-def test_pairs_are_lower_cased_and_blanks_skipped() -> None:
+def test_pairs_are_lower_cased() -> None:
     text = "Cat\tDOG\t7.5\r\n\n  sun   moon -1e0\n"
     assert parse_pairs(Benchmark(name="A", file=TextFile(name="a.txt", text=text))) == (
         WordPair(first="cat", second="dog", score=7.5),
@@ -36,7 +36,7 @@ def test_pairs_are_lower_cased_and_blanks_skipped() -> None:
     )
 
 
-def test_folder_tag_depends_on_its_files(tmp_path: Path) -> None:
+def test_folder_tag_depends_on_files(tmp_path: Path) -> None:
     folders = [tmp_path / "first", tmp_path / "second"]
     for folder in folders:
         folder.mkdir()

@@ -16,7 +16,7 @@ def config_of(name: str, data_dir: Path | None, limit: int | None = None) -> Cor
     return CorpusConfig(name=name, sha256=sha256, vocabulary_limit=limit)
 
 
-def test_ids_follow_first_appearance_over_the_splits(tmp_path: Path) -> None:
+def test_ids_follow_first_appearance(tmp_path: Path) -> None:
     write_corpus(tmp_path / "mine", train="b a\nb\n", valid="c b\n", test="d\n")
     corpus = load(config_of("mine", tmp_path), data_dir=tmp_path)
     assert corpus.vocabulary == ("b", "a", "<eos>", "c", "d")
@@ -25,7 +25,7 @@ def test_ids_follow_first_appearance_over_the_splits(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("limit", [None, 500, 100_000])
-def test_plan_knows_the_sizes_of_loaded_data(limit: int | None) -> None:
+def test_planned_sizes_equal_loaded_sizes(limit: int | None) -> None:
     planned = identity("pydocs", data_dir=None)
     corpus = load(config_of("pydocs", None, limit), data_dir=None)
     assert len(corpus.vocabulary) == planned.limited_vocabulary_size(limit)
@@ -36,7 +36,7 @@ def test_plan_knows_the_sizes_of_loaded_data(limit: int | None) -> None:
     )
 
 
-def test_a_process_encodes_a_corpus_once() -> None:
+def test_process_encodes_corpus_once() -> None:
     config = config_of("pydocs", None, 300)
     corpus = load(config, data_dir=None)
     assert load(config, data_dir=None) is corpus
@@ -44,7 +44,7 @@ def test_a_process_encodes_a_corpus_once() -> None:
         corpus.train[0] = 1
 
 
-def test_files_that_changed_since_the_plan_are_refused(tmp_path: Path) -> None:
+def test_files_changed_since_plan_are_refused(tmp_path: Path) -> None:
     write_corpus(tmp_path / "mine", train="a b\n", valid="a\n", test="a\n")
     config = config_of("mine", tmp_path)
     write_corpus(tmp_path / "mine", train="a c\n")

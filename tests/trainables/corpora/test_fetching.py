@@ -52,7 +52,7 @@ def test_fetch_requests_every_file_once(tiny: str, web: WebServer, tmp_path: Pat
     assert sorted(web.requests) == sorted(web.files)
 
 
-def test_only_fetch_replaces_a_wrong_file(tiny: str, web: WebServer, tmp_path: Path) -> None:
+def test_only_fetch_replaces_wrong_file(tiny: str, web: WebServer, tmp_path: Path) -> None:
     ensure(tiny, data_dir=tmp_path)
     (tmp_path / tiny / "valid.txt").write_text("spoilt\n")
     web.requests.clear()
@@ -71,9 +71,7 @@ def test_only_published_corpora_are_downloaded(name: str, tmp_path: Path) -> Non
         fetch(name, data_dir=tmp_path)
 
 
-def test_busy_servers_and_broken_connections_are_retried(
-    tiny: str, web: WebServer, tmp_path: Path
-) -> None:
+def test_broken_connections_are_retried(tiny: str, web: WebServer, tmp_path: Path) -> None:
     web.first_statuses = [503, 429]
     web.drop_after_bytes = [100_000]
     fetch(tiny, data_dir=tmp_path)
@@ -84,7 +82,7 @@ def test_busy_servers_and_broken_connections_are_retried(
     ("statuses", "dropped", "reason"),
     [([503] * 4, [], ".503 .*again later"), ([403] * 4, [], ".403"), ([], [1000] * 4, "")],
 )
-def test_a_server_without_the_file_ends_the_download(
+def test_missing_remote_file_ends_download(
     tiny: str,
     web: WebServer,
     tmp_path: Path,
@@ -107,7 +105,7 @@ def test_a_server_without_the_file_ends_the_download(
         ("REQUESTS_CA_BUNDLE", "/nowhere", "https://a.invalid/", "Could not .*: /nowhere"),
     ],
 )
-def test_a_wrong_network_is_one_sentence(
+def test_network_error_is_one_sentence(
     variable: str,
     value: str,
     url: str,
@@ -121,7 +119,7 @@ def test_a_wrong_network_is_one_sentence(
         download(PublishedFolder(url=url, files={"f.txt": "0" * 64}), tmp_path)
 
 
-def test_file_gets_permissions_before_its_name(
+def test_permissions_precede_the_name(
     tiny: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A kill during the move must leave the umask's permissions."""
@@ -138,7 +136,7 @@ def test_file_gets_permissions_before_its_name(
 
 
 @pytest.mark.parametrize("served", ["b a", ""])
-def test_other_content_is_never_put_in_place(
+def test_wrong_content_is_never_installed(
     tiny: str, web: WebServer, tmp_path: Path, served: str
 ) -> None:
     fetch(tiny, data_dir=tmp_path)
@@ -149,7 +147,7 @@ def test_other_content_is_never_put_in_place(
     assert files_in(tmp_path / tiny) == TINY | {"test.txt": "what was here before"}
 
 
-def test_a_folder_without_room_is_one_sentence(
+def test_full_disk_error_is_one_sentence(
     tiny: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").write_text("")

@@ -26,7 +26,7 @@ def data(tmp_path: Path) -> Path:
         ("spam-1000",) * 2,
     ],
 )
-def test_a_built_in_corpus_has_no_folder(typed: str, name: str, data: Path) -> None:
+def test_builtin_corpus_has_no_folder(typed: str, name: str, data: Path) -> None:
     assert resolve_argument(typed, data) == (name, None)
     with pytest.raises(UserError, match="no folder"):
         locate(typed, data)
@@ -44,12 +44,12 @@ def test_a_built_in_corpus_has_no_folder(typed: str, name: str, data: Path) -> N
         ("spam-0", "spam-100"),
     ],
 )
-def test_a_wrong_number_is_answered_with_the_nearest(name: str, nearest: str) -> None:
+def test_wrong_number_suggests_the_nearest(name: str, nearest: str) -> None:
     with pytest.raises(UserError, match=f"'{name}': try {nearest}$"):
         resolve_argument(name, None)
 
 
-def test_name_is_found_in_the_data_folder(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_data_folder_resolves_names(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert resolve_argument("novels", data) == ("novels", data)
     assert resolve_argument("ptb", data / "absent") == ("ptb", data / "absent")
     monkeypatch.chdir(data.parent)
@@ -57,7 +57,7 @@ def test_name_is_found_in_the_data_folder(data: Path, monkeypatch: pytest.Monkey
     assert locate("ptb", None) == data / "ptb"
 
 
-def test_path_gives_folder_and_data_folder(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_path_gives_data_folder(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert resolve_argument(f"{data}/novels/", None) == ("novels", data)
     monkeypatch.chdir(data)
     assert resolve_argument("./novels", Path("elsewhere")) == ("novels", data)
@@ -65,28 +65,28 @@ def test_path_gives_folder_and_data_folder(data: Path, monkeypatch: pytest.Monke
     assert identity(name, data_dir=data_dir).train_tokens == 3
 
 
-def test_a_path_to_nothing_is_refused(tmp_path: Path) -> None:
+def test_missing_path_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="there is no folder"):
         resolve_argument(f"{tmp_path}/nothing", None)
 
 
 @pytest.mark.parametrize("name", ["pydocs", "markov-x"])
-def test_folder_may_not_shadow_a_builtin_corpus(name: str, tmp_path: Path) -> None:
+def test_folder_cannot_shadow_builtin_corpus(name: str, tmp_path: Path) -> None:
     (tmp_path / name).mkdir()
     with pytest.raises(UserError, match="rename the folder"):
         resolve_argument(str(tmp_path / name), None)
 
 
 @pytest.mark.parametrize(
-    ("typed", "meant"),
+    ("typed", "suggestion"),
     [("wikitext2", "wikitext-2"), ("pydoc", "pydocs"), ("novel", "novels"), ("pbt", "ptb")],
 )
-def test_unknown_corpus_suggests_the_nearest_names(data: Path, typed: str, meant: str) -> None:
-    with pytest.raises(UserError, match=f"did you mean {meant}.*pydocs, markov, ptb"):
+def test_unknown_corpus_suggests_names(data: Path, typed: str, suggestion: str) -> None:
+    with pytest.raises(UserError, match=f"did you mean {suggestion}.*pydocs, markov, ptb"):
         resolve_argument(typed, data)
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "../data/novels", "n" * 300])
-def test_a_config_cannot_name_a_path(data: Path, name: str) -> None:
+def test_config_cannot_name_a_path(data: Path, name: str) -> None:
     with pytest.raises(UserError, match="unknown corpus"):
         locate(name, data)

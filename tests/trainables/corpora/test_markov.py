@@ -29,12 +29,12 @@ def language() -> MarkovLanguage:
 @pytest.fixture(scope="module")
 def chain(language: MarkovLanguage) -> NDArray[np.int64]:
     """Return the training text's states."""
-    place = {name: state for state, name in enumerate(language.types)}
-    return np.array([place[token] for token in tokenise(markov_texts(100)["train"])])
+    state_by_name = {name: state for state, name in enumerate(language.types)}
+    return np.array([state_by_name[token] for token in tokenise(markov_texts(100)["train"])])
 
 
 @pytest.mark.parametrize("rank", [5, 100, 500])
-def test_the_matrix_has_the_stated_rank(rank: int) -> None:
+def test_matrix_has_stated_rank(rank: int) -> None:
     language = markov_language(rank)
     spectrum = matrix_spectrum(language.log_p_VV, method="qr")
     assert press_rank(spectrum, eps=FLOAT64_EPS) == rank
@@ -43,7 +43,7 @@ def test_the_matrix_has_the_stated_rank(rank: int) -> None:
     assert language.left_VR.shape == language.right_VR.shape == (1000, rank)
 
 
-def test_row_is_a_log_distribution_to_fifty_digits(language: MarkovLanguage) -> None:
+def test_rows_match_fifty_digits(language: MarkovLanguage) -> None:
     for row in (0, 1, 500):
         with localcontext() as context:
             context.prec = 50
@@ -57,7 +57,7 @@ def test_row_is_a_log_distribution_to_fifty_digits(language: MarkovLanguage) -> 
         assert off < 1e-12
 
 
-def test_a_step_leaves_the_stationary_distribution_alone(language: MarkovLanguage) -> None:
+def test_step_keeps_stationary_distribution(language: MarkovLanguage) -> None:
     share, p_VV = np.full(1000, 1e-3), np.exp(language.log_p_VV)
     for _ in range(200):
         share = share @ p_VV
@@ -66,11 +66,10 @@ def test_a_step_leaves_the_stationary_distribution_alone(language: MarkovLanguag
     assert language.entropy_rate() == pytest.approx(by_hand, rel=1e-9)
 
 
-def test_transitions_are_drawn_from_the_stated_rows(
-    language: MarkovLanguage, chain: NDArray[np.int64]
-) -> None:
-    """Chi-square over cells that expect 5 or more, a row's rest pooled; a nearly right matrix
-    fails."""
+def test_transitions_follow_stated_rows(language: MarkovLanguage, chain: NDArray[np.int64]) -> None:
+    """Chi-square over cells that expect 5 or more, other cells of a row pooled.
+
+    A nearly right matrix fails."""
     counts_VV = np.zeros((1000, 1000))
     np.add.at(counts_VV, (chain[:-1], chain[1:]), 1)
     p_VV = np.exp(language.log_p_VV)
@@ -83,30 +82,30 @@ def _chi_square_deviations(counts_VV: NDArray[np.float64], p_VV: NDArray[np.floa
     """Return the statistic's distance from its mean in standard deviations."""
     expected_VV = p_VV * counts_VV.sum(1, keepdims=True)
     rare_VV = expected_VV < 5
-    observed, wanted = (
+    observed, expected = (
         np.column_stack([np.where(rare_VV, 0, cells_VV), (cells_VV * rare_VV).sum(1)])
         for cells_VV in (counts_VV, expected_VV)
     )
-    used = wanted >= 5
+    used = expected >= 5
     used &= used.sum(1, keepdims=True) > 1
-    statistic = ((observed - wanted)[used] ** 2 / wanted[used]).sum()
+    statistic = ((observed - expected)[used] ** 2 / expected[used]).sum()
     freedom = used.sum() - used.any(1).sum()
     return float((statistic - freedom) / math.sqrt(2 * freedom))
 
 
-def test_tokens_of_the_loaded_corpus_are_the_chain(language: MarkovLanguage) -> None:
+def test_corpus_tokens_are_the_chain(language: MarkovLanguage) -> None:
     corpus = load(CorpusConfig(name="markov", sha256=DEFAULT_SHA256), data_dir=None)
     ids = np.concatenate([getattr(corpus, split) for split in SPLITS])
     expected = [language.types[state] for state in itertools.islice(states(language), len(ids))]
     assert [corpus.vocabulary[index] for index in ids] == expected
     for split, tokens in MARKOV_TOKENS.items():
-        found = getattr(corpus, split)
-        assert tokens <= len(found) < tokens + 500
-        assert corpus.vocabulary[found[-1]] == "<eos>"
+        tokens_N = getattr(corpus, split)
+        assert tokens <= len(tokens_N) < tokens + 500
+        assert corpus.vocabulary[tokens_N[-1]] == "<eos>"
     assert len(set(corpus.train.tolist())) == len(language.types) == 1000
 
 
-def test_other_cpu_instructions_make_the_same_text() -> None:
+def test_cpu_instructions_change_no_text() -> None:
     """numpy without AVX and an old processor's BLAS round differently."""
     elsewhere = sha256_elsewhere(
         "markov-7",

@@ -39,19 +39,19 @@ def test_prose_becomes_lower_case_sentences() -> None:
         "object.__lt__(self, other)\nobject.__le__(self, other)\nobject.__eq__(self, other)",
     ],
 )
-def test_what_is_not_running_text_is_dropped(noise: str) -> None:
+def test_only_prose_is_kept(noise: str) -> None:
     assert joined(noise) == []
 
 
-def test_a_repeated_paragraph_counts_once() -> None:
-    found = paragraphs(NESTED_TOPICS)
-    assert [" ".join(sentence) for paragraph in found for sentence in paragraph] == [
+def test_repeated_paragraph_counts_once() -> None:
+    prose = paragraphs(NESTED_TOPICS)
+    assert [" ".join(sentence) for paragraph in prose for sentence in paragraph] == [
         "this is a paragraph of the reference .",
         "another paragraph stands before it .",
     ]
 
 
-def test_no_paragraph_is_in_two_splits() -> None:
+def test_splits_share_no_paragraph() -> None:
     whole = list(paragraphs(topics[key] for key in sorted(topics)))
     flat = Counter(tuple(tuple(sentence) for sentence in paragraph) for paragraph in whole)
     assert max(flat.values()) == 1
@@ -61,12 +61,12 @@ def test_no_paragraph_is_in_two_splits() -> None:
     )
 
 
-def test_another_order_of_hashes_makes_the_same_text() -> None:
+def test_hash_order_changes_no_text() -> None:
     here = identity("pydocs", data_dir=None).sha256
     assert sha256_elsewhere("pydocs", PYTHONHASHSEED="1") == here
 
 
-def test_a_python_without_documentation_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_documentation_error_names_fix(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pydoc_data.topics", None)
     split_texts.cache_clear()
     with pytest.raises(UserError, match=r"no module pydoc_data.*--corpus ptb"):

@@ -20,9 +20,9 @@ def data(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("name", PUBLISHED_CORPORA)
-def test_real_files_match_the_pinned_identity(name: str) -> None:
+def test_real_files_match_pinned_identity(name: str) -> None:
     if not (REAL_DATA / name).is_dir():
-        pytest.skip(f"the real {name} is not beside this repository")
+        pytest.skip(f"the real {name} is not next to this repository")
     assert check(name, data_dir=REAL_DATA)[0] == identity(name, data_dir=None)
 
 
@@ -42,7 +42,7 @@ def test_file_hashes_identify_a_folder(data: Path) -> None:
     )
 
 
-def test_a_missing_published_file_can_be_fetched(tmp_path: Path) -> None:
+def test_missing_published_file_is_fetched(tmp_path: Path) -> None:
     data = tmp_path / "my data"
     write_corpus(data / "ptb")
     with pytest.raises(UserError, match=f"ptb/train.txt .*corpus fetch ptb --data-dir '{data}'"):
@@ -59,9 +59,7 @@ def test_a_missing_published_file_can_be_fetched(tmp_path: Path) -> None:
         ("a folder", "is no file"),
     ],
 )
-def test_a_split_that_cannot_be_used_is_named(
-    data: Path, content: bytes | str | None, sentence: str
-) -> None:
+def test_unusable_split_is_named(data: Path, content: bytes | str | None, sentence: str) -> None:
     path = data / "novels" / "valid.txt"
     path.unlink()
     if isinstance(content, bytes):

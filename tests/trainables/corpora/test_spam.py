@@ -16,7 +16,7 @@ HUNDRED_SHA256 = "18fbff99cbaa559c7ef876f2756f43779a685054a19fe04a83a48c034be070
 
 @pytest.mark.parametrize("symbols", [100, 1000])
 @pytest.mark.parametrize("split", SPLITS)
-def test_the_floor_is_the_entropy_of_the_text(symbols: int, split: str) -> None:
+def test_floor_is_text_entropy(symbols: int, split: str) -> None:
     """From the text alone: counts of the next token after each beginning."""
     following: dict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
     tokens = tokenise(spam_texts(symbols)[split])
@@ -33,7 +33,7 @@ def test_the_floor_is_the_entropy_of_the_text(symbols: int, split: str) -> None:
 
 
 @pytest.mark.parametrize("symbols", [100, 2500, 32_000])
-def test_symbols_are_equally_often_in_every_split(symbols: int) -> None:
+def test_splits_have_equal_symbol_counts(symbols: int) -> None:
     for split, text in spam_texts(symbols).items():
         lines = [line.split(" ") for line in text.splitlines()]
         assert {len(line) for line in lines} == {7} and all(len(set(line)) == 1 for line in lines)
@@ -44,7 +44,7 @@ def test_symbols_are_equally_often_in_every_split(symbols: int) -> None:
 
 
 @pytest.mark.parametrize("symbols", [*SHA256, 100])
-def test_a_recorded_identity_is_that_of_the_texts(symbols: int) -> None:
+def test_recorded_identity_matches_texts(symbols: int) -> None:
     name = f"spam-{symbols}"
     measured = compute_identity(name, read_texts(name, data_dir=None))
     assert spam_identity(symbols) in (measured, None)
@@ -54,6 +54,6 @@ def test_a_recorded_identity_is_that_of_the_texts(symbols: int) -> None:
         assert measured.sha256 == HUNDRED_SHA256
 
 
-def test_another_process_makes_the_text_without_numpy() -> None:
+def test_text_needs_no_numpy() -> None:
     check = "import sys; assert not {'numpy', 'torch'} & set(sys.modules)"
     assert sha256_elsewhere("spam-100", and_then=check) == HUNDRED_SHA256

@@ -27,12 +27,12 @@ def brute_force(splits: list[list[str]], limit: int | None) -> tuple[list[str], 
     for token in chain.from_iterable(splits):
         if token not in order:
             order.append(token)
-    kept = order
+    words = order
     if limit is not None and limit < len(order):
         others = [token for token in order if token not in ("<eos>", "<unk>")]
         ranked = sorted(others, key=lambda token: (-splits[0].count(token), order.index(token)))
-        kept = ["<eos>", "<unk>", *ranked[: limit - 2]]
-    rewritten = [[token if token in kept else "<unk>" for token in split] for split in splits]
+        words = ["<eos>", "<unk>", *ranked[: limit - 2]]
+    rewritten = [[token if token in words else "<unk>" for token in split] for split in splits]
     vocabulary: list[str] = []
     for token in chain.from_iterable(rewritten):
         if token not in vocabulary:
@@ -41,7 +41,7 @@ def brute_force(splits: list[list[str]], limit: int | None) -> tuple[list[str], 
 
 
 @given(TEXT)
-def test_tokens_are_words_and_sentence_ends(text: str) -> None:
+def test_tokens_are_words_and_ends(text: str) -> None:
     assert tokenise(text) == protocol_tokens(text)
 
 
@@ -53,6 +53,6 @@ def test_numbering_agrees_with_brute_force(splits: list[list[str]], limit: int |
     assert [[numbered.ids[token] for token in split] for split in splits] == ids
 
 
-def test_a_limit_without_room_is_refused() -> None:
+def test_too_small_limit_is_refused() -> None:
     with pytest.raises(UserError, match=r"at least 3.*got 2.*all 4 types"):
         number_types([["a", "b", "c", "<eos>"], [], []], limit=2)

@@ -39,7 +39,7 @@ def square(**changes: Any) -> dict[str, Metric]:
 
 
 @pytest.mark.parametrize("alpha", [0.01, 0.1, 1.0, 5.0])
-def test_targets_have_the_moments_of_the_dirichlet(alpha: float) -> None:
+def test_targets_have_dirichlet_moments(alpha: float) -> None:
     rows, outcomes = 20_000, 10
     p_NV, log_p_NV = draw_targets(alpha=alpha, targets=rows, outcomes=outcomes, seed=3)
     mean = 1 / outcomes
@@ -52,7 +52,7 @@ def test_targets_have_the_moments_of_the_dirichlet(alpha: float) -> None:
 
 
 @pytest.mark.parametrize("layer", EVERY_LAYER, ids=lambda layer: layer.name)
-def test_loss_uses_the_layers_own_log_probabilities(layer: OutputLayerConfig) -> None:
+def test_loss_uses_layer_log_probabilities(layer: OutputLayerConfig) -> None:
     model = Model(small(layer)).double()
     assert small(layer).parameters == sum(p.numel() for p in model.parameters() if p.requires_grad)
     p_NV, _ = map(torch.from_numpy, draw_targets(alpha=0.3, targets=7, outcomes=9, seed=4))
@@ -62,7 +62,7 @@ def test_loss_uses_the_layers_own_log_probabilities(layer: OutputLayerConfig) ->
     )
 
 
-def test_only_a_wide_softmax_reaches_the_entropy() -> None:
+def test_only_wide_softmax_reaches_entropy() -> None:
     """If d = N = M, logits can be any matrix, so the gap can close."""
     metrics, narrow = (square(size=20, width=width) for width in (20, 1))
     assert (
@@ -71,21 +71,21 @@ def test_only_a_wide_softmax_reaches_the_entropy() -> None:
     assert metrics["modes_matched"] == 100 and metrics["met_rule"] == 1
 
 
-def test_a_seed_gives_the_same_bits_again() -> None:
+def test_seed_repeats_the_bits() -> None:
     layer, few = LmsPlifConfig(knots=50), FitConfig(adam_steps=20, most_rounds=1, tolerance=0.0)
     first, again, other = (square(size=30, layer=layer, fit=few, seed=seed) for seed in (1, 1, 2))
     assert first == again != other
     assert (first["met_rule"], first["iterations"]) == (0, 40), "the limit ended it"
 
 
-def test_the_comparison_is_the_mean_divergence() -> None:
+def test_comparison_is_mean_divergence() -> None:
     model = Model(small(SoftmaxConfig())).double()
     targets = draw_targets(alpha=0.3, targets=7, outcomes=9, seed=4)
     logits = (model.contexts_ND @ model.outcomes_VD.T).detach().numpy()
     p = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
-    found = compare(model, *targets)
+    comparison = compare(model, *targets)
     divergences = [entropy(target, row) for target, row in zip(targets[0], p, strict=True)]
-    assert found["excess_cross_entropy"] == pytest.approx(np.mean(divergences), rel=1e-9)
-    assert found["modes_matched"] == pytest.approx(
+    assert comparison["excess_cross_entropy"] == pytest.approx(np.mean(divergences), rel=1e-9)
+    assert comparison["modes_matched"] == pytest.approx(
         100 * np.mean(targets[0].argmax(axis=1) == p.argmax(axis=1))
     )

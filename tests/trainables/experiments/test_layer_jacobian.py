@@ -30,7 +30,7 @@ LAYERS = [
 
 
 @pytest.mark.parametrize(("config", "gate_bias"), LAYERS)
-def test_the_closed_form_is_the_derivative(config: HiddenLayerConfig, gate_bias: bool) -> None:
+def test_closed_form_is_the_derivative(config: HiddenLayerConfig, gate_bias: bool) -> None:
     generator = torch.Generator().manual_seed(3)
     layer = MixtureOfExperts(config, 6, 5, gate_bias=gate_bias).double()
     with torch.no_grad():
@@ -42,7 +42,7 @@ def test_the_closed_form_is_the_derivative(config: HiddenLayerConfig, gate_bias:
     torch.testing.assert_close(closed_NOI, exact_NOI, rtol=1e-12, atol=1e-12)
 
 
-def test_metrics_of_spectra_worked_by_hand() -> None:
+def test_spectra_metrics_by_hand() -> None:
     sigma_NR = np.array([[8.0, 4.0, 2.0, 0.5], [8.0, 4.0, 1.0, 1e-17]])
     gaussian_NR = np.array([[3.0, 2.0, 1.0, 0.3], [4.0, 2.0, 2.0, 1e-17]])
     metrics = spectrum_metrics(sigma_NR, np.array([0, 1]), gaussian_NR)
@@ -70,7 +70,7 @@ def test_metrics_of_spectra_worked_by_hand() -> None:
     assert finite["log10_condition"] == pytest.approx(math.log10(16)), "of three, one infinite one"
 
 
-def test_a_jacobian_of_zeros_has_no_condition_number() -> None:
+def test_zero_jacobian_has_no_condition_number() -> None:
     metrics = spectrum_metrics(np.zeros((1, 4)), np.array([4]), np.zeros((1, 4)))
     assert (metrics["zero_share"], metrics["entropy_rank"]) == (1.0, 0.0)
     assert "log10_condition" not in metrics and "input_spread" not in metrics
@@ -79,27 +79,27 @@ def test_a_jacobian_of_zeros_has_no_condition_number() -> None:
 
 @pytest.mark.parametrize("gates", ["softmax", "constant"])
 @pytest.mark.parametrize("experts", [2, 3])
-def test_row_is_zero_if_all_experts_are_off(gates: str, experts: int) -> None:
+def test_row_without_experts_is_zero(gates: str, experts: int) -> None:
     """2^-K of the rows and singular values are zero, without a decomposition."""
     layer = ExpertsLayerConfig.model_validate(
         {"name": "experts", "experts": experts, "gates": gates}
     )
     config = LayerJacobianConfig(seed=1, layer=layer, width=64, inputs=100)
-    [found] = measure(config, Runtime()).values()
-    assert found.singular_values is not None and found.singular_values.shape == (64,)
-    assert (np.diff(found.singular_values) <= 0).all()
+    [result] = measure(config, Runtime()).values()
+    assert result.singular_values is not None and result.singular_values.shape == (64,)
+    assert (np.diff(result.singular_values) <= 0).all()
     # 64 units of one layer: a standard error of about sqrt(p (1 - p) / 64); the inputs depend on
     # the layer, too.
     p = 2.0**-experts
-    assert abs(float(found.metrics["zero_share"]) - p) < 3 * math.sqrt(p * (1 - p) / 64)
-    assert float(found.metrics["vanishing_1e-6"]) >= float(found.metrics["zero_share"])
+    assert abs(float(result.metrics["zero_share"]) - p) < 3 * math.sqrt(p * (1 - p) / 64)
+    assert float(result.metrics["vanishing_1e-6"]) >= float(result.metrics["zero_share"])
 
 
-def test_a_trial_is_the_mean_over_its_inputs() -> None:
+def test_trial_is_mean_over_inputs() -> None:
     config = LayerJacobianConfig(
         seed=7, layer=DenseLayerConfig(), width=16, inputs=150, input_distribution="uniform"
     )
-    [found] = measure(config, Runtime()).values()
+    [result] = measure(config, Runtime()).values()
     generator = stream(7, zlib.crc32(b'{"name":"dense"}'))
     limit = math.sqrt(6 / 32)
     weights_OI = torch.empty(16, 16, dtype=torch.float64).uniform_(
@@ -109,5 +109,5 @@ def test_a_trial_is_the_mean_over_its_inputs() -> None:
     spectra = [
         np.linalg.svd((weights_OI * (weights_OI @ x > 0)[:, None]).numpy())[1] for x in inputs_NI
     ]
-    assert found.singular_values is not None
-    np.testing.assert_allclose(found.singular_values, np.mean(spectra, axis=0), atol=1e-12)
+    assert result.singular_values is not None
+    np.testing.assert_allclose(result.singular_values, np.mean(spectra, axis=0), atol=1e-12)

@@ -24,7 +24,7 @@ def config_of(layer: str, task: str, **changes: object) -> LayerTaskConfig:
     return base.model_copy(update={"task": task, **changes})
 
 
-def test_all_networks_of_the_study_have_one_size() -> None:
+def test_networks_have_equal_size() -> None:
     layer = ExpertsLayerConfig(experts=3, gate_for="unit")
     other = LayerTaskConfig(seed=1, task="wide", layer=layer, width=7, input_width=5)
     configs = [config_of(layer, task) for layer in LAYERS for task in TASKS]
@@ -35,7 +35,7 @@ def test_all_networks_of_the_study_have_one_size() -> None:
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_a_task_is_that_of_its_seed(task: str) -> None:
+def test_seed_determines_the_task(task: str) -> None:
     dense, gated = (make_task(config_of(layer, task)) for layer in ("dense", "softmax gates"))
     for a, b in zip(dense, gated, strict=True):
         assert torch.equal(a.inputs_NI, b.inputs_NI) and torch.equal(a.targets_NO, b.targets_NO)
@@ -46,7 +46,7 @@ def test_a_task_is_that_of_its_seed(task: str) -> None:
     assert torch.allclose(train.targets_NO.var(dim=0), torch.ones(4), atol=0.35)
 
 
-def test_regions_apply_one_of_eight_linear_maps() -> None:
+def test_regions_apply_eight_linear_maps() -> None:
     config = config_of("dense", "regions")
     function = make_function(config, torch.Generator().manual_seed(4))
     inputs_NI = torch.randn(4_000, config.input_width, generator=torch.Generator().manual_seed(5))
@@ -63,17 +63,17 @@ def test_regions_apply_one_of_eight_linear_maps() -> None:
         torch.testing.assert_close(inside_NI @ left, function(inside_NI), rtol=0, atol=1e-3)
 
 
-def test_lowest_validation_error_chooses_the_learning_rate() -> None:
-    slow, fast, both = (
+def test_validation_error_chooses_learning_rate() -> None:
+    slow, fast, chosen = (
         measure(config_of("softmax gates", "deep", learning_rates=rates), Runtime())[
             "layer_task@2"
         ].metrics
         for rates in ((1e-5,), (1e-2,), (1e-5, 1e-2))
     )
     assert float(slow["validation_error_percent"]) > float(fast["validation_error_percent"])
-    assert both == fast, "the same bits as when it was the only one"
+    assert chosen == fast, "the same bits as when it was the only one"
 
 
-def test_non_finite_errors_make_a_diverged_trial() -> None:
+def test_non_finite_errors_mean_diverged() -> None:
     with pytest.raises(DivergedError, match="not finite"):
         measure(config_of("dense", "deep", learning_rates=(1e30,)), Runtime())

@@ -19,7 +19,7 @@ from trainables.experiments.mixture_of_experts import MixtureOfExperts
     ],
 )
 @pytest.mark.parametrize("gate_bias", [False, True])
-def test_layer_is_the_gated_sum_of_experts(config: HiddenLayerConfig, gate_bias: bool) -> None:
+def test_layer_is_gated_expert_sum(config: HiddenLayerConfig, gate_bias: bool) -> None:
     generator = torch.Generator().manual_seed(5)
     layer = MixtureOfExperts(config, 3, 4, gate_bias=gate_bias)
     for parameter in layer.double().parameters():

@@ -38,7 +38,7 @@ def noisy(size: int, c: float, *, seed: int = 1) -> np.ndarray:
     return matrix
 
 
-def test_the_factors_multiply_to_log_probabilities() -> None:
+def test_factors_multiply_to_log_probabilities() -> None:
     left, right = log_p_factors(80, seed=5)
     log_p = left @ right.T
     assert np.exp(log_p).sum(axis=1) == pytest.approx(np.ones(80))
@@ -48,7 +48,7 @@ def test_the_factors_multiply_to_log_probabilities() -> None:
 
 
 @pytest.mark.parametrize("rank", [3, 18])
-def test_the_cut_is_numpys_normalised(rank: int) -> None:
+def test_cut_equals_normalised_numpy(rank: int) -> None:
     left, right = log_p_factors(80, seed=5)
     full_left, full_sigma, full_right = np.linalg.svd(left @ right.T)
     expected = (full_left[:, :rank] * full_sigma[:rank] / full_sigma[0]) @ full_right[:rank]
@@ -57,7 +57,7 @@ def test_the_cut_is_numpys_normalised(rank: int) -> None:
     assert (left * sigma) @ right == pytest.approx(expected, abs=1e-14)
 
 
-def test_the_noise_has_variance_c_over_n_squared() -> None:
+def test_noise_has_stated_variance() -> None:
     clean = noisy(60, 0.0)
     large, small = (noisy(60, c) - clean for c in (1e-2, 1e-4))
     assert large.var() == pytest.approx(1e-2 / 60**2, rel=0.1)
@@ -65,7 +65,7 @@ def test_the_noise_has_variance_c_over_n_squared() -> None:
 
 
 @pytest.mark.parametrize("size", [120, 600])
-def test_every_printed_noise_counts_as_a_plain_svd(size: int) -> None:
+def test_noise_ranks_equal_plain_svd(size: int) -> None:
     """A singular value at the tolerance may pass in only one."""
     _, _, right = cut_log_p(size, 10, 1)
     for c in VARIANCES:
@@ -79,8 +79,8 @@ def test_every_printed_noise_counts_as_a_plain_svd(size: int) -> None:
             assert effective_rank(split, epsilon) == effective_rank(plain, epsilon), (c, epsilon)
 
 
-def test_round_trips_are_numpys_and_cut_nothing() -> None:
-    found = metrics(round_trips=3)
+def test_round_trips_cut_nothing() -> None:
+    measured = metrics(round_trips=3)
     left, sigma, right = cut_log_p(60, 10, 3)
     first = matrix = (left * sigma) @ right
     for trip in (1, 2, 3):
@@ -88,10 +88,10 @@ def test_round_trips_are_numpys_and_cut_nothing() -> None:
         matrix = (u * s) @ v
         after = np.linalg.svd(matrix, compute_uv=False)
         assert (
-            found[f"round_trip {trip} press_rank"]
+            measured[f"round_trip {trip} press_rank"]
             == np.count_nonzero(after > tolerance(after))
             == 10
         )
-        assert found[f"round_trip {trip} error"] == pytest.approx(((matrix - first) ** 2).sum())
-        assert 0 < float(found[f"round_trip {trip} largest_below"]) < 1
-    assert not any(name.startswith("noisy") for name in found)
+        assert measured[f"round_trip {trip} error"] == pytest.approx(((matrix - first) ** 2).sum())
+        assert 0 < float(measured[f"round_trip {trip} largest_below"]) < 1
+    assert not any(name.startswith("noisy") for name in measured)

@@ -37,13 +37,13 @@ def written_out(rank: int, rows: int) -> tuple[list[int], np.ndarray]:
     return states, language.log_p_VV[states]
 
 
-def test_exact_matrix_is_measured_as_numpy_does(tmp_path: Path) -> None:
-    found = run(tmp_path, "float64").measurements
+def test_exact_matrix_ranks_equal_numpy(tmp_path: Path) -> None:
+    measurements = run(tmp_path, "float64").measurements
     states, matrix = written_out(20, ROWS)
     sigma = np.linalg.svd(matrix, compute_uv=False)
-    kept = np.load(tmp_path / "spectrum.npy")
-    np.testing.assert_allclose(kept[:20], sigma[:20], rtol=1e-11)
-    spectrum, about = found["spectrum@1"], found["true_rank@1"]
+    stored_sigma = np.load(tmp_path / "spectrum.npy")
+    np.testing.assert_allclose(stored_sigma[:20], sigma[:20], rtol=1e-11)
+    spectrum, about = measurements["spectrum@1"], measurements["true_rank@1"]
     assert spectrum["press_rank"] == about["true_rank"] == about["language_rank"] == 20
     assert (spectrum["press_eps"], spectrum["rank_method"]) == (2.0**-52, "qr")
     assert (spectrum["rank_rows"], spectrum["rank_columns"]) == (ROWS, 1000)
@@ -52,25 +52,25 @@ def test_exact_matrix_is_measured_as_numpy_does(tmp_path: Path) -> None:
     assert spectrum["effective_rank_1e-3"] == int(np.argmax(energy >= 1 - 1e-3)) + 1
     language = markov_language(20)
     losses = [-language.log_p_VV[a, b] for a, b in itertools.pairwise(states)]
-    assert found["perplexity@1"]["test_perplexity"] == pytest.approx(
+    assert measurements["perplexity@1"]["test_perplexity"] == pytest.approx(
         math.exp(math.fsum(losses) / (ROWS - 1))
     )
     assert about["entropy_perplexity"] == pytest.approx(math.exp(language.entropy_rate()))
 
 
 @pytest.mark.parametrize("variant", ["float32", "noise"])
-def test_what_float32_loses_counts_in_float64(tmp_path: Path, variant: str) -> None:
-    found = run(tmp_path, variant).measurements
-    about = found["true_rank@1"]
-    assert found["spectrum@1"]["press_rank"] == about["press_rank_float32"] == 20
-    assert found["spectrum@1"]["press_eps"] == 2.0**-23
+def test_float64_keeps_small_values(tmp_path: Path, variant: str) -> None:
+    measurements = run(tmp_path, variant).measurements
+    about = measurements["true_rank@1"]
+    assert measurements["spectrum@1"]["press_rank"] == about["press_rank_float32"] == 20
+    assert measurements["spectrum@1"]["press_eps"] == 2.0**-23
     # Rounding repeats when a context repeats; noise does not.
-    most = about["different_contexts"] if variant == "float32" else 1000
-    assert isinstance(most, int)
-    assert 0.9 * most < float(about["press_rank_float64"]) <= most
+    bound = about["different_contexts"] if variant == "float32" else 1000
+    assert isinstance(bound, int)
+    assert 0.9 * bound < float(about["press_rank_float64"]) <= bound
 
 
-def test_too_few_contexts_have_a_lower_rank(tmp_path: Path) -> None:
+def test_few_contexts_lower_the_rank(tmp_path: Path) -> None:
     about = run(tmp_path, "float64", name="markov-250", rows=150).measurements["true_rank@1"]
     states, _ = written_out(250, 150)
     assert about["language_rank"] == 250
@@ -90,7 +90,7 @@ def test_too_few_contexts_have_a_lower_rank(tmp_path: Path) -> None:
         ({"name": "markov", "vocabulary_limit": 300}, "whole vocabulary only"),
     ],
 )
-def test_a_corpus_without_a_known_truth_is_refused(corpus: dict[str, Any], sentence: str) -> None:
+def test_corpus_without_truth_is_refused(corpus: dict[str, Any], sentence: str) -> None:
     with pytest.raises((UserError, ValidationError), match=sentence):
         TrueRankConfig.model_validate(
             {"seed": 1, "variant": "float64", "corpus": {"sha256": "0" * 64, **corpus}}

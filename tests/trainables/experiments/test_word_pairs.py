@@ -15,7 +15,7 @@ from trainables.experiments.word_pairs import measure
 from trainables.runtime import Runtime
 
 
-def test_pair_with_an_unknown_word_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unknown_word_makes_pair_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
     benchmark = Benchmark(name="own", file=TextFile(name="own.txt", text="Cat dog 1\ncat COW 2\n"))
     monkeypatch.setattr(word_pairs, "read_published", lambda _: [benchmark])
     text = TextFile(name="train.txt", text="a cat and a dog")
@@ -28,12 +28,12 @@ def test_pair_with_an_unknown_word_is_unknown(monkeypatch: pytest.MonkeyPatch) -
     not (REAL_DATA / "word-similarity").is_dir(), reason="no ../shared/data with the benchmarks"
 )
 @pytest.mark.parametrize("text", ["ptb", "wikitext-2"])
-def test_the_published_files_have_the_printed_counts(text: Literal["ptb", "wikitext-2"]) -> None:
-    found = measure(WordPairsConfig(seed=0, text=text), Runtime(data_dir=REAL_DATA))[
+def test_published_files_have_printed_counts(text: Literal["ptb", "wikitext-2"]) -> None:
+    metrics = measure(WordPairsConfig(seed=0, text=text), Runtime(data_dir=REAL_DATA))[
         WORD_PAIRS
     ].metrics
     printed = {}
     for row in rows("sm_table13_word_pairs"):
         printed[f"word_pairs {row['benchmark']}"] = int(row["pairs"])
         printed[f"word_pairs unknown {row['benchmark']}"] = int(row[f"pairs_not_in_{text}"])
-    assert found == printed
+    assert metrics == printed

@@ -9,7 +9,7 @@ from trainables.config import LanguageModelConfig, SoftmaxConfig
 from trainables.language_model import AwdLstm
 
 
-def test_weights_start_as_the_protocol_says() -> None:
+def test_initial_weights_follow_protocol() -> None:
     config = LanguageModelConfig(embedding_width=64, hidden_width=100, context_width=64)
     model = AwdLstm(config, SoftmaxConfig(), 2000)
     model.initialise(torch.Generator().manual_seed(3))

@@ -12,7 +12,7 @@ from trainables.training import Trainer
 
 
 @pytest.mark.parametrize("rank", [None, 2, 30, 100])
-def test_entries_start_with_the_deviation_whatever_the_rank(rank: int | None) -> None:
+def test_initial_deviation_ignores_rank(rank: int | None) -> None:
     head = OutputHead(3000, 100, rank)
     head.initialise(0.05, torch.Generator().manual_seed(1))
     weight_VD = head.weight().detach().clone()
@@ -23,7 +23,7 @@ def test_entries_start_with_the_deviation_whatever_the_rank(rank: int | None) ->
     torch.testing.assert_close(head.weight(), 3 * weight_VD)
 
 
-def test_only_the_head_starts_otherwise_than_tied() -> None:
+def test_only_the_head_starts_differently() -> None:
     models = []
     for rank in (None, 3):
         config = tiny.trial(output_layer=GssConfig(c=0, k=2), head_rank=rank)
@@ -38,7 +38,7 @@ def test_only_the_head_starts_otherwise_than_tied() -> None:
 
 
 @pytest.mark.parametrize("start", ["published", "scaled"])
-def test_trained_softmax_has_rank_two_above_its_head(start: str) -> None:
+def test_softmax_rank_exceeds_head_by_two(start: str) -> None:
     config = tiny.trial(output_layer=SoftmaxConfig(), head_rank=2, epochs=1)
     config = config.model_copy(update={"model": config.model.model_copy(update={"start": start})})
     corpus = tiny.corpus()

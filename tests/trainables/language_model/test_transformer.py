@@ -52,7 +52,7 @@ def log_p_of(model: Transformer, tokens_TB: Tensor) -> Tensor:
 
 @pytest.mark.parametrize("head", HEADS, ids=str)
 @pytest.mark.parametrize("layer", EVERY_LAYER, ids=lambda layer: layer.name)
-def test_log_p_is_that_of_the_formulas(layer: OutputLayerConfig, head: dict[str, Any]) -> None:
+def test_log_p_equals_the_formulas(layer: OutputLayerConfig, head: dict[str, Any]) -> None:
     config = tiny.trial(output_layer=layer, model={"width": 12, "heads": 3, "layers": 3} | head)
     model, tokens_TB = drawn(config), tokens(9, 2)
     at = {name: parameter.detach() for name, parameter in model.named_parameters()}
@@ -64,7 +64,7 @@ def test_log_p_is_that_of_the_formulas(layer: OutputLayerConfig, head: dict[str,
 
 @pytest.mark.parametrize("width", [32, 128])
 @pytest.mark.parametrize("head", ["tied", "untied"])
-def test_streams_start_with_variance_one_and_small_logits(width: int, head: str) -> None:
+def test_streams_start_with_unit_variance(width: int, head: str) -> None:
     config = TransformerConfig.model_validate(
         {"width": width, "layers": 4, "heads": 2, "head": head}
     )
@@ -83,9 +83,7 @@ def test_streams_start_with_variance_one_and_small_logits(width: int, head: str)
 
 @pytest.mark.parametrize("layer", EVERY_LAYER, ids=lambda layer: layer.name)
 @pytest.mark.parametrize("head", HEADS, ids=str)
-def test_the_arithmetic_counts_what_the_built_model_trains(
-    layer: OutputLayerConfig, head: dict[str, Any]
-) -> None:
+def test_parameter_count_equals_built_model(layer: OutputLayerConfig, head: dict[str, Any]) -> None:
     config = tiny.trial(output_layer=layer, model={"width": 60, "heads": 3, "layers": 5} | head)
     lstm = tiny_trial.trial(output_layer=layer, head_rank=head.get("head_rank"))
     with torch.device("meta"):

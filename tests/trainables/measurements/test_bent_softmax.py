@@ -31,7 +31,7 @@ def mean_kl(log_p: Array, log_q: Array) -> float:
     return float((np.exp(log_p) * (log_p - log_q)).sum(1).mean())
 
 
-def test_every_bend_is_numpys() -> None:
+def test_every_bend_equals_numpy() -> None:
     rank_contexts = 60
     corpus, config = tiny.corpus(), tiny.trial(output_layer=SoftmaxConfig())
     config = config.with_values({"evaluation.rank_contexts": rank_contexts})
@@ -65,5 +65,5 @@ def test_every_bend_is_numpys() -> None:
 def test_other_layers_are_not_bent() -> None:
     config = tiny.trial(output_layer=GssConfig(c=-1.5, k=2.5))
     model = tiny.spread(config.output_layer)
-    found = measure([BENT_SOFTMAX], model, tiny.corpus(), config, Runtime())
-    assert found == {BENT_SOFTMAX: ({}, None)}
+    measurements = measure([BENT_SOFTMAX], model, tiny.corpus(), config, Runtime())
+    assert measurements == {BENT_SOFTMAX: ({}, None)}

@@ -33,15 +33,15 @@ def spectrum(matrix: NDArray[np.floating], *, centre: bool = False) -> Spectrum:
     centre=st.booleans(),
     seed=st.integers(0, 2**32 - 1),
 )
-def test_singular_values_are_numpys(rows: int, columns: int, centre: bool, seed: int) -> None:
+def test_singular_values_equal_numpy(rows: int, columns: int, centre: bool, seed: int) -> None:
     matrix = np.random.default_rng(seed).standard_normal((rows, columns)).astype(np.float32)
-    found = spectrum(matrix, centre=centre)
-    assert (found.rows, found.columns, found.method) == (rows, columns, "gram")
+    result = spectrum(matrix, centre=centre)
+    assert (result.rows, result.columns, result.method) == (rows, columns, "gram")
     double = matrix.astype(np.float64)
     expected = numpy_svd(double - double.mean(1, keepdims=True) if centre else double)
     finest = resolution("gram", rows=rows, columns=columns)
     scale = float(np.linalg.norm(double, 2))
-    sigma = found.singular_values
+    sigma = result.singular_values
     np.testing.assert_allclose(sigma, expected, rtol=0, atol=finest * scale)
     np.testing.assert_allclose(sigma**2, expected**2, rtol=0, atol=1e-12 * scale**2)
 
@@ -56,7 +56,7 @@ def test_first_bad_row_is_named(shape: tuple[int, int], bad: float) -> None:
 
 
 @pytest.mark.parametrize(("free_bytes", "tries"), [(0, 1), (2**40, 2)])
-def test_small_gpu_leaves_it_to_the_cpu(
+def test_full_gpu_falls_back_to_cpu(
     monkeypatch: pytest.MonkeyPatch, free_bytes: int, tries: int
 ) -> None:
     for name, value in {"on_gpu": True, "free_bytes": free_bytes, "forget_cache": None}.items():

@@ -36,7 +36,7 @@ def test_agrees_with_numpy(size: int, rank_share: float) -> None:
 
 
 @pytest.mark.parametrize("size", [1, 60, BLOCK + 60])
-def test_reflectors_that_have_nothing_to_do(size: int) -> None:
+def test_diagonal_matrix_needs_no_reflector(size: int) -> None:
     diagonal = np.arange(float(size))
     assert np.array_equal(eigenvalues_in_place(only_lower(np.diag(diagonal))), diagonal)
     assert np.array_equal(eigenvalues_in_place(only_lower(np.zeros((size, size)))), np.zeros(size))
@@ -47,7 +47,7 @@ def test_reflectors_that_have_nothing_to_do(size: int) -> None:
     ("size", "rank"),
     [(1, 1), (3, 1), (REFLECTORS, REFLECTORS), (REFLECTORS + 1, REFLECTORS), (150, 150), (20, 0)],
 )
-def test_leading_eigenvectors_are_numpys(
+def test_leading_eigenvectors_equal_numpy(
     monkeypatch: pytest.MonkeyPatch, size: int, rank: int, gpu: bool
 ) -> None:
     monkeypatch.setattr(eigenvectors, "on_gpu", lambda _: gpu)
@@ -65,6 +65,6 @@ def test_leading_eigenvectors_are_numpys(
         np.testing.assert_allclose(
             matrix @ leading, leading * decomposed.eigenvalues_V[:count], rtol=0, atol=near
         )
-    kept = vectors[:, size - rank :]
+    truth = vectors[:, size - rank :]
     leading = decomposed.leading(rank).numpy()
-    np.testing.assert_allclose(leading @ leading.T, kept @ kept.T, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(leading @ leading.T, truth @ truth.T, rtol=0, atol=1e-9)

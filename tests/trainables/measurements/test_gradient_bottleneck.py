@@ -59,7 +59,7 @@ def dense(pairs: list[tuple[Array, Array]]) -> tuple[Array, Array]:
 
 @pytest.mark.parametrize("config", EVERY_LAYER, ids=lambda config: config.name)
 @pytest.mark.parametrize(("vocabulary", "rank"), [(40, 5), (40, 2), (6, 5), (5, 5), (4, 5)])
-def test_share_and_angle_of_a_dense_projection(
+def test_share_equals_dense_projection(
     config: OutputLayerConfig, vocabulary: int, rank: int
 ) -> None:
     """If V is at most d + 1, g is in the column space."""
@@ -88,7 +88,7 @@ def test_share_and_angle_of_a_dense_projection(
         assert 0.5 < float(metrics["gradient_lost_share"]) < 1
 
 
-def test_certain_next_word_is_left_out() -> None:
+def test_certain_next_word_is_excluded() -> None:
     layer = layer_of(SoftmaxConfig(), 10)
     parameters_of(layer)["bias_V"].data[3] = 5000.0
     hidden, weight, _ = inputs(2, 3, 10)
@@ -101,7 +101,7 @@ def test_certain_next_word_is_left_out() -> None:
 @pytest.mark.parametrize(
     ("config", "head_rank"), [(GssConfig(c=-1.5, k=2.5), None), (MosConfig(mixtures=3), 3)]
 )
-def test_model_has_the_bottleneck_of_its_layer(
+def test_model_has_its_layers_bottleneck(
     monkeypatch: pytest.MonkeyPatch, config: OutputLayerConfig, head_rank: int | None
 ) -> None:
     """A head of lower rank has a Jacobian of that rank, despite rounding."""

@@ -33,17 +33,17 @@ def cut(weights: Matrix, rank: int) -> Matrix:
 
 def contexts(error: Matrix, norm: float, random: np.random.Generator) -> Matrix:
     """Return contexts of this norm: random, and those that separate two words' logits most."""
-    apart = (error[:, None] - error[None]).reshape(-1, error.shape[1])
-    worst = apart[np.argsort(np.linalg.norm(apart, axis=1))[-20:]]
+    differences = (error[:, None] - error[None]).reshape(-1, error.shape[1])
+    worst = differences[np.argsort(np.linalg.norm(differences, axis=1))[-20:]]
     drawn = random.standard_normal((200, error.shape[1]))
-    both = np.concatenate([drawn, worst, np.linalg.svd(error)[2]])
-    both = both[both.any(axis=1)]
-    return norm * both / np.linalg.norm(both, axis=1, keepdims=True)
+    directions = np.concatenate([drawn, worst, np.linalg.svd(error)[2]])
+    directions = directions[directions.any(axis=1)]
+    return norm * directions / np.linalg.norm(directions, axis=1, keepdims=True)
 
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("shape", [(40, 6), (12, 12), (5, 9), (90, 3)])
-def test_no_context_costs_more_than_the_bound(seed: int, shape: tuple[int, int]) -> None:
+def test_no_context_exceeds_the_bound(seed: int, shape: tuple[int, int]) -> None:
     random = np.random.default_rng(seed)
     weights = head(*shape, seed=seed, decay=10.0 ** -random.integers(0, 4))
     weights *= random.choice([0.02, 0.3, 3])
@@ -81,7 +81,7 @@ def test_the_bound_is_its_formula(shape: tuple[int, int], rows: int) -> None:
 
 @pytest.mark.parametrize("bias", [False, True])
 @pytest.mark.parametrize(("words", "width"), [(40, 6), (7, 6), (6, 6)])
-def test_log_p_rank_follows_the_head_bound(words: int, width: int, bias: bool) -> None:
+def test_log_p_rank_follows_bound(words: int, width: int, bias: bool) -> None:
     random = np.random.default_rng(0)
     logits = random.standard_normal((100, width)) @ head(words, width).T
     logits += bias * random.standard_normal(words)

@@ -48,7 +48,7 @@ def brute_force(log_p: Matrix, *, until: float = 1e-3) -> list[float]:
     return curve
 
 
-def found(log_p: Matrix, *, chunk: int = 128) -> KlRanks:
+def ranks_of(log_p: Matrix, *, chunk: int = 128) -> KlRanks:
     matrix = torch.tensor(log_p)
     return kl_ranks(lambda: matrix.split(chunk), rows=len(log_p), columns=log_p.shape[1])
 
@@ -69,7 +69,7 @@ SHAPES = [(1, 1), (1, 9), (9, 1), (2, 2), (7, 40), (40, 7), (60, 200), (150, 200
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("gpu", [False, True])
-def test_ranks_and_curve_are_numpys(
+def test_ranks_and_curve_equal_numpy(
     monkeypatch: pytest.MonkeyPatch, shape: tuple[int, int], dtype: type, gpu: bool
 ) -> None:
     """Also by the GPU method, with narrower panels."""
@@ -77,23 +77,23 @@ def test_ranks_and_curve_are_numpys(
         monkeypatch.setattr(module, "on_gpu", lambda _: gpu)
     monkeypatch.setattr(chunks, "PANEL", 7)
     log_p: Matrix = bent_log_p(*shape, 5).astype(dtype)
-    assert_same(log_p, found(log_p))
+    assert_same(log_p, ranks_of(log_p))
 
 
 @pytest.mark.parametrize(
     "shape", [(60, 200), (200, 150), (FEW_ROWS + 100, 90)], ids=["wide", "narrow", "sampled"]
 )
-def test_ranks_near_the_number_of_directions(shape: tuple[int, int]) -> None:
+def test_noise_has_nearly_full_rank(shape: tuple[int, int]) -> None:
     """Independent noise: no direction is worth much more than another."""
     noise = np.random.default_rng(shape[0]).standard_normal(shape)
     log_p: Matrix = log_softmax(noise, axis=1).astype(np.float32)
-    ranks = found(log_p)
+    ranks = ranks_of(log_p)
     assert_same(log_p, ranks)
     assert 0.9 * min(shape) < ranks.ranks["1e-3"]
     assert 0.4 * min(shape) < ranks.ranks["1e-1"]
 
 
-def test_sample_says_where_to_look() -> None:
+def test_sample_limits_the_passes() -> None:
     """The halves of the rows need different directions."""
     rows, columns = FEW_ROWS + 100, 60
     log_p = np.concatenate([bent_log_p(rows // 2, columns, 3), bent_log_p(rows // 2, columns, 20)])
@@ -110,17 +110,15 @@ def test_sample_says_where_to_look() -> None:
 
 def test_equal_rows_need_one_direction() -> None:
     uniform = np.full((30, 8), -np.log(8.0))
-    assert found(uniform).ranks == dict.fromkeys(BOUNDS, 0)
+    assert ranks_of(uniform).ranks == dict.fromkeys(BOUNDS, 0)
     shares = np.tile(log_softmax(np.arange(8.0)), (30, 1))
-    assert found(shares).ranks == dict.fromkeys(BOUNDS, 1)
+    assert ranks_of(shares).ranks == dict.fromkeys(BOUNDS, 1)
 
 
 @pytest.mark.parametrize(
     ("layer", "rank_contexts"), [(SoftmaxConfig(), None), (GssConfig(c=-1.5, k=2.5), 25)]
 )
-def test_model_has_the_ranks_of_its_matrix(
-    layer: OutputLayerConfig, rank_contexts: int | None
-) -> None:
+def test_model_has_its_matrix_ranks(layer: OutputLayerConfig, rank_contexts: int | None) -> None:
     corpus, config = tiny.corpus(), tiny.trial(output_layer=layer)
     model = tiny.spread(layer)
     config = config.with_values({"evaluation.rank_contexts": rank_contexts})

@@ -30,14 +30,14 @@ def centred(jacobian: Tensor) -> Tensor:
 
 @every_layer
 @pytest.mark.parametrize("scale", [1.0, 100.0])
-def test_jacobian_is_the_formulas(config: OutputLayerConfig, scale: float) -> None:
+def test_jacobian_equals_the_formula(config: OutputLayerConfig, scale: float) -> None:
     layer = layer_of(config, VOCABULARY, WIDTH).eval()
     hidden, weight, _ = inputs(6, WIDTH, VOCABULARY, scale=scale)
     for context in hidden:
-        found = centred(log_p_jacobian(layer, weight, context))
+        jacobian = centred(log_p_jacobian(layer, weight, context))
         expected = centred(truth(config, layer, weight, context))
-        torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-10 * scale)
-        assert not found.requires_grad
+        torch.testing.assert_close(jacobian, expected, rtol=1e-9, atol=1e-10 * scale)
+        assert not jacobian.requires_grad
 
 
 @every_layer
@@ -49,5 +49,5 @@ def test_users_layer_is_differentiated(
     layer = layer_of(config, VOCABULARY, WIDTH).eval().requires_grad_(False)
     layer.__class__ = type("Users", (type(layer),), {})
     hidden, weight, _ = inputs(1, WIDTH, VOCABULARY)
-    found = log_p_jacobian(layer, weight, hidden[0])
-    torch.testing.assert_close(found, truth(config, layer, weight, hidden[0]))
+    jacobian = log_p_jacobian(layer, weight, hidden[0])
+    torch.testing.assert_close(jacobian, truth(config, layer, weight, hidden[0]))

@@ -64,7 +64,7 @@ def test_arrays_without_a_rank(tmp_path: Path, matrix: NDArray[Any], message: st
         rank_file(saved(tmp_path, matrix))
 
 
-def test_files_that_are_no_npy_file(tmp_path: Path) -> None:
+def test_non_npy_files(tmp_path: Path) -> None:
     path, archive = saved(tmp_path, np.ones((100, 10))), tmp_path / "matrices.npz"
     for content in (b"", b"not a matrix at all", path.read_bytes()[:10], path.read_bytes()[:1000]):
         path.write_bytes(content)
@@ -95,7 +95,7 @@ def test_head_is_found_by_name(
     assert ranked.report["tensor"] == expected and reason in ranked.notes[0]
 
 
-def test_head_that_cannot_be_found(tmp_path: Path) -> None:
+def test_missing_head(tmp_path: Path) -> None:
     two = {"encoder.embed_tokens.weight": head(), "decoder.embed_tokens.weight": head()}
     path = written(tmp_path, {**two, "bias": np.ones(9)})
     with pytest.raises(UserError, match=r"usual name.*--tensor.*\(60 x 8\)"):
@@ -133,7 +133,7 @@ def test_matrix_is_never_held_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         ([HEAD, "model.layers.0.bias"], 8 + 1),
     ],
 )
-def test_output_bias_adds_one_to_the_rank(tmp_path: Path, names: list[str], rank: int) -> None:
+def test_output_bias_adds_one_rank(tmp_path: Path, names: list[str], rank: int) -> None:
     path = written(tmp_path, {names[0]: head(), names[1]: np.ones(60)})
     assert rank_file(path).report["log_p_rank_bound"] == rank
 
@@ -162,13 +162,13 @@ def test_final_norm_bounds_contexts(tmp_path: Path, tensors: Any, config: Any, g
     assert len({*ranks.values()}) > 1 and ranks.items() <= report.items()
 
 
-def test_kl_is_unbounded_without_a_context_norm(tmp_path: Path) -> None:
+def test_kl_is_unbounded_without_norm(tmp_path: Path) -> None:
     path = written(tmp_path, {"h.0.weight": head(), HEAD: head(), NORM: np.ones(8)}, config=LLAMA)
-    both = written(tmp_path / "both", {HEAD: head(), EMBEDDING: head(), NORM: np.ones(8)})
+    two_matrices = written(tmp_path / "both", {HEAD: head(), EMBEDDING: head(), NORM: np.ones(8)})
     for ranked in (
         rank_file(path, tensor="h.0.weight"),
         rank_file(written(tmp_path / "b", {HEAD: head()})),
-        rank_file(both, tensor=EMBEDDING),  # no context is multiplied by the embedding
+        rank_file(two_matrices, tensor=EMBEDDING),  # no context is multiplied by the embedding
     ):
         assert ranked.report["kl_rank_bound_1e-1"] is None
         assert ranked.report["log_p_rank_bound"] == 9

@@ -28,9 +28,8 @@ def spectrum_of(
     return Spectrum(singular_values=sigma, rows=rows, columns=columns, method=method)
 
 
-def test_press_tolerance_of_the_published_shape() -> None:
-    """PTB's test set at float32: 0.5 * sqrt(82430 + 10000 + 1) * 2^-23 = 1.812e-5 of the
-    largest."""
+def test_press_tolerance_of_published_shape() -> None:
+    """PTB's test set, float32: 0.5 * sqrt(82430 + 10000 + 1) * 2^-23 = 1.812e-5 of the largest."""
     tolerance = press_tolerance(np.array([100.0, 1.0]), rows=82_430, columns=10_000)
     assert tolerance == pytest.approx(100 * 0.5 * 304.0247 * 2**-23, rel=1e-6)
 
@@ -48,19 +47,19 @@ def test_rank_below_the_resolution() -> None:
     values=st.lists(st.integers(1, 10**6), min_size=1, max_size=30),
     epsilon=st.sampled_from(["1e-3", "1e-4", "1e-5", "0.5", "0.1"]),
 )
-def test_effective_rank_is_its_definition(values: list[int], epsilon: str) -> None:
+def test_effective_rank_equals_its_definition(values: list[int], epsilon: str) -> None:
     descending = sorted(values, reverse=True)
     total = sum(value**2 for value in descending)
     needed = (1 - Fraction(epsilon)) * total
     heads = [sum(value**2 for value in descending[:k]) for k in range(1, len(descending) + 1)]
     smallest = next(k for k, head in enumerate(heads, start=1) if head >= needed)
-    found = effective_rank(np.array(descending, dtype=np.float64), float(epsilon))
+    rank = effective_rank(np.array(descending, dtype=np.float64), float(epsilon))
     # If a sum equals the bound to the last digits, float64 may fall on either side.
-    assert found == smallest or abs(heads[min(found, smallest) - 1] / needed - 1) < 1e-12
+    assert rank == smallest or abs(heads[min(rank, smallest) - 1] / needed - 1) < 1e-12
 
 
 @given(count=st.integers(1, 50), size=st.floats(1e-3, 1e3))
-def test_ranks_of_equal_values_are_their_count(count: int, size: float) -> None:
+def test_equal_values_have_rank_count(count: int, size: float) -> None:
     sigma = np.concatenate([np.full(count, size), np.zeros(7)])
     assert entropy_rank(sigma) == pytest.approx(count, rel=1e-12)
     assert stable_rank(sigma) == pytest.approx(count, rel=1e-12)
@@ -73,7 +72,7 @@ def test_ranks_of_two_values() -> None:
 
 
 @pytest.mark.parametrize("size", [1e-300, 1e300])
-def test_ranks_do_not_depend_on_units(size: float) -> None:
+def test_ranks_ignore_units(size: float) -> None:
     sigma = np.array([4.0, 2.0, 1.0, 1e-20])
     for rank in (lambda values: effective_rank(values, 1e-3), entropy_rank, stable_rank):
         assert rank(sigma * size) == pytest.approx(rank(sigma), rel=1e-12)

@@ -49,18 +49,18 @@ def test_peak_kept_and_last_rank() -> None:
     }
 
 
-def test_epochs_are_those_of_the_trial() -> None:
+def test_epochs_are_the_trials() -> None:
     config = tiny.trial(epochs=2, epoch_rank_contexts=30)
     trainer = Trainer(config, tiny.corpus(), Runtime(), epoch_ranks)
     tiny.train(trainer)
     epochs = trainer.progress.epochs
-    what = ([SPECTRUM_BY_EPOCH], trainer.model, trainer.corpus, config, Runtime())
-    [(metrics, _)] = measure(*what, epochs=epochs).values()
+    arguments = ([SPECTRUM_BY_EPOCH], trainer.model, trainer.corpus, config, Runtime())
+    [(metrics, _)] = measure(*arguments, epochs=epochs).values()
     assert (metrics["ranked_epochs"], metrics["press_rank_last"]) == (2, epochs[1].press_rank)
     assert "kl_rank_last" not in metrics, "of Transformers alone"
 
 
-def test_kl_rank_of_a_transformers_epoch() -> None:
+def test_kl_rank_of_transformer_epoch() -> None:
     corpus = tiny.corpus()
     model = tiny.spread(SoftmaxConfig())
     config = TransformerTrialConfig(

@@ -46,7 +46,7 @@ def numpy_svd(matrix: NDArray[Any]) -> NDArray[np.float64]:
     block=st.integers(1, 60),
     seed=st.integers(0, 2**32 - 1),
 )
-def test_singular_values_are_numpys(
+def test_singular_values_equal_numpy(
     method: Method, rows: int, columns: int, cuts: list[int], block: int, seed: int
 ) -> None:
     """For any split of rows into calls and blocks."""
@@ -57,9 +57,9 @@ def test_singular_values_are_numpys(
         pieces = np.split(
             matrix, sorted({1 + cut % (rows - 1) for cut in cuts} if rows > 1 else ())
         )
-        found = log_p_spectrum(pieces, rows=rows, columns=columns, method=method)
-    assert (found.rows, found.columns, found.method) == (rows, columns, method)
-    sigma = found.singular_values
+        result = log_p_spectrum(pieces, rows=rows, columns=columns, method=method)
+    assert (result.rows, result.columns, result.method) == (rows, columns, method)
+    sigma = result.singular_values
     assert (np.diff(sigma) <= 0).all()
     # The Gram matrix has squared singular values, precise relative to the largest one.
     power = 2 if method == "gram" else 1
@@ -73,16 +73,16 @@ def test_gram_above_the_press_tolerance(shape: tuple[int, int], seed: int) -> No
     """`make bench` tests 16,000 contexts and 4,000 words."""
     log_p = gss_log_p(*shape, seed=seed)
     expected = numpy_svd(log_p)
-    above = expected > press_tolerance(expected, rows=shape[0], columns=shape[1])
-    assert 0 < np.count_nonzero(above) < min(shape), "this is a hard case"
+    resolved = expected > press_tolerance(expected, rows=shape[0], columns=shape[1])
+    assert 0 < np.count_nonzero(resolved) < min(shape), "this is a hard case"
     spectrum = matrix_spectrum(log_p)
-    np.testing.assert_allclose(spectrum.singular_values[above], expected[above], rtol=1e-6)
-    assert press_rank(spectrum) == np.count_nonzero(above)
+    np.testing.assert_allclose(spectrum.singular_values[resolved], expected[resolved], rtol=1e-6)
+    assert press_rank(spectrum) == np.count_nonzero(resolved)
 
 
 @pytest.mark.parametrize("columns", [1, 2, 20, 200])
 @pytest.mark.parametrize("wide", [False, True])
-def test_methods_resolve_as_far_as_stated(columns: int, wide: bool) -> None:
+def test_methods_resolve_stated_values(columns: int, wide: bool) -> None:
     """Values at the resolution are within 2%, zeros below it."""
     for method in METHODS:
         rows = 3 * columns + 1
@@ -94,10 +94,10 @@ def test_methods_resolve_as_far_as_stated(columns: int, wide: bool) -> None:
         left = np.linalg.qr(np.random.default_rng(4).standard_normal((rows, columns)))[0]
         right = np.linalg.qr(np.random.default_rng(5).standard_normal((columns, columns)))[0]
         matrix = (left * sigma) @ right
-        found = matrix_spectrum(matrix.T if wide else matrix, method=method).singular_values
+        values = matrix_spectrum(matrix.T if wide else matrix, method=method).singular_values
         positive = np.count_nonzero(sigma)
-        np.testing.assert_allclose(found[:positive], sigma[:positive], rtol=0.02)
-        assert (found[positive:] < finest * found[0]).all()
+        np.testing.assert_allclose(values[:positive], sigma[:positive], rtol=0.02)
+        assert (values[positive:] < finest * values[0]).all()
 
 
 @every_method
@@ -114,7 +114,7 @@ def test_first_bad_row_is_named(method: Method, bad: float, dtype: type[Any]) ->
 
 
 @every_method
-def test_values_at_the_end_of_the_range(method: Method) -> None:
+def test_values_at_range_end(method: Method) -> None:
     """Their sums or squares leave float64's range."""
     drawn = np.random.default_rng(7).uniform(0.1, 1, (4, 3))
     for size in (1e307, 1e-200):
@@ -122,5 +122,5 @@ def test_values_at_the_end_of_the_range(method: Method) -> None:
             with pytest.raises(UserError, match="--method qr"):
                 matrix_spectrum(drawn * size, method=method)
         else:
-            found = matrix_spectrum(drawn * size, method=method).singular_values
-            np.testing.assert_allclose(found / size, numpy_svd(drawn), rtol=1e-12)
+            values = matrix_spectrum(drawn * size, method=method).singular_values
+            np.testing.assert_allclose(values / size, numpy_svd(drawn), rtol=1e-12)

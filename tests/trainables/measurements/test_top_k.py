@@ -53,32 +53,32 @@ def brute_force(
     [GssConfig(c=-1.5, k=2.5), MosConfig(mixtures=3)],
     ids=lambda layer: layer.name,
 )
-def test_words_are_those_of_the_sorted_matrix(layer: OutputLayerConfig) -> None:
+def test_words_equal_sorted_matrix(layer: OutputLayerConfig) -> None:
     model, corpus = trained(layer), tiny.corpus()
     metrics = top_k_metrics(model, corpus, tiny.trial(), even_contexts(len(corpus.test)))
     assert list(metrics) == [f"top_k even {number}" for number in range(1, 19)]
     for context in even_contexts(len(corpus.test)):
-        found = json.loads(str(metrics[f"top_k even {context.number}"]))
+        prediction = json.loads(str(metrics[f"top_k even {context.number}"]))
         words, probabilities, rank = brute_force(model, corpus, context.last_token_index)
-        assert [word for word, _ in found["top"]] == words[:5]
-        assert [p for _, p in found["top"]] == pytest.approx(probabilities[:5], rel=2e-5)
-        assert (found["next"], found["rank"]) == (words[rank - 1], rank)
-        assert found["probability"] == pytest.approx(probabilities[rank - 1], rel=2e-5)
-        assert "next_in_text" not in found
+        assert [word for word, _ in prediction["top"]] == words[:5]
+        assert [p for _, p in prediction["top"]] == pytest.approx(probabilities[:5], rel=2e-5)
+        assert (prediction["next"], prediction["rank"]) == (words[rank - 1], rank)
+        assert prediction["probability"] == pytest.approx(probabilities[rank - 1], rel=2e-5)
+        assert "next_in_text" not in prediction
         before = corpus.test[: context.last_token_index + 1].tolist()
-        assert found["context"].split() == [corpus.vocabulary[word] for word in before][-8:]
+        assert prediction["context"].split() == [corpus.vocabulary[word] for word in before][-8:]
 
 
-def test_equally_likely_words_are_in_order() -> None:
+def test_ties_are_in_order() -> None:
     model, corpus = trained(SoftmaxConfig()), tiny.corpus()
     with torch.no_grad():
         model.embedding_VD.zero_()
         model.output.bias_V.zero_()  # type: ignore[operator]
     context = Context(group="a", number=1, last_token_index=9)
     (text,) = top_k_metrics(model, corpus, tiny.trial(), [context]).values()
-    found = json.loads(str(text))
-    assert found["top"] == [[f"w{word}", 0.025] for word in range(5)]
-    assert found["rank"] == int(corpus.test[10]) + 1
+    prediction = json.loads(str(text))
+    assert prediction["top"] == [[f"w{word}", 0.025] for word in range(5)]
+    assert prediction["rank"] == int(corpus.test[10]) + 1
 
 
 def test_default_contexts() -> None:
@@ -102,15 +102,15 @@ def measured_on_a_folder(
     return {name: json.loads(str(value)) for name, value in metrics.items()}
 
 
-def test_own_contexts_are_checked_against_the_text(tmp_path: Path) -> None:
+def test_contexts_are_checked_against_text(tmp_path: Path) -> None:
     words = [f"w{index % 60}" for index in range(200)]
     text = '[{"last_token_index": 49, "next_token": "w50"}, {"last_token_index": 4}]'
     file = ContextsFile(name="mine", text=text)
-    found = measured_on_a_folder(tmp_path, file, words)
-    assert set(found) == {f"top_k-{file.tag} own 1", f"top_k-{file.tag} own 2"}
-    cut, kept = (found[f"top_k-{file.tag} own {number}"] for number in (1, 2))
+    predictions = measured_on_a_folder(tmp_path, file, words)
+    assert set(predictions) == {f"top_k-{file.tag} own 1", f"top_k-{file.tag} own 2"}
+    cut, whole = (predictions[f"top_k-{file.tag} own {number}"] for number in (1, 2))
     assert (cut["next"], cut["next_in_text"]) == ("<unk>", "w50")
-    assert kept["next"] == "w5" and "next_in_text" not in kept
+    assert whole["next"] == "w5" and "next_in_text" not in whole
     # Both words are cut to <unk>, but the wrong one is still detected.
     wrong = ContextsFile(name="mine", text=text.replace("w50", "w51"))
     with pytest.raises(UserError, match=r"'w51' after token 49.*'w50'"):

@@ -41,14 +41,14 @@ def token_by_token(model: LanguageModel, tokens: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize(("batch", "window"), [(1, 1), (1, 70), (3, 9)])
-def test_perplexity_is_that_of_single_tokens(batch: int, window: int) -> None:
+def test_perplexity_equals_single_tokens(batch: int, window: int) -> None:
     model, tokens = trained(GssConfig(c=-1.5, k=2.5)), tiny.corpus().test
     losses = []
     for stream in tokens[: len(tokens) // batch * batch].reshape(batch, -1):
         log_p = token_by_token(model, stream)
         losses.append(-log_p[np.arange(len(stream) - 1), stream[1:]])
-    found = mean_loss(model, tokens, batch=batch, window=window)
-    assert found == pytest.approx(np.concatenate(losses).mean(), rel=1e-5)
+    loss = mean_loss(model, tokens, batch=batch, window=window)
+    assert loss == pytest.approx(np.concatenate(losses).mean(), rel=1e-5)
 
 
 def exact_rank(model: LanguageModel) -> int:
@@ -60,7 +60,7 @@ def exact_rank(model: LanguageModel) -> int:
 @pytest.mark.parametrize(
     "layer", [SoftmaxConfig(), MocConfig(mixtures=4)], ids=lambda layer: layer.name
 )
-def test_softmax_and_moc_have_rank_d_plus_2(layer: OutputLayerConfig) -> None:
+def test_softmax_has_rank_d_plus_2(layer: OutputLayerConfig) -> None:
     """W h, bias and normaliser: d + 2; float32's tolerance may hide some."""
     model = trained(layer)
     rounded = tiny.log_p_matrix(model, tiny.corpus().test)
@@ -72,11 +72,11 @@ def test_softmax_and_moc_have_rank_d_plus_2(layer: OutputLayerConfig) -> None:
     [SigSoftmaxConfig(), GssConfig(c=0.0, k=3.0), LmsPlifConfig(knots=1000), MosConfig(mixtures=4)],
     ids=lambda layer: layer.name,
 )
-def test_other_layers_exceed_the_softmax_bound(layer: OutputLayerConfig) -> None:
+def test_other_layers_exceed_softmax_bound(layer: OutputLayerConfig) -> None:
     assert exact_rank(trained(layer)) > D + 2
 
 
-def test_ranks_after_centring_rows_are_numpys() -> None:
+def test_centred_ranks_equal_numpy() -> None:
     corpus, config = tiny.corpus(), tiny.trial(output_layer=GssConfig(c=-1.5, k=2.5))
     model = tiny.spread(config.output_layer)
     measured = measure([CENTRED_SPECTRUM, SPECTRUM], model, corpus, config, Runtime())

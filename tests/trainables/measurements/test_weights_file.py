@@ -33,7 +33,7 @@ def with_header(header: Any, data: bytes = bytes(24)) -> bytes:
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_numbers_are_read_exactly_in_blocks(
+def test_numbers_are_read_exactly(
     tmp_path: Path, dtype: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(weights_file, "BLOCK_BYTES", 8 * 8 * 13)  # blocks of 13 rows of 60
@@ -49,7 +49,7 @@ def test_numbers_are_read_exactly_in_blocks(
     assert blocks[0].dtype == ("float64" if dtype == "float64" else "float32")
 
 
-def test_index_shard_and_folder_are_one_checkpoint(tmp_path: Path) -> None:
+def test_index_shard_and_folder_agree(tmp_path: Path) -> None:
     held = {EMBEDDING: head(), NORM: np.ones(8)}
     index = write_shards(tmp_path, {ONE: held, TWO: {HEAD: head(seed=1)}})
     for path in (index, tmp_path, tmp_path / ONE, tmp_path / TWO):
@@ -66,7 +66,7 @@ def test_index_shard_and_folder_are_one_checkpoint(tmp_path: Path) -> None:
     assert open_checkpoint(tmp_path / ONE).is_shard
 
 
-def test_wrong_name_lists_the_largest_matrices(tmp_path: Path) -> None:
+def test_wrong_name_lists_largest_matrices(tmp_path: Path) -> None:
     held = {HEAD: head(), "h.0.bias": np.ones(9), "h.0.weight": head(5, 4)}
     stored = open_checkpoint(write_checkpoint(tmp_path / "w.safetensors", held))
     with pytest.raises(
@@ -105,7 +105,7 @@ def test_hostile_header(tmp_path: Path, content: bytes) -> None:
 @pytest.mark.parametrize(
     "files", [{HEAD: "../other.safetensors"}, {HEAD: "/etc/passwd"}, {HEAD: 3}, []]
 )
-def test_index_leads_nowhere_else(tmp_path: Path, files: Any) -> None:
+def test_index_stays_in_its_folder(tmp_path: Path, files: Any) -> None:
     index = tmp_path / "model.safetensors.index.json"
     index.write_text(json.dumps({"weight_map": files}))
     with pytest.raises(UserError, match="weight_map"):

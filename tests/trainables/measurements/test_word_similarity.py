@@ -19,13 +19,13 @@ from trainables.runtime import Runtime
 
 
 @given(st.lists(st.tuples(st.integers(-3, 3), st.integers(-3, 3)), min_size=3, max_size=30))
-def test_rho_is_scipys(values: list[tuple[int, int]]) -> None:
+def test_rho_equals_scipy(values: list[tuple[int, int]]) -> None:
     x, y = (np.array(side, dtype=np.float64) for side in zip(*values, strict=True))
-    found = spearman_rho(x, y)
+    rho = spearman_rho(x, y)
     if min(len(set(x)), len(set(y))) == 1:
-        assert found is None
+        assert rho is None
     else:
-        assert found == pytest.approx(spearmanr(x, y).statistic, abs=1e-12)
+        assert rho == pytest.approx(spearmanr(x, y).statistic, abs=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def test_rho_is_scipys(values: list[tuple[int, int]]) -> None:
     ],
     ids=["two pairs", "equal scores", "equal cosines", "nothing"],
 )
-def test_rho_that_would_say_nothing(lines: tuple[str, ...], pairs: int) -> None:
+def test_undefined_rho(lines: tuple[str, ...], pairs: int) -> None:
     benchmark = Benchmark(name="B", file=TextFile(name="EN-B.txt", text="\n".join(lines)))
     embedding = np.random.default_rng(0).normal(size=(5, 6)).astype(np.float32)
     words = ("<eos>", "w1", "w2", "w3", "w4")
@@ -46,7 +46,7 @@ def test_rho_that_would_say_nothing(lines: tuple[str, ...], pairs: int) -> None:
     assert metrics == {"similarity pairs B": pairs}
 
 
-def test_rho_of_an_own_folder(tmp_path: Path) -> None:
+def test_rho_of_custom_folder(tmp_path: Path) -> None:
     drawn = np.random.default_rng(1).integers(1, 60, (60, 3)).tolist()
     lines = [f"W{a}\tw{b}\t{score}\n" for a, b, score in drawn]
     (tmp_path / "EN-MINE.txt").write_text("".join(lines))

@@ -54,7 +54,7 @@ def imported(folder: Path, text: str = LAYER) -> ModuleType:
 
 
 @pytest.mark.parametrize(("name", "sentence"), [("Counting", "buffers"), ("NoLayer", "subclass")])
-def test_layers_that_are_refused(tmp_path: Path, name: str, sentence: str) -> None:
+def test_refused_layers(tmp_path: Path, name: str, sentence: str) -> None:
     with pytest.raises(UserError, match=sentence):
         build_output_layer(CustomConfig.of(getattr(imported(tmp_path), name)), SHAPE)
     with pytest.raises(UserError, match="at the top"):
@@ -64,14 +64,14 @@ def test_layers_that_are_refused(tmp_path: Path, name: str, sentence: str) -> No
 @pytest.mark.parametrize(
     "line", ["import helper", "from helper import GAIN", "    from helper.part import x"]
 )
-def test_file_that_needs_its_neighbour(tmp_path: Path, line: str) -> None:
+def test_file_importing_its_neighbour(tmp_path: Path, line: str) -> None:
     (tmp_path / "helper.py").write_text("GAIN = 1.0\n")
     text = LAYER + f"\ndef later():\n    {line.strip()}\n"
     with pytest.raises(UserError, match="imports helper"):
         CustomConfig.of(imported(tmp_path, text).Counting)
 
 
-def test_file_beside_the_project() -> None:
+def test_file_next_to_the_project() -> None:
     path = Path(__file__).parents[3] / "own_layers.py"
     output_layer._refuse_neighbours(path, LAYER)
     with pytest.raises(UserError, match="imports sweep"):
@@ -79,7 +79,7 @@ def test_file_beside_the_project() -> None:
 
 
 @pytest.mark.parametrize("text", ["1 +", "raise ValueError('no')", "import sys; sys.exit(3)"])
-def test_file_that_cannot_be_run(text: str) -> None:
+def test_broken_file(text: str) -> None:
     with pytest.raises(UserError, match=r"broken\.py"):
         load_layers(TextFile(name="broken.py", text=text))
 

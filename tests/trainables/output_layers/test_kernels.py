@@ -99,9 +99,9 @@ def case_of(
     ).mul_(scale)
     if isinstance(function := functions[0], PiecewiseLinear):
         # Avoid the knots: the derivative there depends on the side.
-        place = (logits + function.limit) / function.width
+        position = (logits + function.limit) / function.width
         logits = (
-            place.floor() + 0.02 + 0.96 * place.frac().abs()
+            position.floor() + 0.02 + 0.96 * position.frac().abs()
         ) * function.width - function.limit
     product = (logits - bias[:, None, None]).float()
     prior = torch.randn(models, contexts, experts, generator=draw).log_softmax(2)
@@ -110,7 +110,7 @@ def case_of(
     targets = torch.randint(vocabulary, (models, contexts), generator=draw)
     identity = torch.eye(vocabulary).expand(models, -1, -1)
     parameters = [
-        torch.stack(same) for same in zip(*(f.parameters() for f in functions), strict=True)
+        torch.stack(tensors) for tensors in zip(*(f.parameters() for f in functions), strict=True)
     ]
     inputs = Inputs(*(tensor.to(DEVICE) for tensor in (product, prior, identity, bias)))
     to_device = [parameter.detach().to(DEVICE) for parameter in parameters]
@@ -124,11 +124,13 @@ def true_results(case: Case) -> tuple[Tensor, Sequence[Tensor]]:
     targets_GN, weights_GN = case.rows
     logits = torch.einsum("gnkd,gvd->gnkv", hidden, weight) + bias[:, None, None]
     names = [f"function.{name}" for name, _ in case.functions[0].named_parameters()]
-    bent = torch.stack([
+    function_values = torch.stack([
         formulas.f(config, dict(zip(names, (p[g] for p in parameters), strict=True)), logits[g])
         for g, config in enumerate(case.configs)
     ])  # fmt: skip
-    log_p = (prior[..., None] + bent - bent.logsumexp(3, keepdim=True)).logsumexp(2)
+    log_p = (
+        prior[..., None] + function_values - function_values.logsumexp(3, keepdim=True)
+    ).logsumexp(2)
     losses = -(weights_GN * log_p.gather(2, targets_GN[..., None]).squeeze(2)).sum(1)
     return losses.detach(), torch.autograd.grad(losses.sum(), leaves)
 
@@ -148,7 +150,7 @@ def fused_results(case: Case) -> tuple[Tensor, list[Tensor]]:
     scale=st.sampled_from([0.1, 3.0, 1e3]), seed=st.integers(0, 1000),
 )  # fmt: skip
 @settings(max_examples=4, deadline=None)
-def test_losses_and_gradients_equal_the_formulas(
+def test_losses_and_gradients_equal_formulas(
     configs: Sequence[OutputLayerConfig],
     contexts: int,
     experts: int,
@@ -196,7 +198,7 @@ SINGLE: tuple[OutputLayerConfig, ...] = (
 
 
 @pytest.mark.parametrize("config", SINGLE, ids=lambda config: config.name)
-def test_layer_trains_with_kernels_as_without(
+def test_kernels_change_no_training(
     config: OutputLayerConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hidden, weight, targets = (tensor.to(DEVICE) for tensor in formulas.inputs(13, 5, 41))

@@ -48,7 +48,7 @@ every_layer = pytest.mark.parametrize(
 
 @every_layer
 @pytest.mark.parametrize("scale", [1.0, 30.0, 1e4])
-def test_log_p_is_the_formula(config: OutputLayerConfig, scale: float) -> None:
+def test_log_p_equals_the_formula(config: OutputLayerConfig, scale: float) -> None:
     hidden, weight, _ = inputs(7, 3, 11, scale)
     layer = layer_of(config, 11)
     log_p = layer.log_probabilities(hidden, weight).detach()
@@ -68,7 +68,7 @@ def test_log_p_is_the_formula(config: OutputLayerConfig, scale: float) -> None:
     seed=st.integers(0, 1000), probabilities=st.booleans(),
 )  # fmt: skip
 @settings(max_examples=25, deadline=None)
-def test_loss_and_gradients_equal_the_formulas(
+def test_loss_and_gradients_equal_formulas(
     config: OutputLayerConfig,
     rows: int,
     width: int,
@@ -141,9 +141,7 @@ class InPlace(Cubic):
 
 @pytest.mark.parametrize("function", [Cubic, InPlace])
 @pytest.mark.parametrize("mixtures", [None, 2])
-def test_function_without_a_pass_has_exact_gradients(
-    function: type[Pointwise], mixtures: int | None
-) -> None:
+def test_missing_pass_has_exact_gradients(function: type[Pointwise], mixtures: int | None) -> None:
     shape = LayerShape(vocabulary_size=9, embedding_width=3, context_width=3)
     hidden, weight, targets = inputs(8, 3, 9)
     layer: OutputLayer = PointwiseSoftmax(shape, function())
@@ -177,12 +175,12 @@ def test_nan_logit_ends_as_nan() -> None:
 
 
 @pytest.mark.parametrize("knots", [99_999, 100_000, 1_000_000])
-def test_plif_in_float32_finds_the_interval(knots: int) -> None:
+def test_float32_plif_finds_the_interval(knots: int) -> None:
     """Counted from the left end, 2% of logits near 0 would miss their interval of a million."""
     function = PiecewiseLinear(knots, limit=20.0, learning_rate=0.02)
     x = torch.randn(20_000, generator=torch.Generator().manual_seed(0))
-    found = torch.empty(len(x), dtype=torch.int64)
-    function.locate_(x.clone(), found, torch.empty_like(x))
+    interval = torch.empty(len(x), dtype=torch.int64)
+    function.locate_(x.clone(), interval, torch.empty_like(x))
     true = ((x.double() + 20.0) * (knots / 40.0)).floor().long()
-    assert (found != true).float().mean() < 0.002
-    assert ((found - true).abs() <= 1).all()
+    assert (interval != true).float().mean() < 0.002
+    assert ((interval - true).abs() <= 1).all()

@@ -28,7 +28,7 @@ def applied(function: Pointwise, x: torch.Tensor) -> tuple[torch.Tensor, torch.T
 
 
 @every_cap
-def test_slope_keeps_its_digits_in_float32(form: Literal["tanh", "sigmoid"], cap: float) -> None:
+def test_slope_is_precise_in_float32(form: Literal["tanh", "sigmoid"], cap: float) -> None:
     """Even if the function is flat."""
     function = Softcap(form=form, cap=cap)
     t = np.linspace(-30, 30, 101)
@@ -59,14 +59,14 @@ def test_largest_logits_have_no_slope(
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("cap", [0.5, 5.0, 10.0, 30.0])
-def test_start_is_as_good_as_the_cap_allows(form: Literal["tanh", "sigmoid"], cap: float) -> None:
+def test_start_is_near_the_frequencies(form: Literal["tanh", "sigmoid"], cap: float) -> None:
     """Zipf frequencies of 2,000 words have logarithms 8 apart."""
     function = Softcap(form=form, cap=cap)
     log_p = torch.log_softmax(-torch.arange(1.0, 2001.0).log(), 0)
     bias = centred_bias(function, log_p)
     _, slope = applied(function, bias)
     assert slope.min() >= 0.41 * function.height / function.width
-    got = torch.log_softmax(function(bias), 0)
+    start = torch.log_softmax(function(bias), 0)
     if function.height * 2 * math.tanh(1.0) > 8.0:  # f reaches them
-        torch.testing.assert_close(got, log_p, rtol=0, atol=1e-4)
-    assert (got.diff() <= 1e-5).all(), "in the order of the frequencies"
+        torch.testing.assert_close(start, log_p, rtol=0, atol=1e-4)
+    assert (start.diff() <= 1e-5).all(), "in the order of the frequencies"

@@ -85,8 +85,7 @@ def step(configs: Sequence[LanguageTrialConfig], text: Corpus) -> None:
 
 
 def take_steps(count: int) -> None:
-    """Launch every kernel variant, at the first `count` of the papers' vocabularies and
-    precisions."""
+    """Launch every kernel variant, at the papers' first `count` vocabularies and precisions."""
     ptb, wikitext = random_corpus("ptb", "paper"), random_corpus("wikitext-2", "paper")
     small = replace(ptb, vocabulary=ptb.vocabulary[:1_003])
     kinds = (PLAIN, MIXTURES, ("softmax",) * 2, ("lms_plif",))

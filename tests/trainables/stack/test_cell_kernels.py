@@ -1,5 +1,4 @@
-"""The LSTM cell's Triton kernels against float64 formulas, compiled on a GPU or else
-interpreted."""
+"""The LSTM cell's Triton kernels (interpreted without a GPU) against float64 formulas."""
 
 from __future__ import annotations
 
@@ -96,7 +95,7 @@ shapes = st.tuples(st.integers(1, 3), st.integers(1, 4), st.integers(1, 40))
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @given(shape=shapes, scale=st.sampled_from([0.01, 1.0, 10.0, 200.0]), seed=st.integers(0, 1000))
 @settings(max_examples=5, deadline=None)
-def test_step_and_gradients_equal_the_formulas(
+def test_step_and_gradients_equal_formulas(
     dtype: torch.dtype, shape: tuple[int, int, int], scale: float, seed: int
 ) -> None:
     step = Step(shape, dtype, scale, seed)
@@ -131,7 +130,7 @@ def test_nan_stays_in_its_model() -> None:
         assert tensor[0].isnan().any() and not tensor[1].isnan().any()
 
 
-def test_stack_steps_with_kernels_as_without(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kernels_change_no_step(monkeypatch: pytest.MonkeyPatch) -> None:
     """Including the output layers' kernels, all kinds at once."""
 
     def weights_after_a_step(*, kernels: bool) -> list[Tensor]:

@@ -68,7 +68,7 @@ CONFIGS: dict[str, Callable[[], LanguageTrialConfig]] = {
 
 
 @pytest.mark.parametrize("name", CONFIGS)
-def test_planned_memory_is_about_what_a_stack_takes(name: str) -> None:
+def test_planned_memory_matches_the_stack(name: str) -> None:
     """Measured on a CPU with the longest windows. The plan adds averages, kept copies and captured
     steps."""
     command, config = [sys.executable, "-c", PROGRAM, name], CONFIGS[name]()
@@ -80,8 +80,8 @@ def test_planned_memory_is_about_what_a_stack_takes(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("free_bytes", "most", "size"), [(80 * 2**30, 16, 3), (80 * 2**30, 2, 2), (1e6, 16, 1)]
+    ("free_bytes", "limit", "size"), [(80 * 2**30, 16, 3), (80 * 2**30, 2, 2), (1e6, 16, 1)]
 )
-def test_chosen_size(free_bytes: float, most: int, size: int) -> None:
-    chosen, clause = chosen_size([smoke_trial()] * 3, Runtime(), most, free_bytes)
+def test_chosen_size(free_bytes: float, limit: int, size: int) -> None:
+    chosen, clause = chosen_size([smoke_trial()] * 3, Runtime(), limit, free_bytes)
     assert chosen == size and f"{free_bytes / 2**30:.1f} GiB" in clause

@@ -66,11 +66,12 @@ def with_changes_of_mates(trainers: Sequence[Trainer]) -> list[Trainer]:
 
 
 @pytest.mark.parametrize(("optimizer", "captures"), [("sgd", 8), ("adam", 8), ("adamw", 2)])
-def test_replayed_steps_are_the_steps(
+def test_replayed_steps_equal_steps(
     optimizer: str, captures: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Bit for bit, through varying windows (except Transformers'), starting averages, the text's
-    end and changing mates."""
+    """Bit for bit.
+
+    Windows vary (except Transformers'), averages start, the text ends and mates change."""
     graphs = CpuGraphs()
     monkeypatch.setattr(program, "graphs_on", lambda _device: graphs)
     replayed = with_changes_of_mates(trainers_of(optimizer))

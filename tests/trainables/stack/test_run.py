@@ -88,8 +88,9 @@ def fail(_: EpochMetrics) -> None:
 
 
 def assert_same(outcome: TrialOutcome, expected: TrialOutcome) -> None:
-    """Compare as float32 allows: another order of sums changes last digits, which training
-    amplifies."""
+    """Compare as float32 allows.
+
+    Another order of sums changes last digits, which training amplifies."""
     assert (outcome.trial_id, outcome.state) == (expected.trial_id, expected.state)
     for epoch, other in zip(outcome.epochs, expected.epochs, strict=True):
         assert (epoch.tokens, epoch.averaging) == (other.tokens, other.averaging)
@@ -101,11 +102,11 @@ def assert_same(outcome: TrialOutcome, expected: TrialOutcome) -> None:
         assert outcome.metrics["kept_epoch"] == expected.metrics["kept_epoch"]
 
 
-def test_trials_of_a_stack_end_as_alone(alone: dict[str, TrialOutcome], tmp_path: Path) -> None:
+def test_stacked_trials_end_as_alone(alone: dict[str, TrialOutcome], tmp_path: Path) -> None:
     """One ends early, one diverges; others take their slots."""
-    made, taken_up = tasks(tmp_path, CONFIGS), list[TrialTask]()
-    results = outcomes(run_stack(made, runtime=EVERY_STEP, most=3, taken_up=taken_up.append))
-    assert taken_up == made and results.keys() == CONFIGS.keys()
+    queue, taken_up = tasks(tmp_path, CONFIGS), list[TrialTask]()
+    results = outcomes(run_stack(queue, runtime=EVERY_STEP, most=3, taken_up=taken_up.append))
+    assert taken_up == queue and results.keys() == CONFIGS.keys()
     assert results["diverges"].state == "diverged"
     again = outcomes(run_stack(tasks(tmp_path, CONFIGS), runtime=RUNTIME, most=3))
     assert again == results, "what is done is not trained again"
@@ -117,17 +118,15 @@ def test_trials_of_a_stack_end_as_alone(alone: dict[str, TrialOutcome], tmp_path
 
 def test_pruned_trial_goes_on(alone: dict[str, TrialOutcome], tmp_path: Path) -> None:
     pruned, *others = tasks(tmp_path, ["mos", "gss", "short", "softmax"])
-    made = [dataclasses.replace(pruned, stop_above={1: 0.0}), *others]
-    ended = outcomes(run_stack(made, runtime=RUNTIME, most=3))
+    queue = [dataclasses.replace(pruned, stop_above={1: 0.0}), *others]
+    ended = outcomes(run_stack(queue, runtime=RUNTIME, most=3))
     assert ended["mos"].state == "pruned"
     later = outcomes(run_stack(tasks(tmp_path, ["mos"]), runtime=RUNTIME, most=2))
     for name, outcome in (ended | later).items():
         assert_same(outcome, alone[name])
 
 
-def test_steps_go_on_while_a_checkpoint_is_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_checkpoint_writing_blocks_no_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A trial waits for its last checkpoint on disk, and reports a failed write."""
     trial, steps = smoke_trial(), list[int]()
     write, step = Checkpoints._write, Trainer.step
@@ -155,14 +154,15 @@ def test_steps_go_on_while_a_checkpoint_is_written(
 
 
 @pytest.mark.parametrize("name", ["diverges", "short"])
-def test_trouble_of_one_spares_its_mates(
+def test_failing_trial_spares_its_mates(
     name: str,
     alone: dict[str, TrialOutcome],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The failed stack is freed before the next one, despite a traceback's frames; a GPU would hold
-    both."""
+    """The failed stack is freed before the next one, despite a traceback's frames.
+
+    A GPU would hold both."""
     stacks, alive = list[weakref.ref[Stack]](), list[int]()
 
     class Watched(Stack):
@@ -175,10 +175,10 @@ def test_trouble_of_one_spares_its_mates(
     monkeypatch.setattr(run, "Stack", Watched)
     gc.disable()
     try:
-        made = [dataclasses.replace(first, on_epoch=fail), *others]
+        queue = [dataclasses.replace(first, on_epoch=fail), *others]
         ended = {
             task.directory.name: outcome
-            for task, outcome in run_stack(made, runtime=RUNTIME, most=2)
+            for task, outcome in run_stack(queue, runtime=RUNTIME, most=2)
         }
     finally:
         gc.enable()

@@ -117,7 +117,7 @@ def state_of(trainer: Trainer) -> dict[str, Tensor]:
     return {**trainer.snapshot()[0], "losses": losses}
 
 
-def test_every_layer_of_stacks_is_compared_here() -> None:
+def test_every_stack_layer_is_compared() -> None:
     stacked = {type(layer) for layer in EVERY_LAYER if stack_key(tiny.trial(output_layer=layer))}
     assert stacked == {type(layer) for group in LAYERS for layer in group}
 
@@ -126,7 +126,7 @@ def test_every_layer_of_stacks_is_compared_here() -> None:
     ("optimizer", "group"),
     [*(("sgd", group) for group in range(len(LAYERS))), ("adam", 1), ("adamw", 1), ("adamw", 2)],
 )
-def test_steps_in_a_stack_are_those_alone(optimizer: str, group: int) -> None:
+def test_stack_steps_equal_single_steps(optimizer: str, group: int) -> None:
     trainers = [new_trainer(trial_of(optimizer, group, number)) for number in range(1, 5)]
     assert len({stack_key(trainer.config) for trainer in trainers}) == 1
     members = list[Trainer]()

@@ -31,7 +31,7 @@ def trained(make: Callable[..., torch.optim.Optimizer], **options: Any) -> Tenso
         (EagerAdamW, torch.optim.AdamW, {"fused": True, "betas": (0.8, 0.95)}),
     ],
 )
-def test_steps_are_those_of_pytorch_bit_by_bit(
+def test_steps_equal_pytorch_bit_by_bit(
     ours: Callable[..., torch.optim.Optimizer],
     torchs: Callable[..., torch.optim.Optimizer],
     options: dict[str, Any],

@@ -118,7 +118,7 @@ def test_steps_agree_with_the_protocol(config: TrialConfig) -> None:
 
 
 @pytest.mark.parametrize("epoch_tokens", [None, 250])
-def test_average_is_the_mean_since_the_switch(epoch_tokens: int | None) -> None:
+def test_average_is_mean_since_switch(epoch_tokens: int | None) -> None:
     """Also if an epoch is a token budget, after which the text continues."""
     corpus = tiny.corpus(train_tokens=600)
     averaging = EtAsgdConfig(switch_epoch=1)
@@ -134,8 +134,12 @@ def test_average_is_the_mean_since_the_switch(epoch_tokens: int | None) -> None:
             epochs += 1
     assert trainer.average is not None
     assert [epoch.averaging for epoch in trainer.progress.epochs] == [False, True, True]
-    for found, *history in zip(trainer.average.tensors.values(), *reference.averages, strict=True):
-        torch.testing.assert_close(found.double(), torch.stack(history).mean(0), rtol=0, atol=2e-5)
+    for average, *history in zip(
+        trainer.average.tensors.values(), *reference.averages, strict=True
+    ):
+        torch.testing.assert_close(
+            average.double(), torch.stack(history).mean(0), rtol=0, atol=2e-5
+        )
 
 
 def test_best_model_is_kept() -> None:

@@ -39,7 +39,7 @@ def scaled(layer: OutputLayerConfig) -> TrialConfig:
 
 @pytest.mark.parametrize("trial", [scaled, tiny_transformer.trial], ids=["lstm", "transformer"])
 @pytest.mark.parametrize("layer", [*formulas.EVERY_LAYER, *CORNERS], ids=str)
-def test_words_start_as_frequent_as_in_the_text(
+def test_initial_frequencies_match_text(
     layer: OutputLayerConfig, trial: Callable[[OutputLayerConfig], LanguageTrialConfig]
 ) -> None:
     corpus = tiny.corpus()
@@ -54,7 +54,7 @@ def test_words_start_as_frequent_as_in_the_text(
     np.testing.assert_allclose(log_p[0].numpy(), np.log(counts / counts.sum()), atol=1e-4)
 
 
-def test_frequency_beyond_the_function_stays_at_its_end() -> None:
+def test_extreme_frequency_is_clamped() -> None:
     flat = PiecewiseLinear(2, limit=1.0, learning_rate=0.1)
     with torch.no_grad():
         flat.weight_K.fill_(-30.0)  # slopes of 1e-13
@@ -62,21 +62,21 @@ def test_frequency_beyond_the_function_stays_at_its_end() -> None:
     torch.testing.assert_close(bias_V, torch.tensor([40.0, 0.0, -40.0]), rtol=0, atol=1e-3)
 
 
-def test_gates_have_variance_one_and_words_are_heard() -> None:
+def test_gates_have_unit_variance() -> None:
     config = awd_lstm(CorpusConfig(name="tiny", sha256="0" * 64), GssConfig(c=0.0, k=2.0))
     quick = apply_scale(SCALES["quick"], config)
     assert isinstance(quick, TrialConfig)
     published = quick.with_values({"model.start": "published"})
     models = [Trainer(trial, tiny.corpus(), Runtime()).model.eval() for trial in (quick, published)]
-    generator, heard = torch.Generator().manual_seed(0), []
+    generator, deviations = torch.Generator().manual_seed(0), []
     tokens_TB = torch.randint(tiny.VOCABULARY, (100, 50), generator=generator)
     for model in models:
         h3_TBC = model.contexts(tokens_TB, model.zero_state(50)).dropped_TBC
-        heard.append((h3_TBC[50:] - h3_TBC[50:].mean((0, 1))).std().item())
+        deviations.append((h3_TBC[50:] - h3_TBC[50:].mean((0, 1))).std().item())
     first = models[0].layers[0].get_parameter("weight_ih")
     gates = embedding(tokens_TB, models[0].embedding_VD) @ first.t()
     assert gates.var().item() == pytest.approx(1.0, abs=0.1)
     assert models[0].embedding_VD.norm(dim=1).mean().item() == pytest.approx(
         20 * 0.1 / math.sqrt(3), rel=0.03
     )
-    assert heard[0] > 10 * heard[1]
+    assert deviations[0] > 10 * deviations[1]

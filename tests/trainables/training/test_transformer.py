@@ -82,8 +82,7 @@ class Reference(FloatingReference):
     ids=["gss-tied", "lms_plif-untied", "mos-rank"],
 )
 def test_steps_agree_with_the_protocol(layer: OutputLayerConfig, head: dict[str, object]) -> None:
-    """At gradients near zero, Adam's first steps are signs, which rounding flips: hence a low
-    rate."""
+    """A low rate: near zero gradients, Adam's first steps are signs, which rounding flips."""
     config = tiny_transformer.trial(
         output_layer=layer,
         model={"dropout": 0.0} | head,
@@ -133,8 +132,8 @@ def test_validation_predicts_from_the_window() -> None:
         for inputs, targets in zip(stream[:-1].split(12), stream[1:].split(12), strict=True):
             log_p = transformer_formulas.log_p(config, at, inputs)
             losses.append(-log_p[torch.arange(len(inputs)), targets])
-    found = mean_loss(trainer.model, tokens, batch=2, window=12)
-    assert found == pytest.approx(torch.cat(losses).mean().item(), rel=1e-5)
+    loss = mean_loss(trainer.model, tokens, batch=2, window=12)
+    assert loss == pytest.approx(torch.cat(losses).mean().item(), rel=1e-5)
     contexts_ND = context_vectors(trainer.model, tokens, window=12)
     expected = [
         transformer_formulas.contexts(config.model, at, part)

@@ -66,7 +66,7 @@ NAMES = [
 ]
 
 
-def test_trial_imports_neither_compiler_nor_triton(tmp_path: Path) -> None:
+def test_trial_imports_no_compiler(tmp_path: Path) -> None:
     config = tmp_path / "config.json"
     trial = smoke_trial(**{"training.optimizer": "adam", "training.epochs": 1})
     config.write_text(trial.model_dump_json())
@@ -137,23 +137,21 @@ class Projected(PointwiseSoftmax):
     ],
     ids=["lstm", "transformer", "custom"],
 )
-def test_pruned_trial_goes_on_with_the_same_bits(
-    tmp_path: Path, config: LanguageTrialConfig
-) -> None:
+def test_pruned_trial_keeps_its_bits(tmp_path: Path, config: LanguageTrialConfig) -> None:
     """Stopped after the second epoch, before the averaging switch."""
     straight = run_trial(config, directory=tmp_path / "straight", runtime=Runtime())
     folder = tmp_path / "stopped"
     first_loss, second_loss = (epoch.valid_loss for epoch in straight.epochs[:2])
-    above = {1: first_loss, 2: second_loss - 1e-9}  # a loss equal to the threshold passes
+    limits = {1: first_loss, 2: second_loss - 1e-9}  # a loss equal to the threshold passes
     for _ in range(2):  # a second search stops it again, without a step
-        pruned = run_trial(config, directory=folder, runtime=Runtime(), stop_above=above)
+        pruned = run_trial(config, directory=folder, runtime=Runtime(), stop_above=limits)
         assert pruned.state == "pruned"
         assert f"after epoch 2: its validation loss of {second_loss:.5f}" in str(pruned.cause)
         assert [epoch.valid_loss for epoch in pruned.epochs] == [first_loss, second_loss]
         assert {name.partition("-")[0] for name in names_in(folder)} == {*FILES[:4], "checkpoint"}
-    heard: list[EpochMetrics] = []
-    whole = run_trial(config, directory=folder, runtime=Runtime(), on_epoch=heard.append)
-    assert [epoch.epoch for epoch in heard] == [*range(3, config.training.epochs + 1)]
+    epochs: list[EpochMetrics] = []
+    whole = run_trial(config, directory=folder, runtime=Runtime(), on_epoch=epochs.append)
+    assert [epoch.epoch for epoch in epochs] == [*range(3, config.training.epochs + 1)]
     assert without_clocks(whole) == without_clocks(straight)
     for name in ("kept.safetensors", "spectrum.npy"):
         assert (folder / name).read_bytes() == (tmp_path / "straight" / name).read_bytes()
@@ -165,7 +163,7 @@ def test_pruned_trial_goes_on_with_the_same_bits(
     assert lines[starts[2] + 1].startswith("resumes from the checkpoint")
 
 
-def test_checkpoint_of_a_gpu_goes_on_here(tmp_path: Path) -> None:
+def test_gpu_checkpoint_resumes_on_cpu(tmp_path: Path) -> None:
     trial = smoke_trial()
     trainer = Trainer(trial, load(trial.corpus, data_dir=None), Runtime())
     for _ in range(3):
@@ -181,14 +179,16 @@ def test_ranks_of_the_kept_epoch(tmp_path: Path) -> None:
     """The kept epoch is averaged. Ranks change nothing in training."""
     config = smoke_trial(**{"training.epochs": 3, "training.averaging.switch_epoch": 1})
     outcome = run_trial(config, directory=tmp_path, runtime=Runtime())
-    kept = outcome.epochs[int(outcome.metrics["kept_epoch"]) - 1]
-    assert kept.averaging
+    best_epoch = outcome.epochs[int(outcome.metrics["kept_epoch"]) - 1]
+    assert best_epoch.averaging
     model, corpus = kept_model(config, directory=tmp_path, runtime=Runtime())
     sigma = np.linalg.svd(log_p_matrix(model, corpus.valid[:512]), compute_uv=False)
     tolerance = 0.5 * np.sqrt(512 + 300 + 1) * sigma[0] * np.finfo(np.float32).eps
-    assert kept.press_rank == np.count_nonzero(sigma > tolerance)
+    assert best_epoch.press_rank == np.count_nonzero(sigma > tolerance)
     shares = sigma / sigma.sum()
-    assert kept.entropy_rank == pytest.approx(np.exp(-(shares * np.log(shares)).sum()), rel=1e-6)
+    assert best_epoch.entropy_rank == pytest.approx(
+        np.exp(-(shares * np.log(shares)).sum()), rel=1e-6
+    )
     without = config.with_values({"evaluation.epoch_rank_contexts": None})
     plain = run_trial(without, directory=tmp_path / "without", runtime=Runtime())
     assert [epoch.valid_loss for epoch in plain.epochs] == [
@@ -205,7 +205,7 @@ def test_ranks_of_the_kept_epoch(tmp_path: Path) -> None:
         (None, "cannot read"),
     ],
 )
-def test_file_that_is_no_config(
+def test_non_config_file(
     tmp_path: Path, content: str | None, sentence: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "config.json"
@@ -232,7 +232,7 @@ def measured(
     ],
     ids=lambda config: config.kind,
 )
-def test_later_measurement_has_the_same_bits(tmp_path: Path, config: LanguageTrialConfig) -> None:
+def test_later_measurement_has_same_bits(tmp_path: Path, config: LanguageTrialConfig) -> None:
     at_once = run_trial(config, directory=tmp_path / "at once", runtime=RUNTIME, measurements=NAMES)
     bare = run_trial(config, directory=tmp_path / "later", runtime=RUNTIME, measurements=())
     assert set(bare.measurements) == {"training@1"}
@@ -277,7 +277,7 @@ def test_measurement_is_taken_once(folder: Path, monkeypatch: pytest.MonkeyPatch
     assert measured(folder, "top_k@1", "spectrum@1")["top_k@1"] == first["top_k@1"]
 
 
-def test_measurements_before_a_failure_are_kept(folder: Path) -> None:
+def test_measurements_before_failure_are_kept(folder: Path) -> None:
     with pytest.raises(UserError, match="word-similarity"):
         measured(
             folder, "perplexity@1", "word_similarity@1", "top_k@1", runtime=Runtime(data_dir=folder)
@@ -287,7 +287,7 @@ def test_measurements_before_a_failure_are_kept(folder: Path) -> None:
     ]
 
 
-def test_kept_weights_that_are_damaged(folder: Path, tmp_path: Path) -> None:
+def test_damaged_weights(folder: Path, tmp_path: Path) -> None:
     path = folder / "kept.safetensors"
 
     def refused(directory: Path, sentence: str) -> None:

@@ -6,26 +6,26 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.processes import Process, Say
+from tests.support.processes import Process, Report
 from tests.support.small_disk import small_files
 from trainables.trial_folder.files import write_file
 
 SIZE = 300_000
 
 
-def write_again_and_again(say: Say, path: Path, content: bytes) -> None:
+def write_again_and_again(report: Report, path: Path, content: bytes) -> None:
     write_file(path, content)
-    say("written")
+    report("written")
     while True:
         write_file(path, content)
 
 
-def test_killed_writers_never_leave_a_mixed_file(tmp_path: Path) -> None:
+def test_killed_writers_leave_whole_files(tmp_path: Path) -> None:
     path = tmp_path / "file"
     contents = {b"a" * SIZE, b"b" * SIZE}
     writers = [Process(tmp_path, write_again_and_again, path, content) for content in contents]
     for writer in writers:
-        assert writer.hear() == "written"
+        assert writer.receive() == "written"
     seen = set()
     until = time.monotonic() + 1
     while time.monotonic() < until:
@@ -36,7 +36,7 @@ def test_killed_writers_never_leave_a_mixed_file(tmp_path: Path) -> None:
     assert seen <= contents
 
 
-def test_threads_write_one_file_without_interference(tmp_path: Path) -> None:
+def test_threads_write_one_file(tmp_path: Path) -> None:
     path = tmp_path / "file"
     with ThreadPoolExecutor(4) as pool:
         for _ in pool.map(lambda i: write_file(path, b"%d" % (i % 10) * 1000), range(100)):
@@ -45,7 +45,7 @@ def test_threads_write_one_file_without_interference(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_failed_write_keeps_old_content_only(tmp_path: Path) -> None:
+def test_failed_write_keeps_old_content(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"old")
     with small_files(1_000), pytest.raises(OSError, match="File too large"):

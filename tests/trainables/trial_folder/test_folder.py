@@ -31,7 +31,7 @@ def unlocked(folder: TrialFolder) -> Iterator[None]:
     yield
 
 
-def test_later_worker_has_the_right(tmp_path: Path) -> None:
+def test_later_worker_owns_the_folder(tmp_path: Path) -> None:
     first, second = TrialFolder(tmp_path, "a"), TrialFolder(tmp_path, "a")
     first.take_over()
     first.check_fence()

@@ -62,9 +62,7 @@ READERS: dict[str, Callable[[TrialFolder], object]] = {
 @pytest.mark.timeout(20)
 @every_put
 @pytest.mark.parametrize("name", READERS)
-def test_non_files_are_refused_and_replaced(
-    tmp_path: Path, name: str, put: Callable[[Path], None]
-) -> None:
+def test_non_files_are_replaced(tmp_path: Path, name: str, put: Callable[[Path], None]) -> None:
     folder = TrialFolder(tmp_path, "a")
     for _ in range(2):
         put(tmp_path / name)
@@ -75,9 +73,7 @@ def test_non_files_are_refused_and_replaced(
 
 @pytest.mark.timeout(20)
 @every_put
-def test_odd_checkpoint_or_fence_is_passed_over(
-    tmp_path: Path, put: Callable[[Path], None]
-) -> None:
+def test_odd_checkpoint_is_skipped(tmp_path: Path, put: Callable[[Path], None]) -> None:
     notes: list[str] = []
     folder = TrialFolder(tmp_path, "a", notes.append)
     folder.take_over()
@@ -94,7 +90,7 @@ def test_odd_checkpoint_or_fence_is_passed_over(
 
 
 @pytest.mark.timeout(20)
-def test_links_and_pipes_are_never_written_through(tmp_path: Path) -> None:
+def test_links_are_never_written_through(tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.write_text("precious")
     folder = TrialFolder(tmp_path / "trial", "a")
@@ -144,7 +140,7 @@ def npy(values: object) -> bytes:
         header("{'descr': '|O', 'fortran_order': False, 'shape': (3,), }"),
     ],
 )
-def test_vector_that_is_none_is_refused(tmp_path: Path, content: bytes) -> None:
+def test_invalid_vector_is_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "x.npy").write_bytes(content)
     with pytest.raises(DamagedFileError, match=r"no vector|not finite"):
         read_vector(tmp_path / "x.npy", sha256(content))
@@ -172,28 +168,26 @@ STATE = {"state": json.dumps({"trial_id": "a"})}
         b"",
     ],
 )
-def test_weights_that_nobody_wrote_are_refused(tmp_path: Path, content: bytes) -> None:
+def test_foreign_weights_are_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "x.safetensors").write_bytes(content)
     with pytest.raises(DamagedFileError, match=r"x\.safetensors is not"):
         load_tensors(tmp_path / "x.safetensors")
 
 
-def test_any_flipped_bit_of_a_checkpoint_is_found(tmp_path: Path) -> None:
+def test_any_flipped_bit_is_detected(tmp_path: Path) -> None:
     folder = TrialFolder(tmp_path, "a")
     Checkpoints(folder).save(1, {"x": torch.ones(2)}, {"progress": 1})
     content = folder.checkpoint(1).read_bytes()
-    for place in range(len(content)):
+    for position in range(len(content)):
         flipped = bytearray(content)
-        flipped[place] ^= 1 << place % 8
+        flipped[position] ^= 1 << position % 8
         folder.checkpoint(1).write_bytes(flipped)
         with pytest.raises(DamagedFileError):
             load_tensors(folder.checkpoint(1))
 
 
 @every_put
-def test_odd_files_are_forgotten_with_the_others(
-    tmp_path: Path, put: Callable[[Path], None]
-) -> None:
+def test_odd_files_are_forgotten(tmp_path: Path, put: Callable[[Path], None]) -> None:
     folder = TrialFolder(tmp_path / "a", "a")
     folder.path.mkdir()
     outside = tmp_path / "outside"

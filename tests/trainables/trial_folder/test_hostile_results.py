@@ -87,7 +87,7 @@ def test_hostile_measurement_is_refused(tmp_path: Path, metrics: dict[str, objec
         folder.measurement("top_k@1")
 
 
-def test_exception_may_say_anything(tmp_path: Path) -> None:
+def test_exception_may_have_any_text(tmp_path: Path) -> None:
     outcome = TrialOutcome(trial_id="a", state="failed", cause="a\0b\x1b[31m\ud800é")
     assert outcome.cause == "a?b?[31m?é"
     TrialFolder(tmp_path, "a").write_result(outcome, None)

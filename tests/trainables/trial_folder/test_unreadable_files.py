@@ -30,7 +30,7 @@ def folder(tmp_path: Path) -> TrialFolder:
     ("number", "error"),
     [(errno.ESTALE, OSError), (errno.EIO, OSError), (errno.EACCES, UserError)],
 )
-def test_checkpoint_that_cannot_be_read_stays(
+def test_unreadable_checkpoint_stays(
     folder: TrialFolder, number: int, error: type[Exception]
 ) -> None:
     before = folder.checkpoints()

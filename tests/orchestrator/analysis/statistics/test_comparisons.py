@@ -59,7 +59,7 @@ def test_t_test_of_raw_values(equal_variances: bool, a: list[float], b: list[flo
     assert result.p_value == pytest.approx(expected.pvalue, rel=1e-7, abs=1e-12)
 
 
-def test_a_sample_is_of_finite_numbers() -> None:
+def test_sample_needs_finite_numbers() -> None:
     assert summarise_sample([0.1 + 0.2] * 7) == SampleSummary(n=7, mean=0.1 + 0.2, sd=0.0)
     assert summarise_sample([57.08]) == SampleSummary(n=1, mean=57.08, sd=None)
     assert summarise_sample([]) == SampleSummary(n=0, mean=None, sd=None)
@@ -67,14 +67,14 @@ def test_a_sample_is_of_finite_numbers() -> None:
         summarise_sample([1.0, math.nan])
 
 
-def test_holm_leaves_out_what_was_not_tested() -> None:
+def test_holm_excludes_untested_comparisons() -> None:
     for n in (1, 3, 8):
         p_values = RANDOM.uniform(size=n) ** 3
         adjusted = holm([None, *p_values])
         assert adjusted == [None, *multipletests(p_values, method="holm")[1]]
 
 
-def test_pairs_have_the_paired_test() -> None:
+def test_pairs_use_the_paired_test() -> None:
     result, truth = paired(A, B), stats.ttest_rel(A, B)
     names = ("t", "p", "df", "low", "high")
     ours = [result[f"difference_{name}"] for name in names]
@@ -100,7 +100,7 @@ NO_TEST = ("difference_p", "difference_low", "effect", "detectable_difference", 
         ([57.1, 57.2, 57.3], [57.1 - 0.1, 57.2 - 0.1, 57.3 - 0.1], True, "no spread"),
     ],
 )
-def test_impossible_comparison_says_why(
+def test_impossible_comparison_has_a_reason(
     a: list[float], b: list[float], are_pairs: bool, words: str
 ) -> None:
     pairs = list(zip(a, b, strict=True)) if are_pairs else []
@@ -117,7 +117,7 @@ def test_four_values_detect_nothing() -> None:
 
 
 @pytest.mark.parametrize("n", [5, 10])
-def test_margin_and_detectable_difference_of_pairs(n: int) -> None:
+def test_detectable_difference_of_pairs(n: int) -> None:
     result = paired(A[:n], B[:n])
     margin, sd = result["equal_within"], result["sd_difference"]
     two_tests = DescrStatsW(np.array(A[:n]) - np.array(B[:n])).ttost_mean(-margin, margin)
@@ -126,7 +126,7 @@ def test_margin_and_detectable_difference_of_pairs(n: int) -> None:
     assert power == pytest.approx(0.8, abs=1e-6)
 
 
-def test_detectable_distances_are_the_printed_ones() -> None:
+def test_detectable_distances_match_printed_values() -> None:
     """Cohen (1988), Table 2.4.1: d = 0.50 needs n = 64 per group. G*Power: 1.3249 for n = 10."""
 
     def detectable(n: int) -> float:
@@ -137,7 +137,7 @@ def test_detectable_distances_are_the_printed_ones() -> None:
 
 
 @pytest.mark.parametrize(("t", "df"), [(-2.1, 2.0), (0.0, 5.3), (1.9, 18.0), (25.0, 60.0)])
-def test_interval_of_an_effect_solves_the_noncentral_t(t: float, df: float) -> None:
+def test_effect_interval_solves_noncentral_t(t: float, df: float) -> None:
     ends_of_effect = interval(Estimate(value=t, error=1.0, df=df).effect(sd=1.0))
     assert stats.nct.cdf(t, df, ends_of_effect) == pytest.approx([0.975, 0.025], abs=1e-9)
 
@@ -149,7 +149,7 @@ def test_effect_without_interval(t: float, df: float, missing: str) -> None:
 
 
 @pytest.mark.parametrize(("third", "pairs"), [(3, 2), (1, 1)])
-def test_two_trials_of_one_seed_are_no_pair(third: int, pairs: int) -> None:
+def test_same_seed_is_no_pair(third: int, pairs: int) -> None:
     values = [("a", 1, 1.0), ("a", 2, 3.0), ("a", third, 9.0), ("b", 1, 0.0), ("b", 2, 1.0)]
     frame = flatten([done_trial(group, seed, error=x) for group, seed, x in values]).frame()
     request = Comparison(baselines={"a": "b"}, metric="error")

@@ -41,7 +41,7 @@ def over_rows(points: pd.DataFrame) -> Statistic:
 
 
 @pytest.mark.parametrize("ranks", [False, True])
-def test_anscombes_first_set_has_the_textbooks_interval(ranks: bool) -> None:
+def test_anscombe_interval_matches_textbook(ranks: bool) -> None:
     """For ranks, the variance of Bonett and Wright (2000)."""
     result = correlate(ANSCOMBE_X, ANSCOMBE_Y, ranks=ranks)
     assert ranks or (result.value, result.p_value) == pytest.approx((0.81642, 0.00217), abs=1e-5)
@@ -60,7 +60,7 @@ def test_anscombes_first_set_has_the_textbooks_interval(ranks: bool) -> None:
         ([0.1, 1.3, 2.1, 7.0], [-0.3, -3.9, -6.3, -21.0], "", -1.0),
     ],
 )
-def test_impossible_correlation_or_interval_says_why(
+def test_impossible_correlation_has_a_reason(
     x: list[float], y: list[float], words: str, value: float | None
 ) -> None:
     result = correlate(x, y, names=("rank", "perplexity"))
@@ -70,7 +70,7 @@ def test_impossible_correlation_or_interval_says_why(
         correlate(x, [*y[1:], math.nan])
 
 
-def test_settings_may_leave_no_partial_correlation() -> None:
+def test_settings_may_prevent_partial_correlation() -> None:
     z_nk = RNG.normal(size=(25, 2))
     x_n, y_n = RNG.normal(size=(2, 25))
     once = partial_correlation(x_n, y_n, z_nk).value
@@ -80,7 +80,7 @@ def test_settings_may_leave_no_partial_correlation() -> None:
     assert "too few" in partial_correlation(x_n[:5], y_n[:5], np.eye(5)).missing
 
 
-def test_jackknife_is_tukeys_on_fishers_scale() -> None:
+def test_jackknife_uses_fishers_scale() -> None:
     ours = over_rows(GRID)
     without = [np.arctanh(np.corrcoef(X[row != ROWS], Y[row != ROWS])[0, 1]) for row in range(5)]
     z = math.atanh(np.corrcoef(X, Y)[0, 1])
@@ -93,19 +93,19 @@ def test_jackknife_is_tukeys_on_fishers_scale() -> None:
 
 
 @pytest.mark.parametrize("missing", [None, 7])
-def test_permutation_p_is_that_of_all_permutations(missing: int | None) -> None:
-    kept = np.arange(15) != missing
-    table, r = np.where(kept, X, np.nan).reshape(5, 3), []
+def test_permutation_p_equals_brute_force(missing: int | None) -> None:
+    finite = np.arange(15) != missing
+    table, r = np.where(finite, X, np.nan).reshape(5, 3), []
     for rows, columns in product(permutations(range(5)), permutations(range(3))):
         moved = table[np.ix_(rows, columns)].ravel()
-        both = np.isfinite(moved) & kept
-        r.append(abs(np.corrcoef(moved[both], Y[both])[0, 1]))
+        pairs = np.isfinite(moved) & finite
+        r.append(abs(np.corrcoef(moved[pairs], Y[pairs])[0, 1]))
     exact = np.mean(np.array(r) >= r[0] - 1e-12)
-    ours = permutation_p(X[kept], Y[kept], ROWS[kept], COLUMNS[kept])
+    ours = permutation_p(X[finite], Y[finite], ROWS[finite], COLUMNS[finite])
     assert ours == pytest.approx(exact, abs=0.015) and 0.01 < exact < 0.6
 
 
-def test_labels_may_be_texts_or_missing() -> None:
+def test_labels_may_be_missing() -> None:
     names = np.array([None, "x", "y", "z", "w"], dtype=object)[ROWS]
     assert over_rows(GRID.assign(c=names)) == over_rows(GRID)
     ours = permutation_p(X, Y, names, COLUMNS)

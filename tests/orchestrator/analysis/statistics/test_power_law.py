@@ -43,8 +43,8 @@ def noisy(seed: int, deviation: float = 0.02) -> Array:
 
 def two_way(table_RS: Array) -> Array:
     """Return a table without size and seed effects."""
-    rest = table_RS - table_RS.mean(axis=1, keepdims=True) - table_RS.mean(axis=0)
-    return rest + table_RS.mean()
+    residuals_RS = table_RS - table_RS.mean(axis=1, keepdims=True) - table_RS.mean(axis=0)
+    return residuals_RS + table_RS.mean()
 
 
 def scipy_fit(x: Array, y: Array) -> tuple[float, float, float]:
@@ -55,11 +55,11 @@ def scipy_fit(x: Array, y: Array) -> tuple[float, float, float]:
     return best[0], best[2], float(((law(x, *best) - y) ** 2).sum())
 
 
-@pytest.mark.parametrize("bent", [False, True])
-def test_law_is_that_of_bounded_least_squares(bent: bool) -> None:
+@pytest.mark.parametrize("curved", [False, True])
+def test_law_equals_bounded_least_squares(curved: bool) -> None:
     """The bent losses would have a negative limit."""
     log_x = np.log2(RANKS)
-    y = 6.0 - 1.2 * log_x + 0.09 * log_x**2 if bent else noisy(0, deviation=0.05)
+    y = 6.0 - 1.2 * log_x + 0.09 * log_x**2 if curved else noisy(0, deviation=0.05)
     curve = curve_of(RANKS, y, resamples=9)
     laws = fit_laws([curve])
     limit, exponent, squares = scipy_fit(RANKS, y)
@@ -72,7 +72,7 @@ def test_law_is_that_of_bounded_least_squares(bent: bool) -> None:
 
 
 @pytest.mark.parametrize("unit", [1.0, 1e-3, 1e6])
-def test_law_without_noise_comes_back_in_any_unit(unit: float) -> None:
+def test_noiseless_law_fits_any_unit(unit: float) -> None:
     laws = fit_laws([curve_of(SIZES * unit, law(SIZES))])
     assert laws.factor_KB[0, 0] == pytest.approx(3.0 * unit**0.5, rel=1e-2)
     value = 4 + 3 / 8**0.5
@@ -92,11 +92,11 @@ def half_width(values_B: Array) -> float:
     return float(high - low) / 2
 
 
-def crossed(seed: int, common: float, rest: float) -> tuple[list[Array], list[Curve]]:
+def crossed(seed: int, common: float, noise: float) -> tuple[list[Array], list[Curve]]:
     """Return values and curves of two groups, six sizes, the same three seeds."""
     rng = np.random.default_rng(seed)
-    shared_RS = rng.normal(0, common, 3) + rng.normal(0, 4 * rest, (6, 3))
-    tables = [group + shared_RS + rng.normal(0, rest, (6, 3)) for group in (0, 1)]
+    shared_RS = rng.normal(0, common, 3) + rng.normal(0, 4 * noise, (6, 3))
+    tables = [group + shared_RS + rng.normal(0, noise, (6, 3)) for group in (0, 1)]
     trials = pd.DataFrame(
         {"x": np.tile(RANKS, 2), "loss": np.ravel(tables), "seed": [0, 1, 2] * 12}
     ).assign(group=np.repeat([0, 1], 18), panel=None)
@@ -105,7 +105,7 @@ def crossed(seed: int, common: float, rest: float) -> tuple[list[Array], list[Cu
 
 def test_draws_give_exact_t_intervals() -> None:
     """A contrast within seeds has a two-way layout's error; a level has that of whole seeds."""
-    [table_RS, _], _ = crossed(1, common=3.0, rest=0.1)
+    [table_RS, _], _ = crossed(1, common=3.0, noise=0.1)
     curve = curve_of(RANKS, table_RS.ravel(), resamples=20_000)
     variance = (two_way(table_RS) ** 2).sum() / 10
     assert curve.df == 10 and curve.variance == pytest.approx(variance)
@@ -117,8 +117,8 @@ def test_draws_give_exact_t_intervals() -> None:
 
 
 @pytest.mark.parametrize("common", [0.0, 2.0])
-def test_groups_that_share_seeds_differ_by_their_pairs(common: float) -> None:
-    tables, curves = crossed(3, common=common, rest=0.1)
+def test_shared_seeds_are_paired(common: float) -> None:
+    tables, curves = crossed(3, common=common, noise=0.1)
     differences_RS = tables[1] - tables[0]
     pooled = ((differences_RS - differences_RS.mean(axis=1, keepdims=True)) ** 2).sum() / 12
     df = 12 - 2 / 2  # half of the seeds' two degrees of freedom belong to each group
@@ -129,14 +129,14 @@ def test_groups_that_share_seeds_differ_by_their_pairs(common: float) -> None:
     )
 
 
-def test_seeds_of_one_place_are_no_common_effect() -> None:
+def test_seeds_of_one_rank_are_independent() -> None:
     trials = pd.DataFrame({"x": RANKS, "loss": (y := noisy(0)), "seed": range(18)})
     [curve] = curves_over_seeds(trials.assign(panel=None, group=None)).values()
     assert curve.df == 12
     assert curve.variance == pytest.approx(y.reshape(6, 3).var(axis=1, ddof=1).mean())
 
 
-def test_misfit_is_the_f_test_of_pure_error() -> None:
+def test_misfit_is_pure_error_f_test() -> None:
     curve = curve_of(RANKS, y := noisy(3))
     laws = fit_laws([curve])
     error = (two_way(y.reshape(6, 3)) ** 2).sum() / 10
@@ -153,12 +153,12 @@ def test_interval_over_draws_may_be_infinite() -> None:
     assert few.interval is None and "10%" in few.missing
 
 
-@pytest.mark.parametrize("own", [0.0, 2.0])
-def test_seed_by_group_test_compares_nested_models(own: float) -> None:
+@pytest.mark.parametrize("deviation", [0.0, 2.0])
+def test_seed_test_compares_nested_models(deviation: float) -> None:
     rng = np.random.default_rng(1)
     labels = np.array(list(product(range(3), (1, 2, 4, 8), range(3))))
     frame = pd.DataFrame(labels, columns=["group", "x", "seed"])
-    effect_N = rng.normal(0, own, (3, 3))[frame.group, frame.seed]
+    effect_N = rng.normal(0, deviation, (3, 3))[frame.group, frame.seed]
     frame["loss"] = frame.group + 1 / frame.x + frame.seed + effect_N + rng.normal(size=36)
     frame = frame.drop(index=17)
     small, large = (
@@ -167,7 +167,7 @@ def test_seed_by_group_test_compares_nested_models(own: float) -> None:
     )
     expected = anova_lm(small, large)["Pr(>F)"].iloc[1]
     assert seed_by_group_p(frame) == pytest.approx(expected, rel=1e-6)
-    assert (expected < 0.05) == (own > 0)
+    assert (expected < 0.05) == (deviation > 0)
     assert seed_by_group_p(frame[frame.seed == 0]) is None
-    same = frame.loss.groupby([frame.group, frame.x]).transform("first")
-    assert seed_by_group_p(frame.assign(loss=same)) is None
+    constant = frame.loss.groupby([frame.group, frame.x]).transform("first")
+    assert seed_by_group_p(frame.assign(loss=constant)) is None

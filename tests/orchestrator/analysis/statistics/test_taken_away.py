@@ -32,8 +32,9 @@ FORMULAS: dict[Shape, str] = {
 
 
 def trials(rng: np.random.Generator, rho: float) -> pd.DataFrame:
-    """Return 108 trials: x and y are settings' effects (two interact) plus normal parts with
-    correlation `rho`."""
+    """Return 108 trials of settings' effects plus normal parts with correlation `rho`.
+
+    Two settings interact."""
     frame = SETTINGS
     x, y = rng.multivariate_normal([0, 0], [[1, rho], [rho, 1]], size=len(frame)).T
     moved = np.log(frame["a"]) * frame["b"] * 9 + np.log(frame["d"]) * frame["c"]
@@ -41,7 +42,7 @@ def trials(rng: np.random.Generator, rho: float) -> pd.DataFrame:
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_rest_is_what_statsmodels_leaves(shape: Shape) -> None:
+def test_residuals_equal_statsmodels(shape: Shape) -> None:
     frame = trials(np.random.default_rng(0), 0.5)
     controls = design(SETTINGS, shape)
     ours = correlation_without(frame["x"], frame["y"], controls)
@@ -59,7 +60,7 @@ def test_rest_is_what_statsmodels_leaves(shape: Shape) -> None:
 
 
 @pytest.mark.parametrize("rho", [0.0, 0.6])
-def test_intervals_hold_the_truth(rho: float) -> None:
+def test_intervals_contain_the_truth(rho: float) -> None:
     rng, controls, held = np.random.default_rng(2), design(SETTINGS, "pairs"), 0
     for _ in range(60):
         frame = trials(rng, rho)
@@ -68,7 +69,7 @@ def test_intervals_hold_the_truth(rho: float) -> None:
     assert 51 < held < 60
 
 
-def test_settings_or_few_trials_may_leave_nothing() -> None:
+def test_nothing_left_after_adjustment() -> None:
     x, y = SETTINGS["a"] * 2.0, np.random.default_rng(0).normal(size=108)
     statistic = correlation_without(x, y, design(SETTINGS, "levels"))
     assert statistic.value is None and "nothing of x" in statistic.missing
@@ -77,7 +78,7 @@ def test_settings_or_few_trials_may_leave_nothing() -> None:
     assert "degrees of freedom" in correlation_without(x[::6], y[::6], few).missing
 
 
-def test_metric_that_is_mostly_one_number() -> None:
+def test_nearly_constant_metric() -> None:
     values = [33] * 98 + list(range(10))
     assert alike(values, "rank") == "rank is 33 in 98 of 108 trials"
     assert alike([33] * 96 + list(range(12)), "rank") == ""

@@ -60,11 +60,11 @@ def labels(common: float | None) -> str:
 
 @pytest.mark.parametrize("counts", [[3] * 8, [3, 2, 3, 1, 3, 3, 2, 3]])
 @pytest.mark.parametrize("common", [None, 0.8])
-def test_components_are_those_of_regressions(counts: list[int], common: float | None) -> None:
+def test_components_equal_regressions(counts: list[int], common: float | None) -> None:
     """Henderson's method 3, or one-way analysis of variance if no cells share a seed."""
     points = simulated(np.random.default_rng(1), counts, share=0.4, common=common)
-    rest, other = (smf.ols(f"{name} ~ {labels(common)}", points).fit() for name in "xy")
-    ours, spread, total = variance_components(points, "x"), rest.mse_resid, len(points)
+    x_fit, y_fit = (smf.ols(f"{name} ~ {labels(common)}", points).fit() for name in "xy")
+    ours, spread, total = variance_components(points, "x"), x_fit.mse_resid, len(points)
     if common is None:
         means = points.groupby("group")["x"].mean() - points["x"].mean()
         n0 = (total - sum(count**2 for count in counts) / total) / 7
@@ -79,19 +79,19 @@ def test_components_are_those_of_regressions(counts: list[int], common: float | 
     numbers = [ours[name] for name in (*names, "seed_share", "reliability", "cells", "trials")]
     assert numbers == pytest.approx(expected)
     within = within_correlation(points, "x", "y")
-    assert within.value == pytest.approx(np.corrcoef(rest.resid, other.resid)[0, 1])
-    assert within.df == rest.df_resid - 1
+    assert within.value == pytest.approx(np.corrcoef(x_fit.resid, y_fit.resid)[0, 1])
+    assert within.df == x_fit.df_resid - 1
 
 
 @pytest.mark.parametrize("shared", [True, False])
-def test_intervals_of_equal_numbers_are_the_textbooks(shared: bool) -> None:
+def test_balanced_intervals_match_textbook(shared: bool) -> None:
     """Shrout and Fleiss (1979): ICC(3, 1) and ICC(3, 3) with shared seeds, else ICC(1, 1)."""
     table = TABLE + np.array([0.0, 5.0, -3.0]) * shared
     cells, seeds = np.indices(table.shape)
-    rest = table - table.mean(axis=1, keepdims=True)
-    rest -= (table.mean(axis=0) - table.mean()) * shared
+    residuals = table - table.mean(axis=1, keepdims=True)
+    residuals -= (table.mean(axis=0) - table.mean()) * shared
     df = 6 if shared else 8
-    ratio = 3 * np.var(table.mean(axis=1), ddof=1) / ((rest**2).sum() / df)
+    ratio = 3 * np.var(table.mean(axis=1), ddof=1) / ((residuals**2).sum() / df)
     low, high = (ratio / stats.f.ppf(q, 3, df) for q in (0.975, 0.025))
     seed = seeds.ravel() if shared else range(12)
     ours = variance_components(points_of(table.ravel(), cells.ravel(), seed), "x")
@@ -115,29 +115,29 @@ def test_intervals_cover_the_truth(common: float | None) -> None:
 
 
 @pytest.mark.parametrize("common", [None, 1.0])
-def test_correlation_of_cells_excludes_that_of_seeds(common: float | None) -> None:
+def test_cell_correlation_excludes_seeds(common: float | None) -> None:
     """Covariance of the means minus the residuals'; the means alone differ."""
     rng = np.random.default_rng(8)
     points = simulated(rng, [3] * 300, share=0.5, rho=-0.6, rho_seed=0.8, common=common)
     covariance = np.cov(points.groupby("group")[["x", "y"]].mean().T)
     fits = [smf.ols(f"{name} ~ {labels(common)}", points).fit() for name in "xy"]
     rests, df = np.array([fit.resid for fit in fits]), fits[0].df_resid
-    own = covariance - rests @ rests.T / df / 3
-    expected = own[0, 1] / math.sqrt(own[0, 0] * own[1, 1])
+    cell_covariance = covariance - rests @ rests.T / df / 3
+    expected = cell_covariance[0, 1] / math.sqrt(cell_covariance[0, 0] * cell_covariance[1, 1])
     value = between_correlation(points, "x", "y", blocks="group").value
     assert value == pytest.approx(expected, rel=1e-10)
     assert value == pytest.approx(-0.6, abs=0.12)
     assert covariance[0, 1] / math.sqrt(covariance[0, 0] * covariance[1, 1]) > -0.4
 
 
-def test_noise_alone_has_no_correlation_of_cells() -> None:
+def test_noise_has_no_cell_correlation() -> None:
     rng = np.random.default_rng(13)
     points = simulated(rng, [3] * 10, share=1.0, rho_seed=0.9, common=1.0)
     assert variance_components(points, "x")["seed_share_high"] == 1
     assert "told from zero" in between_correlation(points, "x", "y", blocks="group").missing
 
 
-def test_rounding_is_no_spread() -> None:
+def test_rounding_is_not_spread() -> None:
     """Three equal numbers do not always have that mean."""
     values, cells = np.repeat([1.0, 2, 3, 4, 5, 7], 3), np.repeat(np.arange(6), 3)
     seeds, noise = np.tile([1, 2, 3], 6), np.random.default_rng(15).normal(size=18)
@@ -162,7 +162,7 @@ def test_rounding_is_no_spread() -> None:
         ([5.0] * 4, "aabb", [1, 2, 1, 2], "do not differ"),
     ],
 )
-def test_impossible_components_say_why(
+def test_impossible_components_have_a_reason(
     values: list[float], cells: str, seeds: list[int], words: str
 ) -> None:
     ours = variance_components(points_of(values, list(cells), seeds), "x")

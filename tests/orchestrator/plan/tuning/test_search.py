@@ -1,5 +1,6 @@
-"""Suggestions are pure functions of the history, without repeats; thresholds are those of Optuna's
-pruner."""
+"""Suggestions are pure functions of the history, without repeats.
+
+Thresholds are those of Optuna's pruner."""
 
 from __future__ import annotations
 
@@ -46,18 +47,18 @@ def loss_of(cell: Cell) -> float:
 
 @pytest.mark.parametrize("method", ["tpe", "random"])
 def test_no_cell_comes_twice(method: Method) -> None:
-    history = asked(SMALL, method, 100, mixed=True)
-    assert len(history) == len({tried.cell for tried in history}) == cell_count(SMALL)
+    history = search_history(SMALL, method, 100, mixed=True)
+    assert len(history) == len({step.cell for step in history}) == cell_count(SMALL)
     assert suggest(SMALL, method=method, seed=0, history=history) is None
 
 
 @pytest.mark.parametrize("method", ["tpe", "random"])
-def test_another_process_suggests_the_same(method: Method) -> None:
+def test_processes_suggest_equal_cells(method: Method) -> None:
     """Despite other string hashes."""
-    expected = [tried.cell for tried in asked(LARGE, method, 25, mixed=True)]
+    expected = [step.cell for step in search_history(LARGE, method, 25, mixed=True)]
     script = (
         "from tests.orchestrator.plan.tuning.test_search import *;"
-        f"print([tried.cell for tried in asked(LARGE, {method!r}, 25, mixed=True)])"
+        f"print([step.cell for step in search_history(LARGE, {method!r}, 25, mixed=True)])"
     )
     command, hashing = [sys.executable, "-c", script], {"PYTHONHASHSEED": "7"}
     assert subprocess.check_output(command, cwd=ROOT, env=hashing, text=True).strip() == str(
@@ -65,10 +66,11 @@ def test_another_process_suggests_the_same(method: Method) -> None:
     )
 
 
-def test_tpe_finds_lower_losses_than_chance() -> None:
+def test_tpe_beats_random_search() -> None:
     best = {
         method: statistics.mean(
-            min(loss_of(t.cell) for t in asked(LARGE, method, 40, seed=seed)) for seed in range(5)
+            min(loss_of(t.cell) for t in search_history(LARGE, method, 40, seed=seed))
+            for seed in range(5)
         )
         for method in ("tpe", "random")
     }
@@ -78,13 +80,13 @@ def test_tpe_finds_lower_losses_than_chance() -> None:
 @pytest.mark.parametrize(
     ("epochs", "rungs"), [(1, ()), (2, (1,)), (5, (3,)), (20, (3, 9)), (1000, (111, 333))]
 )
-def test_rungs_are_a_ninth_and_a_third(epochs: int, rungs: tuple[int, ...]) -> None:
+def test_rungs_are_ninth_and_third(epochs: int, rungs: tuple[int, ...]) -> None:
     assert rung_epochs(epochs) == rungs
 
 
 @pytest.mark.parametrize("epochs", [2, 5, 9, 27, 270])
 @pytest.mark.parametrize("digits", [1, 6], ids=["many ties", "hardly a tie"])
-def test_every_decision_is_that_of_optunas_pruner(epochs: int, digits: int) -> None:
+def test_decisions_equal_optunas_pruner(epochs: int, digits: int) -> None:
     """Forty trials of random losses; Optuna receives every epoch except the last."""
     dice = random.Random(f"{epochs} {digits}")
     optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -97,15 +99,15 @@ def test_every_decision_is_that_of_optunas_pruner(epochs: int, digits: int) -> N
     earlier: list[dict[int, float]] = []
     stopped = 0
     for _ in range(40):
-        above = thresholds(epochs, earlier)
+        limits = thresholds(epochs, earlier)
         level = dice.random()
         trial = study.ask()
         losses: dict[int, float] = {}
         for epoch in range(1, epochs):
             losses[epoch] = round(level + 0.3 * dice.random(), digits)
             trial.report(losses[epoch], epoch)
-            stops = losses[epoch] > above.get(epoch, float("inf"))
-            assert stops == trial.should_prune(), (epoch, losses[epoch], above)
+            stops = losses[epoch] > limits.get(epoch, float("inf"))
+            assert stops == trial.should_prune(), (epoch, losses[epoch], limits)
             if stops:
                 stopped += 1
                 break

@@ -88,7 +88,7 @@ def test_stages_follow_with_equal_budgets(store: Store, search: Search, workers:
         assert finals == [{**best.config, "seed": seed} for seed in (11, 12)]
 
 
-def test_a_larger_budget_goes_on(store: Store, tmp_path: Path) -> None:
+def test_larger_budget_continues_search(store: Store, tmp_path: Path) -> None:
     Played(store, plan(budget=3)).run()
     first = table(store)
     Played(store, plan(budget=6)).run()
@@ -103,7 +103,7 @@ def test_a_larger_budget_goes_on(store: Store, tmp_path: Path) -> None:
         assert table(other) == more
 
 
-def test_a_grid_is_planned_whole(store: Store, tmp_path: Path) -> None:
+def test_whole_grid_is_planned(store: Store, tmp_path: Path) -> None:
     game = Played(store, plan("grid", None), workers=3)
     assert len(list(game.tuning.certain())) == 2 * (2 + 20)
     game.run()
@@ -115,7 +115,7 @@ def test_a_grid_is_planned_whole(store: Store, tmp_path: Path) -> None:
         assert by_stage(other.trials(KEY)) == by_stage(rows)
 
 
-def test_a_left_pruned_result_counts_for_a_search(store: Store, tmp_path: Path) -> None:
+def test_leftover_pruned_result_counts_for_search(store: Store, tmp_path: Path) -> None:
     tuning = plan()
     tuner = tuner_for(tuning, store)
     trial = tuning.searched("wide", 1, (0, 0))
@@ -131,7 +131,7 @@ def test_a_left_pruned_result_counts_for_a_search(store: Store, tmp_path: Path) 
     assert store.states([trial.trial_id]) == {trial.trial_id: "pruned"}
 
 
-def test_a_side_without_results_has_no_finals(store: Store) -> None:
+def test_no_results_no_finals(store: Store) -> None:
     tuning = plan(budget=2)
     tuner = tuner_for(tuning, store)
     tuner.start()
@@ -147,7 +147,7 @@ def test_a_side_without_results_has_no_finals(store: Store) -> None:
     assert set(stages.values()) == {2} and len(stages) == 5 and ("narrow", "final") not in stages
 
 
-def test_a_retried_trial_may_be_stopped_again(store: Store) -> None:
+def test_retried_trial_may_stop_again(store: Store) -> None:
     game = Played(store, plan())
     game.run()
     before = table(store)
@@ -156,15 +156,15 @@ def test_a_retried_trial_may_be_stopped_again(store: Store) -> None:
     store.reset([trial.trial_id])
     retry = tuner_for(game.tuning, store, plans=False)
     assert (retry.more(busy=()), retry.over, retry.is_searched(trial)) == (None, True, True)
-    above = retry.stop_above(trial)
+    limits = retry.stop_above(trial)
     reached = next(row for row in before if row[1] == trial.trial_id)[3]
-    assert reached[-1] > above[len(reached)]
+    assert reached[-1] > limits[len(reached)]
     tuner_for(plan(budget=1), store).start()
     assert retry.stop_above(trial) == {}, "another driver with a smaller budget has dropped it"
 
 
 @pytest.mark.parametrize("cell", [(0, 0), (4, 3)])
-def test_another_drivers_plan_is_kept(
+def test_other_drivers_plan_is_kept(
     store: Store, monkeypatch: pytest.MonkeyPatch, cell: tuple[int, int]
 ) -> None:
     """It knew other results, so its choice may differ; one of these two cells does."""
@@ -184,7 +184,7 @@ def test_another_drivers_plan_is_kept(
     assert [row.planned() for row in store.trials(KEY)][4:] == [theirs]
 
 
-def test_a_new_best_brings_new_finals(store: Store) -> None:
+def test_new_best_brings_new_finals(store: Store) -> None:
     tuning = plan(budget=1)
     tuner = tuner_for(tuning, store)
     trials = tuner.start()
