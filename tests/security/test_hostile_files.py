@@ -63,7 +63,7 @@ def test_config_is_read_or_refused(
             # Zero threads are refused only after the config was read, so nothing is trained.
             assert train_one([str(file), "--threads", "0"]) == 2
         error = capsys.readouterr().err
-        assert outside(places) == [] and error.startswith("error: ")
+        assert outside(paths) == [] and error.startswith("error: ")
         if "--threads: must be" in error:
             config = read_config(json.loads(content))
             again = read_config(json.loads(config.canonical_json()))

@@ -56,11 +56,11 @@ def test_slow_ray_is_awaited(tmp_path: Path) -> None:
 def test_hanging_ray_start_is_repeated(tmp_path: Path) -> None:
     status, printed, stderr = start("time.sleep(50)", tmp_path, limit_s=0.5)
     assert (status, printed) == (0, "ready\n")
-    assert said == "The sweep stalled for 0.5 s. Restarting the sweep.\n"
+    assert stderr == "The sweep stalled for 0.5 s. Restarting the sweep.\n"
 
 
 def test_ray_restarts_after_early_death(tmp_path: Path) -> None:
     trouble = 'subprocess.Popen(["gcs_server", "1"], executable=sleep); time.sleep(50)'
     status, printed, stderr = start(trouble, tmp_path)
     assert (status, printed) == (0, "ready\n")
-    assert said == "Ray's process gcs_server died. Restarting the sweep.\n"
+    assert stderr == "Ray's process gcs_server died. Restarting the sweep.\n"

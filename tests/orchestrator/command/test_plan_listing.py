@@ -48,8 +48,8 @@ def test_study_cost_ignores_other_studies() -> None:
     for study in ("gss_grid", "fair_capacity", "dirichlet"):
         alone = sweep(study, "--scale", "smoke", "--dry-run").stdout.splitlines()
         costs = [line for line in alone if " of one core" in line]
-        assert costs[0].startswith(f"{study}, scale smoke") and {*costs} <= {*shown}
-    assert shown[-2].startswith("Total: ")
+        assert costs[0].startswith(f"{study}, scale smoke") and {*costs} <= {*lines}
+    assert lines[-2].startswith("Total: ")
 
 
 def test_study_list_counts_trials() -> None:

@@ -167,7 +167,7 @@ def test_hanging_command_is_ended(start: Start, tmp_path: Path) -> None:
     assert time.monotonic() - start_s < 5, "the guard waited for the command"
     status, stderr = end(process, timeout_s=10)
     assert status == 143
-    assert said.startswith("It did not stop within 1.5 s and was killed.")
+    assert stderr.startswith("It did not stop within 1.5 s and was killed.")
     assert not is_alive(int((tmp_path / "pid").read_text()))
 
 
@@ -237,7 +237,7 @@ def test_command_restarts_on_request(start: Start, tmp_path: Path) -> None:
 """
     status, stderr = end(start(body, wait=False))
     assert status == 3
-    *again, given_up = said.splitlines()
+    *again, given_up = stderr.splitlines()
     assert set(again) == {"Ray's process gcs_server died. Restarting the sweep."}
     assert given_up.startswith("error: Ray's process gcs_server died. This happened 3 times")
     assert (tmp_path / "starts").read_text() == "x" * 5
@@ -265,7 +265,7 @@ def test_stalled_sweep_is_restarted(start: Start, trouble: str, message: str) ->
 """
     assert end(start(body, wait=False)) == (
         0,
-        f"{said}. Restarting the sweep.\n",
+        f"{message}. Restarting the sweep.\n",
     )
 
 
@@ -286,7 +286,7 @@ def test_late_crash_is_final(start: Start) -> None:
     status, stderr = end(
         start("    with watched(), patient(60):\n        pass\n    os.abort()", wait=False)
     )
-    assert status == 134 and said.startswith("error: the command's process was killed by SIGABRT")
+    assert status == 134 and stderr.startswith("error: the command's process was killed by SIGABRT")
 
 
 def test_command_without_beats_is_awaited(start: Start) -> None:
@@ -322,7 +322,7 @@ def test_blocked_sweep_is_awaited(start: Start, tmp_path: Path, held_up: str) ->
 def test_killed_command_is_not_restarted(start: Start) -> None:
     status, stderr = end(start("    beat()\n    os.kill(os.getpid(), signal.SIGKILL)", wait=False))
     assert status == 137
-    assert said.startswith("error: the command's process was killed by SIGKILL (by a user, or")
+    assert stderr.startswith("error: the command's process was killed by SIGKILL (by a user, or")
 
 
 def test_ctrl_z_stops_everything(start: Start, tmp_path: Path) -> None:

@@ -119,9 +119,9 @@ def test_mixed_versions_are_named() -> None:
         "hardware": {"one CPU": 72},
         "host": {"a": 60, "b": 12},
     }
-    assert not any("computed alike" in text for text in certainty(KEY, alike))
+    assert not any("computed versions" in text for text in certainty(KEY, versions))
     for name in ("code", "torch", "hardware"):
-        different = alike | {name: {"new": 60, "": 12}}
+        different = versions | {name: {"new": 60, "": 12}}
         texts = [text for text in certainty(KEY, different) if "computed alike" in text]
         assert (
             len(texts) == 1

@@ -60,10 +60,10 @@ def test_significant_difference_names_lower_group() -> None:
 def test_adjusted_p_decides() -> None:
     row = row_of(make_values(56.95, 0.13), SOFTMAX)
     assert row.difference_p < 0.05
-    text = say(row, 0.09)
+    text = verdict_of(row, 0.09)
     assert "was shown" in text and "Holm-adjusted p = 0.090, unadjusted p = 0.023" in text
-    assert "has a lower" in say(row, 0.044)
-    assert "was shown" in say(row, 0.05), "exactly the threshold"
+    assert "has a lower" in verdict_of(row, 0.044)
+    assert "was shown" in verdict_of(row, 0.05), "exactly the threshold"
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_adjusted_p_decides() -> None:
     ],
 )
 def test_what_is_not_significant_is_never_called_equal(row: Any, could: str) -> None:
-    text = say(row)
+    text = verdict_of(row)
     assert "was shown" in text and "GSS minus Softmax is between" in text
     assert could in text
     assert not re.search(
@@ -87,9 +87,9 @@ def test_what_is_not_significant_is_never_called_equal(row: Any, could: str) -> 
 
 
 def test_a_missing_test_says_why() -> None:
-    text = say(row_of([57.0], SOFTMAX))
+    text = verdict_of(row_of([57.0], SOFTMAX))
     assert "cannot be compared" in text and "GSS has 1" in text
-    assert "the same in all 6 pairs" in say(row_of(DENSE, DENSE, shift=0))
+    assert "the same in all 6 pairs" in verdict_of(row_of(DENSE, DENSE, shift=0))
 
 
 def test_pairs_count_lower_seeds() -> None:

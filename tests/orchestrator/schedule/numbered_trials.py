@@ -46,14 +46,14 @@ class Sweep(Dispatcher):
     def run(self, key: str) -> list[int]:
         """Run the next pack to its end."""
         numbers = self.pack(key)
-        self.tell(key, *numbers)
+        self.report(key, *numbers)
         self.end_pack(key)
         return numbers
 
     def die(self, key: str, *, at: int, ending: Ending = DEATH) -> None:
         """Hand out a pack whose worker dies in its first trial."""
         assert self.pack(key)[0] == at
-        self.tell(key, at=at)
+        self.report(key, at=at)
         self.end_pack(key, ending)
 
 

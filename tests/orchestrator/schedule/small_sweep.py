@@ -50,7 +50,7 @@ def sweep(
         run_id = store.begin_run(RUN)
         try:
             recorder = Recorder(store, storage, run_id)
-            recorder.recover(plan, note=heard.note)
+            recorder.recover(plan, note=listener.note)
             recorder.measurements(store.unmeasured(KEY, names))
             unmeasured = store.unmeasured(KEY, names)
             states = store.states([trial.trial_id for trial in plan])

@@ -82,7 +82,7 @@ def test_driver_waits_for_machines(
     steered = Steered(monkeypatch, store, tmp_path, plan, study=KEY)
     steered.machines.clear()
     steered.looks(2)
-    (note,) = steered.heard.notes
+    (note,) = steered.listener.notes
     assert "no machine" in note
     assert not steered.driver.stopping
     store.ask_to_stop(KEY)
@@ -107,7 +107,7 @@ def test_unkillable_worker_needs_new_ray(
     steered.report("a", trial)
     assert steered.looks(10) == ["a", "b"]
     steered.driver.end_pack("a", Ending(EndingKind.PROCESS_DIED))
-    (note,) = steered.heard.notes
+    (note,) = steered.listener.notes
     assert re.match(r"seed=0: it stalled for 1\d s .*epoch 3, step 7, my_layer.py", note)
     assert not steered.driver.stopping
     with pytest.raises(GivenUpError, match="cannot be ended"):

@@ -34,14 +34,14 @@ def test_damage_report_names_the_trial(store: Store, tmp_path: Path) -> None:
     sweep.process_events(
         "a", [started(0), TrialEvent(trial_id=IDS[0], note="it is damaged"), done(0)]
     )
-    assert sweep.heard.notes == [f"{PLAN[0].name}: it is damaged."]
+    assert sweep.listener.notes == [f"{PLAN[0].name}: it is damaged."]
     assert states(store)[0] == "done"
 
 
 def test_death_costs_only_running_trial(store: Store, tmp_path: Path) -> None:
     sweep = Sweep(store, tmp_path)
     sweep.pack("a")
-    sweep.tell("a", 0, at=1)
+    sweep.report("a", 0, at=1)
     sweep.end_pack("a", DEATH)
     assert [sweep.run(key) for key in "bc"] == [[2], [3, 4, 5]]
     sweep.die("d", at=1)
@@ -54,18 +54,18 @@ def test_death_costs_only_running_trial(store: Store, tmp_path: Path) -> None:
 def test_out_of_memory_retries_alone(store: Store, tmp_path: Path) -> None:
     sweep = Sweep(store, tmp_path)
     assert [sweep.pack(key) for key in "ab"] == [[0, 1, 2], [3, 4, 5]]
-    sweep.tell("a", at=0)
+    sweep.report("a", at=0)
     sweep.end_pack("a", NO_MEMORY)
-    assert "alone" in sweep.heard.notes[0]
+    assert "alone" in sweep.listener.notes[0]
     assert sweep.pack("c") == [1, 2]
     assert sweep.pack("d") == [], "others are out"
-    sweep.tell("c", 1, 2)
+    sweep.report("c", 1, 2)
     sweep.end_pack("c")
-    sweep.tell("b", 3, 4, 5)
+    sweep.report("b", 3, 4, 5)
     sweep.end_pack("b")
     assert sweep.pack("e") == [0]
     assert sweep._flights["e"].pack.alone
-    sweep.tell("e", at=0)
+    sweep.report("e", at=0)
     sweep.end_pack("e", NO_MEMORY)
     assert sweep.finished
     assert states(store) == ["failed"] + ["done"] * 5
@@ -83,9 +83,9 @@ def test_damaged_result_costs_an_attempt(store: Store, tmp_path: Path) -> None:
     assert sweep.pack("a") == [0, 1]
     report_without_spectrum(sweep, "a", 0)
     assert states(store)[0] == "running"
-    sweep.tell("a", 1)
+    sweep.report("a", 1)
     sweep.end_pack("a")
-    assert "it runs again" in sweep.heard.notes[0]
+    assert "it runs again" in sweep.listener.notes[0]
     assert sweep.pack("b") == [0]
     report_without_spectrum(sweep, "b", 0)
     sweep.end_pack("b")

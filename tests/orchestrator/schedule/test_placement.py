@@ -61,7 +61,7 @@ def test_single_pack_requests_most_memory(options: RunOptions) -> None:
 def test_pack_requests_largest_trials_memory(options: RunOptions) -> None:
     placement = Placement(options, PTB, {"a": {"CPU": 1.0, "memory": 1e12}})
     quick = apply_scale(SCALES["quick"], SOFTMAX)
-    quick_bytes, mos_bytes, both = (
+    quick_bytes, mos_bytes, pair_bytes = (
         placement.request(pack).memory_bytes for pack in ([quick], [MOS], [quick, MOS])
     )
     assert STEP_BYTES < quick_bytes < mos_bytes == pair_bytes

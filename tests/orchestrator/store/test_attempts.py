@@ -72,8 +72,8 @@ def test_late_messages_change_nothing(store: Store) -> None:
     store.claim([FIRST], owner="b", lease_s=60)
     store.record_starts({FIRST: "late", SECOND: "node again"}, attempts=over)
     store.end_attempt(FIRST, claim=1, cause="late")
-    assert told(store, FIRST) == [(1, "node", True, STOPPED)]
+    assert attempts_of(store, FIRST) == [(1, "node", True, STOPPED)]
     went_on = [(1, "node", True, WORKER_ENDED), (2, "node again", False, None)]
-    assert told(store, SECOND) == went_on
+    assert attempts_of(store, SECOND) == went_on
     store.end_attempt(SECOND, claim=2, cause="of another claim")
     assert attempts_of(store, SECOND) == went_on

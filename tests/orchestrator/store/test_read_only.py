@@ -81,12 +81,12 @@ def test_other_writers_are_noticed(folder: Path, reader: subprocess.Popen[str]) 
     assert answer(reader) == "2"
     with writing(folder) as writer:
         writer.register(KEY, plan(3))
-    assert "writes to the results store" in said(reader)
-    assert said(reader) == "3"
+    assert "writes to the results store" in answer(reader)
+    assert answer(reader) == "3"
     with writing(folder) as writer:
         writer.register(KEY, plan(4))
-        assert "writes to the results store" in said(reader)
-        assert said(reader) == "4", "the last one from the log"
+        assert "writes to the results store" in answer(reader)
+        assert answer(reader) == "4", "the last one from the log"
 
 
 @contextmanager

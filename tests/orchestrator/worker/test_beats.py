@@ -14,7 +14,7 @@ from trainables.pulse import PULSE
 
 def beat_in(sent: list[bytes], position: str) -> Beat:
     def there() -> list[Beat]:
-        return [beat for beat in map(Beat.model_validate_json, sent) if beat.position == place]
+        return [beat for beat in map(Beat.model_validate_json, sent) if beat.position == position]
 
     return wait_for(there, timeout_s=30, event=f"a beat {position}")[0]
 

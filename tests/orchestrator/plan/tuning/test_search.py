@@ -25,7 +25,7 @@ LARGE: Space = tuple(
 STATES: tuple[TrialState, ...] = ("done", "pruned", "diverged", "failed", "running")
 
 
-def asked(
+def search_history(
     space: Space, method: Method, asks: int, *, seed: int = 0, mixed: bool = False
 ) -> list[PastTrial]:
     """Search a bowl with its minimum at index 1; `mixed` draws final states."""
