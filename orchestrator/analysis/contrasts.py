@@ -115,7 +115,7 @@ def compare(
             "",
         )
         if differences.n < FEWEST:
-            few = f"at least {FEWEST} pairs are needed, there are {differences.n}"
+            few = f"at least {FEWEST} pairs are needed, and there are {differences.n}"
     else:
         value, missing = difference_of_means(a, b), obstacle(a, b, names=names)
         few = obstacle(a, b, names=names, fewest=FEWEST)
@@ -162,4 +162,4 @@ def _no_spread(differences: SampleSummary, largest: float, names: Names) -> str:
     if (differences.sd or 0.0) >= max(sys.float_info.min, 8 * sys.float_info.epsilon * largest):
         return ""
     count = "both pairs" if differences.n == 2 else f"all {differences.n} pairs"
-    return f"{names[0]} minus {names[1]} is the same in {count}: no spread to compare it with"
+    return f"{names[0]} minus {names[1]} is the same in {count}, so there is no spread for a test"

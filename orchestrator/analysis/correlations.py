@@ -31,7 +31,7 @@ BETWEEN, WITHIN, SINGLE = (
     "seeds of one cell",
     "single trials",
 )
-NOT_INDEPENDENT = "trials of one cell are no independent points"
+NOT_INDEPENDENT = "trials of one cell are not independent"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,8 +151,8 @@ def describe_missing(states: Sequence[str], *, usable: int) -> str:
     """Return, for example, "2 of 72 trials failed, 1 of 72 trials diverged"; empty if every trial
     can be used."""
     counts = {word: states.count(word) for word in ("failed", "diverged", "pruned")}
-    counts["not finished"] = states.count("planned") + states.count("running")
-    counts["without a value of both metrics"] = states.count("done") - usable
+    counts["have not finished"] = states.count("planned") + states.count("running")
+    counts["have no value of one or both metrics"] = states.count("done") - usable
     return ", ".join(
         f"{count} of {len(states)} trials {words}" for words, count in counts.items() if count
     )
@@ -263,7 +263,7 @@ def _partials(
     for left_out in [[name] for name in varying] + [varying] * (len(varying) > 1):
         columns = cells[left_out]
         numbers = columns.select_dtypes(include=["number", "bool"]).dropna()
-        line = Statistic(missing="a straight line needs numbers")
+        line = Statistic(missing="a straight line needs numeric settings")
         if numbers.shape == columns.shape:
             line = without(columns)
         yield {

@@ -51,8 +51,8 @@ def extrapolation_numbers(
     curves = curves_over_seeds(losses)
     [(key, curve)] = curves.items()
     missing = (
-        f"the law is fitted to {FEWEST_PLACES} sizes or more and a smaller one is held out, "
-        f"there are {len(curve.x_R)} in all"
+        f"the law needs at least {FEWEST_PLACES} sizes and a smaller one to compare with it, "
+        f"and the study has {len(curve.x_R)}"
     )
     count, start = len(curve.x_R) - FEWEST_PLACES, 0
     held_out: list[dict[str, Any]] = []

@@ -127,10 +127,8 @@ def flatten(rows: Sequence[Row]) -> FlatResults:
     metric_columns = in_reading_order(present)
     if clash := set(config_columns) & {*VARIANT, *LEADING, *present}:
         raise UserError(
-            f"a config value is called otherwise than the other columns of the results, and the "
-            f"results store has "
-            f"{min(clash)!r} as both: this program has not written it, so name another one with "
-            f"--store"
+            f"the results store has {min(clash)!r} as both a config value and another column: "
+            f"another program wrote it. Name another store with --store."
         )
     settings = [setting_hash(row["config"]) for row in rows]
     places = [row.get("place") for row in rows]

@@ -33,9 +33,9 @@ FEWEST_SEEDS = 3
 """Minimum for a verdict: an interval of two values describes these, not the layer."""
 VANISHING, STRAIGHTNESS = "vanishing_1e-3", "first_half_r2"
 LEVELS = (
-    ("Of a dense layer, about half of the singular values vanish", VANISHING, HALF),
+    ("About half of the dense layer's singular values vanish", VANISHING, HALF),
     (
-        "Of a dense layer, they decrease roughly linearly up to the middle one",
+        "The dense layer's singular values decrease roughly linearly up to the middle one",
         STRAIGHTNESS,
         Interval(low=STRAIGHT_R2, high=1.0),
     ),

@@ -164,8 +164,7 @@ def _fit(law: Laws | None, missing: str) -> dict[str, Any]:
 
 
 def _too_few(sizes: int) -> str:
-    there = "there is 1" if sizes == 1 else f"there are {sizes}"
-    return f"a law of 3 numbers needs {FEWEST_PLACES} different sizes, {there}"
+    return f"a law of 3 parameters needs at least {FEWEST_PLACES} sizes but has {sizes}"
 
 
 def _factor(law: Laws, baseline: Laws) -> dict[str, Any]:

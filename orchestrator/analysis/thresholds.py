@@ -128,8 +128,8 @@ def law_over(x: Mapping[float, Array]) -> dict[str, Any]:
     `x` has B draws per z; a draw counts if it has an x at every z."""
     exponent, log_factor, off, missing = Statistic(), Statistic(), None, ""
     if len(x) < FEWEST_SETTINGS:
-        there = "there is 1" if len(x) == 1 else f"there are {len(x)}"
-        missing = f"it needs {FEWEST_SETTINGS} or more at which the value is reached, and {there}"
+        count = "1 does" if len(x) == 1 else f"{len(x)} do"
+        missing = f"at least {FEWEST_SETTINGS} values must reach the goal, and {count}"
     else:
         with np.errstate(divide="ignore"):
             log_x_BK = np.log(np.stack(list(x.values()), axis=1))

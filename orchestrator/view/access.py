@@ -25,7 +25,7 @@ OWN_POLICY = (
 )
 """Scripts are files of this server, or have the hashes that follow. They may compile code, as
 plotly does for WebGL."""
-REFUSED = "This page needs the link that `view` printed when it started: open that one."
+REFUSED = "Open the link that `view` printed when it started. It gives access to this page."
 
 
 def guard(server: Flask, token: str, script_hashes: Sequence[str]) -> None:

@@ -75,5 +75,5 @@ def lay_out(source: Source, path: str, search: str) -> Any:
         starts = [rest] if kind == "trial" else asked.get("trial", [])
         return trials_page.layout(source, starts, asked.get("study", [""])[0])
     if kind:
-        raise UserError(f"there is no page {path}")
+        raise UserError(f"no such page: {path}. Open the overview.")
     return overview.layout(source)

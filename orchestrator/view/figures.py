@@ -125,7 +125,7 @@ def learning_curves(
         rows += [("training", one.epoch, perplexity(one.train_loss), False) for one in epochs]
     points = pd.DataFrame(rows, columns=["line", "epoch", y, "averaged"])
     if points.empty:
-        return empty("No epoch has ended yet, or none is trained.")
+        return empty("No epoch has ended yet, or these trials do not train.")
     longest = points["line"].value_counts().max()
     figure = _lines(points, "epoch", y, markers=longest <= MOST_MARKED)
     # By default plotly labels 700 as 7.
@@ -138,7 +138,7 @@ def learning_curves(
         y=averaged[y],
         mode="markers",
         marker={"symbol": "diamond", "size": 10, "color": "#8a8f98"},
-        name="averaged from here",
+        name="averaging starts",
         visible=len(averaged) > 0,
     )
 
@@ -154,7 +154,7 @@ def spectra(
         for index in [shown_indices(len(sigma))]
     ]
     if not lines:
-        return empty("There is no spectrum yet.")
+        return empty("No trial has a spectrum yet.")
     figure = _lines(pd.concat(lines), "index", "singular value")
     if tolerance:
         line = {"dash": "dash", "width": 1, "color": "#888888"}

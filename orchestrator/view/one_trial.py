@@ -60,8 +60,8 @@ class OneTrial:
             "id": row["trial_id"],
             "state": row["state"],
             "attempts": str(row["attempt"]),
-            "runs on": "".join(place),
-            "run from": parts.host_of(row["owner"] or ""),
+            "worker": "".join(place),
+            "driver": parts.host_of(row["owner"] or ""),
             "cause": row["cause"],
         }
         return {name: fact for name, fact in facts.items() if fact}

@@ -28,9 +28,9 @@ def serve(url: str, storage: str, port: int | None, ready: Callable[[str], None]
         from orchestrator.view.app import make_app
     except ImportError as error:
         raise UserError(
-            f"view needs packages of its own, and {error.name} is missing: install them with "
-            "pip install 'softmax-bottleneck-sweeps[view]', or in the checkout with "
-            "make .venv/ready"
+            f"view: package {error.name} is missing. Install it with "
+            "pip install 'softmax-bottleneck-sweeps[view]', or in a checkout with "
+            "make .venv/ready."
         ) from error
     from orchestrator.view.source import Source
 
@@ -47,8 +47,8 @@ def serve(url: str, storage: str, port: int | None, ready: Callable[[str], None]
     except OSError as error:
         if port is not None:
             raise UserError(
-                f"--port: port {port} of this machine cannot be used ({error.strerror}). Name "
-                "another one, or leave the option out."
+                f"--port: port {port} cannot be used ({error.strerror}). Choose another port, or "
+                "omit the option."
             ) from error
         server = listening(0)
     # Its warnings only report how many requests wait.

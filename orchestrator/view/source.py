@@ -86,7 +86,7 @@ class Source:
         for summary in self.overview().studies:
             if summary.key.variant == variant:
                 return summary
-        raise UserError(f"the store has no study {variant!r}: choose one on the overview")
+        raise UserError(f"the store has no study {variant!r}. Choose one on the overview.")
 
     def trials(self, variant: str) -> StudyTrials:
         """Return the study's trials. Raises UserError if it does not exist."""
@@ -107,8 +107,8 @@ class Source:
         ids = {trial_id for trial_id, _ in rows}
         if len(ids) != 1:
             raise UserError(
-                f"the store has {len(ids) or 'no'} trials whose id begins with {start!r}: choose "
-                "one of a study"
+                f"the store has {len(ids) or 'no'} trials whose id begins with {start!r}. "
+                "Choose a trial in a study's table."
             )
         return rows[0][0], [key for _, key in rows]
 

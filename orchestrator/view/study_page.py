@@ -50,8 +50,8 @@ def layout(source: Source, variant: str) -> Any:
             ),
             parts.graph("scatter", variant),
             html.P(
-                "A point for each trial: click it to open its page, drag a box to have the table "
-                "show only what is in it.",
+                "Each point is a trial. Click a point to open its page. Drag a box to filter the "
+                "table.",
                 className="soft",
             ),
             *study_table.layout(trials),
@@ -166,7 +166,7 @@ def register(app: Dash, source: Source) -> None:
 
 def _compare(ticked: Sequence[str], variant: str) -> list[Any]:
     if not 2 <= len(ticked) <= parts.MOST_COMPARED:
-        words = f"Two to {parts.MOST_COMPARED} ticked trials can be compared."
+        words = f"Tick two to {parts.MOST_COMPARED} trials to compare them."
         return [words] if ticked else []
     query = urlencode([("study", variant), *(("trial", short_id(id_)) for id_ in ticked)])
     return [dcc.Link(f"Compare these {len(ticked)} side by side", href=f"/compare?{query}")]
@@ -174,9 +174,9 @@ def _compare(ticked: Sequence[str], variant: str) -> list[Any]:
 
 def _choose(frame: pd.DataFrame, ticked: Sequence[str]) -> tuple[list[str], str]:
     if chosen := ticked[:MOST_CHOSEN]:
-        return list(chosen), f"Of {len(chosen)} ticked trials."
+        return list(chosen), f"Shown: {len(chosen)} ticked trials."
     best = frame[BEST].nsmallest(MOST_BEST).index if BEST in frame else frame.index[:MOST_BEST]
-    return list(best), f"Of {len(best)} trials, by {title(BEST)}; tick trials for others."
+    return list(best), f"Shown: {len(best)} trials by {title(BEST)}. Tick trials to show others."
 
 
 def _head(source: Source, summary: StudySummary) -> list[Any]:
@@ -188,7 +188,9 @@ def _head(source: Source, summary: StudySummary) -> list[Any]:
     described: Study | Card | None = card
     if key.study in NAMES:
         described = Variant.read(key.overrides).study(load_study(key.study))
-    answer: list[Any] = ["A run writes a report every few minutes, and at its end."]
+    answer: list[Any] = [
+        "There is no report yet. A run writes a report every few minutes and at its end."
+    ]
     if card:
         written = datetime.fromtimestamp((folder / CARD_FILE).stat().st_mtime, UTC)
         when = html.Span(f" (report of {written:%Y-%m-%d %H:%M} UTC)", className="soft")

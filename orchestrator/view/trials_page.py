@@ -24,8 +24,8 @@ from trainables.errors import UserError
 CONFIG_FILE = "trial.json"
 RUN_ALONE = f"python -m trainables {CONFIG_FILE} --directory trial"
 OPTIONS = (
-    "with --layers FILE for an output layer of your own, --data-dir DIR for texts that lie "
-    "elsewhere, and --device cuda for a GPU."
+    "Add --layers FILE for your own output layer, --data-dir DIR for texts in another folder, "
+    "or --device cuda for a GPU."
 )
 
 
@@ -37,8 +37,8 @@ def layout(source: Source, starts: Sequence[str], variant: str) -> Any:
     trial_ids = [source.trial(start)[0] for start in dict.fromkeys(starts)]
     if not 1 <= len(trial_ids) <= parts.MOST_COMPARED:
         raise UserError(
-            f"two to {parts.MOST_COMPARED} trials can be compared, and these are "
-            f"{len(trial_ids)}: tick them in a study's table"
+            f"two to {parts.MOST_COMPARED} trials can be compared, not "
+            f"{len(trial_ids)}. Tick them in a study's table."
         )
     file = short_id(trial_ids[0]) if len(trial_ids) == 1 else "trials"
     return html.Div(
@@ -113,7 +113,7 @@ def _table(trials: Mapping[str, OneTrial], column: Callable[[OneTrial], Mapping[
     links = [
         parts.trial_link(trial.row["trial_id"], name, trial.key) for name, trial in trials.items()
     ]
-    return parts.table(["", *links], rows, empty="Nothing yet.")
+    return parts.table(["", *links], rows, empty="No values yet.")
 
 
 def _head(trials: Mapping[str, OneTrial]) -> parts.Children:
@@ -159,24 +159,24 @@ def _alone(trial: OneTrial) -> parts.Children:
         ]
         for name, after in trial.predictions.items()
     ]
-    contexts = parts.table(["context", "next", "likeliest"], words)
+    contexts = parts.table(["context", "next", "most likely"], words)
     config = f"data:application/json,{quote(json.dumps(trial.row['config'], indent=1))}"
     return [
-        *([html.H2("Likeliest next words"), contexts] if words else []),
+        *([html.H2("Most likely next words"), contexts] if words else []),
         html.H2("Attempts"),
         parts.table(
-            ["attempt", "on", "taken up (UTC)", "took", "ended by"],
+            ["attempt", "worker", "started (UTC)", "duration", "end"],
             [_attempt(attempt) for attempt in trial.attempts],
-            empty="No worker has taken it up yet, or none whose attempts were remembered.",
+            empty="No worker has started this trial, or its attempts were not recorded.",
         ),
         html.H2("Log"),
-        html.Div(html.Pre(trial.log or "There is none in this storage."), className="log"),
-        html.H2("Run it alone"),
+        html.Div(html.Pre(trial.log or "This storage has no log of this trial."), className="log"),
+        html.H2("Run this trial alone"),
         html.P(
             [
                 "Save ",
                 html.A("its config", href=config, download=CONFIG_FILE),
-                f" as {CONFIG_FILE} and type",
+                f" as {CONFIG_FILE} and run:",
             ]
         ),
         html.Pre(RUN_ALONE, className="command"),
@@ -188,6 +188,6 @@ def _attempt(attempt: Attempt) -> list[Any]:
     """An attempt that ended without a cause has a result."""
     row = [attempt.number, attempt.place, f"{attempt.started_at:%Y-%m-%d %H:%M:%S}"]
     if not attempt.ended_at:
-        return [*row, "", "it goes on"]
+        return [*row, "", "running"]
     took = duration((attempt.ended_at - attempt.started_at).total_seconds())
     return [*row, took, attempt.cause or "done"]

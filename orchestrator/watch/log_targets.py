@@ -32,10 +32,10 @@ def _opened(log: str, key: StudyKey, storage: Path) -> Sink:
             return _mlflow(key, uri or os.environ.get("MLFLOW_TRACKING_URI") or here)
     except ModuleNotFoundError as error:
         raise UserError(
-            f"--log-to {name} needs a package that is not installed here ({error.name}): "
-            "type python -m pip install --require-hashes --requirement requirements.lock."
+            f"--log-to {name}: package {error.name} is missing. Install it with "
+            "python -m pip install --require-hashes --requirement requirements.lock."
         ) from error
-    raise UserError(f"--log-to: no such log: {name}{'=...' if uri else ''}. Name {FORMS}.")
+    raise UserError(f"--log-to: no such log: {name}{'=...' if uri else ''}. Use {FORMS}.")
 
 
 def _tensorboard(key: StudyKey, storage: Path) -> Sink:
@@ -45,7 +45,7 @@ def _tensorboard(key: StudyKey, storage: Path) -> Sink:
         return TensorBoard(key, storage)
     except OSError as error:
         raise UserError(
-            f"--log-to tensorboard cannot write to {storage}/tensorboard ({error.strerror})."
+            f"--log-to tensorboard: cannot write to {storage}/tensorboard ({error.strerror})."
         ) from error
 
 
@@ -58,9 +58,9 @@ def _mlflow(key: StudyKey, uri: str) -> Sink:
     # MLflow's stores raise database, HTTP and MLflow errors.
     except Exception as error:
         raise UserError(
-            f"--log-to mlflow cannot use {uri} ({first_line(error)[:300]}): see that it is the "
-            "address of an MLflow tracking server that runs and lets you in, or name another one "
-            "with --log-to mlflow=URI."
+            f"--log-to mlflow: cannot use {uri} ({first_line(error)[:300]}). Check that an MLflow "
+            "tracking server runs there and gives you access, or name another one with "
+            "--log-to mlflow=URI."
         ) from error
 
 
@@ -73,12 +73,11 @@ def _check_no_password(uri: str) -> None:
         )
     except ValueError:
         raise UserError(
-            "--log-to mlflow=URI got an address that cannot be read: see its brackets and port."
+            "--log-to mlflow=URI: the address is not valid. Check its brackets and port."
         ) from None
     if secret:
         raise UserError(
-            "--log-to mlflow=URI takes no address with a password in it, which others could read: "
-            "give it through "
-            "MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD, or for a PostgreSQL address "
-            "through PGPASSWORD."
+            "--log-to mlflow=URI: the address contains a password, which others could read. Set "
+            "MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD, or PGPASSWORD for a "
+            "PostgreSQL address."
         )

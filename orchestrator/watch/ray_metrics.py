@@ -41,11 +41,13 @@ class SweepMetrics(Listener):
             by_trial,
         )
         self._speed = Gauge(
-            "sweep_trial_tokens_per_second", "Train tokens a second of a running trial.", by_trial
+            "sweep_trial_tokens_per_second",
+            "Training tokens per second of a running trial.",
+            by_trial,
         )
-        self._packs = Gauge("sweep_packs", "Packs of trials that are with workers.", VARIANT)
+        self._packs = Gauge("sweep_packs", "Packs of trials that workers run.", VARIANT)
         self._pack_size = Gauge(
-            "sweep_pack_size", "Mean number of trials of the packs with workers.", VARIANT
+            "sweep_pack_size", "Mean number of trials in packs that workers run.", VARIANT
         )
         self._names: dict[str, str] = {}
         self._latest: dict[str, EpochMetrics] = {}

@@ -101,7 +101,7 @@ class Terminal(Listener):
     def stopped(self, trial_id: str, name: str) -> None:
         self._running.pop(trial_id, None)
         self._total -= 1
-        self.note(f"{name} was stopped; it goes on when the study is run again.")
+        self.note(f"{name} was stopped; run the study again to resume it.")
 
     @override
     def note(self, text: str) -> None:

@@ -117,8 +117,8 @@ class TrialLogs(Listener):
         except Exception as error:
             self._sinks.remove(sink)
             self._note(
-                f"{sink.name} at {sink.place} takes nothing more ({first_line(error)[:300]}): the "
-                "sweep goes on, and the same command, typed again, writes there what is missing."
+                f"{sink.name} at {sink.place} failed ({first_line(error)[:300]}). The sweep "
+                "continues without it. Run the same command again to add the missing values."
             )
 
 

@@ -31,7 +31,7 @@ def audit_numbers(frame: pd.DataFrame) -> AuditNumbers:
     for claim in claims(frame):
         row = claim.row
         rule = getattr(rules, row["rule"])
-        words = " ".join(rule.__doc__.split()).format(**row)
+        words = " ".join(rule.__doc__.split()).rstrip(".").format(**row)
         recomputed, comes_out = rule(claim)
         verdict = "open" if comes_out is None else row["if_true" if comes_out else "if_false"]
         for cells, fate in ((claim.cells, verdict), (claim.inputs, "used")):

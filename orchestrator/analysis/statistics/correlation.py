@@ -13,7 +13,7 @@ from scipy.special import betaincc, ndtri, stdtr
 from orchestrator.analysis.statistics.estimates import TAILS, Array, Interval, Names, Statistic
 
 NORMAL_QUANTILE = float(ndtri(TAILS[1]))
-ON_LINE = "the points lie on one line, which leaves no interval"
+ON_LINE = "all points are on one line, so there is no interval"
 
 
 def fisher_interval(value: float, variance: float) -> Interval:
@@ -41,10 +41,10 @@ def correlate(
     not finite."""
     x_n, y_n = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
     if x_n.shape != y_n.shape or not (np.isfinite(x_n) & np.isfinite(y_n)).all():
-        raise ValueError("a correlation needs two sequences of one length, of finite numbers")
+        raise ValueError("a correlation needs two equally long sequences of finite numbers")
     n = len(x_n)
     if n < 3:
-        return Statistic(missing=f"a correlation needs at least 3 points, got {n}")
+        return Statistic(missing=f"a correlation needs at least 3 points but has {n}")
     constant = [name for name, values in zip(names, (x_n, y_n), strict=True) if np.ptp(values) == 0]
     if constant:
         return Statistic(missing=f"{' and '.join(constant)} had the same value at all {n} points")
@@ -61,7 +61,7 @@ def correlate(
     else:
         p_value = 2 * float(betaincc(n / 2 - 1, n / 2 - 1, (1 + abs(value)) / 2))
     if n < 4:
-        few = f"an interval needs 4 points, got {n}"
+        few = f"an interval needs at least 4 points but has {n}"
         return Statistic(value=value, p_value=p_value, df=n - 2, missing=few)
     variance = (1 + value**2 / 2 if ranks else 1) / (n - 3)
     interval = fisher_interval(value, variance)
@@ -91,7 +91,7 @@ def partial_correlation(
         centred_n = values_n - values_n.mean()
         left_n = centred_n - centred_nk @ np.linalg.lstsq(centred_nk, centred_n, rcond=None)[0]
         if np.linalg.norm(left_n) <= 1e-9 * np.linalg.norm(centred_n):
-            return Statistic(missing=f"the controls leave nothing of {name}")
+            return Statistic(missing=f"the controls explain {name} completely")
         rest.append(left_n / np.linalg.norm(left_n))
     return Statistic(value=float(np.clip(rest[0] @ rest[1], -1, 1)))
 

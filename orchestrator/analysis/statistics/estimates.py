@@ -107,7 +107,7 @@ class Estimate:
         if abs(self.t) > LARGEST_T:
             return Statistic(
                 value=g,
-                missing=f"the means lie over {LARGEST_T:,.0f} standard errors apart: no interval",
+                missing=f"the means differ by over {LARGEST_T:,.0f} standard errors: no interval",
             )
         high, low = (_noncentrality(tail, self.t, self.df) for tail in TAILS)
         return Statistic(

@@ -38,16 +38,16 @@ def over_blocks(
     if on_line(whole.value):
         return Statistic(value=float(round(whole.value)), missing=ON_LINE)
     if count < FEWEST_BLOCKS:
-        few = f"an interval needs {FEWEST_BLOCKS} values of {name}, there are {count}"
+        few = f"an interval needs at least {FEWEST_BLOCKS} values of {name} but has {count}"
         return Statistic(value=whole.value, missing=few)
     values = [estimate(points[block_n != block]).value for block in range(count)]
     without_B = np.array([value for value in values if value is not None and not on_line(value)])
     if len(without_B) < count:
-        missing = f"without one value of {name} there is no correlation"
+        missing = f"the correlation is undefined without one of the values of {name}"
         return Statistic(value=whole.value, missing=missing)
     error = math.sqrt((count - 1) * float(np.arctanh(without_B).var()))
     if error == 0:
-        missing = f"the correlation is the same without any value of {name}"
+        missing = f"leaving out a value of {name} never changes the correlation"
         return Statistic(value=whole.value, missing=missing)
     test = Estimate(value=math.atanh(whole.value), error=error, df=count - 1).test()
     assert test.interval is not None

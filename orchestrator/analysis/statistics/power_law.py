@@ -95,7 +95,7 @@ def curves_over_seeds(
     Raises ValueError if a value is not finite or x <= 0."""
     x_N, y_N = (trials[name].to_numpy(dtype=np.float64) for name in ("x", "loss"))
     if not (np.isfinite(x_N) & (x_N > 0) & np.isfinite(y_N)).all():
-        raise ValueError("a power law needs finite values at finite places above zero")
+        raise ValueError("a power law needs finite losses at finite x above zero")
     (part_names, part_N), (group_names, group_N), (_, seed_N) = (
         codes(list(trials[name])) for name in ("panel", "group", "seed")
     )
@@ -297,10 +297,10 @@ def over_draws(values_B: Array, *, null: float | None = None) -> Statistic:
     if math.isnan(value):
         return Statistic(missing="the baseline's loss does not fall with x")
     if not len(drawn_B):
-        return Statistic(value=value, missing="an interval needs two seeds at some place")
+        return Statistic(value=value, missing="an interval needs a size with at least two seeds")
     left_B = np.sort(drawn_B[~np.isnan(drawn_B)])
     if len(left_B) < (1 - MOST_WITHOUT) * len(drawn_B):
-        missing = f"{1 - len(left_B) / len(drawn_B):.0%} of the draws have no such number"
+        missing = f"{1 - len(left_B) / len(drawn_B):.0%} of the draws give no value"
         return Statistic(value=value, missing=missing)
     low, high = (float(left_B[round(tail * (len(left_B) - 1))]) for tail in TAILS)
     p_value = None

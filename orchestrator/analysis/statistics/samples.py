@@ -41,8 +41,8 @@ def summarise_sample(values: ArrayLike) -> SampleSummary:
     values_n = np.asarray(values, dtype=np.float64)
     if values_n.ndim != 1 or not np.isfinite(values_n).all():
         raise ValueError(
-            f"a sample is a sequence of finite numbers, got {values!r}; leave out trials without a "
-            f"value"
+            f"a sample needs a sequence of finite numbers, got {values!r}. "
+            f"Leave out trials without a value."
         )
     # Exact sums: rounding in numpy's mean can give equal numbers a spread.
     exact, n = values_n.tolist(), len(values_n)
@@ -90,11 +90,10 @@ def obstacle(a: SampleSummary, b: SampleSummary, *, names: Names, fewest: int = 
     """Return why the two cannot be compared; empty if they can, with `fewest` values of each."""
     if min(a.n, b.n) < fewest:
         return (
-            f"at least {fewest} values of each group are needed: {names[0]} has {a.n}, {names[1]} "
-            f"has {b.n}"
+            f"each group needs at least {fewest} values: {names[0]} has {a.n}, {names[1]} has {b.n}"
         )
     if max(a.sd or 0.0, b.sd or 0.0) < sys.float_info.min:
-        return f"neither {names[0]} nor {names[1]} has any spread to compare their difference with"
+        return f"neither {names[0]} nor {names[1]} varies, so there is no spread for a test"
     return ""
 
 

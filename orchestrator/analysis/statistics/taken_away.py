@@ -95,12 +95,12 @@ def correlation_without(
     basis_NK = _basis(controls)
     df = count - 1 - basis_NK.shape[1]
     if df < FEWEST_LEFT:
-        words = f"{count} trials leave {max(df, 0)} degrees of freedom, {FEWEST_LEFT} are needed"
+        words = f"{count} trials leave {max(df, 0)} of {FEWEST_LEFT} required degrees of freedom"
         return Statistic(missing=words)
     x_rest_N, y_rest_N = rests = [_rest(side, basis_NK) for side in values]
     for name, side, rest in zip(names, values, rests, strict=True):
         if np.linalg.norm(rest) <= ROUNDING * np.linalg.norm(side - side.mean()):
-            return Statistic(missing=f"the settings leave nothing of {name}")
+            return Statistic(missing=f"the settings explain {name} completely")
     drawn_BN = np.random.default_rng(SEED).multinomial(count, [1 / count] * count, size=resamples)
     value = float(_spearman(x_rest_N, y_rest_N, np.ones((1, count)))[0])
     drawn_B = _spearman(x_rest_N, y_rest_N, drawn_BN)

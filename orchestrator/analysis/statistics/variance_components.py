@@ -59,7 +59,7 @@ def variance_components(points: pd.DataFrame, metric: str) -> dict[str, Any]:
         elif own > 0:
             words = "the seeds of a cell do not differ"
             if common > 0:
-                words = "the seeds differ by the same in every cell"
+                words = "the seeds differ by the same amount in every cell"
             share = Statistic(value=0.0, missing=words)
             reliability = Statistic(value=1.0)
     return {
@@ -85,10 +85,10 @@ def within_correlation(points: pd.DataFrame, x: str, y: str) -> Statistic:
         return Statistic(missing=crossed.missing)
     xx, yy, xy = crossed.rest
     if min(xx, yy) == 0:
-        return Statistic(missing="one of the two has no spread within cells")
+        return Statistic(missing="one of the metrics has no spread within cells")
     value = float(np.clip(xy / math.sqrt(xx * yy), -1, 1))
     if crossed.df < 3 or on_line(value):
-        return Statistic(value=value, missing="too few values a cell for an interval")
+        return Statistic(value=value, missing="the cells have too few values for an interval")
     return student_statistic(value, crossed.df - 1, fisher_interval(value, 1 / (crossed.df - 2)))
 
 
@@ -104,7 +104,7 @@ def between_correlation(points: pd.DataFrame, x: str, y: str, *, blocks: str) ->
         parts = variance_components(points, metric)
         low = parts["reliability_low"]
         if parts["reliability"] is None or (low is not None and low <= 0):
-            return Statistic(missing="the cells' own variance cannot be told from zero")
+            return Statistic(missing="the variance of the cells is not distinguishable from zero")
 
     def estimate(part: pd.DataFrame) -> Statistic:
         crossed = _Crossed(part, x, y)
@@ -165,10 +165,10 @@ class _Crossed:
     def missing(self) -> str:
         """Return why there are no components; empty if there are."""
         if self.cells < 2:
-            return f"at least 2 cells are needed, got {self.cells}"
+            return f"variance components need at least 2 cells but have {self.cells}"
         if self.total == self.cells:
             return "no cell has more than one value"
-        return "" if self.df > 0 else "too few cells have several seeds in common"
+        return "" if self.df > 0 else "too few cells share several seeds"
 
     def ratio_interval(self) -> Interval:
         """Return the interval of own / rest, cut at zero.

@@ -165,7 +165,7 @@ def test_a_report_without_a_single_result_says_so(
 ) -> None:
     result = report_on(rows, tmp_path)
     text = "".join(PageReader(result.path.read_text(encoding="utf-8")).text)
-    assert "a correlation needs at least 3 points, got 0" in text
+    assert "a correlation needs at least 3 points" in text
     assert "The paper's scale:" not in text
     assert "nan" not in text.lower().split()
 

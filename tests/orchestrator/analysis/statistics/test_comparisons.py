@@ -142,7 +142,9 @@ def test_interval_of_an_effect_solves_the_noncentral_t(t: float, df: float) -> N
     assert stats.nct.cdf(t, df, ends_of_effect) == pytest.approx([0.975, 0.025], abs=1e-9)
 
 
-@pytest.mark.parametrize(("t", "df", "missing"), [(2.0, 1, "freedom"), (-1e9, 18, "apart")])
+@pytest.mark.parametrize(
+    ("t", "df", "missing"), [(2.0, 1, "freedom"), (-1e9, 18, "standard errors")]
+)
 def test_effect_without_interval(t: float, df: float, missing: str) -> None:
     effect = Estimate(value=t, error=1.0, df=df).effect(sd=1.0)
     assert effect.interval is None and missing in effect.missing
