@@ -12,16 +12,16 @@ import pandas as pd
 
 from orchestrator.analysis.statistics.estimates import Array, Statistic
 from orchestrator.analysis.statistics.taken_away import (
+    LEVEL_SIZES,
     SHAPES,
-    TOGETHER,
     Shape,
-    alike,
     correlation_without,
     degrees_left,
+    describe_constant,
     design,
     explained_share,
 )
-from orchestrator.analysis.tidy_frames import Families, corrected, estimated, tidy
+from orchestrator.analysis.tidy_frames import Families, add_holm, estimate_row, tidy
 from search_spaces.analyses import PartialCorrelations
 
 ALL = "all"
@@ -49,8 +49,8 @@ class ConfoundingNumbers:
     @property
     def finest(self) -> Shape:
         """Return the finest shape with at least one correlation."""
-        judged = set(self.correlations.dropna(subset=["rho"])["taken_away"])
-        return next((shape for shape in reversed(SHAPES) if shape in judged), "none")
+        shapes = set(self.correlations.dropna(subset=["rho"])["taken_away"])
+        return next((shape for shape in reversed(SHAPES) if shape in shapes), "none")
 
 
 def confounding_numbers(
@@ -74,7 +74,7 @@ def confounding_numbers(
     )
     shares = (
         {"metric": metric, "setting": setting}
-        | {"adjusted_r2": _explained(points.dropna(subset=[metric]), metric, names)}
+        | {"adjusted_r2": _adjusted_r2(points.dropna(subset=[metric]), metric, names)}
         for metric in (request.y, *metrics)
         for setting, names in ((ALL, settings), *((name, [name]) for name in settings))
     )
@@ -83,7 +83,7 @@ def confounding_numbers(
         trials=len(points),
         settings=tuple(settings),
         left={shape: degrees_left(design(points[settings], shape)) for shape in SHAPES},
-        correlations=corrected(tidy(correlations), "p", "taken_away"),
+        correlations=add_holm(tidy(correlations), "p", "taken_away"),
         shares=tidy(shares),
     )
 
@@ -98,7 +98,9 @@ def _on_scale(values: pd.Series[float]) -> Array:
 def _correlation(
     points: pd.DataFrame, metric: str, y: str, settings: list[str], shape: Shape
 ) -> dict[str, Any]:
-    rho = Statistic(missing=alike(points[metric], metric) or alike(points[y], y))
+    rho = Statistic(
+        missing=describe_constant(points[metric], metric) or describe_constant(points[y], y)
+    )
     if not rho.missing:
         x_N, y_N = (_on_scale(points[name]) for name in (metric, y))
         rho = correlation_without(x_N, y_N, design(points[settings], shape), names=(metric, y))
@@ -108,16 +110,18 @@ def _correlation(
         "taken_away": shape,
         "n": len(points),
         "df": rho.df,
-        **estimated("rho", rho),
+        **estimate_row("rho", rho),
         "p": rho.p_value,
         "missing": rho.missing,
     }
 
 
-def _explained(points: pd.DataFrame, metric: str, settings: list[str]) -> float | None:
+def _adjusted_r2(points: pd.DataFrame, metric: str, settings: list[str]) -> float | None:
     """Use the finest shape that leaves enough degrees of freedom."""
-    if alike(points[metric], metric):
+    if describe_constant(points[metric], metric):
         return None
     y = _on_scale(points[metric])
-    shares = (explained_share(y, design(points[settings], shape)) for shape in reversed(TOGETHER))
+    shares = (
+        explained_share(y, design(points[settings], shape)) for shape in reversed(LEVEL_SIZES)
+    )
     return next((share for share in shares if share is not None), None)

@@ -22,7 +22,7 @@ from orchestrator.analysis.statistics.variance_components import (
     variance_components,
     within_correlation,
 )
-from orchestrator.analysis.tidy_frames import Families, corrected, ends, estimated, tested, tidy
+from orchestrator.analysis.tidy_frames import Families, add_holm, ends, estimate_row, test_row, tidy
 from search_spaces.study import Correlation
 
 CELLS, PUBLISHED_WINDOW, BETTER_HALF = "cells", "published", "better half"
@@ -86,27 +86,27 @@ def correlation_numbers(
     setting colours the points."""
     metrics = [request.x, request.y]
     columns = frame.columns.union(metrics, sort=False)
-    done = frame[frame["state"] == "done"].reindex(columns=columns)
-    points = done.dropna(subset=metrics)
+    trials = frame[frame["state"] == "done"].reindex(columns=columns)
+    points = trials.dropna(subset=metrics)
     cells = cell_means(points, metrics, grid)
     for metric in dict.fromkeys(metrics):
         deviations = cells["group"].map(_deviations(points, metric)).astype(float)
         cells.insert(list(cells).index(metric) + 1, f"{metric}_sd", deviations)
     grid = grid if set(grid) <= set(cells) else ()
-    several = len(points) > len(cells)
+    is_repeated = len(points) > len(cells)
     lines = [_line(cells, request, grid)]
     if len(cells):
-        published, values = request.windows.get(corpus), list(cells[request.y])
-        over, (low, high) = BETTER_HALF, (min(values), median(values))
-        if published and scale == "paper":
-            over, (low, high) = PUBLISHED_WINDOW, published
+        published_window, values = request.windows.get(corpus), list(cells[request.y])
+        kind, (low, high) = BETTER_HALF, (min(values), median(values))
+        if published_window and scale == "paper":
+            kind, (low, high) = PUBLISHED_WINDOW, published_window
         window = Interval(low=low, high=high)
-        inside = cells[request.y].where(cells[request.y].between(window.low, window.high))
-        windowed = cells.assign(**{request.y: inside})
-        lines.append(_line(windowed, request, grid, over=over, window=window))
-    if several:
-        lines += _beside_the_means(points, request, grid, lines[0])
-    numeric = set(cells.select_dtypes(include=["number", "bool"]))
+        window_y = cells[request.y].where(cells[request.y].between(window.low, window.high))
+        window_cells = cells.assign(**{request.y: window_y})
+        lines.append(_line(window_cells, request, grid, over=kind, window=window))
+    if is_repeated:
+        lines += _seed_lines(points, request, grid, lines[0])
+    numbers = set(cells.select_dtypes(include=["number", "bool"]))
     return CorrelationNumbers(
         request=request,
         corpus=corpus,
@@ -114,11 +114,11 @@ def correlation_numbers(
         left_out=describe_missing(list(frame["state"]), usable=len(points)),
         points=points,
         cells=cells,
-        colour_by=grid[1] if grid and grid[1] in numeric and cells[grid[1]].notna().all() else "",
+        colour_by=grid[1] if grid and grid[1] in numbers and cells[grid[1]].notna().all() else "",
         rows=grid[0] if grid else "",
-        definitions=corrected(tidy(_definitions(done, request, grid)), "pearson_p"),
+        definitions=add_holm(tidy(_definitions(trials, request, grid)), "pearson_p"),
         partials=tidy(_partials(cells, request, grid)),
-        components=tidy(variance_components(points, metric) for metric in metrics if several),
+        components=tidy(variance_components(points, metric) for metric in metrics if is_repeated),
     )
 
 
@@ -128,12 +128,12 @@ def cell_means(
     """Return one row per cell, in plan order: group, seeds, the settings constant in every cell,
     and the metrics' means."""
     cells = points.groupby("group", sort=False)
-    shared = [
+    columns = [
         name
         for name in dict.fromkeys(settings)
         if name in points and name not in metrics and (cells[name].nunique(dropna=False) <= 1).all()
     ]
-    table = cells[shared].first()
+    table = cells[columns].first()
     table.insert(0, "seeds", cells.size())
     return table.join(cells[[*dict.fromkeys(metrics)]].mean()).reset_index()
 
@@ -167,10 +167,10 @@ def _line(
     window: Interval | None = None,
 ) -> dict[str, Any]:
     x, y = request.x, request.y
-    inside = cells.dropna(subset=[y])
+    points = cells.dropna(subset=[y])
     pearson = _correlation(cells, x, y, grid)
-    independent = estimated("independent", _correlation(cells, x, y)) if grid else {}
-    published = {
+    independent_columns = estimate_row("independent", _correlation(cells, x, y)) if grid else {}
+    published_columns = {
         f"published_{corpus}": printed.all_cells if window is None else printed.windowed
         for corpus, printed in request.published.items()
     }
@@ -179,13 +179,13 @@ def _line(
         "y": y,
         "over": over,
         **ends("window", window),
-        "n": len(inside),
-        "seeds_least": int(inside["seeds"].min()) if len(inside) else 1,
-        "seeds_most": int(inside["seeds"].max()) if len(inside) else 1,
-        **tested("pearson", pearson),
-        **tested("spearman", _correlation(cells, x, y, grid, ranks=True)),
-        **independent,
-        **published,
+        "n": len(points),
+        "seeds_least": int(points["seeds"].min()) if len(points) else 1,
+        "seeds_most": int(points["seeds"].max()) if len(points) else 1,
+        **test_row("pearson", pearson),
+        **test_row("spearman", _correlation(cells, x, y, grid, ranks=True)),
+        **independent_columns,
+        **published_columns,
         "missing": pearson.missing,
     }
 
@@ -196,11 +196,11 @@ def _correlation(
     def estimate(part: pd.DataFrame) -> Statistic:
         return correlate(part[x], part[y], ranks=ranks, names=(x, y))
 
-    having = cells.dropna(subset=[y])
-    independent = estimate(having)
-    if not grid or independent.interval is None:
-        return independent
-    statistic = over_blocks(estimate, having, grid[0])
+    points = cells.dropna(subset=[y])
+    correlation = estimate(points)
+    if not grid or correlation.interval is None:
+        return correlation
+    statistic = over_blocks(estimate, points, grid[0])
     if ranks or cells.duplicated(list(grid)).any():
         return statistic
     p_value = permutation_p(*(cells[name] for name in (x, y, *grid)))
@@ -208,17 +208,17 @@ def _correlation(
 
 
 def _definitions(
-    done: pd.DataFrame, request: Correlation, grid: Sequence[str]
+    trials: pd.DataFrame, request: Correlation, grid: Sequence[str]
 ) -> Iterator[dict[str, Any]]:
     for definition, prefix in product(request.definitions, ("", "centred_")):
         name = prefix + definition
-        if name not in done or done[name].isna().all():
+        if name not in trials or trials[name].isna().all():
             continue
-        points = done.dropna(subset=[name, request.y])
+        points = trials.dropna(subset=[name, request.y])
         cells = cell_means(points, (name, request.y), grid)
-        within = _within(points, name, request.y, grid) if len(points) > len(cells) else Statistic()
+        r_seed = _within(points, name, request.y, grid) if len(points) > len(cells) else Statistic()
         pearson = _correlation(cells, name, request.y, grid)
-        yield {"x": name, **tested("pearson", pearson), **tested("within", within)}
+        yield {"x": name, **test_row("pearson", pearson), **test_row("within", r_seed)}
 
 
 def _within(points: pd.DataFrame, x: str, y: str, grid: Sequence[str]) -> Statistic:
@@ -227,22 +227,22 @@ def _within(points: pd.DataFrame, x: str, y: str, grid: Sequence[str]) -> Statis
     return over_blocks(lambda part: within_correlation(part, x, y), points, grid[0])
 
 
-def _beside_the_means(
+def _seed_lines(
     points: pd.DataFrame, request: Correlation, grid: Sequence[str], line: Mapping[str, Any]
 ) -> Iterator[dict[str, Any]]:
     x, y = request.x, request.y
-    between = between_correlation(points, x, y, blocks=grid[0] if grid else "group")
+    between_cells = between_correlation(points, x, y, blocks=grid[0] if grid else "group")
     r, rho = (_correlation(points, x, y, ranks=ranks).value for ranks in (False, True))
-    for over, n, pearson, spearman in (
-        (BETWEEN, line["n"], between, None),
+    for kind, n, pearson, spearman in (
+        (BETWEEN, line["n"], between_cells, None),
         (WITHIN, len(points), _within(points, x, y, grid), None),
         (SINGLE, len(points), Statistic(value=r, missing=NOT_INDEPENDENT), rho),
     ):
         yield {
             **{name: line[name] for name in ("x", "y", "seeds_least", "seeds_most")},
-            "over": over,
+            "over": kind,
             "n": n,
-            **tested("pearson", pearson),
+            **test_row("pearson", pearson),
             "spearman": spearman,
             "missing": pearson.missing,
         }
@@ -251,7 +251,7 @@ def _beside_the_means(
 def _partials(
     cells: pd.DataFrame, request: Correlation, grid: Sequence[str]
 ) -> Iterator[dict[str, Any]]:
-    def without(controls: pd.DataFrame) -> Statistic:
+    def partial(controls: pd.DataFrame) -> Statistic:
         def estimate(part: pd.DataFrame) -> Statistic:
             x, y = (part[name] for name in names)
             return partial_correlation(x, y, controls.loc[part.index], names=names)
@@ -259,15 +259,15 @@ def _partials(
         return over_blocks(estimate, cells, grid[0])
 
     names = (request.x, request.y)
-    varying = [name for name in grid if cells[name].nunique() > 1]
-    for left_out in [[name] for name in varying] + [varying] * (len(varying) > 1):
-        columns = cells[left_out]
+    axes = [name for name in grid if cells[name].nunique() > 1]
+    for settings in [[name] for name in axes] + [axes] * (len(axes) > 1):
+        columns = cells[settings]
         numbers = columns.select_dtypes(include=["number", "bool"]).dropna()
         line = Statistic(missing="a straight line needs numeric settings")
         if numbers.shape == columns.shape:
-            line = without(columns)
+            line = partial(columns)
         yield {
-            "left_out": " ".join(left_out),
-            **tested("levels", without(pd.get_dummies(columns.astype(str), drop_first=True))),
-            **tested("line", line),
+            "left_out": " ".join(settings),
+            **test_row("levels", partial(pd.get_dummies(columns.astype(str), drop_first=True))),
+            **test_row("line", line),
         }

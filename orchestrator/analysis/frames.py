@@ -69,7 +69,7 @@ class FlatResults:
     groups: tuple[str, ...]
     """Group of each trial: its name without the seed, completed if several settings share that
     name."""
-    beside: tuple[Mapping[str, Any], ...]
+    extra_columns: tuple[Mapping[str, Any], ...]
     """Further frame columns by trial: kind and, in a tuning, side and stage."""
 
     @property
@@ -100,8 +100,10 @@ class FlatResults:
 
         frame = pd.DataFrame(list(self.records), columns=list(self.columns))
         frame["group"] = list(self.groups)
-        for name in dict.fromkeys(["kind", *(name for one in self.beside for name in one)]):
-            frame[name] = [one.get(name) for one in self.beside]
+        for name in dict.fromkeys(
+            ["kind", *(name for columns in self.extra_columns for name in columns)]
+        ):
+            frame[name] = [columns.get(name) for columns in self.extra_columns]
         if LAYER in frame:
             details = [(" " + frame[name]).fillna("") for name in LAYER_DETAILS if name in frame]
             frame["output_layer"] = sum(details, start=frame[LAYER])
@@ -123,18 +125,18 @@ def flatten(rows: Sequence[Row]) -> FlatResults:
         _with_derived(row["metrics"], config) for row, config in zip(rows, configs, strict=True)
     ]
     config_columns = tuple(dict.fromkeys(key for config in configs for key in config))
-    present = {key for measured in metrics for key in measured}
-    metric_columns = in_reading_order(present)
-    if clash := set(config_columns) & {*VARIANT, *LEADING, *present}:
+    metric_names = {key for values in metrics for key in values}
+    metric_columns = in_reading_order(metric_names)
+    if clash := set(config_columns) & {*VARIANT, *LEADING, *metric_names}:
         raise UserError(
             f"the results store has {min(clash)!r} as both a config value and another column: "
             f"another program wrote it. Name another store with --store."
         )
     settings = [setting_hash(row["config"]) for row in rows]
-    places = [row.get("place") for row in rows]
-    groups = _groups(rows, configs, settings, complete=not any(places))
+    positions = [row.get("place") for row in rows]
+    groups = _groups(rows, configs, settings, complete=not any(positions))
     records = []
-    for row, setting, group, config, measured in zip(
+    for row, setting, group, config, values in zip(
         rows, settings, groups, configs, metrics, strict=True
     ):
         name = one_line(row["name"])
@@ -144,7 +146,7 @@ def flatten(rows: Sequence[Row]) -> FlatResults:
         records.append(
             {key: leading[key] for key in LEADING}
             | {key: config.get(key) for key in config_columns}
-            | {key: measured.get(key) for key in metric_columns}
+            | {key: values.get(key) for key in metric_columns}
         )
     return FlatResults(
         records=tuple(records),
@@ -152,10 +154,10 @@ def flatten(rows: Sequence[Row]) -> FlatResults:
         config_columns=config_columns,
         metric_columns=metric_columns,
         groups=groups,
-        beside=tuple(
+        extra_columns=tuple(
             {"kind": str(row["config"].get("kind", ""))}
-            | ({"side": place.side, "stage": place.stage} if place else {})
-            for row, place in zip(rows, places, strict=True)
+            | ({"side": position.side, "stage": position.stage} if position else {})
+            for row, position in zip(rows, positions, strict=True)
         ),
     )
 
@@ -181,11 +183,13 @@ def _groups(
 def _with_derived(metrics: Mapping[str, Any], config: Mapping[str, Any]) -> dict[str, Any]:
     """Add, if finite, `generalisation_gap` (test minus train perplexity) and, for a corpus of known
     entropy, `excess_cross_entropy` (test loss minus entropy)."""
-    tested = float(metrics.get("test_perplexity", math.nan))
-    derived = {"generalisation_gap": tested - float(metrics.get("train_perplexity", math.nan))}
-    if (floor := _entropy(config.get("corpus.name"))) is not None and tested > 0:
-        derived["excess_cross_entropy"] = math.log(tested) - floor
-    return {**metrics, **{name: value for name, value in derived.items() if math.isfinite(value)}}
+    test_perplexity = float(metrics.get("test_perplexity", math.nan))
+    additions = {
+        "generalisation_gap": test_perplexity - float(metrics.get("train_perplexity", math.nan))
+    }
+    if (floor := _entropy(config.get("corpus.name"))) is not None and test_perplexity > 0:
+        additions["excess_cross_entropy"] = math.log(test_perplexity) - floor
+    return {**metrics, **{name: value for name, value in additions.items() if math.isfinite(value)}}
 
 
 def _entropy(corpus: Any) -> float | None:

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-SHOWN_POINTS = 160
+MOST_POINTS = 160
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,13 +37,13 @@ def trial_spectra(
     overlap it."""
     if "press_rank" not in frame.columns:
         return ()
-    measured = [
+    trial_ids = [
         trial_id for trial_id, values in spectra.items() if len(values) and 0 < values[0] < np.inf
     ]
-    done = frame[(frame["state"] == "done") & frame["trial_id"].isin(measured)].dropna(
+    trials = frame[(frame["state"] == "done") & frame["trial_id"].isin(trial_ids)].dropna(
         subset=["press_rank"]
     )
-    shown = done if by_group else done.drop_duplicates("group")
+    selection = trials if by_group else trials.drop_duplicates("group")
     groups = list(dict.fromkeys(frame["group"]))
     return tuple(
         Spectrum(
@@ -55,7 +55,7 @@ def trial_spectra(
             name=row["name"],
             trial_id=row["trial_id"],
         )
-        for row in shown.to_dict("records")
+        for row in selection.to_dict("records")
     )
 
 
@@ -63,11 +63,11 @@ def shown_indices(length: int) -> NDArray[np.int64]:
     """Return at most 2 `SHOWN_POINTS` of the indices 0 .. length - 1, denser at the start.
 
     Curves keep their shape on linear and logarithmic axes; the page stays small."""
-    if length <= SHOWN_POINTS:
+    if length <= MOST_POINTS:
         return np.arange(length)
-    log_spaced = np.geomspace(1, length, SHOWN_POINTS) - 1
-    even = np.linspace(0, length - 1, SHOWN_POINTS)
-    return np.unique(np.round(np.concatenate([log_spaced, even])).astype(np.int64))
+    log_spaced = np.geomspace(1, length, MOST_POINTS) - 1
+    linear_spaced = np.linspace(0, length - 1, MOST_POINTS)
+    return np.unique(np.round(np.concatenate([log_spaced, linear_spaced])).astype(np.int64))
 
 
 def _relative(tolerance: float | None, sigma_max: float | None) -> float | None:

@@ -78,14 +78,14 @@ def summarise(
         [name for request in correlations for name in (request.x, request.y)]
         + [name for request in grids for name in request.values]
     )
-    done = frame[frame["state"] == "done"]
-    measured = done.set_index("name").reindex(columns=list(metrics))
+    trials = frame[frame["state"] == "done"]
+    values_by_trial = trials.set_index("name").reindex(columns=list(metrics))
     states = list(frame["state"])
     settings = (
         (record["name"], {key: record[key] for key in results.config_columns})
         for record in results.records
     )
-    named = ((name, differing_settings(name, of_trial)) for name, of_trial in settings)
+    named_settings = ((name, differing_settings(name, config)) for name, config in settings)
     return StudySummaryNumbers(
         key=key,
         counts={state: states.count(state) for state in get_args(TrialState) if state in states},
@@ -102,13 +102,13 @@ def summarise(
                 greatest_name=str(values.idxmax()),
             )
             for metric in metrics
-            if len(values := measured[metric].dropna())
+            if len(values := values_by_trial[metric].dropna())
         ),
         trouble=tuple(record for record in results.records if record["state"] in LOST),
         worse_than_uniform=tuple(
             record["name"] for record in results.records if is_worse_than_uniform(record)
         ),
-        named_otherwise=next((one for one in named if one[1]), None),
+        named_otherwise=next((trial for trial in named_settings if trial[1]), None),
     )
 
 
@@ -135,4 +135,4 @@ def count_values(environments: Sequence[Mapping[str, str]]) -> Environment:
     values = {
         name: sorted(environment.get(name, "") for environment in environments) for name in names
     }
-    return {name: dict(Counter(of_name).most_common()) for name, of_name in values.items()}
+    return {name: dict(Counter(sample).most_common()) for name, sample in values.items()}

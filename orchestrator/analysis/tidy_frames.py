@@ -19,7 +19,7 @@ from orchestrator.analysis.statistics.samples import holm, mean_interval, summar
 
 LOW, HIGH = "_low", "_high"
 Families = Mapping[str, tuple[str, ...]]
-"""Frame whose tests form a family -> arguments of `corrected`."""
+"""Frame whose tests form a family -> arguments of `add_holm`."""
 
 
 def tidy(records: Iterable[Mapping[Any, Any]], columns: Sequence[Any] = ()) -> pd.DataFrame:
@@ -42,18 +42,18 @@ def ends(name: str, interval: Interval | None) -> dict[str, float | None]:
     return {name + LOW: low, name + HIGH: high}
 
 
-def estimated(name: str, statistic: Statistic) -> dict[str, float | None]:
+def estimate_row(name: str, statistic: Statistic) -> dict[str, float | None]:
     """Return the columns of an estimate and the ends of its interval."""
     return {name: statistic.value, **ends(name, statistic.interval)}
 
 
-def tested(name: str, statistic: Statistic) -> dict[str, float | None]:
-    """Return the columns of `estimated` and NAME_df and NAME_p."""
+def test_row(name: str, statistic: Statistic) -> dict[str, float | None]:
+    """Return the columns of `estimate_row` and NAME_df and NAME_p."""
     numbers = {f"{name}_df": statistic.df, f"{name}_p": statistic.p_value}
-    return estimated(name, statistic) | numbers
+    return estimate_row(name, statistic) | numbers
 
 
-def sampled(values: Sequence[float], prefix: str = "") -> dict[str, float | None]:
+def sample_row(values: Sequence[float], prefix: str = "") -> dict[str, float | None]:
     """Return the columns n, mean, sd, low and high (95%, of the mean)."""
     sample = summarise_sample(values)
     low, high = ends("", mean_interval(sample)).values()
@@ -61,7 +61,7 @@ def sampled(values: Sequence[float], prefix: str = "") -> dict[str, float | None
     return {prefix + name: number for name, number in numbers.items()}
 
 
-def corrected(frame: pd.DataFrame, p: str = "p", *by: str) -> pd.DataFrame:
+def add_holm(frame: pd.DataFrame, p: str = "p", *by: str) -> pd.DataFrame:
     """Return the frame with `holm_p`, Holm's correction of column `p`, over all rows or over rows
     that agree in the columns `by`."""
     if frame.empty:
@@ -76,19 +76,19 @@ def corrected(frame: pd.DataFrame, p: str = "p", *by: str) -> pd.DataFrame:
 def adjust_together(numbers: Sequence[Any]) -> list[Any]:
     """Return the answers to one request, with each family corrected over all answers.
 
-    `families` maps an answer's frames to arguments of `corrected`; answers without it stay
+    `families` maps an answer's frames to arguments of `add_holm`; answers without it stay
     unchanged."""
-    tested = [one for one in numbers if hasattr(one, "families")]
-    for name, columns in tested[0].families.items() if tested else ():
-        frames = [getattr(one, name) for one in tested]
-        together = corrected(pd.concat(frames, ignore_index=True), *columns)
+    answers = [answer for answer in numbers if hasattr(answer, "families")]
+    for name, columns in answers[0].families.items() if answers else ():
+        frames = [getattr(answer, name) for answer in answers]
+        family = add_holm(pd.concat(frames, ignore_index=True), *columns)
         ends = list(accumulate(map(len, frames), initial=0))
-        tested = [
-            replace(one, **{name: together[first:last]})
-            for one, (first, last) in zip(tested, pairwise(ends), strict=True)
+        answers = [
+            replace(answer, **{name: family[first:last]})
+            for answer, (first, last) in zip(answers, pairwise(ends), strict=True)
         ]
-    adjusted = iter(tested)
-    return [next(adjusted) if hasattr(one, "families") else one for one in numbers]
+    adjusted_answers = iter(answers)
+    return [next(adjusted_answers) if hasattr(answer, "families") else answer for answer in numbers]
 
 
 def values_of_done(frame: pd.DataFrame, metric: str, *columns: str) -> pd.DataFrame:

@@ -48,15 +48,15 @@ def true_rank_numbers(frame: pd.DataFrame, request: TrueRank) -> TrueRankNumbers
     Models measured on other rows than the truth are left out."""
     if "true_rank" not in frame:
         return None
-    done = frame[(frame["state"] == "done") & frame["true_rank"].notna()]
-    if done.empty:
+    trials = frame[(frame["state"] == "done") & frame["true_rank"].notna()]
+    if trials.empty:
         return None
     truths: dict[str, Mapping[Any, Any]] = {
-        str(row["variant"]): row for row in done.to_dict("records")
+        str(row["variant"]): row for row in trials.to_dict("records")
     }
     exact = truths.get(EXACT) or next(iter(truths.values()))
-    same_rows = (frame["rank_rows"] == exact["rank_rows"]) | frame["rank_rows"].isna()
-    models = frame[frame["variant"].isna() & same_rows]
+    has_rows = (frame["rank_rows"] == exact["rank_rows"]) | frame["rank_rows"].isna()
+    models = frame[frame["variant"].isna() & has_rows]
     metrics = tuple(
         column
         for metric in request.metrics
@@ -66,12 +66,12 @@ def true_rank_numbers(frame: pd.DataFrame, request: TrueRank) -> TrueRankNumbers
         exact=exact,
         metrics=metrics,
         matrices=tidy(
-            (*_truth(truths.values(), metrics, exact), *_learned(models, metrics, exact))
+            (*_true_rows(truths.values(), metrics, exact), *_learned_rows(models, metrics, exact))
         ),
     )
 
 
-def _truth(
+def _true_rows(
     truths: Iterable[Mapping[Any, Any]], metrics: tuple[str, ...], exact: Mapping[Any, Any]
 ) -> Iterator[dict[str, Any]]:
     for row in truths:
@@ -80,7 +80,7 @@ def _truth(
         yield _row(exact, key | ranks, float(row["test_perplexity"]), 1.0)
 
 
-def _learned(
+def _learned_rows(
     models: pd.DataFrame, metrics: tuple[str, ...], exact: Mapping[Any, Any]
 ) -> Iterator[dict[str, Any]]:
     columns = {metric: PRESS if metric == PRESS_BY_EPS[1] else metric for metric in metrics}
@@ -88,8 +88,10 @@ def _learned(
     for group, perplexities in values_by_group(models, "test_perplexity").items():
         key = {"matrix": group, "variant": LEARNED, "trials": len(perplexities)}
         ranks = {
-            metric: None if metric == PRESS_BY_EPS[0] else summarise_sample(of_metric[group]).mean
-            for metric, of_metric in values.items()
+            metric: None
+            if metric == PRESS_BY_EPS[0]
+            else summarise_sample(ranks_by_group[group]).mean
+            for metric, ranks_by_group in values.items()
         }
         mean = summarise_sample(perplexities).mean
         yield _row(exact, key | ranks, mean, mean and mean / exact["test_perplexity"])

@@ -65,7 +65,11 @@ def claims(frame: pd.DataFrame) -> Iterator[Claim]:
 def look_up(references: str) -> list[Cell]:
     """Return the cells that match the references, which are separated by "; "."""
     cells = printed_numbers()
-    return [cells[name] for one in references.split("; ") for name in fnmatch.filter(cells, one)]
+    return [
+        cells[name]
+        for reference in references.split("; ")
+        for name in fnmatch.filter(cells, reference)
+    ]
 
 
 @cache

@@ -32,8 +32,8 @@ def audit_numbers(frame: pd.DataFrame) -> AuditNumbers:
         row = claim.row
         rule = getattr(rules, row["rule"])
         words = " ".join(rule.__doc__.split()).rstrip(".").format(**row)
-        recomputed, comes_out = rule(claim)
-        verdict = "open" if comes_out is None else row["if_true" if comes_out else "if_false"]
+        value, holds = rule(claim)
+        verdict = "open" if holds is None else row["if_true" if holds else "if_false"]
         for cells, fate in ((claim.cells, verdict), (claim.inputs, "used")):
             for cell in cells:
                 fates[cell] = min(fates[cell], fate, key=FATES.index)
@@ -42,7 +42,7 @@ def audit_numbers(frame: pd.DataFrame) -> AuditNumbers:
                 "source": row["source"],
                 "what": row["what"],
                 "printed": claim.printed,
-                "recomputed": recomputed,
+                "recomputed": value,
                 "rule": f"{words}; {row['note']}" if row["note"] else words,
                 "verdict": verdict,
                 "cells": " ".join(
@@ -59,6 +59,6 @@ def _account(fates: dict[Cell, str]) -> pd.DataFrame:
     cells["count"] = cells["numbers"].str.len()
     account = cells.pivot_table("count", "table", "fate", "sum", observed=False)
     account.insert(0, "numbers", account.sum(axis=1))
-    nothing = cells[cells["fate"] == "nothing"].groupby("table")["column"].unique()
-    account["columns_nothing_determines"] = nothing.str.join(" ")
+    columns = cells[cells["fate"] == "nothing"].groupby("table")["column"].unique()
+    account["columns_nothing_determines"] = columns.str.join(" ")
     return account.fillna("").reset_index()

@@ -54,8 +54,8 @@ def p_value_span(claim: Claim) -> Outcome:
     """Student's t-test of the printed means and deviations, n = 10, within their rounding."""
     # p falls with the distance of the means and grows with the deviations: the ends are exact.
     low, p, high = (_student_p(claim, step) for step in (-ROUNDING, 0.0, ROUNDING))
-    comes_out = low <= float(claim.printed) <= high
-    return f"{p:.3g}; rounding allows {low:#.2g} to {high:#.2g}", comes_out
+    is_within = low <= float(claim.printed) <= high
+    return f"{p:.3g}; rounding allows {low:#.2g} to {high:#.2g}", is_within
 
 
 def _student_p(claim: Claim, step: float = 0.0) -> float:
@@ -75,8 +75,8 @@ def mean_of_eleven(claim: Claim) -> Outcome:
     The 10 seeds are in SM Table 1, the authors' seed in SM Tables 10 and 11 (ET-ASGD).
     """
     eleven, ten, authors = _values(claim.cells)
-    joined = (SEEDS * ten + authors) / WITH_AUTHORS
-    return f"{joined:.3f}", abs(joined - eleven) <= 2 * ROUNDING
+    joint_mean = (SEEDS * ten + authors) / WITH_AUTHORS
+    return f"{joint_mean:.3f}", abs(joint_mean - eleven) <= 2 * ROUNDING
 
 
 def deviation_of_eleven(claim: Claim) -> Outcome:
@@ -149,13 +149,13 @@ def widening_gap(claim: Claim) -> Outcome:
 
 def correlation(claim: Claim) -> Outcome:
     """Computed here from the printed ranks and perplexities."""
-    linear, ordered = (correlate(*_halves(claim), ranks=ranked) for ranked in (False, True))
-    assert linear.value is not None
-    ends = linear.interval
+    pearson, spearman = (correlate(*_halves(claim), ranks=is_ranked) for is_ranked in (False, True))
+    assert pearson.value is not None
+    ends = pearson.interval
     interval = f", 95% [{ends.low:+.2f}, {ends.high:+.2f}]" if ends else ""
-    signs = ("positive", "no sign") if linear.value < 0 else ("negative", "no sign")
+    signs = ("positive", "no sign") if pearson.value < 0 else ("negative", "no sign")
     return (
-        f"Pearson r = {linear.value:+.3f}{interval}, Spearman {ordered.value:+.2f}, "
+        f"Pearson r = {pearson.value:+.3f}{interval}, Spearman {spearman.value:+.2f}, "
         f"n = {len(claim.inputs) // 2}",
         claim.printed.startswith(signs),
     )
@@ -164,8 +164,8 @@ def correlation(claim: Claim) -> Outcome:
 def benchmarks_won(claim: Claim) -> Outcome:
     """Number of benchmarks in SM Table 3 on which MoC's rho is greater than MoS's."""
     moc, mos = _halves(claim)
-    won = np.count_nonzero(moc > mos)
-    return f"{won} of {len(moc)}", won == int(claim.printed)
+    wins = np.count_nonzero(moc > mos)
+    return f"{wins} of {len(moc)}", wins == int(claim.printed)
 
 
 def _halves(claim: Claim) -> NDArray[np.float64]:
@@ -199,8 +199,8 @@ def different_models(claim: Claim) -> Outcome:
 
 def falling_probabilities(claim: Claim) -> Outcome:
     """The likeliest word comes first in every other list."""
-    falls = all(cell.numbers == sorted(cell.numbers, reverse=True) for cell in claim.cells)
-    return "none", falls
+    is_falling = all(cell.numbers == sorted(cell.numbers, reverse=True) for cell in claim.cells)
+    return "none", is_falling
 
 
 def low_rank_hits(_: Claim) -> Outcome:
@@ -250,18 +250,18 @@ def _model_parameters(claim: Claim) -> int:
 
 def two_a_knot(claim: Claim) -> Outcome:
     """Two parameters for each of {argument} knots, to the coarser printed digit."""
-    added = f"{2 * int(claim.row['argument'].replace(',', '')) / 1e6:.1f}"
-    return added, added == claim.printed
+    millions = f"{2 * int(claim.row['argument'].replace(',', '')) / 1e6:.1f}"
+    return millions, millions == claim.printed
 
 
 def tried_value(claim: Claim) -> Outcome:
     """Among the values tried in stage 1 or 2, or SM Table 6's if stage 1 kept that one."""
-    places = [
+    stages = [
         f"stage {cell.row['stage']}" if "stage" in cell.row else "SM Table 6"
         for cell in claim.inputs
         if float(claim.printed) in cell.numbers
     ]
-    return " and ".join(places) or "not tried", bool(places)
+    return " and ".join(stages) or "not tried", bool(stages)
 
 
 def word_pairs(claim: Claim) -> Outcome:
@@ -274,8 +274,8 @@ def word_pairs(claim: Claim) -> Outcome:
     if trial["state"] == "done":
         count = str(int(trial[metric]))
         return count, count == claim.printed
-    not_run = (
+    reason = (
         f"the trial that counts {corpus} has not run: it needs that corpus and the 13 benchmarks. "
         "Name their folder with --data-dir"
     )
-    return trial["cause"] or not_run, None
+    return trial["cause"] or reason, None

@@ -66,8 +66,8 @@ class Estimate:
 
     def interval(self, confidence: float = CONFIDENCE) -> Interval:
         """Return the confidence interval."""
-        half = float(stdtrit(self.df, 0.5 + confidence / 2)) * self.error
-        return Interval(low=self.value - half, high=self.value + half)
+        half_width = float(stdtrit(self.df, 0.5 + confidence / 2)) * self.error
+        return Interval(low=self.value - half_width, high=self.value + half_width)
 
     def test(self) -> Statistic:
         """Return the two-sided test against zero."""
@@ -84,7 +84,7 @@ class Estimate:
         interval = self.interval(1 - 2 * SIGNIFICANCE)
         return max(-interval.low, interval.high)
 
-    def detectable(self) -> float:
+    def detectable_value(self) -> float:
         """Return the smallest true value that a two-sided t-test at 0.05 finds with 80% power.
 
         It depends on the error alone. Exact for Student's test (Cohen 1988, chapter 2); for
@@ -134,8 +134,8 @@ def _root_near(guess: float, function: Callable[[float], float]) -> float:
     all."""
     from scipy.optimize import brentq  # slow to import
 
-    room = 0.02 * (1 + abs(guess))
-    return float(brentq(function, guess - room, guess + room))
+    margin = 0.02 * (1 + abs(guess))
+    return float(brentq(function, guess - margin, guess + margin))
 
 
 def codes(labels: Sequence[Any]) -> tuple[list[Any], NDArray[np.intp]]:

@@ -22,7 +22,7 @@ from orchestrator.analysis.statistics.estimates import TAILS, Array, Interval, S
 RESAMPLES = 19_999
 """Enough draws: with 4,999, an interval's width differs by 1% between seeds of the draws."""
 SEED = 0
-FEWEST_PLACES = 4
+FEWEST_SIZES = 4
 """Minimum of x: a law of three parameters fits three points exactly."""
 EXPONENTS = Interval(low=0.01, high=10.0)
 """Search range of b."""
@@ -31,7 +31,7 @@ REFINED, ROUNDS = 7, 3
 """Exponents tried between the neighbours of the best one, and rounds of this, before a parabola."""
 AT_BOUND = 1e-4
 """Relative distance to a bound below which an estimate is at the bound."""
-MOST_WITHOUT = 0.05
+MOST_MISSING = 0.05
 """Largest share of draws without a value that still allows an interval."""
 
 
@@ -73,9 +73,9 @@ class Laws:
     def inverse(self, loss_B: ArrayLike) -> Array:
         """Return the x at which the first curve's law has these values; infinite if it is always
         above, NaN if it does not fall."""
-        above_B = np.asarray(loss_B, dtype=np.float64) - self.limit_B
+        excess_B = np.asarray(loss_B, dtype=np.float64) - self.limit_B
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            x_B: Array = (np.maximum(above_B, 0) / self.factor_KB[0]) ** (-1 / self.exponent_B)
+            x_B: Array = (np.maximum(excess_B, 0) / self.factor_KB[0]) ** (-1 / self.exponent_B)
         x_B[self.factor_KB[0] == 0] = np.nan
         return x_B
 
@@ -99,36 +99,38 @@ def curves_over_seeds(
     (part_names, part_N), (group_names, group_N), (_, seed_N) = (
         codes(list(trials[name])) for name in ("panel", "group", "seed")
     )
-    (part_P, group_P, x_P), place_N = _unique(part_N, group_N, x_N)
+    (part_P, group_P, x_P), point_N = _unique(part_N, group_N, x_N)
     group_P = group_P.astype(np.intp)
     site_P, cell_N = _unique(part_P, x_P)[1], _unique(part_N, x_N, seed_N)[1]
-    count_P = np.bincount(place_N).astype(np.float64)
-    mean_P = np.bincount(place_N, weights=y_N) / count_P
-    share_PS, effect_S, effect_df, rest_N = _without_seeds(y_N - mean_P[place_N], place_N, seed_N)
-    rest_GJ = np.zeros((len(group_names), cell_N.max() + 1))
-    np.add.at(rest_GJ, (group_N, cell_N), rest_N)
+    count_P = np.bincount(point_N).astype(np.float64)
+    mean_P = np.bincount(point_N, weights=y_N) / count_P
+    share_PS, effect_S, effect_df, residual_N = _remove_seeds(
+        y_N - mean_P[point_N], point_N, seed_N
+    )
+    residual_GJ = np.zeros((len(group_names), cell_N.max() + 1))
+    np.add.at(residual_GJ, (group_N, cell_N), residual_N)
     size_G = np.bincount(group_N)
     df_G = size_G - np.bincount(group_P) - effect_df * size_G / len(x_N)
-    squares_G = (rest_GJ**2).sum(axis=1)
+    squares_G = (residual_GJ**2).sum(axis=1)
 
     rng = np.random.default_rng(SEED)
     # The root's rows have the same products as the residuals' rows: equal covariances from fewer
     # normal numbers.
-    root_GK: Array = np.transpose(np.linalg.qr(rest_GJ.T, mode="r"))
+    root_GK: Array = np.transpose(np.linalg.qr(residual_GJ.T, mode="r"))
     normal_QKB = rng.standard_normal((site_P.max() + 1, root_GK.shape[1], resamples))
-    drawn_PB = np.einsum("pk,pkb->pb", root_GK[group_P], normal_QKB[site_P])
-    drawn_PB /= np.sqrt(count_P)[:, None]
+    draw_PB = np.einsum("pk,pkb->pb", root_GK[group_P], normal_QKB[site_P])
+    draw_PB /= np.sqrt(count_P)[:, None]
     quantile_B = rng.uniform(size=resamples)
-    different_df, which_G = np.unique(df_G, return_inverse=True)
-    chi_DB = np.sqrt([2 * gammaincinv(max(df, 1) / 2, quantile_B) for df in different_df])
-    drawn_PB /= chi_DB[which_G[group_P]]
+    unique_df, index_G = np.unique(df_G, return_inverse=True)
+    chi_DB = np.sqrt([2 * gammaincinv(max(df, 1) / 2, quantile_B) for df in unique_df])
+    draw_PB /= chi_DB[index_G[group_P]]
     if effect_df:
         # The part common to all places is drawn with the seeds.
-        drawn_PB -= count_P @ drawn_PB / count_P.sum()
+        draw_PB -= count_P @ draw_PB / count_P.sum()
         normal_SB = rng.standard_normal((len(effect_S), resamples)) * np.linalg.norm(effect_S)
         chi_B = np.sqrt(2 * gammaincinv(effect_df / 2, rng.uniform(size=resamples)))
-        drawn_PB += share_PS @ normal_SB / chi_B
-    drawn_PB = np.insert(drawn_PB, 0, 0.0, axis=1)
+        draw_PB += share_PS @ normal_SB / chi_B
+    draw_PB = np.insert(draw_PB, 0, 0.0, axis=1)
 
     curves = {}
     for part, group in zip(*_unique(part_P, group_P)[0].astype(np.intp), strict=True):
@@ -137,7 +139,7 @@ def curves_over_seeds(
         curves[part_names[part], group_names[group]] = Curve(
             x_R=x_P[of_curve],
             count_R=count_P[of_curve],
-            mean_BR=(mean_P[of_curve, None] + drawn_PB[of_curve, : draws + 1]).T,
+            mean_BR=(mean_P[of_curve, None] + draw_PB[of_curve, : draws + 1]).T,
             variance=squares_G[group] / df if df > 0 else None,
             df=df,
         )
@@ -151,22 +153,22 @@ def _unique(*columns: NDArray[Any]) -> tuple[Array, NDArray[np.intp]]:
     return rows.T, index.ravel()
 
 
-def _without_seeds(
-    rest_N: Array, place_N: NDArray[np.intp], seed_N: NDArray[np.intp]
+def _remove_seeds(
+    residual_N: Array, point_N: NDArray[np.intp], seed_N: NDArray[np.intp]
 ) -> tuple[Array, Array, int, Array]:
     """Return seed shares of places (P x S), least-squares seed effects (S), their degrees of
     freedom, and residuals (N).
 
     Without other degrees of freedom each seed is at one place only, and effects are zero."""
-    one_NS = np.eye(seed_N.max() + 1)[seed_N]
-    share_PS = np.zeros((place_N.max() + 1, one_NS.shape[1]))
-    np.add.at(share_PS, place_N, one_NS)
+    indicator_NS = np.eye(seed_N.max() + 1)[seed_N]
+    share_PS = np.zeros((point_N.max() + 1, indicator_NS.shape[1]))
+    np.add.at(share_PS, point_N, indicator_NS)
     share_PS /= share_PS.sum(axis=1, keepdims=True)
-    centred_NS = one_NS - share_PS[place_N]
-    effect_S, _, rank, _ = np.linalg.lstsq(centred_NS, rest_N, rcond=1e-10)
-    if len(rest_N) - len(share_PS) - rank < 1:
-        return share_PS, np.zeros_like(effect_S), 0, rest_N
-    return share_PS, effect_S - effect_S.mean(), int(rank), rest_N - centred_NS @ effect_S
+    centred_NS = indicator_NS - share_PS[point_N]
+    effect_S, _, rank, _ = np.linalg.lstsq(centred_NS, residual_N, rcond=1e-10)
+    if len(residual_N) - len(share_PS) - rank < 1:
+        return share_PS, np.zeros_like(effect_S), 0, residual_N
+    return share_PS, effect_S - effect_S.mean(), int(rank), residual_N - centred_NS @ effect_S
 
 
 def fit_laws(curves: Sequence[Curve]) -> Laws:
@@ -214,8 +216,8 @@ def _vertex(exponent_BG: Array, squares_BG: Array, best_B: NDArray[np.intp]) -> 
         bend_B = squares[0] - 2 * squares[1] + squares[2]
         vertex_B = np.exp(log_b[1] + (log_b[2] - log_b[0]) / 4 * (squares[0] - squares[2]) / bend_B)
     inside_B = (best_B == middle_B) & (bend_B > 0) & np.isfinite(vertex_B)
-    chosen_B: Array = np.where(inside_B, vertex_B, exponent_BG[draw_B, best_B])
-    return chosen_B
+    result_B: Array = np.where(inside_B, vertex_B, exponent_BG[draw_B, best_B])
+    return result_B
 
 
 def _profile(exponent: Array, points: Sequence[tuple[Array, ...]]) -> tuple[Array, Array, Array]:
@@ -241,26 +243,28 @@ def _profile(exponent: Array, points: Sequence[tuple[Array, ...]]) -> tuple[Arra
     limit_BG: Array = np.maximum(slope / bow, 0.0)
     factor_KBG = np.stack([(szy - limit_BG * sz) / szz for szy, sz, szz in sums])
     squares_BG: Array = np.maximum(bow * limit_BG**2 - 2 * slope * limit_BG + offset, 0.0)
-    rising = (factor_KBG <= 0).any(axis=0)
-    return limit_BG, np.where(rising, np.inf, squares_BG), factor_KBG
+    is_rising = (factor_KBG <= 0).any(axis=0)
+    return limit_BG, np.where(is_rising, np.inf, squares_BG), factor_KBG
 
 
 def lack_of_fit(laws: Laws) -> float | None:
     """Return the p-value of the laws' residuals against the spread of seeds (F-test, Fisher 1922).
 
     None without a spread, or with at least as many parameters as places."""
-    places = sum(len(curve.x_R) for curve in laws.curves)
-    return f_test(laws.curves, float(laws.squares_B[0]), places - 2 - len(laws.curves))
+    points = sum(len(curve.x_R) for curve in laws.curves)
+    return f_test(laws.curves, float(laws.squares_B[0]), points - 2 - len(laws.curves))
 
 
 def f_test(curves: Sequence[Curve], squares: float, df: int) -> float | None:
     """Return the p-value of squares with `df` degrees of freedom against the variance within
     places; None if either is missing."""
     within_df = sum(curve.df for curve in curves)
-    within = sum(curve.variance * curve.df for curve in curves if curve.variance is not None)
-    if within <= 0 or df <= 0:
+    within_squares = sum(
+        curve.variance * curve.df for curve in curves if curve.variance is not None
+    )
+    if within_squares <= 0 or df <= 0:
         return None
-    return float(fdtrc(df, within_df, max(squares, 0.0) / df / (within / within_df)))
+    return float(fdtrc(df, within_df, max(squares, 0.0) / df / (within_squares / within_df)))
 
 
 def seed_by_group_p(trials: pd.DataFrame) -> float | None:
@@ -271,19 +275,21 @@ def seed_by_group_p(trials: pd.DataFrame) -> float | None:
     y_N = trials["loss"].to_numpy(dtype=np.float64)
     columns = (["group", "x"], ["seed"], ["group", "seed"])
     labels = [list(trials[names].itertuples(index=False, name=None)) for names in columns]
-    places_NP, seeds_NS, both_NC = (
+    points_NP, seeds_NS, cells_NC = (
         np.eye(len(names))[codes_N] for names, codes_N in map(codes, labels)
     )
-    (squares, rank), (rest, full) = (
-        _left(y_N, np.hstack([places_NP, more])) for more in (seeds_NS, both_NC)
+    (squares, rank), (residual, full_rank) = (
+        _residual_squares(y_N, np.hstack([points_NP, effects])) for effects in (seeds_NS, cells_NC)
     )
-    df, rest_df = full - rank, len(y_N) - full
-    if df < 1 or rest_df < 1 or rest <= 1e-18 * float(y_N @ y_N):
+    df, residual_df = full_rank - rank, len(y_N) - full_rank
+    if df < 1 or residual_df < 1 or residual <= 1e-18 * float(y_N @ y_N):
         return None
-    return float(fdtrc(df, rest_df, max(squares - rest, 0.0) / df / (rest / rest_df)))
+    return float(
+        fdtrc(df, residual_df, max(squares - residual, 0.0) / df / (residual / residual_df))
+    )
 
 
-def _left(y_N: Array, design_Nk: Array) -> tuple[float, int]:
+def _residual_squares(y_N: Array, design_Nk: Array) -> tuple[float, int]:
     solution_k, _, rank, _ = np.linalg.lstsq(design_Nk, y_N, rcond=None)
     return float(np.sum((y_N - design_Nk @ solution_k) ** 2)), int(rank)
 
@@ -293,18 +299,18 @@ def over_draws(values_B: Array, *, null: float | None = None) -> Statistic:
 
     Interval ends may be infinite. Draws without a number are left out; there is no interval if
     these exceed `MOST_WITHOUT`, or without draws."""
-    value, drawn_B = float(values_B[0]), values_B[1:]
+    value, draw_B = float(values_B[0]), values_B[1:]
     if math.isnan(value):
         return Statistic(missing="the baseline's loss does not fall with x")
-    if not len(drawn_B):
+    if not len(draw_B):
         return Statistic(value=value, missing="an interval needs a size with at least two seeds")
-    left_B = np.sort(drawn_B[~np.isnan(drawn_B)])
-    if len(left_B) < (1 - MOST_WITHOUT) * len(drawn_B):
-        missing = f"{1 - len(left_B) / len(drawn_B):.0%} of the draws give no value"
+    sorted_B = np.sort(draw_B[~np.isnan(draw_B)])
+    if len(sorted_B) < (1 - MOST_MISSING) * len(draw_B):
+        missing = f"{1 - len(sorted_B) / len(draw_B):.0%} of the draws give no value"
         return Statistic(value=value, missing=missing)
-    low, high = (float(left_B[round(tail * (len(left_B) - 1))]) for tail in TAILS)
+    low, high = (float(sorted_B[round(tail * (len(sorted_B) - 1))]) for tail in TAILS)
     p_value = None
     if null is not None:
-        tail = min(int((left_B <= null).sum()), int((left_B >= null).sum()))
-        p_value = min(1.0, 2 * (tail + 1) / (len(left_B) + 1))
+        tail = min(int((sorted_B <= null).sum()), int((sorted_B >= null).sum()))
+        p_value = min(1.0, 2 * (tail + 1) / (len(sorted_B) + 1))
     return Statistic(value=value, interval=Interval(low=low, high=high), p_value=p_value)

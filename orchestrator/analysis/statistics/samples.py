@@ -45,11 +45,11 @@ def summarise_sample(values: ArrayLike) -> SampleSummary:
             f"Leave out trials without a value."
         )
     # Exact sums: rounding in numpy's mean can give equal numbers a spread.
-    exact, n = values_n.tolist(), len(values_n)
+    numbers, n = values_n.tolist(), len(values_n)
     return SampleSummary(
         n=n,
-        mean=statistics.mean(exact) if n else None,
-        sd=statistics.stdev(exact) if n > 1 else None,
+        mean=statistics.mean(numbers) if n else None,
+        sd=statistics.stdev(numbers) if n > 1 else None,
     )
 
 
@@ -117,6 +117,6 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
     )
     adjusted: list[float | None] = [None] * len(p_values)
     largest = 0.0
-    for smaller, (p_value, index) in enumerate(family):
-        adjusted[index] = largest = max(largest, min(1.0, (len(family) - smaller) * p_value))
+    for rank, (p_value, index) in enumerate(family):
+        adjusted[index] = largest = max(largest, min(1.0, (len(family) - rank) * p_value))
     return adjusted

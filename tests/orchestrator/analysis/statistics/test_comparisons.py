@@ -130,7 +130,7 @@ def test_detectable_distances_are_the_printed_ones() -> None:
     """Cohen (1988), Table 2.4.1: d = 0.50 needs n = 64 per group. G*Power: 1.3249 for n = 10."""
 
     def detectable(n: int) -> float:
-        return student_difference(*[SampleSummary(n=n, mean=0, sd=1)] * 2)[0].detectable()
+        return student_difference(*[SampleSummary(n=n, mean=0, sd=1)] * 2)[0].detectable_value()
 
     assert detectable(10) == pytest.approx(1.3249, abs=1e-4)
     assert 0.49 < detectable(64) <= 0.50 < detectable(63)
