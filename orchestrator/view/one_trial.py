@@ -34,7 +34,7 @@ class OneTrial:
     """Study in whose context it is shown."""
     settings: Mapping[str, Any]
     """Keyed by dotted path."""
-    varying: Sequence[str]
+    varying_settings: Sequence[str]
     """Settings that differ within study `key`."""
     epochs: Sequence[EpochMetrics]
     spectrum: NDArray[np.float64] | None
@@ -54,13 +54,17 @@ class OneTrial:
     @property
     def facts(self) -> dict[str, str]:
         """Return id, state, attempts, hosts and cause, if present."""
-        row, last = self.row, self.attempts[-1:]
-        place = [one.place for one in last if one.ended_at is None and row["state"] == "running"]
+        row, attempts = self.row, self.attempts[-1:]
+        hosts = [
+            attempt.place
+            for attempt in attempts
+            if attempt.ended_at is None and row["state"] == "running"
+        ]
         facts = {
             "id": row["trial_id"],
             "state": row["state"],
             "attempts": str(row["attempt"]),
-            "worker": "".join(place),
+            "worker": "".join(hosts),
             "driver": parts.host_of(row["owner"] or ""),
             "cause": row["cause"],
         }
@@ -70,10 +74,8 @@ class OneTrial:
     def version(self) -> str:
         """Return a text that changes when there is something new to show."""
         row = self.row
-        measured = (len(self.epochs), len(row["metrics"]))
-        return (
-            f"{row['state']} {row['attempt']} {measured} {hash((tuple(self.attempts), self.log))}"
-        )
+        counts = (len(self.epochs), len(row["metrics"]))
+        return f"{row['state']} {row['attempt']} {counts} {hash((tuple(self.attempts), self.log))}"
 
 
 def read_trial(source: Source, trial_id: str, variant: str = "") -> OneTrial:
@@ -91,7 +93,7 @@ def read_trial(source: Source, trial_id: str, variant: str = "") -> OneTrial:
         keys=keys,
         key=key,
         settings=flat_values(row["config"]),
-        varying=source.trials(key.variant).settings,
+        varying_settings=source.trials(key.variant).settings,
         epochs=epochs,
         spectrum=spectrum,
         predictions={

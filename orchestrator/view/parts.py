@@ -16,7 +16,7 @@ from orchestrator.words import short_id
 from trainables.errors import UserError
 
 LIVE_MS = 3_000
-WHOLE = 32
+LONGEST_LINE = 32
 """Longest text that stays on one line of a table, in characters."""
 MOST_COMPARED = 6
 Children = list[Any]
@@ -41,9 +41,9 @@ def register(app: Dash, source: Source) -> None:
             return no_update
         target = ctx.triggered_id["stop"]
         # A study's variant has hyphens, a trial's id has none.
-        stopped = source.study(target).key if "-" in target else target
+        stop_target = source.study(target).key if "-" in target else target
         with source.store() as opened:
-            opened.ask_to_stop(stopped)
+            opened.ask_to_stop(stop_target)
         return "Asked to stop. Results and checkpoints are kept; run the same command to resume."
 
 
@@ -63,7 +63,7 @@ def graph(name: str, file: str) -> Any:
     }
     figure = dcc.Graph(
         id={"drawn": name, "as": "graph"},
-        figure=figures.empty(""),
+        figure=figures.empty_figure(""),
         config=config,
         style={"height": "440px"},
     )
@@ -74,8 +74,8 @@ def stop_button(target: str, text: str) -> Any:
     """Return a button that stops a study (by variant) or trial (by id), once confirmed."""
     question = f"{text}? Results and checkpoints are kept."
     button = html.Button(text, className="stop")
-    ask = dcc.ConfirmDialogProvider(button, id={"stop": target}, message=question)
-    return html.P([ask, " ", html.Span(id={"stop": target, "as": "answer"}, role="status")])
+    dialog = dcc.ConfirmDialogProvider(button, id={"stop": target}, message=question)
+    return html.P([dialog, " ", html.Span(id={"stop": target, "as": "answer"}, role="status")])
 
 
 def study_link(key: StudyKey) -> Any:
@@ -122,5 +122,5 @@ def host_of(owner: str) -> str:
 
 def _kind(cell: Any) -> str:
     if isinstance(cell, str):
-        return "short" if len(cell) <= WHOLE else "long"
+        return "short" if len(cell) <= LONGEST_LINE else "long"
     return "number" if isinstance(cell, int | float) else ""

@@ -39,18 +39,18 @@ def serve(url: str, storage: str, port: int | None, ready: Callable[[str], None]
     token = secrets.token_urlsafe(24)
     pages = make_app(source, token).server
 
-    def listening(number: int) -> waitress.server.TcpWSGIServer:
+    def make_server(number: int) -> waitress.server.TcpWSGIServer:
         return waitress.create_server(pages, host=HOST, port=number, threads=THREADS, ident=None)
 
     try:
-        server = listening(FIRST_PORT if port is None else port)
+        server = make_server(FIRST_PORT if port is None else port)
     except OSError as error:
         if port is not None:
             raise UserError(
                 f"--port: port {port} cannot be used ({error.strerror}). Choose another port, or "
                 "omit the option."
             ) from error
-        server = listening(0)
+        server = make_server(0)
     # Its warnings only report how many requests wait.
     logging.getLogger("waitress").setLevel(logging.ERROR)
     source.warm()

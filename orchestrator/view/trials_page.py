@@ -74,16 +74,16 @@ def register(app: Dash, source: Source) -> None:
         State("trials-version", "data"),
     )
     def show(
-        _: int | None, asked: tuple[Sequence[str], str], version: str | None
+        _: int | None, request: tuple[Sequence[str], str], version: str | None
     ) -> tuple[Any, ...]:
-        trial_ids, variant = asked
+        trial_ids, variant = request
         trials = _by_name([read_trial(source, trial_id, variant) for trial_id in trial_ids])
-        now = " ".join(trial.version for trial in trials.values())
-        if now == version:
+        new_version = " ".join(trial.version for trial in trials.values())
+        if new_version == version:
             raise PreventUpdate
         first, *others = trials.values()
         return (
-            now,
+            new_version,
             _head(trials),
             bool(others) or first.row["state"] != "running",
             figures.learning_curves(
@@ -93,7 +93,7 @@ def register(app: Dash, source: Source) -> None:
                 {name: trial.spectrum for name, trial in trials.items()},
                 None if others else first.row["metrics"].get("press_tolerance"),
             ),
-            [*_metrics(trials), *([] if others else _alone(first))],
+            [*_metrics(trials), *([] if others else _single_trial(first))],
         )
 
 
@@ -123,15 +123,15 @@ def _head(trials: Mapping[str, OneTrial]) -> parts.Children:
     def settings(trial: OneTrial) -> dict[str, str]:
         return {name: setting(value) for name, value in trial.settings.items()}
 
-    def varying(trial: OneTrial) -> dict[str, str]:
-        return {name: setting(trial.settings.get(name)) for name in trial.varying}
+    def varying_settings(trial: OneTrial) -> dict[str, str]:
+        return {name: setting(trial.settings.get(name)) for name in trial.varying_settings}
 
     return [
         html.H1("Side by side" if len(trials) > 1 else [*trials]),
         html.P(links, className="actions"),
         _table(trials, lambda trial: trial.facts),
         html.H2("Settings that differ in the study"),
-        _table(trials, varying),
+        _table(trials, varying_settings),
         html.Details([html.Summary("All settings"), _table(trials, settings)]),
     ]
 
@@ -150,14 +150,14 @@ def _metrics(trials: Mapping[str, OneTrial]) -> parts.Children:
     ]
 
 
-def _alone(trial: OneTrial) -> parts.Children:
+def _single_trial(trial: OneTrial) -> parts.Children:
     words = [
         [
-            after.context or name.partition(" ")[2],
-            after.next,
-            " · ".join(f"{word} {share:.0%}" for word, share in after.top),
+            prediction.context or name.partition(" ")[2],
+            prediction.next,
+            " · ".join(f"{word} {share:.0%}" for word, share in prediction.top),
         ]
-        for name, after in trial.predictions.items()
+        for name, prediction in trial.predictions.items()
     ]
     contexts = parts.table(["context", "next", "most likely"], words)
     config = f"data:application/json,{quote(json.dumps(trial.row['config'], indent=1))}"
@@ -189,5 +189,5 @@ def _attempt(attempt: Attempt) -> list[Any]:
     row = [attempt.number, attempt.place, f"{attempt.started_at:%Y-%m-%d %H:%M:%S}"]
     if not attempt.ended_at:
         return [*row, "", "running"]
-    took = duration((attempt.ended_at - attempt.started_at).total_seconds())
-    return [*row, took, attempt.cause or "done"]
+    elapsed = duration((attempt.ended_at - attempt.started_at).total_seconds())
+    return [*row, elapsed, attempt.cause or "done"]

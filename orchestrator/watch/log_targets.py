@@ -14,22 +14,22 @@ from trainables.errors import UserError, first_line
 FORMS = "mlflow, mlflow=URI or tensorboard"
 
 
-def open_sinks(typed: Sequence[str], key: StudyKey, storage: Path) -> list[Sink]:
+def open_sinks(logs: Sequence[str], key: StudyKey, storage: Path) -> list[Sink]:
     """Return a sink for each distinct log.
 
     Raises UserError if a log is unknown, cannot be reached, needs a package that is not installed,
     or has a password in its address."""
-    return [_opened(log, key, storage) for log in dict.fromkeys(typed)]
+    return [_open_sink(log, key, storage) for log in dict.fromkeys(logs)]
 
 
-def _opened(log: str, key: StudyKey, storage: Path) -> Sink:
+def _open_sink(log: str, key: StudyKey, storage: Path) -> Sink:
     name, _, uri = log.partition("=")
     try:
         if log == "tensorboard":
             return _tensorboard(key, storage)
         if name == "mlflow":
-            here = f"sqlite:///{storage}/mlflow.db"
-            return _mlflow(key, uri or os.environ.get("MLFLOW_TRACKING_URI") or here)
+            default_uri = f"sqlite:///{storage}/mlflow.db"
+            return _mlflow(key, uri or os.environ.get("MLFLOW_TRACKING_URI") or default_uri)
     except ModuleNotFoundError as error:
         raise UserError(
             f"--log-to {name}: package {error.name} is missing. Install it with "

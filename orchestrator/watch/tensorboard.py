@@ -34,8 +34,8 @@ class TensorBoard:
     def begin(self, trial: PlannedTrial) -> _Curves:
         """Replace the trial's event files."""
         folder = self._folder_of(trial)
-        for old in (*folder.glob("events.*"), *folder.glob("ended.*")):
-            old.unlink()
+        for path in (*folder.glob("events.*"), *folder.glob("ended.*")):
+            path.unlink()
         return _Curves(trial, folder)
 
     def _folder_of(self, trial: PlannedTrial) -> Path:

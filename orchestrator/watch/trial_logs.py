@@ -65,19 +65,19 @@ class TrialLogs(Listener):
         running = self._running[trial_id] = {}
         epochs = self._store.epochs(trial_id)
         for sink in list(self._sinks):
-            with self._leaving(sink):
+            with self._drop_on_failure(sink):
                 running[sink] = sink.begin(trial)
                 running[sink].add(epochs)
 
     @override
     def epoch(self, trial_id: str, metrics: EpochMetrics) -> None:
-        self._tell(trial_id, lambda curves: curves.add([metrics]))
+        self._notify(trial_id, lambda curves: curves.add([metrics]))
 
     @override
     def finished(self, trial_id: str, outcome: TrialOutcome) -> None:
         """End the trial's curves; `complete` adds results that did not reach this driver."""
         numbers = _numbers(outcome.metrics)
-        self._tell(trial_id, lambda curves: curves.end(outcome.state, outcome.cause, numbers))
+        self._notify(trial_id, lambda curves: curves.end(outcome.state, outcome.cause, numbers))
         self._running.pop(trial_id, None)
 
     def complete(self) -> None:
@@ -86,7 +86,7 @@ class TrialLogs(Listener):
             trial = PlannedTrial(trial_id=row["trial_id"], name=row["name"], config=row["config"])
             metrics = _numbers(row["metrics"])
             for sink in list(self._sinks) if row["state"] not in OPEN else []:
-                with self._leaving(sink):
+                with self._drop_on_failure(sink):
                     if not sink.holds(trial, row["state"], metrics):
                         curves = sink.begin(trial)
                         curves.add(self._store.epochs(trial.trial_id))
@@ -99,17 +99,17 @@ class TrialLogs(Listener):
         self._sinks = []
 
     def _interrupt(self, trial_id: str) -> None:
-        self._tell(trial_id, lambda curves: curves.interrupt())
+        self._notify(trial_id, lambda curves: curves.interrupt())
         self._running.pop(trial_id, None)
 
-    def _tell(self, trial_id: str, event: Callable[[Curves], None]) -> None:
+    def _notify(self, trial_id: str, event: Callable[[Curves], None]) -> None:
         for sink, curves in self._running.get(trial_id, {}).items():
             if sink in self._sinks:
-                with self._leaving(sink):
+                with self._drop_on_failure(sink):
                     event(curves)
 
     @contextmanager
-    def _leaving(self, sink: Sink) -> Iterator[None]:
+    def _drop_on_failure(self, sink: Sink) -> Iterator[None]:
         """Drop the log if the block fails."""
         try:
             yield
