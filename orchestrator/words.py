@@ -61,7 +61,8 @@ def some_of(names: Sequence[str], most: int) -> str:
 def one_line(text: str, *, most: int | None = None) -> str:
     """Return the text on one line, cut to `most` characters.
 
-    White space and unprintable characters become single spaces."""
+    White space and unprintable characters become single spaces.
+    """
     # Cut first: the text may be of any size.
     head = text if most is None else text[: 4 * most]
     line = " ".join("".join(letter if letter.isprintable() else " " for letter in head).split())
@@ -76,8 +77,9 @@ def one_line(text: str, *, most: int | None = None) -> str:
 def file_name(text: str) -> str:
     """Return a safe file or folder name for any text.
 
-    A plain text is its own name. Any other is its plain characters and a hash, so that names
-    differ."""
+    A plain text is its own name. Any other gets its plain characters and a hash, so that names
+    differ.
+    """
     if PLAIN_NAME.fullmatch(text) and len(text.encode()) <= LONGEST_NAME:
         return text
     stem = re.sub(r"[^\w ._=,+@()-]", "_", text)[:LONGEST_STEM].lstrip(". =,+@()-")

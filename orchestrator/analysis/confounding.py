@@ -1,4 +1,4 @@
-"""Rank correlations of metrics with one of them, before and after removing the trials' settings."""
+"""Rank correlations of metrics with one of them, before and after removing settings."""
 
 from __future__ import annotations
 
@@ -25,19 +25,17 @@ from orchestrator.analysis.tidy_frames import Families, add_holm, estimate_row, 
 from search_spaces.analyses import PartialCorrelations
 
 ALL = "all"
-"""Every setting together, at the finest shape that leaves enough degrees of freedom."""
+"""Every setting together, at the finest shape with enough degrees of freedom."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ConfoundingNumbers:
-    """Answer to a PartialCorrelations request."""
-
     request: PartialCorrelations
     trials: int
     settings: tuple[str, ...]
     """Settings that vary."""
     left: Mapping[Shape, int]
-    """Degrees of freedom of a correlation, by how settings are removed."""
+    """Degrees of freedom of a correlation, by shape."""
     correlations: pd.DataFrame
     """One row per metric and shape: metric, y, taken_away (shape), n, df, rho (Spearman's) [95%],
     p, holm_p (over metrics), missing."""
@@ -48,7 +46,7 @@ class ConfoundingNumbers:
 
     @property
     def finest(self) -> Shape:
-        """Return the finest shape with at least one correlation."""
+        """Return the finest shape with a correlation."""
         shapes = set(self.correlations.dropna(subset=["rho"])["taken_away"])
         return next((shape for shape in reversed(SHAPES) if shape in shapes), "none")
 
@@ -89,8 +87,7 @@ def confounding_numbers(
 
 
 def _on_scale(values: pd.Series[float]) -> Array:
-    """Effects on ranks and perplexities are ratios, so positive values are compared as
-    logarithms."""
+    """Compare positive values as logarithms: effects on ranks and perplexities are ratios."""
     numbers = values.to_numpy(dtype=np.float64)
     return np.asarray(np.log(numbers) if (numbers > 0).all() else numbers)
 
@@ -117,7 +114,7 @@ def _correlation(
 
 
 def _adjusted_r2(points: pd.DataFrame, metric: str, settings: list[str]) -> float | None:
-    """Use the finest shape that leaves enough degrees of freedom."""
+    """Use the finest shape with enough degrees of freedom."""
     if describe_constant(points[metric], metric):
         return None
     y = _on_scale(points[metric])

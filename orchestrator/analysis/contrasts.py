@@ -1,4 +1,4 @@
-"""Tests of each group against its baseline, as one family, paired by seed if they share seeds."""
+"""Tests of each group against its baseline, as one family, paired by shared seeds."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ class ContrastNumbers:
     """One row per test; see `compare`."""
     trials: pd.DataFrame
     """One row per trial of a tested group: group, baseline, name, value (minus the baseline's at
-    that seed or, unpaired, its mean)."""
+    that seed; unpaired: minus its mean)."""
     families: ClassVar[Families] = {"comparisons": ("difference_p",)}
 
 
 def contrast_numbers(frame: pd.DataFrame, request: Comparison, *, corpus: str) -> ContrastNumbers:
-    """Return the tests. Groups missing from the plan are left out."""
+    """Return the tests, without groups that the plan does not have."""
     selection = frame if request.seeds is None else frame[frame["seed"].isin(request.seeds)]
     values = values_of_done(selection, request.metric, "group", "seed", "name")
     corpus, printed = printed_values(request.published, corpus)
@@ -87,7 +87,7 @@ def compare(
     *,
     names: Names = ("a", "b"),
 ) -> dict[str, Any]:
-    """Compare group a with its baseline b, by `pairs` if there are FEWEST_PAIRS.
+    """Compare group a with its baseline b, in `pairs` if there are FEWEST_PAIRS.
 
     Return counts, means and deviations of both groups, and:
 
@@ -96,14 +96,15 @@ def compare(
     - difference [95%]: a minus b, with t, df and p.
     - effect [95%]: Hedges' g, in standard deviations of the differences if paired (g_z), else in
       pooled standard deviations.
-    - detectable_difference: smallest true difference found at 0.05 with 80% power, if these
-      deviations are the true ones; needs FEWEST pairs, or values per group.
+    - detectable_difference: smallest true difference found at 0.05 with 80% power, given these
+      deviations; needs FEWEST pairs or values per group.
     - equal_within: larger absolute end of the 90% interval; two one-sided tests at 0.05 find
       equivalence within any larger margin.
     - unpaired [95%]: Student's unpaired t-test over all values, the paper's.
     - missing: why there is no test or detectable difference.
 
-    Raises ValueError if a number is not finite."""
+    Raises ValueError if a number is not finite.
+    """
     a, b = summarise_sample(a_values), summarise_sample(b_values)
     paired_a, paired_b = np.reshape(np.asarray(pairs, dtype=np.float64), (-1, 2)).T
     differences = summarise_sample(paired_a - paired_b)
@@ -158,7 +159,7 @@ def compare(
 
 
 def _spread_obstacle(differences: SampleSummary, largest: float, names: Names) -> str:
-    """Differences that are equal up to the rounding of the `largest` value have no test."""
+    """Differences equal up to the rounding of the `largest` value have no test."""
     if (differences.sd or 0.0) >= max(sys.float_info.min, 8 * sys.float_info.epsilon * largest):
         return ""
     count = "both pairs" if differences.n == 2 else f"all {differences.n} pairs"

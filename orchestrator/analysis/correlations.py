@@ -1,8 +1,9 @@
 """Correlations over cells and inside a window, with the printed coefficients.
 
-A cell is one setting: trials that differ only in the seed. They are not independent, so
-correlations are over cell means. Grid cells are not independent either: intervals come from whole
-rows, p-values from permuting rows and columns."""
+A cell is one setting: trials that differ only in the seed and are not independent. Correlations are
+therefore over cell means. Grid cells are not independent either: intervals come from whole rows,
+p-values from permuting rows and columns.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +37,7 @@ NOT_INDEPENDENT = "trials of one cell are not independent"
 
 @dataclass(frozen=True, kw_only=True)
 class CorrelationNumbers:
-    """Answer to a Correlation request. A correlation is NAME [95%], NAME_p and NAME_df."""
+    """Answer to a Correlation request; a correlation is NAME [95%], NAME_p and NAME_df."""
 
     request: Correlation
     corpus: str
@@ -49,25 +50,25 @@ class CorrelationNumbers:
     without the seeds' contribution), WITHIN (residuals of cell and seed means) and SINGLE (trials;
     no interval, as they are not independent)."""
     left_out: str
-    """Number of planned trials without a value, by reason, as text."""
+    """Text: the number of planned trials without a value, by reason."""
     points: pd.DataFrame
     """Done trials with both metrics."""
     cells: pd.DataFrame
     """One row per cell: group, seeds (a count), the grid's settings, means of both metrics and
-    their deviations over seeds (`press_rank_sd`; NaN for one seed), excluding the seed's effect
+    their deviations over seeds (`press_rank_sd`; NaN for one seed), without the seed's effect
     common to all cells."""
     colour_by: str
     """Column; empty for one colour."""
     rows: str
     """Setting; empty if the cells are not a grid."""
     definitions: pd.DataFrame
-    """One row per definition of rank, with raw and centred rows: x, pearson, within (seeds of one
+    """One row per definition of rank, for raw and centred rows: x, pearson, within (seeds of one
     cell), holm_p (over all)."""
     partials: pd.DataFrame
-    """One row per set of removed settings: left_out (their paths), levels (removed by value), line
+    """One row per set of removed settings: left_out (paths), levels (removed by value), line
     (removed as straight lines)."""
     components: pd.DataFrame
-    """One row per metric, if a cell has several seeds; see `variance_components`."""
+    """One row per metric if a cell has several seeds; see `variance_components`."""
     families: ClassVar[Families] = {"definitions": ("pearson_p",)}
 
 
@@ -82,8 +83,9 @@ def correlation_numbers(
     """Return the correlations over all cells and inside the window.
 
     The window is the published one at paper scale, else the better half of y. `grid` names the row
-    and column settings, if any. Partial correlations remove each varying one, and both. The column
-    setting colours the points."""
+    and column settings; the column colours the points. Partial correlations remove each varying
+    one, and both.
+    """
     metrics = [request.x, request.y]
     columns = frame.columns.union(metrics, sort=False)
     trials = frame[frame["state"] == "done"].reindex(columns=columns)
@@ -125,8 +127,7 @@ def correlation_numbers(
 def cell_means(
     points: pd.DataFrame, metrics: Sequence[str], settings: Sequence[str]
 ) -> pd.DataFrame:
-    """Return one row per cell, in plan order: group, seeds, the settings constant in every cell,
-    and the metrics' means."""
+    """Return one row per cell, in plan order: group, seeds, constant settings, metrics' means."""
     cells = points.groupby("group", sort=False)
     columns = [
         name
@@ -139,7 +140,7 @@ def cell_means(
 
 
 def _deviations(points: pd.DataFrame, metric: str) -> pd.Series[float]:
-    """Exclude the seed's effect common to all cells, estimated from the cells with every seed."""
+    """Exclude the seed's effect common to all cells, estimated from cells with every seed."""
     values = points[metric]
     if "seed" in points and len(points):
         seeds = points.pivot_table(index="group", columns="seed", values=metric).dropna().mean()
@@ -148,8 +149,7 @@ def _deviations(points: pd.DataFrame, metric: str) -> pd.Series[float]:
 
 
 def describe_missing(states: Sequence[str], *, usable: int) -> str:
-    """Return, for example, "2 of 72 trials failed, 1 of 72 trials diverged"; empty if every trial
-    can be used."""
+    """Return, for example, "2 of 72 trials failed, 1 of 72 trials diverged"; empty if all count."""
     counts = {word: states.count(word) for word in ("failed", "diverged", "pruned")}
     counts["have not finished"] = states.count("planned") + states.count("running")
     counts["have no value of one or both metrics"] = states.count("done") - usable

@@ -1,4 +1,4 @@
-"""Sizes at which the loss of small models departs from the power law of larger ones."""
+"""Sizes at which the loss of small models departs from larger models' power law."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ class ExtrapolationNumbers:
 
     request: Extrapolation
     laws: LawFrames
-    """One law: of the sizes above the first that departs from it, or of all."""
+    """One law: of the sizes above the first that departs, or of all."""
     fitted: tuple[float, ...]
-    """Sizes that the law was fitted to, ascending; empty if there are too few."""
+    """Sizes in the law, ascending; empty if there are too few."""
     held_out: pd.DataFrame
     """One row per size, descending: x, n, fitted_to (number of larger sizes in its law), mean_loss,
     predicted [95%], difference [95%] (loss minus prediction), p, bonferroni_p, detectable (smallest
     true excess that the corrected test finds in 80% of draws), leaves (1 above the law, -1 below, 0
     if no difference was shown), missing.
 
-    Bonferroni, because each comparison decides the next one's law: a correction must not depend on
-    later comparisons."""
+    Bonferroni: each comparison decides the next one's law, so a correction must not depend on later
+    comparisons."""
 
 
 def extrapolation_numbers(

@@ -22,7 +22,7 @@ VARIANT = ("study", "scale", "corpus", "overrides")
 LEADING = ("trial_id", "setting", "name", "state", "attempt", "cause")
 LAYER = "output_layer.name"
 LAYER_DETAILS = ("output_layer.form", "output_layer.layer")
-"""Distinguish output layers of one name: a softcap's form, the class of a user's layer."""
+"""Distinguish output layers of one name: a softcap's form, a user layer's class."""
 ID_DIGITS = SHORT_ID
 """Digits shown of a trial's id or a setting's hash."""
 METRICS = (
@@ -58,17 +58,16 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class FlatResults:
-    """Trials as flat dicts with equal keys; None for a missing value."""
+    """Trials as flat dicts with equal keys; None if missing."""
 
     records: tuple[dict[str, Any], ...]
     columns: tuple[str, ...]
     config_columns: tuple[str, ...]
     """Dotted paths ("output_layer.c"), in config order."""
     metric_columns: tuple[str, ...]
-    """In reading order, independent of the order in which trials finish."""
+    """In reading order, not in the order of finished trials."""
     groups: tuple[str, ...]
-    """Group of each trial: its name without the seed, completed if several settings share that
-    name."""
+    """Group of each trial: its name without the seed, completed if settings share that name."""
     extra_columns: tuple[Mapping[str, Any], ...]
     """Further frame columns by trial: kind and, in a tuning, side and stage."""
 
@@ -92,10 +91,11 @@ class FlatResults:
         )
 
     def frame(self) -> pd.DataFrame:
-        """Return the records as a data frame with group, kind and, if present, output_layer
-        ("softmax", "softcap tanh"), side and stage.
+        """Return the records as a data frame; a missing number is NaN.
 
-        A missing number is NaN in a column of floats."""
+        Extra columns: group, kind and, if present, output_layer ("softmax", "softcap tanh"), side,
+        stage.
+        """
         import pandas as pd
 
         frame = pd.DataFrame(list(self.records), columns=list(self.columns))
@@ -118,8 +118,8 @@ def in_reading_order(metrics: Collection[str]) -> tuple[str, ...]:
 def flatten(rows: Sequence[Row]) -> FlatResults:
     """Return one flat record per trial, in order.
 
-    Raises UserError if a config value has the name of another column: another program wrote that
-    store."""
+    Raises UserError if a config value has another column's name: another program wrote that store.
+    """
     configs = [flat_values(row["config"]) for row in rows]
     metrics = [
         _with_derived(row["metrics"], config) for row, config in zip(rows, configs, strict=True)
@@ -169,8 +169,10 @@ def _groups(
     *,
     complete: bool,
 ) -> tuple[str, ...]:
-    """A store can hold different settings under one name, from an older program or study. They are
-    no repetitions, so they get groups by value (`complete`) or hash."""
+    """Separate different settings of one name, which an older program or study may have stored.
+
+    They are no repetitions, so they get groups by value (`complete`) or hash.
+    """
     trials = [
         (group_of(one_line(row["name"])), config) for row, config in zip(rows, configs, strict=True)
     ]
@@ -181,8 +183,11 @@ def _groups(
 
 
 def _with_derived(metrics: Mapping[str, Any], config: Mapping[str, Any]) -> dict[str, Any]:
-    """Add, if finite, `generalisation_gap` (test minus train perplexity) and, for a corpus of known
-    entropy, `excess_cross_entropy` (test loss minus entropy)."""
+    """Add, if finite, `generalisation_gap` and `excess_cross_entropy`.
+
+    They are test minus train perplexity and, for a corpus of known entropy, test loss minus
+    entropy.
+    """
     test_perplexity = float(metrics.get("test_perplexity", math.nan))
     additions = {
         "generalisation_gap": test_perplexity - float(metrics.get("train_perplexity", math.nan))

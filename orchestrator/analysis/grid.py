@@ -20,18 +20,16 @@ EMPTY_CELL = {"value": None, "state": "none", "trials": 0, "done": 0, "settings"
 
 @dataclass(frozen=True, kw_only=True)
 class GridNumbers:
-    """Answer to a GridMap request."""
-
     request: GridMap
     cells: pd.DataFrame
     """One row per metric and pair of config values, both ascending: metric, row, column, value
     (mean of the done trials or None), state ("done" if every trial is, "none" without trials, else
-    the worst), trials, done, settings (of the done trials; above one if more than the two values
-    and the seed differs)."""
+    the worst), trials, done, settings (of the done trials; above one if other values than the two
+    and the seed differ)."""
 
 
 def grid_numbers(frame: pd.DataFrame, request: GridMap) -> GridNumbers | None:
-    """Return the grids over the trials with both config values; None without such trials."""
+    """Return the grids over the trials with both config values; None without any."""
     if not {request.row, request.column} <= set(frame.columns):
         return None
     groups = dict(iter(frame.groupby([request.row, request.column])))

@@ -19,13 +19,11 @@ PERPLEXITIES = ("train_perplexity", "test_perplexity")
 
 @dataclass(frozen=True, kw_only=True)
 class GroupNumbers:
-    """Answer to a GroupTable request."""
-
     request: GroupTable
     corpus: str
     """Empty if nothing is printed."""
     comparable: bool
-    """True if the printed values have our scale and corpus: one axis fits both."""
+    """True if the printed values have our scale and corpus, so that one axis fits both."""
     groups: pd.DataFrame
     """One row per group: group, trials, done; per metric METRIC_n, _mean, _sd, _low, _high (95%, of
     the mean), published_CORPUS_METRIC and published_CORPUS_METRIC_sd."""
@@ -35,29 +33,26 @@ class GroupNumbers:
 
 @dataclass(frozen=True, kw_only=True)
 class DifferenceNumbers:
-    """Answer to a Differences request."""
-
     request: Differences
     corpus: str
     """Empty if nothing is printed."""
     comparable: bool
     differences: pd.DataFrame
     """One row per group: group, baseline, ours (the baseline's mean minus the group's; None if
-    either has no value), then the printed differences."""
+    either is missing), then the printed differences."""
     sources: Mapping[str, str]
     """Column of printed differences -> source."""
     trials: pd.DataFrame
-    """One row per trial: group, baseline, name, value (the baseline's mean minus it)."""
+    """One row per trial: group, baseline, name, value (the baseline's mean minus the trial's)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CurveNumbers:
-    """Our points and the printed ones by group: x and the metrics, NaN if missing."""
+    """Points and printed points by group: x and the metrics, NaN if missing."""
 
     request: Curves
     corpus: str
     points: pd.DataFrame
-    """One row per trial."""
     means: pd.DataFrame
     """Mean over seeds, one row per group."""
     printed: pd.DataFrame
@@ -65,20 +60,19 @@ class CurveNumbers:
 
 @dataclass(frozen=True, kw_only=True)
 class CountNumbers:
-    """Answer to a Counts request."""
-
     request: Counts
     counts: pd.DataFrame
-    """One row per group: group, then the number of done trials with each observed or requested
-    value, ascending."""
+    """One row per group: group, then the number of done trials by observed or requested value,
+    ascending."""
 
 
 def printed_values(
     published: Mapping[str, Mapping[str, Printed]], corpus: str
 ) -> tuple[str, Mapping[str, Printed]]:
-    """Return the corpus whose printed values to show, and the values.
+    """Return the corpus whose printed values to show (default: the first), and the values.
 
-    The default is the first printed corpus; the name is empty if nothing is printed."""
+    The name is empty if nothing is printed.
+    """
     name = corpus if corpus in published else next(iter(published), "")
     return name, published.get(name, {})
 
@@ -86,7 +80,7 @@ def printed_values(
 def group_numbers(
     frame: pd.DataFrame, request: GroupTable, *, corpus: str, scale: str
 ) -> GroupNumbers:
-    """Return the metrics of the requested groups (default: every group)."""
+    """Return the metrics of the requested groups (default: all)."""
     comparable = _comparable(request, corpus, scale)
     corpus, printed = printed_values(request.published, corpus)
     values = {metric: values_by_group(frame, metric) for metric in request.metrics}
@@ -116,7 +110,7 @@ def group_numbers(
 def difference_numbers(
     frame: pd.DataFrame, request: Differences, *, corpus: str, scale: str
 ) -> DifferenceNumbers:
-    """Return the differences from the baselines. Groups missing from the plan are left out."""
+    """Return the differences from the baselines, without groups that the plan does not have."""
     values = values_by_group(frame, request.metric)
     pairs = [pair for pair in request.baselines.items() if values.keys() >= set(pair)]
     comparable = _comparable(request, corpus, scale)
@@ -153,8 +147,7 @@ def _comparable(request: GroupTable | Differences, corpus: str, scale: str) -> b
 
 
 def curve_numbers(frame: pd.DataFrame, request: Curves, *, corpus: str) -> CurveNumbers:
-    """Return our curves and the printed points. A printed point without an x gets its group's mean
-    x."""
+    """Return our curves and the printed points, with their group's mean x if they have none."""
     trials = frame[frame["state"] == "done"].set_index("group")
     columns = ["x", *request.metrics]
     points = trials.reindex(columns=[request.x, *request.metrics]).set_axis(columns, axis="columns")
@@ -193,8 +186,9 @@ def count_numbers(frame: pd.DataFrame, request: Counts) -> CountNumbers:
 def tuned_numbers(frame: pd.DataFrame) -> pd.DataFrame:
     """Return one row per side of a tuning, in plan order; empty without a tuning.
 
-    Columns: side; stage1 and stage2 (ended trials, pruned included); pruned; valid_perplexity
-    (lowest of both stages); best (its setting)."""
+    Columns: side; stage1 and stage2 (ended trials, including pruned); pruned; valid_perplexity
+    (lowest of both stages); best (its setting).
+    """
     sides = frame.groupby("side", sort=False) if "side" in frame else ()
     return tidy(_side(str(name), trials) for name, trials in sides)
 

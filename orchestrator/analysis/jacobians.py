@@ -1,6 +1,7 @@
 """Mean spectra of layers' Jacobians, and which claims of the blog post (Orhan 2018) hold.
 
-The post has figures without numbers, so each claim is a rule with a number here."""
+The post has figures without numbers; here each claim is a rule with a number.
+"""
 
 from __future__ import annotations
 
@@ -27,10 +28,10 @@ from search_spaces.analyses import JacobianSpectra
 HALF = Interval(low=0.45, high=0.55)
 """Bounds of "about half"."""
 STRAIGHT_R2 = 0.99
-"""R^2 from which a decrease is roughly linear: over 0 to 1, sqrt(1 - x) has 0.950 and exp(-x)
+"""R^2 from which a decrease is roughly linear; over 0 to 1, sqrt(1 - x) has 0.950 and exp(-x)
 0.983."""
 FEWEST_SEEDS = 3
-"""Minimum for a verdict: an interval of two values describes these, not the layer."""
+"""Minimum for a verdict: an interval of two values describes only these values."""
 VANISHING, STRAIGHTNESS = "vanishing_1e-3", "first_half_r2"
 LEVELS = (
     ("About half of the dense layer's singular values vanish", VANISHING, HALF),
@@ -40,12 +41,12 @@ LEVELS = (
         Interval(low=STRAIGHT_R2, high=1.0),
     ),
 )
-"""Claim about the dense layer, its metric (a share), and bounds within which it holds."""
+"""Claim about the dense layer, its metric (a share), and the bounds within which it holds."""
 DEGENERACY = (VANISHING, "vanishing_1e-1")
-"""Metrics of degeneracy: shares of singular values below 1e-3 or 1e-1 of the largest."""
+"""Shares of singular values below 1e-3 or 1e-1 of the largest."""
 CONDITION = (VANISHING, "entropy_rank", "log10_condition_excess")
-"""Metrics of conditioning. The condition number is infinite for a zero row and otherwise grows with
-the number of rows, so it is compared with a Gaussian matrix'."""
+"""Metrics of conditioning. The condition number is infinite for a zero row and grows with the
+number of rows, so it is compared with a Gaussian matrix'."""
 BETTER_HIGHER = ("entropy_rank",)
 Outcome = Literal["held", "did not hold", "not decided"]
 NOT_DECIDED: Outcome = "not decided"
@@ -54,19 +55,17 @@ NOT_DECIDED: Outcome = "not decided"
 
 @dataclass(frozen=True, kw_only=True)
 class JacobianNumbers:
-    """Answer to a JacobianSpectra request."""
-
     request: JacobianSpectra
     spectra: pd.DataFrame
     """One row per singular value of each measured layer, in plan order: layer, gates (none, softmax
     or constant), experts (K; 1 if dense), seeds, index (from 1), mean_singular_value (over seeds,
     descending), deviation_over_seeds."""
     zeros: pd.DataFrame
-    """One row per layer, share of exactly zero Jacobian rows: layer, seeds, expected (2^-K, if each
-    expert is off with probability 1/2), mean [95%]."""
+    """One row per layer, share of Jacobian rows that are exactly zero: layer, seeds, expected
+    (2^-K, if each expert is off with probability 1/2), mean [95%]."""
     claims: pd.DataFrame
     """One row per claim, single numbers first: claim, metric, seeds (fewest of a layer), outcome,
-    mean [95%] (single numbers: holds if within the bounds), comparisons and held (steps: holds if
+    mean [95%] (single numbers: holds within the bounds), comparisons and held (steps: holds if
     every step does, fails if one is reversed)."""
     steps: pd.DataFrame
     """One row per step: claim, metric, seeds, layer, against, difference (layer minus against),
@@ -77,8 +76,10 @@ class JacobianNumbers:
 def jacobian_numbers(
     frame: pd.DataFrame, request: JacobianSpectra, *, spectra: Mapping[str, NDArray[np.float64]]
 ) -> JacobianNumbers:
-    """Return the spectra and the outcome of each claim. `spectra` has mean singular values by trial
-    id."""
+    """Return the spectra and the outcome of each claim.
+
+    `spectra` has mean singular values by trial id.
+    """
     layers = [_layer(str(name), trials) for name, trials in frame.groupby("group", sort=False)]
     samples = {
         metric: {

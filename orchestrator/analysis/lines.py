@@ -24,14 +24,14 @@ ByLine = dict[tuple[Any, str, Any], dict[float, Any]]
 
 @dataclass(frozen=True, kw_only=True)
 class LineNumbers:
-    """Answer to a Lines request; `panel` is empty if the request names none."""
+    """Answer to a Lines request; `panel` is empty without panels."""
 
     request: Lines
     panels: tuple[Any, ...]
     groups: tuple[Any, ...]
     """Values of `by`."""
     points: pd.DataFrame
-    """One row per point: panel, metric, group, x and `POINT`. Lines in plan order, x ascending."""
+    """One row per point: panel, metric, group, x and `POINT`; lines in plan order, x ascending."""
     references: pd.DataFrame
     """Reference group, drawn as a level line: panel, metric and `POINT`."""
     reached: pd.DataFrame
@@ -42,7 +42,7 @@ class LineNumbers:
     both lines within the claim), holds (better mean), apart (the worst trial of one beats the best
     of the other), apart_against (the reverse), single (a line has one trial, so no spread)."""
     limited: tuple[str, ...]
-    """Done trials, by name, that stopped at a limit before meeting their convergence rule."""
+    """Names of done trials that stopped at a limit before meeting their convergence rule."""
 
 
 def line_numbers(frame: pd.DataFrame, request: Lines) -> LineNumbers:
@@ -114,7 +114,7 @@ def _references(
 def _reaches(
     lines: ByLine, request: Lines, panels: Sequence[Any], groups: Sequence[Any]
 ) -> Iterator[dict[str, Any]]:
-    """Only the first x counts; the table shows whether a line falls back later."""
+    """Count only the first x; the table shows if a line falls back later."""
     for (index, reach), panel, group in product(enumerate(request.reaches), panels, groups):
         if line := lines.get((panel, reach.metric, group)):
             sign = -1 if reach.at_most else 1
@@ -161,7 +161,7 @@ def _claims(lines: ByLine, request: Lines, panels: Sequence[Any]) -> Iterator[di
 
 
 def _is_separate(better: Any, worse: Any, sign: int) -> bool:
-    """Single trials have no spread, so they are never apart."""
+    """Single trials have no spread, so they are never separate."""
     if min(better.n, worse.n) < 2:
         return False
     worst, best = (better.least, worse.greatest) if sign > 0 else (better.greatest, worse.least)
@@ -169,9 +169,9 @@ def _is_separate(better: Any, worse: Any, sign: int) -> bool:
 
 
 def kl_curves(frame: pd.DataFrame) -> pd.DataFrame | None:
-    """Return the KL (nats) of least-squares approximations of log P by rank; None without a curve.
+    """Return the KL (nats) of least-squares approximations of log P by rank; None if unmeasured.
 
-    Columns: group (in plan order), rank, `POINT`. A group has the ranks that all its curves have.
+    Columns: group (in plan order), rank, `POINT`. A group has the ranks common to its curves.
     """
     prefixed = [name for name in frame.columns if name.startswith(KL_AT_RANK)]
     metrics = {int(name.removeprefix(KL_AT_RANK)): name for name in prefixed}

@@ -1,6 +1,7 @@
 """Power laws of the loss over a size by group, and size factors to the baseline.
 
-Legend: B draws of other seeds (the first is the data)."""
+Legend: B draws of other seeds (the first is the data).
+"""
 
 from __future__ import annotations
 
@@ -42,8 +43,9 @@ class PowerLawNumbers:
 
     Frames begin with `panel` and `group`. `factors` has the m for which a group's L(x) is the
     baseline's L(m x), with shared E and b. `equals` has, for each common x, the x at which the
-    baseline's law has the group's loss, infinite if it never does. The baseline's residual from its
-    own law is subtracted from that loss."""
+    baseline's law has the group's loss (infinite if never), after subtracting the baseline's
+    residual from its own law.
+    """
 
     request: PowerLaw
     laws: LawFrames
@@ -53,13 +55,13 @@ class PowerLawNumbers:
     """x, mean_loss, equal [95%], ratio [95%] (`equal` over x), p (of a ratio of 1), holm_p,
     extrapolated (`equal` is outside the baseline's x), missing."""
     seed_by_group_p: Mapping[Any, float]
-    """Panel -> p-value of a seed effect on one group at every x, which the intervals exclude."""
+    """Panel -> p-value of a seed effect on one group at every x, which intervals exclude."""
     families: ClassVar[Families] = {"factors": ("p",), "equals": ("p",)}
 
 
 @dataclass(frozen=True, kw_only=True)
 class LawFrames:
-    """Laws with their data and their curves for a figure."""
+    """Laws with their data and curves."""
 
     fits: pd.DataFrame
     """One row per group: trials, sizes, E, b, log_a [95% each], misfit_p (F-test of residuals
@@ -120,8 +122,10 @@ def law_frames(
     *,
     missing: str = "",
 ) -> LawFrames:
-    """Return the frames of curves and laws. `missing` is why a curve has no law (default: too few
-    sizes)."""
+    """Return the frames of curves and laws.
+
+    `missing` is why a curve has no law (default: too few sizes).
+    """
     fits, points, bands = [], [], []
     for (panel, group), curve in curves.items():
         key = {"panel": panel, "group": group}
@@ -168,8 +172,7 @@ def _too_few(sizes: int) -> str:
 
 
 def _factor(law: Laws, baseline: Laws) -> dict[str, Any]:
-    """If E and b are shared, a_group x^-b = a_baseline (m x)^-b at m = (a_group /
-    a_baseline)^(-1/b)."""
+    """Solve a_group x^-b = a_baseline (m x)^-b for m; E and b are shared."""
     curves = [*baseline.curves, *law.curves]
     joint = fit_laws(curves)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):

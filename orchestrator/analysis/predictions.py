@@ -28,8 +28,8 @@ def prediction_numbers(
     - probability, rank: of that word, 1 for the likeliest; None if a paper prints only likelier
       words.
     - top: likeliest words with probabilities.
-    - hit: whether `top` has the word; None for <unk>: predicting an unknown word does not predict
-      this one."""
+    - hit: `top` has the word; None for <unk>, which is not a prediction of this word.
+    """
     prefix = f"{PREFIX}-{tag} " if tag else f"{PREFIX} "
     trials = frame[frame["state"] == "done"]
     columns = [

@@ -1,5 +1,4 @@
-"""Ranks of a matrix with noise and after round trips, with the quarter-circle law and the printed
-values (AAAI 2021, SM Tables 14 to 16)."""
+"""Ranks of a matrix with noise and after round trips (AAAI 2021, SM Tables 14 to 16)."""
 
 from __future__ import annotations
 
@@ -15,11 +14,10 @@ from orchestrator.analysis.tidy_frames import tidy
 from search_spaces.published import rows
 
 PRINTED_SIZE, PRINTED_RANK = 10_000, 10
-"""Rows (and columns) of the supplement's matrix, and the number of singular values that it
-keeps."""
+"""Rows (and columns) of the supplement's matrix, and its rank."""
 RANKS = ("press_rank", "effective_rank_1e-3", "effective_rank_1e-4", "effective_rank_1e-5")
 COUNT_SPREAD = 3.0
-"""Bound on |count in a drawn matrix - expectation of the law|; it holds for 40 to 1,000 rows."""
+"""Bound on |count in a drawn matrix - expectation of the law|, for 40 to 1,000 rows."""
 FLOAT64_EPS = 2.0**-52
 LAW_POINTS = 400
 
@@ -28,7 +26,8 @@ def share_below(x: float) -> float:
     """Return the share of singular values of n x n Gaussian noise at or below x s sqrt(n).
 
     The deviation is s. For large n, the values over s sqrt(n) have the density sqrt(4 - x^2) / pi
-    on [0, 2], a quarter circle (Marchenko and Pastur 1967)."""
+    on [0, 2], a quarter circle (Marchenko and Pastur 1967).
+    """
     x = min(max(x, 0.0), 2.0)
     return (x * math.sqrt(4 - x * x) / 2 + 2 * math.asin(x / 2)) / math.pi
 
@@ -37,7 +36,8 @@ def rank_with_noise(tolerance: float, *, variance: float, size: int, rank: int) 
     """Return the expected number of singular values above `tolerance` of a noisy matrix.
 
     Shape `size` x `size`, rank `rank`, noise variance `variance` / `size`^2. The matrix' own values
-    count as above; the others are those of noise in `size` - `rank` dimensions."""
+    count as above; the others are of noise in `size` - `rank` dimensions.
+    """
     noise_size = size - rank
     if variance == 0 or noise_size == 0:
         return float(rank)
@@ -70,7 +70,7 @@ class PressNoiseNumbers:
 
 
 def press_noise_numbers(frame: pd.DataFrame) -> PressNoiseNumbers:
-    """Return the ranks that the done trials measured, with the law and the printed values."""
+    """Return the done trials' ranks, with the law and the printed values."""
     trials: Sequence[Mapping[Any, Any]] = frame[frame["state"] == "done"].to_dict("records")
     noise_rows = sorted(
         (row for row in trials if not row["round_trips"]),

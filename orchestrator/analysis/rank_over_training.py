@@ -1,7 +1,8 @@
-"""Rank and validation perplexity from epoch to epoch.
+"""Rank and validation perplexity from epoch to epoch, as natural logarithms.
 
-Both are compared as natural logarithms; the log perplexity is the validation loss. Trials of a
-setting differ only in the seed. Legend: T epochs."""
+The log perplexity is the validation loss. Trials of a setting differ only in the seed. Legend: T
+epochs.
+"""
 
 from __future__ import annotations
 
@@ -21,15 +22,14 @@ from trainables.trial_folder import EpochMetrics
 LEAST_CHANGE = 0.05
 """Change of a logarithm (5%) below which half of it is meaningless."""
 FEWEST_EPOCHS = 3
-"""Minimum to compare: with two epochs, both metrics are half way at the same time."""
+"""Minimum to compare: of two epochs, both metrics are half way at the same time."""
 BOUNDS = ("evaluation.epoch_rank_contexts", "evaluation.valid_tokens", "rank_columns")
 """Bounds of a rank: rows of log P (at most one per token) and columns (one per word)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RankTrainingNumbers:
-    """Answer to a RankOverTraining request, over the done trials with a rank in each of two or more
-    epochs."""
+    """Answer over the done trials with two or more epochs, all of which have the rank."""
 
     epochs: pd.DataFrame
     """One row per rank, setting and common epoch of its trials: rank, group, seeds, epoch,
@@ -42,7 +42,7 @@ class RankTrainingNumbers:
     groups: tuple[str, ...]
     """Every group of the plan."""
     colour_by: str
-    """Config column that gives a setting its `colour`; empty for none."""
+    """Config column of `colour`; empty for none."""
 
     @property
     def averaged(self) -> bool:
@@ -59,8 +59,9 @@ def rank_training_numbers(
 ) -> RankTrainingNumbers | None:
     """Return the ranks that any trial has; None without any.
 
-    `epochs` are by trial id. The first of the config columns `colours` that is numeric everywhere
-    and constant per setting colours the settings."""
+    `epochs` are by trial id. The first config column of `colours` that is numeric everywhere and
+    constant per setting gives the colour.
+    """
     records: list[dict[str, Any]] = []
     ranks: list[dict[str, Any]] = []
     colour_by = ""
@@ -144,7 +145,8 @@ def _path(trials: Sequence[Sequence[EpochMetrics]], rank: str) -> Iterator[dict[
 def half_way(epochs: Sequence[int], values: ArrayLike) -> float | None:
     """Return the epoch, interpolated linearly, at which T values first had half of their change.
 
-    None for too few epochs or hardly any change. Callers pass epochs before averaging."""
+    None for too few epochs or hardly any change. Callers pass epochs before averaging.
+    """
     values_T = np.asarray(values, dtype=np.float64)
     if len(values_T) < FEWEST_EPOCHS or abs(change := values_T[-1] - values_T[0]) < LEAST_CHANGE:
         return None

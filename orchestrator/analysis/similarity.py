@@ -1,5 +1,4 @@
-"""Agreement of embeddings with human judgements of similarity, by benchmark (Fig. 4 of AAAI
-2021)."""
+"""Agreement of embeddings with human judgements of similarity (Fig. 4 of AAAI 2021)."""
 
 from __future__ import annotations
 
@@ -32,7 +31,8 @@ def similarity_numbers(
 ) -> SimilarityNumbers:
     """Return the done trials' mean rho by benchmark and group.
 
-    `tag` is that of the user's own benchmarks."""
+    `tag` is that of the user's own benchmarks.
+    """
     prefix = f"{PREFIX}-{tag} " if tag else f"{PREFIX} "
     columns = [name for name in frame.columns if name.startswith(prefix + PAIRS)]
     pairs = {name.removeprefix(prefix + PAIRS): frame[name].dropna() for name in columns}
@@ -55,8 +55,10 @@ def similarity_numbers(
 
 
 def rho_matrix(values: pd.DataFrame, source: str) -> pd.DataFrame:
-    """Return rho by benchmark (row) and group (column), NaN if missing. `source` is a column of
-    `SimilarityNumbers.values`."""
+    """Return rho by benchmark (row) and group (column), NaN if missing.
+
+    `source` is a column of `SimilarityNumbers.values`.
+    """
     matrix = values.pivot(index="benchmark", columns="group", values=source).astype(float)
     return matrix.reindex(
         index=values["benchmark"].unique(), columns=values["group"].unique()

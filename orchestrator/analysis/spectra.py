@@ -21,7 +21,7 @@ class Spectrum:
     relative_tolerance: float | None
     """Press tolerance divided by the largest singular value."""
     group: str | None = None
-    """Colours the line; None colours every line by rank."""
+    """Colours the line; None colours lines by rank."""
     place: int = 0
     """Index of the group in the plan."""
     name: str = ""
@@ -34,7 +34,8 @@ def trial_spectra(
     """Return the spectra of done trials with a Press rank and a positive, finite largest value.
 
     `spectra` is by trial id. Unless `by_group`, take each group's first trial: other seeds would
-    overlap it."""
+    overlap it.
+    """
     if "press_rank" not in frame.columns:
         return ()
     trial_ids = [
@@ -60,9 +61,10 @@ def trial_spectra(
 
 
 def shown_indices(length: int) -> NDArray[np.int64]:
-    """Return at most 2 `SHOWN_POINTS` of the indices 0 .. length - 1, denser at the start.
+    """Return at most 2 `MOST_POINTS` of the indices 0 .. length - 1, denser at the start.
 
-    Curves keep their shape on linear and logarithmic axes; the page stays small."""
+    Curves keep their shape on linear and logarithmic axes; the page stays small.
+    """
     if length <= MOST_POINTS:
         return np.arange(length)
     log_spaced = np.geomspace(1, length, MOST_POINTS) - 1

@@ -1,5 +1,4 @@
-"""Metrics over a swept setting (`--set training.learning_rate=5,10,20`), and its trials by
-value."""
+"""Metrics over a swept setting (`--set training.learning_rate=5,10,20`), and trials by value."""
 
 from __future__ import annotations
 
@@ -35,8 +34,7 @@ class BySetting(Analysis):
 
 @dataclass(frozen=True, kw_only=True)
 class SweptNumbers:
-    """Answer to a BySetting request. A group's name has the other swept settings, but not this
-    one."""
+    """Answer to a BySetting request; group names have the other swept settings, not this one."""
 
     request: BySetting
     values: tuple[Any, ...]
@@ -48,18 +46,17 @@ class SweptNumbers:
     """One row per metric and done trial: metric, group, value, measured."""
 
     def compared(self, metric: str) -> pd.DataFrame:
-        """Return the metric's rows of groups that have a mean at every value; only these are
-        comparable."""
+        """Return the metric's rows of groups with a mean at every value: the comparable ones."""
         rows = self.means[(self.means["metric"] == metric) & self.means["mean"].notna()]
         counts = rows.groupby("group")["value"].transform("count")
         return rows[counts == len(self.values)]
 
 
 def swept_settings(frame: pd.DataFrame, overrides: str) -> tuple[tuple[str, ...], pd.DataFrame]:
-    """Return the keys that `--set` gave several values, and the frame with their None and lists as
-    text.
+    """Return the keys with several `--set` values, and the frame with their None and lists as text.
 
-    `overrides` are those of the study's key."""
+    `overrides` are those of the study's key.
+    """
     settings = Variant.read(overrides).settings
     value_lists = {
         key: values for key, values in settings.items() if len(values) > 1 and key in frame
@@ -99,7 +96,7 @@ def _metrics(study: Study) -> dict[str, None]:
 
 
 def swept_numbers(frame: pd.DataFrame, request: BySetting) -> SweptNumbers:
-    """Return the means by value. Trials without the setting are left out."""
+    """Return the means by value, without trials that have no such setting."""
     swept_trials = frame.dropna(subset=[request.key])
     rows = swept_trials[["group", *request.others]].to_numpy().tolist()
     swept_trials = swept_trials.assign(group=[_label(*row, request=request) for row in rows])
@@ -140,8 +137,9 @@ def at_each_value(
 ) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]:
     """Yield each combination of values, in plan order, with its trials.
 
-    Trials without a setting fit each of its values. Groups are named as without the sweep, for
-    analyses that compare them by name."""
+    Trials without a setting fit each of its values. Group names are those without the sweep, for
+    analyses that compare groups by name.
+    """
     groups = [without_settings(group, keys) for group in frame["group"]]
     trials = frame.assign(group=groups)
     for values in product(*(trials[key].dropna().unique().tolist() for key in keys)):

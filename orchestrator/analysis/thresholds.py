@@ -1,7 +1,8 @@
 """Smallest size at which a metric reaches a value, and its law over another setting.
 
 Interpolation is linear in both logarithms. Legend: R sizes x, K settings z, B draws of other seeds
-(the first is the data)."""
+(the first is the data).
+"""
 
 from __future__ import annotations
 
@@ -22,14 +23,12 @@ from search_spaces.laws import Threshold
 FEWEST_SETTINGS = 3
 """Minimum of z: two parameters fit two points exactly."""
 LEAST_SHARE = 1e-3
-"""Lower bound of the metric as a share of the requested value: in a finite text a gap may be zero
+"""Lower bound of the metric as a share of the requested value: a gap in a finite text may be zero
 or negative."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ThresholdNumbers:
-    """Answer to a Threshold request."""
-
     request: Threshold
     points: pd.DataFrame
     """One row per z (ascending) and group: z, group, trained (x as text, ascending), trials, x
@@ -82,7 +81,7 @@ def threshold_numbers(frame: pd.DataFrame, request: Threshold) -> ThresholdNumbe
 
 
 def is_reached(x: float | None) -> bool:
-    """Return whether the data determine x rather than bound it."""
+    """Return whether the data determine x, not only a bound."""
     return x is not None and 0 < x < math.inf
 
 
@@ -105,7 +104,8 @@ def number_in(value: Any) -> float | None:
 def least_x(curve: Curve, level: float) -> Array:
     """Return the x (B) at which each curve first falls to `level`, interpolated in log x.
 
-    0 if the first size is at or below the level, infinite if none is."""
+    0 if the first size is at or below the level, infinite if none is.
+    """
     below_BR = curve.mean_BR <= level
     right_B = below_BR.argmax(axis=1)[:, None]
     left_B = np.maximum(right_B - 1, 0)
@@ -126,7 +126,8 @@ def least_x(curve: Curve, level: float) -> Array:
 def law_over(x: Mapping[float, Array]) -> dict[str, Any]:
     """Return the law by least squares in logarithms, as columns.
 
-    `x` has B draws per z; a draw counts if it has an x at every z."""
+    `x` has B draws per z; a draw counts if it has an x at every z.
+    """
     exponent, log_factor, farthest, missing = Statistic(), Statistic(), None, ""
     if len(x) < FEWEST_SETTINGS:
         count = "1 does" if len(x) == 1 else f"{len(x)} do"

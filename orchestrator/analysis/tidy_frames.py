@@ -1,7 +1,8 @@
 """Tidy data frames, and the metric values to build them from.
 
 Integers stay integers and None marks a missing value, so files have every digit. "NAME [95%]" means
-the columns NAME, NAME_low and NAME_high; the column `missing` explains a None."""
+the columns NAME, NAME_low and NAME_high; the column `missing` explains a None.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +24,10 @@ Families = Mapping[str, tuple[str, ...]]
 
 
 def tidy(records: Iterable[Mapping[Any, Any]], columns: Sequence[Any] = ()) -> pd.DataFrame:
-    """Return the records as a frame with None for missing values. `columns` apply if there are no
-    records."""
+    """Return the records as a frame with None for missing values.
+
+    `columns` apply if there are no records.
+    """
     rows = list(records)
     frame = pd.DataFrame(rows, columns=None if rows else list(columns), dtype=object)
     return frame.where(frame.notna(), None)
@@ -43,12 +46,12 @@ def ends(name: str, interval: Interval | None) -> dict[str, float | None]:
 
 
 def estimate_row(name: str, statistic: Statistic) -> dict[str, float | None]:
-    """Return the columns of an estimate and the ends of its interval."""
+    """Return the columns of an estimate and of its interval's ends."""
     return {name: statistic.value, **ends(name, statistic.interval)}
 
 
 def test_row(name: str, statistic: Statistic) -> dict[str, float | None]:
-    """Return the columns of `estimate_row` and NAME_df and NAME_p."""
+    """Return the columns of `estimate_row`, NAME_df and NAME_p."""
     numbers = {f"{name}_df": statistic.df, f"{name}_p": statistic.p_value}
     return estimate_row(name, statistic) | numbers
 
@@ -62,8 +65,10 @@ def sample_row(values: Sequence[float], prefix: str = "") -> dict[str, float | N
 
 
 def add_holm(frame: pd.DataFrame, p: str = "p", *by: str) -> pd.DataFrame:
-    """Return the frame with `holm_p`, Holm's correction of column `p`, over all rows or over rows
-    that agree in the columns `by`."""
+    """Return the frame with `holm_p`, Holm's correction of column `p`.
+
+    A family is all rows, or the rows that agree in the columns `by`.
+    """
     if frame.empty:
         return frame
     families = [rows for _, rows in frame.groupby(list(by), sort=False)] if by else [frame]
@@ -76,8 +81,9 @@ def add_holm(frame: pd.DataFrame, p: str = "p", *by: str) -> pd.DataFrame:
 def adjust_together(numbers: Sequence[Any]) -> list[Any]:
     """Return the answers to one request, with each family corrected over all answers.
 
-    `families` maps an answer's frames to arguments of `add_holm`; answers without it stay
-    unchanged."""
+    `families` maps an answer's frames to arguments of `add_holm`. Answers without it stay
+    unchanged.
+    """
     answers = [answer for answer in numbers if hasattr(answer, "families")]
     for name, columns in answers[0].families.items() if answers else ():
         frames = [getattr(answer, name) for answer in answers]
@@ -92,7 +98,7 @@ def adjust_together(numbers: Sequence[Any]) -> list[Any]:
 
 
 def values_of_done(frame: pd.DataFrame, metric: str, *columns: str) -> pd.DataFrame:
-    """Return `columns` and `value`, the metric, of the done trials that have it, in plan order."""
+    """Return `columns` and `value` (the metric) of the done trials that have it, in plan order."""
     done = frame[frame["state"] == "done"].reindex(columns=[*columns, metric])
     return done.dropna(subset=[metric]).rename(columns={metric: "value"}).astype({"value": float})
 
@@ -103,8 +109,7 @@ def trial_values(frame: pd.DataFrame, metric: str) -> pd.DataFrame:
 
 
 def values_by_group(frame: pd.DataFrame, metric: str) -> dict[str, list[float]]:
-    """Return the metric of the done trials by group, in plan order; empty for a group without
-    values."""
+    """Return the done trials' metric by group, in plan order; a group may have no values."""
     values = dict(iter(values_of_done(frame, metric, "group").groupby("group")["value"]))
     return {group: list(values.get(group, ())) for group in frame["group"]}
 
@@ -112,7 +117,8 @@ def values_by_group(frame: pd.DataFrame, metric: str) -> dict[str, list[float]]:
 def losses_at(frame: pd.DataFrame, x: str, metric: str) -> pd.DataFrame:
     """Return x, loss, seed and name of the done trials that have both.
 
-    A loss is the logarithm of a perplexity, or another metric as it is."""
+    The loss is the logarithm of a perplexity, or another metric as it is.
+    """
     trials = values_of_done(frame, metric, x, "seed", "name").dropna(subset=[x])
     loss = trials["value"].map(math.log) if metric.endswith("perplexity") else trials["value"]
     return trials.assign(loss=loss).rename(columns={x: "x"}).astype({"x": float})

@@ -16,7 +16,7 @@ from search_spaces.analyses import TrueRank
 EXACT, LEARNED = "float64", "learned"
 PRESS = "press_rank"
 PRESS_BY_EPS = ("press_rank_float64", "press_rank_float32")
-"""A true matrix has a Press rank for the eps of each precision; a learned one is float32."""
+"""A true matrix has a Press rank for each precision's eps; a learned one is float32."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +45,8 @@ class TrueRankNumbers:
 def true_rank_numbers(frame: pd.DataFrame, request: TrueRank) -> TrueRankNumbers | None:
     """Return the ranks; None without a known or measured truth.
 
-    Models measured on other rows than the truth are left out."""
+    Models measured on other rows than the truth are left out.
+    """
     if "true_rank" not in frame:
         return None
     trials = frame[(frame["state"] == "done") & frame["true_rank"].notna()]

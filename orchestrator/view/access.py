@@ -11,8 +11,8 @@ from werkzeug.wrappers import Response as AnyResponse
 
 BASE_POLICY = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 FILE_POLICY = f"{BASE_POLICY}; style-src 'unsafe-inline'; img-src data:"
-"""For files of the storage: strangers' SVG and XML can contain scripts. No sandbox, because not
-every browser shows a PDF in one."""
+"""For files of the storage: strangers' SVG and XML can contain scripts. No sandbox, because some
+browsers cannot show a PDF in one."""
 REPORT_POLICY = (
     f"{FILE_POLICY}; script-src 'unsafe-inline'; "
     "sandbox allow-scripts allow-downloads allow-top-navigation-by-user-activation"
@@ -31,7 +31,8 @@ REFUSAL = "Open the link that `view` printed when it started. It gives access to
 def guard(server: Flask, token: str, script_hashes: Sequence[str]) -> None:
     """Answer 403 to requests without the token, and limit what browsers may do with answers.
 
-    The printed link stores the token in a cookie and redirects to an address without it."""
+    The printed link stores the token in a cookie and redirects to an address without it.
+    """
 
     @server.before_request
     def check() -> AnyResponse | None:

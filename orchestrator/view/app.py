@@ -66,7 +66,8 @@ def show_trouble(error: Exception) -> None:
 def lay_out(source: Source, path: str, search: str) -> Any:
     """Return the page at this address.
 
-    Raises UserError if it does not exist or the store cannot be read."""
+    Raises UserError if it does not exist or the store cannot be read.
+    """
     kind, _, target = unquote(path).strip("/").partition("/")
     query = parse_qs(search.lstrip("?"))
     if kind == "study":

@@ -53,7 +53,7 @@ def _options(trials: StudyTrials, axis: str) -> list[dict[str, str]]:
 
 
 def labels(names: Sequence[str]) -> dict[str, str]:
-    """Return titles of columns by name; names with the same title keep their name."""
+    """Return titles of columns by name; equal titles are replaced by the name."""
     titles = [title(name) for name in names]
     return {
         name: name if titles.count(text) > 1 else text

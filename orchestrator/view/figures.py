@@ -66,7 +66,8 @@ def scatter(
     """Return a point for each trial that has x and y, or a sentence if none has.
 
     `axes`: columns of x, y, colour and size. `logarithmic`: "x", "y" or both. `shown`: ids of
-    trials that may have a point (default: all). `customdata` of a point is the short id."""
+    trials that may have a point (default: all). `customdata` of a point is the short id.
+    """
     x, y, colour, size = (axes[name] for name in ("x", "y", "colour", "size"))
     if x not in trials.frame or y not in trials.frame:
         return empty_figure("No trial is done yet.")
@@ -113,7 +114,8 @@ def learning_curves(
 ) -> Figure:
     """Return validation perplexity by epoch, a line per trial.
 
-    A diamond marks the start of averaging. `training` adds the only trial's training perplexity."""
+    A diamond marks the start of averaging. `training` adds the only trial's training perplexity.
+    """
     y = "perplexity" if training else "validation perplexity"
     rows = [
         (as_text(name), epoch.epoch, epoch.valid_perplexity, epoch.averaging)
@@ -146,7 +148,7 @@ def learning_curves(
 def spectra(
     trials: Mapping[str, NDArray[np.float64] | None], tolerance: float | None = None
 ) -> Figure:
-    """Return singular values, a line per trial. `tolerance` is the Press rank's."""
+    """Return singular values, a line per trial; `tolerance` is the Press rank's."""
     lines = [
         pd.DataFrame({"line": as_text(name), "index": index + 1, "singular value": sigma[index]})
         for name, sigma in trials.items()

@@ -1,4 +1,4 @@
-"""Everything that the store and the storage have of one trial."""
+"""Data of one trial from the store and the storage."""
 
 from __future__ import annotations
 
@@ -29,7 +29,6 @@ class OneTrial:
     row: Mapping[str, Any]
     """Row of `Store.results`."""
     keys: Sequence[StudyKey]
-    """Studies that have the trial."""
     key: StudyKey
     """Study in whose context it is shown."""
     settings: Mapping[str, Any]
@@ -72,7 +71,7 @@ class OneTrial:
 
     @property
     def version(self) -> str:
-        """Return a text that changes when there is something new to show."""
+        """Return a text that changes with anything shown."""
         row = self.row
         counts = (len(self.epochs), len(row["metrics"]))
         return f"{row['state']} {row['attempt']} {counts} {hash((tuple(self.attempts), self.log))}"
@@ -81,7 +80,8 @@ class OneTrial:
 def read_trial(source: Source, trial_id: str, variant: str = "") -> OneTrial:
     """Return a trial in the context of study `variant`, or of its first study.
 
-    Raises UserError if the store cannot be read or does not have it."""
+    Raises UserError if the store cannot be read or does not have it.
+    """
     trial_id, keys = source.trial(trial_id)
     key = next((key for key in keys if key.variant == variant), keys[0])
     with source.store() as opened:

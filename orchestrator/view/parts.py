@@ -17,7 +17,7 @@ from trainables.errors import UserError
 
 LIVE_MS = 3_000
 LONGEST_LINE = 32
-"""Longest text that stays on one line of a table, in characters."""
+"""Longest text on one line of a table, in characters."""
 MOST_COMPARED = 6
 Children = list[Any]
 
@@ -50,7 +50,8 @@ def register(app: Dash, source: Source) -> None:
 def graph(name: str, file: str) -> Any:
     """Return a figure that can be zoomed and saved as `file`.
 
-    A callback draws it with `Output({"drawn": name}, "data")`."""
+    A callback draws it with `Output({"drawn": name}, "data")`.
+    """
     config: Any = {
         # Remove plotly's logo and its button that uploads figures to its makers' server.
         "displaylogo": False,
@@ -109,7 +110,7 @@ def table(head: Sequence[str], body: Sequence[Sequence[Any]], *, empty: str = ""
 
 
 def sentence_of(error: UserError) -> str:
-    """Return the error's message to a reader who waits and has no command to retype."""
+    """Return the error's message to a reader who has no command to retype."""
     if isinstance(error, StoreAwayError):
         return f"{error.problem}. This page comes back by itself once the store can be read."
     return str(error)

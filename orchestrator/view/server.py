@@ -21,7 +21,8 @@ def serve(url: str, storage: str, port: int | None, ready: Callable[[str], None]
 
     `ready` receives the link once it can be opened. The default `port` is 8642, or a free one if
     that is taken. Raises UserError if the extra `view` is not installed, the store or storage
-    cannot be used, or `port` is taken."""
+    cannot be used, or `port` is taken.
+    """
     try:
         import waitress
 

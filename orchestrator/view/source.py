@@ -26,7 +26,7 @@ from trainables.errors import UserError
 CACHE_S = 1.5
 FETCH_EVERY_S = 10.0
 MOST_STUDIES = 5
-"""Number of studies kept in memory."""
+"""Studies kept in memory."""
 T = TypeVar("T")
 
 
@@ -61,7 +61,8 @@ class CachedValue(Generic[T]):
 class Source:
     """The store at `url` and the storage, for several threads.
 
-    Methods raise UserError if the store cannot be read, and try again when called again."""
+    Methods raise UserError if the store cannot be read; the next call tries again.
+    """
 
     def __init__(self, url: str, storage: str) -> None:
         self.url = url
@@ -93,7 +94,7 @@ class Source:
         return self._trials(variant).get()
 
     def warm(self) -> None:
-        """Read the study planned last, which is the likeliest to be opened."""
+        """Read the study planned last, the likeliest to be opened."""
         with suppress(UserError):
             for summary in self.overview().studies[-1:]:
                 self.trials(summary.key.variant)
@@ -101,7 +102,8 @@ class Source:
     def trial(self, start: str) -> tuple[str, list[StudyKey]]:
         """Return the one trial whose id begins with `start`, and its studies.
 
-        Raises UserError if none or several match."""
+        Raises UserError if none or several match.
+        """
         with self.store() as opened:
             rows = opened.studies_of(start) if start else []
         ids = {trial_id for trial_id, _ in rows}
@@ -113,8 +115,7 @@ class Source:
         return rows[0][0], [key for _, key in rows]
 
     def fetch(self, key: str, bring: Callable[[], None]) -> None:
-        """Call `bring` in the background, one call at a time: pages do not wait for an object
-        store."""
+        """Call `bring` in the background, one at a time: pages do not wait for an object store."""
         is_old = time.monotonic() - self._fetch_s.get(key, float("-inf")) >= FETCH_EVERY_S
         if not is_old or not self._fetch_lock.acquire(blocking=False):
             return

@@ -70,7 +70,7 @@ class StudyTrials:
 
 
 def read_trials(store: Store, key: StudyKey, previous: StudyTrials | None = None) -> StudyTrials:
-    """Return the study's current trials, unchanged ones from `before`."""
+    """Return the study's current trials, unchanged ones from `previous`."""
     versions = store.versions(key)
     old_versions = previous.versions if previous else {}
     if previous and old_versions == versions:

@@ -1,6 +1,7 @@
 """The page of one trial, or of two to six side by side: configs, curves, spectra, metrics.
 
-One trial also has its attempts, its log, and the command that runs it."""
+One trial also has its attempts, its log, and the command that runs it.
+"""
 
 from __future__ import annotations
 
@@ -32,8 +33,9 @@ OPTIONS = (
 def layout(source: Source, starts: Sequence[str], variant: str) -> Any:
     """Return the page of one to six trials whose ids begin with `starts`.
 
-    `variant` is the study in whose context they are shown. Raises UserError if they are not one to
-    six trials of the store."""
+    `variant` is the study in whose context they are shown. Raises UserError for another number of
+    trials, or if the store does not have one.
+    """
     trial_ids = [source.trial(start)[0] for start in dict.fromkeys(starts)]
     if not 1 <= len(trial_ids) <= parts.MOST_COMPARED:
         raise UserError(

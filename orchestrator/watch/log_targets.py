@@ -17,8 +17,9 @@ FORMS = "mlflow, mlflow=URI or tensorboard"
 def open_sinks(logs: Sequence[str], key: StudyKey, storage: Path) -> list[Sink]:
     """Return a sink for each distinct log.
 
-    Raises UserError if a log is unknown, cannot be reached, needs a package that is not installed,
-    or has a password in its address."""
+    Raises UserError if a log is unknown, cannot be reached, needs a missing package, or has a
+    password in its address.
+    """
     return [_open_sink(log, key, storage) for log in dict.fromkeys(logs)]
 
 

@@ -62,7 +62,6 @@ class MLflow:
         self._runs = self._search("tags.trial_id != ''")
 
     def holds(self, trial: PlannedTrial, state: TrialState, metrics: Mapping[str, float]) -> bool:
-        """Return whether the trial's run has this state and all metrics."""
         run = self._run_of(trial)
         return (
             run is not None
@@ -71,7 +70,6 @@ class MLflow:
         )
 
     def begin(self, trial: PlannedTrial) -> _Curves:
-        """Create the trial's run or resume the existing one."""
         run = self._run_of(trial)
         self._runs.pop(trial.trial_id, None)
         if run is None:
@@ -131,7 +129,6 @@ class _Curves:
         self._client.set_terminated(self._id, INTERRUPTED)
 
     def _log(self, points: Sequence[tuple[str, float, int]]) -> None:
-        """Points are (name, value, step)."""
         now_ms = int(time.time() * 1000)
         self._client.log_batch(
             self._id, metrics=[Metric(name, value, now_ms, step) for name, value, step in points]

@@ -1,7 +1,8 @@
 """A running sweep's metrics in Ray, which Prometheus scrapes from every node.
 
 Ray drops a gauge that is not set again within two of its reporting intervals (2 x 10 s). The driver
-keeps setting those of running trials, so an ended trial's series ends by itself."""
+keeps setting those of running trials, so an ended trial's series ends by itself.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ VARIANT = ("study", "scale", "corpus")
 class SweepMetrics(Listener):
     """Gauges of one study; Ray prefixes their names with `ray_`.
 
-    A trial's perplexity and speed are those of its last reported epoch, while it runs."""
+    A running trial's perplexity and speed are those of its last reported epoch.
+    """
 
     def __init__(self, key: StudyKey, store: Store) -> None:
         self._key, self._store = key, store

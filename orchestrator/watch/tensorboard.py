@@ -18,7 +18,7 @@ FLUSH_S = 5
 
 
 class TensorBoard:
-    """A folder per trial, rewritten when it starts or resumes: no curve has a point twice."""
+    """A folder per trial, rewritten at each start, so that no curve has a point twice."""
 
     name = "TensorBoard"
 

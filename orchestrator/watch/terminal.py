@@ -51,10 +51,10 @@ class _RunningTrial:
 class Terminal(Listener):
     """Prints a line for each ended trial.
 
-    A terminal also has a live view: a bar, the running trials, the best one and the failures."""
+    A terminal also has a live view: a bar, the running trials, the best one and the failures.
+    """
 
     def __init__(self, console: Console, total: int, doing: str) -> None:
-        """`doing` is shown until a trial's first epoch ends."""
         self._console, self._total, self._doing = console, total, doing
         self._finished_count = 0
         self._failures: list[str] = []
@@ -63,7 +63,7 @@ class Terminal(Listener):
         self._work = 0.0
         """In trials."""
         self._first_work: tuple[float, float] | None = None
-        """Time and amount of the first work. The estimate excludes earlier time, such as Ray's
+        """Time and amount of the first work: the estimate excludes earlier time, such as Ray's
         start."""
         self._end_s = 0.0
         """0 before there is an estimate."""
@@ -152,7 +152,6 @@ class Terminal(Listener):
         )
 
     def __rich__(self) -> Group:
-        """Return the current live view."""
         self._bar.update(
             self._task, completed=self._finished_count, total=self._total, left=self._time_left()
         )
@@ -176,7 +175,8 @@ class Terminal(Listener):
 def watching(console: Console, total: int, doing: str = "first epoch") -> Iterator[Listener]:
     """Yield a listener that shows the sweep on `console`.
 
-    `doing` is shown until a trial's first epoch ends."""
+    `doing` is shown until a trial's first epoch ends.
+    """
     terminal = Terminal(console, total, doing)
     if not console.is_terminal:
         yield terminal

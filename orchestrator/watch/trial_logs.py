@@ -37,14 +37,14 @@ class Sink(Protocol):
     """Safe to print."""
 
     def holds(self, trial: PlannedTrial, state: TrialState, metrics: Mapping[str, float]) -> bool:
-        """Return whether the log has the trial's end, with these state and metrics."""
+        """Return whether the log has the trial's end, with this state and these metrics."""
 
     def begin(self, trial: PlannedTrial) -> Curves:
-        """Return the trial's curves; those that the log has are continued."""
+        """Return the trial's curves, which continue those in the log."""
 
 
 class TrialLogs(Listener):
-    """Writes every trial to every log. A log that fails is dropped; the next run completes it."""
+    """Writes every trial to every log. A failing log is dropped; the next run completes it."""
 
     def __init__(
         self, sinks: Sequence[Sink], store: Store, key: StudyKey, note: Callable[[str], None]
@@ -110,7 +110,6 @@ class TrialLogs(Listener):
 
     @contextmanager
     def _drop_on_failure(self, sink: Sink) -> Iterator[None]:
-        """Drop the log if the block fails."""
         try:
             yield
         # A failing server, disk or package of a log must not stop the sweep.

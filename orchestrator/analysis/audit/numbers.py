@@ -12,13 +12,13 @@ from orchestrator.analysis.audit.claims import Cell, claims, printed_numbers
 FATES = ("differs", "open", "agrees", "compatible", "explained", "used", "nothing")
 """Verdicts; a number gets the first that applies. differs: recomputed to another value. open:
 something is missing here. agrees: recomputed to the printed value. compatible: other printed values
-allow it, and would allow a wrong one. explained: it differs, for a reason given by the rule. used:
+allow it, and would allow a wrong one. explained: differs for a reason given by the rule. used:
 others were computed from it. nothing: no other number determines it."""
 
 
 @dataclass(frozen=True)
 class AuditNumbers:
-    """Every claim with its verdict, and the count of numbers by fate for each published table."""
+    """Every claim with its verdict, and for each published table the count of numbers by fate."""
 
     checks: pd.DataFrame
     account: pd.DataFrame

@@ -1,9 +1,9 @@
 """Rules of claims.csv; each recomputes one kind of claim.
 
 A rule returns the recomputed value and whether the claim holds, None if that cannot be decided
-here. Reports print its docstring as the rule; `{argument}` is the claim's. Means over seeds: SM
-Table 1 and the p-values are over 10 seeds. Table 2 is over these and the authors' own, whose
-results are in SM Tables 10 and 11."""
+here. Reports print its docstring as the rule; `{argument}` is the claim's. SM Table 1 and the
+p-values are over 10 seeds, Table 2 over these and the authors' own (SM Tables 10 and 11).
+"""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ SEEDS, WITH_AUTHORS = 10, 11
 ROUNDING = 0.005 * (1 + 1e-9)
 """Half a unit of the last printed digit, plus the error of binary fractions."""
 SAMUELSON = (WITH_AUTHORS - 1) / math.sqrt(WITH_AUTHORS)
-"""Largest distance of one of n values from their mean, in standard deviations: (n - 1) / sqrt(n)
-(Samuelson 1968)."""
+"""Largest distance of one of n values from their mean, in standard deviations (Samuelson 1968): (n
+- 1) / sqrt(n)."""
 LOW_RANK, HIGH_RANK = {"Softmax", "LMS-PLIF", "MoC", "MoC*"}, {"SS", "GSS", "MoS", "MoS*"}
 """Models of Fig. 3. The text calls LMS-PLIF low-rank, with a Press rank of 580."""
 
@@ -99,7 +99,8 @@ def joined_deviation(printed: float, sd_10: float, distance: float, room: float)
     """Compare a printed deviation of 11 values with the possible range.
 
     Ten values have the printed deviation `sd_10`; the eleventh is `distance` +- `room` from their
-    mean."""
+    mean.
+    """
     low, high = (
         math.hypot(
             math.sqrt((SEEDS - 1) / SEEDS) * max(sd_10 + side * ROUNDING, 0.0),
@@ -237,8 +238,10 @@ def talk_parameters(claim: Claim) -> Outcome:
 
 
 def _model_parameters(claim: Claim) -> int:
-    """Read "ptb softmax", "ptb mos_dagger" (Table 5), or "ptb 10" (MoS with K = 10) from the
-    argument."""
+    """Count the parameters of the model that the argument names.
+
+    "ptb softmax", "ptb mos_dagger" (Table 5) or "ptb 10" (MoS with K = 10).
+    """
     name, model = claim.row["argument"].split()
     corpus = CorpusConfig(name=name, sha256="0" * 64)
     if model.isdigit():

@@ -19,7 +19,8 @@ ON_LINE = "all points are on one line, so there is no interval"
 def fisher_interval(value: float, variance: float) -> Interval:
     """Return the 95% interval tanh(artanh(r) -+ 1.96 sqrt(variance)) (Fisher 1921).
 
-    `variance` is that of artanh(r): 1 / (n - 3) for Pearson's r of n pairs."""
+    `variance` is that of artanh(r): 1 / (n - 3) for Pearson's r of n pairs.
+    """
     centre, half_width = math.atanh(value), NORMAL_QUANTILE * math.sqrt(variance)
     return Interval(low=math.tanh(centre - half_width), high=math.tanh(centre + half_width))
 
@@ -38,7 +39,8 @@ def correlate(
 
     `ranks` gives Spearman's rho (ties share their mean rank), with the variance (1 + rho^2 / 2) /
     (n - 3) of Bonett and Wright (2000). Raises ValueError for different lengths or numbers that are
-    not finite."""
+    not finite.
+    """
     x_n, y_n = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
     if x_n.shape != y_n.shape or not (np.isfinite(x_n) & np.isfinite(y_n)).all():
         raise ValueError("a correlation needs two equally long sequences of finite numbers")
@@ -81,9 +83,10 @@ def _direction(values_n: Array) -> Array:
 def partial_correlation(
     x: ArrayLike, y: ArrayLike, controls: ArrayLike, *, names: Names = ("x", "y")
 ) -> Statistic:
-    """Return Pearson's r of x and y after removing straight lines in the controls; no interval.
+    """Return Pearson's r of x and y without straight lines in the controls; no interval.
 
-    `controls` has a row per point, a column per control."""
+    `controls` has a row per point, a column per control.
+    """
     controls_nk = np.ascontiguousarray(controls, dtype=np.float64)
     centred_nk = controls_nk - controls_nk.mean(axis=0)
     rank, n = int(np.linalg.matrix_rank(centred_nk)), len(controls_nk)

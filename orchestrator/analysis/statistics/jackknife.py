@@ -1,7 +1,8 @@
 """Jackknife over blocks and permutation test, for correlations of dependent points.
 
 Grid cells share row and column effects: 9 x 3 cells are not 27 independent points. Both methods
-treat rows as exchangeable; smooth effects over rows make intervals and p-values too small."""
+treat rows as exchangeable; smooth effects over rows make intervals and p-values too small.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from orchestrator.analysis.statistics.estimates import Array, Estimate, Interval
 
 FEWEST_BLOCKS = 5
 PERMUTATIONS, BATCH = 9_999, 303
-"""TOGETHER permutations are in memory at a time."""
+"""BATCH permutations are in memory at a time."""
 SEED = 0
 
 
@@ -61,7 +62,8 @@ def permutation_p(x: ArrayLike, y: ArrayLike, rows: ArrayLike, columns: ArrayLik
     """Return the two-sided p-value of Pearson's r over grid cells labelled by `rows` and `columns`.
 
     Cells may be missing. Whole rows and columns of x are permuted against y: `PERMUTATIONS` draws,
-    identical in every call, and the observed order."""
+    identical in every call, and the observed order.
+    """
     row_n, column_n = _codes(rows), _codes(columns)
     x_RC, y_RC = np.full((2, row_n.max() + 1, column_n.max() + 1), math.nan)
     x_RC[row_n, column_n], y_RC[row_n, column_n] = x, y

@@ -2,8 +2,11 @@
 
 Curves may share E and b: they are then shifted along a logarithmic x axis. For a given b, sums give
 the best E and a (variable projection: Golub and Pereyra 1973), so only b is searched, for all draws
-at once. Dividing x by its geometric mean makes the search independent of its unit. Legend: R sizes
-x, K curves, B draws (the first is the data), G exponents tried, P places, N trials, S seeds."""
+at once. Dividing x by its geometric mean makes the search independent of its unit.
+
+Legend: R sizes x, K curves, B draws (the first is the data), G exponents tried, P points, N trials,
+S seeds. A point is one panel, group and x.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ from scipy.special import fdtrc, gammaincinv
 from orchestrator.analysis.statistics.estimates import TAILS, Array, Interval, Statistic, codes
 
 RESAMPLES = 19_999
-"""Enough draws: with 4,999, an interval's width differs by 1% between seeds of the draws."""
+"""Enough: with 4,999, an interval's width differs by 1% between seeds of the draws."""
 SEED = 0
 FEWEST_SIZES = 4
 """Minimum of x: a law of three parameters fits three points exactly."""
@@ -28,25 +31,25 @@ EXPONENTS = Interval(low=0.01, high=10.0)
 """Search range of b."""
 GRID = np.geomspace(EXPONENTS.low, EXPONENTS.high, 61)
 REFINED, ROUNDS = 7, 3
-"""Exponents tried between the neighbours of the best one, and rounds of this, before a parabola."""
+"""Exponents between the neighbours of the best one, and rounds of this, before a parabola."""
 AT_BOUND = 1e-4
-"""Relative distance to a bound below which an estimate is at the bound."""
+"""Relative distance below which an estimate is at a bound."""
 MOST_MISSING = 0.05
 """Largest share of draws without a value that still allows an interval."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Curve:
-    """Means over seeds at each x, and draws of them with other seeds."""
+    """Means over seeds at each x, and draws with other seeds."""
 
     x_R: Array
     """Ascending."""
     count_R: Array
     """Values at each x."""
     mean_BR: Array
-    """Observed means in the first row, draws below; one row without deviations to draw from."""
+    """Observed means in the first row, draws below; one row if no deviations can be drawn."""
     variance: float | None
-    """Residual variance within places, without seed effects; None if no place has two values."""
+    """Residual variance within points, without seed effects; None if no point has two values."""
     df: float
     """Degrees of freedom of the variance."""
 
@@ -63,7 +66,7 @@ class Laws:
     factor_KB: Array
     """a of each curve; 0 if the values do not fall with x."""
     squares_B: Array
-    """Residual sum of squares over the means, weighted by their number of values."""
+    """Residual sum of squares of the means, weighted by their number of values."""
 
     def at(self, x: float) -> Array:
         """Return L(x) of each draw, by the first curve's law."""
@@ -71,8 +74,10 @@ class Laws:
         return values
 
     def inverse(self, loss_B: ArrayLike) -> Array:
-        """Return the x at which the first curve's law has these values; infinite if it is always
-        above, NaN if it does not fall."""
+        """Return the x at which the first curve's law has these values.
+
+        Infinite if the law is always above, NaN if it does not fall.
+        """
         excess_B = np.asarray(loss_B, dtype=np.float64) - self.limit_B
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             x_B: Array = (np.maximum(excess_B, 0) / self.factor_KB[0]) ** (-1 / self.exponent_B)
@@ -85,14 +90,15 @@ def curves_over_seeds(
 ) -> dict[tuple[Any, Any], Curve]:
     """Return the curve of each panel and group, with draws of its means over other seeds.
 
-    `trials` has the columns panel, group, x > 0, loss and seed; a place is one panel, group and x.
-    A loss is its place's mean, plus a seed effect common to all places, plus a residual of one
-    variance per group. Residuals at one panel, x and seed correlate between groups, and the draws
-    keep that: groups that share seeds differ as much as their pairs. Effects and residuals are
-    drawn from Student's t with their estimates' degrees of freedom, so intervals of linear
-    functions are exact for normal values. A group without two values at some place has no draws.
+    `trials` has the columns panel, group, x > 0, loss and seed. A loss is its point's mean, plus a
+    seed effect common to all points, plus a residual of one variance per group. Residuals at one
+    panel, x and seed correlate between groups, and the draws keep that: groups that share seeds
+    differ as much as their pairs. Effects and residuals are drawn from Student's t with their
+    estimates' degrees of freedom, so intervals of linear functions are exact for normal values. A
+    group without two values at some point has no draws.
 
-    Raises ValueError if a value is not finite or x <= 0."""
+    Raises ValueError if a value is not finite or x <= 0.
+    """
     x_N, y_N = (trials[name].to_numpy(dtype=np.float64) for name in ("x", "loss"))
     if not (np.isfinite(x_N) & (x_N > 0) & np.isfinite(y_N)).all():
         raise ValueError("a power law needs finite losses at finite x above zero")
@@ -125,7 +131,7 @@ def curves_over_seeds(
     chi_DB = np.sqrt([2 * gammaincinv(max(df, 1) / 2, quantile_B) for df in unique_df])
     draw_PB /= chi_DB[index_G[group_P]]
     if effect_df:
-        # The part common to all places is drawn with the seeds.
+        # The part common to all points is drawn with the seeds.
         draw_PB -= count_P @ draw_PB / count_P.sum()
         normal_SB = rng.standard_normal((len(effect_S), resamples)) * np.linalg.norm(effect_S)
         chi_B = np.sqrt(2 * gammaincinv(effect_df / 2, rng.uniform(size=resamples)))
@@ -147,8 +153,7 @@ def curves_over_seeds(
 
 
 def _unique(*columns: NDArray[Any]) -> tuple[Array, NDArray[np.intp]]:
-    """Return the different rows of these columns, ascending, as columns; and each row's index among
-    them."""
+    """Return the different rows, ascending, as columns; and each row's index among them."""
     rows, index = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
     return rows.T, index.ravel()
 
@@ -156,10 +161,11 @@ def _unique(*columns: NDArray[Any]) -> tuple[Array, NDArray[np.intp]]:
 def _remove_seeds(
     residual_N: Array, point_N: NDArray[np.intp], seed_N: NDArray[np.intp]
 ) -> tuple[Array, Array, int, Array]:
-    """Return seed shares of places (P x S), least-squares seed effects (S), their degrees of
-    freedom, and residuals (N).
+    """Return seed shares of points (P x S), seed effects (S), their df, and residuals (N).
 
-    Without other degrees of freedom each seed is at one place only, and effects are zero."""
+    Effects are by least squares. Without other degrees of freedom each seed is at one point only,
+    and effects are zero.
+    """
     indicator_NS = np.eye(seed_N.max() + 1)[seed_N]
     share_PS = np.zeros((point_N.max() + 1, indicator_NS.shape[1]))
     np.add.at(share_PS, point_N, indicator_NS)
@@ -174,7 +180,8 @@ def _remove_seeds(
 def fit_laws(curves: Sequence[Curve]) -> Laws:
     """Fit laws with shared E >= 0 and b in `EXPONENTS`, and an a > 0 per curve.
 
-    If no positive a fits best, values do not fall with x: every a is 0 and E the mean."""
+    If no positive a fits best, values do not fall with x: every a is 0 and E the mean.
+    """
     rows = min(len(curve.mean_BR) for curve in curves)
     unit = math.exp(float(np.mean(np.log(np.concatenate([curve.x_R for curve in curves])))))
     points = [(np.log(curve.x_R / unit), curve.count_R, curve.mean_BR[:rows]) for curve in curves]
@@ -205,8 +212,10 @@ def fit_laws(curves: Sequence[Curve]) -> Laws:
 
 
 def _vertex(exponent_BG: Array, squares_BG: Array, best_B: NDArray[np.intp]) -> Array:
-    """Minimise the parabola in log b through the best exponent and its neighbours. Keep the best at
-    an end of the range, or without an upward parabola."""
+    """Minimise the parabola in log b through the best exponent and its neighbours.
+
+    Keep the best at an end of the range, or without an upward parabola.
+    """
     draw_B, middle_B = np.arange(len(best_B)), np.clip(best_B, 1, exponent_BG.shape[1] - 2)
     log_b, squares = (
         [values_BG[draw_B, middle_B + step] for step in (-1, 0, 1)]
@@ -221,11 +230,11 @@ def _vertex(exponent_BG: Array, squares_BG: Array, best_B: NDArray[np.intp]) -> 
 
 
 def _profile(exponent: Array, points: Sequence[tuple[Array, ...]]) -> tuple[Array, Array, Array]:
-    """Return the best E, its sum of squares (infinite if an a is not positive) and each a, B x G
-    each.
+    """Return the best E, its sum of squares (infinite if an a is not positive) and each a.
 
-    `exponent` is G or, per draw, B x G. With z = x^-b, the best a for a given E is (Szy - E Sz) /
-    Szz, and the residual is a parabola in E."""
+    Each is B x G; `exponent` is G or, per draw, B x G. With z = x^-b, the best a for a given E is
+    (Szy - E Sz) / Szz, and the residual is a parabola in E.
+    """
     sums, parabolas = [], []
     for log_R, count_R, y_BR in points:
         z_GR = np.exp(-exponent[..., None] * log_R)
@@ -250,14 +259,17 @@ def _profile(exponent: Array, points: Sequence[tuple[Array, ...]]) -> tuple[Arra
 def lack_of_fit(laws: Laws) -> float | None:
     """Return the p-value of the laws' residuals against the spread of seeds (F-test, Fisher 1922).
 
-    None without a spread, or with at least as many parameters as places."""
+    None without a spread, or with at least as many parameters as points.
+    """
     points = sum(len(curve.x_R) for curve in laws.curves)
     return f_test(laws.curves, float(laws.squares_B[0]), points - 2 - len(laws.curves))
 
 
 def f_test(curves: Sequence[Curve], squares: float, df: int) -> float | None:
-    """Return the p-value of squares with `df` degrees of freedom against the variance within
-    places; None if either is missing."""
+    """Return the p-value of squares with `df` degrees of freedom against variance within points.
+
+    None if either is missing.
+    """
     within_df = sum(curve.df for curve in curves)
     within_squares = sum(
         curve.variance * curve.df for curve in curves if curve.variance is not None
@@ -270,8 +282,9 @@ def f_test(curves: Sequence[Curve], squares: float, df: int) -> float | None:
 def seed_by_group_p(trials: pd.DataFrame) -> float | None:
     """Return the F-test's p-value for a seed effect on single groups at every x.
 
-    `curves_over_seeds` excludes it, so its intervals are too narrow if there is one. None if no
-    degrees of freedom are left."""
+    `curves_over_seeds` excludes this effect, so its intervals are too narrow if there is one. None
+    if no degrees of freedom are left.
+    """
     y_N = trials["loss"].to_numpy(dtype=np.float64)
     columns = (["group", "x"], ["seed"], ["group", "seed"])
     labels = [list(trials[names].itertuples(index=False, name=None)) for names in columns]
@@ -297,8 +310,9 @@ def _residual_squares(y_N: Array, design_Nk: Array) -> tuple[float, int]:
 def over_draws(values_B: Array, *, null: float | None = None) -> Statistic:
     """Return the data's value with the draws' 95% percentile interval and p-value of `null`.
 
-    Interval ends may be infinite. Draws without a number are left out; there is no interval if
-    these exceed `MOST_WITHOUT`, or without draws."""
+    Interval ends may be infinite. Draws without a number are left out; there is no interval without
+    draws, or if those exceed `MOST_MISSING`.
+    """
     value, draw_B = float(values_B[0]), values_B[1:]
     if math.isnan(value):
         return Statistic(missing="the baseline's loss does not fall with x")

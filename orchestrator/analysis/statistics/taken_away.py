@@ -1,6 +1,7 @@
 """Rank correlations after removing settings, with a bootstrap of the residuals.
 
-Legend: N trials, K columns of a design, U different values, B draws."""
+Legend: N trials, K columns of a design, U different values, B draws.
+"""
 
 from __future__ import annotations
 
@@ -42,8 +43,9 @@ LEVEL_SIZES: dict[Shape, int] = {"levels": 1, "pairs": 2, "triples": 3}
 def design(settings: pd.DataFrame, shape: Shape) -> Array:
     """Return the N x K columns that a shape removes, without the constant.
 
-    `settings` has a row per trial. Columns may be dependent. Settings that are not numbers have
-    levels for "lines"."""
+    `settings` has a row per trial. Columns may be dependent. For "lines", settings that are not
+    numbers have levels.
+    """
     columns = [np.zeros((len(settings), 0))]
     if shape == "lines":
         for name in settings:
@@ -61,8 +63,10 @@ def _levels(settings: pd.DataFrame) -> Array:
 
 
 def describe_constant(values: ArrayLike, name: str) -> str:
-    """Return a message if 90% of the trials have one value (too few others to correlate), else
-    ""."""
+    """Return a message if 90% of the trials have one value, else "".
+
+    The others are too few to correlate.
+    """
     numbers, counts = np.unique(np.asarray(values, dtype=np.float64), return_counts=True)
     largest_count, count = int(counts.max()), int(counts.sum())
     if largest_count < CONSTANT_SHARE * count:
@@ -83,13 +87,14 @@ def correlation_without(
     Controls are removed before ranking: effects that add up in values do not in ranks, and would
     leave a remainder. p is Student's t with the remaining degrees of freedom.
 
-    The interval is a percentile bootstrap of artanh(rho) over pairs of residuals. It is wider by
-    sqrt((N - 3) / (df - 1)), because residuals have fewer dimensions than trials. In simulations
-    with 108 pairs it covered the truth in 94 to 96% for normal values, for any controls, and in 85
-    to 94% for Student's t with 3 degrees of freedom.
+    The interval is a percentile bootstrap of artanh(rho) over pairs of residuals, wider by sqrt((N
+    - 3) / (df - 1)), because residuals have fewer dimensions than trials. In simulations with 108
+    pairs it covered the truth in 94 to 96% for normal values, for any controls, and in 85 to 94%
+    for Student's t with 3 degrees of freedom.
 
-    There is no value if the controls leave nothing of x or y, or fewer than `FEWEST_LEFT` degrees
-    of freedom."""
+    There is no value if the controls explain x or y completely, or leave fewer than `FEWEST_DF`
+    degrees of freedom.
+    """
     values = [np.asarray(side, dtype=np.float64) for side in (x, y)]
     count = len(controls)
     basis_NK = _basis(controls)
@@ -111,14 +116,12 @@ def correlation_without(
 
 
 def degrees_left(controls: Array) -> int:
-    """Return a correlation's degrees of freedom after removing the controls and a constant; may be
-    negative."""
+    """Return a correlation's degrees of freedom without controls and constant; may be negative."""
     return len(controls) - 1 - _basis(controls).shape[1]
 
 
 def explained_share(y: ArrayLike, controls: Array) -> float | None:
-    """Return the adjusted R^2 (Ezekiel 1930) of y by the controls; None if y is constant or too few
-    degrees of freedom are left."""
+    """Return y's adjusted R^2 (Ezekiel 1930) by the controls; None for constant y or too few df."""
     y_N, basis_NK = np.asarray(y, dtype=np.float64), _basis(controls)
     df = len(y_N) - basis_NK.shape[1]
     if df < FEWEST_DF or y_N.var() == 0:
@@ -147,7 +150,7 @@ def _artanh(r: ArrayLike) -> Array:
 
 
 def _spearman(x_N: Array, y_N: Array, count_BN: NDArray[Any]) -> Array:
-    """Return each draw's rho of the pairs, counted `times_BN` times; ties share their mean rank."""
+    """Return each draw's rho of the pairs, counted `count_BN` times; ties share their mean rank."""
     ranks_BN = []
     for values_N in (x_N, y_N):
         _, index_N = np.unique(values_N, return_inverse=True)

@@ -4,7 +4,8 @@ The model is additive with crossed random effects: a value is its cell's effect,
 effect common to all cells, plus a normal residual of one variance (Searle, Casella and McCulloch
 1992, chapters 4 and 5). Points have the columns group (the cell) and seed, and may be missing. If
 no two cells share a seed, values are nested in cells. Legend: N values, C cells, S seeds; axis 3 is
-x^2, y^2, x y."""
+x^2, y^2, x y.
+"""
 
 from __future__ import annotations
 
@@ -42,8 +43,10 @@ def variance_components(points: pd.DataFrame, metric: str) -> dict[str, Any]:
     - reliability [95%]: cells' share of the variance of their means.
     - missing: why there is no share.
 
-    The interval of own / rest is Harville's and Fenech's (1985), cut at zero; it is exact under the
-    model for any seed effect and missing values. The shares' intervals follow."""
+    The interval of the ratio of cell to residual variance is Harville's and Fenech's (1985), cut at
+    zero. It is exact under the model for any seed effect and missing values. The shares' intervals
+    follow.
+    """
     model = _CrossedModel(points, metric, metric)
     cell = seed = residual = None
     share = reliability = Statistic(missing=model.missing or "the cells do not differ")
@@ -79,7 +82,8 @@ def within_correlation(points: pd.DataFrame, x: str, y: str) -> Statistic:
     """Return the correlation of residuals of x and y, after removing cell and seed means jointly.
 
     With d degrees of freedom (N - C - S + 1 if every cell has every seed), the interval is Fisher's
-    for d + 1 pairs and p is Student's t with d - 1."""
+    for d + 1 pairs and p is Student's t with d - 1.
+    """
     model = _CrossedModel(points, x, y)
     if model.missing:
         return Statistic(missing=model.missing)
@@ -97,7 +101,8 @@ def between_correlation(points: pd.DataFrame, x: str, y: str, *, blocks: str) ->
 
     Components of (co)variance allow for correlated residuals of one seed, unlike the usual
     correction for attenuation. The interval is a jackknife over `blocks`. There is no value if a
-    cell variance cannot be distinguished from zero: the correlation would be of noise."""
+    cell variance cannot be distinguished from zero: the correlation would be of noise.
+    """
     if missing := _CrossedModel(points, x, y).missing:
         return Statistic(missing=missing)
     for metric in (x, y):
@@ -115,8 +120,7 @@ def between_correlation(points: pd.DataFrame, x: str, y: str, *, blocks: str) ->
 
 
 class _CrossedModel:
-    """Components of the model for x and y: own (cells), common (seeds in all cells), rest
-    (residual)."""
+    """Components for x and y: cell_3, seed_3 (common to all cells) and residual_3."""
 
     def __init__(self, points: pd.DataFrame, x: str, y: str) -> None:
         values_2N = np.array([points[x], points[y]], dtype=np.float64)
@@ -150,7 +154,7 @@ class _CrossedModel:
         self.df = total - cells_count - len(eigen)
         explained_3 = (_products(projection_2) / eigen).sum(axis=1)
         self.residual_3 = _drop_rounding(within_3 - explained_3, rounding_3) / max(self.df, 1)
-        # The variance of one seed's values is own + rest, of one cell's values common + rest.
+        # Variance of one seed's values: cell + residual. Of one cell's values: seed + residual.
         within_seeds_3 = squares_3 - (_products(sums_2S) / seeds_S).sum(axis=1)
         cell_squares_3 = _drop_rounding(
             within_seeds_3 - (total - len(seeds_S)) * self.residual_3, ROUNDING * squares_3
@@ -175,10 +179,11 @@ class _CrossedModel:
         return "" if self.df > 0 else "too few cells share several seeds"
 
     def ratio_interval(self) -> Interval:
-        """Return the interval of own / rest, cut at zero.
+        """Return the interval of the ratio of cell to residual variance, cut at zero.
 
         Its ends are the ratios at which the cells' weighted mean square, without seeds, is a
-        quantile of F, its distribution at the true ratio."""
+        quantile of F, its distribution at the true ratio.
+        """
         from scipy.optimize import brentq  # slow to import
 
         eigen, effects = _diagonalise(self.equations_CC, self.effects_C, self.total)
