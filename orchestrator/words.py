@@ -10,7 +10,7 @@ from typing import TypeGuard
 from trainables.corpora import NO_TEXT
 
 PLAIN_NAME = re.compile(r"\w[\w ._=,+@()-]*")
-LONGEST_NAME, LONGEST_REST = 150, 40
+LONGEST_NAME, LONGEST_STEM = 150, 40
 """Bytes of a plain name, which leaves room for affixes; characters kept of any other."""
 
 
@@ -54,31 +54,35 @@ def listed(names: Sequence[str]) -> str:
 
 def some_of(names: Sequence[str], most: int) -> str:
     """Return the first `most` names and a count of the others: "a, b and 5 more"."""
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
+    suffix = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + suffix
 
 
 def one_line(text: str, *, most: int | None = None) -> str:
     """Return the text on one line, cut to `most` characters.
 
-    White space and unprintable characters become single spaces."""
+    White space and unprintable characters become single spaces.
+    """
     # Cut first: the text may be of any size.
     head = text if most is None else text[: 4 * most]
     line = " ".join("".join(letter if letter.isprintable() else " " for letter in head).split())
-    cut = most is not None and (len(line) > most or len(head) < len(text))
+    is_cut = most is not None and (len(line) > most or len(head) < len(text))
     return (
-        f"{line[: most - 1].rstrip()}\N{HORIZONTAL ELLIPSIS}" if cut and most is not None else line
+        f"{line[: most - 1].rstrip()}\N{HORIZONTAL ELLIPSIS}"
+        if is_cut and most is not None
+        else line
     )
 
 
 def file_name(text: str) -> str:
     """Return a safe file or folder name for any text.
 
-    A plain text is its own name. Any other is its plain characters and a hash, so that names
-    differ."""
+    A plain text is its own name. Any other gets its plain characters and a hash, so that names
+    differ.
+    """
     if PLAIN_NAME.fullmatch(text) and len(text.encode()) <= LONGEST_NAME:
         return text
-    rest = re.sub(r"[^\w ._=,+@()-]", "_", text)[:LONGEST_REST].lstrip(". =,+@()-")
-    return f"{rest}-{hashlib.sha256(text.encode(errors='surrogatepass')).hexdigest()[:8]}".lstrip(
+    stem = re.sub(r"[^\w ._=,+@()-]", "_", text)[:LONGEST_STEM].lstrip(". =,+@()-")
+    return f"{stem}-{hashlib.sha256(text.encode(errors='surrogatepass')).hexdigest()[:8]}".lstrip(
         "-"
     )

@@ -93,10 +93,10 @@ from .thresholds import is_reached as is_reached
 from .thresholds import threshold_numbers as threshold_numbers
 from .tidy_frames import HIGH as HIGH
 from .tidy_frames import LOW as LOW
+from .tidy_frames import add_holm as add_holm
 from .tidy_frames import adjust_together as adjust_together
-from .tidy_frames import corrected as corrected
 from .tidy_frames import ends as ends
-from .tidy_frames import estimated as estimated
+from .tidy_frames import estimate_row as estimate_row
 from .tidy_frames import rows as rows
 from .tidy_frames import tidy as tidy
 from .true_rank import LEARNED as LEARNED

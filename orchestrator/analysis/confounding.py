@@ -1,4 +1,4 @@
-"""Rank correlations of metrics with one of them, before and after removing the trials' settings."""
+"""Rank correlations of metrics with one of them, before and after removing settings."""
 
 from __future__ import annotations
 
@@ -12,32 +12,30 @@ import pandas as pd
 
 from orchestrator.analysis.statistics.estimates import Array, Statistic
 from orchestrator.analysis.statistics.taken_away import (
+    LEVEL_SIZES,
     SHAPES,
-    TOGETHER,
     Shape,
-    alike,
     correlation_without,
     degrees_left,
+    describe_constant,
     design,
     explained_share,
 )
-from orchestrator.analysis.tidy_frames import Families, corrected, estimated, tidy
+from orchestrator.analysis.tidy_frames import Families, add_holm, estimate_row, tidy
 from search_spaces.analyses import PartialCorrelations
 
 ALL = "all"
-"""Every setting together, at the finest shape that leaves enough degrees of freedom."""
+"""Every setting together, at the finest shape with enough degrees of freedom."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ConfoundingNumbers:
-    """Answer to a PartialCorrelations request."""
-
     request: PartialCorrelations
     trials: int
     settings: tuple[str, ...]
     """Settings that vary."""
     left: Mapping[Shape, int]
-    """Degrees of freedom of a correlation, by how settings are removed."""
+    """Degrees of freedom of a correlation, by shape."""
     correlations: pd.DataFrame
     """One row per metric and shape: metric, y, taken_away (shape), n, df, rho (Spearman's) [95%],
     p, holm_p (over metrics), missing."""
@@ -48,9 +46,9 @@ class ConfoundingNumbers:
 
     @property
     def finest(self) -> Shape:
-        """Return the finest shape with at least one correlation."""
-        judged = set(self.correlations.dropna(subset=["rho"])["taken_away"])
-        return next((shape for shape in reversed(SHAPES) if shape in judged), "none")
+        """Return the finest shape with a correlation."""
+        shapes = set(self.correlations.dropna(subset=["rho"])["taken_away"])
+        return next((shape for shape in reversed(SHAPES) if shape in shapes), "none")
 
 
 def confounding_numbers(
@@ -74,7 +72,7 @@ def confounding_numbers(
     )
     shares = (
         {"metric": metric, "setting": setting}
-        | {"adjusted_r2": _explained(points.dropna(subset=[metric]), metric, names)}
+        | {"adjusted_r2": _adjusted_r2(points.dropna(subset=[metric]), metric, names)}
         for metric in (request.y, *metrics)
         for setting, names in ((ALL, settings), *((name, [name]) for name in settings))
     )
@@ -83,14 +81,13 @@ def confounding_numbers(
         trials=len(points),
         settings=tuple(settings),
         left={shape: degrees_left(design(points[settings], shape)) for shape in SHAPES},
-        correlations=corrected(tidy(correlations), "p", "taken_away"),
+        correlations=add_holm(tidy(correlations), "p", "taken_away"),
         shares=tidy(shares),
     )
 
 
 def _on_scale(values: pd.Series[float]) -> Array:
-    """Effects on ranks and perplexities are ratios, so positive values are compared as
-    logarithms."""
+    """Compare positive values as logarithms: effects on ranks and perplexities are ratios."""
     numbers = values.to_numpy(dtype=np.float64)
     return np.asarray(np.log(numbers) if (numbers > 0).all() else numbers)
 
@@ -98,7 +95,9 @@ def _on_scale(values: pd.Series[float]) -> Array:
 def _correlation(
     points: pd.DataFrame, metric: str, y: str, settings: list[str], shape: Shape
 ) -> dict[str, Any]:
-    rho = Statistic(missing=alike(points[metric], metric) or alike(points[y], y))
+    rho = Statistic(
+        missing=describe_constant(points[metric], metric) or describe_constant(points[y], y)
+    )
     if not rho.missing:
         x_N, y_N = (_on_scale(points[name]) for name in (metric, y))
         rho = correlation_without(x_N, y_N, design(points[settings], shape), names=(metric, y))
@@ -108,16 +107,18 @@ def _correlation(
         "taken_away": shape,
         "n": len(points),
         "df": rho.df,
-        **estimated("rho", rho),
+        **estimate_row("rho", rho),
         "p": rho.p_value,
         "missing": rho.missing,
     }
 
 
-def _explained(points: pd.DataFrame, metric: str, settings: list[str]) -> float | None:
-    """Use the finest shape that leaves enough degrees of freedom."""
-    if alike(points[metric], metric):
+def _adjusted_r2(points: pd.DataFrame, metric: str, settings: list[str]) -> float | None:
+    """Use the finest shape with enough degrees of freedom."""
+    if describe_constant(points[metric], metric):
         return None
     y = _on_scale(points[metric])
-    shares = (explained_share(y, design(points[settings], shape)) for shape in reversed(TOGETHER))
+    shares = (
+        explained_share(y, design(points[settings], shape)) for shape in reversed(LEVEL_SIZES)
+    )
     return next((share for share in shares if share is not None), None)

@@ -1,4 +1,4 @@
-"""Tests of each group against its baseline, as one family, paired by seed if they share seeds."""
+"""Tests of each group against its baseline, as one family, paired by shared seeds."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from orchestrator.analysis.groups import printed_beside
+from orchestrator.analysis.groups import printed_values
 from orchestrator.analysis.statistics.correlation import correlate
 from orchestrator.analysis.statistics.estimates import Names, Statistic
 from orchestrator.analysis.statistics.samples import (
@@ -26,9 +26,9 @@ from orchestrator.analysis.statistics.samples import (
 )
 from orchestrator.analysis.tidy_frames import (
     Families,
-    corrected,
-    estimated,
-    tested,
+    add_holm,
+    estimate_row,
+    test_row,
     tidy,
     values_of_done,
 )
@@ -48,34 +48,34 @@ class ContrastNumbers:
     """One row per test; see `compare`."""
     trials: pd.DataFrame
     """One row per trial of a tested group: group, baseline, name, value (minus the baseline's at
-    that seed or, unpaired, its mean)."""
+    that seed; unpaired: minus its mean)."""
     families: ClassVar[Families] = {"comparisons": ("difference_p",)}
 
 
 def contrast_numbers(frame: pd.DataFrame, request: Comparison, *, corpus: str) -> ContrastNumbers:
-    """Return the tests. Groups missing from the plan are left out."""
-    counted = frame if request.seeds is None else frame[frame["seed"].isin(request.seeds)]
-    values = values_of_done(counted, request.metric, "group", "seed", "name")
-    corpus, printed = printed_beside(request.published, corpus)
+    """Return the tests, without groups that the plan does not have."""
+    selection = frame if request.seeds is None else frame[frame["seed"].isin(request.seeds)]
+    values = values_of_done(selection, request.metric, "group", "seed", "name")
+    corpus, printed = printed_values(request.published, corpus)
     records, trials = [], [values[:0].assign(baseline=None)]
     for names in request.baselines.items():
         if not set(frame["group"]).issuperset(names):
             continue
         a, b = (values[values["group"] == name] for name in names)
-        a_alone, b_alone = (group.drop_duplicates("seed", keep=False) for group in (a, b))
-        pairs = a_alone.merge(b_alone[["seed", "value"]], on="seed", suffixes=("", "_baseline"))
-        paired = list(zip(pairs["value"], pairs["value_baseline"], strict=True))
-        test = compare(a["value"], b["value"], paired, names=names)
+        a_by_seed, b_by_seed = (group.drop_duplicates("seed", keep=False) for group in (a, b))
+        pairs = a_by_seed.merge(b_by_seed[["seed", "value"]], on="seed", suffixes=("", "_baseline"))
+        value_pairs = list(zip(pairs["value"], pairs["value_baseline"], strict=True))
+        test = compare(a["value"], b["value"], value_pairs, names=names)
         if test["test"] != "paired":
             pairs = a.assign(value_baseline=test["mean_baseline"]).dropna(subset=["value_baseline"])
         difference = pairs["value"] - pairs["value_baseline"]
         trials.append(pairs.assign(baseline=names[1], value=difference))
-        published = {f"published_p_{corpus}": printed.get(names[0])} if printed else {}
-        records.append(test | published)
+        published_columns = {f"published_p_{corpus}": printed.get(names[0])} if printed else {}
+        records.append(test | published_columns)
     return ContrastNumbers(
         request=request,
         corpus=corpus,
-        comparisons=corrected(tidy(records, ("group", "baseline")), "difference_p"),
+        comparisons=add_holm(tidy(records, ("group", "baseline")), "difference_p"),
         trials=pd.concat(trials),
     )
 
@@ -87,7 +87,7 @@ def compare(
     *,
     names: Names = ("a", "b"),
 ) -> dict[str, Any]:
-    """Compare group a with its baseline b, by `pairs` if there are FEWEST_PAIRS.
+    """Compare group a with its baseline b, in `pairs` if there are FEWEST_PAIRS.
 
     Return counts, means and deviations of both groups, and:
 
@@ -96,29 +96,30 @@ def compare(
     - difference [95%]: a minus b, with t, df and p.
     - effect [95%]: Hedges' g, in standard deviations of the differences if paired (g_z), else in
       pooled standard deviations.
-    - detectable_difference: smallest true difference found at 0.05 with 80% power, if these
-      deviations are the true ones; needs FEWEST pairs, or values per group.
+    - detectable_difference: smallest true difference found at 0.05 with 80% power, given these
+      deviations; needs FEWEST pairs or values per group.
     - equal_within: larger absolute end of the 90% interval; two one-sided tests at 0.05 find
       equivalence within any larger margin.
     - unpaired [95%]: Student's unpaired t-test over all values, the paper's.
     - missing: why there is no test or detectable difference.
 
-    Raises ValueError if a number is not finite."""
+    Raises ValueError if a number is not finite.
+    """
     a, b = summarise_sample(a_values), summarise_sample(b_values)
     paired_a, paired_b = np.reshape(np.asarray(pairs, dtype=np.float64), (-1, 2)).T
     differences = summarise_sample(paired_a - paired_b)
     is_paired = differences.n >= FEWEST_PAIRS
     if is_paired:
-        value, missing, few = (
+        value, missing, shortage = (
             differences.mean,
-            _no_spread(differences, float(np.abs(pairs).max()), names),
+            _spread_obstacle(differences, float(np.abs(pairs).max()), names),
             "",
         )
         if differences.n < FEWEST:
-            few = f"at least {FEWEST} pairs are needed, there are {differences.n}"
+            shortage = f"at least {FEWEST} pairs are needed, and there are {differences.n}"
     else:
         value, missing = difference_of_means(a, b), obstacle(a, b, names=names)
-        few = obstacle(a, b, names=names, fewest=FEWEST)
+        shortage = obstacle(a, b, names=names, fewest=FEWEST)
     test, effect, margin, detectable = Statistic(value=value), Statistic(), None, None
     if not missing:
         if is_paired:
@@ -129,8 +130,8 @@ def compare(
             estimate, (student, sd) = welch_difference(a, b), student_difference(a, b)
             effect = student.effect(sd)
         test, margin = estimate.test(), estimate.smallest_margin()
-        detectable = None if few else estimate.detectable()
-    unpaired = t_test(a, b, equal_variances=True, names=names)
+        detectable = None if shortage else estimate.detectable_value()
+    unpaired_test = t_test(a, b, equal_variances=True, names=names)
     return {
         "group": names[0],
         "baseline": names[1],
@@ -143,23 +144,23 @@ def compare(
         "n_baseline": b.n,
         "mean_baseline": b.mean,
         "sd_baseline": b.sd,
-        **estimated("correlation", correlate(paired_a, paired_b, names=names)),
+        **estimate_row("correlation", correlate(paired_a, paired_b, names=names)),
         "test": "paired" if is_paired else "Welch",
-        **tested("difference", test),
+        **test_row("difference", test),
         "difference_t": test.t,
         "sd_difference": differences.sd,
-        **estimated("effect", effect),
+        **estimate_row("effect", effect),
         "detectable_difference": detectable,
         "equal_within": margin,
-        **tested("unpaired", unpaired),
-        "unpaired_t": unpaired.t,
-        "missing": missing or few,
+        **test_row("unpaired", unpaired_test),
+        "unpaired_t": unpaired_test.t,
+        "missing": missing or shortage,
     }
 
 
-def _no_spread(differences: SampleSummary, largest: float, names: Names) -> str:
-    """Differences that are equal up to the rounding of the `largest` value have no test."""
+def _spread_obstacle(differences: SampleSummary, largest: float, names: Names) -> str:
+    """Differences equal up to the rounding of the `largest` value have no test."""
     if (differences.sd or 0.0) >= max(sys.float_info.min, 8 * sys.float_info.epsilon * largest):
         return ""
     count = "both pairs" if differences.n == 2 else f"all {differences.n} pairs"
-    return f"{names[0]} minus {names[1]} is the same in {count}: no spread to compare it with"
+    return f"{names[0]} minus {names[1]} is the same in {count}, so there is no spread for a test"

@@ -1,8 +1,9 @@
 """Correlations over cells and inside a window, with the printed coefficients.
 
-A cell is one setting: trials that differ only in the seed. They are not independent, so
-correlations are over cell means. Grid cells are not independent either: intervals come from whole
-rows, p-values from permuting rows and columns."""
+A cell is one setting: trials that differ only in the seed and are not independent. Correlations are
+therefore over cell means. Grid cells are not independent either: intervals come from whole rows,
+p-values from permuting rows and columns.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ from orchestrator.analysis.statistics.variance_components import (
     variance_components,
     within_correlation,
 )
-from orchestrator.analysis.tidy_frames import Families, corrected, ends, estimated, tested, tidy
+from orchestrator.analysis.tidy_frames import Families, add_holm, ends, estimate_row, test_row, tidy
 from search_spaces.study import Correlation
 
 CELLS, PUBLISHED_WINDOW, BETTER_HALF = "cells", "published", "better half"
@@ -31,12 +32,12 @@ BETWEEN, WITHIN, SINGLE = (
     "seeds of one cell",
     "single trials",
 )
-NOT_INDEPENDENT = "trials of one cell are no independent points"
+NOT_INDEPENDENT = "trials of one cell are not independent"
 
 
 @dataclass(frozen=True, kw_only=True)
 class CorrelationNumbers:
-    """Answer to a Correlation request. A correlation is NAME [95%], NAME_p and NAME_df."""
+    """Answer to a Correlation request; a correlation is NAME [95%], NAME_p and NAME_df."""
 
     request: Correlation
     corpus: str
@@ -49,25 +50,25 @@ class CorrelationNumbers:
     without the seeds' contribution), WITHIN (residuals of cell and seed means) and SINGLE (trials;
     no interval, as they are not independent)."""
     left_out: str
-    """Number of planned trials without a value, by reason, as text."""
+    """Text: the number of planned trials without a value, by reason."""
     points: pd.DataFrame
     """Done trials with both metrics."""
     cells: pd.DataFrame
     """One row per cell: group, seeds (a count), the grid's settings, means of both metrics and
-    their deviations over seeds (`press_rank_sd`; NaN for one seed), excluding the seed's effect
+    their deviations over seeds (`press_rank_sd`; NaN for one seed), without the seed's effect
     common to all cells."""
     colour_by: str
     """Column; empty for one colour."""
     rows: str
     """Setting; empty if the cells are not a grid."""
     definitions: pd.DataFrame
-    """One row per definition of rank, with raw and centred rows: x, pearson, within (seeds of one
+    """One row per definition of rank, for raw and centred rows: x, pearson, within (seeds of one
     cell), holm_p (over all)."""
     partials: pd.DataFrame
-    """One row per set of removed settings: left_out (their paths), levels (removed by value), line
+    """One row per set of removed settings: left_out (paths), levels (removed by value), line
     (removed as straight lines)."""
     components: pd.DataFrame
-    """One row per metric, if a cell has several seeds; see `variance_components`."""
+    """One row per metric if a cell has several seeds; see `variance_components`."""
     families: ClassVar[Families] = {"definitions": ("pearson_p",)}
 
 
@@ -82,31 +83,32 @@ def correlation_numbers(
     """Return the correlations over all cells and inside the window.
 
     The window is the published one at paper scale, else the better half of y. `grid` names the row
-    and column settings, if any. Partial correlations remove each varying one, and both. The column
-    setting colours the points."""
+    and column settings; the column colours the points. Partial correlations remove each varying
+    one, and both.
+    """
     metrics = [request.x, request.y]
     columns = frame.columns.union(metrics, sort=False)
-    done = frame[frame["state"] == "done"].reindex(columns=columns)
-    points = done.dropna(subset=metrics)
+    trials = frame[frame["state"] == "done"].reindex(columns=columns)
+    points = trials.dropna(subset=metrics)
     cells = cell_means(points, metrics, grid)
     for metric in dict.fromkeys(metrics):
         deviations = cells["group"].map(_deviations(points, metric)).astype(float)
         cells.insert(list(cells).index(metric) + 1, f"{metric}_sd", deviations)
     grid = grid if set(grid) <= set(cells) else ()
-    several = len(points) > len(cells)
+    is_repeated = len(points) > len(cells)
     lines = [_line(cells, request, grid)]
     if len(cells):
-        published, values = request.windows.get(corpus), list(cells[request.y])
-        over, (low, high) = BETTER_HALF, (min(values), median(values))
-        if published and scale == "paper":
-            over, (low, high) = PUBLISHED_WINDOW, published
+        published_window, values = request.windows.get(corpus), list(cells[request.y])
+        kind, (low, high) = BETTER_HALF, (min(values), median(values))
+        if published_window and scale == "paper":
+            kind, (low, high) = PUBLISHED_WINDOW, published_window
         window = Interval(low=low, high=high)
-        inside = cells[request.y].where(cells[request.y].between(window.low, window.high))
-        windowed = cells.assign(**{request.y: inside})
-        lines.append(_line(windowed, request, grid, over=over, window=window))
-    if several:
-        lines += _beside_the_means(points, request, grid, lines[0])
-    numeric = set(cells.select_dtypes(include=["number", "bool"]))
+        window_y = cells[request.y].where(cells[request.y].between(window.low, window.high))
+        window_cells = cells.assign(**{request.y: window_y})
+        lines.append(_line(window_cells, request, grid, over=kind, window=window))
+    if is_repeated:
+        lines += _seed_lines(points, request, grid, lines[0])
+    numbers = set(cells.select_dtypes(include=["number", "bool"]))
     return CorrelationNumbers(
         request=request,
         corpus=corpus,
@@ -114,32 +116,31 @@ def correlation_numbers(
         left_out=describe_missing(list(frame["state"]), usable=len(points)),
         points=points,
         cells=cells,
-        colour_by=grid[1] if grid and grid[1] in numeric and cells[grid[1]].notna().all() else "",
+        colour_by=grid[1] if grid and grid[1] in numbers and cells[grid[1]].notna().all() else "",
         rows=grid[0] if grid else "",
-        definitions=corrected(tidy(_definitions(done, request, grid)), "pearson_p"),
+        definitions=add_holm(tidy(_definitions(trials, request, grid)), "pearson_p"),
         partials=tidy(_partials(cells, request, grid)),
-        components=tidy(variance_components(points, metric) for metric in metrics if several),
+        components=tidy(variance_components(points, metric) for metric in metrics if is_repeated),
     )
 
 
 def cell_means(
     points: pd.DataFrame, metrics: Sequence[str], settings: Sequence[str]
 ) -> pd.DataFrame:
-    """Return one row per cell, in plan order: group, seeds, the settings constant in every cell,
-    and the metrics' means."""
+    """Return one row per cell, in plan order: group, seeds, constant settings, metrics' means."""
     cells = points.groupby("group", sort=False)
-    shared = [
+    columns = [
         name
         for name in dict.fromkeys(settings)
         if name in points and name not in metrics and (cells[name].nunique(dropna=False) <= 1).all()
     ]
-    table = cells[shared].first()
+    table = cells[columns].first()
     table.insert(0, "seeds", cells.size())
     return table.join(cells[[*dict.fromkeys(metrics)]].mean()).reset_index()
 
 
 def _deviations(points: pd.DataFrame, metric: str) -> pd.Series[float]:
-    """Exclude the seed's effect common to all cells, estimated from the cells with every seed."""
+    """Exclude the seed's effect common to all cells, estimated from cells with every seed."""
     values = points[metric]
     if "seed" in points and len(points):
         seeds = points.pivot_table(index="group", columns="seed", values=metric).dropna().mean()
@@ -148,11 +149,10 @@ def _deviations(points: pd.DataFrame, metric: str) -> pd.Series[float]:
 
 
 def describe_missing(states: Sequence[str], *, usable: int) -> str:
-    """Return, for example, "2 of 72 trials failed, 1 of 72 trials diverged"; empty if every trial
-    can be used."""
+    """Return, for example, "2 of 72 trials failed, 1 of 72 trials diverged"; empty if all count."""
     counts = {word: states.count(word) for word in ("failed", "diverged", "pruned")}
-    counts["not finished"] = states.count("planned") + states.count("running")
-    counts["without a value of both metrics"] = states.count("done") - usable
+    counts["have not finished"] = states.count("planned") + states.count("running")
+    counts["have no value of one or both metrics"] = states.count("done") - usable
     return ", ".join(
         f"{count} of {len(states)} trials {words}" for words, count in counts.items() if count
     )
@@ -167,10 +167,10 @@ def _line(
     window: Interval | None = None,
 ) -> dict[str, Any]:
     x, y = request.x, request.y
-    inside = cells.dropna(subset=[y])
+    points = cells.dropna(subset=[y])
     pearson = _correlation(cells, x, y, grid)
-    independent = estimated("independent", _correlation(cells, x, y)) if grid else {}
-    published = {
+    independent_columns = estimate_row("independent", _correlation(cells, x, y)) if grid else {}
+    published_columns = {
         f"published_{corpus}": printed.all_cells if window is None else printed.windowed
         for corpus, printed in request.published.items()
     }
@@ -179,13 +179,13 @@ def _line(
         "y": y,
         "over": over,
         **ends("window", window),
-        "n": len(inside),
-        "seeds_least": int(inside["seeds"].min()) if len(inside) else 1,
-        "seeds_most": int(inside["seeds"].max()) if len(inside) else 1,
-        **tested("pearson", pearson),
-        **tested("spearman", _correlation(cells, x, y, grid, ranks=True)),
-        **independent,
-        **published,
+        "n": len(points),
+        "seeds_least": int(points["seeds"].min()) if len(points) else 1,
+        "seeds_most": int(points["seeds"].max()) if len(points) else 1,
+        **test_row("pearson", pearson),
+        **test_row("spearman", _correlation(cells, x, y, grid, ranks=True)),
+        **independent_columns,
+        **published_columns,
         "missing": pearson.missing,
     }
 
@@ -196,11 +196,11 @@ def _correlation(
     def estimate(part: pd.DataFrame) -> Statistic:
         return correlate(part[x], part[y], ranks=ranks, names=(x, y))
 
-    having = cells.dropna(subset=[y])
-    independent = estimate(having)
-    if not grid or independent.interval is None:
-        return independent
-    statistic = over_blocks(estimate, having, grid[0])
+    points = cells.dropna(subset=[y])
+    correlation = estimate(points)
+    if not grid or correlation.interval is None:
+        return correlation
+    statistic = over_blocks(estimate, points, grid[0])
     if ranks or cells.duplicated(list(grid)).any():
         return statistic
     p_value = permutation_p(*(cells[name] for name in (x, y, *grid)))
@@ -208,17 +208,17 @@ def _correlation(
 
 
 def _definitions(
-    done: pd.DataFrame, request: Correlation, grid: Sequence[str]
+    trials: pd.DataFrame, request: Correlation, grid: Sequence[str]
 ) -> Iterator[dict[str, Any]]:
     for definition, prefix in product(request.definitions, ("", "centred_")):
         name = prefix + definition
-        if name not in done or done[name].isna().all():
+        if name not in trials or trials[name].isna().all():
             continue
-        points = done.dropna(subset=[name, request.y])
+        points = trials.dropna(subset=[name, request.y])
         cells = cell_means(points, (name, request.y), grid)
-        within = _within(points, name, request.y, grid) if len(points) > len(cells) else Statistic()
+        r_seed = _within(points, name, request.y, grid) if len(points) > len(cells) else Statistic()
         pearson = _correlation(cells, name, request.y, grid)
-        yield {"x": name, **tested("pearson", pearson), **tested("within", within)}
+        yield {"x": name, **test_row("pearson", pearson), **test_row("within", r_seed)}
 
 
 def _within(points: pd.DataFrame, x: str, y: str, grid: Sequence[str]) -> Statistic:
@@ -227,22 +227,22 @@ def _within(points: pd.DataFrame, x: str, y: str, grid: Sequence[str]) -> Statis
     return over_blocks(lambda part: within_correlation(part, x, y), points, grid[0])
 
 
-def _beside_the_means(
+def _seed_lines(
     points: pd.DataFrame, request: Correlation, grid: Sequence[str], line: Mapping[str, Any]
 ) -> Iterator[dict[str, Any]]:
     x, y = request.x, request.y
-    between = between_correlation(points, x, y, blocks=grid[0] if grid else "group")
+    between_cells = between_correlation(points, x, y, blocks=grid[0] if grid else "group")
     r, rho = (_correlation(points, x, y, ranks=ranks).value for ranks in (False, True))
-    for over, n, pearson, spearman in (
-        (BETWEEN, line["n"], between, None),
+    for kind, n, pearson, spearman in (
+        (BETWEEN, line["n"], between_cells, None),
         (WITHIN, len(points), _within(points, x, y, grid), None),
         (SINGLE, len(points), Statistic(value=r, missing=NOT_INDEPENDENT), rho),
     ):
         yield {
             **{name: line[name] for name in ("x", "y", "seeds_least", "seeds_most")},
-            "over": over,
+            "over": kind,
             "n": n,
-            **tested("pearson", pearson),
+            **test_row("pearson", pearson),
             "spearman": spearman,
             "missing": pearson.missing,
         }
@@ -251,7 +251,7 @@ def _beside_the_means(
 def _partials(
     cells: pd.DataFrame, request: Correlation, grid: Sequence[str]
 ) -> Iterator[dict[str, Any]]:
-    def without(controls: pd.DataFrame) -> Statistic:
+    def partial(controls: pd.DataFrame) -> Statistic:
         def estimate(part: pd.DataFrame) -> Statistic:
             x, y = (part[name] for name in names)
             return partial_correlation(x, y, controls.loc[part.index], names=names)
@@ -259,15 +259,15 @@ def _partials(
         return over_blocks(estimate, cells, grid[0])
 
     names = (request.x, request.y)
-    varying = [name for name in grid if cells[name].nunique() > 1]
-    for left_out in [[name] for name in varying] + [varying] * (len(varying) > 1):
-        columns = cells[left_out]
+    axes = [name for name in grid if cells[name].nunique() > 1]
+    for settings in [[name] for name in axes] + [axes] * (len(axes) > 1):
+        columns = cells[settings]
         numbers = columns.select_dtypes(include=["number", "bool"]).dropna()
-        line = Statistic(missing="a straight line needs numbers")
+        line = Statistic(missing="a straight line needs numeric settings")
         if numbers.shape == columns.shape:
-            line = without(columns)
+            line = partial(columns)
         yield {
-            "left_out": " ".join(left_out),
-            **tested("levels", without(pd.get_dummies(columns.astype(str), drop_first=True))),
-            **tested("line", line),
+            "left_out": " ".join(settings),
+            **test_row("levels", partial(pd.get_dummies(columns.astype(str), drop_first=True))),
+            **test_row("line", line),
         }

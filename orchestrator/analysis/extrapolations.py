@@ -1,4 +1,4 @@
-"""Sizes at which the loss of small models departs from the power law of larger ones."""
+"""Sizes at which the loss of small models departs from larger models' power law."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import pandas as pd
 from orchestrator.analysis.power_laws import LawFrames, law_frames
 from orchestrator.analysis.statistics.estimates import POWER, SIGNIFICANCE, Array
 from orchestrator.analysis.statistics.power_law import (
-    FEWEST_PLACES,
+    FEWEST_SIZES,
     Curve,
     curves_over_seeds,
     fit_laws,
     over_draws,
 )
-from orchestrator.analysis.tidy_frames import estimated, losses_at, tidy
+from orchestrator.analysis.tidy_frames import estimate_row, losses_at, tidy
 from search_spaces.laws import Extrapolation
 
 
@@ -27,17 +27,17 @@ class ExtrapolationNumbers:
 
     request: Extrapolation
     laws: LawFrames
-    """One law: of the sizes above the first that departs from it, or of all."""
+    """One law: of the sizes above the first that departs, or of all."""
     fitted: tuple[float, ...]
-    """Sizes that the law was fitted to, ascending; empty if there are too few."""
+    """Sizes in the law, ascending; empty if there are too few."""
     held_out: pd.DataFrame
     """One row per size, descending: x, n, fitted_to (number of larger sizes in its law), mean_loss,
     predicted [95%], difference [95%] (loss minus prediction), p, bonferroni_p, detectable (smallest
     true excess that the corrected test finds in 80% of draws), leaves (1 above the law, -1 below, 0
     if no difference was shown), missing.
 
-    Bonferroni, because each comparison decides the next one's law: a correction must not depend on
-    later comparisons."""
+    Bonferroni: each comparison decides the next one's law, so a correction must not depend on later
+    comparisons."""
 
 
 def extrapolation_numbers(
@@ -51,25 +51,25 @@ def extrapolation_numbers(
     curves = curves_over_seeds(losses)
     [(key, curve)] = curves.items()
     missing = (
-        f"the law is fitted to {FEWEST_PLACES} sizes or more and a smaller one is held out, "
-        f"there are {len(curve.x_R)} in all"
+        f"the law needs at least {FEWEST_SIZES} sizes and a smaller one to compare with it, "
+        f"and the study has {len(curve.x_R)}"
     )
-    count, start = len(curve.x_R) - FEWEST_PLACES, 0
-    held_out: list[dict[str, Any]] = []
+    count, start = len(curve.x_R) - FEWEST_SIZES, 0
+    comparisons: list[dict[str, Any]] = []
     for size in range(count - 1, -1, -1):
-        held_out.append(_held_out(curve, size, max(start, size + 1), family=count))
-        if held_out[-1]["leaves"] and not start:
+        comparisons.append(_comparison(curve, size, max(start, size + 1), family=count))
+        if comparisons[-1]["leaves"] and not start:
             start = size + 1
-    laws = {key: fit_laws([_from(curve, start)])} if held_out else {}
+    laws = {key: fit_laws([_curve_from(curve, start)])} if comparisons else {}
     return ExtrapolationNumbers(
         request=request,
         laws=law_frames(losses, curves, laws, missing=missing),
-        fitted=tuple(map(float, curve.x_R[start:])) if held_out else (),
-        held_out=tidy(held_out),
+        fitted=tuple(map(float, curve.x_R[start:])) if comparisons else (),
+        held_out=tidy(comparisons),
     )
 
 
-def _from(curve: Curve, start: int) -> Curve:
+def _curve_from(curve: Curve, start: int) -> Curve:
     return replace(
         curve,
         x_R=curve.x_R[start:],
@@ -78,25 +78,25 @@ def _from(curve: Curve, start: int) -> Curve:
     )
 
 
-def _held_out(curve: Curve, size: int, start: int, *, family: int) -> dict[str, Any]:
+def _comparison(curve: Curve, size: int, start: int, *, family: int) -> dict[str, Any]:
     """Compare the size at index `size` with the law of the sizes from index `start` on."""
     x, loss_B = float(curve.x_R[size]), curve.mean_BR[:, size]
-    law = fit_laws([_from(curve, start)])
+    law = fit_laws([_curve_from(curve, start)])
     difference = over_draws(loss_B - law.at(x), null=0.0)
     p_value = difference.p_value
     adjusted = None if p_value is None else min(1.0, family * p_value)
-    is_shown = adjusted is not None and adjusted < SIGNIFICANCE
+    is_significant = adjusted is not None and adjusted < SIGNIFICANCE
     return {
         "x": x,
         "n": int(curve.count_R[size]),
         "fitted_to": len(curve.x_R) - start,
         "mean_loss": float(loss_B[0]),
-        **estimated("predicted", over_draws(law.at(x))),
-        **estimated("difference", difference),
+        **estimate_row("predicted", over_draws(law.at(x))),
+        **estimate_row("difference", difference),
         "p": p_value,
         "bonferroni_p": adjusted,
         "detectable": _detectable(loss_B - law.at(x), family) if difference.interval else None,
-        "leaves": int(np.sign(difference.value or 0.0)) if is_shown else 0,
+        "leaves": int(np.sign(difference.value or 0.0)) if is_significant else 0,
         "missing": difference.missing,
     }
 

@@ -22,7 +22,7 @@ VARIANT = ("study", "scale", "corpus", "overrides")
 LEADING = ("trial_id", "setting", "name", "state", "attempt", "cause")
 LAYER = "output_layer.name"
 LAYER_DETAILS = ("output_layer.form", "output_layer.layer")
-"""Distinguish output layers of one name: a softcap's form, the class of a user's layer."""
+"""Distinguish output layers of one name: a softcap's form, a user layer's class."""
 ID_DIGITS = SHORT_ID
 """Digits shown of a trial's id or a setting's hash."""
 METRICS = (
@@ -58,18 +58,17 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class FlatResults:
-    """Trials as flat dicts with equal keys; None for a missing value."""
+    """Trials as flat dicts with equal keys; None if missing."""
 
     records: tuple[dict[str, Any], ...]
     columns: tuple[str, ...]
     config_columns: tuple[str, ...]
     """Dotted paths ("output_layer.c"), in config order."""
     metric_columns: tuple[str, ...]
-    """In reading order, independent of the order in which trials finish."""
+    """In reading order, not in the order of finished trials."""
     groups: tuple[str, ...]
-    """Group of each trial: its name without the seed, completed if several settings share that
-    name."""
-    beside: tuple[Mapping[str, Any], ...]
+    """Group of each trial: its name without the seed, completed if settings share that name."""
+    extra_columns: tuple[Mapping[str, Any], ...]
     """Further frame columns by trial: kind and, in a tuning, side and stage."""
 
     @property
@@ -92,16 +91,19 @@ class FlatResults:
         )
 
     def frame(self) -> pd.DataFrame:
-        """Return the records as a data frame with group, kind and, if present, output_layer
-        ("softmax", "softcap tanh"), side and stage.
+        """Return the records as a data frame; a missing number is NaN.
 
-        A missing number is NaN in a column of floats."""
+        Extra columns: group, kind and, if present, output_layer ("softmax", "softcap tanh"), side,
+        stage.
+        """
         import pandas as pd
 
         frame = pd.DataFrame(list(self.records), columns=list(self.columns))
         frame["group"] = list(self.groups)
-        for name in dict.fromkeys(["kind", *(name for one in self.beside for name in one)]):
-            frame[name] = [one.get(name) for one in self.beside]
+        for name in dict.fromkeys(
+            ["kind", *(name for columns in self.extra_columns for name in columns)]
+        ):
+            frame[name] = [columns.get(name) for columns in self.extra_columns]
         if LAYER in frame:
             details = [(" " + frame[name]).fillna("") for name in LAYER_DETAILS if name in frame]
             frame["output_layer"] = sum(details, start=frame[LAYER])
@@ -116,27 +118,25 @@ def in_reading_order(metrics: Collection[str]) -> tuple[str, ...]:
 def flatten(rows: Sequence[Row]) -> FlatResults:
     """Return one flat record per trial, in order.
 
-    Raises UserError if a config value has the name of another column: another program wrote that
-    store."""
+    Raises UserError if a config value has another column's name: another program wrote that store.
+    """
     configs = [flat_values(row["config"]) for row in rows]
     metrics = [
         _with_derived(row["metrics"], config) for row, config in zip(rows, configs, strict=True)
     ]
     config_columns = tuple(dict.fromkeys(key for config in configs for key in config))
-    present = {key for measured in metrics for key in measured}
-    metric_columns = in_reading_order(present)
-    if clash := set(config_columns) & {*VARIANT, *LEADING, *present}:
+    metric_names = {key for values in metrics for key in values}
+    metric_columns = in_reading_order(metric_names)
+    if clash := set(config_columns) & {*VARIANT, *LEADING, *metric_names}:
         raise UserError(
-            f"a config value is called otherwise than the other columns of the results, and the "
-            f"results store has "
-            f"{min(clash)!r} as both: this program has not written it, so name another one with "
-            f"--store"
+            f"the results store has {min(clash)!r} as both a config value and another column: "
+            f"another program wrote it. Name another store with --store."
         )
     settings = [setting_hash(row["config"]) for row in rows]
-    places = [row.get("place") for row in rows]
-    groups = _groups(rows, configs, settings, complete=not any(places))
+    positions = [row.get("place") for row in rows]
+    groups = _groups(rows, configs, settings, complete=not any(positions))
     records = []
-    for row, setting, group, config, measured in zip(
+    for row, setting, group, config, values in zip(
         rows, settings, groups, configs, metrics, strict=True
     ):
         name = one_line(row["name"])
@@ -146,7 +146,7 @@ def flatten(rows: Sequence[Row]) -> FlatResults:
         records.append(
             {key: leading[key] for key in LEADING}
             | {key: config.get(key) for key in config_columns}
-            | {key: measured.get(key) for key in metric_columns}
+            | {key: values.get(key) for key in metric_columns}
         )
     return FlatResults(
         records=tuple(records),
@@ -154,10 +154,10 @@ def flatten(rows: Sequence[Row]) -> FlatResults:
         config_columns=config_columns,
         metric_columns=metric_columns,
         groups=groups,
-        beside=tuple(
+        extra_columns=tuple(
             {"kind": str(row["config"].get("kind", ""))}
-            | ({"side": place.side, "stage": place.stage} if place else {})
-            for row, place in zip(rows, places, strict=True)
+            | ({"side": position.side, "stage": position.stage} if position else {})
+            for row, position in zip(rows, positions, strict=True)
         ),
     )
 
@@ -169,8 +169,10 @@ def _groups(
     *,
     complete: bool,
 ) -> tuple[str, ...]:
-    """A store can hold different settings under one name, from an older program or study. They are
-    no repetitions, so they get groups by value (`complete`) or hash."""
+    """Separate different settings of one name, which an older program or study may have stored.
+
+    They are no repetitions, so they get groups by value (`complete`) or hash.
+    """
     trials = [
         (group_of(one_line(row["name"])), config) for row, config in zip(rows, configs, strict=True)
     ]
@@ -181,13 +183,18 @@ def _groups(
 
 
 def _with_derived(metrics: Mapping[str, Any], config: Mapping[str, Any]) -> dict[str, Any]:
-    """Add, if finite, `generalisation_gap` (test minus train perplexity) and, for a corpus of known
-    entropy, `excess_cross_entropy` (test loss minus entropy)."""
-    tested = float(metrics.get("test_perplexity", math.nan))
-    derived = {"generalisation_gap": tested - float(metrics.get("train_perplexity", math.nan))}
-    if (floor := _entropy(config.get("corpus.name"))) is not None and tested > 0:
-        derived["excess_cross_entropy"] = math.log(tested) - floor
-    return {**metrics, **{name: value for name, value in derived.items() if math.isfinite(value)}}
+    """Add, if finite, `generalisation_gap` and `excess_cross_entropy`.
+
+    They are test minus train perplexity and, for a corpus of known entropy, test loss minus
+    entropy.
+    """
+    test_perplexity = float(metrics.get("test_perplexity", math.nan))
+    additions = {
+        "generalisation_gap": test_perplexity - float(metrics.get("train_perplexity", math.nan))
+    }
+    if (floor := _entropy(config.get("corpus.name"))) is not None and test_perplexity > 0:
+        additions["excess_cross_entropy"] = math.log(test_perplexity) - floor
+    return {**metrics, **{name: value for name, value in additions.items() if math.isfinite(value)}}
 
 
 def _entropy(corpus: Any) -> float | None:

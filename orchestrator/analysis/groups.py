@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import pandas as pd
 
 from orchestrator.analysis.statistics.samples import difference_of_means, summarise_sample
-from orchestrator.analysis.tidy_frames import sampled, tidy, trial_values, values_by_group
+from orchestrator.analysis.tidy_frames import sample_row, tidy, trial_values, values_by_group
 from orchestrator.store import ENDED
 from search_spaces.analyses import Counts, Curves, Differences, GroupTable
 
@@ -19,13 +19,11 @@ PERPLEXITIES = ("train_perplexity", "test_perplexity")
 
 @dataclass(frozen=True, kw_only=True)
 class GroupNumbers:
-    """Answer to a GroupTable request."""
-
     request: GroupTable
     corpus: str
     """Empty if nothing is printed."""
     comparable: bool
-    """True if the printed values have our scale and corpus: one axis fits both."""
+    """True if the printed values have our scale and corpus, so that one axis fits both."""
     groups: pd.DataFrame
     """One row per group: group, trials, done; per metric METRIC_n, _mean, _sd, _low, _high (95%, of
     the mean), published_CORPUS_METRIC and published_CORPUS_METRIC_sd."""
@@ -35,29 +33,26 @@ class GroupNumbers:
 
 @dataclass(frozen=True, kw_only=True)
 class DifferenceNumbers:
-    """Answer to a Differences request."""
-
     request: Differences
     corpus: str
     """Empty if nothing is printed."""
     comparable: bool
     differences: pd.DataFrame
     """One row per group: group, baseline, ours (the baseline's mean minus the group's; None if
-    either has no value), then the printed differences."""
+    either is missing), then the printed differences."""
     sources: Mapping[str, str]
     """Column of printed differences -> source."""
     trials: pd.DataFrame
-    """One row per trial: group, baseline, name, value (the baseline's mean minus it)."""
+    """One row per trial: group, baseline, name, value (the baseline's mean minus the trial's)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CurveNumbers:
-    """Our points and the printed ones by group: x and the metrics, NaN if missing."""
+    """Points and printed points by group: x and the metrics, NaN if missing."""
 
     request: Curves
     corpus: str
     points: pd.DataFrame
-    """One row per trial."""
     means: pd.DataFrame
     """Mean over seeds, one row per group."""
     printed: pd.DataFrame
@@ -65,20 +60,19 @@ class CurveNumbers:
 
 @dataclass(frozen=True, kw_only=True)
 class CountNumbers:
-    """Answer to a Counts request."""
-
     request: Counts
     counts: pd.DataFrame
-    """One row per group: group, then the number of done trials with each observed or requested
-    value, ascending."""
+    """One row per group: group, then the number of done trials by observed or requested value,
+    ascending."""
 
 
-def printed_beside(
+def printed_values(
     published: Mapping[str, Mapping[str, Printed]], corpus: str
 ) -> tuple[str, Mapping[str, Printed]]:
-    """Return the corpus whose printed values to show, and the values.
+    """Return the corpus whose printed values to show (default: the first), and the values.
 
-    The default is the first printed corpus; the name is empty if nothing is printed."""
+    The name is empty if nothing is printed.
+    """
     name = corpus if corpus in published else next(iter(published), "")
     return name, published.get(name, {})
 
@@ -86,18 +80,18 @@ def printed_beside(
 def group_numbers(
     frame: pd.DataFrame, request: GroupTable, *, corpus: str, scale: str
 ) -> GroupNumbers:
-    """Return the metrics of the requested groups (default: every group)."""
+    """Return the metrics of the requested groups (default: all)."""
     comparable = _comparable(request, corpus, scale)
-    corpus, printed = printed_beside(request.published, corpus)
+    corpus, printed = printed_values(request.published, corpus)
     values = {metric: values_by_group(frame, metric) for metric in request.metrics}
     records = []
-    for group, of_group in frame.groupby("group", sort=False):
+    for group, group_trials in frame.groupby("group", sort=False):
         if request.groups and group not in request.groups:
             continue
-        done = int((of_group["state"] == "done").sum())
-        record: dict[str, Any] = {"group": group, "trials": len(of_group), "done": done}
+        done_count = int((group_trials["state"] == "done").sum())
+        record: dict[str, Any] = {"group": group, "trials": len(group_trials), "done": done_count}
         for metric in request.metrics:
-            record |= sampled(values[metric][str(group)], f"{metric}_")
+            record |= sample_row(values[metric][str(group)], f"{metric}_")
         for metric in request.metrics if corpus else ():
             number = printed.get(str(group), {}).get(metric)
             name = f"published_{corpus}_{metric}"
@@ -116,23 +110,27 @@ def group_numbers(
 def difference_numbers(
     frame: pd.DataFrame, request: Differences, *, corpus: str, scale: str
 ) -> DifferenceNumbers:
-    """Return the differences from the baselines. Groups missing from the plan are left out."""
+    """Return the differences from the baselines, without groups that the plan does not have."""
     values = values_by_group(frame, request.metric)
     pairs = [pair for pair in request.baselines.items() if values.keys() >= set(pair)]
     comparable = _comparable(request, corpus, scale)
-    corpus, printed = printed_beside(request.published, corpus)
+    corpus, printed = printed_values(request.published, corpus)
     sources = dict.fromkeys(source for group, _ in pairs for source in printed.get(group, ()))
-    single = trial_values(frame, request.metric)
-    records, trials = [], [single[:0].assign(baseline=None)]
+    values_by_trial = trial_values(frame, request.metric)
+    records, trials = [], [values_by_trial[:0].assign(baseline=None)]
     for group, baseline in pairs:
-        theirs = summarise_sample(values[baseline])
-        ours = difference_of_means(theirs, summarise_sample(values[group]))
-        published = {f"{source} {corpus}": printed.get(group, {}).get(source) for source in sources}
-        records.append({"group": group, "baseline": baseline, "ours": ours, **published})
-        if theirs.mean is not None:
-            of_group = single[single["group"] == group]
-            lower_by = theirs.mean - of_group["value"]
-            trials.append(of_group.assign(baseline=baseline, value=lower_by))
+        baseline_sample = summarise_sample(values[baseline])
+        difference = difference_of_means(baseline_sample, summarise_sample(values[group]))
+        published_columns = {
+            f"{source} {corpus}": printed.get(group, {}).get(source) for source in sources
+        }
+        records.append(
+            {"group": group, "baseline": baseline, "ours": difference, **published_columns}
+        )
+        if baseline_sample.mean is not None:
+            group_trials = values_by_trial[values_by_trial["group"] == group]
+            differences = baseline_sample.mean - group_trials["value"]
+            trials.append(group_trials.assign(baseline=baseline, value=differences))
     return DifferenceNumbers(
         request=request,
         corpus=corpus,
@@ -149,21 +147,20 @@ def _comparable(request: GroupTable | Differences, corpus: str, scale: str) -> b
 
 
 def curve_numbers(frame: pd.DataFrame, request: Curves, *, corpus: str) -> CurveNumbers:
-    """Return our curves and the printed points. A printed point without an x gets its group's mean
-    x."""
-    done = frame[frame["state"] == "done"].set_index("group")
+    """Return our curves and the printed points, with their group's mean x if they have none."""
+    trials = frame[frame["state"] == "done"].set_index("group")
     columns = ["x", *request.metrics]
-    points = done.reindex(columns=[request.x, *request.metrics]).set_axis(columns, axis="columns")
+    points = trials.reindex(columns=[request.x, *request.metrics]).set_axis(columns, axis="columns")
     points = points.apply(pd.to_numeric, errors="coerce").astype(float).dropna(subset=["x"])
     means = points.groupby(level=0, sort=False).mean()
-    corpus, published = printed_beside(request.published, corpus)
+    corpus, published = printed_values(request.published, corpus)
     values = {
         group: {metric: number.value for metric, number in numbers.items()}
         for group, numbers in published.items()
     }
     printed = pd.DataFrame.from_dict(values, orient="index", dtype=float)
-    wanted = dict.fromkeys((*PERPLEXITIES, request.x, *request.metrics))
-    printed = printed.reindex(columns=list(wanted))
+    all_columns = dict.fromkeys((*PERPLEXITIES, request.x, *request.metrics))
+    printed = printed.reindex(columns=list(all_columns))
     printed["generalisation_gap"] = printed["test_perplexity"] - printed["train_perplexity"]
     printed["x"] = printed[request.x].fillna(means["x"])
     return CurveNumbers(
@@ -178,10 +175,10 @@ def curve_numbers(frame: pd.DataFrame, request: Curves, *, corpus: str) -> Curve
 def count_numbers(frame: pd.DataFrame, request: Counts) -> CountNumbers:
     """Return how often each value occurred in each group."""
     groups = values_by_group(frame, request.metric)
-    values = sorted({*request.values, *(value for came_up in groups.values() for value in came_up)})
+    values = sorted({*request.values, *(value for sample in groups.values() for value in sample)})
     counts = (
-        {"group": group} | {value: came_up.count(value) for value in values}
-        for group, came_up in groups.items()
+        {"group": group} | {value: sample.count(value) for value in values}
+        for group, sample in groups.items()
     )
     return CountNumbers(request=request, counts=tidy(counts, ("group", *values)))
 
@@ -189,24 +186,27 @@ def count_numbers(frame: pd.DataFrame, request: Counts) -> CountNumbers:
 def tuned_numbers(frame: pd.DataFrame) -> pd.DataFrame:
     """Return one row per side of a tuning, in plan order; empty without a tuning.
 
-    Columns: side; stage1 and stage2 (ended trials, pruned included); pruned; valid_perplexity
-    (lowest of both stages); best (its setting)."""
+    Columns: side; stage1 and stage2 (ended trials, including pruned); pruned; valid_perplexity
+    (lowest of both stages); best (its setting).
+    """
     sides = frame.groupby("side", sort=False) if "side" in frame else ()
     return tidy(_side(str(name), trials) for name, trials in sides)
 
 
 def _side(name: str, trials: pd.DataFrame) -> dict[str, Any]:
-    ended = trials["stage"][trials["state"].isin(ENDED)]
-    tried = trials[(trials["state"] == "done") & (trials["stage"] != "final")]
-    by_name = (
-        tried.set_index("name").reindex(columns=["valid_perplexity"])["valid_perplexity"].dropna()
+    stages = trials["stage"][trials["state"].isin(ENDED)]
+    candidates = trials[(trials["state"] == "done") & (trials["stage"] != "final")]
+    perplexities = (
+        candidates.set_index("name")
+        .reindex(columns=["valid_perplexity"])["valid_perplexity"]
+        .dropna()
     )
-    none = by_name.empty
+    is_empty = perplexities.empty
     return {
         "side": name,
-        "stage1": int((ended == "stage1").sum()),
-        "stage2": int((ended == "stage2").sum()),
+        "stage1": int((stages == "stage1").sum()),
+        "stage2": int((stages == "stage2").sum()),
         "pruned": int((trials["state"] == "pruned").sum()),
-        "valid_perplexity": None if none else float(by_name.min()),
-        "best": None if none else str(by_name.idxmin()).removeprefix(f"{name} "),
+        "valid_perplexity": None if is_empty else float(perplexities.min()),
+        "best": None if is_empty else str(perplexities.idxmin()).removeprefix(f"{name} "),
     }

@@ -1,6 +1,7 @@
 """Mean spectra of layers' Jacobians, and which claims of the blog post (Orhan 2018) hold.
 
-The post has figures without numbers, so each claim is a rule with a number here."""
+The post has figures without numbers; here each claim is a rule with a number.
+"""
 
 from __future__ import annotations
 
@@ -27,25 +28,25 @@ from search_spaces.analyses import JacobianSpectra
 HALF = Interval(low=0.45, high=0.55)
 """Bounds of "about half"."""
 STRAIGHT_R2 = 0.99
-"""R^2 from which a decrease is roughly linear: over 0 to 1, sqrt(1 - x) has 0.950 and exp(-x)
+"""R^2 from which a decrease is roughly linear; over 0 to 1, sqrt(1 - x) has 0.950 and exp(-x)
 0.983."""
 FEWEST_SEEDS = 3
-"""Minimum for a verdict: an interval of two values describes these, not the layer."""
+"""Minimum for a verdict: an interval of two values describes only these values."""
 VANISHING, STRAIGHTNESS = "vanishing_1e-3", "first_half_r2"
 LEVELS = (
-    ("Of a dense layer, about half of the singular values vanish", VANISHING, HALF),
+    ("About half of the dense layer's singular values vanish", VANISHING, HALF),
     (
-        "Of a dense layer, they decrease roughly linearly up to the middle one",
+        "The dense layer's singular values decrease roughly linearly up to the middle one",
         STRAIGHTNESS,
         Interval(low=STRAIGHT_R2, high=1.0),
     ),
 )
-"""Claim about the dense layer, its metric (a share), and bounds within which it holds."""
-BREAKING = (VANISHING, "vanishing_1e-1")
-"""Metrics of degeneracy: shares of singular values below 1e-3 or 1e-1 of the largest."""
+"""Claim about the dense layer, its metric (a share), and the bounds within which it holds."""
+DEGENERACY = (VANISHING, "vanishing_1e-1")
+"""Shares of singular values below 1e-3 or 1e-1 of the largest."""
 CONDITION = (VANISHING, "entropy_rank", "log10_condition_excess")
-"""Metrics of conditioning. The condition number is infinite for a zero row and otherwise grows with
-the number of rows, so it is compared with a Gaussian matrix'."""
+"""Metrics of conditioning. The condition number is infinite for a zero row and grows with the
+number of rows, so it is compared with a Gaussian matrix'."""
 BETTER_HIGHER = ("entropy_rank",)
 Outcome = Literal["held", "did not hold", "not decided"]
 NOT_DECIDED: Outcome = "not decided"
@@ -54,19 +55,17 @@ NOT_DECIDED: Outcome = "not decided"
 
 @dataclass(frozen=True, kw_only=True)
 class JacobianNumbers:
-    """Answer to a JacobianSpectra request."""
-
     request: JacobianSpectra
     spectra: pd.DataFrame
     """One row per singular value of each measured layer, in plan order: layer, gates (none, softmax
     or constant), experts (K; 1 if dense), seeds, index (from 1), mean_singular_value (over seeds,
     descending), deviation_over_seeds."""
     zeros: pd.DataFrame
-    """One row per layer, share of exactly zero Jacobian rows: layer, seeds, expected (2^-K, if each
-    expert is off with probability 1/2), mean [95%]."""
+    """One row per layer, share of Jacobian rows that are exactly zero: layer, seeds, expected
+    (2^-K, if each expert is off with probability 1/2), mean [95%]."""
     claims: pd.DataFrame
     """One row per claim, single numbers first: claim, metric, seeds (fewest of a layer), outcome,
-    mean [95%] (single numbers: holds if within the bounds), comparisons and held (steps: holds if
+    mean [95%] (single numbers: holds within the bounds), comparisons and held (steps: holds if
     every step does, fails if one is reversed)."""
     steps: pd.DataFrame
     """One row per step: claim, metric, seeds, layer, against, difference (layer minus against),
@@ -77,45 +76,47 @@ class JacobianNumbers:
 def jacobian_numbers(
     frame: pd.DataFrame, request: JacobianSpectra, *, spectra: Mapping[str, NDArray[np.float64]]
 ) -> JacobianNumbers:
-    """Return the spectra and the outcome of each claim. `spectra` has mean singular values by trial
-    id."""
+    """Return the spectra and the outcome of each claim.
+
+    `spectra` has mean singular values by trial id.
+    """
     layers = [_layer(str(name), trials) for name, trials in frame.groupby("group", sort=False)]
     samples = {
         metric: {
             group: summarise_sample(values)
             for group, values in values_by_group(frame, metric).items()
         }
-        for metric in (*BREAKING, *CONDITION, STRAIGHTNESS, "zero_share")
+        for metric in (*DEGENERACY, *CONDITION, STRAIGHTNESS, "zero_share")
     }
-    dense = [layer["layer"] for layer in layers if layer["gates"] == "none"][:1]
+    baselines = [layer["layer"] for layer in layers if layer["gates"] == "none"][:1]
     steps: list[dict[str, Any]] = []
     for gates in ("softmax", "constant"):
         mixtures = [layer for layer in layers if layer["gates"] == gates]
         names = [layer["layer"] for layer in sorted(mixtures, key=lambda layer: layer["experts"])]
-        breaks = f"{gates.capitalize()} gates break the degeneracy of the dense layer"
-        more = f"With {gates} gates, more experts are better conditioned"
+        degeneracy = f"{gates.capitalize()} gates break the degeneracy of the dense layer"
+        order = f"With {gates} gates, more experts are better conditioned"
         for text, metrics, pairs in (
-            (breaks, BREAKING, [(name, baseline) for baseline in dense for name in names]),
-            (more, CONDITION, [(larger, smaller) for smaller, larger in pairwise(names)]),
+            (degeneracy, DEGENERACY, [(name, base) for base in baselines for name in names]),
+            (order, CONDITION, [(larger, smaller) for smaller, larger in pairwise(names)]),
         ):
             for metric in metrics:
                 steps += _steps(text, metric, pairs, samples[metric])
-    tested = tidy(steps, ("claim", "metric"))
+    step_frame = tidy(steps, ("claim", "metric"))
     levels = (
         _level(text, metric, bounds, samples[metric][name])
-        for name, (text, metric, bounds) in product(dense, LEVELS)
+        for name, (text, metric, bounds) in product(baselines, LEVELS)
     )
-    of_steps = (
-        {"claim": claim, "metric": metric} | _outcome_of_steps(of_claim)
-        for (claim, metric), of_claim in tested.groupby(["claim", "metric"], sort=False)
+    step_claims = (
+        {"claim": claim, "metric": metric} | _outcome_of_steps(claim_steps)
+        for (claim, metric), claim_steps in step_frame.groupby(["claim", "metric"], sort=False)
     )
-    measured = list(_measured(layers, frame, spectra))
+    layer_spectra = list(_layer_spectra(layers, frame, spectra))
     return JacobianNumbers(
         request=request,
-        spectra=tidy(_spectra(measured)),
-        zeros=tidy(_zeros(layer, samples["zero_share"]) for layer, _ in measured),
-        claims=tidy((*levels, *of_steps)),
-        steps=tested,
+        spectra=tidy(_spectra(layer_spectra)),
+        zeros=tidy(_zeros(layer, samples["zero_share"]) for layer, _ in layer_spectra),
+        claims=tidy((*levels, *step_claims)),
+        steps=step_frame,
     )
 
 
@@ -126,27 +127,27 @@ def _layer(name: str, trials: pd.DataFrame) -> dict[str, Any]:
     return {"layer": name, "gates": first["layer.gates"], "experts": int(first["layer.experts"])}
 
 
-def _measured(
+def _layer_spectra(
     layers: Sequence[dict[str, Any]],
     frame: pd.DataFrame,
     spectra: Mapping[str, NDArray[np.float64]],
 ) -> Iterator[tuple[dict[str, Any], NDArray[np.float64]]]:
-    done = frame[frame["state"] == "done"]
+    trials = frame[frame["state"] == "done"]
     for layer in layers:
-        trial_ids = done[done["group"] == layer["layer"]]["trial_id"]
-        values = [spectra[one] for one in trial_ids if len(spectra.get(one, ()))]
+        trial_ids = trials[trials["group"] == layer["layer"]]["trial_id"]
+        values = [spectra[trial_id] for trial_id in trial_ids if len(spectra.get(trial_id, ()))]
         if values:
             yield layer | {"seeds": len(values)}, np.array(values)
 
 
 def _spectra(
-    measured: Sequence[tuple[dict[str, Any], NDArray[np.float64]]],
+    layer_spectra: Sequence[tuple[dict[str, Any], NDArray[np.float64]]],
 ) -> Iterator[dict[str, Any]]:
-    for layer, values_SI in measured:
+    for layer, values_SI in layer_spectra:
         mean_I = np.mean(values_SI, axis=0).tolist()
-        several = len(values_SI) > 1
+        has_deviation = len(values_SI) > 1
         deviation_I = (
-            np.std(values_SI, axis=0, ddof=1).tolist() if several else [None] * len(mean_I)
+            np.std(values_SI, axis=0, ddof=1).tolist() if has_deviation else [None] * len(mean_I)
         )
         for index, (mean, deviation) in enumerate(zip(mean_I, deviation_I, strict=True), start=1):
             numbers = {"mean_singular_value": mean, "deviation_over_seeds": deviation}
@@ -166,8 +167,8 @@ def _zeros(layer: Mapping[str, Any], samples: Mapping[str, SampleSummary]) -> di
 
 
 def _share_interval(sample: SampleSummary) -> Interval | None:
-    unbounded = mean_interval(sample)
-    return unbounded and Interval(low=max(unbounded.low, 0.0), high=min(unbounded.high, 1.0))
+    interval = mean_interval(sample)
+    return interval and Interval(low=max(interval.low, 0.0), high=min(interval.high, 1.0))
 
 
 def _level(text: str, metric: str, bounds: Interval, sample: SampleSummary) -> dict[str, Any]:
@@ -199,14 +200,14 @@ def _steps(
     adjusted = holm([test.p_value for test in tests])
     for pair, test, p_adjusted in zip(pairs, tests, adjusted, strict=True):
         outcome = NOT_DECIDED
-        enough = min(samples[name].n for name in pair) >= FEWEST_SEEDS
-        is_shown = enough and p_adjusted is not None and p_adjusted < SIGNIFICANCE
-        if is_shown and test.value is not None:
+        has_seeds = min(samples[name].n for name in pair) >= FEWEST_SEEDS
+        is_significant = has_seeds and p_adjusted is not None and p_adjusted < SIGNIFICANCE
+        if is_significant and test.value is not None:
             outcome = "held" if (test.value > 0) == (metric in BETTER_HIGHER) else "did not hold"
         yield {
             "claim": text,
             "metric": metric,
-            "seeds": min(samples[name].n for one in pairs for name in one),
+            "seeds": min(samples[name].n for names in pairs for name in names),
             "layer": pair[0],
             "against": pair[1],
             "difference": test.value,
@@ -220,10 +221,10 @@ def _steps(
 
 def _outcome_of_steps(steps: pd.DataFrame) -> dict[str, Any]:
     outcomes = list(steps["outcome"])
-    contrary = "did not hold" if "did not hold" in outcomes else NOT_DECIDED
+    alternative = "did not hold" if "did not hold" in outcomes else NOT_DECIDED
     return {
         "seeds": steps["seeds"].iloc[0],
-        "outcome": "held" if set(outcomes) == {"held"} else contrary,
+        "outcome": "held" if set(outcomes) == {"held"} else alternative,
         "mean": None,
         **ends("mean", None),
         "comparisons": len(outcomes),

@@ -24,14 +24,14 @@ ByLine = dict[tuple[Any, str, Any], dict[float, Any]]
 
 @dataclass(frozen=True, kw_only=True)
 class LineNumbers:
-    """Answer to a Lines request; `panel` is empty if the request names none."""
+    """Answer to a Lines request; `panel` is empty without panels."""
 
     request: Lines
     panels: tuple[Any, ...]
     groups: tuple[Any, ...]
     """Values of `by`."""
     points: pd.DataFrame
-    """One row per point: panel, metric, group, x and `POINT`. Lines in plan order, x ascending."""
+    """One row per point: panel, metric, group, x and `POINT`; lines in plan order, x ascending."""
     references: pd.DataFrame
     """Reference group, drawn as a level line: panel, metric and `POINT`."""
     reached: pd.DataFrame
@@ -42,44 +42,44 @@ class LineNumbers:
     both lines within the claim), holds (better mean), apart (the worst trial of one beats the best
     of the other), apart_against (the reverse), single (a line has one trial, so no spread)."""
     limited: tuple[str, ...]
-    """Done trials, by name, that stopped at a limit before meeting their convergence rule."""
+    """Names of done trials that stopped at a limit before meeting their convergence rule."""
 
 
 def line_numbers(frame: pd.DataFrame, request: Lines) -> LineNumbers:
     """Return the lines over the done trials."""
-    every = frame.assign(
+    all_trials = frame.assign(
         panel=frame.get(request.panel) if request.panel else "",
         line=frame.get(request.by),
         x=frame.get(request.x),
     )
-    planned = _with_after(every, request).dropna(subset=LINE)
-    panels, groups = (tuple(dict.fromkeys(planned[name])) for name in ("panel", "line"))
-    points = tidy(_points(planned, request, panels, groups), ("panel", "metric", "group", "x"))
+    trials = _with_after(all_trials, request).dropna(subset=LINE)
+    panels, groups = (tuple(dict.fromkeys(trials[name])) for name in ("panel", "line"))
+    points = tidy(_points(trials, request, panels, groups), ("panel", "metric", "group", "x"))
     lines: ByLine = {}
     for point in rows(points):
         lines.setdefault((point.panel, point.metric, point.group), {})[point.x] = point
-    ended = values_of_done(planned, MET_RULE, "name")
+    convergence = values_of_done(trials, MET_RULE, "name")
     return LineNumbers(
         request=request,
         panels=panels,
         groups=groups,
         points=points,
-        references=tidy(_references(every, request, panels), ("panel", "metric", *POINT)),
-        reached=tidy(_reached(lines, request, panels, groups)),
+        references=tidy(_references(all_trials, request, panels), ("panel", "metric", *POINT)),
+        reached=tidy(_reaches(lines, request, panels, groups)),
         claims=tidy(_claims(lines, request, panels), ("claim",)),
-        limited=tuple(ended["name"][ended["value"] == 0]),
+        limited=tuple(convergence["name"][convergence["value"] == 0]),
     )
 
 
 def _points(
-    planned: pd.DataFrame, request: Lines, panels: Sequence[Any], groups: Sequence[Any]
+    trials: pd.DataFrame, request: Lines, panels: Sequence[Any], groups: Sequence[Any]
 ) -> Iterator[dict[str, Any]]:
     values = {
-        metric: dict(iter(values_of_done(planned, metric, *LINE).groupby(LINE)["value"]))
+        metric: dict(iter(values_of_done(trials, metric, *LINE).groupby(LINE)["value"]))
         for metric in request.metrics
     }
-    places = product(panels, request.metrics, groups, sorted(set(planned["x"])))
-    for panel, metric, group, x in places:
+    keys = product(panels, request.metrics, groups, sorted(set(trials["x"])))
+    for panel, metric, group, x in keys:
         if (panel, group, x) in values[metric]:
             key = {"panel": panel, "metric": metric, "group": group, "x": float(x)}
             yield key | point_of(list(values[metric][panel, group, x]))
@@ -96,8 +96,8 @@ def _with_after(frame: pd.DataFrame, request: Lines) -> pd.DataFrame:
     rows = [frame]
     for prefix, (by, x) in request.after.items():
         values: dict[str, Any] = {name: frame.get(prefix + name) for name in request.metrics}
-        measured = frame.assign(**values, line=by, x=x)
-        rows.append(measured.dropna(subset=list(values), how="all"))
+        block = frame.assign(**values, line=by, x=x)
+        rows.append(block.dropna(subset=list(values), how="all"))
     return pd.concat(rows)
 
 
@@ -111,19 +111,19 @@ def _references(
             yield {"panel": panel, "metric": metric} | point_of(list(values))
 
 
-def _reached(
+def _reaches(
     lines: ByLine, request: Lines, panels: Sequence[Any], groups: Sequence[Any]
 ) -> Iterator[dict[str, Any]]:
-    """Only the first x counts; the table shows whether a line falls back later."""
+    """Count only the first x; the table shows if a line falls back later."""
     for (index, reach), panel, group in product(enumerate(request.reaches), panels, groups):
         if line := lines.get((panel, reach.metric, group)):
             sign = -1 if reach.at_most else 1
-            there = (x for x, one in line.items() if sign * one.mean >= sign * reach.value)
+            sizes = (x for x, point in line.items() if sign * point.mean >= sign * reach.value)
             yield {
                 "reach": index,
                 "panel": panel,
                 "group": group,
-                "x": next(there, None),
+                "x": next(sizes, None),
                 "least": min(line),
                 "greatest": max(line),
             }
@@ -133,21 +133,21 @@ def _claims(lines: ByLine, request: Lines, panels: Sequence[Any]) -> Iterator[di
     for claim in request.claims:
         for panel in claim.panels or panels:
             sign = -1 if claim.lower_is_better else 1
-            better, than = (
+            better_line, worse_line = (
                 lines.get((panel, claim.metric, group), {}) for group in (claim.better, claim.than)
             )
             pairs = {
-                x: (better[x], than[x])
-                for x in better
-                if x in than and (claim.x_up_to is None or x <= claim.x_up_to)
+                x: (better_line[x], worse_line[x])
+                for x in better_line
+                if x in worse_line and (claim.x_up_to is None or x <= claim.x_up_to)
             }
             if not pairs:
                 continue
-            found = {
+            sizes = {
                 "asked": list(pairs),
                 "holds": [x for x, (a, b) in pairs.items() if sign * a.mean > sign * b.mean],
-                "apart": [x for x, (a, b) in pairs.items() if _is_apart(a, b, sign)],
-                "apart_against": [x for x, (a, b) in pairs.items() if _is_apart(b, a, sign)],
+                "apart": [x for x, (a, b) in pairs.items() if _is_separate(a, b, sign)],
+                "apart_against": [x for x, (a, b) in pairs.items() if _is_separate(b, a, sign)],
                 "single": [x for x, (a, b) in pairs.items() if min(a.n, b.n) < 2],
             }
             yield {
@@ -156,12 +156,12 @@ def _claims(lines: ByLine, request: Lines, panels: Sequence[Any]) -> Iterator[di
                 "metric": claim.metric,
                 "better": claim.better,
                 "than": claim.than,
-                **{name: " ".join(f"{x:g}" for x in xs) for name, xs in found.items()},
+                **{name: " ".join(f"{x:g}" for x in xs) for name, xs in sizes.items()},
             }
 
 
-def _is_apart(better: Any, worse: Any, sign: int) -> bool:
-    """Single trials have no spread, so they are never apart."""
+def _is_separate(better: Any, worse: Any, sign: int) -> bool:
+    """Single trials have no spread, so they are never separate."""
     if min(better.n, worse.n) < 2:
         return False
     worst, best = (better.least, worse.greatest) if sign > 0 else (better.greatest, worse.least)
@@ -169,18 +169,18 @@ def _is_apart(better: Any, worse: Any, sign: int) -> bool:
 
 
 def kl_curves(frame: pd.DataFrame) -> pd.DataFrame | None:
-    """Return the KL (nats) of least-squares approximations of log P by rank; None without a curve.
+    """Return the KL (nats) of least-squares approximations of log P by rank; None if unmeasured.
 
-    Columns: group (in plan order), rank, `POINT`. A group has the ranks that all its curves have.
+    Columns: group (in plan order), rank, `POINT`. A group has the ranks common to its curves.
     """
     prefixed = [name for name in frame.columns if name.startswith(KL_AT_RANK)]
     metrics = {int(name.removeprefix(KL_AT_RANK)): name for name in prefixed}
     by_rank = {rank: values_by_group(frame, metrics[rank]) for rank in sorted(metrics)}
     curves = tidy(
         {"group": group, "rank": rank} | point_of(values[group])
-        for group, of_all in by_rank.get(0, {}).items()
+        for group, all_values in by_rank.get(0, {}).items()
         for rank, values in by_rank.items()
         # A trial's curve ends at its KL rank. Beyond it, a mean would cover only the other trials.
-        if of_all and len(values[group]) == len(of_all)
+        if all_values and len(values[group]) == len(all_values)
     )
     return None if curves.empty else curves

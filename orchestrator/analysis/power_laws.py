@@ -1,6 +1,7 @@
 """Power laws of the loss over a size by group, and size factors to the baseline.
 
-Legend: B draws of other seeds (the first is the data)."""
+Legend: B draws of other seeds (the first is the data).
+"""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from orchestrator.analysis.statistics.estimates import Interval, Statistic
 from orchestrator.analysis.statistics.power_law import (
     AT_BOUND,
     EXPONENTS,
-    FEWEST_PLACES,
+    FEWEST_SIZES,
     Curve,
     Laws,
     curves_over_seeds,
@@ -27,10 +28,10 @@ from orchestrator.analysis.statistics.power_law import (
     over_draws,
     seed_by_group_p,
 )
-from orchestrator.analysis.tidy_frames import Families, corrected, estimated, losses_at, tidy
+from orchestrator.analysis.tidy_frames import Families, add_holm, estimate_row, losses_at, tidy
 from search_spaces.laws import PowerLaw
 
-DRAWN_PLACES = 60
+CURVE_POINTS = 60
 """Points of a law's curve in a figure."""
 Key = tuple[Any, Any]
 """(panel, group)."""
@@ -42,8 +43,9 @@ class PowerLawNumbers:
 
     Frames begin with `panel` and `group`. `factors` has the m for which a group's L(x) is the
     baseline's L(m x), with shared E and b. `equals` has, for each common x, the x at which the
-    baseline's law has the group's loss, infinite if it never does. The baseline's residual from its
-    own law is subtracted from that loss."""
+    baseline's law has the group's loss (infinite if never), after subtracting the baseline's
+    residual from its own law.
+    """
 
     request: PowerLaw
     laws: LawFrames
@@ -53,13 +55,13 @@ class PowerLawNumbers:
     """x, mean_loss, equal [95%], ratio [95%] (`equal` over x), p (of a ratio of 1), holm_p,
     extrapolated (`equal` is outside the baseline's x), missing."""
     seed_by_group_p: Mapping[Any, float]
-    """Panel -> p-value of a seed effect on one group at every x, which the intervals exclude."""
+    """Panel -> p-value of a seed effect on one group at every x, which intervals exclude."""
     families: ClassVar[Families] = {"factors": ("p",), "equals": ("p",)}
 
 
 @dataclass(frozen=True, kw_only=True)
 class LawFrames:
-    """Laws with their data and their curves for a figure."""
+    """Laws with their data and curves."""
 
     fits: pd.DataFrame
     """One row per group: trials, sizes, E, b, log_a [95% each], misfit_p (F-test of residuals
@@ -81,10 +83,10 @@ def power_law_numbers(frame: pd.DataFrame, request: PowerLaw) -> PowerLawNumbers
     curves: dict[Key, Curve] = {}
     seed_by_group = {}
     by_panel = frame.groupby(request.panel, sort=False) if request.panel else [(None, frame)]
-    for panel, of_panel in by_panel:
+    for panel, panel_trials in by_panel:
         trials = pd.concat(
-            losses_at(of_group, request.x, request.metric).assign(panel=panel, group=group)
-            for group, of_group in of_panel.groupby(request.by, sort=False, dropna=False)
+            losses_at(group_trials, request.x, request.metric).assign(panel=panel, group=group)
+            for group, group_trials in panel_trials.groupby(request.by, sort=False, dropna=False)
         )
         if trials.empty:
             continue
@@ -95,7 +97,7 @@ def power_law_numbers(frame: pd.DataFrame, request: PowerLaw) -> PowerLawNumbers
     if not curves:
         return None
     laws = {
-        key: fit_laws([curve]) for key, curve in curves.items() if len(curve.x_R) >= FEWEST_PLACES
+        key: fit_laws([curve]) for key, curve in curves.items() if len(curve.x_R) >= FEWEST_SIZES
     }
     factors, equals = [], []
     for (panel, group), law in laws.items():
@@ -107,8 +109,8 @@ def power_law_numbers(frame: pd.DataFrame, request: PowerLaw) -> PowerLawNumbers
     return PowerLawNumbers(
         request=request,
         laws=law_frames(pd.concat(losses), curves, laws),
-        factors=corrected(tidy(factors, ("panel", "group"))),
-        equals=corrected(tidy(equals, ("panel", "group"))),
+        factors=add_holm(tidy(factors, ("panel", "group"))),
+        equals=add_holm(tidy(equals, ("panel", "group"))),
         seed_by_group_p=seed_by_group,
     )
 
@@ -120,20 +122,22 @@ def law_frames(
     *,
     missing: str = "",
 ) -> LawFrames:
-    """Return the frames of curves and laws. `missing` is why a curve has no law (default: too few
-    sizes)."""
+    """Return the frames of curves and laws.
+
+    `missing` is why a curve has no law (default: too few sizes).
+    """
     fits, points, bands = [], [], []
     for (panel, group), curve in curves.items():
         key = {"panel": panel, "group": group}
         sizes, law = len(curve.x_R), laws.get((panel, group))
         fit = _fit(law, missing or _too_few(sizes))
         fits.append(key | {"trials": int(curve.count_R.sum()), "sizes": sizes} | fit)
-        for place, (x, n) in enumerate(zip(curve.x_R, curve.count_R, strict=True)):
-            mean = over_draws(curve.mean_BR[:, place])
-            points.append(key | {"x": float(x), "n": int(n)} | estimated("mean_loss", mean))
+        for index, (x, n) in enumerate(zip(curve.x_R, curve.count_R, strict=True)):
+            mean = over_draws(curve.mean_BR[:, index])
+            points.append(key | {"x": float(x), "n": int(n)} | estimate_row("mean_loss", mean))
         if law:
-            for x in map(float, np.geomspace(curve.x_R[0], curve.x_R[-1], DRAWN_PLACES)):
-                bands.append(key | {"x": x} | estimated("loss", over_draws(law.at(x))))
+            for x in map(float, np.geomspace(curve.x_R[0], curve.x_R[-1], CURVE_POINTS)):
+                bands.append(key | {"x": x} | estimate_row("loss", over_draws(law.at(x))))
     return LawFrames(
         fits=tidy(fits),
         points=tidy(points),
@@ -151,12 +155,12 @@ def _fit(law: Laws | None, missing: str) -> dict[str, Any]:
         limit, exponent = over_draws(law.limit_B), over_draws(law.exponent_B)
         bounds = {"E": (limit, (0.0,)), "b": (exponent, (EXPONENTS.low, EXPONENTS.high))}
         # The data do not determine a parameter whose value or interval ends at a bound of the fit.
-        not_pinned = [name for name, of_name in bounds.items() if _at_bound(*of_name)]
+        not_pinned = [name for name, arguments in bounds.items() if _at_bound(*arguments)]
         missing = "" if law.factor_KB[0, 0] else "the loss does not fall with the size"
     return {
-        **estimated("E", limit),
-        **estimated("b", exponent),
-        **estimated("log_a", log_factor),
+        **estimate_row("E", limit),
+        **estimate_row("b", exponent),
+        **estimate_row("log_a", log_factor),
         "misfit_p": lack_of_fit(law) if law else None,
         "not_pinned": " ".join(not_pinned),
         "missing": missing,
@@ -164,53 +168,53 @@ def _fit(law: Laws | None, missing: str) -> dict[str, Any]:
 
 
 def _too_few(sizes: int) -> str:
-    there = "there is 1" if sizes == 1 else f"there are {sizes}"
-    return f"a law of 3 numbers needs {FEWEST_PLACES} different sizes, {there}"
+    return f"a law of 3 parameters needs at least {FEWEST_SIZES} sizes but has {sizes}"
 
 
 def _factor(law: Laws, baseline: Laws) -> dict[str, Any]:
-    """If E and b are shared, a_group x^-b = a_baseline (m x)^-b at m = (a_group /
-    a_baseline)^(-1/b)."""
-    both = [*baseline.curves, *law.curves]
-    joint = fit_laws(both)
+    """Solve a_group x^-b = a_baseline (m x)^-b for m; E and b are shared."""
+    curves = [*baseline.curves, *law.curves]
+    joint = fit_laws(curves)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         factor_B = (joint.factor_KB[1] / joint.factor_KB[0]) ** (-1 / joint.exponent_B)
-    alone = baseline.squares_B[0] + law.squares_B[0]
+    separate_squares = baseline.squares_B[0] + law.squares_B[0]
     factor = over_draws(factor_B, null=1.0)
     return {
-        **estimated("factor", factor),
+        **estimate_row("factor", factor),
         "p": factor.p_value,
-        "misfit_p": f_test(both, float(joint.squares_B[0] - alone), df=2),
+        "misfit_p": f_test(curves, float(joint.squares_B[0] - separate_squares), df=2),
         "missing": factor.missing,
     }
 
 
 def _equals(law: Laws, baseline: Laws) -> Iterator[dict[str, Any]]:
-    [curve], [of_baseline] = law.curves, baseline.curves
-    draws = min(len(of_baseline.mean_BR), len(curve.mean_BR))
-    inside = Interval(low=float(of_baseline.x_R[0]), high=float(of_baseline.x_R[-1]))
-    _, places, places_of_baseline = np.intersect1d(curve.x_R, of_baseline.x_R, return_indices=True)
-    for place, same in zip(places, places_of_baseline, strict=True):
-        x = float(curve.x_R[place])
+    [curve], [baseline_curve] = law.curves, baseline.curves
+    draws = min(len(baseline_curve.mean_BR), len(curve.mean_BR))
+    span = Interval(low=float(baseline_curve.x_R[0]), high=float(baseline_curve.x_R[-1]))
+    _, indices, baseline_indices = np.intersect1d(
+        curve.x_R, baseline_curve.x_R, return_indices=True
+    )
+    for index, baseline_index in zip(indices, baseline_indices, strict=True):
+        x = float(curve.x_R[index])
         # The baseline's residual from its own law at x is no effect of the group.
-        above_B = of_baseline.mean_BR[:, same] - baseline.at(x)
-        equal_B = baseline.inverse(np.resize(curve.mean_BR[:, place], len(above_B)) - above_B)[
-            :draws
-        ]
+        residual_B = baseline_curve.mean_BR[:, baseline_index] - baseline.at(x)
+        equal_B = baseline.inverse(
+            np.resize(curve.mean_BR[:, index], len(residual_B)) - residual_B
+        )[:draws]
         ratio = over_draws(equal_B / x, null=1.0)
         yield {
             "x": x,
-            "mean_loss": float(curve.mean_BR[0, place]),
-            **estimated("equal", over_draws(equal_B)),
-            **estimated("ratio", ratio),
+            "mean_loss": float(curve.mean_BR[0, index]),
+            **estimate_row("equal", over_draws(equal_B)),
+            **estimate_row("ratio", ratio),
             "p": ratio.p_value,
-            "extrapolated": float(equal_B[0]) not in inside,
+            "extrapolated": float(equal_B[0]) not in span,
             "missing": ratio.missing,
         }
 
 
 def _at_bound(statistic: Statistic, bounds: Sequence[float]) -> bool:
-    ends = estimated("value", statistic).values()
+    ends = estimate_row("value", statistic).values()
     return any(
         end is not None
         and math.isclose(end, bound, rel_tol=AT_BOUND, abs_tol=AT_BOUND * (bound == 0))

@@ -28,18 +28,20 @@ def prediction_numbers(
     - probability, rank: of that word, 1 for the likeliest; None if a paper prints only likelier
       words.
     - top: likeliest words with probabilities.
-    - hit: whether `top` has the word; None for <unk>: predicting an unknown word does not predict
-      this one."""
+    - hit: `top` has the word; None for <unk>, which is not a prediction of this word.
+    """
     prefix = f"{PREFIX}-{tag} " if tag else f"{PREFIX} "
-    done = frame[frame["state"] == "done"]
-    told = [name for name in done.columns if name.startswith(prefix) and done[name].notna().any()]
+    trials = frame[frame["state"] == "done"]
+    columns = [
+        name for name in trials.columns if name.startswith(prefix) and trials[name].notna().any()
+    ]
     # One model per trial: the names distinguish seeds of a group.
-    models = done["group" if done["group"].is_unique else "name"]
+    models = trials["group" if trials["group"].is_unique else "name"]
     records = [
         {"source": "", "context": name.partition(" ")[2], "model": model}
         | _prediction(json.loads(value) if isinstance(value, str) else None)
-        for name in sorted(told, key=_place)
-        for model, value in zip(models, done[name], strict=True)
+        for name in sorted(columns, key=_context_key)
+        for model, value in zip(models, trials[name], strict=True)
     ]
     published = {} if tag else request.published.get(corpus, {})
     endings: dict[str, str] = {}
@@ -54,22 +56,22 @@ def prediction_numbers(
     return tidy(records)
 
 
-def _prediction(told: Mapping[str, Any] | None, ends_in: str = "") -> dict[str, Any]:
-    if told is None:
+def _prediction(item: Mapping[str, Any] | None, ends_in: str = "") -> dict[str, Any]:
+    if item is None:
         return {}
-    word, in_text, rank, top = told["next"], told.get("next_in_text"), told["rank"], told["top"]
+    word, in_text, rank, top = item["next"], item.get("next_in_text"), item["rank"], item["top"]
     return {
         "next": word,
         "next_in_text": in_text,
         "next_shown": f"{in_text} (as {word})" if in_text not in (None, "", word) else word,
-        "ends_in": told.get("context", ends_in),
-        "probability": told["probability"],
+        "ends_in": item.get("context", ends_in),
+        "probability": item["probability"],
         "rank": rank,
         "top": top,
         "hit": None if word == UNKNOWN else rank is not None and rank <= len(top),
     }
 
 
-def _place(column: str) -> tuple[str, int]:
+def _context_key(column: str) -> tuple[str, int]:
     group, _, number = column.rpartition(" ")
     return group, int(number)

@@ -1,5 +1,4 @@
-"""Ranks of a matrix with noise and after round trips, with the quarter-circle law and the printed
-values (AAAI 2021, SM Tables 14 to 16)."""
+"""Ranks of a matrix with noise and after round trips (AAAI 2021, SM Tables 14 to 16)."""
 
 from __future__ import annotations
 
@@ -15,11 +14,10 @@ from orchestrator.analysis.tidy_frames import tidy
 from search_spaces.published import rows
 
 PRINTED_SIZE, PRINTED_RANK = 10_000, 10
-"""Rows (and columns) of the supplement's matrix, and the number of singular values that it
-keeps."""
+"""Rows (and columns) of the supplement's matrix, and its rank."""
 RANKS = ("press_rank", "effective_rank_1e-3", "effective_rank_1e-4", "effective_rank_1e-5")
 COUNT_SPREAD = 3.0
-"""Bound on |count in a drawn matrix - expectation of the law|; it holds for 40 to 1,000 rows."""
+"""Bound on |count in a drawn matrix - expectation of the law|, for 40 to 1,000 rows."""
 FLOAT64_EPS = 2.0**-52
 LAW_POINTS = 400
 
@@ -28,7 +26,8 @@ def share_below(x: float) -> float:
     """Return the share of singular values of n x n Gaussian noise at or below x s sqrt(n).
 
     The deviation is s. For large n, the values over s sqrt(n) have the density sqrt(4 - x^2) / pi
-    on [0, 2], a quarter circle (Marchenko and Pastur 1967)."""
+    on [0, 2], a quarter circle (Marchenko and Pastur 1967).
+    """
     x = min(max(x, 0.0), 2.0)
     return (x * math.sqrt(4 - x * x) / 2 + 2 * math.asin(x / 2)) / math.pi
 
@@ -37,7 +36,8 @@ def rank_with_noise(tolerance: float, *, variance: float, size: int, rank: int) 
     """Return the expected number of singular values above `tolerance` of a noisy matrix.
 
     Shape `size` x `size`, rank `rank`, noise variance `variance` / `size`^2. The matrix' own values
-    count as above; the others are those of noise in `size` - `rank` dimensions."""
+    count as above; the others are of noise in `size` - `rank` dimensions.
+    """
     noise_size = size - rank
     if variance == 0 or noise_size == 0:
         return float(rank)
@@ -70,75 +70,75 @@ class PressNoiseNumbers:
 
 
 def press_noise_numbers(frame: pd.DataFrame) -> PressNoiseNumbers:
-    """Return the ranks that the done trials measured, with the law and the printed values."""
-    measured: Sequence[Mapping[Any, Any]] = frame[frame["state"] == "done"].to_dict("records")
-    noisy = sorted(
-        (row for row in measured if not row["round_trips"]),
+    """Return the done trials' ranks, with the law and the printed values."""
+    trials: Sequence[Mapping[Any, Any]] = frame[frame["state"] == "done"].to_dict("records")
+    noise_rows = sorted(
+        (row for row in trials if not row["round_trips"]),
         key=lambda row: (row["precision"] != "float64", -row["noise_variance"]),
     )
-    trips = (_trip(row, trip) for row in measured for trip in range(1, int(row["round_trips"]) + 1))
+    trips = (_trip(row, trip) for row in trials for trip in range(1, int(row["round_trips"]) + 1))
     return PressNoiseNumbers(
-        noise=tidy(map(_noisy, noisy)),
-        laws=tidy(_laws(noisy), ("precision", "size", "noise_variance", "share")),
+        noise=tidy(map(_noise_row, noise_rows)),
+        laws=tidy(_laws(noise_rows), ("precision", "size", "noise_variance", "share")),
         trips=tidy(trips),
     )
 
 
-def _noisy(row: Mapping[Any, Any]) -> dict[str, Any]:
+def _noise_row(row: Mapping[Any, Any]) -> dict[str, Any]:
     variance, size = float(row["noise_variance"]), int(row["size"])
     is_printed = row["precision"] == "float64"
-    printed = _printed("sm_table15_16_press_noise", "noise_c", variance) if is_printed else {}
-    predicted = _predicted(row, variance)
+    line = _table_row("sm_table15_16_press_noise", "noise_c", variance) if is_printed else {}
+    predicted_rank = _predicted_rank(row, variance)
     record = {
         "noise_variance": variance,
         "precision": row["precision"],
         "size": size,
         "rank": int(row["rank"]),
-        "press_rank_predicted": predicted,
-        "press_rank_predicted_10000": rank_at_printed_size(variance) if printed else None,
+        "press_rank_predicted": predicted_rank,
+        "press_rank_predicted_10000": rank_at_printed_size(variance) if line else None,
     }
     for name in RANKS:
         record[name] = int(row[f"noisy_{name}"])
-        record[f"printed_{name}"] = int(printed[name]) if name in printed else None
+        record[f"printed_{name}"] = int(line[name]) if name in line else None
     return record
 
 
-def _predicted(row: Mapping[Any, Any], variance: float) -> float:
+def _predicted_rank(row: Mapping[Any, Any], variance: float) -> float:
     tolerance, size, rank = (row[name] for name in ("noisy_press_tolerance", "size", "rank"))
     return rank_with_noise(float(tolerance), variance=variance, size=int(size), rank=int(rank))
 
 
-def _laws(noisy: Sequence[Mapping[Any, Any]]) -> Iterator[dict[str, Any]]:
-    for precision in dict.fromkeys(row["precision"] for row in noisy):
-        of_precision = [row for row in noisy if row["precision"] == precision]
-        with_noise = [row for row in of_precision if row["noise_variance"] > 0]
-        if not with_noise:
+def _laws(trials: Sequence[Mapping[Any, Any]]) -> Iterator[dict[str, Any]]:
+    for precision in dict.fromkeys(row["precision"] for row in trials):
+        precision_trials = [row for row in trials if row["precision"] == precision]
+        noise_rows = [row for row in precision_trials if row["noise_variance"] > 0]
+        if not noise_rows:
             continue
         # The rows share one matrix; noise hardly changes its largest singular value and tolerance.
-        most, least = with_noise[0], with_noise[-1]
-        size, ends = int(least["size"]), (least["noise_variance"] / 10, most["noise_variance"] * 10)
+        high, low = noise_rows[0], noise_rows[-1]
+        size, ends = int(low["size"]), (low["noise_variance"] / 10, high["noise_variance"] * 10)
         for variance in map(float, np.geomspace(*ends, LAW_POINTS)):
             key = {"precision": precision, "noise_variance": variance}
-            yield key | {"size": size, "share": _predicted(least, variance) / size}
-            printed = rank_at_printed_size(variance) / PRINTED_SIZE
-            yield key | {"size": PRINTED_SIZE, "share": printed}
+            yield key | {"size": size, "share": _predicted_rank(low, variance) / size}
+            printed_share = rank_at_printed_size(variance) / PRINTED_SIZE
+            yield key | {"size": PRINTED_SIZE, "share": printed_share}
 
 
 def _trip(row: Mapping[Any, Any], trip: int) -> dict[str, Any]:
-    prefix, printed = f"round_trip {trip} ", _printed("sm_table14_round_trips", "iteration", trip)
+    prefix, line = f"round_trip {trip} ", _table_row("sm_table14_round_trips", "iteration", trip)
     return {
         "round_trip": trip,
         "precision": row["precision"],
         "size": int(row["size"]),
         "rank": int(row["rank"]),
         "press_rank": int(row[f"{prefix}press_rank"]),
-        "printed_press_rank": int(printed["press_rank"]) if printed else None,
+        "printed_press_rank": int(line["press_rank"]) if line else None,
         "error": float(row[f"{prefix}error"]),
-        "printed_error": printed["error_times_1e28"] * 1e-28 if printed else None,
+        "printed_error": line["error_times_1e28"] * 1e-28 if line else None,
         "largest_below_in_tolerances": float(row[f"{prefix}largest_below"]),
     }
 
 
-def _printed(table: str, key: str, value: float) -> Mapping[str, float]:
+def _table_row(table: str, key: str, value: float) -> Mapping[str, float]:
     lines = ({name: float(text) for name, text in row.items() if text} for row in rows(table))
     return next((line for line in lines if line[key] == value), {})

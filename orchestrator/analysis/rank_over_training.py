@@ -1,7 +1,8 @@
-"""Rank and validation perplexity from epoch to epoch.
+"""Rank and validation perplexity from epoch to epoch, as natural logarithms.
 
-Both are compared as natural logarithms; the log perplexity is the validation loss. Trials of a
-setting differ only in the seed. Legend: T epochs."""
+The log perplexity is the validation loss. Trials of a setting differ only in the seed. Legend: T
+epochs.
+"""
 
 from __future__ import annotations
 
@@ -21,15 +22,14 @@ from trainables.trial_folder import EpochMetrics
 LEAST_CHANGE = 0.05
 """Change of a logarithm (5%) below which half of it is meaningless."""
 FEWEST_EPOCHS = 3
-"""Minimum to compare: with two epochs, both metrics are half way at the same time."""
+"""Minimum to compare: of two epochs, both metrics are half way at the same time."""
 BOUNDS = ("evaluation.epoch_rank_contexts", "evaluation.valid_tokens", "rank_columns")
 """Bounds of a rank: rows of log P (at most one per token) and columns (one per word)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RankTrainingNumbers:
-    """Answer to a RankOverTraining request, over the done trials with a rank in each of two or more
-    epochs."""
+    """Answer over the done trials with two or more epochs, all of which have the rank."""
 
     epochs: pd.DataFrame
     """One row per rank, setting and common epoch of its trials: rank, group, seeds, epoch,
@@ -42,7 +42,7 @@ class RankTrainingNumbers:
     groups: tuple[str, ...]
     """Every group of the plan."""
     colour_by: str
-    """Config column that gives a setting its `colour`; empty for none."""
+    """Config column of `colour`; empty for none."""
 
     @property
     def averaged(self) -> bool:
@@ -59,21 +59,22 @@ def rank_training_numbers(
 ) -> RankTrainingNumbers | None:
     """Return the ranks that any trial has; None without any.
 
-    `epochs` are by trial id. The first of the config columns `colours` that is numeric everywhere
-    and constant per setting colours the settings."""
+    `epochs` are by trial id. The first config column of `colours` that is numeric everywhere and
+    constant per setting gives the colour.
+    """
     records: list[dict[str, Any]] = []
     ranks: list[dict[str, Any]] = []
     colour_by = ""
     for rank in request.ranks:
-        ranked = [trial_id for trial_id, trial in epochs.items() if _is_ranked(trial, rank)]
-        done = frame[(frame["state"] == "done") & frame["trial_id"].isin(ranked)]
-        if done.empty:
+        trial_ids = [trial_id for trial_id, trial in epochs.items() if _is_ranked(trial, rank)]
+        done_trials = frame[(frame["state"] == "done") & frame["trial_id"].isin(trial_ids)]
+        if done_trials.empty:
             continue
         if not ranks:
-            settings = (name for name in colours if name in done)
-            colour_by = next((name for name in settings if _is_number(done, name)), "")
-        compared = earlier = 0
-        groups = done.groupby("group", sort=False)
+            settings = (name for name in colours if name in done_trials)
+            colour_by = next((name for name in settings if _is_number(done_trials, name)), "")
+        pairs = earlier_count = 0
+        groups = done_trials.groupby("group", sort=False)
         for group, trials in groups:
             colour = float(trials[colour_by].iloc[0]) if colour_by else None
             path = list(_path([epochs[trial_id] for trial_id in trials["trial_id"]], rank))
@@ -81,15 +82,17 @@ def rank_training_numbers(
             records += [key | epoch for epoch in path]
             halves = path[0]["rank_half_epoch"], path[0]["log_perplexity_half_epoch"]
             if None not in halves:
-                compared += 1
-                earlier += halves[0] < halves[1]
+                pairs += 1
+                earlier_count += halves[0] < halves[1]
         ranks.append(
             {
                 "rank": rank,
                 "settings": len(groups),
-                "compared": compared,
-                "rank_earlier": int(earlier),
-                **_bound(done, [epochs[trial_id] for trial_id in done["trial_id"]], rank),
+                "compared": pairs,
+                "rank_earlier": int(earlier_count),
+                **_bound(
+                    done_trials, [epochs[trial_id] for trial_id in done_trials["trial_id"]], rank
+                ),
             }
         )
     if not ranks:
@@ -113,25 +116,28 @@ def _is_ranked(trial: Sequence[EpochMetrics], rank: str) -> bool:
 
 
 def _path(trials: Sequence[Sequence[EpochMetrics]], rank: str) -> Iterator[dict[str, Any]]:
-    together = list(zip(*trials, strict=False))
-    averaging = [any(epoch.averaging for epoch in seeds) for seeds in together]
+    seeds_by_epoch = list(zip(*trials, strict=False))
+    averaging = [any(epoch.averaging for epoch in seeds) for seeds in seeds_by_epoch]
     log_rank_T = [
-        float(np.mean([math.log(getattr(epoch, rank)) for epoch in seeds])) for seeds in together
+        float(np.mean([math.log(getattr(epoch, rank)) for epoch in seeds]))
+        for seeds in seeds_by_epoch
     ]
-    log_perplexity_T = [float(np.mean([epoch.valid_loss for epoch in seeds])) for seeds in together]
-    epochs = [seeds[0].epoch for seeds in together]
-    plain = averaging.index(True) if True in averaging else len(epochs)
+    log_perplexity_T = [
+        float(np.mean([epoch.valid_loss for epoch in seeds])) for seeds in seeds_by_epoch
+    ]
+    epochs = [seeds[0].epoch for seeds in seeds_by_epoch]
+    averaging_start = averaging.index(True) if True in averaging else len(epochs)
     halves = {
-        "rank_half_epoch": half_way(epochs, log_rank_T[:plain]),
-        "log_perplexity_half_epoch": half_way(epochs, log_perplexity_T[:plain]),
+        "rank_half_epoch": half_way(epochs, log_rank_T[:averaging_start]),
+        "log_perplexity_half_epoch": half_way(epochs, log_perplexity_T[:averaging_start]),
     }
-    for place, epoch in enumerate(epochs):
+    for index, epoch in enumerate(epochs):
         yield {
             "seeds": len(trials),
             "epoch": epoch,
-            "averaging": averaging[place],
-            "mean_rank": math.exp(log_rank_T[place]),
-            "mean_valid_perplexity": math.exp(log_perplexity_T[place]),
+            "averaging": averaging[index],
+            "mean_rank": math.exp(log_rank_T[index]),
+            "mean_valid_perplexity": math.exp(log_perplexity_T[index]),
             **halves,
         }
 
@@ -139,19 +145,20 @@ def _path(trials: Sequence[Sequence[EpochMetrics]], rank: str) -> Iterator[dict[
 def half_way(epochs: Sequence[int], values: ArrayLike) -> float | None:
     """Return the epoch, interpolated linearly, at which T values first had half of their change.
 
-    None for too few epochs or hardly any change. Callers pass epochs before averaging."""
+    None for too few epochs or hardly any change. Callers pass epochs before averaging.
+    """
     values_T = np.asarray(values, dtype=np.float64)
     if len(values_T) < FEWEST_EPOCHS or abs(change := values_T[-1] - values_T[0]) < LEAST_CHANGE:
         return None
     shares_T = (values_T - values_T[0]) / change
-    after = int(np.argmax(shares_T >= 0.5))
-    return float(np.interp(0.5, shares_T[after - 1 : after + 1], epochs[after - 1 : after + 1]))
+    index = int(np.argmax(shares_T >= 0.5))
+    return float(np.interp(0.5, shares_T[index - 1 : index + 1], epochs[index - 1 : index + 1]))
 
 
 def _bound(
-    done: pd.DataFrame, trials: Sequence[Sequence[EpochMetrics]], rank: str
+    frame: pd.DataFrame, trials: Sequence[Sequence[EpochMetrics]], rank: str
 ) -> dict[str, int | None]:
-    bounds = list(done.reindex(columns=list(BOUNDS)).astype(float).min(axis=1))
+    bounds = list(frame.reindex(columns=list(BOUNDS)).astype(float).min(axis=1))
     at_bound = sum(
         getattr(epoch, rank) >= bound
         for trial, bound in zip(trials, bounds, strict=True)

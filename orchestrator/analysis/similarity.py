@@ -1,5 +1,4 @@
-"""Agreement of embeddings with human judgements of similarity, by benchmark (Fig. 4 of AAAI
-2021)."""
+"""Agreement of embeddings with human judgements of similarity (Fig. 4 of AAAI 2021)."""
 
 from __future__ import annotations
 
@@ -8,7 +7,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from orchestrator.analysis.groups import printed_beside
+from orchestrator.analysis.groups import printed_values
 from orchestrator.analysis.statistics.samples import summarise_sample
 from orchestrator.analysis.tidy_frames import tidy, values_by_group
 from search_spaces.analyses import Similarity
@@ -32,31 +31,34 @@ def similarity_numbers(
 ) -> SimilarityNumbers:
     """Return the done trials' mean rho by benchmark and group.
 
-    `tag` is that of the user's own benchmarks."""
+    `tag` is that of the user's own benchmarks.
+    """
     prefix = f"{PREFIX}-{tag} " if tag else f"{PREFIX} "
     columns = [name for name in frame.columns if name.startswith(prefix + PAIRS)]
     pairs = {name.removeprefix(prefix + PAIRS): frame[name].dropna() for name in columns}
     groups = list(dict.fromkeys(frame["group"][frame[columns].notna().any(axis=1)]))
     values = {name: values_by_group(frame, prefix + name) for name in pairs}
     # The printed values are for other benchmarks than the user's.
-    corpus, printed = printed_beside({} if tag else request.published, corpus)
-    values_of = (
+    corpus, printed = printed_values({} if tag else request.published, corpus)
+    records = (
         {
             "benchmark": name,
-            "pairs": int(used.iloc[0]) if len(used) else 0,
+            "pairs": int(pair_counts.iloc[0]) if len(pair_counts) else 0,
             "group": group,
             "rho": summarise_sample(values[name][group]).mean,
             "published": printed.get(name, {}).get(group),
         }
-        for name, used in pairs.items()
+        for name, pair_counts in pairs.items()
         for group in groups
     )
-    return SimilarityNumbers(values=tidy(values_of, ("benchmark", "group")), corpus=corpus)
+    return SimilarityNumbers(values=tidy(records, ("benchmark", "group")), corpus=corpus)
 
 
 def rho_matrix(values: pd.DataFrame, source: str) -> pd.DataFrame:
-    """Return rho by benchmark (row) and group (column), NaN if missing. `source` is a column of
-    `SimilarityNumbers.values`."""
+    """Return rho by benchmark (row) and group (column), NaN if missing.
+
+    `source` is a column of `SimilarityNumbers.values`.
+    """
     matrix = values.pivot(index="benchmark", columns="group", values=source).astype(float)
     return matrix.reindex(
         index=values["benchmark"].unique(), columns=values["group"].unique()
@@ -65,7 +67,7 @@ def rho_matrix(values: pd.DataFrame, source: str) -> pd.DataFrame:
 
 def wins(rho: pd.DataFrame) -> pd.DataFrame:
     """Return on how many benchmarks the row's group has a greater rho than the column's."""
-    return rho.apply(lambda than: rho.gt(than, axis="index").sum())
+    return rho.apply(lambda column: rho.gt(column, axis="index").sum())
 
 
 def comparisons(rho: pd.DataFrame) -> int:

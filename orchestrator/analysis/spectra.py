@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-SHOWN_POINTS = 160
+MOST_POINTS = 160
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,7 +21,7 @@ class Spectrum:
     relative_tolerance: float | None
     """Press tolerance divided by the largest singular value."""
     group: str | None = None
-    """Colours the line; None colours every line by rank."""
+    """Colours the line; None colours lines by rank."""
     place: int = 0
     """Index of the group in the plan."""
     name: str = ""
@@ -34,16 +34,17 @@ def trial_spectra(
     """Return the spectra of done trials with a Press rank and a positive, finite largest value.
 
     `spectra` is by trial id. Unless `by_group`, take each group's first trial: other seeds would
-    overlap it."""
+    overlap it.
+    """
     if "press_rank" not in frame.columns:
         return ()
-    measured = [
+    trial_ids = [
         trial_id for trial_id, values in spectra.items() if len(values) and 0 < values[0] < np.inf
     ]
-    done = frame[(frame["state"] == "done") & frame["trial_id"].isin(measured)].dropna(
+    trials = frame[(frame["state"] == "done") & frame["trial_id"].isin(trial_ids)].dropna(
         subset=["press_rank"]
     )
-    shown = done if by_group else done.drop_duplicates("group")
+    selection = trials if by_group else trials.drop_duplicates("group")
     groups = list(dict.fromkeys(frame["group"]))
     return tuple(
         Spectrum(
@@ -55,19 +56,20 @@ def trial_spectra(
             name=row["name"],
             trial_id=row["trial_id"],
         )
-        for row in shown.to_dict("records")
+        for row in selection.to_dict("records")
     )
 
 
 def shown_indices(length: int) -> NDArray[np.int64]:
-    """Return at most 2 `SHOWN_POINTS` of the indices 0 .. length - 1, denser at the start.
+    """Return at most 2 `MOST_POINTS` of the indices 0 .. length - 1, denser at the start.
 
-    Curves keep their shape on linear and logarithmic axes; the page stays small."""
-    if length <= SHOWN_POINTS:
+    Curves keep their shape on linear and logarithmic axes; the page stays small.
+    """
+    if length <= MOST_POINTS:
         return np.arange(length)
-    log_spaced = np.geomspace(1, length, SHOWN_POINTS) - 1
-    even = np.linspace(0, length - 1, SHOWN_POINTS)
-    return np.unique(np.round(np.concatenate([log_spaced, even])).astype(np.int64))
+    log_spaced = np.geomspace(1, length, MOST_POINTS) - 1
+    linear_spaced = np.linspace(0, length - 1, MOST_POINTS)
+    return np.unique(np.round(np.concatenate([log_spaced, linear_spaced])).astype(np.int64))
 
 
 def _relative(tolerance: float | None, sigma_max: float | None) -> float | None:

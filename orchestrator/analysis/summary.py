@@ -27,7 +27,7 @@ PERPLEXITIES = ("test_perplexity", "valid_perplexity")
 
 @dataclass(frozen=True, kw_only=True)
 class Extremes:
-    """Smallest and largest value of a metric over the done trials, and their trials."""
+    """Smallest and largest value of a metric over the done trials, with trial names."""
 
     metric: str
     least: float
@@ -45,17 +45,16 @@ class StudySummaryNumbers:
     """States without trials are left out."""
     seeds: tuple[int, ...]
     trials_per_setting: int
-    """Largest number of trials that differ only in the seed."""
+    """Most trials that differ only in the seed."""
     extremes: tuple[Extremes, ...]
-    """For each metric of the study's correlations and grids."""
+    """For each metric of the correlations and grids."""
     trouble: tuple[Mapping[str, Any], ...]
-    """Records of trials without a result, including the causes."""
+    """Records of trials without a result, with causes."""
     worse_than_uniform: tuple[str, ...]
-    """Done trials, by name, that predict worse than a uniform guess over the vocabulary."""
+    """Names of done trials that predict worse than a uniform guess over the vocabulary."""
 
     named_otherwise: tuple[str, Mapping[str, Any]] | None
-    """First trial trained with other values than its name gives (for paper scale), and these
-    values."""
+    """First trial trained with other values than its name gives (for paper scale), and these."""
 
     @property
     def trials(self) -> int:
@@ -78,14 +77,14 @@ def summarise(
         [name for request in correlations for name in (request.x, request.y)]
         + [name for request in grids for name in request.values]
     )
-    done = frame[frame["state"] == "done"]
-    measured = done.set_index("name").reindex(columns=list(metrics))
+    trials = frame[frame["state"] == "done"]
+    values_by_trial = trials.set_index("name").reindex(columns=list(metrics))
     states = list(frame["state"])
     settings = (
         (record["name"], {key: record[key] for key in results.config_columns})
         for record in results.records
     )
-    named = ((name, differing_settings(name, of_trial)) for name, of_trial in settings)
+    named_settings = ((name, differing_settings(name, config)) for name, config in settings)
     return StudySummaryNumbers(
         key=key,
         counts={state: states.count(state) for state in get_args(TrialState) if state in states},
@@ -102,21 +101,22 @@ def summarise(
                 greatest_name=str(values.idxmax()),
             )
             for metric in metrics
-            if len(values := measured[metric].dropna())
+            if len(values := values_by_trial[metric].dropna())
         ),
         trouble=tuple(record for record in results.records if record["state"] in LOST),
         worse_than_uniform=tuple(
             record["name"] for record in results.records if is_worse_than_uniform(record)
         ),
-        named_otherwise=next((one for one in named if one[1]), None),
+        named_otherwise=next((trial for trial in named_settings if trial[1]), None),
     )
 
 
 def is_worse_than_uniform(record: Mapping[str, Any]) -> bool:
-    """Return whether a done trial's perplexity exceeds the vocabulary size, that of a uniform
-    guess.
+    """Return whether a done trial's perplexity exceeds that of a uniform guess.
 
-    False if either is unknown. The spectrum gives the vocabulary size (its columns)."""
+    A uniform guess has the vocabulary size, which is the number of columns of the spectrum. False
+    if either is unknown.
+    """
     perplexity = next((record[name] for name in PERPLEXITIES if record.get(name) is not None), None)
     words = record.get("rank_columns")
     return (
@@ -130,9 +130,10 @@ def is_worse_than_uniform(record: Mapping[str, Any]) -> bool:
 def count_values(environments: Sequence[Mapping[str, str]]) -> Environment:
     """Return how many trials have each value of each entry, most frequent first.
 
-    `environments` has a mapping per trial; a missing entry counts as ""."""
+    `environments` has a mapping per trial; a missing entry counts as "".
+    """
     names = dict.fromkeys(name for environment in environments for name in environment)
     values = {
         name: sorted(environment.get(name, "") for environment in environments) for name in names
     }
-    return {name: dict(Counter(of_name).most_common()) for name, of_name in values.items()}
+    return {name: dict(Counter(sample).most_common()) for name, sample in values.items()}

@@ -1,5 +1,4 @@
-"""Metrics over a swept setting (`--set training.learning_rate=5,10,20`), and its trials by
-value."""
+"""Metrics over a swept setting (`--set training.learning_rate=5,10,20`), and trials by value."""
 
 from __future__ import annotations
 
@@ -12,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from orchestrator.analysis.tidy_frames import sampled, tidy, values_of_done
+from orchestrator.analysis.tidy_frames import sample_row, tidy, values_of_done
 from orchestrator.variants import Variant, without_settings
 from search_spaces.analyses import Analysis, Correlation, GridMap
 from search_spaces.study import Study
@@ -35,8 +34,7 @@ class BySetting(Analysis):
 
 @dataclass(frozen=True, kw_only=True)
 class SweptNumbers:
-    """Answer to a BySetting request. A group's name has the other swept settings, but not this
-    one."""
+    """Answer to a BySetting request; group names have the other swept settings, not this one."""
 
     request: BySetting
     values: tuple[Any, ...]
@@ -48,36 +46,38 @@ class SweptNumbers:
     """One row per metric and done trial: metric, group, value, measured."""
 
     def compared(self, metric: str) -> pd.DataFrame:
-        """Return the metric's rows of groups that have a mean at every value; only these are
-        comparable."""
+        """Return the metric's rows of groups with a mean at every value: the comparable ones."""
         rows = self.means[(self.means["metric"] == metric) & self.means["mean"].notna()]
         counts = rows.groupby("group")["value"].transform("count")
         return rows[counts == len(self.values)]
 
 
 def swept_settings(frame: pd.DataFrame, overrides: str) -> tuple[tuple[str, ...], pd.DataFrame]:
-    """Return the keys that `--set` gave several values, and the frame with their None and lists as
-    text.
+    """Return the keys with several `--set` values, and the frame with their None and lists as text.
 
-    `overrides` are those of the study's key."""
+    `overrides` are those of the study's key.
+    """
     settings = Variant.read(overrides).settings
-    several = {key: values for key, values in settings.items() if len(values) > 1 and key in frame}
-    for key, values in several.items():
+    value_lists = {
+        key: values for key, values in settings.items() if len(values) > 1 and key in frame
+    }
+    for key, values in value_lists.items():
         texts = frame[key].map(
             lambda value: json.dumps(value) if isinstance(value, list) else value
         )
         if None in values:
             texts = texts.astype(object).where(texts.notna(), "none")
         frame = frame.assign(**{key: texts})
-    return tuple(sorted(key for key in several if frame[key].nunique() > 1)), frame
+    return tuple(sorted(key for key in value_lists if frame[key].nunique() > 1)), frame
 
 
 def by_setting_requests(study: Study, keys: Sequence[str], frame: pd.DataFrame) -> list[BySetting]:
     """Return a request per swept setting, for up to `MOST_METRICS` of the study's metrics."""
     metrics = [metric for metric in _metrics(study) if metric in frame and metric not in COSTS]
-    shown = tuple(metrics[:MOST_METRICS])
+    selection = tuple(metrics[:MOST_METRICS])
     return [
-        BySetting(key=key, others=tuple(k for k in keys if k != key), metrics=shown) for key in keys
+        BySetting(key=key, others=tuple(k for k in keys if k != key), metrics=selection)
+        for key in keys
     ]
 
 
@@ -96,26 +96,28 @@ def _metrics(study: Study) -> dict[str, None]:
 
 
 def swept_numbers(frame: pd.DataFrame, request: BySetting) -> SweptNumbers:
-    """Return the means by value. Trials without the setting are left out."""
-    having = frame.dropna(subset=[request.key])
-    rows = having[["group", *request.others]].to_numpy().tolist()
-    having = having.assign(group=[_label(*row, request=request) for row in rows])
-    values = tuple(dict.fromkeys(having[request.key].tolist()))
-    parts = dict(iter(having.groupby(["group", request.key], sort=False)))
-    places = [place for place in product(dict.fromkeys(having["group"]), values) if place in parts]
+    """Return the means by value, without trials that have no such setting."""
+    swept_trials = frame.dropna(subset=[request.key])
+    rows = swept_trials[["group", *request.others]].to_numpy().tolist()
+    swept_trials = swept_trials.assign(group=[_label(*row, request=request) for row in rows])
+    values = tuple(dict.fromkeys(swept_trials[request.key].tolist()))
+    parts = dict(iter(swept_trials.groupby(["group", request.key], sort=False)))
+    cells = [
+        cell for cell in product(dict.fromkeys(swept_trials["group"]), values) if cell in parts
+    ]
     means, trials = [], []
-    for (group, value), metric in product(places, request.metrics):
-        at = parts[group, value]
+    for (group, value), metric in product(cells, request.metrics):
+        cell_trials = parts[group, value]
         key = {"group": group, "value": value, "metric": metric}
-        measured = list(values_of_done(at, metric)["value"])
-        done = int((at["state"] == "done").sum())
-        means.append(key | {"trials": len(at), "done": done} | sampled(measured))
-        trials += [key | {"measured": v} for v in measured]
-    with_value = {trial["metric"] for trial in trials}
+        sample = list(values_of_done(cell_trials, metric)["value"])
+        done_count = int((cell_trials["state"] == "done").sum())
+        means.append(key | {"trials": len(cell_trials), "done": done_count} | sample_row(sample))
+        trials += [key | {"measured": v} for v in sample]
+    measured_metrics = {trial["metric"] for trial in trials}
     return SweptNumbers(
         request=request,
         values=values,
-        means=tidy(mean for mean in means if mean["metric"] in with_value),
+        means=tidy(mean for mean in means if mean["metric"] in measured_metrics),
         trials=tidy(trials),
     )
 
@@ -135,11 +137,14 @@ def at_each_value(
 ) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]:
     """Yield each combination of values, in plan order, with its trials.
 
-    Trials without a setting fit each of its values. Groups are named as without the sweep, for
-    analyses that compare them by name."""
+    Trials without a setting fit each of its values. Group names are those without the sweep, for
+    analyses that compare groups by name.
+    """
     groups = [without_settings(group, keys) for group in frame["group"]]
-    plain = frame.assign(group=groups)
-    for values in product(*(plain[key].dropna().unique().tolist() for key in keys)):
-        at = dict(zip(keys, values, strict=True))
-        fits = [(plain[key] == value) | plain[key].isna() for key, value in at.items()]
-        yield at, plain[np.logical_and.reduce(fits)].reset_index(drop=True)
+    trials = frame.assign(group=groups)
+    for values in product(*(trials[key].dropna().unique().tolist() for key in keys)):
+        values_by_key = dict(zip(keys, values, strict=True))
+        masks = [
+            (trials[key] == value) | trials[key].isna() for key, value in values_by_key.items()
+        ]
+        yield values_by_key, trials[np.logical_and.reduce(masks)].reset_index(drop=True)

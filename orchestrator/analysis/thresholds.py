@@ -1,7 +1,8 @@
 """Smallest size at which a metric reaches a value, and its law over another setting.
 
 Interpolation is linear in both logarithms. Legend: R sizes x, K settings z, B draws of other seeds
-(the first is the data)."""
+(the first is the data).
+"""
 
 from __future__ import annotations
 
@@ -16,20 +17,18 @@ import pandas as pd
 
 from orchestrator.analysis.statistics.estimates import Array, Statistic
 from orchestrator.analysis.statistics.power_law import Curve, curves_over_seeds, over_draws
-from orchestrator.analysis.tidy_frames import Families, corrected, estimated, tidy, values_of_done
+from orchestrator.analysis.tidy_frames import Families, add_holm, estimate_row, tidy, values_of_done
 from search_spaces.laws import Threshold
 
 FEWEST_SETTINGS = 3
 """Minimum of z: two parameters fit two points exactly."""
 LEAST_SHARE = 1e-3
-"""Lower bound of the metric as a share of the requested value: in a finite text a gap may be zero
+"""Lower bound of the metric as a share of the requested value: a gap in a finite text may be zero
 or negative."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ThresholdNumbers:
-    """Answer to a Threshold request."""
-
     request: Threshold
     points: pd.DataFrame
     """One row per z (ascending) and group: z, group, trained (x as text, ascending), trials, x
@@ -49,39 +48,40 @@ def threshold_numbers(frame: pd.DataFrame, request: Threshold) -> ThresholdNumbe
     if not curves:
         return None
     draws = {key: least_x(curve, math.log(request.value)) for key, curve in curves.items()}
-    reached = {key: x_B for key, x_B in draws.items() if is_reached(float(x_B[0]))}
+    reached_x = {key: x_B for key, x_B in draws.items() if is_reached(float(x_B[0]))}
     points = []
     for (z, group), curve in curves.items():
-        x, baseline = over_draws(draws[z, group]), reached.get((z, request.baseline))
-        of_group = reached.get((z, group)) if group != request.baseline else None
+        x, baseline = over_draws(draws[z, group]), reached_x.get((z, request.baseline))
+        group_x = reached_x.get((z, group)) if group != request.baseline else None
         ratio = Statistic()
-        if of_group is not None and baseline is not None:
-            count = min(len(of_group), len(baseline))  # 1 (the data) if a side has no draws
+        if group_x is not None and baseline is not None:
+            count = min(len(group_x), len(baseline))  # 1 (the data) if a side has no draws
             with np.errstate(divide="ignore", invalid="ignore"):
-                ratio = over_draws(of_group[:count] / baseline[:count], null=1.0)
+                ratio = over_draws(group_x[:count] / baseline[:count], null=1.0)
         points.append(
             {
                 "z": z,
                 "group": group,
                 "trained": " ".join(f"{size:g}" for size in curve.x_R),
                 "trials": int(curve.count_R.sum()),
-                **estimated("x", x),
+                **estimate_row("x", x),
                 "baseline": request.baseline,
-                **estimated("ratio", ratio),
+                **estimate_row("ratio", ratio),
                 "p": ratio.p_value,
                 "missing": x.missing,
             }
         )
     groups = dict.fromkeys(group for _, group in curves)
     laws = (
-        {"group": group} | law_over({z: x_B for (z, of), x_B in reached.items() if of == group})
+        {"group": group}
+        | law_over({z: x_B for (z, name), x_B in reached_x.items() if name == group})
         for group in groups
     )
-    return ThresholdNumbers(request=request, points=corrected(tidy(points)), laws=tidy(laws))
+    return ThresholdNumbers(request=request, points=add_holm(tidy(points)), laws=tidy(laws))
 
 
 def is_reached(x: float | None) -> bool:
-    """Return whether the data determine x rather than bound it."""
+    """Return whether the data determine x, not only a bound."""
     return x is not None and 0 < x < math.inf
 
 
@@ -96,27 +96,28 @@ def _curves(frame: pd.DataFrame, request: Threshold) -> dict[tuple[float, Any], 
 
 def number_in(value: Any) -> float | None:
     """Return a positive number, or one that ends a name (1000 for "spam-1000"); else None."""
-    found = re.search(r"\d+$", value) if isinstance(value, str) else None
-    number = float(found[0]) if found else value if isinstance(value, int | float) else None
+    match = re.search(r"\d+$", value) if isinstance(value, str) else None
+    number = float(match[0]) if match else value if isinstance(value, int | float) else None
     return float(number) if number is not None and 0 < number < math.inf else None
 
 
 def least_x(curve: Curve, level: float) -> Array:
     """Return the x (B) at which each curve first falls to `level`, interpolated in log x.
 
-    0 if the first size is at or below the level, infinite if none is."""
+    0 if the first size is at or below the level, infinite if none is.
+    """
     below_BR = curve.mean_BR <= level
     right_B = below_BR.argmax(axis=1)[:, None]
     left_B = np.maximum(right_B - 1, 0)
-    above_B, under_B = (
-        np.take_along_axis(curve.mean_BR, place_B, axis=1)[:, 0] for place_B in (left_B, right_B)
+    left_value_B, right_value_B = (
+        np.take_along_axis(curve.mean_BR, index_B, axis=1)[:, 0] for index_B in (left_B, right_B)
     )
     log_R = np.log(curve.x_R)
     left_B, right_B = left_B[:, 0], right_B[:, 0]
     # The first size has no left neighbour: avoid dividing by zero, x is set to 0 below.
-    fall_B = np.where(right_B > 0, above_B - under_B, 1.0)
+    fall_B = np.where(right_B > 0, left_value_B - right_value_B, 1.0)
     x_B: Array = np.exp(
-        log_R[left_B] + (above_B - level) / fall_B * (log_R[right_B] - log_R[left_B])
+        log_R[left_B] + (left_value_B - level) / fall_B * (log_R[right_B] - log_R[left_B])
     )
     x_B = np.where(right_B == 0, 0.0, x_B)
     return np.where(below_BR.any(axis=1), x_B, np.inf)
@@ -125,29 +126,30 @@ def least_x(curve: Curve, level: float) -> Array:
 def law_over(x: Mapping[float, Array]) -> dict[str, Any]:
     """Return the law by least squares in logarithms, as columns.
 
-    `x` has B draws per z; a draw counts if it has an x at every z."""
-    exponent, log_factor, off, missing = Statistic(), Statistic(), None, ""
+    `x` has B draws per z; a draw counts if it has an x at every z.
+    """
+    exponent, log_factor, farthest, missing = Statistic(), Statistic(), None, ""
     if len(x) < FEWEST_SETTINGS:
-        there = "there is 1" if len(x) == 1 else f"there are {len(x)}"
-        missing = f"it needs {FEWEST_SETTINGS} or more at which the value is reached, and {there}"
+        count = "1 does" if len(x) == 1 else f"{len(x)} do"
+        missing = f"at least {FEWEST_SETTINGS} values must reach the goal, and {count}"
     else:
         with np.errstate(divide="ignore"):
             log_x_BK = np.log(np.stack(list(x.values()), axis=1))
         log_x_BK[~np.isfinite(log_x_BK).all(axis=1)] = np.nan
-        log_factor_B, exponent_B, rest_BK = _line(np.log(list(x)), log_x_BK)
+        log_factor_B, exponent_B, residual_BK = _line(np.log(list(x)), log_x_BK)
         exponent, log_factor = over_draws(exponent_B), over_draws(log_factor_B)
-        off = math.exp(float(np.abs(rest_BK[0]).max()))
+        farthest = math.exp(float(np.abs(residual_BK[0]).max()))
     return {
         "fitted": " ".join(f"{z:g}" for z in x),
-        **estimated("b", exponent),
-        **estimated("log_a", log_factor),
-        "farthest_off": off,
+        **estimate_row("b", exponent),
+        **estimate_row("log_a", log_factor),
+        "farthest_off": farthest,
         "missing": missing or exponent.missing,
     }
 
 
 def _line(z_K: Array, x_BK: Array) -> tuple[Array, Array, Array]:
-    from_mean_K = z_K - z_K.mean()
-    slope_B: Array = x_BK @ from_mean_K / (from_mean_K @ from_mean_K)
+    deviation_K = z_K - z_K.mean()
+    slope_B: Array = x_BK @ deviation_K / (deviation_K @ deviation_K)
     height_B: Array = x_BK.mean(axis=1) - slope_B * z_K.mean()
     return height_B, slope_B, x_BK - height_B[:, None] - slope_B[:, None] * z_K

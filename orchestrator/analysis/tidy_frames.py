@@ -1,7 +1,8 @@
 """Tidy data frames, and the metric values to build them from.
 
 Integers stay integers and None marks a missing value, so files have every digit. "NAME [95%]" means
-the columns NAME, NAME_low and NAME_high; the column `missing` explains a None."""
+the columns NAME, NAME_low and NAME_high; the column `missing` explains a None.
+"""
 
 from __future__ import annotations
 
@@ -19,12 +20,14 @@ from orchestrator.analysis.statistics.samples import holm, mean_interval, summar
 
 LOW, HIGH = "_low", "_high"
 Families = Mapping[str, tuple[str, ...]]
-"""Frame whose tests form a family -> arguments of `corrected`."""
+"""Frame whose tests form a family -> arguments of `add_holm`."""
 
 
 def tidy(records: Iterable[Mapping[Any, Any]], columns: Sequence[Any] = ()) -> pd.DataFrame:
-    """Return the records as a frame with None for missing values. `columns` apply if there are no
-    records."""
+    """Return the records as a frame with None for missing values.
+
+    `columns` apply if there are no records.
+    """
     rows = list(records)
     frame = pd.DataFrame(rows, columns=None if rows else list(columns), dtype=object)
     return frame.where(frame.notna(), None)
@@ -42,18 +45,18 @@ def ends(name: str, interval: Interval | None) -> dict[str, float | None]:
     return {name + LOW: low, name + HIGH: high}
 
 
-def estimated(name: str, statistic: Statistic) -> dict[str, float | None]:
-    """Return the columns of an estimate and the ends of its interval."""
+def estimate_row(name: str, statistic: Statistic) -> dict[str, float | None]:
+    """Return the columns of an estimate and of its interval's ends."""
     return {name: statistic.value, **ends(name, statistic.interval)}
 
 
-def tested(name: str, statistic: Statistic) -> dict[str, float | None]:
-    """Return the columns of `estimated` and NAME_df and NAME_p."""
+def test_row(name: str, statistic: Statistic) -> dict[str, float | None]:
+    """Return the columns of `estimate_row`, NAME_df and NAME_p."""
     numbers = {f"{name}_df": statistic.df, f"{name}_p": statistic.p_value}
-    return estimated(name, statistic) | numbers
+    return estimate_row(name, statistic) | numbers
 
 
-def sampled(values: Sequence[float], prefix: str = "") -> dict[str, float | None]:
+def sample_row(values: Sequence[float], prefix: str = "") -> dict[str, float | None]:
     """Return the columns n, mean, sd, low and high (95%, of the mean)."""
     sample = summarise_sample(values)
     low, high = ends("", mean_interval(sample)).values()
@@ -61,9 +64,11 @@ def sampled(values: Sequence[float], prefix: str = "") -> dict[str, float | None
     return {prefix + name: number for name, number in numbers.items()}
 
 
-def corrected(frame: pd.DataFrame, p: str = "p", *by: str) -> pd.DataFrame:
-    """Return the frame with `holm_p`, Holm's correction of column `p`, over all rows or over rows
-    that agree in the columns `by`."""
+def add_holm(frame: pd.DataFrame, p: str = "p", *by: str) -> pd.DataFrame:
+    """Return the frame with `holm_p`, Holm's correction of column `p`.
+
+    A family is all rows, or the rows that agree in the columns `by`.
+    """
     if frame.empty:
         return frame
     families = [rows for _, rows in frame.groupby(list(by), sort=False)] if by else [frame]
@@ -76,23 +81,24 @@ def corrected(frame: pd.DataFrame, p: str = "p", *by: str) -> pd.DataFrame:
 def adjust_together(numbers: Sequence[Any]) -> list[Any]:
     """Return the answers to one request, with each family corrected over all answers.
 
-    `families` maps an answer's frames to arguments of `corrected`; answers without it stay
-    unchanged."""
-    tested = [one for one in numbers if hasattr(one, "families")]
-    for name, columns in tested[0].families.items() if tested else ():
-        frames = [getattr(one, name) for one in tested]
-        together = corrected(pd.concat(frames, ignore_index=True), *columns)
+    `families` maps an answer's frames to arguments of `add_holm`. Answers without it stay
+    unchanged.
+    """
+    answers = [answer for answer in numbers if hasattr(answer, "families")]
+    for name, columns in answers[0].families.items() if answers else ():
+        frames = [getattr(answer, name) for answer in answers]
+        family = add_holm(pd.concat(frames, ignore_index=True), *columns)
         ends = list(accumulate(map(len, frames), initial=0))
-        tested = [
-            replace(one, **{name: together[first:last]})
-            for one, (first, last) in zip(tested, pairwise(ends), strict=True)
+        answers = [
+            replace(answer, **{name: family[first:last]})
+            for answer, (first, last) in zip(answers, pairwise(ends), strict=True)
         ]
-    adjusted = iter(tested)
-    return [next(adjusted) if hasattr(one, "families") else one for one in numbers]
+    adjusted_answers = iter(answers)
+    return [next(adjusted_answers) if hasattr(answer, "families") else answer for answer in numbers]
 
 
 def values_of_done(frame: pd.DataFrame, metric: str, *columns: str) -> pd.DataFrame:
-    """Return `columns` and `value`, the metric, of the done trials that have it, in plan order."""
+    """Return `columns` and `value` (the metric) of the done trials that have it, in plan order."""
     done = frame[frame["state"] == "done"].reindex(columns=[*columns, metric])
     return done.dropna(subset=[metric]).rename(columns={metric: "value"}).astype({"value": float})
 
@@ -103,8 +109,7 @@ def trial_values(frame: pd.DataFrame, metric: str) -> pd.DataFrame:
 
 
 def values_by_group(frame: pd.DataFrame, metric: str) -> dict[str, list[float]]:
-    """Return the metric of the done trials by group, in plan order; empty for a group without
-    values."""
+    """Return the done trials' metric by group, in plan order; a group may have no values."""
     values = dict(iter(values_of_done(frame, metric, "group").groupby("group")["value"]))
     return {group: list(values.get(group, ())) for group in frame["group"]}
 
@@ -112,7 +117,8 @@ def values_by_group(frame: pd.DataFrame, metric: str) -> dict[str, list[float]]:
 def losses_at(frame: pd.DataFrame, x: str, metric: str) -> pd.DataFrame:
     """Return x, loss, seed and name of the done trials that have both.
 
-    A loss is the logarithm of a perplexity, or another metric as it is."""
+    The loss is the logarithm of a perplexity, or another metric as it is.
+    """
     trials = values_of_done(frame, metric, x, "seed", "name").dropna(subset=[x])
     loss = trials["value"].map(math.log) if metric.endswith("perplexity") else trials["value"]
     return trials.assign(loss=loss).rename(columns={x: "x"}).astype({"x": float})

@@ -16,7 +16,7 @@ from search_spaces.analyses import TrueRank
 EXACT, LEARNED = "float64", "learned"
 PRESS = "press_rank"
 PRESS_BY_EPS = ("press_rank_float64", "press_rank_float32")
-"""A true matrix has a Press rank for the eps of each precision; a learned one is float32."""
+"""A true matrix has a Press rank for each precision's eps; a learned one is float32."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,18 +45,19 @@ class TrueRankNumbers:
 def true_rank_numbers(frame: pd.DataFrame, request: TrueRank) -> TrueRankNumbers | None:
     """Return the ranks; None without a known or measured truth.
 
-    Models measured on other rows than the truth are left out."""
+    Models measured on other rows than the truth are left out.
+    """
     if "true_rank" not in frame:
         return None
-    done = frame[(frame["state"] == "done") & frame["true_rank"].notna()]
-    if done.empty:
+    trials = frame[(frame["state"] == "done") & frame["true_rank"].notna()]
+    if trials.empty:
         return None
     truths: dict[str, Mapping[Any, Any]] = {
-        str(row["variant"]): row for row in done.to_dict("records")
+        str(row["variant"]): row for row in trials.to_dict("records")
     }
     exact = truths.get(EXACT) or next(iter(truths.values()))
-    same_rows = (frame["rank_rows"] == exact["rank_rows"]) | frame["rank_rows"].isna()
-    models = frame[frame["variant"].isna() & same_rows]
+    has_rows = (frame["rank_rows"] == exact["rank_rows"]) | frame["rank_rows"].isna()
+    models = frame[frame["variant"].isna() & has_rows]
     metrics = tuple(
         column
         for metric in request.metrics
@@ -66,12 +67,12 @@ def true_rank_numbers(frame: pd.DataFrame, request: TrueRank) -> TrueRankNumbers
         exact=exact,
         metrics=metrics,
         matrices=tidy(
-            (*_truth(truths.values(), metrics, exact), *_learned(models, metrics, exact))
+            (*_true_rows(truths.values(), metrics, exact), *_learned_rows(models, metrics, exact))
         ),
     )
 
 
-def _truth(
+def _true_rows(
     truths: Iterable[Mapping[Any, Any]], metrics: tuple[str, ...], exact: Mapping[Any, Any]
 ) -> Iterator[dict[str, Any]]:
     for row in truths:
@@ -80,7 +81,7 @@ def _truth(
         yield _row(exact, key | ranks, float(row["test_perplexity"]), 1.0)
 
 
-def _learned(
+def _learned_rows(
     models: pd.DataFrame, metrics: tuple[str, ...], exact: Mapping[Any, Any]
 ) -> Iterator[dict[str, Any]]:
     columns = {metric: PRESS if metric == PRESS_BY_EPS[1] else metric for metric in metrics}
@@ -88,8 +89,10 @@ def _learned(
     for group, perplexities in values_by_group(models, "test_perplexity").items():
         key = {"matrix": group, "variant": LEARNED, "trials": len(perplexities)}
         ranks = {
-            metric: None if metric == PRESS_BY_EPS[0] else summarise_sample(of_metric[group]).mean
-            for metric, of_metric in values.items()
+            metric: None
+            if metric == PRESS_BY_EPS[0]
+            else summarise_sample(ranks_by_group[group]).mean
+            for metric, ranks_by_group in values.items()
         }
         mean = summarise_sample(perplexities).mean
         yield _row(exact, key | ranks, mean, mean and mean / exact["test_perplexity"])

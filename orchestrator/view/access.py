@@ -9,50 +9,51 @@ from urllib.parse import urlencode
 from flask import Flask, Response, abort, redirect, request
 from werkzeug.wrappers import Response as AnyResponse
 
-CLOSED = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-FILE_POLICY = f"{CLOSED}; style-src 'unsafe-inline'; img-src data:"
-"""For files of the storage: strangers' SVG and XML can contain scripts. No sandbox, because not
-every browser shows a PDF in one."""
+BASE_POLICY = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+FILE_POLICY = f"{BASE_POLICY}; style-src 'unsafe-inline'; img-src data:"
+"""For files of the storage: strangers' SVG and XML can contain scripts. No sandbox, because some
+browsers cannot show a PDF in one."""
 REPORT_POLICY = (
     f"{FILE_POLICY}; script-src 'unsafe-inline'; "
     "sandbox allow-scripts allow-downloads allow-top-navigation-by-user-activation"
 )
 """For HTML reports: scripts sort tables, and cannot access these pages."""
-OWN_POLICY = (
-    f"{CLOSED}; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
+PAGE_POLICY = (
+    f"{BASE_POLICY}; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
     "font-src 'self' data:; connect-src 'self'; worker-src blob:; "
     "script-src 'self' 'unsafe-eval' "
 )
 """Scripts are files of this server, or have the hashes that follow. They may compile code, as
 plotly does for WebGL."""
-REFUSED = "This page needs the link that `view` printed when it started: open that one."
+REFUSAL = "Open the link that `view` printed when it started. It gives access to this page."
 
 
 def guard(server: Flask, token: str, script_hashes: Sequence[str]) -> None:
     """Answer 403 to requests without the token, and limit what browsers may do with answers.
 
-    The printed link stores the token in a cookie and redirects to an address without it."""
+    The printed link stores the token in a cookie and redirects to an address without it.
+    """
 
     @server.before_request
     def check() -> AnyResponse | None:
         # All ports of a host share their cookies, so the name has the port.
         cookie = f"sweep-view-{request.environ['SERVER_PORT']}"
-        if _same(request.args.get("token", ""), token):
-            rest = urlencode(
+        if _is_token(request.args.get("token", ""), token):
+            query = urlencode(
                 [(name, value) for name, value in request.args.items(multi=True) if name != "token"]
             )
-            answer = redirect(f"{request.path}?{rest}" if rest else request.path)
+            answer = redirect(f"{request.path}?{query}" if query else request.path)
             # Lax: the link may be on another page, such as a notebook's, whose posts must not send
             # the cookie.
             answer.set_cookie(cookie, token, httponly=True, samesite="Lax")
             return answer
-        if not _same(request.cookies.get(cookie, ""), token):
-            abort(Response(REFUSED, 403, mimetype="text/plain"))
+        if not _is_token(request.cookies.get(cookie, ""), token):
+            abort(Response(REFUSAL, 403, mimetype="text/plain"))
         return None
 
     @server.after_request
     def harden(response: Response) -> Response:
-        policy = OWN_POLICY + " ".join(script_hashes)
+        policy = PAGE_POLICY + " ".join(script_hashes)
         if request.path.startswith("/report/"):
             policy = REPORT_POLICY if response.mimetype == "text/html" else FILE_POLICY
         response.headers["Content-Security-Policy"] = policy
@@ -62,5 +63,5 @@ def guard(server: Flask, token: str, script_hashes: Sequence[str]) -> None:
         return response
 
 
-def _same(given: str, token: str) -> bool:
-    return secrets.compare_digest(given.encode(), token.encode())
+def _is_token(text: str, token: str) -> bool:
+    return secrets.compare_digest(text.encode(), token.encode())

@@ -49,8 +49,8 @@ def make_app(source: Source, token: str) -> Dash:
         except UserError as error:
             return no_update if is_tick else None, parts.sentence_of(error)
 
-    for room in (parts, overview, study_page, trials_page):
-        room.register(app, source)
+    for module in (parts, overview, study_page, trials_page):
+        module.register(app, source)
     downloads.register(app.server, source)
     access.guard(app.server, token, app.csp_hashes())
     return app
@@ -66,14 +66,15 @@ def show_trouble(error: Exception) -> None:
 def lay_out(source: Source, path: str, search: str) -> Any:
     """Return the page at this address.
 
-    Raises UserError if it does not exist or the store cannot be read."""
-    kind, _, rest = unquote(path).strip("/").partition("/")
-    asked = parse_qs(search.lstrip("?"))
+    Raises UserError if it does not exist or the store cannot be read.
+    """
+    kind, _, target = unquote(path).strip("/").partition("/")
+    query = parse_qs(search.lstrip("?"))
     if kind == "study":
-        return study_page.layout(source, rest)
+        return study_page.layout(source, target)
     if kind in ("trial", "compare"):
-        starts = [rest] if kind == "trial" else asked.get("trial", [])
-        return trials_page.layout(source, starts, asked.get("study", [""])[0])
+        starts = [target] if kind == "trial" else query.get("trial", [])
+        return trials_page.layout(source, starts, query.get("study", [""])[0])
     if kind:
-        raise UserError(f"there is no page {path}")
+        raise UserError(f"no such page: {path}. Open the overview.")
     return overview.layout(source)

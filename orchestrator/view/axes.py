@@ -11,8 +11,8 @@ from orchestrator.report import title
 from orchestrator.view.trials import StudyTrials
 
 AXES = ("x", "y", "colour", "size")
-CLEARABLE = ("colour", "size")
-NUMERIC = ("y", "size")
+OPTIONAL_AXES = ("colour", "size")
+NUMERIC_AXES = ("y", "size")
 FIRST_Y = ("test_perplexity", "valid_perplexity")
 COSTS = (
     "epochs",
@@ -37,7 +37,7 @@ def menus(trials: StudyTrials, variant: str) -> list[Any]:
                     _options(trials, axis),
                     value,
                     id=f"study-{axis}",
-                    clearable=axis in CLEARABLE,
+                    clearable=axis in OPTIONAL_AXES,
                     persistence=variant,
                     persistence_type="session",
                 ),
@@ -48,12 +48,12 @@ def menus(trials: StudyTrials, variant: str) -> list[Any]:
 
 
 def _options(trials: StudyTrials, axis: str) -> list[dict[str, str]]:
-    names = [*trials.numbers, *(() if axis in NUMERIC else trials.texts)]
+    names = [*trials.numbers, *(() if axis in NUMERIC_AXES else trials.texts)]
     return [{"label": label, "value": name} for name, label in labels(names).items()]
 
 
 def labels(names: Sequence[str]) -> dict[str, str]:
-    """Return titles of columns by name; names with the same title keep their name."""
+    """Return titles of columns by name; equal titles are replaced by the name."""
     titles = [title(name) for name in names]
     return {
         name: name if titles.count(text) > 1 else text

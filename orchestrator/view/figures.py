@@ -48,7 +48,7 @@ px.defaults.symbol_sequence = [symbol for symbol in SYMBOLS for _ in COLOURS]
 px.defaults.line_dash_sequence = [dash for dash in DASHES for _ in COLOURS]
 
 
-def empty(sentence: str) -> Figure:
+def empty_figure(sentence: str) -> Figure:
     """Return an empty figure with a sentence."""
     figure = Figure()
     figure.update_xaxes(visible=False).update_yaxes(visible=False)
@@ -66,10 +66,11 @@ def scatter(
     """Return a point for each trial that has x and y, or a sentence if none has.
 
     `axes`: columns of x, y, colour and size. `logarithmic`: "x", "y" or both. `shown`: ids of
-    trials that may have a point (default: all). `customdata` of a point is the short id."""
+    trials that may have a point (default: all). `customdata` of a point is the short id.
+    """
     x, y, colour, size = (axes[name] for name in ("x", "y", "colour", "size"))
     if x not in trials.frame or y not in trials.frame:
-        return empty("No trial is done yet.")
+        return empty_figure("No trial is done yet.")
     points = trials.of(shown).dropna(subset=[x, y])
     if colour in trials.numbers and points[colour].nunique() < 2:
         colour = None
@@ -113,7 +114,8 @@ def learning_curves(
 ) -> Figure:
     """Return validation perplexity by epoch, a line per trial.
 
-    A diamond marks the start of averaging. `training` adds the only trial's training perplexity."""
+    A diamond marks the start of averaging. `training` adds the only trial's training perplexity.
+    """
     y = "perplexity" if training else "validation perplexity"
     rows = [
         (as_text(name), epoch.epoch, epoch.valid_perplexity, epoch.averaging)
@@ -122,31 +124,31 @@ def learning_curves(
     ]
     if training:
         (epochs,) = trials.values()
-        rows += [("training", one.epoch, perplexity(one.train_loss), False) for one in epochs]
+        rows += [("training", epoch.epoch, perplexity(epoch.train_loss), False) for epoch in epochs]
     points = pd.DataFrame(rows, columns=["line", "epoch", y, "averaged"])
     if points.empty:
-        return empty("No epoch has ended yet, or none is trained.")
+        return empty_figure("No epoch has ended yet, or these trials do not train.")
     longest = points["line"].value_counts().max()
     figure = _lines(points, "epoch", y, markers=longest <= MOST_MARKED)
     # By default plotly labels 700 as 7.
     figure.update_yaxes(tickformat="~g", tickfont_size=10)
     if longest <= FEW_EPOCHS:
         figure.update_xaxes(dtick=1)
-    averaged = points[points["averaged"].astype(bool)].drop_duplicates("line")
+    averaging = points[points["averaged"].astype(bool)].drop_duplicates("line")
     return figure.add_scatter(
-        x=averaged["epoch"],
-        y=averaged[y],
+        x=averaging["epoch"],
+        y=averaging[y],
         mode="markers",
         marker={"symbol": "diamond", "size": 10, "color": "#8a8f98"},
-        name="averaged from here",
-        visible=len(averaged) > 0,
+        name="averaging starts",
+        visible=len(averaging) > 0,
     )
 
 
 def spectra(
     trials: Mapping[str, NDArray[np.float64] | None], tolerance: float | None = None
 ) -> Figure:
-    """Return singular values, a line per trial. `tolerance` is the Press rank's."""
+    """Return singular values, a line per trial; `tolerance` is the Press rank's."""
     lines = [
         pd.DataFrame({"line": as_text(name), "index": index + 1, "singular value": sigma[index]})
         for name, sigma in trials.items()
@@ -154,7 +156,7 @@ def spectra(
         for index in [shown_indices(len(sigma))]
     ]
     if not lines:
-        return empty("There is no spectrum yet.")
+        return empty_figure("No trial has a spectrum yet.")
     figure = _lines(pd.concat(lines), "index", "singular value")
     if tolerance:
         line = {"dash": "dash", "width": 1, "color": "#888888"}

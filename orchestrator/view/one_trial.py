@@ -1,4 +1,4 @@
-"""Everything that the store and the storage have of one trial."""
+"""Data of one trial from the store and the storage."""
 
 from __future__ import annotations
 
@@ -29,12 +29,11 @@ class OneTrial:
     row: Mapping[str, Any]
     """Row of `Store.results`."""
     keys: Sequence[StudyKey]
-    """Studies that have the trial."""
     key: StudyKey
     """Study in whose context it is shown."""
     settings: Mapping[str, Any]
     """Keyed by dotted path."""
-    varying: Sequence[str]
+    varying_settings: Sequence[str]
     """Settings that differ within study `key`."""
     epochs: Sequence[EpochMetrics]
     spectrum: NDArray[np.float64] | None
@@ -54,32 +53,35 @@ class OneTrial:
     @property
     def facts(self) -> dict[str, str]:
         """Return id, state, attempts, hosts and cause, if present."""
-        row, last = self.row, self.attempts[-1:]
-        place = [one.place for one in last if one.ended_at is None and row["state"] == "running"]
+        row, attempts = self.row, self.attempts[-1:]
+        hosts = [
+            attempt.place
+            for attempt in attempts
+            if attempt.ended_at is None and row["state"] == "running"
+        ]
         facts = {
             "id": row["trial_id"],
             "state": row["state"],
             "attempts": str(row["attempt"]),
-            "runs on": "".join(place),
-            "run from": parts.host_of(row["owner"] or ""),
+            "worker": "".join(hosts),
+            "driver": parts.host_of(row["owner"] or ""),
             "cause": row["cause"],
         }
         return {name: fact for name, fact in facts.items() if fact}
 
     @property
     def version(self) -> str:
-        """Return a text that changes when there is something new to show."""
+        """Return a text that changes with anything shown."""
         row = self.row
-        measured = (len(self.epochs), len(row["metrics"]))
-        return (
-            f"{row['state']} {row['attempt']} {measured} {hash((tuple(self.attempts), self.log))}"
-        )
+        counts = (len(self.epochs), len(row["metrics"]))
+        return f"{row['state']} {row['attempt']} {counts} {hash((tuple(self.attempts), self.log))}"
 
 
 def read_trial(source: Source, trial_id: str, variant: str = "") -> OneTrial:
     """Return a trial in the context of study `variant`, or of its first study.
 
-    Raises UserError if the store cannot be read or does not have it."""
+    Raises UserError if the store cannot be read or does not have it.
+    """
     trial_id, keys = source.trial(trial_id)
     key = next((key for key in keys if key.variant == variant), keys[0])
     with source.store() as opened:
@@ -91,7 +93,7 @@ def read_trial(source: Source, trial_id: str, variant: str = "") -> OneTrial:
         keys=keys,
         key=key,
         settings=flat_values(row["config"]),
-        varying=source.trials(key.variant).settings,
+        varying_settings=source.trials(key.variant).settings,
         epochs=epochs,
         spectrum=spectrum,
         predictions={

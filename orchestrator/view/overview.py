@@ -18,9 +18,9 @@ from trainables.trial_folder import perplexity
 
 LONGEST_CAUSE, LOST_SHOWN = 300, 50
 RETRY = (
-    "A line runs again what one study has without a result. Type the path of your own files and "
-    "folders, which the store knows by name, and --seeds, --budget, --data-dir, --store and "
-    "--storage if its run had them."
+    "Each command runs one study's trials without a result again. Give the path of your own files "
+    "and folders, because the store has only their names. Repeat --seeds, --budget, --data-dir, "
+    "--store and --storage if the run had them."
 )
 
 
@@ -45,9 +45,9 @@ def register(app: Dash, source: Source) -> None:
 def content(overview: Overview) -> parts.Children:
     """Return the page's content, the latest planned studies first."""
     # Count a trial of several studies once.
-    running = len({trial.trial_id for trial in overview.running if trial.alive})
-    lost = len({trial.trial_id for trial in overview.lost})
-    more = ", the last ones below" if lost > LOST_SHOWN else ""
+    running_count = len({trial.trial_id for trial in overview.running if trial.alive})
+    lost_count = len({trial.trial_id for trial in overview.lost})
+    suffix = ", the latest below" if lost_count > LOST_SHOWN else ""
     studies = overview.studies[::-1]
     retries = [
         retry_command(study.key) for study in studies if any(study.counts[state] for state in LOST)
@@ -55,13 +55,13 @@ def content(overview: Overview) -> parts.Children:
     return [
         html.H1("Studies"),
         progress(studies, overview),
-        html.H2(f"Running now, or next on a worker: {running}", id="running"),
+        html.H2(f"Running now, or next on a worker: {running_count}", id="running"),
         parts.table(
-            ["trial", "study", "epoch", "validation perplexity", "on", "run from"],
+            ["trial", "study", "epoch", "validation perplexity", "worker", "driver"],
             [_running_row(trial) for trial in overview.running],
-            empty="Nothing runs now.",
+            empty="No trial is running.",
         ),
-        html.H2(f"Without a result: {lost}{more}", id="lost"),
+        html.H2(f"Without a result: {lost_count}{suffix}", id="lost"),
         parts.table(
             ["trial", "study", "state", "cause"],
             [_lost_row(trial) for trial in overview.lost[:LOST_SHOWN]],
@@ -86,16 +86,16 @@ def progress(studies: Sequence[StudySummary], overview: Overview) -> Any:
             "time left",
         ],
         [_study_row(study, overview.seconds_left.get(study.key)) for study in studies],
-        empty=f"No study is in this store yet: run one with {PROGRAM} gss_grid.",
+        empty=f"This store has no study yet. Run one with {PROGRAM} gss_grid.",
     )
 
 
 def _study_row(summary: StudySummary, seconds_left: float | None) -> list[Any]:
     counts = summary.counts
-    total, complete = sum(counts.values()), sum(counts[state] for state in COMPLETE)
+    total, complete_count = sum(counts.values()), sum(counts[state] for state in COMPLETE)
     return [
         parts.study_link(summary.key),
-        html.Progress(value=str(complete), max=str(max(total, 1))),
+        html.Progress(value=str(complete_count), max=str(max(total, 1))),
         counts["done"],
         total,
         counts["running"],
@@ -106,15 +106,15 @@ def _study_row(summary: StudySummary, seconds_left: float | None) -> list[Any]:
 
 
 def _running_row(trial: RunningTrial) -> list[Any]:
-    place = trial.place or "next on a worker"
-    place += f", attempt {trial.attempt}" if trial.attempt > 1 else ""
-    place += "" if trial.alive else ": its command is gone, and the next run takes the trial over"
+    worker = trial.place or "next on a worker"
+    worker += f", attempt {trial.attempt}" if trial.attempt > 1 else ""
+    worker += "" if trial.alive else ": its command has ended; the next run resumes the trial"
     return [
         parts.trial_link(trial.trial_id, trial.name, trial.key),
         parts.study_link(trial.key),
         f"{trial.epoch or 0}" + (f" of {trial.epoch_count}" if trial.epoch_count else ""),
         number(None if trial.valid_loss is None else perplexity(trial.valid_loss)),
-        place,
+        worker,
         parts.host_of(trial.owner),
     ]
 

@@ -16,8 +16,8 @@ from orchestrator.words import short_id
 from trainables.errors import UserError
 
 LIVE_MS = 3_000
-WHOLE = 32
-"""Longest text that stays on one line of a table, in characters."""
+LONGEST_LINE = 32
+"""Longest text on one line of a table, in characters."""
 MOST_COMPARED = 6
 Children = list[Any]
 
@@ -41,16 +41,17 @@ def register(app: Dash, source: Source) -> None:
             return no_update
         target = ctx.triggered_id["stop"]
         # A study's variant has hyphens, a trial's id has none.
-        stopped = source.study(target).key if "-" in target else target
+        stop_target = source.study(target).key if "-" in target else target
         with source.store() as opened:
-            opened.ask_to_stop(stopped)
+            opened.ask_to_stop(stop_target)
         return "Asked to stop. Results and checkpoints are kept; run the same command to resume."
 
 
 def graph(name: str, file: str) -> Any:
     """Return a figure that can be zoomed and saved as `file`.
 
-    A callback draws it with `Output({"drawn": name}, "data")`."""
+    A callback draws it with `Output({"drawn": name}, "data")`.
+    """
     config: Any = {
         # Remove plotly's logo and its button that uploads figures to its makers' server.
         "displaylogo": False,
@@ -63,7 +64,7 @@ def graph(name: str, file: str) -> Any:
     }
     figure = dcc.Graph(
         id={"drawn": name, "as": "graph"},
-        figure=figures.empty(""),
+        figure=figures.empty_figure(""),
         config=config,
         style={"height": "440px"},
     )
@@ -74,8 +75,8 @@ def stop_button(target: str, text: str) -> Any:
     """Return a button that stops a study (by variant) or trial (by id), once confirmed."""
     question = f"{text}? Results and checkpoints are kept."
     button = html.Button(text, className="stop")
-    ask = dcc.ConfirmDialogProvider(button, id={"stop": target}, message=question)
-    return html.P([ask, " ", html.Span(id={"stop": target, "as": "answer"}, role="status")])
+    dialog = dcc.ConfirmDialogProvider(button, id={"stop": target}, message=question)
+    return html.P([dialog, " ", html.Span(id={"stop": target, "as": "answer"}, role="status")])
 
 
 def study_link(key: StudyKey) -> Any:
@@ -109,7 +110,7 @@ def table(head: Sequence[str], body: Sequence[Sequence[Any]], *, empty: str = ""
 
 
 def sentence_of(error: UserError) -> str:
-    """Return the error's message to a reader who waits and has no command to retype."""
+    """Return the error's message to a reader who has no command to retype."""
     if isinstance(error, StoreAwayError):
         return f"{error.problem}. This page comes back by itself once the store can be read."
     return str(error)
@@ -122,5 +123,5 @@ def host_of(owner: str) -> str:
 
 def _kind(cell: Any) -> str:
     if isinstance(cell, str):
-        return "short" if len(cell) <= WHOLE else "long"
+        return "short" if len(cell) <= LONGEST_LINE else "long"
     return "number" if isinstance(cell, int | float) else ""

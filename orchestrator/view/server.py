@@ -21,16 +21,17 @@ def serve(url: str, storage: str, port: int | None, ready: Callable[[str], None]
 
     `ready` receives the link once it can be opened. The default `port` is 8642, or a free one if
     that is taken. Raises UserError if the extra `view` is not installed, the store or storage
-    cannot be used, or `port` is taken."""
+    cannot be used, or `port` is taken.
+    """
     try:
         import waitress
 
         from orchestrator.view.app import make_app
     except ImportError as error:
         raise UserError(
-            f"view needs packages of its own, and {error.name} is missing: install them with "
-            "pip install 'softmax-bottleneck-sweeps[view]', or in the checkout with "
-            "make .venv/ready"
+            f"view: package {error.name} is missing. Install it with "
+            "pip install 'softmax-bottleneck-sweeps[view]', or in a checkout with "
+            "make .venv/ready."
         ) from error
     from orchestrator.view.source import Source
 
@@ -39,18 +40,18 @@ def serve(url: str, storage: str, port: int | None, ready: Callable[[str], None]
     token = secrets.token_urlsafe(24)
     pages = make_app(source, token).server
 
-    def listening(number: int) -> waitress.server.TcpWSGIServer:
+    def make_server(number: int) -> waitress.server.TcpWSGIServer:
         return waitress.create_server(pages, host=HOST, port=number, threads=THREADS, ident=None)
 
     try:
-        server = listening(FIRST_PORT if port is None else port)
+        server = make_server(FIRST_PORT if port is None else port)
     except OSError as error:
         if port is not None:
             raise UserError(
-                f"--port: port {port} of this machine cannot be used ({error.strerror}). Name "
-                "another one, or leave the option out."
+                f"--port: port {port} cannot be used ({error.strerror}). Choose another port, or "
+                "omit the option."
             ) from error
-        server = listening(0)
+        server = make_server(0)
     # Its warnings only report how many requests wait.
     logging.getLogger("waitress").setLevel(logging.ERROR)
     source.warm()

@@ -23,10 +23,10 @@ from orchestrator.store import (
 from orchestrator.view.trials import StudyTrials, read_trials
 from trainables.errors import UserError
 
-FRESH_S = 1.5
+CACHE_S = 1.5
 FETCH_EVERY_S = 10.0
 MOST_STUDIES = 5
-"""Number of studies kept in memory."""
+"""Studies kept in memory."""
 T = TypeVar("T")
 
 
@@ -41,8 +41,8 @@ class Overview:
     """Running studies; None before a run has come far enough."""
 
 
-class Shared(Generic[T]):
-    """A value cached for `FRESH_S`. `read` receives the previous one."""
+class CachedValue(Generic[T]):
+    """A value cached for `CACHE_S`. `read` receives the previous one."""
 
     def __init__(self, read: Callable[[T | None], T]) -> None:
         self._read, self._lock = read, threading.Lock()
@@ -52,7 +52,7 @@ class Shared(Generic[T]):
     def get(self) -> T:
         """Return the value, read again if too old."""
         with self._lock:
-            if time.monotonic() - self._read_s >= FRESH_S:
+            if time.monotonic() - self._read_s >= CACHE_S:
                 self._value = self._read(self._value)
                 self._read_s = time.monotonic()
             return cast("T", self._value)
@@ -61,17 +61,18 @@ class Shared(Generic[T]):
 class Source:
     """The store at `url` and the storage, for several threads.
 
-    Methods raise UserError if the store cannot be read, and try again when called again."""
+    Methods raise UserError if the store cannot be read; the next call tries again.
+    """
 
     def __init__(self, url: str, storage: str) -> None:
         self.url = url
         self.storage: Storage = storage_at(storage)
-        self._overview = Shared(self._read_overview)
+        self._overview = CachedValue(self._read_overview)
         self._trials = lru_cache(MOST_STUDIES)(
-            lambda variant: Shared(partial(self._read_trials, variant))
+            lambda variant: CachedValue(partial(self._read_trials, variant))
         )
-        self._fetching = threading.Lock()
-        self._fetched_s: dict[str, float] = {}
+        self._fetch_lock = threading.Lock()
+        self._fetch_s: dict[str, float] = {}
 
     def store(self) -> Store:
         """Open the store, which may have been replaced since the last call."""
@@ -86,14 +87,14 @@ class Source:
         for summary in self.overview().studies:
             if summary.key.variant == variant:
                 return summary
-        raise UserError(f"the store has no study {variant!r}: choose one on the overview")
+        raise UserError(f"the store has no study {variant!r}. Choose one on the overview.")
 
     def trials(self, variant: str) -> StudyTrials:
         """Return the study's trials. Raises UserError if it does not exist."""
         return self._trials(variant).get()
 
     def warm(self) -> None:
-        """Read the study planned last, which is the likeliest to be opened."""
+        """Read the study planned last, the likeliest to be opened."""
         with suppress(UserError):
             for summary in self.overview().studies[-1:]:
                 self.trials(summary.key.variant)
@@ -101,22 +102,22 @@ class Source:
     def trial(self, start: str) -> tuple[str, list[StudyKey]]:
         """Return the one trial whose id begins with `start`, and its studies.
 
-        Raises UserError if none or several match."""
+        Raises UserError if none or several match.
+        """
         with self.store() as opened:
             rows = opened.studies_of(start) if start else []
         ids = {trial_id for trial_id, _ in rows}
         if len(ids) != 1:
             raise UserError(
-                f"the store has {len(ids) or 'no'} trials whose id begins with {start!r}: choose "
-                "one of a study"
+                f"the store has {len(ids) or 'no'} trials whose id begins with {start!r}. "
+                "Choose a trial in a study's table."
             )
         return rows[0][0], [key for _, key in rows]
 
-    def fetch(self, what: str, bring: Callable[[], None]) -> None:
-        """Call `bring` in the background, one call at a time: pages do not wait for an object
-        store."""
-        is_old = time.monotonic() - self._fetched_s.get(what, float("-inf")) >= FETCH_EVERY_S
-        if not is_old or not self._fetching.acquire(blocking=False):
+    def fetch(self, key: str, bring: Callable[[], None]) -> None:
+        """Call `bring` in the background, one at a time: pages do not wait for an object store."""
+        is_old = time.monotonic() - self._fetch_s.get(key, float("-inf")) >= FETCH_EVERY_S
+        if not is_old or not self._fetch_lock.acquire(blocking=False):
             return
 
         def fetch() -> None:
@@ -124,35 +125,37 @@ class Source:
                 with suppress(UserError, OSError):
                     bring()
             finally:
-                self._fetched_s[what] = time.monotonic()
-                self._fetching.release()
+                self._fetch_s[key] = time.monotonic()
+                self._fetch_lock.release()
 
         threading.Thread(target=fetch, name="fetch", daemon=True).start()
 
-    def _read_trials(self, variant: str, before: StudyTrials | None) -> StudyTrials:
+    def _read_trials(self, variant: str, previous: StudyTrials | None) -> StudyTrials:
         key = self.study(variant).key
         with self.store() as opened:
-            return read_trials(opened, key, before)
+            return read_trials(opened, key, previous)
 
     def _read_overview(self, _: Overview | None) -> Overview:
         with self.store() as opened:
             studies, running = opened.studies(), opened.running()
-            left = {
+            estimates = {
                 summary.key: _seconds_left(opened, summary, running)
                 for summary in studies
                 if summary.counts["running"]
             }
-            return Overview(studies=studies, running=running, lost=opened.lost(), seconds_left=left)
+            return Overview(
+                studies=studies, running=running, lost=opened.lost(), seconds_left=estimates
+            )
 
 
 def _seconds_left(store: Store, summary: StudySummary, running: list[RunningTrial]) -> float | None:
     """Return None before the first trial ends, or if no driver runs the study."""
-    mine = [trial for trial in running if trial.key == summary.key and trial.alive]
-    ended, seconds = store.ended_in_run(summary.key) if mine else (0, 0.0)
+    trials = [trial for trial in running if trial.key == summary.key and trial.alive]
+    ended_count, seconds = store.ended_in_run(summary.key) if trials else (0, 0.0)
     # Epochs of an earlier attempt may belong to an earlier run, whose time is not counted.
-    done = ended + sum(_share(trial) for trial in mine if trial.attempt == 1)
-    left = summary.counts["planned"] + sum(1 - _share(trial) for trial in mine)
-    return seconds_left(seconds, done, left) if ended else None
+    work_done = ended_count + sum(_share(trial) for trial in trials if trial.attempt == 1)
+    work_left = summary.counts["planned"] + sum(1 - _share(trial) for trial in trials)
+    return seconds_left(seconds, work_done, work_left) if ended_count else None
 
 
 def _share(trial: RunningTrial) -> float:

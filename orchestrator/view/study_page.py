@@ -50,8 +50,8 @@ def layout(source: Source, variant: str) -> Any:
             ),
             parts.graph("scatter", variant),
             html.P(
-                "A point for each trial: click it to open its page, drag a box to have the table "
-                "show only what is in it.",
+                "Each point is a trial. Click a point to open its page. Drag a box to filter the "
+                "table.",
                 className="soft",
             ),
             *study_table.layout(trials),
@@ -93,18 +93,18 @@ def register(app: Dash, source: Source) -> None:
         _: int | None, variant: str, epochs: int | None, version: Mapping[str, Any]
     ) -> tuple[Any, ...]:
         study, trials = source.study(variant), source.trials(variant)
-        now = _version(trials)
-        if now["shape"] != version["shape"]:
+        new_version = _version(trials)
+        if new_version["shape"] != version["shape"]:
             set_props("page", {"children": layout(source, variant)})
             return (no_update,) * 5
         running = source.overview().running
-        trained = sum(trial.epoch or 0 for trial in running if trial.key == study.key)
+        epoch_count = sum(trial.epoch or 0 for trial in running if trial.key == study.key)
         changes = study_table.rows(trials, since_s=version["read_s"])
         return (
             _head(source, study),
             not study.counts["running"],
-            no_update if trained == epochs else trained,
-            no_update if now == version else now,
+            no_update if epoch_count == epochs else epoch_count,
+            no_update if new_version == version else new_version,
             {"update": changes} if changes else no_update,
         )
 
@@ -132,21 +132,21 @@ def register(app: Dash, source: Source) -> None:
         Output("chosen-words", "children"),
         inputs={
             "tab": Input("chosen-tab", "value"),
-            "shown": Input("shown", "data"),
-            "ticked": Input("ticked", "data"),
+            "table_ids": Input("shown", "data"),
+            "ticked_ids": Input("ticked", "data"),
             "_": (Input("study-version", "data"), Input("study-epochs", "data")),
             "variant": State("study-variant", "data"),
         },
     )
     def draw_chosen(
         tab: str,
-        shown: Sequence[str] | None,
-        ticked: Sequence[str],
+        table_ids: Sequence[str] | None,
+        ticked_ids: Sequence[str],
         _: object,
         variant: str,
     ) -> tuple[Any, ...]:
         trials = source.trials(variant)
-        ids, words = _choose(trials.of(shown), ticked)
+        ids, words = _choose(trials.of(table_ids), ticked_ids)
         names_of = trials.frame["name"]
         with source.store() as opened:
             figure = (
@@ -154,7 +154,7 @@ def register(app: Dash, source: Source) -> None:
                 if tab == "spectra"
                 else figures.learning_curves({names_of[id_]: opened.epochs(id_) for id_ in ids})
             )
-        return figure, [words, " ", *_compare(ticked, variant)]
+        return figure, [words, " ", *_compare(ticked_ids, variant)]
 
     app.clientside_callback(
         ClientsideFunction("view", "open"),
@@ -164,19 +164,19 @@ def register(app: Dash, source: Source) -> None:
     )
 
 
-def _compare(ticked: Sequence[str], variant: str) -> list[Any]:
-    if not 2 <= len(ticked) <= parts.MOST_COMPARED:
-        words = f"Two to {parts.MOST_COMPARED} ticked trials can be compared."
-        return [words] if ticked else []
-    query = urlencode([("study", variant), *(("trial", short_id(id_)) for id_ in ticked)])
-    return [dcc.Link(f"Compare these {len(ticked)} side by side", href=f"/compare?{query}")]
+def _compare(ticked_ids: Sequence[str], variant: str) -> list[Any]:
+    if not 2 <= len(ticked_ids) <= parts.MOST_COMPARED:
+        words = f"Tick two to {parts.MOST_COMPARED} trials to compare them."
+        return [words] if ticked_ids else []
+    query = urlencode([("study", variant), *(("trial", short_id(id_)) for id_ in ticked_ids)])
+    return [dcc.Link(f"Compare these {len(ticked_ids)} side by side", href=f"/compare?{query}")]
 
 
-def _choose(frame: pd.DataFrame, ticked: Sequence[str]) -> tuple[list[str], str]:
-    if chosen := ticked[:MOST_CHOSEN]:
-        return list(chosen), f"Of {len(chosen)} ticked trials."
-    best = frame[BEST].nsmallest(MOST_BEST).index if BEST in frame else frame.index[:MOST_BEST]
-    return list(best), f"Of {len(best)} trials, by {title(BEST)}; tick trials for others."
+def _choose(frame: pd.DataFrame, ticked_ids: Sequence[str]) -> tuple[list[str], str]:
+    if ids := ticked_ids[:MOST_CHOSEN]:
+        return list(ids), f"Shown: {len(ids)} ticked trials."
+    index = frame[BEST].nsmallest(MOST_BEST).index if BEST in frame else frame.index[:MOST_BEST]
+    return list(index), f"Shown: {len(index)} trials by {title(BEST)}. Tick trials for others."
 
 
 def _head(source: Source, summary: StudySummary) -> list[Any]:
@@ -185,21 +185,23 @@ def _head(source: Source, summary: StudySummary) -> list[Any]:
     key = summary.key
     folder = source.storage.folder / "reports" / key.variant
     card = read_card(folder / CARD_FILE)
-    described: Study | Card | None = card
+    description: Study | Card | None = card
     if key.study in NAMES:
-        described = Variant.read(key.overrides).study(load_study(key.study))
-    answer: list[Any] = ["A run writes a report every few minutes, and at its end."]
+        description = Variant.read(key.overrides).study(load_study(key.study))
+    answer: list[Any] = [
+        "There is no report yet. A run writes a report every few minutes and at its end."
+    ]
     if card:
-        written = datetime.fromtimestamp((folder / CARD_FILE).stat().st_mtime, UTC)
-        when = html.Span(f" (report of {written:%Y-%m-%d %H:%M} UTC)", className="soft")
-        answer = [" ".join(card.findings[:2]), when]
+        report_time = datetime.fromtimestamp((folder / CARD_FILE).stat().st_mtime, UTC)
+        note = html.Span(f" (report of {report_time:%Y-%m-%d %H:%M} UTC)", className="soft")
+        answer = [" ".join(card.findings[:2]), note]
     report: list[Any] = []
     if (folder / REPORT).is_file():
         address = f"/report/{quote(key.variant)}/{REPORT}"
         report = [html.A("Report", href=address, target="_blank")]
     return [
-        html.H1((described and described.title) or key.study),
-        html.P(described.question if described else "", className="question"),
+        html.H1((description and description.title) or key.study),
+        html.P(description.question if description else "", className="question"),
         html.P(answer, id="study-answer", className="answer"),
         html.Div(progress([summary], source.overview()), id="study-progress"),
         html.P([*report, *parts.downloads(key)], id="study-links"),

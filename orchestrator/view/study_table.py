@@ -19,7 +19,7 @@ COLUMN = {
     "wrapHeaderText": True,
     "autoHeaderHeight": True,
 }
-OWN: dict[str, dict[str, Any]] = {
+COLUMN_OPTIONS: dict[str, dict[str, Any]] = {
     "name": {"pinned": "left", "width": 236, "cellRenderer": "TrialLink", "cellClass": "opens"},
     "cause": {"flex": 1, "minWidth": 240},
 }
@@ -79,15 +79,15 @@ def _column(trials: StudyTrials, name: str, label: str) -> dict[str, Any]:
         "headerName": label,
         "headerTooltip": name,
         **(NUMBER if name in (*trials.numbers, "attempt") else TEXT),
-        **OWN.get(name, {}),
+        **COLUMN_OPTIONS.get(name, {}),
     }
 
 
 def rows(trials: StudyTrials, since_s: float = -math.inf) -> list[dict[Hashable, Any]]:
     """Return the rows of trials read after `since_s`."""
     frame = trials.frame.loc[trials.read_s > since_s, _names(trials)]
-    filled = frame.astype(object).where(frame.notna(), None)
-    return filled.assign(id=frame.index).to_dict("records")
+    records = frame.astype(object).where(frame.notna(), None)
+    return records.assign(id=frame.index).to_dict("records")
 
 
 def register(app: Dash) -> None:

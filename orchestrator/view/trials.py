@@ -69,41 +69,43 @@ class StudyTrials:
         return [str(value) for value in self.frame[name].dropna().unique()]
 
 
-def read_trials(store: Store, key: StudyKey, before: StudyTrials | None = None) -> StudyTrials:
-    """Return the study's current trials, unchanged ones from `before`."""
+def read_trials(store: Store, key: StudyKey, previous: StudyTrials | None = None) -> StudyTrials:
+    """Return the study's current trials, unchanged ones from `previous`."""
     versions = store.versions(key)
-    earlier = before.versions if before else {}
-    if before and earlier == versions:
-        return before
-    changed = [trial_id for trial_id in versions if earlier.get(trial_id) != versions[trial_id]]
+    old_versions = previous.versions if previous else {}
+    if previous and old_versions == versions:
+        return previous
+    changed_ids = [
+        trial_id for trial_id in versions if old_versions.get(trial_id) != versions[trial_id]
+    ]
     parts = [
-        flatten(store.results(key, changed[start : start + READ_AT_ONCE]))
-        for start in range(0, len(changed), READ_AT_ONCE)
+        flatten(store.results(key, changed_ids[start : start + READ_AT_ONCE]))
+        for start in range(0, len(changed_ids), READ_AT_ONCE)
     ]
     frames = [pd.DataFrame(part.records).set_index("trial_id") for part in parts]
     read_s = pd.Series(time.monotonic(), index=[*versions])
-    measured = {name for part in parts for name in part.metric_columns}
-    if before:
-        frames.insert(0, before.frame.drop(index=changed, errors="ignore"))
-        read_s.update(before.read_s.drop(index=changed, errors="ignore"))
-        measured.update(before.metrics)
-    nothing = pd.DataFrame(columns=[*LEADING]).set_index("trial_id")
-    frame = _plain(pd.concat(frames or [nothing]).reindex([*versions]))
-    if before:
+    metrics = {name for part in parts for name in part.metric_columns}
+    if previous:
+        frames.insert(0, previous.frame.drop(index=changed_ids, errors="ignore"))
+        read_s.update(previous.read_s.drop(index=changed_ids, errors="ignore"))
+        metrics.update(previous.metrics)
+    empty_frame = pd.DataFrame(columns=[*LEADING]).set_index("trial_id")
+    frame = _unify_columns(pd.concat(frames or [empty_frame]).reindex([*versions]))
+    if previous:
         # `flatten` makes equal names distinct, for which it needs all trials: keep the first names.
-        frame["name"] = before.frame["name"].reindex(frame.index).fillna(frame["name"])
-    frame = frame.drop(columns=[name for name in measured if frame[name].isna().all()])
-    settings = [str(name) for name in frame if name not in {*LEADING, *measured}]
+        frame["name"] = previous.frame["name"].reindex(frame.index).fillna(frame["name"])
+    frame = frame.drop(columns=[name for name in metrics if frame[name].isna().all()])
+    settings = [str(name) for name in frame if name not in {*LEADING, *metrics}]
     return StudyTrials(
         frame=frame,
         settings=[name for name in settings if frame[name].nunique(dropna=False) > 1],
-        metrics=in_reading_order(measured.intersection(frame)),
+        metrics=in_reading_order(metrics.intersection(frame)),
         read_s=read_s,
         versions=versions,
     )
 
 
-def _plain(frame: pd.DataFrame) -> pd.DataFrame:
+def _unify_columns(frame: pd.DataFrame) -> pd.DataFrame:
     columns = {
         name: column if _is_numeric(column) else column.map(str, na_action="ignore")
         for name, column in frame.infer_objects().items()

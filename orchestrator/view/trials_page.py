@@ -1,6 +1,7 @@
 """The page of one trial, or of two to six side by side: configs, curves, spectra, metrics.
 
-One trial also has its attempts, its log, and the command that runs it."""
+One trial also has its attempts, its log, and the command that runs it.
+"""
 
 from __future__ import annotations
 
@@ -24,21 +25,22 @@ from trainables.errors import UserError
 CONFIG_FILE = "trial.json"
 RUN_ALONE = f"python -m trainables {CONFIG_FILE} --directory trial"
 OPTIONS = (
-    "with --layers FILE for an output layer of your own, --data-dir DIR for texts that lie "
-    "elsewhere, and --device cuda for a GPU."
+    "Add --layers FILE for your own output layer, --data-dir DIR for texts in another folder, "
+    "or --device cuda for a GPU."
 )
 
 
 def layout(source: Source, starts: Sequence[str], variant: str) -> Any:
     """Return the page of one to six trials whose ids begin with `starts`.
 
-    `variant` is the study in whose context they are shown. Raises UserError if they are not one to
-    six trials of the store."""
+    `variant` is the study in whose context they are shown. Raises UserError for another number of
+    trials, or if the store does not have one.
+    """
     trial_ids = [source.trial(start)[0] for start in dict.fromkeys(starts)]
     if not 1 <= len(trial_ids) <= parts.MOST_COMPARED:
         raise UserError(
-            f"two to {parts.MOST_COMPARED} trials can be compared, and these are "
-            f"{len(trial_ids)}: tick them in a study's table"
+            f"two to {parts.MOST_COMPARED} trials can be compared, not "
+            f"{len(trial_ids)}. Tick them in a study's table."
         )
     file = short_id(trial_ids[0]) if len(trial_ids) == 1 else "trials"
     return html.Div(
@@ -74,16 +76,16 @@ def register(app: Dash, source: Source) -> None:
         State("trials-version", "data"),
     )
     def show(
-        _: int | None, asked: tuple[Sequence[str], str], version: str | None
+        _: int | None, request: tuple[Sequence[str], str], version: str | None
     ) -> tuple[Any, ...]:
-        trial_ids, variant = asked
+        trial_ids, variant = request
         trials = _by_name([read_trial(source, trial_id, variant) for trial_id in trial_ids])
-        now = " ".join(trial.version for trial in trials.values())
-        if now == version:
+        new_version = " ".join(trial.version for trial in trials.values())
+        if new_version == version:
             raise PreventUpdate
         first, *others = trials.values()
         return (
-            now,
+            new_version,
             _head(trials),
             bool(others) or first.row["state"] != "running",
             figures.learning_curves(
@@ -93,7 +95,7 @@ def register(app: Dash, source: Source) -> None:
                 {name: trial.spectrum for name, trial in trials.items()},
                 None if others else first.row["metrics"].get("press_tolerance"),
             ),
-            [*_metrics(trials), *([] if others else _alone(first))],
+            [*_metrics(trials), *([] if others else _single_trial(first))],
         )
 
 
@@ -113,7 +115,7 @@ def _table(trials: Mapping[str, OneTrial], column: Callable[[OneTrial], Mapping[
     links = [
         parts.trial_link(trial.row["trial_id"], name, trial.key) for name, trial in trials.items()
     ]
-    return parts.table(["", *links], rows, empty="Nothing yet.")
+    return parts.table(["", *links], rows, empty="No values yet.")
 
 
 def _head(trials: Mapping[str, OneTrial]) -> parts.Children:
@@ -123,15 +125,15 @@ def _head(trials: Mapping[str, OneTrial]) -> parts.Children:
     def settings(trial: OneTrial) -> dict[str, str]:
         return {name: setting(value) for name, value in trial.settings.items()}
 
-    def varying(trial: OneTrial) -> dict[str, str]:
-        return {name: setting(trial.settings.get(name)) for name in trial.varying}
+    def varying_settings(trial: OneTrial) -> dict[str, str]:
+        return {name: setting(trial.settings.get(name)) for name in trial.varying_settings}
 
     return [
         html.H1("Side by side" if len(trials) > 1 else [*trials]),
         html.P(links, className="actions"),
         _table(trials, lambda trial: trial.facts),
         html.H2("Settings that differ in the study"),
-        _table(trials, varying),
+        _table(trials, varying_settings),
         html.Details([html.Summary("All settings"), _table(trials, settings)]),
     ]
 
@@ -150,33 +152,33 @@ def _metrics(trials: Mapping[str, OneTrial]) -> parts.Children:
     ]
 
 
-def _alone(trial: OneTrial) -> parts.Children:
+def _single_trial(trial: OneTrial) -> parts.Children:
     words = [
         [
-            after.context or name.partition(" ")[2],
-            after.next,
-            " · ".join(f"{word} {share:.0%}" for word, share in after.top),
+            prediction.context or name.partition(" ")[2],
+            prediction.next,
+            " · ".join(f"{word} {share:.0%}" for word, share in prediction.top),
         ]
-        for name, after in trial.predictions.items()
+        for name, prediction in trial.predictions.items()
     ]
-    contexts = parts.table(["context", "next", "likeliest"], words)
+    contexts = parts.table(["context", "next", "most likely"], words)
     config = f"data:application/json,{quote(json.dumps(trial.row['config'], indent=1))}"
     return [
-        *([html.H2("Likeliest next words"), contexts] if words else []),
+        *([html.H2("Most likely next words"), contexts] if words else []),
         html.H2("Attempts"),
         parts.table(
-            ["attempt", "on", "taken up (UTC)", "took", "ended by"],
+            ["attempt", "worker", "started (UTC)", "duration", "end"],
             [_attempt(attempt) for attempt in trial.attempts],
-            empty="No worker has taken it up yet, or none whose attempts were remembered.",
+            empty="No worker has started this trial, or its attempts were not recorded.",
         ),
         html.H2("Log"),
-        html.Div(html.Pre(trial.log or "There is none in this storage."), className="log"),
-        html.H2("Run it alone"),
+        html.Div(html.Pre(trial.log or "This storage has no log of this trial."), className="log"),
+        html.H2("Run this trial alone"),
         html.P(
             [
                 "Save ",
                 html.A("its config", href=config, download=CONFIG_FILE),
-                f" as {CONFIG_FILE} and type",
+                f" as {CONFIG_FILE} and run:",
             ]
         ),
         html.Pre(RUN_ALONE, className="command"),
@@ -188,6 +190,6 @@ def _attempt(attempt: Attempt) -> list[Any]:
     """An attempt that ended without a cause has a result."""
     row = [attempt.number, attempt.place, f"{attempt.started_at:%Y-%m-%d %H:%M:%S}"]
     if not attempt.ended_at:
-        return [*row, "", "it goes on"]
-    took = duration((attempt.ended_at - attempt.started_at).total_seconds())
-    return [*row, took, attempt.cause or "done"]
+        return [*row, "", "running"]
+    elapsed = duration((attempt.ended_at - attempt.started_at).total_seconds())
+    return [*row, elapsed, attempt.cause or "done"]

@@ -19,7 +19,7 @@ class ShownConsole(Console):
     def print(self, *objects: Any, **options: Any) -> None:
         """Print without wrapping texts, which may hold a command or path to copy."""
         super().print(
-            *objects, **{"soft_wrap": all(isinstance(shown, str) for shown in objects), **options}
+            *objects, **{"soft_wrap": all(isinstance(item, str) for item in objects), **options}
         )
 
     @override
@@ -33,7 +33,7 @@ class ShownConsole(Console):
             )
 
 
-class _Shown:
+class _EscapedStream:
     def __init__(self, terminal: TextIO) -> None:
         self._terminal = terminal
 
@@ -41,6 +41,6 @@ class _Shown:
         return self._terminal.write(terminal_text(text))
 
 
-def for_reader(stream: TextIO) -> TextIO | _Shown:
+def for_reader(stream: TextIO) -> TextIO | _EscapedStream:
     """Return a stream that escapes control characters if `stream` is a terminal."""
-    return _Shown(stream) if stream.isatty() else stream
+    return _EscapedStream(stream) if stream.isatty() else stream

@@ -12,7 +12,8 @@ from trainables.trial_folder import EpochMetrics, TrialOutcome
 class Listener:
     """Receiver of sweep events. A method that is not overridden does nothing.
 
-    Each event arrives once, on the driver's main thread, in the order received there."""
+    Each event arrives once, in order, on the driver's main thread.
+    """
 
     def started(self, trial_id: str, name: str, epoch_count: int | None) -> None:
         """Handle an attempt's start. `epoch_count`: epochs that it trains, or None."""
@@ -21,9 +22,10 @@ class Listener:
         """Handle an epoch's end. Workers report at most about two per second."""
 
     def finished(self, trial_id: str, outcome: TrialOutcome) -> None:
-        """Handle a trial that is done, pruned, diverged or failed, after the store has recorded it.
+        """Handle a done, pruned, diverged or failed trial, after the store has recorded it.
 
-        `outcome` has no measurements if another driver ran the trial."""
+        `outcome` has no measurements if another driver ran the trial.
+        """
 
     def stopped(self, trial_id: str, name: str) -> None:
         """Handle a user's request to stop the trial; this sweep runs it no more."""
@@ -32,7 +34,8 @@ class Listener:
         """Handle the current state, several times a second.
 
         `pack_sizes`: trials of each pack with a worker. `running`: ids of trials that workers run,
-        without those whose worker died or that a user asked to stop."""
+        without those whose worker died or that a user asked to stop.
+        """
 
     def note(self, text: str) -> None:
         """Handle a one-sentence message: an address, a retry, a wait."""

@@ -14,28 +14,29 @@ from trainables.errors import UserError, first_line
 FORMS = "mlflow, mlflow=URI or tensorboard"
 
 
-def open_sinks(typed: Sequence[str], key: StudyKey, storage: Path) -> list[Sink]:
+def open_sinks(logs: Sequence[str], key: StudyKey, storage: Path) -> list[Sink]:
     """Return a sink for each distinct log.
 
-    Raises UserError if a log is unknown, cannot be reached, needs a package that is not installed,
-    or has a password in its address."""
-    return [_opened(log, key, storage) for log in dict.fromkeys(typed)]
+    Raises UserError if a log is unknown, cannot be reached, needs a missing package, or has a
+    password in its address.
+    """
+    return [_open_sink(log, key, storage) for log in dict.fromkeys(logs)]
 
 
-def _opened(log: str, key: StudyKey, storage: Path) -> Sink:
+def _open_sink(log: str, key: StudyKey, storage: Path) -> Sink:
     name, _, uri = log.partition("=")
     try:
         if log == "tensorboard":
             return _tensorboard(key, storage)
         if name == "mlflow":
-            here = f"sqlite:///{storage}/mlflow.db"
-            return _mlflow(key, uri or os.environ.get("MLFLOW_TRACKING_URI") or here)
+            default_uri = f"sqlite:///{storage}/mlflow.db"
+            return _mlflow(key, uri or os.environ.get("MLFLOW_TRACKING_URI") or default_uri)
     except ModuleNotFoundError as error:
         raise UserError(
-            f"--log-to {name} needs a package that is not installed here ({error.name}): "
-            "type python -m pip install --require-hashes --requirement requirements.lock."
+            f"--log-to {name}: package {error.name} is missing. Install it with "
+            "python -m pip install --require-hashes --requirement requirements.lock."
         ) from error
-    raise UserError(f"--log-to: no such log: {name}{'=...' if uri else ''}. Name {FORMS}.")
+    raise UserError(f"--log-to: no such log: {name}{'=...' if uri else ''}. Use {FORMS}.")
 
 
 def _tensorboard(key: StudyKey, storage: Path) -> Sink:
@@ -45,7 +46,7 @@ def _tensorboard(key: StudyKey, storage: Path) -> Sink:
         return TensorBoard(key, storage)
     except OSError as error:
         raise UserError(
-            f"--log-to tensorboard cannot write to {storage}/tensorboard ({error.strerror})."
+            f"--log-to tensorboard: cannot write to {storage}/tensorboard ({error.strerror})."
         ) from error
 
 
@@ -58,9 +59,9 @@ def _mlflow(key: StudyKey, uri: str) -> Sink:
     # MLflow's stores raise database, HTTP and MLflow errors.
     except Exception as error:
         raise UserError(
-            f"--log-to mlflow cannot use {uri} ({first_line(error)[:300]}): see that it is the "
-            "address of an MLflow tracking server that runs and lets you in, or name another one "
-            "with --log-to mlflow=URI."
+            f"--log-to mlflow: cannot use {uri} ({first_line(error)[:300]}). Check that an MLflow "
+            "tracking server runs there and gives you access, or name another one with "
+            "--log-to mlflow=URI."
         ) from error
 
 
@@ -73,12 +74,11 @@ def _check_no_password(uri: str) -> None:
         )
     except ValueError:
         raise UserError(
-            "--log-to mlflow=URI got an address that cannot be read: see its brackets and port."
+            "--log-to mlflow=URI: the address is not valid. Check its brackets and port."
         ) from None
     if secret:
         raise UserError(
-            "--log-to mlflow=URI takes no address with a password in it, which others could read: "
-            "give it through "
-            "MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD, or for a PostgreSQL address "
-            "through PGPASSWORD."
+            "--log-to mlflow=URI: the address contains a password, which others could read. Set "
+            "MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD, or PGPASSWORD for a "
+            "PostgreSQL address."
         )

@@ -62,16 +62,14 @@ class MLflow:
         self._runs = self._search("tags.trial_id != ''")
 
     def holds(self, trial: PlannedTrial, state: TrialState, metrics: Mapping[str, float]) -> bool:
-        """Return whether the trial's run has this state and all metrics."""
         run = self._run_of(trial)
         return (
             run is not None
             and run.data.tags.get("state") == state
-            and {*map(_named, metrics)} <= run.data.metrics.keys()
+            and {*map(_safe_name, metrics)} <= run.data.metrics.keys()
         )
 
     def begin(self, trial: PlannedTrial) -> _Curves:
-        """Create the trial's run or resume the existing one."""
         run = self._run_of(trial)
         self._runs.pop(trial.trial_id, None)
         if run is None:
@@ -86,15 +84,15 @@ class MLflow:
             self._runs |= self._search(f"tags.trial_id = '{trial.trial_id}'")
         return self._runs.get(trial.trial_id)
 
-    def _search(self, which: str) -> dict[str, Run]:
-        runs = self._client.search_runs([self._experiment], which, max_results=MOST_RUNS)
+    def _search(self, filter_string: str) -> dict[str, Run]:
+        runs = self._client.search_runs([self._experiment], filter_string, max_results=MOST_RUNS)
         return {run.data.tags["trial_id"]: run for run in runs}
 
     def _make_run(self, trial: PlannedTrial) -> Run:
         tags = {**self._tags, "trial_id": trial.trial_id}
         run = self._client.create_run(self._experiment, tags=tags, run_name=trial.name)
         params = [
-            Param(_named(key), str(value)[:LONGEST_PARAM])
+            Param(_safe_name(key), str(value)[:LONGEST_PARAM])
             for key, value in flat_values(trial.config).items()
         ]
         self._client.log_batch(run.info.run_id, params=params)
@@ -109,16 +107,20 @@ class _Curves:
         self._metrics = run.data.metrics.keys()
 
     def add(self, epochs: Sequence[EpochMetrics]) -> None:
-        new = [epoch for epoch in epochs if epoch.epoch not in self._epochs]
+        new_epochs = [epoch for epoch in epochs if epoch.epoch not in self._epochs]
         self._log(
-            [(name, value, epoch.epoch) for epoch in new for name, value in scalars(epoch).items()]
+            [
+                (name, value, epoch.epoch)
+                for epoch in new_epochs
+                for name, value in scalars(epoch).items()
+            ]
         )
-        self._epochs |= {epoch.epoch for epoch in new}
+        self._epochs |= {epoch.epoch for epoch in new_epochs}
 
     def end(self, state: TrialState, cause: str | None, metrics: Mapping[str, float]) -> None:
-        new = {_named(name): value for name, value in metrics.items()}
+        values = {_safe_name(name): value for name, value in metrics.items()}
         step = max(self._epochs, default=0)
-        self._log([(name, new[name], step) for name in new.keys() - self._metrics])
+        self._log([(name, values[name], step) for name in values.keys() - self._metrics])
         self._client.set_tag(self._id, "state", state)
         self._client.set_tag(self._id, "cause", (cause or "")[:LONGEST_TAG])
         self._client.set_terminated(self._id, STATUS[state])
@@ -127,12 +129,11 @@ class _Curves:
         self._client.set_terminated(self._id, INTERRUPTED)
 
     def _log(self, points: Sequence[tuple[str, float, int]]) -> None:
-        """Points are (name, value, step)."""
         now_ms = int(time.time() * 1000)
         self._client.log_batch(
             self._id, metrics=[Metric(name, value, now_ms, step) for name, value, step in points]
         )
 
 
-def _named(name: str) -> str:
+def _safe_name(name: str) -> str:
     return NOT_IN_A_NAME.sub("_", name)

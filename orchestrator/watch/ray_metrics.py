@@ -1,7 +1,8 @@
 """A running sweep's metrics in Ray, which Prometheus scrapes from every node.
 
 Ray drops a gauge that is not set again within two of its reporting intervals (2 x 10 s). The driver
-keeps setting those of running trials, so an ended trial's series ends by itself."""
+keeps setting those of running trials, so an ended trial's series ends by itself.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ VARIANT = ("study", "scale", "corpus")
 class SweepMetrics(Listener):
     """Gauges of one study; Ray prefixes their names with `ray_`.
 
-    A trial's perplexity and speed are those of its last reported epoch, while it runs."""
+    A running trial's perplexity and speed are those of its last reported epoch.
+    """
 
     def __init__(self, key: StudyKey, store: Store) -> None:
         self._key, self._store = key, store
@@ -41,30 +43,32 @@ class SweepMetrics(Listener):
             by_trial,
         )
         self._speed = Gauge(
-            "sweep_trial_tokens_per_second", "Train tokens a second of a running trial.", by_trial
+            "sweep_trial_tokens_per_second",
+            "Training tokens per second of a running trial.",
+            by_trial,
         )
-        self._packs = Gauge("sweep_packs", "Packs of trials that are with workers.", VARIANT)
+        self._packs = Gauge("sweep_packs", "Packs of trials that workers run.", VARIANT)
         self._pack_size = Gauge(
-            "sweep_pack_size", "Mean number of trials of the packs with workers.", VARIANT
+            "sweep_pack_size", "Mean number of trials in packs that workers run.", VARIANT
         )
         self._names: dict[str, str] = {}
-        self._latest: dict[str, EpochMetrics] = {}
+        self._last_epochs: dict[str, EpochMetrics] = {}
         self._counts: Mapping[TrialState, int] = {}
         self._refresh_s = self._count_s = 0.0
 
     @override
     def started(self, trial_id: str, name: str, epoch_count: int | None) -> None:
         self._names[trial_id] = name
-        self._latest.pop(trial_id, None)
+        self._last_epochs.pop(trial_id, None)
 
     @override
     def epoch(self, trial_id: str, metrics: EpochMetrics) -> None:
-        self._latest[trial_id] = metrics
+        self._last_epochs[trial_id] = metrics
 
     @override
     def finished(self, trial_id: str, outcome: TrialOutcome) -> None:
         self._names.pop(trial_id, None)
-        self._latest.pop(trial_id, None)
+        self._last_epochs.pop(trial_id, None)
 
     @override
     def refresh(self, pack_sizes: Sequence[int], running: Set[str]) -> None:
@@ -77,13 +81,13 @@ class SweepMetrics(Listener):
             self._count()
         for state, count in self._counts.items():
             self._trials.set(count, {**self._tags, "state": state})
-        for trial_id in running & self._latest.keys():
-            latest = self._latest[trial_id]
+        for trial_id in running & self._last_epochs.keys():
+            epoch = self._last_epochs[trial_id]
             tags = {**self._tags, "trial": self._names[trial_id]}
-            self._perplexity.set(latest.valid_perplexity, tags)
-            if latest.seconds > 0:
+            self._perplexity.set(epoch.valid_perplexity, tags)
+            if epoch.seconds > 0:
                 # All epochs of a trial have the same number of tokens.
-                self._speed.set(latest.tokens / latest.epoch / latest.seconds, tags)
+                self._speed.set(epoch.tokens / epoch.epoch / epoch.seconds, tags)
         self._packs.set(len(pack_sizes), self._tags)
         if pack_sizes:
             self._pack_size.set(fmean(pack_sizes), self._tags)

@@ -18,7 +18,7 @@ FLUSH_S = 5
 
 
 class TensorBoard:
-    """A folder per trial, rewritten when it starts or resumes: no curve has a point twice."""
+    """A folder per trial, rewritten at each start, so that no curve has a point twice."""
 
     name = "TensorBoard"
 
@@ -34,8 +34,8 @@ class TensorBoard:
     def begin(self, trial: PlannedTrial) -> _Curves:
         """Replace the trial's event files."""
         folder = self._folder_of(trial)
-        for old in (*folder.glob("events.*"), *folder.glob("ended.*")):
-            old.unlink()
+        for path in (*folder.glob("events.*"), *folder.glob("ended.*")):
+            path.unlink()
         return _Curves(trial, folder)
 
     def _folder_of(self, trial: PlannedTrial) -> Path:

@@ -39,11 +39,11 @@ def _result(outcome: TrialOutcome) -> str:
 
 
 @dataclass(eq=False)
-class _Running:
+class _RunningTrial:
     name: str
     epoch_count: int | None
     started_s: float
-    last: EpochMetrics | None = None
+    last_epoch: EpochMetrics | None = None
     share: float = 0.0
     """Share of epochs that have ended."""
 
@@ -51,19 +51,19 @@ class _Running:
 class Terminal(Listener):
     """Prints a line for each ended trial.
 
-    A terminal also has a live view: a bar, the running trials, the best one and the failures."""
+    A terminal also has a live view: a bar, the running trials, the best one and the failures.
+    """
 
     def __init__(self, console: Console, total: int, doing: str) -> None:
-        """`doing` is shown until a trial's first epoch ends."""
         self._console, self._total, self._doing = console, total, doing
-        self._finished = 0
+        self._finished_count = 0
         self._failures: list[str] = []
         self._best: tuple[float, str] | None = None
-        self._running: dict[str, _Running] = {}
+        self._running: dict[str, _RunningTrial] = {}
         self._work = 0.0
         """In trials."""
-        self._first: tuple[float, float] | None = None
-        """Time and amount of the first work. The estimate excludes earlier time, such as Ray's
+        self._first_work: tuple[float, float] | None = None
+        """Time and amount of the first work: the estimate excludes earlier time, such as Ray's
         start."""
         self._end_s = 0.0
         """0 before there is an estimate."""
@@ -81,7 +81,7 @@ class Terminal(Listener):
 
     @override
     def started(self, trial_id: str, name: str, epoch_count: int | None) -> None:
-        self._running[trial_id] = _Running(name, epoch_count, time.monotonic())
+        self._running[trial_id] = _RunningTrial(name, epoch_count, time.monotonic())
 
     @override
     def epoch(self, trial_id: str, metrics: EpochMetrics) -> None:
@@ -91,17 +91,17 @@ class Terminal(Listener):
         work = 0.0
         if trial.epoch_count:
             # A resumed trial starts at a later epoch.
-            before = trial.last.epoch if trial.last else metrics.epoch - 1
-            work = (metrics.epoch - before) / trial.epoch_count
+            last_epoch = trial.last_epoch.epoch if trial.last_epoch else metrics.epoch - 1
+            work = (metrics.epoch - last_epoch) / trial.epoch_count
             trial.share = metrics.epoch / trial.epoch_count
-        trial.last = metrics
+        trial.last_epoch = metrics
         self._estimate(work)
 
     @override
     def stopped(self, trial_id: str, name: str) -> None:
         self._running.pop(trial_id, None)
         self._total -= 1
-        self.note(f"{name} was stopped; it goes on when the study is run again.")
+        self.note(f"{name} was stopped; run the study again to resume it.")
 
     @override
     def note(self, text: str) -> None:
@@ -112,7 +112,7 @@ class Terminal(Listener):
     def finished(self, trial_id: str, outcome: TrialOutcome) -> None:
         trial = self._running.pop(trial_id, None)
         name = short_id(trial_id) if trial is None else trial.name
-        self._finished += 1
+        self._finished_count += 1
         line = f"{name}: {_result(outcome)}"
         if outcome.state not in COMPLETE:
             self._failures.append(line)
@@ -120,48 +120,54 @@ class Terminal(Listener):
         if isinstance(perplexity, float) and (self._best is None or perplexity < self._best[0]):
             self._best = perplexity, name
         self._estimate(1.0 if trial is None else 1 - trial.share)
-        left = self._left()
-        shown = f" ({left})" if left and not self._console.is_terminal else ""
-        self.note(f"[{self._finished}/{self._total}] {line}{shown}")
+        time_left = self._time_left()
+        suffix = f" ({time_left})" if time_left and not self._console.is_terminal else ""
+        self.note(f"[{self._finished_count}/{self._total}] {line}{suffix}")
 
     def _estimate(self, work: float) -> None:
         self._work, now_s = self._work + work, time.monotonic()
-        first_s, first = self._first = self._first or (now_s, self._work)
-        left = self._total - self._finished - sum(trial.share for trial in self._running.values())
-        seconds = seconds_left(now_s - first_s, self._work - first, left)
+        first_s, first_work = self._first_work = self._first_work or (now_s, self._work)
+        work_left = (
+            self._total
+            - self._finished_count
+            - sum(trial.share for trial in self._running.values())
+        )
+        seconds = seconds_left(now_s - first_s, self._work - first_work, work_left)
         self._end_s = now_s + seconds if seconds else 0.0
 
-    def _left(self) -> str:
-        left_s = self._end_s - time.monotonic()
-        return f"about {duration(left_s)} left" if left_s > 0 else ""
+    def _time_left(self) -> str:
+        remaining_s = self._end_s - time.monotonic()
+        return f"about {duration(remaining_s)} left" if remaining_s > 0 else ""
 
-    def _row(self, trial: _Running) -> tuple[str, str, str, str]:
+    def _row(self, trial: _RunningTrial) -> tuple[str, str, str, str]:
         elapsed = duration(time.monotonic() - trial.started_s)
-        if trial.last is None:
+        if trial.last_epoch is None:
             return f"  {trial.name}", self._doing, "", elapsed
         return (
             f"  {trial.name}",
-            f"epoch {trial.last.epoch}" + (f"/{trial.epoch_count}" if trial.epoch_count else ""),
-            f"val. perplexity {trial.last.valid_perplexity:.1f}",
+            f"epoch {trial.last_epoch.epoch}"
+            + (f"/{trial.epoch_count}" if trial.epoch_count else ""),
+            f"val. perplexity {trial.last_epoch.valid_perplexity:.1f}",
             elapsed,
         )
 
     def __rich__(self) -> Group:
-        """Return the current live view."""
-        self._bar.update(self._task, completed=self._finished, total=self._total, left=self._left())
+        self._bar.update(
+            self._task, completed=self._finished_count, total=self._total, left=self._time_left()
+        )
         running = Table.grid(padding=(0, 2))
         for trial in list(self._running.values())[:SHOWN_RUNNING]:
             running.add_row(*self._row(trial))
         if len(self._running) > SHOWN_RUNNING:
             running.add_row(f"  and {len(self._running) - SHOWN_RUNNING} more")
-        failed = [f"  {line}" for line in self._failures[-SHOWN_FAILURES:]]
-        heading = [f"{len(self._failures)} without a result:"] if failed else []
+        failures = [f"  {line}" for line in self._failures[-SHOWN_FAILURES:]]
+        heading = [f"{len(self._failures)} without a result:"] if failures else []
         best = (
             [f"Best of this run: {self._best[1]}, test perplexity {self._best[0]:.2f}"]
             if self._best
             else []
         )
-        texts = [*map(Text, best), *(Text(line, style="red") for line in heading + failed)]
+        texts = [*map(Text, best), *(Text(line, style="red") for line in heading + failures)]
         return Group(self._bar, running, *texts)
 
 
@@ -169,7 +175,8 @@ class Terminal(Listener):
 def watching(console: Console, total: int, doing: str = "first epoch") -> Iterator[Listener]:
     """Yield a listener that shows the sweep on `console`.
 
-    `doing` is shown until a trial's first epoch ends."""
+    `doing` is shown until a trial's first epoch ends.
+    """
     terminal = Terminal(console, total, doing)
     if not console.is_terminal:
         yield terminal

@@ -37,14 +37,14 @@ class Sink(Protocol):
     """Safe to print."""
 
     def holds(self, trial: PlannedTrial, state: TrialState, metrics: Mapping[str, float]) -> bool:
-        """Return whether the log has the trial's end, with these state and metrics."""
+        """Return whether the log has the trial's end, with this state and these metrics."""
 
     def begin(self, trial: PlannedTrial) -> Curves:
-        """Return the trial's curves; those that the log has are continued."""
+        """Return the trial's curves, which continue those in the log."""
 
 
 class TrialLogs(Listener):
-    """Writes every trial to every log. A log that fails is dropped; the next run completes it."""
+    """Writes every trial to every log. A failing log is dropped; the next run completes it."""
 
     def __init__(
         self, sinks: Sequence[Sink], store: Store, key: StudyKey, note: Callable[[str], None]
@@ -65,19 +65,19 @@ class TrialLogs(Listener):
         running = self._running[trial_id] = {}
         epochs = self._store.epochs(trial_id)
         for sink in list(self._sinks):
-            with self._leaving(sink):
+            with self._drop_on_failure(sink):
                 running[sink] = sink.begin(trial)
                 running[sink].add(epochs)
 
     @override
     def epoch(self, trial_id: str, metrics: EpochMetrics) -> None:
-        self._tell(trial_id, lambda curves: curves.add([metrics]))
+        self._notify(trial_id, lambda curves: curves.add([metrics]))
 
     @override
     def finished(self, trial_id: str, outcome: TrialOutcome) -> None:
         """End the trial's curves; `complete` adds results that did not reach this driver."""
         numbers = _numbers(outcome.metrics)
-        self._tell(trial_id, lambda curves: curves.end(outcome.state, outcome.cause, numbers))
+        self._notify(trial_id, lambda curves: curves.end(outcome.state, outcome.cause, numbers))
         self._running.pop(trial_id, None)
 
     def complete(self) -> None:
@@ -86,7 +86,7 @@ class TrialLogs(Listener):
             trial = PlannedTrial(trial_id=row["trial_id"], name=row["name"], config=row["config"])
             metrics = _numbers(row["metrics"])
             for sink in list(self._sinks) if row["state"] not in OPEN else []:
-                with self._leaving(sink):
+                with self._drop_on_failure(sink):
                     if not sink.holds(trial, row["state"], metrics):
                         curves = sink.begin(trial)
                         curves.add(self._store.epochs(trial.trial_id))
@@ -99,26 +99,25 @@ class TrialLogs(Listener):
         self._sinks = []
 
     def _interrupt(self, trial_id: str) -> None:
-        self._tell(trial_id, lambda curves: curves.interrupt())
+        self._notify(trial_id, lambda curves: curves.interrupt())
         self._running.pop(trial_id, None)
 
-    def _tell(self, trial_id: str, event: Callable[[Curves], None]) -> None:
+    def _notify(self, trial_id: str, event: Callable[[Curves], None]) -> None:
         for sink, curves in self._running.get(trial_id, {}).items():
             if sink in self._sinks:
-                with self._leaving(sink):
+                with self._drop_on_failure(sink):
                     event(curves)
 
     @contextmanager
-    def _leaving(self, sink: Sink) -> Iterator[None]:
-        """Drop the log if the block fails."""
+    def _drop_on_failure(self, sink: Sink) -> Iterator[None]:
         try:
             yield
         # A failing server, disk or package of a log must not stop the sweep.
         except Exception as error:
             self._sinks.remove(sink)
             self._note(
-                f"{sink.name} at {sink.place} takes nothing more ({first_line(error)[:300]}): the "
-                "sweep goes on, and the same command, typed again, writes there what is missing."
+                f"{sink.name} at {sink.place} failed ({first_line(error)[:300]}). The sweep "
+                "continues without it. Run the same command again to add the missing values."
             )
 
 

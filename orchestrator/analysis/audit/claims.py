@@ -1,9 +1,9 @@
 """Claims of the papers that other printed numbers, configurations or files decide.
 
 claims.csv has a row per claim: `cells` (its printed numbers), `inputs` (numbers to recompute it
-from), `rule` (a function of rules.py) with `argument`, the verdicts `if_true` and `if_false`, and
-`note`, which explains them. A reference is a pattern of cell names, "table:texts of the
-line:column"."""
+from), `rule` (a function of rules.py) with `argument`, the verdicts `if_true` and `if_false`, and a
+`note` on them. A reference is a pattern of cell names, "table:texts of the line:column".
+"""
 
 from __future__ import annotations
 
@@ -63,9 +63,13 @@ def claims(frame: pd.DataFrame) -> Iterator[Claim]:
 
 
 def look_up(references: str) -> list[Cell]:
-    """Return the cells that match the references, which are separated by "; "."""
+    """Return the cells that match the references, separated by "; "."""
     cells = printed_numbers()
-    return [cells[name] for one in references.split("; ") for name in fnmatch.filter(cells, one)]
+    return [
+        cells[name]
+        for reference in references.split("; ")
+        for name in fnmatch.filter(cells, reference)
+    ]
 
 
 @cache

@@ -12,13 +12,13 @@ from orchestrator.analysis.audit.claims import Cell, claims, printed_numbers
 FATES = ("differs", "open", "agrees", "compatible", "explained", "used", "nothing")
 """Verdicts; a number gets the first that applies. differs: recomputed to another value. open:
 something is missing here. agrees: recomputed to the printed value. compatible: other printed values
-allow it, and would allow a wrong one. explained: it differs, for a reason given by the rule. used:
+allow it, and would allow a wrong one. explained: differs for a reason given by the rule. used:
 others were computed from it. nothing: no other number determines it."""
 
 
 @dataclass(frozen=True)
 class AuditNumbers:
-    """Every claim with its verdict, and the count of numbers by fate for each published table."""
+    """Every claim with its verdict, and for each published table the count of numbers by fate."""
 
     checks: pd.DataFrame
     account: pd.DataFrame
@@ -31,9 +31,9 @@ def audit_numbers(frame: pd.DataFrame) -> AuditNumbers:
     for claim in claims(frame):
         row = claim.row
         rule = getattr(rules, row["rule"])
-        words = " ".join(rule.__doc__.split()).format(**row)
-        recomputed, comes_out = rule(claim)
-        verdict = "open" if comes_out is None else row["if_true" if comes_out else "if_false"]
+        words = " ".join(rule.__doc__.split()).rstrip(".").format(**row)
+        value, holds = rule(claim)
+        verdict = "open" if holds is None else row["if_true" if holds else "if_false"]
         for cells, fate in ((claim.cells, verdict), (claim.inputs, "used")):
             for cell in cells:
                 fates[cell] = min(fates[cell], fate, key=FATES.index)
@@ -42,7 +42,7 @@ def audit_numbers(frame: pd.DataFrame) -> AuditNumbers:
                 "source": row["source"],
                 "what": row["what"],
                 "printed": claim.printed,
-                "recomputed": recomputed,
+                "recomputed": value,
                 "rule": f"{words}; {row['note']}" if row["note"] else words,
                 "verdict": verdict,
                 "cells": " ".join(
@@ -59,6 +59,6 @@ def _account(fates: dict[Cell, str]) -> pd.DataFrame:
     cells["count"] = cells["numbers"].str.len()
     account = cells.pivot_table("count", "table", "fate", "sum", observed=False)
     account.insert(0, "numbers", account.sum(axis=1))
-    nothing = cells[cells["fate"] == "nothing"].groupby("table")["column"].unique()
-    account["columns_nothing_determines"] = nothing.str.join(" ")
+    columns = cells[cells["fate"] == "nothing"].groupby("table")["column"].unique()
+    account["columns_nothing_determines"] = columns.str.join(" ")
     return account.fillna("").reset_index()

@@ -1,9 +1,9 @@
 """Rules of claims.csv; each recomputes one kind of claim.
 
 A rule returns the recomputed value and whether the claim holds, None if that cannot be decided
-here. Reports print its docstring as the rule; `{argument}` is the claim's. Means over seeds: SM
-Table 1 and the p-values are over 10 seeds. Table 2 is over these and the authors' own, whose
-results are in SM Tables 10 and 11."""
+here. Reports print its docstring as the rule; `{argument}` is the claim's. SM Table 1 and the
+p-values are over 10 seeds, Table 2 over these and the authors' own (SM Tables 10 and 11).
+"""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ SEEDS, WITH_AUTHORS = 10, 11
 ROUNDING = 0.005 * (1 + 1e-9)
 """Half a unit of the last printed digit, plus the error of binary fractions."""
 SAMUELSON = (WITH_AUTHORS - 1) / math.sqrt(WITH_AUTHORS)
-"""Largest distance of one of n values from their mean, in standard deviations: (n - 1) / sqrt(n)
-(Samuelson 1968)."""
+"""Largest distance of one of n values from their mean, in standard deviations (Samuelson 1968): (n
+- 1) / sqrt(n)."""
 LOW_RANK, HIGH_RANK = {"Softmax", "LMS-PLIF", "MoC", "MoC*"}, {"SS", "GSS", "MoS", "MoS*"}
 """Models of Fig. 3. The text calls LMS-PLIF low-rank, with a Press rank of 580."""
 
@@ -39,24 +39,23 @@ def _values(cells: list[Cell]) -> list[float]:
 
 
 def same(claim: Claim) -> Outcome:
-    """equal to the number in {argument}, digit by digit"""
+    """Equal to the number in {argument}, digit by digit."""
     other = claim.cells[-1]
     return other.printed, float(claim.printed) == other.numbers[0]
 
 
 def p_value(claim: Claim) -> Outcome:
-    """Student's t-test of the printed means and deviations, n = 10, to the three printed digits"""
+    """Student's t-test of the printed means and deviations, n = 10, to three printed digits."""
     p = _student_p(claim)
     return f"{p:.3g}", f"{p:.2e}" == f"{float(claim.printed):.2e}"
 
 
 def p_value_span(claim: Claim) -> Outcome:
-    """Student's t-test of the printed means and deviations, n = 10, within what their rounding
-    allows"""
+    """Student's t-test of the printed means and deviations, n = 10, within their rounding."""
     # p falls with the distance of the means and grows with the deviations: the ends are exact.
     low, p, high = (_student_p(claim, step) for step in (-ROUNDING, 0.0, ROUNDING))
-    comes_out = low <= float(claim.printed) <= high
-    return f"{p:.3g}; rounding allows {low:#.2g} to {high:#.2g}", comes_out
+    is_within = low <= float(claim.printed) <= high
+    return f"{p:.3g}; rounding allows {low:#.2g} to {high:#.2g}", is_within
 
 
 def _student_p(claim: Claim, step: float = 0.0) -> float:
@@ -71,23 +70,26 @@ def _student_p(claim: Claim, step: float = 0.0) -> float:
 
 
 def mean_of_eleven(claim: Claim) -> Outcome:
-    """mean of SM Table 1's 10 seeds and the authors' seed in SM Tables 10 and 11 (ET-ASGD), within
-    0.01, the rounding of both sides"""
+    """Mean of the 10 seeds and the authors' seed, within 0.01, the rounding of both sides.
+
+    The 10 seeds are in SM Table 1, the authors' seed in SM Tables 10 and 11 (ET-ASGD).
+    """
     eleven, ten, authors = _values(claim.cells)
-    joined = (SEEDS * ten + authors) / WITH_AUTHORS
-    return f"{joined:.3f}", abs(joined - eleven) <= 2 * ROUNDING
+    joint_mean = (SEEDS * ten + authors) / WITH_AUTHORS
+    return f"{joint_mean:.3f}", abs(joint_mean - eleven) <= 2 * ROUNDING
 
 
 def deviation_of_eleven(claim: Claim) -> Outcome:
-    """standard deviation of the 10 seeds and the authors' seed, within what the rounding of all
-    numbers allows"""
+    """Standard deviation of the 10 seeds and the authors' seed, within all numbers' rounding."""
     (sd, sd_10), (mean_10, authors) = _values(claim.cells), _values(claim.inputs)
     return joined_deviation(sd, sd_10, abs(authors - mean_10), 2 * ROUNDING)
 
 
 def an_eleventh(claim: Claim) -> Outcome:
-    """Table 4 has 10 seeds of the same model: standard deviation with an eleventh seed that moves
-    the mean to Table 3's, including rounding"""
+    """Standard deviation of 10 seeds and an eleventh that moves the mean to Table 3's.
+
+    Table 4 has 10 seeds of the same model. The range includes rounding.
+    """
     mean, sd, mean_10, sd_10 = _values(claim.cells)
     distance = WITH_AUTHORS * abs(mean - mean_10)
     return joined_deviation(sd, sd_10, distance, 2 * WITH_AUTHORS * ROUNDING)
@@ -97,7 +99,8 @@ def joined_deviation(printed: float, sd_10: float, distance: float, room: float)
     """Compare a printed deviation of 11 values with the possible range.
 
     Ten values have the printed deviation `sd_10`; the eleventh is `distance` +- `room` from their
-    mean."""
+    mean.
+    """
     low, high = (
         math.hypot(
             math.sqrt((SEEDS - 1) / SEEDS) * max(sd_10 + side * ROUNDING, 0.0),
@@ -109,54 +112,61 @@ def joined_deviation(printed: float, sd_10: float, distance: float, room: float)
 
 
 def one_of_eleven(claim: Claim) -> Outcome:
-    """the authors' seed in SM Tables 10 and 11 is one of the 11, and none can be further than
-    10/√11 deviations from their mean (Samuelson 1968), including rounding"""
+    """The authors' seed is at most 10/√11 deviations from the mean, including rounding.
+
+    The seed in SM Tables 10 and 11 is one of the 11, and none can be further (Samuelson 1968).
+    """
     (mean, sd, authors), rounding = _values(claim.cells), float(claim.row["argument"])
     distance, allowed = abs(authors - mean), SAMUELSON * (sd + rounding) + 2 * rounding
-    return f"{authors:g} is {distance:.4g} away, {allowed:.4g} is allowed", distance <= allowed
+    return (
+        f"{authors:g} is {distance:.4g} from the mean, and {allowed:.4g} is possible",
+        distance <= allowed,
+    )
 
 
 def perplexity_difference(claim: Claim) -> Outcome:
-    """softmax's test perplexity minus the model's in SM Table 10, both with one rule of averaging,
-    digit by digit"""
+    """Softmax's test perplexity minus the model's in SM Table 10, digit by digit.
+
+    Both perplexities have the same rule of averaging.
+    """
     softmax, model = _halves(claim)
     et_asgd, nt_asgd = (f"{difference:+.2f}" for difference in softmax - model)
     return f"{et_asgd} (ET-ASGD), {nt_asgd} (NT-ASGD)", claim.printed in (et_asgd, nt_asgd)
 
 
 def talk_difference(claim: Claim) -> Outcome:
-    """softmax minus LMS-PLIF in the talk's table, whose rounding allows 0.01 more or less"""
+    """Softmax minus LMS-PLIF in the talk's table, within its rounding of 0.01."""
     softmax, lms_plif = _values(claim.inputs)
     difference = softmax - lms_plif
     return f"{difference:.2f}", abs(difference - float(claim.printed)) <= 2 * ROUNDING
 
 
 def widening_gap(claim: Claim) -> Outcome:
-    """test minus train perplexity in {argument} grows with every step of K"""
+    """Test minus train perplexity in {argument} grows with every step of K."""
     train, test = _halves(claim)
     gaps = test - train
     return ", ".join(f"{gap:.2f}" for gap in gaps), bool((np.diff(gaps) > 0).all())
 
 
 def correlation(claim: Claim) -> Outcome:
-    """computed here from the printed ranks and perplexities"""
-    linear, ordered = (correlate(*_halves(claim), ranks=ranked) for ranked in (False, True))
-    assert linear.value is not None
-    ends = linear.interval
+    """Computed here from the printed ranks and perplexities."""
+    pearson, spearman = (correlate(*_halves(claim), ranks=is_ranked) for is_ranked in (False, True))
+    assert pearson.value is not None
+    ends = pearson.interval
     interval = f", 95% [{ends.low:+.2f}, {ends.high:+.2f}]" if ends else ""
-    signs = ("positive", "no sign") if linear.value < 0 else ("negative", "no sign")
+    signs = ("positive", "no sign") if pearson.value < 0 else ("negative", "no sign")
     return (
-        f"Pearson r = {linear.value:+.3f}{interval}, Spearman {ordered.value:+.2f}, "
+        f"Pearson r = {pearson.value:+.3f}{interval}, Spearman {spearman.value:+.2f}, "
         f"n = {len(claim.inputs) // 2}",
         claim.printed.startswith(signs),
     )
 
 
 def benchmarks_won(claim: Claim) -> Outcome:
-    """number of benchmarks in SM Table 3 on which MoC's rho is greater"""
+    """Number of benchmarks in SM Table 3 on which MoC's rho is greater than MoS's."""
     moc, mos = _halves(claim)
-    won = np.count_nonzero(moc > mos)
-    return f"{won} of {len(moc)}", won == int(claim.printed)
+    wins = np.count_nonzero(moc > mos)
+    return f"{wins} of {len(moc)}", wins == int(claim.printed)
 
 
 def _halves(claim: Claim) -> NDArray[np.float64]:
@@ -164,39 +174,41 @@ def _halves(claim: Claim) -> NDArray[np.float64]:
 
 
 def corpus_count(claim: Claim) -> Outcome:
-    """counted in the published files (identified by SHA-256)"""
+    """Counted in the published files (identified by SHA-256)."""
     corpus, attribute = claim.row["argument"].split()
     count = f"{getattr(PUBLISHED_CORPORA[corpus], attribute):,}"
     return count, count == claim.printed
 
 
 def d_plus_2(claim: Claim) -> Outcome:
-    """d + 2, with d of SM Table 6: W h, the bias and the normaliser of each row"""
+    """Rank d + 2: d of SM Table 6 for W h, 1 for the bias, 1 for the normaliser of each row."""
     [width] = _values(claim.inputs)
     rank = f"{width + 2:.0f}"
     return rank, rank == claim.printed
 
 
 def over_all_contexts(claim: Claim) -> Outcome:
-    """rank of the same model on the same text"""
+    """Rank of the same model on the same text."""
     rank, _, contexts = _values(claim.inputs)
     return f"{rank:.0f} over all {contexts:,.0f}", False
 
 
 def different_models(claim: Claim) -> Outcome:
-    """trained models differ: if all print the same probabilities, these were not measured"""
+    """Trained models differ, so probabilities that all print alike were not measured."""
     return "none", len({cell.printed for cell in claim.cells}) > 1
 
 
 def falling_probabilities(claim: Claim) -> Outcome:
-    """the likeliest word comes first in every other list"""
-    falls = all(cell.numbers == sorted(cell.numbers, reverse=True) for cell in claim.cells)
-    return "none", falls
+    """The likeliest word comes first in every other list."""
+    is_falling = all(cell.numbers == sorted(cell.numbers, reverse=True) for cell in claim.cells)
+    return "none", is_falling
 
 
 def low_rank_hits(_: Claim) -> Outcome:
-    """count over the contexts of SM Table 2; the low-rank models are Softmax, LMS-PLIF, MoC and
-    MoC*"""
+    """Counted over the contexts of SM Table 2.
+
+    The low-rank models are Softmax, LMS-PLIF, MoC and MoC*.
+    """
     low, high = (
         {
             context
@@ -210,22 +222,26 @@ def low_rank_hits(_: Claim) -> Outcome:
 
 
 def parameters(claim: Claim) -> Outcome:
-    """computed from the configuration of SM Table 6, in millions, truncated (not rounded) to the
-    two printed decimals"""
+    """Computed from the configuration of SM Table 6, in millions.
+
+    The number is truncated, not rounded, to the two printed decimals.
+    """
     count = in_millions(_model_parameters(claim))
     return count, count == claim.printed
 
 
 def talk_parameters(claim: Claim) -> Outcome:
-    """computed from the AAAI paper's configuration, truncated or rounded to the printed digits"""
+    """Computed from the AAAI paper's configuration, truncated or rounded to the printed digits."""
     exact = _model_parameters(claim) / 1e6
     unit = 10.0 ** -len(claim.printed.partition(".")[2])
     return f"{exact:.2f}", -unit / 2 <= exact - float(claim.printed) < unit
 
 
 def _model_parameters(claim: Claim) -> int:
-    """Read "ptb softmax", "ptb mos_dagger" (Table 5), or "ptb 10" (MoS with K = 10) from the
-    argument."""
+    """Count the parameters of the model that the argument names.
+
+    "ptb softmax", "ptb mos_dagger" (Table 5) or "ptb 10" (MoS with K = 10).
+    """
     name, model = claim.row["argument"].split()
     corpus = CorpusConfig(name=name, sha256="0" * 64)
     if model.isdigit():
@@ -236,31 +252,33 @@ def _model_parameters(claim: Claim) -> int:
 
 
 def two_a_knot(claim: Claim) -> Outcome:
-    """two parameters for each of {argument} knots, to the coarser printed digit"""
-    added = f"{2 * int(claim.row['argument'].replace(',', '')) / 1e6:.1f}"
-    return added, added == claim.printed
+    """Two parameters for each of {argument} knots, to the coarser printed digit."""
+    millions = f"{2 * int(claim.row['argument'].replace(',', '')) / 1e6:.1f}"
+    return millions, millions == claim.printed
 
 
 def tried_value(claim: Claim) -> Outcome:
-    """among the values tried in stage 1 or 2, or SM Table 6's if stage 1 kept that"""
-    places = [
+    """Among the values tried in stage 1 or 2, or SM Table 6's if stage 1 kept that one."""
+    stages = [
         f"stage {cell.row['stage']}" if "stage" in cell.row else "SM Table 6"
         for cell in claim.inputs
         if float(claim.printed) in cell.numbers
     ]
-    return " and ".join(places) or "not tried", bool(places)
+    return " and ".join(stages) or "not tried", bool(stages)
 
 
 def word_pairs(claim: Claim) -> Outcome:
-    """counted in the published files (identified by SHA-256), with lower-cased words and the
-    vocabulary of all three splits, digit by digit"""
+    """Counted in the published files (identified by SHA-256), digit by digit.
+
+    Words are lower-cased, and the vocabulary is that of all three splits.
+    """
     corpus, metric = claim.row["argument"].split(maxsplit=1)
     trial = claim.trials.get(corpus, {"state": "absent", "cause": None})
     if trial["state"] == "done":
         count = str(int(trial[metric]))
         return count, count == claim.printed
-    not_run = (
-        f"the trial that counts {corpus} has not run: it needs that corpus and the 13 benchmarks "
-        "(--data-dir)"
+    reason = (
+        f"the trial that counts {corpus} has not run: it needs that corpus and the 13 benchmarks. "
+        "Name their folder with --data-dir"
     )
-    return trial["cause"] or not_run, None
+    return trial["cause"] or reason, None

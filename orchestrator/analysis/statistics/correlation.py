@@ -13,15 +13,16 @@ from scipy.special import betaincc, ndtri, stdtr
 from orchestrator.analysis.statistics.estimates import TAILS, Array, Interval, Names, Statistic
 
 NORMAL_QUANTILE = float(ndtri(TAILS[1]))
-ON_LINE = "the points lie on one line, which leaves no interval"
+ON_LINE = "all points are on one line, so there is no interval"
 
 
 def fisher_interval(value: float, variance: float) -> Interval:
     """Return the 95% interval tanh(artanh(r) -+ 1.96 sqrt(variance)) (Fisher 1921).
 
-    `variance` is that of artanh(r): 1 / (n - 3) for Pearson's r of n pairs."""
-    centre, half = math.atanh(value), NORMAL_QUANTILE * math.sqrt(variance)
-    return Interval(low=math.tanh(centre - half), high=math.tanh(centre + half))
+    `variance` is that of artanh(r): 1 / (n - 3) for Pearson's r of n pairs.
+    """
+    centre, half_width = math.atanh(value), NORMAL_QUANTILE * math.sqrt(variance)
+    return Interval(low=math.tanh(centre - half_width), high=math.tanh(centre + half_width))
 
 
 def student_statistic(value: float, df: int, interval: Interval) -> Statistic:
@@ -38,22 +39,27 @@ def correlate(
 
     `ranks` gives Spearman's rho (ties share their mean rank), with the variance (1 + rho^2 / 2) /
     (n - 3) of Bonett and Wright (2000). Raises ValueError for different lengths or numbers that are
-    not finite."""
+    not finite.
+    """
     x_n, y_n = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
     if x_n.shape != y_n.shape or not (np.isfinite(x_n) & np.isfinite(y_n)).all():
-        raise ValueError("a correlation needs two sequences of one length, of finite numbers")
+        raise ValueError("a correlation needs two equally long sequences of finite numbers")
     n = len(x_n)
     if n < 3:
-        return Statistic(missing=f"a correlation needs at least 3 points, got {n}")
-    constant = [name for name, values in zip(names, (x_n, y_n), strict=True) if np.ptp(values) == 0]
-    if constant:
-        return Statistic(missing=f"{' and '.join(constant)} had the same value at all {n} points")
+        return Statistic(missing=f"a correlation needs at least 3 points but has {n}")
+    constant_names = [
+        name for name, values in zip(names, (x_n, y_n), strict=True) if np.ptp(values) == 0
+    ]
+    if constant_names:
+        return Statistic(
+            missing=f"{' and '.join(constant_names)} had the same value at all {n} points"
+        )
     # scipy.stats takes most of a second to import.
     if ranks:
         value = float(np.corrcoef([pd.Series(values).rank() for values in (x_n, y_n)])[0, 1])
     else:
         value = float(_direction(x_n) @ _direction(y_n))
-    if on_line(value):
+    if is_on_line(value):
         return Statistic(value=float(round(value)), missing=ON_LINE)
     if ranks:
         t = value * math.sqrt((n - 2) / ((1 + value) * (1 - value)))
@@ -61,8 +67,8 @@ def correlate(
     else:
         p_value = 2 * float(betaincc(n / 2 - 1, n / 2 - 1, (1 + abs(value)) / 2))
     if n < 4:
-        few = f"an interval needs 4 points, got {n}"
-        return Statistic(value=value, p_value=p_value, df=n - 2, missing=few)
+        shortage = f"an interval needs at least 4 points but has {n}"
+        return Statistic(value=value, p_value=p_value, df=n - 2, missing=shortage)
     variance = (1 + value**2 / 2 if ranks else 1) / (n - 3)
     interval = fisher_interval(value, variance)
     return Statistic(value=value, interval=interval, p_value=p_value, df=n - 2)
@@ -77,25 +83,26 @@ def _direction(values_n: Array) -> Array:
 def partial_correlation(
     x: ArrayLike, y: ArrayLike, controls: ArrayLike, *, names: Names = ("x", "y")
 ) -> Statistic:
-    """Return Pearson's r of x and y after removing straight lines in the controls; no interval.
+    """Return Pearson's r of x and y without straight lines in the controls; no interval.
 
-    `controls` has a row per point, a column per control."""
+    `controls` has a row per point, a column per control.
+    """
     controls_nk = np.ascontiguousarray(controls, dtype=np.float64)
     centred_nk = controls_nk - controls_nk.mean(axis=0)
-    taken, n = int(np.linalg.matrix_rank(centred_nk)), len(controls_nk)
-    if n - taken < 3:
-        return Statistic(missing=f"{n} points are too few for {taken} controls")
-    rest = []
+    rank, n = int(np.linalg.matrix_rank(centred_nk)), len(controls_nk)
+    if n - rank < 3:
+        return Statistic(missing=f"{n} points are too few for {rank} controls")
+    residuals = []
     for name, values in zip(names, (x, y), strict=True):
         values_n = np.asarray(values, dtype=np.float64)
         centred_n = values_n - values_n.mean()
-        left_n = centred_n - centred_nk @ np.linalg.lstsq(centred_nk, centred_n, rcond=None)[0]
-        if np.linalg.norm(left_n) <= 1e-9 * np.linalg.norm(centred_n):
-            return Statistic(missing=f"the controls leave nothing of {name}")
-        rest.append(left_n / np.linalg.norm(left_n))
-    return Statistic(value=float(np.clip(rest[0] @ rest[1], -1, 1)))
+        residual_n = centred_n - centred_nk @ np.linalg.lstsq(centred_nk, centred_n, rcond=None)[0]
+        if np.linalg.norm(residual_n) <= 1e-9 * np.linalg.norm(centred_n):
+            return Statistic(missing=f"the controls explain {name} completely")
+        residuals.append(residual_n / np.linalg.norm(residual_n))
+    return Statistic(value=float(np.clip(residuals[0] @ residuals[1], -1, 1)))
 
 
-def on_line(r: float) -> bool:
+def is_on_line(r: float) -> bool:
     """Return whether a correlation is -1 or 1 up to rounding."""
     return 1 - abs(r) < 1e-12

@@ -1,7 +1,8 @@
 """Estimated means and differences of means: t-test, effect size, power.
 
-"Not significant" never means "equal": the smallest margin bounds the value, the detectable
-difference is what the seeds could have shown."""
+"Not significant" never means "equal": the smallest margin bounds the value, and the detectable
+difference is what the seeds could have shown.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +21,9 @@ SIGNIFICANCE = 0.05
 POWER = 0.8
 Array = NDArray[np.float64]
 Names = tuple[str, str]
-"""Names of the two sides of a comparison or a correlation, for `missing`."""
+"""Sides of a comparison or a correlation, for `missing`."""
 LARGEST_T = 1e4
-"""Limit up to which the noncentral t distribution has been checked."""
+"""The noncentral t distribution has been checked up to here."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +39,7 @@ class Interval:
 
 @dataclass(frozen=True, kw_only=True)
 class Statistic:
-    """Number computed from data; None if the data do not allow it, and `missing` is the reason."""
+    """Number computed from data; None if impossible, for the reason `missing`."""
 
     value: float | None = None
     interval: Interval | None = None
@@ -66,8 +67,8 @@ class Estimate:
 
     def interval(self, confidence: float = CONFIDENCE) -> Interval:
         """Return the confidence interval."""
-        half = float(stdtrit(self.df, 0.5 + confidence / 2)) * self.error
-        return Interval(low=self.value - half, high=self.value + half)
+        half_width = float(stdtrit(self.df, 0.5 + confidence / 2)) * self.error
+        return Interval(low=self.value - half_width, high=self.value + half_width)
 
     def test(self) -> Statistic:
         """Return the two-sided test against zero."""
@@ -80,15 +81,17 @@ class Estimate:
         """Return the larger absolute end of the 90% interval.
 
         Two one-sided t-tests at 0.05 (Schuirmann 1987) find two means equivalent within any larger
-        margin."""
+        margin.
+        """
         interval = self.interval(1 - 2 * SIGNIFICANCE)
         return max(-interval.low, interval.high)
 
-    def detectable(self) -> float:
+    def detectable_value(self) -> float:
         """Return the smallest true value that a two-sided t-test at 0.05 finds with 80% power.
 
-        It depends on the error alone. Exact for Student's test (Cohen 1988, chapter 2); for
-        Welch's, simulated power was within two points of 80%."""
+        It depends only on the error. Exact for Student's test (Cohen 1988, chapter 2); simulated
+        power of Welch's was within two points of 80%.
+        """
         df, critical = self.df, stdtrit(self.df, 1 - SIGNIFICANCE / 2)
         return self.error * _root_near(
             nctdtrinc(df, 1 - POWER, critical),
@@ -96,18 +99,19 @@ class Estimate:
         )
 
     def effect(self, sd: float) -> Statistic:
-        """Return Hedges' g, the unbiased value in units of `sd`, the deviation behind the error.
+        """Return Hedges' g: the unbiased value in units of `sd`, the deviation behind the error.
 
         The interval inverts the noncentral t distribution (Steiger and Fouladi 1997): exact for
         normal groups of one variance, so without Hedges' correction. It excludes zero exactly if
-        the test is significant."""
+        the test is significant.
+        """
         if self.df <= 1:
             return Statistic(missing="an effect size needs more than one degree of freedom")
         g = small_sample_correction(self.df) * self.value / sd
         if abs(self.t) > LARGEST_T:
             return Statistic(
                 value=g,
-                missing=f"the means lie over {LARGEST_T:,.0f} standard errors apart: no interval",
+                missing=f"the means differ by over {LARGEST_T:,.0f} standard errors: no interval",
             )
         high, low = (_noncentrality(tail, self.t, self.df) for tail in TAILS)
         return Statistic(
@@ -116,8 +120,10 @@ class Estimate:
 
 
 def small_sample_correction(df: float) -> float:
-    """Return J(df) = Gamma(df / 2) / (sqrt(df / 2) Gamma((df - 1) / 2)), which removes the bias of
-    d (Hedges 1981)."""
+    """Return J(df), which removes the bias of d (Hedges 1981).
+
+    J(df) = Gamma(df / 2) / (sqrt(df / 2) Gamma((df - 1) / 2)).
+    """
     return math.exp(float(gammaln(df / 2)) - float(gammaln((df - 1) / 2))) / math.sqrt(df / 2)
 
 
@@ -130,15 +136,14 @@ def _noncentrality(probability: float, t: float, df: float) -> float:
 
 
 def _root_near(guess: float, function: Callable[[float], float]) -> float:
-    """scipy inverts the noncentral t distribution to three to six digits, but evaluates it to
-    all."""
+    """Refine: scipy's inverse of the noncentral t has 3 to 6 digits, its distribution all."""
     from scipy.optimize import brentq  # slow to import
 
-    room = 0.02 * (1 + abs(guess))
-    return float(brentq(function, guess - room, guess + room))
+    margin = 0.02 * (1 + abs(guess))
+    return float(brentq(function, guess - margin, guess + margin))
 
 
 def codes(labels: Sequence[Any]) -> tuple[list[Any], NDArray[np.intp]]:
-    """Return the different labels by first appearance, and the index of each label among them."""
+    """Return the different labels by first appearance, and each label's index among them."""
     indices = {label: index for index, label in enumerate(dict.fromkeys(labels))}
     return list(indices), np.array([indices[label] for label in labels], dtype=np.intp)

@@ -1,7 +1,8 @@
 """Jackknife over blocks and permutation test, for correlations of dependent points.
 
 Grid cells share row and column effects: 9 x 3 cells are not 27 independent points. Both methods
-treat rows as exchangeable; smooth effects over rows make intervals and p-values too small."""
+treat rows as exchangeable; smooth effects over rows make intervals and p-values too small.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +14,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from orchestrator.analysis.statistics.correlation import ON_LINE, on_line
+from orchestrator.analysis.statistics.correlation import ON_LINE, is_on_line
 from orchestrator.analysis.statistics.estimates import Array, Estimate, Interval, Statistic
 
 FEWEST_BLOCKS = 5
-PERMUTATIONS, TOGETHER = 9_999, 303
-"""TOGETHER permutations are in memory at a time."""
+PERMUTATIONS, BATCH = 9_999, 303
+"""BATCH permutations are in memory at a time."""
 SEED = 0
 
 
@@ -32,47 +33,50 @@ def over_blocks(
     """
     block_n, name = _codes(points[setting]), setting.rpartition(".")[2]
     count = int(block_n.max(initial=-1)) + 1
-    whole = estimate(points)
-    if whole.value is None:
-        return whole
-    if on_line(whole.value):
-        return Statistic(value=float(round(whole.value)), missing=ON_LINE)
+    full_estimate = estimate(points)
+    if full_estimate.value is None:
+        return full_estimate
+    if is_on_line(full_estimate.value):
+        return Statistic(value=float(round(full_estimate.value)), missing=ON_LINE)
     if count < FEWEST_BLOCKS:
-        few = f"an interval needs {FEWEST_BLOCKS} values of {name}, there are {count}"
-        return Statistic(value=whole.value, missing=few)
+        shortage = f"an interval needs at least {FEWEST_BLOCKS} values of {name} but has {count}"
+        return Statistic(value=full_estimate.value, missing=shortage)
     values = [estimate(points[block_n != block]).value for block in range(count)]
-    without_B = np.array([value for value in values if value is not None and not on_line(value)])
-    if len(without_B) < count:
-        missing = f"without one value of {name} there is no correlation"
-        return Statistic(value=whole.value, missing=missing)
-    error = math.sqrt((count - 1) * float(np.arctanh(without_B).var()))
+    estimate_B = np.array(
+        [value for value in values if value is not None and not is_on_line(value)]
+    )
+    if len(estimate_B) < count:
+        missing = f"the correlation is undefined without one of the values of {name}"
+        return Statistic(value=full_estimate.value, missing=missing)
+    error = math.sqrt((count - 1) * float(np.arctanh(estimate_B).var()))
     if error == 0:
-        missing = f"the correlation is the same without any value of {name}"
-        return Statistic(value=whole.value, missing=missing)
-    test = Estimate(value=math.atanh(whole.value), error=error, df=count - 1).test()
+        missing = f"leaving out a value of {name} never changes the correlation"
+        return Statistic(value=full_estimate.value, missing=missing)
+    test = Estimate(value=math.atanh(full_estimate.value), error=error, df=count - 1).test()
     assert test.interval is not None
     interval = Interval(low=math.tanh(test.interval.low), high=math.tanh(test.interval.high))
-    return replace(test, value=whole.value, interval=interval)
+    return replace(test, value=full_estimate.value, interval=interval)
 
 
 def permutation_p(x: ArrayLike, y: ArrayLike, rows: ArrayLike, columns: ArrayLike) -> float:
     """Return the two-sided p-value of Pearson's r over grid cells labelled by `rows` and `columns`.
 
     Cells may be missing. Whole rows and columns of x are permuted against y: `PERMUTATIONS` draws,
-    identical in every call, and the observed order."""
+    identical in every call, and the observed order.
+    """
     row_n, column_n = _codes(rows), _codes(columns)
     x_RC, y_RC = np.full((2, row_n.max() + 1, column_n.max() + 1), math.nan)
     x_RC[row_n, column_n], y_RC[row_n, column_n] = x, y
-    rng, seen = np.random.default_rng(SEED), float(_pearson(x_RC.reshape(1, -1), y_RC.ravel())[0])
-    extreme = 1
-    for _ in range(PERMUTATIONS // TOGETHER):
+    rng, r_xy = np.random.default_rng(SEED), float(_pearson(x_RC.reshape(1, -1), y_RC.ravel())[0])
+    extreme_count = 1
+    for _ in range(PERMUTATIONS // BATCH):
         row_PR, column_PC = (
-            rng.permuted(np.tile(np.arange(n), (TOGETHER, 1)), axis=1) for n in x_RC.shape
+            rng.permuted(np.tile(np.arange(n), (BATCH, 1)), axis=1) for n in x_RC.shape
         )
         permuted_PRC = x_RC[row_PR[:, :, None], column_PC[:, None, :]]
-        r_P = _pearson(permuted_PRC.reshape(TOGETHER, -1), y_RC.ravel())
-        extreme += int(np.count_nonzero(np.abs(r_P) >= abs(seen) - 1e-12))
-    return extreme / (PERMUTATIONS + 1)
+        r_P = _pearson(permuted_PRC.reshape(BATCH, -1), y_RC.ravel())
+        extreme_count += int(np.count_nonzero(np.abs(r_P) >= abs(r_xy) - 1e-12))
+    return extreme_count / (PERMUTATIONS + 1)
 
 
 def _codes(labels: ArrayLike) -> NDArray[np.intp]:
@@ -84,12 +88,12 @@ def _codes(labels: ArrayLike) -> NDArray[np.intp]:
 
 def _pearson(x_Pn: Array, y_n: Array) -> Array:
     """Use the points that both have, for each row of x; return 0 if either is constant there."""
-    both_Pn = np.isfinite(x_Pn) & np.isfinite(y_n)
-    counts_P1 = np.maximum(both_Pn.sum(axis=1, keepdims=True), 1)
+    mask_Pn = np.isfinite(x_Pn) & np.isfinite(y_n)
+    counts_P1 = np.maximum(mask_Pn.sum(axis=1, keepdims=True), 1)
     x_dev, y_dev = (
         np.where(
-            both_Pn,
-            values_Pn - np.where(both_Pn, values_Pn, 0.0).sum(axis=1, keepdims=True) / counts_P1,
+            mask_Pn,
+            values_Pn - np.where(mask_Pn, values_Pn, 0.0).sum(axis=1, keepdims=True) / counts_P1,
             0.0,
         )
         for values_Pn in (x_Pn, np.broadcast_to(y_n, x_Pn.shape))

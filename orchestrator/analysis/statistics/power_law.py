@@ -2,8 +2,11 @@
 
 Curves may share E and b: they are then shifted along a logarithmic x axis. For a given b, sums give
 the best E and a (variable projection: Golub and Pereyra 1973), so only b is searched, for all draws
-at once. Dividing x by its geometric mean makes the search independent of its unit. Legend: R sizes
-x, K curves, B draws (the first is the data), G exponents tried, P places, N trials, S seeds."""
+at once. Dividing x by its geometric mean makes the search independent of its unit.
+
+Legend: R sizes x, K curves, B draws (the first is the data), G exponents tried, P points, N trials,
+S seeds. A point is one panel, group and x.
+"""
 
 from __future__ import annotations
 
@@ -20,33 +23,33 @@ from scipy.special import fdtrc, gammaincinv
 from orchestrator.analysis.statistics.estimates import TAILS, Array, Interval, Statistic, codes
 
 RESAMPLES = 19_999
-"""Enough draws: with 4,999, an interval's width differs by 1% between seeds of the draws."""
+"""Enough: with 4,999, an interval's width differs by 1% between seeds of the draws."""
 SEED = 0
-FEWEST_PLACES = 4
+FEWEST_SIZES = 4
 """Minimum of x: a law of three parameters fits three points exactly."""
 EXPONENTS = Interval(low=0.01, high=10.0)
 """Search range of b."""
 GRID = np.geomspace(EXPONENTS.low, EXPONENTS.high, 61)
 REFINED, ROUNDS = 7, 3
-"""Exponents tried between the neighbours of the best one, and rounds of this, before a parabola."""
+"""Exponents between the neighbours of the best one, and rounds of this, before a parabola."""
 AT_BOUND = 1e-4
-"""Relative distance to a bound below which an estimate is at the bound."""
-MOST_WITHOUT = 0.05
+"""Relative distance below which an estimate is at a bound."""
+MOST_MISSING = 0.05
 """Largest share of draws without a value that still allows an interval."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Curve:
-    """Means over seeds at each x, and draws of them with other seeds."""
+    """Means over seeds at each x, and draws with other seeds."""
 
     x_R: Array
     """Ascending."""
     count_R: Array
     """Values at each x."""
     mean_BR: Array
-    """Observed means in the first row, draws below; one row without deviations to draw from."""
+    """Observed means in the first row, draws below; one row if no deviations can be drawn."""
     variance: float | None
-    """Residual variance within places, without seed effects; None if no place has two values."""
+    """Residual variance within points, without seed effects; None if no point has two values."""
     df: float
     """Degrees of freedom of the variance."""
 
@@ -63,7 +66,7 @@ class Laws:
     factor_KB: Array
     """a of each curve; 0 if the values do not fall with x."""
     squares_B: Array
-    """Residual sum of squares over the means, weighted by their number of values."""
+    """Residual sum of squares of the means, weighted by their number of values."""
 
     def at(self, x: float) -> Array:
         """Return L(x) of each draw, by the first curve's law."""
@@ -71,11 +74,13 @@ class Laws:
         return values
 
     def inverse(self, loss_B: ArrayLike) -> Array:
-        """Return the x at which the first curve's law has these values; infinite if it is always
-        above, NaN if it does not fall."""
-        above_B = np.asarray(loss_B, dtype=np.float64) - self.limit_B
+        """Return the x at which the first curve's law has these values.
+
+        Infinite if the law is always above, NaN if it does not fall.
+        """
+        excess_B = np.asarray(loss_B, dtype=np.float64) - self.limit_B
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            x_B: Array = (np.maximum(above_B, 0) / self.factor_KB[0]) ** (-1 / self.exponent_B)
+            x_B: Array = (np.maximum(excess_B, 0) / self.factor_KB[0]) ** (-1 / self.exponent_B)
         x_B[self.factor_KB[0] == 0] = np.nan
         return x_B
 
@@ -85,50 +90,53 @@ def curves_over_seeds(
 ) -> dict[tuple[Any, Any], Curve]:
     """Return the curve of each panel and group, with draws of its means over other seeds.
 
-    `trials` has the columns panel, group, x > 0, loss and seed; a place is one panel, group and x.
-    A loss is its place's mean, plus a seed effect common to all places, plus a residual of one
-    variance per group. Residuals at one panel, x and seed correlate between groups, and the draws
-    keep that: groups that share seeds differ as much as their pairs. Effects and residuals are
-    drawn from Student's t with their estimates' degrees of freedom, so intervals of linear
-    functions are exact for normal values. A group without two values at some place has no draws.
+    `trials` has the columns panel, group, x > 0, loss and seed. A loss is its point's mean, plus a
+    seed effect common to all points, plus a residual of one variance per group. Residuals at one
+    panel, x and seed correlate between groups, and the draws keep that: groups that share seeds
+    differ as much as their pairs. Effects and residuals are drawn from Student's t with their
+    estimates' degrees of freedom, so intervals of linear functions are exact for normal values. A
+    group without two values at some point has no draws.
 
-    Raises ValueError if a value is not finite or x <= 0."""
+    Raises ValueError if a value is not finite or x <= 0.
+    """
     x_N, y_N = (trials[name].to_numpy(dtype=np.float64) for name in ("x", "loss"))
     if not (np.isfinite(x_N) & (x_N > 0) & np.isfinite(y_N)).all():
-        raise ValueError("a power law needs finite values at finite places above zero")
+        raise ValueError("a power law needs finite losses at finite x above zero")
     (part_names, part_N), (group_names, group_N), (_, seed_N) = (
         codes(list(trials[name])) for name in ("panel", "group", "seed")
     )
-    (part_P, group_P, x_P), place_N = _unique(part_N, group_N, x_N)
+    (part_P, group_P, x_P), point_N = _unique(part_N, group_N, x_N)
     group_P = group_P.astype(np.intp)
     site_P, cell_N = _unique(part_P, x_P)[1], _unique(part_N, x_N, seed_N)[1]
-    count_P = np.bincount(place_N).astype(np.float64)
-    mean_P = np.bincount(place_N, weights=y_N) / count_P
-    share_PS, effect_S, effect_df, rest_N = _without_seeds(y_N - mean_P[place_N], place_N, seed_N)
-    rest_GJ = np.zeros((len(group_names), cell_N.max() + 1))
-    np.add.at(rest_GJ, (group_N, cell_N), rest_N)
+    count_P = np.bincount(point_N).astype(np.float64)
+    mean_P = np.bincount(point_N, weights=y_N) / count_P
+    share_PS, effect_S, effect_df, residual_N = _remove_seeds(
+        y_N - mean_P[point_N], point_N, seed_N
+    )
+    residual_GJ = np.zeros((len(group_names), cell_N.max() + 1))
+    np.add.at(residual_GJ, (group_N, cell_N), residual_N)
     size_G = np.bincount(group_N)
     df_G = size_G - np.bincount(group_P) - effect_df * size_G / len(x_N)
-    squares_G = (rest_GJ**2).sum(axis=1)
+    squares_G = (residual_GJ**2).sum(axis=1)
 
     rng = np.random.default_rng(SEED)
     # The root's rows have the same products as the residuals' rows: equal covariances from fewer
     # normal numbers.
-    root_GK: Array = np.transpose(np.linalg.qr(rest_GJ.T, mode="r"))
+    root_GK: Array = np.transpose(np.linalg.qr(residual_GJ.T, mode="r"))
     normal_QKB = rng.standard_normal((site_P.max() + 1, root_GK.shape[1], resamples))
-    drawn_PB = np.einsum("pk,pkb->pb", root_GK[group_P], normal_QKB[site_P])
-    drawn_PB /= np.sqrt(count_P)[:, None]
+    draw_PB = np.einsum("pk,pkb->pb", root_GK[group_P], normal_QKB[site_P])
+    draw_PB /= np.sqrt(count_P)[:, None]
     quantile_B = rng.uniform(size=resamples)
-    different_df, which_G = np.unique(df_G, return_inverse=True)
-    chi_DB = np.sqrt([2 * gammaincinv(max(df, 1) / 2, quantile_B) for df in different_df])
-    drawn_PB /= chi_DB[which_G[group_P]]
+    unique_df, index_G = np.unique(df_G, return_inverse=True)
+    chi_DB = np.sqrt([2 * gammaincinv(max(df, 1) / 2, quantile_B) for df in unique_df])
+    draw_PB /= chi_DB[index_G[group_P]]
     if effect_df:
-        # The part common to all places is drawn with the seeds.
-        drawn_PB -= count_P @ drawn_PB / count_P.sum()
+        # The part common to all points is drawn with the seeds.
+        draw_PB -= count_P @ draw_PB / count_P.sum()
         normal_SB = rng.standard_normal((len(effect_S), resamples)) * np.linalg.norm(effect_S)
         chi_B = np.sqrt(2 * gammaincinv(effect_df / 2, rng.uniform(size=resamples)))
-        drawn_PB += share_PS @ normal_SB / chi_B
-    drawn_PB = np.insert(drawn_PB, 0, 0.0, axis=1)
+        draw_PB += share_PS @ normal_SB / chi_B
+    draw_PB = np.insert(draw_PB, 0, 0.0, axis=1)
 
     curves = {}
     for part, group in zip(*_unique(part_P, group_P)[0].astype(np.intp), strict=True):
@@ -137,7 +145,7 @@ def curves_over_seeds(
         curves[part_names[part], group_names[group]] = Curve(
             x_R=x_P[of_curve],
             count_R=count_P[of_curve],
-            mean_BR=(mean_P[of_curve, None] + drawn_PB[of_curve, : draws + 1]).T,
+            mean_BR=(mean_P[of_curve, None] + draw_PB[of_curve, : draws + 1]).T,
             variance=squares_G[group] / df if df > 0 else None,
             df=df,
         )
@@ -145,34 +153,35 @@ def curves_over_seeds(
 
 
 def _unique(*columns: NDArray[Any]) -> tuple[Array, NDArray[np.intp]]:
-    """Return the different rows of these columns, ascending, as columns; and each row's index among
-    them."""
+    """Return the different rows, ascending, as columns; and each row's index among them."""
     rows, index = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
     return rows.T, index.ravel()
 
 
-def _without_seeds(
-    rest_N: Array, place_N: NDArray[np.intp], seed_N: NDArray[np.intp]
+def _remove_seeds(
+    residual_N: Array, point_N: NDArray[np.intp], seed_N: NDArray[np.intp]
 ) -> tuple[Array, Array, int, Array]:
-    """Return seed shares of places (P x S), least-squares seed effects (S), their degrees of
-    freedom, and residuals (N).
+    """Return seed shares of points (P x S), seed effects (S), their df, and residuals (N).
 
-    Without other degrees of freedom each seed is at one place only, and effects are zero."""
-    one_NS = np.eye(seed_N.max() + 1)[seed_N]
-    share_PS = np.zeros((place_N.max() + 1, one_NS.shape[1]))
-    np.add.at(share_PS, place_N, one_NS)
+    Effects are by least squares. Without other degrees of freedom each seed is at one point only,
+    and effects are zero.
+    """
+    indicator_NS = np.eye(seed_N.max() + 1)[seed_N]
+    share_PS = np.zeros((point_N.max() + 1, indicator_NS.shape[1]))
+    np.add.at(share_PS, point_N, indicator_NS)
     share_PS /= share_PS.sum(axis=1, keepdims=True)
-    centred_NS = one_NS - share_PS[place_N]
-    effect_S, _, rank, _ = np.linalg.lstsq(centred_NS, rest_N, rcond=1e-10)
-    if len(rest_N) - len(share_PS) - rank < 1:
-        return share_PS, np.zeros_like(effect_S), 0, rest_N
-    return share_PS, effect_S - effect_S.mean(), int(rank), rest_N - centred_NS @ effect_S
+    centred_NS = indicator_NS - share_PS[point_N]
+    effect_S, _, rank, _ = np.linalg.lstsq(centred_NS, residual_N, rcond=1e-10)
+    if len(residual_N) - len(share_PS) - rank < 1:
+        return share_PS, np.zeros_like(effect_S), 0, residual_N
+    return share_PS, effect_S - effect_S.mean(), int(rank), residual_N - centred_NS @ effect_S
 
 
 def fit_laws(curves: Sequence[Curve]) -> Laws:
     """Fit laws with shared E >= 0 and b in `EXPONENTS`, and an a > 0 per curve.
 
-    If no positive a fits best, values do not fall with x: every a is 0 and E the mean."""
+    If no positive a fits best, values do not fall with x: every a is 0 and E the mean.
+    """
     rows = min(len(curve.mean_BR) for curve in curves)
     unit = math.exp(float(np.mean(np.log(np.concatenate([curve.x_R for curve in curves])))))
     points = [(np.log(curve.x_R / unit), curve.count_R, curve.mean_BR[:rows]) for curve in curves]
@@ -203,8 +212,10 @@ def fit_laws(curves: Sequence[Curve]) -> Laws:
 
 
 def _vertex(exponent_BG: Array, squares_BG: Array, best_B: NDArray[np.intp]) -> Array:
-    """Minimise the parabola in log b through the best exponent and its neighbours. Keep the best at
-    an end of the range, or without an upward parabola."""
+    """Minimise the parabola in log b through the best exponent and its neighbours.
+
+    Keep the best at an end of the range, or without an upward parabola.
+    """
     draw_B, middle_B = np.arange(len(best_B)), np.clip(best_B, 1, exponent_BG.shape[1] - 2)
     log_b, squares = (
         [values_BG[draw_B, middle_B + step] for step in (-1, 0, 1)]
@@ -214,16 +225,16 @@ def _vertex(exponent_BG: Array, squares_BG: Array, best_B: NDArray[np.intp]) -> 
         bend_B = squares[0] - 2 * squares[1] + squares[2]
         vertex_B = np.exp(log_b[1] + (log_b[2] - log_b[0]) / 4 * (squares[0] - squares[2]) / bend_B)
     inside_B = (best_B == middle_B) & (bend_B > 0) & np.isfinite(vertex_B)
-    chosen_B: Array = np.where(inside_B, vertex_B, exponent_BG[draw_B, best_B])
-    return chosen_B
+    result_B: Array = np.where(inside_B, vertex_B, exponent_BG[draw_B, best_B])
+    return result_B
 
 
 def _profile(exponent: Array, points: Sequence[tuple[Array, ...]]) -> tuple[Array, Array, Array]:
-    """Return the best E, its sum of squares (infinite if an a is not positive) and each a, B x G
-    each.
+    """Return the best E, its sum of squares (infinite if an a is not positive) and each a.
 
-    `exponent` is G or, per draw, B x G. With z = x^-b, the best a for a given E is (Szy - E Sz) /
-    Szz, and the residual is a parabola in E."""
+    Each is B x G; `exponent` is G or, per draw, B x G. With z = x^-b, the best a for a given E is
+    (Szy - E Sz) / Szz, and the residual is a parabola in E.
+    """
     sums, parabolas = [], []
     for log_R, count_R, y_BR in points:
         z_GR = np.exp(-exponent[..., None] * log_R)
@@ -241,49 +252,57 @@ def _profile(exponent: Array, points: Sequence[tuple[Array, ...]]) -> tuple[Arra
     limit_BG: Array = np.maximum(slope / bow, 0.0)
     factor_KBG = np.stack([(szy - limit_BG * sz) / szz for szy, sz, szz in sums])
     squares_BG: Array = np.maximum(bow * limit_BG**2 - 2 * slope * limit_BG + offset, 0.0)
-    rising = (factor_KBG <= 0).any(axis=0)
-    return limit_BG, np.where(rising, np.inf, squares_BG), factor_KBG
+    is_rising = (factor_KBG <= 0).any(axis=0)
+    return limit_BG, np.where(is_rising, np.inf, squares_BG), factor_KBG
 
 
 def lack_of_fit(laws: Laws) -> float | None:
     """Return the p-value of the laws' residuals against the spread of seeds (F-test, Fisher 1922).
 
-    None without a spread, or with at least as many parameters as places."""
-    places = sum(len(curve.x_R) for curve in laws.curves)
-    return f_test(laws.curves, float(laws.squares_B[0]), places - 2 - len(laws.curves))
+    None without a spread, or with at least as many parameters as points.
+    """
+    points = sum(len(curve.x_R) for curve in laws.curves)
+    return f_test(laws.curves, float(laws.squares_B[0]), points - 2 - len(laws.curves))
 
 
 def f_test(curves: Sequence[Curve], squares: float, df: int) -> float | None:
-    """Return the p-value of squares with `df` degrees of freedom against the variance within
-    places; None if either is missing."""
+    """Return the p-value of squares with `df` degrees of freedom against variance within points.
+
+    None if either is missing.
+    """
     within_df = sum(curve.df for curve in curves)
-    within = sum(curve.variance * curve.df for curve in curves if curve.variance is not None)
-    if within <= 0 or df <= 0:
+    within_squares = sum(
+        curve.variance * curve.df for curve in curves if curve.variance is not None
+    )
+    if within_squares <= 0 or df <= 0:
         return None
-    return float(fdtrc(df, within_df, max(squares, 0.0) / df / (within / within_df)))
+    return float(fdtrc(df, within_df, max(squares, 0.0) / df / (within_squares / within_df)))
 
 
 def seed_by_group_p(trials: pd.DataFrame) -> float | None:
     """Return the F-test's p-value for a seed effect on single groups at every x.
 
-    `curves_over_seeds` excludes it, so its intervals are too narrow if there is one. None if no
-    degrees of freedom are left."""
+    `curves_over_seeds` excludes this effect, so its intervals are too narrow if there is one. None
+    if no degrees of freedom are left.
+    """
     y_N = trials["loss"].to_numpy(dtype=np.float64)
     columns = (["group", "x"], ["seed"], ["group", "seed"])
     labels = [list(trials[names].itertuples(index=False, name=None)) for names in columns]
-    places_NP, seeds_NS, both_NC = (
+    points_NP, seeds_NS, cells_NC = (
         np.eye(len(names))[codes_N] for names, codes_N in map(codes, labels)
     )
-    (squares, rank), (rest, full) = (
-        _left(y_N, np.hstack([places_NP, more])) for more in (seeds_NS, both_NC)
+    (squares, rank), (residual, full_rank) = (
+        _residual_squares(y_N, np.hstack([points_NP, effects])) for effects in (seeds_NS, cells_NC)
     )
-    df, rest_df = full - rank, len(y_N) - full
-    if df < 1 or rest_df < 1 or rest <= 1e-18 * float(y_N @ y_N):
+    df, residual_df = full_rank - rank, len(y_N) - full_rank
+    if df < 1 or residual_df < 1 or residual <= 1e-18 * float(y_N @ y_N):
         return None
-    return float(fdtrc(df, rest_df, max(squares - rest, 0.0) / df / (rest / rest_df)))
+    return float(
+        fdtrc(df, residual_df, max(squares - residual, 0.0) / df / (residual / residual_df))
+    )
 
 
-def _left(y_N: Array, design_Nk: Array) -> tuple[float, int]:
+def _residual_squares(y_N: Array, design_Nk: Array) -> tuple[float, int]:
     solution_k, _, rank, _ = np.linalg.lstsq(design_Nk, y_N, rcond=None)
     return float(np.sum((y_N - design_Nk @ solution_k) ** 2)), int(rank)
 
@@ -291,20 +310,21 @@ def _left(y_N: Array, design_Nk: Array) -> tuple[float, int]:
 def over_draws(values_B: Array, *, null: float | None = None) -> Statistic:
     """Return the data's value with the draws' 95% percentile interval and p-value of `null`.
 
-    Interval ends may be infinite. Draws without a number are left out; there is no interval if
-    these exceed `MOST_WITHOUT`, or without draws."""
-    value, drawn_B = float(values_B[0]), values_B[1:]
+    Interval ends may be infinite. Draws without a number are left out; there is no interval without
+    draws, or if those exceed `MOST_MISSING`.
+    """
+    value, draw_B = float(values_B[0]), values_B[1:]
     if math.isnan(value):
         return Statistic(missing="the baseline's loss does not fall with x")
-    if not len(drawn_B):
-        return Statistic(value=value, missing="an interval needs two seeds at some place")
-    left_B = np.sort(drawn_B[~np.isnan(drawn_B)])
-    if len(left_B) < (1 - MOST_WITHOUT) * len(drawn_B):
-        missing = f"{1 - len(left_B) / len(drawn_B):.0%} of the draws have no such number"
+    if not len(draw_B):
+        return Statistic(value=value, missing="an interval needs a size with at least two seeds")
+    sorted_B = np.sort(draw_B[~np.isnan(draw_B)])
+    if len(sorted_B) < (1 - MOST_MISSING) * len(draw_B):
+        missing = f"{1 - len(sorted_B) / len(draw_B):.0%} of the draws give no value"
         return Statistic(value=value, missing=missing)
-    low, high = (float(left_B[round(tail * (len(left_B) - 1))]) for tail in TAILS)
+    low, high = (float(sorted_B[round(tail * (len(sorted_B) - 1))]) for tail in TAILS)
     p_value = None
     if null is not None:
-        tail = min(int((left_B <= null).sum()), int((left_B >= null).sum()))
-        p_value = min(1.0, 2 * (tail + 1) / (len(left_B) + 1))
+        tail = min(int((sorted_B <= null).sum()), int((sorted_B >= null).sum()))
+        p_value = min(1.0, 2 * (tail + 1) / (len(sorted_B) + 1))
     return Statistic(value=value, interval=Interval(low=low, high=high), p_value=p_value)

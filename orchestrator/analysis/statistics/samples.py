@@ -14,8 +14,7 @@ from numpy.typing import ArrayLike
 from orchestrator.analysis.statistics.estimates import Estimate, Interval, Names, Statistic
 
 FEWEST = 5
-"""Values per group that a bootstrap or a statement about power needs; with fewer, both are
-overconfident."""
+"""Values per group for a bootstrap or a statement about power; fewer make both overconfident."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,7 +25,7 @@ class SampleSummary:
     mean: float | None
     """Absent (None) if n is 0."""
     sd: float | None
-    """Sample standard deviation (n - 1 in the denominator); None for fewer than 2 values."""
+    """Sample standard deviation (ddof 1); None for fewer than 2 values."""
 
     def estimate(self) -> Estimate:
         """Return the mean with its standard error; needs two or more values."""
@@ -37,24 +36,25 @@ class SampleSummary:
 def summarise_sample(values: ArrayLike) -> SampleSummary:
     """Return n, mean and standard deviation (ddof 1) of a sequence, which may be empty.
 
-    Raises ValueError if a number is not finite."""
+    Raises ValueError if a number is not finite.
+    """
     values_n = np.asarray(values, dtype=np.float64)
     if values_n.ndim != 1 or not np.isfinite(values_n).all():
         raise ValueError(
-            f"a sample is a sequence of finite numbers, got {values!r}; leave out trials without a "
-            f"value"
+            f"a sample needs a sequence of finite numbers, got {values!r}. "
+            f"Leave out trials without a value."
         )
     # Exact sums: rounding in numpy's mean can give equal numbers a spread.
-    exact, n = values_n.tolist(), len(values_n)
+    numbers, n = values_n.tolist(), len(values_n)
     return SampleSummary(
         n=n,
-        mean=statistics.mean(exact) if n else None,
-        sd=statistics.stdev(exact) if n > 1 else None,
+        mean=statistics.mean(numbers) if n else None,
+        sd=statistics.stdev(numbers) if n > 1 else None,
     )
 
 
 def mean_interval(sample: SampleSummary) -> Interval | None:
-    """Return the 95% interval of the mean by Student's t; None for fewer than two values."""
+    """Return the mean's 95% interval by Student's t; None for fewer than two values."""
     return sample.estimate().interval() if sample.n > 1 else None
 
 
@@ -66,7 +66,8 @@ def difference_of_means(a: SampleSummary, b: SampleSummary) -> float | None:
 def student_difference(a: SampleSummary, b: SampleSummary) -> tuple[Estimate, float]:
     """Return mean of a minus mean of b by Student's test, and the pooled standard deviation.
 
-    Requires an empty `obstacle`."""
+    Requires an empty `obstacle`.
+    """
     mean_a, mean_b, df = a.estimate(), b.estimate(), a.n + b.n - 2
     assert a.sd is not None and b.sd is not None
     sd = math.hypot(a.sd * math.sqrt((a.n - 1) / df), b.sd * math.sqrt((b.n - 1) / df))
@@ -77,7 +78,8 @@ def student_difference(a: SampleSummary, b: SampleSummary) -> tuple[Estimate, fl
 def welch_difference(a: SampleSummary, b: SampleSummary) -> Estimate:
     """Return mean of a minus mean of b, with Welch-Satterthwaite degrees of freedom.
 
-    Requires an empty `obstacle`."""
+    Requires an empty `obstacle`.
+    """
     mean_a, mean_b = a.estimate(), b.estimate()
     error = math.hypot(mean_a.error, mean_b.error)
     # Shares of the variance: its fourth powers under- and overflow early.
@@ -87,37 +89,38 @@ def welch_difference(a: SampleSummary, b: SampleSummary) -> Estimate:
 
 
 def obstacle(a: SampleSummary, b: SampleSummary, *, names: Names, fewest: int = 2) -> str:
-    """Return why the two cannot be compared; empty if they can, with `fewest` values of each."""
+    """Return why the two cannot be compared, with `fewest` values of each; empty if they can."""
     if min(a.n, b.n) < fewest:
         return (
-            f"at least {fewest} values of each group are needed: {names[0]} has {a.n}, {names[1]} "
-            f"has {b.n}"
+            f"each group needs at least {fewest} values: {names[0]} has {a.n}, {names[1]} has {b.n}"
         )
     if max(a.sd or 0.0, b.sd or 0.0) < sys.float_info.min:
-        return f"neither {names[0]} nor {names[1]} has any spread to compare their difference with"
+        return f"neither {names[0]} nor {names[1]} varies, so there is no spread for a test"
     return ""
 
 
 def t_test(
     a: SampleSummary, b: SampleSummary, *, equal_variances: bool = False, names: Names = ("a", "b")
 ) -> Statistic:
-    """Return the unpaired t-test of a minus b: Welch's (1947) or, for `equal_variances`, Student's
-    (1908; the paper's test)."""
+    """Return the unpaired t-test of a minus b.
+
+    Welch's (1947) or, for `equal_variances`, Student's (1908; the paper's test).
+    """
     if missing := obstacle(a, b, names=names):
         return Statistic(value=difference_of_means(a, b), missing=missing)
     return (student_difference(a, b)[0] if equal_variances else welch_difference(a, b)).test()
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
-    """Return the adjusted p-values of one family by Holm's step-down method (1979), in the given
-    order.
+    """Return the p-values of one family adjusted by Holm (1979), in the given order.
 
-    None stays None and does not count."""
+    None stays None and does not count.
+    """
     family = sorted(
         (p_value, index) for index, p_value in enumerate(p_values) if p_value is not None
     )
     adjusted: list[float | None] = [None] * len(p_values)
     largest = 0.0
-    for smaller, (p_value, index) in enumerate(family):
-        adjusted[index] = largest = max(largest, min(1.0, (len(family) - smaller) * p_value))
+    for rank, (p_value, index) in enumerate(family):
+        adjusted[index] = largest = max(largest, min(1.0, (len(family) - rank) * p_value))
     return adjusted

@@ -1,6 +1,7 @@
 """Rank correlations after removing settings, with a bootstrap of the residuals.
 
-Legend: N trials, K columns of a design, U different values, B draws."""
+Legend: N trials, K columns of a design, U different values, B draws.
+"""
 
 from __future__ import annotations
 
@@ -25,9 +26,9 @@ from orchestrator.words import is_number
 
 RESAMPLES = 1_999
 SEED = 0
-FEWEST_LEFT = 10
+FEWEST_DF = 10
 """Minimum degrees of freedom of a correlation."""
-MOST_ALIKE = 0.9
+CONSTANT_SHARE = 0.9
 """Share of trials with one value from which a metric has no correlation."""
 ROUNDING = 1e-9
 """Relative residual of a metric that settings explain completely."""
@@ -35,23 +36,24 @@ Shape = Literal["none", "lines", "levels", "pairs", "triples"]
 """Removal of settings: nothing, a straight line per setting, or a level per value, per pair of
 values of any two, or per triple of any three."""
 SHAPES: tuple[Shape, ...] = ("none", "lines", "levels", "pairs", "triples")
-TOGETHER: dict[Shape, int] = {"levels": 1, "pairs": 2, "triples": 3}
+LEVEL_SIZES: dict[Shape, int] = {"levels": 1, "pairs": 2, "triples": 3}
 """Number of settings that share a level."""
 
 
 def design(settings: pd.DataFrame, shape: Shape) -> Array:
     """Return the N x K columns that a shape removes, without the constant.
 
-    `settings` has a row per trial. Columns may be dependent. Settings that are not numbers have
-    levels for "lines"."""
+    `settings` has a row per trial. Columns may be dependent. For "lines", settings that are not
+    numbers have levels.
+    """
     columns = [np.zeros((len(settings), 0))]
     if shape == "lines":
         for name in settings:
-            one, is_line = settings[[name]], all(map(is_number, settings[name]))
-            columns.append(one.to_numpy(dtype=np.float64) if is_line else _levels(one))
+            column, is_line = settings[[name]], all(map(is_number, settings[name]))
+            columns.append(column.to_numpy(dtype=np.float64) if is_line else _levels(column))
     elif shape != "none" and len(settings.columns):
-        size = min(TOGETHER[shape], len(settings.columns))
-        columns += [_levels(settings[list(some)]) for some in combinations(settings, size)]
+        size = min(LEVEL_SIZES[shape], len(settings.columns))
+        columns += [_levels(settings[list(names)]) for names in combinations(settings, size)]
     return np.concatenate(columns, axis=1)
 
 
@@ -60,14 +62,16 @@ def _levels(settings: pd.DataFrame) -> Array:
     return np.eye(len(names))[codes_N][:, 1:]
 
 
-def alike(values: ArrayLike, name: str) -> str:
-    """Return a message if 90% of the trials have one value (too few others to correlate), else
-    ""."""
+def describe_constant(values: ArrayLike, name: str) -> str:
+    """Return a message if 90% of the trials have one value, else "".
+
+    The others are too few to correlate.
+    """
     numbers, counts = np.unique(np.asarray(values, dtype=np.float64), return_counts=True)
-    often, count = int(counts.max()), int(counts.sum())
-    if often < MOST_ALIKE * count:
+    largest_count, count = int(counts.max()), int(counts.sum())
+    if largest_count < CONSTANT_SHARE * count:
         return ""
-    return f"{name} is {numbers[counts.argmax()]:g} in {often} of {count} trials"
+    return f"{name} is {numbers[counts.argmax()]:g} in {largest_count} of {count} trials"
 
 
 def correlation_without(
@@ -83,48 +87,47 @@ def correlation_without(
     Controls are removed before ranking: effects that add up in values do not in ranks, and would
     leave a remainder. p is Student's t with the remaining degrees of freedom.
 
-    The interval is a percentile bootstrap of artanh(rho) over pairs of residuals. It is wider by
-    sqrt((N - 3) / (df - 1)), because residuals have fewer dimensions than trials. In simulations
-    with 108 pairs it covered the truth in 94 to 96% for normal values, for any controls, and in 85
-    to 94% for Student's t with 3 degrees of freedom.
+    The interval is a percentile bootstrap of artanh(rho) over pairs of residuals, wider by sqrt((N
+    - 3) / (df - 1)), because residuals have fewer dimensions than trials. In simulations with 108
+    pairs it covered the truth in 94 to 96% for normal values, for any controls, and in 85 to 94%
+    for Student's t with 3 degrees of freedom.
 
-    There is no value if the controls leave nothing of x or y, or fewer than `FEWEST_LEFT` degrees
-    of freedom."""
+    There is no value if the controls explain x or y completely, or leave fewer than `FEWEST_DF`
+    degrees of freedom.
+    """
     values = [np.asarray(side, dtype=np.float64) for side in (x, y)]
     count = len(controls)
     basis_NK = _basis(controls)
     df = count - 1 - basis_NK.shape[1]
-    if df < FEWEST_LEFT:
-        words = f"{count} trials leave {max(df, 0)} degrees of freedom, {FEWEST_LEFT} are needed"
+    if df < FEWEST_DF:
+        words = f"{count} trials leave {max(df, 0)} of {FEWEST_DF} required degrees of freedom"
         return Statistic(missing=words)
-    x_rest_N, y_rest_N = rests = [_rest(side, basis_NK) for side in values]
-    for name, side, rest in zip(names, values, rests, strict=True):
-        if np.linalg.norm(rest) <= ROUNDING * np.linalg.norm(side - side.mean()):
-            return Statistic(missing=f"the settings leave nothing of {name}")
+    x_residual_N, y_residual_N = residuals = [_residual(side, basis_NK) for side in values]
+    for name, side, residual in zip(names, values, residuals, strict=True):
+        if np.linalg.norm(residual) <= ROUNDING * np.linalg.norm(side - side.mean()):
+            return Statistic(missing=f"the settings explain {name} completely")
     drawn_BN = np.random.default_rng(SEED).multinomial(count, [1 / count] * count, size=resamples)
-    value = float(_spearman(x_rest_N, y_rest_N, np.ones((1, count)))[0])
-    drawn_B = _spearman(x_rest_N, y_rest_N, drawn_BN)
+    value = float(_spearman(x_residual_N, y_residual_N, np.ones((1, count)))[0])
+    drawn_B = _spearman(x_residual_N, y_residual_N, drawn_BN)
     ends = np.quantile(drawn_B[np.isfinite(drawn_B)], TAILS)
-    centre, wider = _artanh(value), math.sqrt((count - 3) / (df - 1))
-    low, high = np.tanh(centre + wider * (_artanh(ends) - centre))
+    centre, widening = _artanh(value), math.sqrt((count - 3) / (df - 1))
+    low, high = np.tanh(centre + widening * (_artanh(ends) - centre))
     return student_statistic(value, df, Interval(low=float(low), high=float(high)))
 
 
 def degrees_left(controls: Array) -> int:
-    """Return a correlation's degrees of freedom after removing the controls and a constant; may be
-    negative."""
+    """Return a correlation's degrees of freedom without controls and constant; may be negative."""
     return len(controls) - 1 - _basis(controls).shape[1]
 
 
 def explained_share(y: ArrayLike, controls: Array) -> float | None:
-    """Return the adjusted R^2 (Ezekiel 1930) of y by the controls; None if y is constant or too few
-    degrees of freedom are left."""
+    """Return y's adjusted R^2 (Ezekiel 1930) by the controls; None for constant y or too few df."""
     y_N, basis_NK = np.asarray(y, dtype=np.float64), _basis(controls)
     df = len(y_N) - basis_NK.shape[1]
-    if df < FEWEST_LEFT or y_N.var() == 0:
+    if df < FEWEST_DF or y_N.var() == 0:
         return None
-    left = float((_rest(y_N, basis_NK) ** 2).sum())
-    return 1 - left / df / float(y_N.var(ddof=1))
+    squares = float((_residual(y_N, basis_NK) ** 2).sum())
+    return 1 - squares / df / float(y_N.var(ddof=1))
 
 
 def _basis(controls: Array) -> Array:
@@ -132,12 +135,12 @@ def _basis(controls: Array) -> Array:
     count = len(controls)
     centred = controls - controls.mean(axis=0) if count else controls
     scale = np.linalg.norm(centred, axis=0)
-    left, sizes, _ = np.linalg.svd(centred[:, scale > 0] / scale[scale > 0], full_matrices=False)
+    vectors, sizes, _ = np.linalg.svd(centred[:, scale > 0] / scale[scale > 0], full_matrices=False)
     constant = np.full((count, 1), 1 / np.sqrt(max(count, 1)))
-    return np.concatenate([constant, left[:, sizes > 1e-10 * sizes.max(initial=0.0)]], axis=1)
+    return np.concatenate([constant, vectors[:, sizes > 1e-10 * sizes.max(initial=0.0)]], axis=1)
 
 
-def _rest(values: Array, basis_NK: Array) -> Array:
+def _residual(values: Array, basis_NK: Array) -> Array:
     return values - (values @ basis_NK) @ basis_NK.T
 
 
@@ -146,15 +149,15 @@ def _artanh(r: ArrayLike) -> Array:
     return np.arctanh(np.clip(np.asarray(r, dtype=np.float64), -1 + 1e-12, 1 - 1e-12))
 
 
-def _spearman(x_N: Array, y_N: Array, times_BN: NDArray[Any]) -> Array:
-    """Return each draw's rho of the pairs, counted `times_BN` times; ties share their mean rank."""
+def _spearman(x_N: Array, y_N: Array, count_BN: NDArray[Any]) -> Array:
+    """Return each draw's rho of the pairs, counted `count_BN` times; ties share their mean rank."""
     ranks_BN = []
     for values_N in (x_N, y_N):
-        _, place_N = np.unique(values_N, return_inverse=True)
-        counts_BU = times_BN @ np.eye(place_N.max() + 1)[place_N]
+        _, index_N = np.unique(values_N, return_inverse=True)
+        counts_BU = count_BN @ np.eye(index_N.max() + 1)[index_N]
         middle_BU = counts_BU.cumsum(axis=1) - counts_BU / 2
-        ranks_BN.append(middle_BU[:, place_N] - len(x_N) / 2)
+        ranks_BN.append(middle_BU[:, index_N] - len(x_N) / 2)
     x_BN, y_BN = ranks_BN
-    xy, xx, yy = ((times_BN * pair).sum(axis=1) for pair in (x_BN * y_BN, x_BN**2, y_BN**2))
+    xy, xx, yy = ((count_BN * pair).sum(axis=1) for pair in (x_BN * y_BN, x_BN**2, y_BN**2))
     with np.errstate(divide="ignore", invalid="ignore"):
         return xy / np.sqrt(xx * yy)

@@ -4,7 +4,8 @@ The model is additive with crossed random effects: a value is its cell's effect,
 effect common to all cells, plus a normal residual of one variance (Searle, Casella and McCulloch
 1992, chapters 4 and 5). Points have the columns group (the cell) and seed, and may be missing. If
 no two cells share a seed, values are nested in cells. Legend: N values, C cells, S seeds; axis 3 is
-x^2, y^2, x y."""
+x^2, y^2, x y.
+"""
 
 from __future__ import annotations
 
@@ -17,12 +18,12 @@ from scipy.special import fdtri
 
 from orchestrator.analysis.statistics.correlation import (
     fisher_interval,
-    on_line,
+    is_on_line,
     student_statistic,
 )
 from orchestrator.analysis.statistics.estimates import TAILS, Array, Interval, Statistic
 from orchestrator.analysis.statistics.jackknife import over_blocks
-from orchestrator.analysis.tidy_frames import estimated
+from orchestrator.analysis.tidy_frames import estimate_row
 
 ROUNDING = 1e-12
 """Relative size below which sums and eigenvalues are zero."""
@@ -42,35 +43,37 @@ def variance_components(points: pd.DataFrame, metric: str) -> dict[str, Any]:
     - reliability [95%]: cells' share of the variance of their means.
     - missing: why there is no share.
 
-    The interval of own / rest is Harville's and Fenech's (1985), cut at zero; it is exact under the
-    model for any seed effect and missing values. The shares' intervals follow."""
-    crossed = _Crossed(points, metric, metric)
-    own = common = rest = None
-    share = reliability = Statistic(missing=crossed.missing or "the cells do not differ")
-    if not crossed.missing:
-        own, common, rest = (
-            max(0.0, float(part[0])) for part in (crossed.own, crossed.common, crossed.rest)
+    The interval of the ratio of cell to residual variance is Harville's and Fenech's (1985), cut at
+    zero. It is exact under the model for any seed effect and missing values. The shares' intervals
+    follow.
+    """
+    model = _CrossedModel(points, metric, metric)
+    cell = seed = residual = None
+    share = reliability = Statistic(missing=model.missing or "the cells do not differ")
+    if not model.missing:
+        cell, seed, residual = (
+            max(0.0, float(part[0])) for part in (model.cell_3, model.seed_3, model.residual_3)
         )
-        if rest > 0:
-            interval = crossed.ratio_interval()
-            share = _share(own / rest, interval, others=1.0, of_others=True)
-            others = float((1 / crossed.values_C).mean())
-            reliability = _share(own / rest, interval, others=others)
-        elif own > 0:
+        if residual > 0:
+            interval = model.ratio_interval()
+            share = _share(cell / residual, interval, others=1.0, is_complement=True)
+            others = float((1 / model.values_C).mean())
+            reliability = _share(cell / residual, interval, others=others)
+        elif cell > 0:
             words = "the seeds of a cell do not differ"
-            if common > 0:
-                words = "the seeds differ by the same in every cell"
+            if seed > 0:
+                words = "the seeds differ by the same amount in every cell"
             share = Statistic(value=0.0, missing=words)
             reliability = Statistic(value=1.0)
     return {
         "metric": metric,
-        "cells": crossed.cells,
-        "trials": crossed.total,
-        "variance_cells": own,
-        "variance_seed_in_one_cell": rest,
-        "variance_seed_in_all_cells": common if crossed.shared else None,
-        **estimated("seed_share", share),
-        **estimated("reliability", reliability),
+        "cells": model.cells,
+        "trials": model.total,
+        "variance_cells": cell,
+        "variance_seed_in_one_cell": residual,
+        "variance_seed_in_all_cells": seed if model.has_shared_seeds else None,
+        **estimate_row("seed_share", share),
+        **estimate_row("reliability", reliability),
         "missing": share.missing,
     }
 
@@ -79,17 +82,18 @@ def within_correlation(points: pd.DataFrame, x: str, y: str) -> Statistic:
     """Return the correlation of residuals of x and y, after removing cell and seed means jointly.
 
     With d degrees of freedom (N - C - S + 1 if every cell has every seed), the interval is Fisher's
-    for d + 1 pairs and p is Student's t with d - 1."""
-    crossed = _Crossed(points, x, y)
-    if crossed.missing:
-        return Statistic(missing=crossed.missing)
-    xx, yy, xy = crossed.rest
+    for d + 1 pairs and p is Student's t with d - 1.
+    """
+    model = _CrossedModel(points, x, y)
+    if model.missing:
+        return Statistic(missing=model.missing)
+    xx, yy, xy = model.residual_3
     if min(xx, yy) == 0:
-        return Statistic(missing="one of the two has no spread within cells")
+        return Statistic(missing="one of the metrics has no spread within cells")
     value = float(np.clip(xy / math.sqrt(xx * yy), -1, 1))
-    if crossed.df < 3 or on_line(value):
-        return Statistic(value=value, missing="too few values a cell for an interval")
-    return student_statistic(value, crossed.df - 1, fisher_interval(value, 1 / (crossed.df - 2)))
+    if model.df < 3 or is_on_line(value):
+        return Statistic(value=value, missing="the cells have too few values for an interval")
+    return student_statistic(value, model.df - 1, fisher_interval(value, 1 / (model.df - 2)))
 
 
 def between_correlation(points: pd.DataFrame, x: str, y: str, *, blocks: str) -> Statistic:
@@ -97,26 +101,26 @@ def between_correlation(points: pd.DataFrame, x: str, y: str, *, blocks: str) ->
 
     Components of (co)variance allow for correlated residuals of one seed, unlike the usual
     correction for attenuation. The interval is a jackknife over `blocks`. There is no value if a
-    cell variance cannot be distinguished from zero: the correlation would be of noise."""
-    if missing := _Crossed(points, x, y).missing:
+    cell variance cannot be distinguished from zero: the correlation would be of noise.
+    """
+    if missing := _CrossedModel(points, x, y).missing:
         return Statistic(missing=missing)
     for metric in (x, y):
-        parts = variance_components(points, metric)
-        low = parts["reliability_low"]
-        if parts["reliability"] is None or (low is not None and low <= 0):
-            return Statistic(missing="the cells' own variance cannot be told from zero")
+        row = variance_components(points, metric)
+        low = row["reliability_low"]
+        if row["reliability"] is None or (low is not None and low <= 0):
+            return Statistic(missing="the variance of the cells is not distinguishable from zero")
 
     def estimate(part: pd.DataFrame) -> Statistic:
-        crossed = _Crossed(part, x, y)
-        value = None if crossed.missing else _correlation(crossed.own)
-        return Statistic(value=value, missing=crossed.missing)
+        model = _CrossedModel(part, x, y)
+        value = None if model.missing else _correlation(model.cell_3)
+        return Statistic(value=value, missing=model.missing)
 
     return over_blocks(estimate, points, blocks)
 
 
-class _Crossed:
-    """Components of the model for x and y: own (cells), common (seeds in all cells), rest
-    (residual)."""
+class _CrossedModel:
+    """Components for x and y: cell_3, seed_3 (common to all cells) and residual_3."""
 
     def __init__(self, points: pd.DataFrame, x: str, y: str) -> None:
         values_2N = np.array([points[x], points[y]], dtype=np.float64)
@@ -125,9 +129,9 @@ class _Crossed:
         )
         total, cells_count = len(cell_N), len(set(cell_N))
         self.total, self.cells = total, cells_count
-        self.shared = len(set(zip(cell_N, seed_N, strict=True))) > len(set(seed_N))
+        self.has_shared_seeds = len(set(zip(cell_N, seed_N, strict=True))) > len(set(seed_N))
         """True if two cells share a seed."""
-        if not self.shared:
+        if not self.has_shared_seeds:
             seed_N = np.zeros_like(seed_N)
         # Subtract the first value, so that equal values become zero, then the mean: sums of squares
         # lose no precision.
@@ -146,17 +150,21 @@ class _Crossed:
         # Normal equations of the seeds, on the residuals of the cells' means.
         shares_CS = counts_CS / values_C[:, None]
         equations_SS = np.diag(seeds_S) - counts_CS.T @ shares_CS
-        eigen, left_2 = _solved(equations_SS, sums_2S - sums_2C @ shares_CS, total)
+        eigen, projection_2 = _diagonalise(equations_SS, sums_2S - sums_2C @ shares_CS, total)
         self.df = total - cells_count - len(eigen)
-        explained_3 = (_products(left_2) / eigen).sum(axis=1)
-        self.rest = _above(within_3 - explained_3, rounding_3) / max(self.df, 1)
-        # The variance of one seed's values is own + rest, of one cell's values common + rest.
+        explained_3 = (_products(projection_2) / eigen).sum(axis=1)
+        self.residual_3 = _drop_rounding(within_3 - explained_3, rounding_3) / max(self.df, 1)
+        # Variance of one seed's values: cell + residual. Of one cell's values: seed + residual.
         within_seeds_3 = squares_3 - (_products(sums_2S) / seeds_S).sum(axis=1)
-        own_3 = _above(within_seeds_3 - (total - len(seeds_S)) * self.rest, ROUNDING * squares_3)
-        common_3 = _above(within_3 - (total - cells_count) * self.rest, rounding_3)
+        cell_squares_3 = _drop_rounding(
+            within_seeds_3 - (total - len(seeds_S)) * self.residual_3, ROUNDING * squares_3
+        )
+        seed_squares_3 = _drop_rounding(
+            within_3 - (total - cells_count) * self.residual_3, rounding_3
+        )
         pairs = total - float(((counts_CS**2).sum(axis=0) / seeds_S).sum())
         others = total - float(((counts_CS**2).sum(axis=1) / values_C).sum())
-        self.own, self.common = own_3 / max(pairs, 1), common_3 / max(others, 1)
+        self.cell_3, self.seed_3 = cell_squares_3 / max(pairs, 1), seed_squares_3 / max(others, 1)
         self.values_C, shares_SC = values_C, counts_CS / seeds_S
         self.equations_CC = np.diag(values_C) - shares_SC @ counts_CS.T
         self.effects_C = sums_2C[0] - shares_SC @ sums_2S[0]
@@ -165,24 +173,25 @@ class _Crossed:
     def missing(self) -> str:
         """Return why there are no components; empty if there are."""
         if self.cells < 2:
-            return f"at least 2 cells are needed, got {self.cells}"
+            return f"variance components need at least 2 cells but have {self.cells}"
         if self.total == self.cells:
             return "no cell has more than one value"
-        return "" if self.df > 0 else "too few cells have several seeds in common"
+        return "" if self.df > 0 else "too few cells share several seeds"
 
     def ratio_interval(self) -> Interval:
-        """Return the interval of own / rest, cut at zero.
+        """Return the interval of the ratio of cell to residual variance, cut at zero.
 
         Its ends are the ratios at which the cells' weighted mean square, without seeds, is a
-        quantile of F, its distribution at the true ratio."""
+        quantile of F, its distribution at the true ratio.
+        """
         from scipy.optimize import brentq  # slow to import
 
-        eigen, effects = _solved(self.equations_CC, self.effects_C, self.total)
+        eigen, effects = _diagonalise(self.equations_CC, self.effects_C, self.total)
         df = (len(eigen), self.df)
 
         def mean_square(ratio: float) -> float:
             squares = float((effects**2 / (eigen + ratio * eigen**2)).sum())
-            return squares / df[0] / float(self.rest[0])
+            return squares / df[0] / float(self.residual_3[0])
 
         def ratio_at(probability: float) -> float:
             quantile = float(fdtri(*df, probability))
@@ -196,17 +205,17 @@ class _Crossed:
         return Interval(low=ratio_at(TAILS[1]), high=ratio_at(TAILS[0]))
 
 
-def _solved(equations: Array, effects: Array, total: int) -> tuple[Array, Array]:
+def _diagonalise(equations: Array, effects: Array, total: int) -> tuple[Array, Array]:
     eigen, vectors = np.linalg.eigh(equations)
-    solved = eigen > ROUNDING * total
-    return eigen[solved], (effects @ vectors)[..., solved]
+    is_nonzero = eigen > ROUNDING * total
+    return eigen[is_nonzero], (effects @ vectors)[..., is_nonzero]
 
 
 def _products(values_2: Array) -> Array:
     return np.stack([values_2[0] ** 2, values_2[1] ** 2, values_2[0] * values_2[1]])
 
 
-def _above(parts_3: Array, rounding_3: Array) -> Array:
+def _drop_rounding(parts_3: Array, rounding_3: Array) -> Array:
     """Set a variance and its covariance to zero if they may be rounding error."""
     xx, yy = parts_3[:2] * (np.abs(parts_3[:2]) > rounding_3[:2])
     return np.stack([xx, yy, np.where((xx == 0) | (yy == 0), 0.0, parts_3[2])])
@@ -218,9 +227,9 @@ def _correlation(parts_3: Array) -> float:
 
 
 def _share(
-    ratio: float, interval: Interval, *, others: float, of_others: bool = False
+    ratio: float, interval: Interval, *, others: float, is_complement: bool = False
 ) -> Statistic:
     value, low, high = (part / (part + others) for part in (ratio, interval.low, interval.high))
-    if of_others:
+    if is_complement:
         value, low, high = 1 - value, 1 - high, 1 - low
     return Statistic(value=value, interval=Interval(low=low, high=high))

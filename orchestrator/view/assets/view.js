@@ -1,6 +1,6 @@
-/* What the pages do in the browser itself. */
+/* Code of the pages that runs in the browser. */
 
-// The grid's functions: how a number is written, and the link to a trial's page.
+// Functions of the grid: format a number, and link to a trial's page.
 window.dashAgGridFunctions = {
   number: (value) => {
     if (value == null || (Number.isInteger(value) && Math.abs(value) < 1e7)) return value;
@@ -12,25 +12,25 @@ window.dashAgGridComponentFunctions = {
     window.React.createElement("a", { href: trialAddress(data.id) }, value),
 };
 
-// A text of a figure, as `figures.as_text` has escaped it, and as it was.
+// Undo the escaping of `figures.as_text`.
 function unescaped(text) {
   return text.replaceAll("&lt;", "<").replaceAll("&gt;", ">").replaceAll("&amp;", "&");
 }
 
-// The grid's filter of what lies from `low` to `high` along an axis: numbers, or places of texts.
+// Return the grid's filter for an axis from `low` to `high`: numbers, or indices of texts.
 function between({ categoryarray }, low, high) {
   if (!categoryarray) {
     const [filter, filterTo] = [low, high].map((end) => Number(end.toPrecision(7)));
     return { filterType: "number", type: "inRange", filter, filterTo };
   }
-  const texts = categoryarray.filter((_, place) => low <= place && place <= high);
+  const texts = categoryarray.filter((_, index) => low <= index && index <= high);
   const some = texts.map((text) => ({ type: "equals", filter: unescaped(text) }));
   const none = [{ type: "blank" }, { type: "notBlank" }];
   const conditions = (some.length ? some : none).map((one) => ({ filterType: "text", ...one }));
   return { filterType: "text", operator: some.length ? "OR" : "AND", conditions };
 }
 
-// On a study's page, whose address ends in the study.
+// For a study's page, whose address ends in the study.
 function trialAddress(id) {
   const study = location.pathname.split("/").pop();
   return `/trial/${id.slice(0, 12)}?study=${study}`;
@@ -39,8 +39,8 @@ function trialAddress(id) {
 window.dash_clientside = {
   ...window.dash_clientside,
   view: {
-    // Plotly keeps zooms by `uirevision`, but Dash writes them into the figure that it then replaces.
-    // So a figure over the same axes takes over the zoom and the box of the one before.
+    // Plotly keeps zooms by `uirevision`, but Dash writes them into the figure that it replaces.
+    // So a figure over the same axes takes over the previous figure's zoom and box.
     draw(figure, before) {
       if (!figure) return dash_clientside.no_update;
       if (before.layout.uirevision === figure.layout.uirevision) {
@@ -53,12 +53,12 @@ window.dash_clientside = {
       return figure;
     },
 
-    // A click on a point of the scatter.
+    // Open the trial of a clicked point.
     open: (click) =>
       click ? trialAddress(click.points[0].customdata[0]) : dash_clientside.no_update,
 
-    // The table's filters by a box in the scatter, and their columns. A figure over other axes has
-    // no box yet; what the reader has typed into other columns stays.
+    // Return the table's filters for a box in the scatter plot, and their columns. A figure over
+    // other axes has no box yet. Filters that the reader typed into other columns stay.
     brush(drawn, x, y, scales, { layout }, filters, boxed) {
       const keep = [dash_clientside.no_update, dash_clientside.no_update];
       const isDrawn = dash_clientside.callback_context.triggered_id.drawn === "scatter";
@@ -76,8 +76,8 @@ window.dash_clientside = {
       return [{ ...Object.fromEntries(others), ...box }, names];
     },
 
-    // Ids of the trials in the table (null: all), of the scatter's points, and of those ticked; and
-    // how many are in the table. A box in the scatter filters the table and leaves the points.
+    // Return ids of the trials in the table (null: all), of the points, and of the ticked trials,
+    // and the number of trials in the table. A box filters the table and leaves the points.
     choose(rows, selected, all, boxed, shownBefore, pointsBefore, tickedBefore) {
       const keep = dash_clientside.no_update;
       const changed = (now, before) => (JSON.stringify(now) === JSON.stringify(before) ? keep : now);

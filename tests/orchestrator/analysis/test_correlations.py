@@ -74,12 +74,12 @@ def test_missing_results_are_counted() -> None:
     numbers = correlate(make_frame([1.0] * 4 + [math.nan] * 5, states=states))
     assert lines_of(numbers)[CELLS].n == 4
     assert numbers.left_out == (
-        "1 of 9 trials failed, 2 of 9 trials diverged, 2 of 9 trials not finished"
+        "1 of 9 trials failed, 2 of 9 trials diverged, 2 of 9 trials have not finished"
     )
     unmeasured = correlate(make_frame([1.0, 2.0, 3.0]).drop(columns="press_rank"))
     [only] = rows(unmeasured.lines)
-    assert only.pearson is None and "got 0" in only.missing
-    assert unmeasured.left_out == "3 of 3 trials without a value of both metrics"
+    assert only.pearson is None and "but has 0" in only.missing
+    assert unmeasured.left_out == "3 of 3 trials have no value of one or both metrics"
 
 
 def grid_frame(seeds: int = 3) -> pd.DataFrame:
@@ -138,7 +138,7 @@ def test_single_trials_have_no_interval() -> None:
     expected = np.corrcoef(trials["press_rank"], trials["test_perplexity"])[0, 1]
     assert (single.n, single.pearson) == (59, pytest.approx(expected))
     assert single.pearson_low is single.pearson_p is single.spearman_low is None
-    assert "no independent points" in single.missing
+    assert "not independent" in single.missing
     components = numbers.components.set_index("metric")
     assert components.loc["press_rank", "variance_seed_in_one_cell"] == pytest.approx(64, rel=0.5)
     assert within.pearson_low < 0 < within.pearson_high

@@ -58,7 +58,7 @@ def test_trial_is_compared_within_study(
 ) -> None:
     start = plan(1)[0].trial_id[:12]
     for variant, varying in (("", ["seed"]), (OTHER.variant, []), ("no such study", ["seed"])):
-        assert read_trial(source, start, variant).varying == varying
+        assert read_trial(source, start, variant).varying_settings == varying
     trial = read_trial(source, start)
     assert trial.settings["seed"] == 0 and list(trial.keys) == [KEY, OTHER]
 

@@ -29,7 +29,7 @@ COMPARED = ("/compare", f"?trial={IDS[0]}&trial={IDS[1]}")
 @pytest.fixture
 def source(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Source:
     """Return a source of a study with two trials, read at every call."""
-    monkeypatch.setattr("orchestrator.view.source.FRESH_S", -1.0)
+    monkeypatch.setattr("orchestrator.view.source.CACHE_S", -1.0)
     store.register(MINE, plan(2))
     return Source(str(tmp_path / "results.db"), str(tmp_path))
 
@@ -103,7 +103,7 @@ def test_error_is_shown_until_recovery(app: Dash, tmp_path: Path) -> None:
 def test_pages_hide_database_password(
     postgres_server: PostgresServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("orchestrator.view.source.FRESH_S", -1.0)
+    monkeypatch.setattr("orchestrator.view.source.CACHE_S", -1.0)
     url = postgres_server.url(postgres_server.create_database())
     with open_store(url) as store:
         store.register(MINE, plan(2))

@@ -74,7 +74,7 @@ def test_columns_equal_results_command(store: Store) -> None:
 
 def test_mixed_settings_are_texts() -> None:
     frame = pd.DataFrame({"a": [True, 1], "b": [[0.1], "auto"], "c": [None, 2], "d": [True, False]})
-    plain = trials_module._plain(frame)
+    plain = trials_module._unify_columns(frame)
     assert plain["a"].tolist() == ["True", "1"] and plain["b"].tolist() == ["[0.1]", "auto"]
     assert math.isnan(plain["c"][0]) and plain["c"][1] == 2
     assert plain["d"].tolist() == ["True", "False"]

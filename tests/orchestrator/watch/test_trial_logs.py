@@ -147,9 +147,7 @@ def test_failing_log_is_noted_once(store: Store, tmp_path: Path) -> None:
     notes = interrupted_and_resumed(
         store, lambda: [broken, *open_sinks(["tensorboard"], KEY, tmp_path)]
     )
-    assert [note.partition(" (")[0] for note in notes] == [
-        "Broken at somewhere takes nothing more"
-    ] * 2
+    assert [note.partition(" (")[0] for note in notes] == ["Broken at somewhere failed"] * 2
     assert len(list((tmp_path / "tensorboard").rglob("*.done-2"))) == 1
 
 

@@ -130,7 +130,7 @@ def test_detectable_distances_match_printed_values() -> None:
     """Cohen (1988), Table 2.4.1: d = 0.50 needs n = 64 per group. G*Power: 1.3249 for n = 10."""
 
     def detectable(n: int) -> float:
-        return student_difference(*[SampleSummary(n=n, mean=0, sd=1)] * 2)[0].detectable()
+        return student_difference(*[SampleSummary(n=n, mean=0, sd=1)] * 2)[0].detectable_value()
 
     assert detectable(10) == pytest.approx(1.3249, abs=1e-4)
     assert 0.49 < detectable(64) <= 0.50 < detectable(63)
@@ -142,7 +142,9 @@ def test_effect_interval_solves_noncentral_t(t: float, df: float) -> None:
     assert stats.nct.cdf(t, df, ends_of_effect) == pytest.approx([0.975, 0.025], abs=1e-9)
 
 
-@pytest.mark.parametrize(("t", "df", "missing"), [(2.0, 1, "freedom"), (-1e9, 18, "apart")])
+@pytest.mark.parametrize(
+    ("t", "df", "missing"), [(2.0, 1, "freedom"), (-1e9, 18, "standard errors")]
+)
 def test_effect_without_interval(t: float, df: float, missing: str) -> None:
     effect = Estimate(value=t, error=1.0, df=df).effect(sd=1.0)
     assert effect.interval is None and missing in effect.missing

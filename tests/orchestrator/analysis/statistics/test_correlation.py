@@ -76,7 +76,7 @@ def test_settings_may_prevent_partial_correlation() -> None:
     once = partial_correlation(x_n, y_n, z_nk).value
     repeated = np.column_stack([z_nk, 3 * z_nk + 1, np.ones(25)])
     assert partial_correlation(x_n, y_n, repeated).value == pytest.approx(once, rel=1e-10)
-    assert "nothing of x" in partial_correlation(z_nk[:, 0], y_n, z_nk).missing
+    assert "explain x" in partial_correlation(z_nk[:, 0], y_n, z_nk).missing
     assert "too few" in partial_correlation(x_n[:5], y_n[:5], np.eye(5)).missing
 
 

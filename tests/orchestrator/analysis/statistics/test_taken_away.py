@@ -12,10 +12,10 @@ from scipy import stats
 
 from orchestrator.analysis import SHAPES, Shape
 from orchestrator.analysis.statistics.taken_away import (
-    FEWEST_LEFT,
-    alike,
+    FEWEST_DF,
     correlation_without,
     degrees_left,
+    describe_constant,
     design,
     explained_share,
 )
@@ -72,16 +72,16 @@ def test_intervals_contain_the_truth(rho: float) -> None:
 def test_nothing_left_after_adjustment() -> None:
     x, y = SETTINGS["a"] * 2.0, np.random.default_rng(0).normal(size=108)
     statistic = correlation_without(x, y, design(SETTINGS, "levels"))
-    assert statistic.value is None and "nothing of x" in statistic.missing
+    assert statistic.value is None and "explain x" in statistic.missing
     few = design(SETTINGS[::6], "pairs")
-    assert degrees_left(few) < FEWEST_LEFT and explained_share(y[::6], few) is None
+    assert degrees_left(few) < FEWEST_DF and explained_share(y[::6], few) is None
     assert "degrees of freedom" in correlation_without(x[::6], y[::6], few).missing
 
 
 def test_nearly_constant_metric() -> None:
     values = [33] * 98 + list(range(10))
-    assert alike(values, "rank") == "rank is 33 in 98 of 108 trials"
-    assert alike([33] * 96 + list(range(12)), "rank") == ""
+    assert describe_constant(values, "rank") == "rank is 33 in 98 of 108 trials"
+    assert describe_constant([33] * 96 + list(range(12)), "rank") == ""
 
 
 def test_only_numbers_have_a_line() -> None:
