@@ -52,32 +52,32 @@ def find_head(checkpoint: Checkpoint, tensor: str | None = None) -> Head:
     Raises UserError if it does not exist, or if it may be in another file."""
     untied, tied = _usual(checkpoint, UNTIED), _usual(checkpoint, TIED)
     if tensor is not None:
-        name, reason = tensor, "--tensor names it"
+        name, reason = tensor, "named by --tensor"
     elif untied:
         name = untied[0]
-        reason = f"a matrix of its own beside the embedding, {tied[0]}" if tied else "by its name"
+        reason = f"separate from the embedding, {tied[0]}" if tied else "by its name"
     elif not tied or checkpoint.config.get("tie_word_embeddings") is False:
         raise UserError(
-            f"{checkpoint.path} has no tensor with a usual name of a head ({', '.join(UNTIED)}, or "
-            "if tied the embedding's): name one with --tensor; its matrices are "
-            f"{checkpoint.listed}"
+            f"{checkpoint.path}: no tensor has a usual head name ({', '.join(UNTIED)}, or a tied "
+            "embedding). Name one of its matrices with --tensor: "
+            f"{checkpoint.listed}."
         )
     elif checkpoint.is_shard:
         raise UserError(
-            f"{checkpoint.path} is one of several files and has no head but {tied[0]}, and another "
-            "file may have one: put model.safetensors.index.json beside it, or name the head with "
-            "--tensor"
+            f"{checkpoint.path}: the only possible head is {tied[0]}, but another file may have a "
+            "separate one. Add model.safetensors.index.json to the folder, or name the head with "
+            "--tensor."
         )
     else:
-        name, reason = tied[0], "the embedding, to which it is tied, as there is no head of its own"
+        name, reason = tied[0], "the tied embedding, because there is no separate head"
     # A tied head may have a bias, too.
     biases = [name] if untied else [name, *UNTIED]
     has_bias = bool(_usual(checkpoint, [f"{name.removesuffix('weight')}bias" for name in biases]))
     stored = checkpoint.tensor(name)
     if len(stored.shape) != 2 or not stored.has_floats:
         raise UserError(
-            f"{stored} of {stored.path} is {stored.dtype}, not a matrix of float16, bfloat16, "
-            "float32 or float64: name another with --tensor"
+            f"{stored.path}: {stored} is {stored.dtype}, not a matrix of float16, bfloat16, "
+            "float32 or float64. Name another tensor with --tensor."
         )
     return Head(
         tensor=stored,
@@ -101,11 +101,11 @@ def bounds_of_head(
     cap = next((name for name in CAPS if checkpoint.config.get(name)), None)
     if cap is not None:
         return bounds, [
-            f"Its logits are bent ({cap} {checkpoint.config[cap]!s:.20} in config.json), so it "
-            "bounds neither the rank of log P nor a KL divergence."
+            f"Logits are bent ({cap} {checkpoint.config[cap]!s:.20} in config.json), so neither "
+            "the rank of log P nor a KL divergence has a bound."
         ]
     bounds["log_p_rank_bound"] = log_p_rank_bound(words, width, bias=head.has_bias)
-    notes = [] if checkpoint.config else ["Without a config.json, it is taken for a plain softmax."]
+    notes = [] if checkpoint.config else ["There is no config.json, so a plain softmax is assumed."]
     gain_D, norm = np.ones(width), context_norm
     if norm is None:
         norm = math.sqrt(width)
@@ -129,11 +129,11 @@ def _final_gain(checkpoint: Checkpoint, head: Head) -> tuple[NDArray[np.float64]
     """Return the D factors between the final norm and the head, and a sentence.
 
     The factors are None if unknown. The normed vector has norm at most sqrt(D)."""
-    unknown = "The norm of contexts is not known, so KL is not bounded: give --context-norm."
+    unknown = "KL has no bound because the norm of contexts is unknown. Set --context-norm."
     kind, width = checkpoint.config.get("model_type"), head.tensor.shape[1]
     [name, *_] = [*_usual(checkpoint, NORMS), ""]
     if not name and kind == "olmo" and head.is_usual:
-        return np.ones(width), "Contexts are those of OLMo's final norm, which has no gain."
+        return np.ones(width), "Contexts come from OLMo's final norm, which has no gain."
     if not head.is_usual or not name or not checkpoint.files[name].exists():
         return None, unknown
     stored = checkpoint.tensor(name)
@@ -141,16 +141,14 @@ def _final_gain(checkpoint: Checkpoint, head: Head) -> tuple[NDArray[np.float64]
         return None, unknown
     weight_D = stored.vector()
     if not np.isfinite(weight_D).all():
-        raise UserError(
-            f"{stored} of {stored.path} has values that are not finite: give --context-norm"
-        )
+        raise UserError(f"{stored.path}: {stored} has a NaN or an infinity. Set --context-norm.")
     note = f"Contexts are bounded by the final norm, {name}"
     if not name.endswith(NORMS[0]) or kind in PLAIN_GAINS:
         return weight_D, f"{note}."
     if kind in ONE_PLUS_GAINS:
-        return 1 + weight_D, f"{note}, whose gain is 1 + its weight in a {kind}."
+        return 1 + weight_D, f"{note}. In a {kind}, the gain is 1 + the weight."
     # The larger gain allows all contexts of the smaller one, so the bound holds for both.
     return np.maximum(np.abs(weight_D), np.abs(1 + weight_D)), (
-        f"{note}, whose gain may be its weight or, as in Gemma, 1 + its weight: the larger counts, "
-        "as no config.json names a known model_type."
+        f"{note}. Without a known model_type in config.json, the gain is the weight or, as in "
+        "Gemma, 1 + the weight: the larger counts."
     )

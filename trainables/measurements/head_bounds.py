@@ -90,8 +90,8 @@ def _directions(
         gram_DD = blas.dsyrk(1.0, block_ND.T, beta=1.0, c=gram_DD, lower=1, overwrite_c=1)
     if not np.isfinite(gram_DD).all():
         raise UserError(
-            "The head's numbers are too large for float64 to square, so it has no KL-rank bounds: "
-            "rescale it."
+            "The squares of the head's values overflow float64, so there are no KL-rank bounds. "
+            "Rescale the head."
         )
     PULSE.touch(quiet_s=10 * width**3 / SLOWEST_FLOPS)
     squares_D, directions_DD = eigh(gram_DD, overwrite_a=True, check_finite=False)

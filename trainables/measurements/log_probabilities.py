@@ -62,6 +62,6 @@ def _require_probabilities(log_p_NV: Tensor) -> None:
     off = log_p_NV.double().logsumexp(1).abs().max().item()
     if off > NORMALISED_WITHIN:
         raise UserError(
-            "the probabilities of every context must sum to one, and the log of the output layer's "
-            f"sums is up to {off:.3g} off zero: let its log_probabilities end in a log_softmax"
+            "output layer: probabilities must sum to one, but the log of a context's sum is up to "
+            f"{off:.3g} from zero. End log_probabilities with log_softmax."
         )

@@ -57,8 +57,8 @@ def rank_file(
     if not is_weights(path):
         if tensor is not None or context_norm is not None:
             raise UserError(
-                f"--tensor and --context-norm are for safetensors files, and {path} is not one: "
-                "leave them out"
+                f"--tensor, --context-norm: {path} is not a safetensors file. "
+                "Leave these options out."
             )
         matrix_NV = _open_matrix(path)
         rows, columns = matrix_NV.shape
@@ -75,9 +75,9 @@ def rank_file(
     if rows < columns:
         notes.append("The head has fewer rows (words) than columns: it may be transposed.")
     if sigma_R[-1] < least * sigma_R[0]:
-        cure = "--method qr resolves smaller ones" if method == "gram" else "read it as zero"
+        cure = "Use --method qr" if method == "gram" else "Treat it as zero"
         notes.append(
-            f"sigma_min is below the method's resolution, {least:.2g} of the largest: {cure}."
+            f"sigma_min is below the method's resolution, {least:.2g} of the largest. {cure}."
         )
     return RankedFile(
         report={
@@ -96,15 +96,15 @@ def _open_matrix(path: Path) -> NDArray[np.floating[Any]]:
     try:
         matrix = np.lib.format.open_memmap(path, mode="r")
     except OSError as error:
-        raise UserError(f"{path} cannot be opened ({error.strerror}): check the path") from error
+        raise UserError(f"{path}: cannot be opened ({error.strerror}). Check the path.") from error
     except Exception as error:  # numpy and Python's parser raise anything for a damaged header
         raise UserError(
-            f"{path} is not a whole .npy file of floats: write it with numpy.save(path, matrix)"
+            f"{path}: not a complete .npy file of floats. Write it with numpy.save(path, matrix)."
         ) from error
     dtype = matrix.dtype
     if dtype.kind != "f" or dtype.itemsize > 8 or matrix.ndim != 2 or not matrix.size:
         raise UserError(
-            f"{path} holds {dtype} of shape {matrix.shape}, not a matrix (contexts, vocabulary) of "
-            "float16, float32 or float64: save matrix.astype('float32')"
+            f"{path}: {dtype} of shape {matrix.shape} is not a matrix (contexts, vocabulary) of "
+            "float16, float32 or float64. Save matrix.astype('float32')."
         )
     return matrix

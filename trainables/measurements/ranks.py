@@ -58,8 +58,8 @@ def require_resolved(method: Method, *, rows: int, columns: int, eps: float) -> 
         if method == "qr":
             cure = f"an eps of {FLOAT64_EPS:.3g} or more"
         raise UserError(
-            f"The rank counts singular values down to {ratio:.3g} of the largest, and the method "
-            f"{method} resolves {finest:.3g} for {rows} x {columns}: use {cure}."
+            f"The rank counts singular values down to {ratio:.3g} of the largest, but the method "
+            f"{method} resolves only {finest:.3g} for {rows} x {columns}. Use {cure}."
         )
 
 

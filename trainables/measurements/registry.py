@@ -98,7 +98,7 @@ def measure(
         )
     for name in names:
         if name not in by_name:
-            raise UserError(f"unknown measurement {name!r}: choose from {', '.join(by_name)}")
+            raise UserError(f"unknown measurement {name!r}. Choose from: {', '.join(by_name)}")
     measured = {}
     for name in names:
         PULSE.enter(f"in the measurement {name}")

@@ -74,9 +74,9 @@ class SpectrumStream:
             self._square_VV = np.zeros((columns, columns), order="F")
         except MemoryError as error:
             raise UserError(
-                f"The spectrum of a matrix whose narrower side is {columns:,} needs "
-                f"{8e-9 * columns**2:,.1f} GB of memory, more than there is: keep fewer columns or "
-                "fewer rows."
+                f"The spectrum of a matrix with a narrower side of {columns:,} needs "
+                f"{8e-9 * columns**2:,.1f} GB of memory, more than is free. Keep fewer columns or "
+                "rows."
             ) from error
 
     def update(self, rows_NV: NDArray[np.floating[Any]]) -> None:
@@ -112,8 +112,8 @@ class SpectrumStream:
         low, high = SQUARE_SAFE
         if self._largest and not low < self._largest < high:
             raise UserError(
-                f"The Gram matrix squares the values, so the largest must be within {low:g} and "
-                f"{high:g}, and it is {self._largest:g}: rescale the matrix, or use the streamed "
+                f"The largest value must be between {low:g} and {high:g}, because the Gram matrix "
+                f"squares it, but is {self._largest:g}. Rescale the matrix, or use the streamed "
                 "QR (--method qr)."
             )
         return self._square_VV
@@ -199,6 +199,6 @@ def largest_magnitude(block_NV: NDArray[np.floating[Any]], *, first_row: int) ->
 def bad_row_error(row: int) -> UserError:
     """Return the error for a row, counted from 0, that has a NaN or an infinity."""
     return UserError(
-        f"Every value of the matrix must be finite, and row {row} (counted from 0) has a NaN or an "
-        "infinity: remove that row, or compute it again."
+        f"The matrix has a NaN or an infinity in row {row} (counted from 0). "
+        "Remove that row, or compute it again."
     )

@@ -53,7 +53,7 @@ def top_k_metrics(
     contexts_NC = context_vectors(model, tokens, window=window)[indices]
     log_p_NV = log_probability_matrix(model, contexts_NC)
     if np.isnan(log_p_NV).any():
-        raise DivergedError("a probability at one of the asked contexts is no number")
+        raise DivergedError("a probability at one of the contexts is NaN")
     return {
         f"{prefix} {context.group} {context.number}": _describe(row_V, corpus, context)
         for row_V, context in zip(log_p_NV, contexts, strict=True)

@@ -87,13 +87,13 @@ class Checkpoint:
         if path is None:
             names = [tensor.name for tensor in self._matrices()]
             raise UserError(
-                f"{self.path} has no tensor {name!r}: {did_you_mean(name, names)}its matrices are "
-                f"{self.listed}"
+                f"{self.path} has no tensor {name!r}: {did_you_mean(name, names)}choose from: "
+                f"{self.listed}."
             )
         stored = _tensors(path) if path.exists() else {}
         if name not in stored:
             raise UserError(
-                f"{name} lies in {path.name}, which is not beside {self.path}: put that file there"
+                f"{name} is in {path.name}, which is missing. Put that file next to {self.path}."
             )
         return stored[name]
 
@@ -124,9 +124,9 @@ def open_checkpoint(path: Path) -> Checkpoint:
     anything else, and for a truncated or damaged file."""
     if path.name.endswith(PICKLED):
         raise UserError(
-            f"{path} can run code when it is opened, so only safetensors are read: if you trust "
-            "it, convert it with safetensors.torch.save_model, or save_file(torch.load(FILE, "
-            "weights_only=True), NEW_FILE)"
+            f"{path} can run code when opened; only safetensors files are read. If you trust it, "
+            "convert it: safetensors.torch.save_model, or save_file(torch.load(FILE, "
+            "weights_only=True), NEW_FILE)."
         )
     if path.is_dir():
         path = _in_folder(path)
@@ -144,7 +144,9 @@ def _in_folder(folder: Path) -> Path:
     for name in (f"model{INDEX_ENDING}", SINGLE):
         if (folder / name).exists():
             return folder / name
-    raise UserError(f"{folder} has neither {SINGLE} nor model{INDEX_ENDING}: name one of its files")
+    raise UserError(
+        f"{folder} has neither {SINGLE} nor model{INDEX_ENDING}. Name one of its files."
+    )
 
 
 def _tensors(path: Path) -> dict[str, StoredTensor]:
@@ -160,7 +162,7 @@ def _tensors(path: Path) -> dict[str, StoredTensor]:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[Any]:
-    with _refusing(path, "a whole safetensors file"):
+    with _refusing(path, "a complete safetensors file"):
         open_file(path).close()
         with safe_open(path, framework="pt") as file:
             yield file
@@ -171,9 +173,9 @@ def _refusing(path: Path, kind: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise UserError(f"{path} cannot be opened ({error.strerror}): check the path") from error
+        raise UserError(f"{path}: cannot be opened ({error.strerror}). Check the path.") from error
     except (DamagedFileError, SafetensorError, ValueError, RecursionError) as error:
-        raise UserError(f"{path} is not {kind}: get it or write it again") from error
+        raise UserError(f"{path} is not {kind}. Download or write it again.") from error
 
 
 def _json(path: Path) -> Mapping[str, Any]:
@@ -198,8 +200,8 @@ def _weight_map(index: Path) -> dict[str, str]:
         for name in files.values()
     ):
         raise UserError(
-            f"{index} has no weight_map from tensors to files beside it: get it again, or name the "
-            "file with the head"
+            f"{index} has no valid weight_map from tensors to files. Download it again, or name the "
+            "file with the head."
         )
     return files
 

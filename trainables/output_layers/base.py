@@ -91,9 +91,9 @@ class PointwiseSoftmax(OutputLayer):
         super().__init__()
         if shape.context_width != shape.embedding_width:
             raise UserError(
-                "logits are the hidden state times the embedding, so both have one width; here "
-                f"they have {shape.context_width} and {shape.embedding_width}: set "
-                "model.context_width to the latter, or use a layer that maps one to the other"
+                "model.context_width: this output layer needs the width of the embedding, "
+                f"{shape.embedding_width}, got {shape.context_width}. "
+                "Change it, or use a layer that maps one width to the other."
             )
         self.bias_V = nn.Parameter(torch.zeros(shape.vocabulary_size))
         self.function = function or Identity()

@@ -56,7 +56,7 @@ def linear_cross_entropy(
     products are in the dtype of `hidden`, sums in that of the weights. Raises ValueError without
     rows."""
     if targets.numel() == 0:
-        raise ValueError("the cross-entropy of no rows is undefined; pass at least one target")
+        raise ValueError("the cross-entropy of no rows is undefined. Pass at least one target.")
     hidden_NKD = hidden.unsqueeze(1) if log_prior_NK is None else hidden
     prior = hidden_NKD.new_zeros(hidden_NKD.shape[:2]) if log_prior_NK is None else log_prior_NK
     inputs = Inputs(*(t.unsqueeze(0) for t in (hidden_NKD, prior, weight_VD, bias_V)))

@@ -99,8 +99,8 @@ class _AutogradPass(ChunkPass):
             self._output_nV = self._function(self._input_nV.clone())
         if self._output_nV.shape != logits_nV.shape:
             raise ValueError(
-                f"a function of logits gives one number for each; {type(self._function).__name__} "
-                f"made {tuple(self._output_nV.shape)} of {tuple(logits_nV.shape)}: fix its forward"
+                f"{type(self._function).__name__}: forward must return one value per logit, "
+                f"got shape {tuple(self._output_nV.shape)} for {tuple(logits_nV.shape)}. Fix it."
             )
         logits_nV.copy_(self._output_nV.detach())
 

@@ -30,8 +30,8 @@ def chosen_size(
         max(stack_bytes(config, vocabulary, trials) for config in configs) for trials in (1, 2)
     )
     size = max(1, min(most, len(configs), int(1 + (free_bytes - one) / (two - one))))
-    reason = f"by the free memory of {free_bytes / 2**30:.1f} GiB"
-    return size, f"up to {size} trials are trained as one, {reason}"
+    reason = f"because the GPU has {free_bytes / 2**30:.1f} GiB of free memory"
+    return size, f"up to {size} trials train as one stack, {reason}"
 
 
 def stack_bytes(config: LanguageTrialConfig, vocabulary: int, trials: int) -> float:

@@ -66,7 +66,7 @@ def load_tensors(path: Path, device: str = "cpu") -> tuple[dict[str, Tensor], di
             state = json.loads(metadata["state"])
             stated = state.pop("sha256")
             if len(metadata) > 1 or _checksum(path, str(stated)) != stated:
-                raise DamagedFileError(f"{path} is not what was written, by its checksum")
+                raise DamagedFileError(f"{path} does not match its checksum")
             # Cloned: memory mapped at odd addresses can change the last bit of a vectorised sum.
             return {name: file.get_tensor(name).clone() for name in file.keys()}, state  # noqa: SIM118
     except (
@@ -77,9 +77,7 @@ def load_tensors(path: Path, device: str = "cpu") -> tuple[dict[str, Tensor], di
         AttributeError,
         RecursionError,
     ) as error:
-        raise DamagedFileError(
-            f"{path} is not a checkpoint of this program, or not whole"
-        ) from error
+        raise DamagedFileError(f"{path} is not a checkpoint of this program, or incomplete") from error
 
 
 def _entry(checksum: str) -> bytes:
@@ -164,7 +162,7 @@ class Checkpoints:
                 with suppress(OSError):
                     set_aside(path)
                 self.folder.note(
-                    f"{first_line(error)}: it goes on from the checkpoint before, or from the start"
+                    f"{first_line(error)}: resuming from an earlier checkpoint, or from the start"
                 )
                 continue
             return tensors, state

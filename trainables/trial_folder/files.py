@@ -75,11 +75,11 @@ def open_file(path: Path) -> BufferedReader:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.ENXIO):  # circular links, and a socket
-            raise DamagedFileError(f"{path} is no file") from error
+            raise DamagedFileError(f"{path} is not a regular file") from error
         raise
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise DamagedFileError(f"{path} is no file")
+        raise DamagedFileError(f"{path} is not a regular file")
     return os.fdopen(descriptor, "rb")
 
 
@@ -89,7 +89,7 @@ def append(path: Path, content: bytes) -> None:
     descriptor = os.open(path, flags, 0o666)
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError(errno.EINVAL, f"{path} is no file")
+            raise OSError(errno.EINVAL, f"{path} is not a regular file")
         os.write(descriptor, content)
     finally:
         os.close(descriptor)
@@ -104,7 +104,7 @@ def read_file(path: Path) -> bytes:
 def unreadable(path: Path, error: OSError) -> UnreadableFileError:
     """Return the error for a file that cannot be read."""
     return UnreadableFileError(
-        f"{path} cannot be read ({error.strerror}): give this user access to it, or see to the disk"
+        f"{path} cannot be read ({error.strerror}): give this user access, or check the disk"
     )
 
 
@@ -148,7 +148,7 @@ def unsealed(path: Path) -> bytes:
     seal = SEAL.match(content)
     text = b"{" + content[seal.end() :] if seal else content
     if seal is None or sha256(text) != seal[1].decode():
-        raise DamagedFileError(f"{path} is not what was written, by its checksum")
+        raise DamagedFileError(f"{path} does not match its checksum")
     return text
 
 

@@ -190,7 +190,7 @@ class TrialFolder:
         """Raise DamagedFileError if the kept weights are not those of the result."""
         outcome = self.outcome()
         if outcome is not None and outcome.checksums.get(KEPT_WEIGHTS) != self._kept_checksum():
-            raise DamagedFileError(f"{self.kept_weights} is not what was written, by its checksum")
+            raise DamagedFileError(f"{self.kept_weights} does not match its checksum")
 
     def _kept_checksum(self) -> str:
         with open_file(self.kept_weights) as file:
@@ -311,8 +311,8 @@ def trial_directory(storage: Path, trial_id: str) -> Path:
     Raises UserError for an invalid id, which a foreign store may contain."""
     if not TRIAL_ID.fullmatch(trial_id):
         raise UserError(
-            f"a trial's id is 64 hexadecimal digits, and the results store has {trial_id[:80]!r}: "
-            "it is damaged, or this program has not written it, so name another one with --store"
+            f"results store: {trial_id[:80]!r} is not a trial id (64 hexadecimal digits). "
+            "The store is damaged or not of this program. Name another one with --store."
         )
     return storage / TRIALS / trial_id[:2] / trial_id
 

@@ -84,7 +84,7 @@ class TrialOutcome(Frozen):
     @classmethod
     def _in_order(cls, epochs: tuple[EpochMetrics, ...]) -> tuple[EpochMetrics, ...]:
         if any(later.epoch <= earlier.epoch for earlier, later in pairwise(epochs)):
-            raise ValueError("epochs are numbered upwards")
+            raise ValueError("epoch numbers must increase")
         return epochs
 
     @field_validator("measurements")
