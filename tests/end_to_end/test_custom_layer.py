@@ -44,7 +44,7 @@ def alone(
     result or error."""
 
     def run(config: Path, *arguments: str) -> tuple[int, str]:
-        monkeypatch.setattr(custom, "_loaded", {})
+        monkeypatch.setattr(custom, "_modules", {})
         monkeypatch.setattr(output_layer, "_defined", {})
         status = main([str(config), "--directory", str(folder / "alone"), *arguments])
         shown = capsys.readouterr()

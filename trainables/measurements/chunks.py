@@ -36,7 +36,7 @@ Chunks = Callable[[], Iterable[Tensor]]
 Result = TypeVar("Result")
 
 
-def where_it_fits(
+def compute_in_memory(
     compute: Callable[[Chunks], Result], model: LanguageModel, contexts_NC: Tensor, *, squares: int
 ) -> Result:
     """Return `compute` of the log-P matrix after these contexts, on the model's device.
@@ -55,8 +55,8 @@ def where_it_fits(
 def _gpu_bytes(rows: int, columns: int, squares: int) -> int:
     wide = is_wide(rows, columns)
     side = rows if wide else columns
-    kept = 2 * rows * columns if wide else 0
-    return 8 * (squares * side**2 + kept + 8 * GPU_BLOCK_VALUES)
+    chunk_values = 2 * rows * columns if wide else 0
+    return 8 * (squares * side**2 + chunk_values + 8 * GPU_BLOCK_VALUES)
 
 
 def spectrum_of_chunks(
@@ -84,14 +84,16 @@ def gram(chunks: Iterable[Tensor], rows: int, columns: int, *, centre: bool) -> 
 
     L has the given rows, centred if `centre`. On a CPU only the lower triangle is valid, in Fortran
     order."""
-    less_mean = centred if centre else Tensor.double
+    convert = centred if centre else Tensor.double
     if not is_wide(rows, columns):
-        return _sum_of_squares(map(less_mean, blocks(chunks)), columns)
-    kept = list(chunks)
-    mean_N1 = torch.cat([chunk_NV.mean(1, keepdim=True, dtype=torch.float64) for chunk_NV in kept])
+        return _sum_of_squares(map(convert, blocks(chunks)), columns)
+    row_chunks = list(chunks)
+    mean_N1 = torch.cat(
+        [chunk_NV.mean(1, keepdim=True, dtype=torch.float64) for chunk_NV in row_chunks]
+    )
     if not centre:
         mean_N1.zero_()
-    panels = zip(*(chunk_NV.split(PANEL, dim=1) for chunk_NV in kept), strict=True)
+    panels = zip(*(chunk_NV.split(PANEL, dim=1) for chunk_NV in row_chunks), strict=True)
     parts = ((torch.cat(panel).double() - mean_N1).T.contiguous() for panel in panels)
     return _sum_of_squares(parts, rows)
 

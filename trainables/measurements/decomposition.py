@@ -51,15 +51,15 @@ def _band(matrix_VV: Tensor, width: int) -> Tensor:
     size = len(matrix_VV)
     for left, right in _column_blocks(size):
         square = matrix_VV[left:right, left:right]
-        above = torch.ones_like(square, dtype=torch.bool).triu(1)
-        square.copy_(torch.where(above, square.T, square))
+        upper = torch.ones_like(square, dtype=torch.bool).triu(1)
+        square.copy_(torch.where(upper, square.T, square))
     band_BV = matrix_VV.new_zeros(width + 1, size)
     for start in range(0, size, width):
         PULSE.touch()
         end = min(start + width, size)
         corner = matrix_VV[start:end, start:end]
-        for below in range(end - start):
-            band_BV[below, start : end - below] = corner.diagonal(-below)
+        for offset in range(end - start):
+            band_BV[offset, start : end - offset] = corner.diagonal(-offset)
         if end < size:
             triangle = _reduce_columns(matrix_VV[end:, start:end], matrix_VV[end:, end:])
             for right in range(end - start):
@@ -68,7 +68,7 @@ def _band(matrix_VV: Tensor, width: int) -> Tensor:
     return band_BV
 
 
-def _reduce_columns(panel_MB: Tensor, rest_MM: Tensor) -> Tensor:
+def _reduce_columns(panel_MB: Tensor, trailing_MM: Tensor) -> Tensor:
     """Return R of panel = Q R; overwrite `rest` with Q^T rest Q.
 
     With Q = I - Y T Y^T, Q^T rest Q = rest - Y X^T - X Y^T, where X = W - Y T^T (Y^T W) / 2 and W =
@@ -78,12 +78,12 @@ def _reduce_columns(panel_MB: Tensor, rest_MM: Tensor) -> Tensor:
     reflectors_MB, inverse_BB = reflectors(factored_MB[:, :count], tau_B)
     identity_BB = torch.eye(count, dtype=tau_B.dtype)
     scaled_MB = reflectors_MB @ torch.linalg.solve_triangular(inverse_BB, identity_BB, upper=True)
-    product_MB = _symmetric_product(rest_MM, scaled_MB)
+    product_MB = _symmetric_product(trailing_MM, scaled_MB)
     product_MB.addmm_(reflectors_MB, scaled_MB.T @ product_MB, alpha=-0.5)
     left_M2B = torch.cat([reflectors_MB, product_MB], dim=1)
     right_M2B = torch.cat([product_MB, reflectors_MB], dim=1)
-    for left, right in _column_blocks(len(rest_MM)):
-        rest_MM[left:, left:right].addmm_(left_M2B[left:], right_M2B[left:right].T, alpha=-1.0)
+    for left, right in _column_blocks(len(trailing_MM)):
+        trailing_MM[left:, left:right].addmm_(left_M2B[left:], right_M2B[left:right].T, alpha=-1.0)
     return factored_MB[:count].triu()
 
 
@@ -92,21 +92,21 @@ def reflectors(stored_MB: Tensor, tau_B: Tensor) -> tuple[Tensor, Tensor]:
 
     `stored_MB` is Y without its ones, as LAPACK stores it. T^-1 is the strict upper triangle of Y^T
     Y plus diag(1 / tau)."""
-    acts_B = tau_B != 0  # a reflector with tau = 0 is the identity
+    nonzero_B = tau_B != 0  # a reflector with tau = 0 is the identity
     y_MB = stored_MB.tril(-1)
     y_MB.diagonal().fill_(1.0)
-    y_MB *= acts_B
+    y_MB *= nonzero_B
     inverse_BB = (y_MB.T @ y_MB).triu(1)
-    inverse_BB.diagonal().copy_(1.0 / torch.where(acts_B, tau_B, 1.0))
+    inverse_BB.diagonal().copy_(1.0 / torch.where(nonzero_B, tau_B, 1.0))
     return y_MB, inverse_BB
 
 
-def _symmetric_product(rest_MM: Tensor, thin_MB: Tensor) -> Tensor:
+def _symmetric_product(trailing_MM: Tensor, thin_MB: Tensor) -> Tensor:
     """Uses only the lower triangle of `rest` and the full squares on its diagonal."""
     product_MB = torch.zeros_like(thin_MB)
-    for left, right in _column_blocks(len(rest_MM)):
-        product_MB[left:].addmm_(rest_MM[left:, left:right], thin_MB[left:right])
-        product_MB[left:right].addmm_(rest_MM[right:, left:right].T, thin_MB[right:])
+    for left, right in _column_blocks(len(trailing_MM)):
+        product_MB[left:].addmm_(trailing_MM[left:, left:right], thin_MB[left:right])
+        product_MB[left:right].addmm_(trailing_MM[right:, left:right].T, thin_MB[right:])
     return product_MB
 
 

@@ -60,8 +60,8 @@ def gradient_bottleneck_metrics(
             continue
         jacobian_VC = log_p_jacobian(layer, weight_VD, context_C)
         columns, gradient = triangle(jacobian_VC - jacobian_VC.mean(0), gradient_V)
-        lost = outside(columns, gradient)
-        shares.append(float(lost.square().sum() / gradient.square().sum()))
+        residual = residual_outside(columns, gradient)
+        shares.append(float(residual.square().sum() / gradient.square().sum()))
         angles.append(_angle(gradient, columns @ (columns.T @ gradient)))
         gradients.append(gradient_V)
     metrics: dict[str, Metric] = {"gradient_contexts": len(shares)}
@@ -71,8 +71,10 @@ def gradient_bottleneck_metrics(
             "gradient_angle_degrees": float(np.mean(angles)),
         }
     if shares and type(layer) is PointwiseSoftmax and isinstance(layer.function, Identity):
-        columns, together = triangle(weight_VD, torch.stack(gradients, 1))
-        metrics["gradient_norm_lost"] = float(outside(columns, together).norm() / together.norm())
+        columns, gradient_columns = triangle(weight_VD, torch.stack(gradients, 1))
+        metrics["gradient_norm_lost"] = float(
+            residual_outside(columns, gradient_columns).norm() / gradient_columns.norm()
+        )
     return metrics
 
 
@@ -82,13 +84,13 @@ def triangle(columns_VC: Tensor, vectors_V: Tensor) -> tuple[Tensor, Tensor]:
     Lengths and angles are unchanged. `vectors_V` is one vector, or n as columns. The results are on
     the CPU, because a small SVD is faster there."""
     count = columns_VC.shape[1]
-    both = torch.linalg.qr(
+    factor = torch.linalg.qr(
         torch.cat([columns_VC, vectors_V.reshape(len(columns_VC), -1)], 1), mode="r"
     ).R.cpu()
-    return both[:, :count], both[:, count:].reshape(-1, *vectors_V.shape[1:])
+    return factor[:, :count], factor[:, count:].reshape(-1, *vectors_V.shape[1:])
 
 
-def outside(columns: Tensor, vectors: Tensor) -> Tensor:
+def residual_outside(columns: Tensor, vectors: Tensor) -> Tensor:
     """Return the part of `vectors` outside the span of `columns`, which may be dependent."""
     basis, sigma, _ = torch.linalg.svd(columns, full_matrices=False)
     basis = basis[:, sigma > max(columns.shape) * torch.finfo(sigma.dtype).eps * sigma[:1]]

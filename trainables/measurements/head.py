@@ -16,9 +16,9 @@ from trainables.errors import UserError
 from trainables.measurements.head_bounds import kl_bounds, log_p_rank_bound
 from trainables.measurements.weights_file import Checkpoint, StoredTensor, unique
 
-UNTIED = ("lm_head.weight", "embed_out.weight", "transformer.ff_out.weight")
+UNTIED_NAMES = ("lm_head.weight", "embed_out.weight", "transformer.ff_out.weight")
 """Untied heads: Llama, Mistral, OLMo, GPT-J and most others; Pythia (GPT-NeoX); the first OLMo."""
-TIED = ("embed_tokens.weight", "wte.weight", "embed_in.weight")
+TIED_NAMES = ("embed_tokens.weight", "wte.weight", "embed_in.weight")
 """Embeddings of the same families and of GPT-2, which are the head if there is no untied one."""
 NORMS = ("model.norm.weight", "gpt_neox.final_layer_norm.weight", "ln_f.weight")
 PLAIN_GAINS = (
@@ -50,45 +50,44 @@ def find_head(checkpoint: Checkpoint, tensor: str | None = None) -> Head:
     """Return the tensor named `tensor`, or the one with a usual head name, untied before tied.
 
     Raises UserError if it does not exist, or if it may be in another file."""
-    untied, tied = _usual(checkpoint, UNTIED), _usual(checkpoint, TIED)
+    untied_names, tied_names = _matches(checkpoint, UNTIED_NAMES), _matches(checkpoint, TIED_NAMES)
     if tensor is not None:
         name, reason = tensor, "named by --tensor"
-    elif untied:
-        name = untied[0]
-        reason = f"separate from the embedding, {tied[0]}" if tied else "by its name"
-    elif not tied or checkpoint.config.get("tie_word_embeddings") is False:
+    elif untied_names:
+        name = untied_names[0]
+        reason = f"separate from the embedding, {tied_names[0]}" if tied_names else "by its name"
+    elif not tied_names or checkpoint.config.get("tie_word_embeddings") is False:
         raise UserError(
-            f"{checkpoint.path}: no tensor has a usual head name ({', '.join(UNTIED)}, or a tied "
-            "embedding). Name one of its matrices with --tensor: "
-            f"{checkpoint.listed}."
+            f"{checkpoint.path}: no tensor has a usual head name ({', '.join(UNTIED_NAMES)}, or a "
+            f"tied embedding). Name one of its matrices with --tensor: {checkpoint.matrices_text}."
         )
     elif checkpoint.is_shard:
         raise UserError(
-            f"{checkpoint.path}: the only possible head is {tied[0]}, but another file may have a "
-            "separate one. Add model.safetensors.index.json to the folder, or name the head with "
-            "--tensor."
+            f"{checkpoint.path}: the only possible head is {tied_names[0]}, but another file may "
+            "have a separate one. Add model.safetensors.index.json to the folder, or name the "
+            "head with --tensor."
         )
     else:
-        name, reason = tied[0], "the tied embedding, because there is no separate head"
+        name, reason = tied_names[0], "the tied embedding, because there is no separate head"
     # A tied head may have a bias, too.
-    biases = [name] if untied else [name, *UNTIED]
-    has_bias = bool(_usual(checkpoint, [f"{name.removesuffix('weight')}bias" for name in biases]))
-    stored = checkpoint.tensor(name)
-    if len(stored.shape) != 2 or not stored.has_floats:
+    biases = [name] if untied_names else [name, *UNTIED_NAMES]
+    has_bias = bool(_matches(checkpoint, [f"{name.removesuffix('weight')}bias" for name in biases]))
+    matrix = checkpoint.tensor(name)
+    if len(matrix.shape) != 2 or not matrix.has_floats:
         raise UserError(
-            f"{stored.path}: {stored} is {stored.dtype}, not a matrix of float16, bfloat16, "
+            f"{matrix.path}: {matrix} is {matrix.dtype}, not a matrix of float16, bfloat16, "
             "float32 or float64. Name another tensor with --tensor."
         )
     return Head(
-        tensor=stored,
+        tensor=matrix,
         reason=reason,
-        is_usual=name in (untied or tied),
+        is_usual=name in (untied_names or tied_names),
         has_bias=has_bias,
     )
 
 
-def _usual(checkpoint: Checkpoint, names: Iterable[str]) -> list[str]:
-    return [name for name in (unique(checkpoint.files, usual) for usual in names) if name]
+def _matches(checkpoint: Checkpoint, names: Iterable[str]) -> list[str]:
+    return [name for name in (unique(checkpoint.files, ending) for ending in names) if name]
 
 
 def bounds_of_head(
@@ -109,11 +108,11 @@ def bounds_of_head(
     gain_D, norm = np.ones(width), context_norm
     if norm is None:
         norm = math.sqrt(width)
-        known, note = _final_gain(checkpoint, head)
+        final_gain_D, note = _final_gain(checkpoint, head)
         notes.append(note)
-        if known is None:
+        if final_gain_D is None:
             return bounds, notes
-        gain_D = known
+        gain_D = final_gain_D
     bounds["context_norm"] = norm * float(np.abs(gain_D).max())
     try:
         bounds_R1 = kl_bounds(head.tensor.blocks, gain_D=gain_D, norm=norm)
@@ -129,19 +128,19 @@ def _final_gain(checkpoint: Checkpoint, head: Head) -> tuple[NDArray[np.float64]
     """Return the D factors between the final norm and the head, and a sentence.
 
     The factors are None if unknown. The normed vector has norm at most sqrt(D)."""
-    unknown = "KL has no bound because the norm of contexts is unknown. Set --context-norm."
+    missing_note = "KL has no bound because the norm of contexts is unknown. Set --context-norm."
     kind, width = checkpoint.config.get("model_type"), head.tensor.shape[1]
-    [name, *_] = [*_usual(checkpoint, NORMS), ""]
+    [name, *_] = [*_matches(checkpoint, NORMS), ""]
     if not name and kind == "olmo" and head.is_usual:
         return np.ones(width), "Contexts come from OLMo's final norm, which has no gain."
     if not head.is_usual or not name or not checkpoint.files[name].exists():
-        return None, unknown
-    stored = checkpoint.tensor(name)
-    if stored.shape != (width,) or not stored.has_floats:
-        return None, unknown
-    weight_D = stored.vector()
+        return None, missing_note
+    gain = checkpoint.tensor(name)
+    if gain.shape != (width,) or not gain.has_floats:
+        return None, missing_note
+    weight_D = gain.vector()
     if not np.isfinite(weight_D).all():
-        raise UserError(f"{stored.path}: {stored} has a NaN or an infinity. Set --context-norm.")
+        raise UserError(f"{gain.path}: {gain} has a NaN or an infinity. Set --context-norm.")
     note = f"Contexts are bounded by the final norm, {name}"
     if not name.endswith(NORMS[0]) or kind in PLAIN_GAINS:
         return weight_D, f"{note}."

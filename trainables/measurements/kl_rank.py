@@ -28,7 +28,7 @@ from torch import Tensor
 
 from trainables.device import on_gpu
 from trainables.language_model import LanguageModel
-from trainables.measurements.chunks import Chunks, blocks, centred, where_it_fits
+from trainables.measurements.chunks import Chunks, blocks, centred, compute_in_memory
 from trainables.measurements.directions import Directions
 from trainables.trial_folder import Metric
 
@@ -61,7 +61,7 @@ def kl_ranks(chunks: Chunks, *, rows: int, columns: int, bounds: Sequence[str] =
     # Leaving out squares of t in total costs at most t / (4 N): a row's change has a range of at
     # most sqrt(2) times its norm, and by Hoeffding's lemma its KL is at most an eighth of the
     # squared range.
-    last = directions.rank_leaving(4 * rows * min(limits))
+    last = directions.rank_for_residual(4 * rows * min(limits))
 
     def curve_of(chunks: Chunks, starts: Sequence[int]) -> dict[int, float]:
         def evaluate(ranks: Sequence[int]) -> list[float]:
@@ -70,11 +70,11 @@ def kl_ranks(chunks: Chunks, *, rows: int, columns: int, bounds: Sequence[str] =
         return curve_around(evaluate, limits, starts, last)
 
     # KL is about half the variance that is left out: t / (2 N V).
-    starts = [directions.rank_leaving(2 * rows * columns * limit) for limit in limits]
+    starts = [directions.rank_for_residual(2 * rows * columns * limit) for limit in limits]
     if rows > FEW_ROWS:
         sample_SV = directions.sample()
-        sampled = curve_of(lambda: [sample_SV], starts)
-        starts = [_least(sampled, limit, last) for limit in limits]
+        sample_curve = curve_of(lambda: [sample_SV], starts)
+        starts = [_least(sample_curve, limit, last) for limit in limits]
     curve = curve_of(chunks, starts)
     ranks = [_least(curve, limit, last) for limit in limits]
     by_bound = dict(zip(bounds, ranks, strict=True))
@@ -87,20 +87,20 @@ def kl_ranks_after(
     """Return the KL ranks of the log-P matrix of `model` after these contexts."""
     rows, columns = len(contexts_NC), len(model.embedding_VD)
     ranks = partial(kl_ranks, rows=rows, columns=columns, bounds=bounds)
-    return where_it_fits(ranks, model, contexts_NC, squares=5)
+    return compute_in_memory(ranks, model, contexts_NC, squares=5)
 
 
-def kl_rank_metrics(found: KlRanks) -> dict[str, Metric]:
+def kl_rank_metrics(result: KlRanks) -> dict[str, Metric]:
     """Return metrics under the names of the results store.
 
     Names are "kl_rank_1e-3" by bound, "kl_at_rank_R" for R = 0, 1, 2, 4, ... below the largest KL
     rank, "kl_rank_rows" and "kl_rank_columns"."""
-    powers = [0, *_powers_of_two(max(found.ranks.values()))]
+    powers = [0, *_powers_of_two(max(result.ranks.values()))]
     return {
-        **{f"kl_rank_{name}": rank for name, rank in found.ranks.items()},
-        **{f"kl_at_rank_{rank}": found.curve[rank] for rank in powers},
-        "kl_rank_rows": found.rows,
-        "kl_rank_columns": found.columns,
+        **{f"kl_rank_{name}": rank for name, rank in result.ranks.items()},
+        **{f"kl_at_rank_{rank}": result.curve[rank] for rank in powers},
+        "kl_rank_rows": result.rows,
+        "kl_rank_columns": result.columns,
     }
 
 
@@ -122,10 +122,10 @@ def _sums_of_kl(log_p_NV: Tensor, vectors_VR: Tensor, ranks: Sequence[int], coun
     p_NV = log_p_NV.exp()
     minus_entropy = torch.linalg.vecdot(p_NV, log_p_NV).sum()
     # As many rows as the cores' own caches hold; a GPU takes all.
-    few = len(p_NV) if on_gpu(p_NV) else max(1, len(p_NV) * torch.get_num_threads() // 16)
+    piece_rows = len(p_NV) if on_gpu(p_NV) else max(1, len(p_NV) * torch.get_num_threads() // 16)
     sums: dict[int, Tensor] = {}
     for rank, approximation_NV in approximations(centred(log_p_NV), vectors_VR, ranks, count):
-        parts = zip(p_NV.split(few), approximation_NV.split(few), strict=True)
+        parts = zip(p_NV.split(piece_rows), approximation_NV.split(piece_rows), strict=True)
         cross_entropies = [
             (part_NV.logsumexp(1) - torch.linalg.vecdot(p, part_NV)).sum() for p, part_NV in parts
         ]
@@ -143,15 +143,15 @@ def approximations(
     trailing directions from L, highest rank first."""
     stops = [0, *ranks, count]
     widest = max(range(len(ranks) + 1), key=lambda step: stops[step + 1] - stops[step])
-    up, down = stops[: widest + 1], stops[:widest:-1]
-    for approximation_NV, way, sign in (
-        (torch.zeros_like(centred_NV), up, 1),
-        (centred_NV, down, -1),
+    path_up, path_down = stops[: widest + 1], stops[:widest:-1]
+    for approximation_NV, path, sign in (
+        (torch.zeros_like(centred_NV), path_up, 1),
+        (centred_NV, path_down, -1),
     ):
-        first = min(way)
-        assert len(way) == 1 or vectors_VR.shape[1] >= max(way)
-        coefficients_NR = centred_NV @ vectors_VR[:, first : max(way)]
-        for pair in pairwise(way):
+        first = min(path)
+        assert len(path) == 1 or vectors_VR.shape[1] >= max(path)
+        coefficients_NR = centred_NV @ vectors_VR[:, first : max(path)]
+        for pair in pairwise(path):
             low, high = sorted(pair)
             part_NR = coefficients_NR[:, low - first : high - first]
             approximation_NV.addmm_(part_NR, vectors_VR[:, low:high].T, alpha=sign)
@@ -169,8 +169,8 @@ def curve_around(
     For each limit it has an r with KL_r at or below and KL_(r-1) above: the least r if KL_r falls
     throughout. `evaluate` takes ascending ranks, at most `last`, beyond which KL_r is below every
     limit except for rounding. `starts` are the expected crossings."""
-    near = {rank + step for rank in starts for step in (-rank // 16, -1, 0, rank // 16)}
-    candidates = {0, *_powers_of_two(max(starts)), *near}
+    neighbours = {rank + step for rank in starts for step in (-rank // 16, -1, 0, rank // 16)}
+    candidates = {0, *_powers_of_two(max(starts)), *neighbours}
     curve: dict[int, float] = {}
     while ranks := sorted(rank for rank in candidates if 0 <= rank <= last and rank not in curve):
         curve |= zip(ranks, evaluate(ranks), strict=True)
@@ -190,8 +190,8 @@ def _next_ranks(curve: Mapping[int, float], limit: float, last: int) -> set[int]
     # not on a line.
     high, low, bound = (math.log(max(kl, LEAST_KL)) for kl in (curve[lower], curve[upper], limit))
     middle = lower + round((upper - lower) * min(1.0, (high - bound) / (high - low)))
-    near = (middle - 8, middle - 1, middle, middle + 1, middle + 8, (lower + upper) // 2)
-    return {rank for rank in near if lower < rank < upper}
+    neighbours = (middle - 8, middle - 1, middle, middle + 1, middle + 8, (lower + upper) // 2)
+    return {rank for rank in neighbours if lower < rank < upper}
 
 
 def _least(curve: Mapping[int, float], limit: float, default: int) -> int:

@@ -32,9 +32,9 @@ def log_p_jacobian(layer: OutputLayer, weight_VD: Tensor, context_C: Tensor) -> 
         logits_V = torch.addmv(layer.bias_V, weight_VD, context_C)
         return _slopes(layer.function, logits_V).unsqueeze(1) * weight_VD
     if type(layer) is MixtureOfContexts:
-        return _of_mixed_contexts(layer, weight_VD, context_C)
+        return _mixed_contexts_jacobian(layer, weight_VD, context_C)
     if type(layer) is MixtureOfSoftmaxes:
-        return _of_mixed_softmaxes(layer, weight_VD, context_C)
+        return _mixed_softmaxes_jacobian(layer, weight_VD, context_C)
     return jacobian_by_backpropagation(layer, weight_VD, context_C)
 
 
@@ -57,7 +57,9 @@ def _slopes(function: Pointwise, logits: Tensor) -> Tensor:
     return slopes
 
 
-def _of_mixed_contexts(layer: MixtureOfContexts, weight_VD: Tensor, context_C: Tensor) -> Tensor:
+def _mixed_contexts_jacobian(
+    layer: MixtureOfContexts, weight_VD: Tensor, context_C: Tensor
+) -> Tensor:
     """diag(f') W times the derivative of sum_k pi_k h_k."""
     prior_K, prior_by_context_KC, latent_KD, latent_by_context_KDC = _parts(layer, context_C)
     logits_V = torch.addmv(layer.bias_V, weight_VD, prior_K @ latent_KD)
@@ -66,7 +68,9 @@ def _of_mixed_contexts(layer: MixtureOfContexts, weight_VD: Tensor, context_C: T
     return _slopes(layer.function, logits_V).unsqueeze(1) * (weight_VD @ mixed_DC)
 
 
-def _of_mixed_softmaxes(layer: MixtureOfSoftmaxes, weight_VD: Tensor, context_C: Tensor) -> Tensor:
+def _mixed_softmaxes_jacobian(
+    layer: MixtureOfSoftmaxes, weight_VD: Tensor, context_C: Tensor
+) -> Tensor:
     """sum_k s_k (J_k + d log pi_k / dh), with s_kv the share of component k in P of word v.
 
     J_k is the derivative of that component's log P: diag(f') W dh_k / dh, minus its mean under the

@@ -59,9 +59,9 @@ def log_probability_chunks(model: LanguageModel, contexts_NC: Tensor) -> Iterato
 
 def _require_probabilities(log_p_NV: Tensor) -> None:
     """Check a user's own layer: ranks and perplexity of anything but log P are meaningless."""
-    off = log_p_NV.double().logsumexp(1).abs().max().item()
-    if off > NORMALISED_WITHIN:
+    deviation = log_p_NV.double().logsumexp(1).abs().max().item()
+    if deviation > NORMALISED_WITHIN:
         raise UserError(
             "output layer: probabilities must sum to one, but the log of a context's sum is up to "
-            f"{off:.3g} from zero. End log_probabilities with log_softmax."
+            f"{deviation:.3g} from zero. End log_probabilities with log_softmax."
         )

@@ -71,13 +71,13 @@ def rank_file(
     require_resolved(method, rows=rows, columns=columns, eps=EPS[eps])
     spectrum = log_p_spectrum(head.tensor.blocks(), rows=rows, columns=columns, method=method)
     bounds, notes = bounds_of_head(checkpoint, head, context_norm)
-    sigma_R, least = spectrum.singular_values, resolution(method, rows=rows, columns=columns)
+    sigma_R, limit = spectrum.singular_values, resolution(method, rows=rows, columns=columns)
     if rows < columns:
         notes.append("The head has fewer rows (words) than columns: it may be transposed.")
-    if sigma_R[-1] < least * sigma_R[0]:
-        cure = "Use --method qr" if method == "gram" else "Treat it as zero"
+    if sigma_R[-1] < limit * sigma_R[0]:
+        fix = "Use --method qr" if method == "gram" else "Treat it as zero"
         notes.append(
-            f"sigma_min is below the method's resolution, {least:.2g} of the largest. {cure}."
+            f"sigma_min is below the method's resolution, {limit:.2g} of the largest. {fix}."
         )
     return RankedFile(
         report={

@@ -50,16 +50,16 @@ def press_rank(spectrum: Spectrum, *, eps: float = FLOAT32_EPS) -> int:
 def require_resolved(method: Method, *, rows: int, columns: int, eps: float) -> None:
     """Raise UserError if `method` cannot distinguish the Press tolerance from zero."""
     ratio = _press_ratio(rows, columns, eps)
-    finest = resolution(method, rows=rows, columns=columns)
+    limit = resolution(method, rows=rows, columns=columns)
     # The resolution of QR is the tolerance of float64, so equality must pass regardless of the last
     # bit.
-    if ratio < finest * (1 - 1e-9):
-        cure = "the streamed QR (--method qr)"
+    if ratio < limit * (1 - 1e-9):
+        fix = "the streamed QR (--method qr)"
         if method == "qr":
-            cure = f"an eps of {FLOAT64_EPS:.3g} or more"
+            fix = f"an eps of {FLOAT64_EPS:.3g} or more"
         raise UserError(
             f"The rank counts singular values down to {ratio:.3g} of the largest, but the method "
-            f"{method} resolves only {finest:.3g} for {rows} x {columns}. Use {cure}."
+            f"{method} resolves only {limit:.3g} for {rows} x {columns}. Use {fix}."
         )
 
 
@@ -78,10 +78,10 @@ def entropy_rank(sigma: NDArray[np.float64]) -> float:
 
     Source: Roy and Vetterli (2007), The effective rank: a measure of effective dimensionality,
     EUSIPCO."""
-    positive = sigma[sigma > 0]
-    if len(positive) == 0:
+    positive_sigma = sigma[sigma > 0]
+    if len(positive_sigma) == 0:
         return 0.0
-    shares = positive / positive[0]
+    shares = positive_sigma / positive_sigma[0]
     shares /= shares.sum()
     # A share can still underflow to zero; its p ln p is zero.
     shares = shares[shares > 0]
@@ -122,18 +122,18 @@ def rank_modulo_prime(matrix_NR: NDArray[np.int64]) -> int:
 
     It never exceeds the rank over the rationals (a vanishing minor vanishes modulo a prime, too),
     so a result of min(N, R) is the rank over both."""
-    rest = (matrix_NR if len(matrix_NR) <= matrix_NR.shape[1] else matrix_NR.T) % PRIME
+    block = (matrix_NR if len(matrix_NR) <= matrix_NR.shape[1] else matrix_NR.T) % PRIME
     rank = 0
-    while rest.size:
+    while block.size:
         PULSE.touch()
-        first, rest = rest[0], rest[1:]
-        places = np.flatnonzero(first)
-        if not len(places):
+        row, block = block[0], block[1:]
+        columns = np.flatnonzero(row)
+        if not len(columns):
             continue
         rank += 1
-        pivot = places[0]
-        multiples = rest[:, pivot] * pow(int(first[pivot]), -1, PRIME) % PRIME
-        rest = np.delete(rest - multiples[:, None] * first, pivot, axis=1) % PRIME
+        pivot = columns[0]
+        multiples = block[:, pivot] * pow(int(row[pivot]), -1, PRIME) % PRIME
+        block = np.delete(block - multiples[:, None] * row, pivot, axis=1) % PRIME
     return rank
 
 

@@ -61,18 +61,18 @@ def top_k_metrics(
 
 
 def _describe(log_p_V: NDArray[np.float32], corpus: Corpus, context: Context) -> str:
-    following, vocabulary = context.last_token_index + 1, corpus.vocabulary
-    order, true_id = np.argsort(-log_p_V, kind="stable"), int(corpus.test[following])
-    before = corpus.test[max(0, following - CONTEXT_WORDS) : following]
-    described = {
-        "context": " ".join(vocabulary[word] for word in before.tolist()),
+    next_index, vocabulary = context.last_token_index + 1, corpus.vocabulary
+    order, true_id = np.argsort(-log_p_V, kind="stable"), int(corpus.test[next_index])
+    words_before = corpus.test[max(0, next_index - CONTEXT_WORDS) : next_index]
+    description = {
+        "context": " ".join(vocabulary[word] for word in words_before.tolist()),
         "next": vocabulary[true_id],
         **({} if context.next_token is None else {"next_in_text": context.next_token}),
         "probability": _probability(log_p_V[true_id]),
         "rank": 1 + int(np.flatnonzero(order == true_id)[0]),
         "top": [[vocabulary[word], _probability(log_p_V[word])] for word in order[:WORDS].tolist()],
     }
-    return json.dumps(described, ensure_ascii=False)
+    return json.dumps(description, ensure_ascii=False)
 
 
 def _probability(log_p: np.float32) -> float:

@@ -55,8 +55,8 @@ def spearman_rho(x: NDArray[np.float64], y: NDArray[np.float64]) -> float | None
 
 def _centred_ranks(values_n: NDArray[np.float64]) -> NDArray[np.float64]:
     sorted_n = np.sort(values_n)
-    first_n, after_n = (np.searchsorted(sorted_n, values_n, side) for side in ("left", "right"))
-    return (first_n + after_n - len(values_n)) / 2
+    first_n, last_n = (np.searchsorted(sorted_n, values_n, side) for side in ("left", "right"))
+    return (first_n + last_n - len(values_n)) / 2
 
 
 def _cosines(

@@ -74,8 +74,8 @@ def cross_entropies(
     `parameters` are the functions' parameters, with a leading G. For several models, backward
     assumes loss gradients of 1: differentiate the sum of the losses, with or without other
     terms."""
-    needed = any(tensor.requires_grad for tensor in (*inputs, *parameters))
-    if torch.is_grad_enabled() and needed:
+    needs_gradient = any(tensor.requires_grad for tensor in (*inputs, *parameters))
+    if torch.is_grad_enabled() and needs_gradient:
         apply: Callable[..., Tensor] = _CrossEntropies.apply
         return apply(*inputs, rows, functions, *parameters)
     return _forward(inputs, rows, functions, parameters, None)[0]
@@ -133,21 +133,21 @@ def _forward(
         return losses.to(inputs.weight.dtype), by_parameters
     results = []
     for g, function in enumerate(functions):
-        of_model, by_model = (
+        model_inputs, model_gradients = (
             None if tensors is None else Inputs(*(tensor[g] for tensor in tensors))
             for tensors in (inputs, gradients)
         )
-        assert of_model is not None
-        of_rows = targets[g], None if weights is None else weights[g]
-        results.append(_chunked(of_model, of_rows, function, by_model))
-    of_models, by_functions = zip(*results, strict=True)
-    losses = torch.stack(of_models)
+        assert model_inputs is not None
+        model_rows = targets[g], None if weights is None else weights[g]
+        results.append(_compute_in_chunks(model_inputs, model_rows, function, model_gradients))
+    model_losses, function_gradients = zip(*results, strict=True)
+    losses = torch.stack(model_losses)
     if targets.dim() == 2:
         losses = losses.to(inputs.weight.dtype)
-    return losses, tuple(map(torch.stack, zip(*by_functions, strict=True)))
+    return losses, tuple(map(torch.stack, zip(*function_gradients, strict=True)))
 
 
-def _chunked(
+def _compute_in_chunks(
     inputs: Inputs,
     rows: Rows,
     function: Pointwise,
@@ -178,7 +178,7 @@ def _chunked(
         counts = total if weights_N is None else 1 / weights_N[chunk, None]
         if targets.dim() == 1:
             losses_n, by_prior_nK = _id_losses_(
-                logits, prior_nK, targets_n, counts, only=gradients is None
+                logits, prior_nK, targets_n, counts, loss_only=gradients is None
             )
         elif experts == 1:
             losses_n, by_prior_nK = _softmax_losses_(logits, targets_n), -torch.ones_like(prior_nK)
@@ -198,7 +198,12 @@ def _chunked(
 
 
 def _id_losses_(
-    logits: Tensor, log_prior_nK: Tensor, targets_n: Tensor, counts: Tensor | int, *, only: bool
+    logits: Tensor,
+    log_prior_nK: Tensor,
+    targets_n: Tensor,
+    counts: Tensor | int,
+    *,
+    loss_only: bool,
 ) -> tuple[Tensor, Tensor]:
     """Return each context's loss, n x 1, and the gradient of loss / `counts` by log pi.
 
@@ -212,7 +217,7 @@ def _id_losses_(
     joint_nK = log_prior_nK.to(logits.dtype) + (target_logits - normaliser.log()).view(-1, experts)
     log_p_n1 = joint_nK.logsumexp(1, keepdim=True)
     responsibility_nK = (joint_nK - log_p_n1).exp_().div_(counts)
-    if not only:
+    if not loss_only:
         column = responsibility_nK.view(-1, 1)
         logits.mul_(column / normaliser)
         logits.scatter_add_(1, targets, -column)

@@ -75,8 +75,8 @@ class Inputs(NamedTuple):
 def is_fused(targets: Tensor, functions: Sequence[Pointwise], weight: Tensor) -> bool:
     """Return whether the loss uses the kernels. This function alone decides it."""
     kinds = Identity, SmoothBend, Softcap, PiecewiseLinear
-    fit = targets.dim() == 2 and all(type(function) in kinds for function in functions)
-    return fit and weight.dtype == torch.float32 and runs_triton(weight.device)
+    is_supported = targets.dim() == 2 and all(type(function) in kinds for function in functions)
+    return is_supported and weight.dtype == torch.float32 and runs_triton(weight.device)
 
 
 def fused_cross_entropy(

@@ -104,7 +104,7 @@ class MixtureOfContexts(Mixture):
     """softmax(f(W sum_k pi_k h_k + b)): as many parameters as MoS, and the rank of one softmax."""
 
     def log_probabilities(self, hidden_NC: Tensor, weight_VD: Tensor) -> Tensor:
-        mixed_ND = self._mixed(hidden_NC.unsqueeze(1), None)
+        mixed_ND = self._mix_contexts(hidden_NC.unsqueeze(1), None)
         logits_NV = torch.addmm(self.bias_V, mixed_ND, weight_VD.t())
         return bent_log_softmax_(self.function, logits_NV)
 
@@ -116,10 +116,10 @@ class MixtureOfContexts(Mixture):
         masks: torch.Generator | None = None,
     ) -> Tensor:
         return linear_cross_entropy(
-            self._mixed(hidden_TBC, masks), weight_VD, self.bias_V, targets_N, self.function
+            self._mix_contexts(hidden_TBC, masks), weight_VD, self.bias_V, targets_N, self.function
         )
 
-    def _mixed(self, hidden_TBC: Tensor, masks: torch.Generator | None) -> Tensor:
+    def _mix_contexts(self, hidden_TBC: Tensor, masks: torch.Generator | None) -> Tensor:
         prior_NK = self.log_prior(hidden_TBC.flatten(0, -2)).exp()
         return torch.einsum(
             "nk,nkd->nd", self.cast(prior_NK), self.cast(self.latent(hidden_TBC, masks))

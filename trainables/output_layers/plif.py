@@ -60,12 +60,12 @@ class PiecewiseLinear(Pointwise):
         Position 0 is left, 1 right. Intervals are counted from the middle: adding the limit first
         would cost a logit near 0 its last digits."""
         middle, last = len(self.weight_K) // 2, len(self.weight_K) - 1
-        places = self._from_middle_(logits)
-        torch.clamp(places, -middle - 1, last, out=scratch)
+        positions = self._from_middle_(logits)
+        torch.clamp(positions, -middle - 1, last, out=scratch)
         # Clamped again as integers, so that a NaN also has an interval and stays NaN instead of an
         # index out of range.
         indices.copy_(scratch.floor_()).add_(middle).clamp_(0, last)
-        places.sub_(scratch.copy_(indices).sub_(middle))
+        positions.sub_(scratch.copy_(indices).sub_(middle))
 
     def _from_middle_(self, logits: Tensor) -> Tensor:
         """Overwrite with the distance, in intervals, from the left end of the middle one."""
@@ -76,8 +76,8 @@ class PiecewiseLinear(Pointwise):
         indices = torch.empty(logits.shape, dtype=torch.int64, device=logits.device)
         self.locate_(logits.detach().clone(), indices, torch.empty_like(logits))
         start_K, rise_K = self.tables(self.weight_K, logits.dtype)
-        places = self._from_middle_(logits.clone()) - (indices - len(self.weight_K) // 2)
-        return start_K[indices] + rise_K[indices] * places
+        positions = self._from_middle_(logits.clone()) - (indices - len(self.weight_K) // 2)
+        return start_K[indices] + rise_K[indices] * positions
 
     def chunk_pass(self, like_nV: Tensor) -> ChunkPass:
         return _LookUpPass(self, like_nV)
@@ -92,23 +92,25 @@ class _LookUpPass(ChunkPass):
         self._sum_start_K = torch.zeros_like(self._start_K)
         self._sum_rise_K = torch.zeros_like(self._rise_K)
         self._indices = torch.empty(like_nV.shape, dtype=torch.int64, device=like_nV.device)
-        self._places, self._rises = torch.empty_like(like_nV), torch.empty_like(like_nV)
+        self._positions, self._rises = torch.empty_like(like_nV), torch.empty_like(like_nV)
 
     def apply_(self, logits_nV: Tensor) -> None:
         rows = len(logits_nV)
-        indices, places, rises = self._indices[:rows], self._places[:rows], self._rises[:rows]
-        places.copy_(logits_nV)
-        self._function.locate_(places, indices, rises)
+        indices, positions, rises = self._indices[:rows], self._positions[:rows], self._rises[:rows]
+        positions.copy_(logits_nV)
+        self._function.locate_(positions, indices, rises)
         torch.index_select(self._start_K, 0, indices.view(-1), out=logits_nV.view(-1))
         torch.index_select(self._rise_K, 0, indices.view(-1), out=rises.view(-1))
-        logits_nV.addcmul_(rises, places)
+        logits_nV.addcmul_(rises, positions)
 
     def pull_back_(self, gradient_nV: Tensor) -> None:
         rows = len(gradient_nV)
         if self._function.weight_K.requires_grad:
             flat = self._indices[:rows].view(-1)
             self._sum_start_K.scatter_add_(0, flat, gradient_nV.view(-1))
-            self._sum_rise_K.scatter_add_(0, flat, self._places[:rows].mul_(gradient_nV).view(-1))
+            self._sum_rise_K.scatter_add_(
+                0, flat, self._positions[:rows].mul_(gradient_nV).view(-1)
+            )
         gradient_nV.mul_(self._rises[:rows]).mul_(1 / self._function.width)
 
     def gradients(self) -> tuple[Tensor, ...]:

@@ -69,9 +69,9 @@ def centred_bias(function: Pointwise, log_p_V: Tensor) -> Tensor:
     low_V, high_V = torch.full_like(log_p_V, low), torch.full_like(log_p_V, high)
     for _ in range(BISECTIONS):
         middle_V = (low_V + high_V) / 2
-        below_V = function(middle_V.clone()) < value_V
-        low_V = torch.where(below_V, middle_V, low_V)
-        high_V = torch.where(below_V, high_V, middle_V)
+        is_below_V = function(middle_V.clone()) < value_V
+        low_V = torch.where(is_below_V, middle_V, low_V)
+        high_V = torch.where(is_below_V, high_V, middle_V)
     return (low_V + high_V) / 2
 
 
@@ -105,12 +105,12 @@ class _AutogradPass(ChunkPass):
         logits_nV.copy_(self._output_nV.detach())
 
     def pull_back_(self, gradient_nV: Tensor) -> None:
-        trained = [p for p in self._sums if p.requires_grad]
+        parameters = [p for p in self._sums if p.requires_grad]
         by_input, *by_parameters = torch.autograd.grad(
-            self._output_nV, [self._input_nV, *trained], gradient_nV, materialize_grads=True
+            self._output_nV, [self._input_nV, *parameters], gradient_nV, materialize_grads=True
         )
         gradient_nV.copy_(by_input)
-        for parameter, gradient in zip(trained, by_parameters, strict=True):
+        for parameter, gradient in zip(parameters, by_parameters, strict=True):
             self._sums[parameter].add_(gradient)
 
     def gradients(self) -> tuple[Tensor, ...]:

@@ -20,16 +20,18 @@ GPU_SHARE = 0.8
 
 
 def chosen_size(
-    configs: Sequence[LanguageTrialConfig], runtime: Runtime, most: int, free_bytes: float
+    configs: Sequence[LanguageTrialConfig], runtime: Runtime, max_size: int, free_bytes: float
 ) -> tuple[int, str]:
     """Return how many trials fit in the GPU's free memory, from 1 to `most`, and why, as a clause.
 
     All have one `stack_key`."""
     vocabulary = len(load(configs[0].corpus, data_dir=runtime.data_dir).vocabulary)
-    one, two = (
+    one_bytes, two_bytes = (
         max(stack_bytes(config, vocabulary, trials) for config in configs) for trials in (1, 2)
     )
-    size = max(1, min(most, len(configs), int(1 + (free_bytes - one) / (two - one))))
+    size = max(
+        1, min(max_size, len(configs), int(1 + (free_bytes - one_bytes) / (two_bytes - one_bytes)))
+    )
     reason = f"because the GPU has {free_bytes / 2**30:.1f} GiB of free memory"
     return size, f"up to {size} trials train as one stack, {reason}"
 
@@ -51,19 +53,19 @@ def _stacked_numbers(config: LanguageTrialConfig, vocabulary: int) -> float:
     width, layer, size = config.model.embedding_width, config.output_layer, model_size(config)
     if isinstance(config, TransformerTrialConfig):
         # One mask per dropout.
-        copies, dropped = 8, 0
+        copies, dropped_weights = 8, 0
         activations = size.activations + (1 + 2 * config.model.layers) * width
     else:
         widths = config.model.layer_widths
         copies = 9 if config.training.optimizer == "adam" else 7
-        dropped = sum(12 * out * out for _, out in widths)
+        dropped_weights = sum(12 * out * out for _, out in widths)
         activations = 6 * width + sum(14 * out for _, out in widths)
     if isinstance(layer, MixtureConfig):
         activations += 8 * layer.mixtures * width
     head = 0 if config.model.head_rank is None else 6 * vocabulary * width
     return (
         copies * parameter_count(config, vocabulary)
-        + dropped
+        + dropped_weights
         + head
         + 2 * size.tokens * activations
     )

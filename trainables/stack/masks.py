@@ -39,7 +39,7 @@ class StackedDraws:
         """No window exceeds `longest` time steps. Dtype and device are those of `like`."""
         self._draws, self._generators = draws, generators
         self.masks: dict[str, Tensor] = {}
-        for draw in {draw.name: draw for of_model in draws for draw in of_model}.values():
+        for draw in {draw.name: draw for model_draws in draws for draw in model_draws}.values():
             # Neutral values, for a model without this draw.
             self.masks[draw.name] = (
                 like.new_zeros(len(draws), longest, *draw.shape)
@@ -53,8 +53,8 @@ class StackedDraws:
         models = zip(self._draws, self._generators, lengths, strict=True)
         for row, (draws, generator, length) in enumerate(models):
             for draw in draws:
-                drawn = self.masks[draw.name][row]
+                values = self.masks[draw.name][row]
                 if draw.name == NOISE:
-                    drawn[:length].normal_(0.0, draw.rate, generator=generator)
+                    values[:length].normal_(0.0, draw.rate, generator=generator)
                 else:
-                    drawn.bernoulli_(1 - draw.rate, generator=generator).div_(1 - draw.rate)
+                    values.bernoulli_(1 - draw.rate, generator=generator).div_(1 - draw.rate)

@@ -31,16 +31,18 @@ def valid_losses(trainers: Sequence[Trainer]) -> list[float]:
     with ExitStack() as swaps, products_in("float32", device):
         for trainer in trainers:
             swaps.enter_context(weights_swapped(trainer.model, trainer.average))
-        stacked = stacked_model(models, Weights(models))
-        weight_GVD = stacked.output_weight()
+        stack = stacked_model(models, Weights(models))
+        weight_GVD = stack.output_weight()
 
         def read(window_TB: Tensor, state: list[StackedState]) -> StackedContexts:
             lengths_G = torch.full((len(models),), len(window_TB), device=device)
-            return stacked.contexts(window_TB.expand(len(models), -1, -1), state, lengths_G)
+            return stack.contexts(window_TB.expand(len(models), -1, -1), state, lengths_G)
 
         for contexts, targets_N in windows_read(streams_TB, evaluation.window, state, read):
-            hidden_GTBC = torch.cat([of_window.dropped_GTBC for of_window in contexts], 1)
+            hidden_GTBC = torch.cat(
+                [window_contexts.dropped_GTBC for window_contexts in contexts], 1
+            )
             targets_GN = targets_N.expand(len(models), -1)
             rows = targets_GN, torch.ones_like(targets_GN, dtype=weight_GVD.dtype)
-            total_G += stacked.losses(hidden_GTBC, weight_GVD, rows).double()
+            total_G += stack.losses(hidden_GTBC, weight_GVD, rows).double()
     return [total / ((len(streams_TB) - 1) * batch) for total in total_G.tolist()]

@@ -49,8 +49,8 @@ class Weights:
 
     def named(self) -> Iterator[tuple[str, slice, Tensor]]:
         """Yield the name in the model, the slice of models that have it, and the tensor."""
-        whole = slice(0, self.outputs[-1][0].stop)
-        yield from ((name, whole, tensor) for name, tensor in self._common.items())
+        all_models = slice(0, self.outputs[-1][0].stop)
+        yield from ((name, all_models, tensor) for name, tensor in self._common.items())
         for part, tensors in self.outputs:
             yield from ((OUTPUT + name, part, tensor) for name, tensor in tensors.items())
 
@@ -61,5 +61,6 @@ class Weights:
 def _stacked(tensors: Sequence[Mapping[str, Tensor]], *, output: bool) -> dict[str, Tensor]:
     names = [name for name in tensors[0] if name.startswith(OUTPUT) == output]
     return {
-        name.removeprefix(OUTPUT): torch.stack([named[name] for named in tensors]) for name in names
+        name.removeprefix(OUTPUT): torch.stack([by_name[name] for by_name in tensors])
+        for name in names
     }

@@ -25,13 +25,13 @@ from trainables.trial_folder.files import (
     open_file,
     remove,
     set_aside,
-    unreadable,
+    unreadable_error,
     write_file,
 )
 from trainables.trial_folder.folder import TrialFolder
 
-KEPT = 2
-UNKNOWN = "0" * 64
+CHECKPOINTS_KEPT = 2
+BLANK = "0" * 64
 CHUNK = 2**20
 
 
@@ -44,7 +44,7 @@ def _serialised(tensors: Mapping[str, Tensor], state: Mapping[str, Any]) -> byte
     contiguous = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     # One entry, because the file may order several in any way.
     return save(
-        contiguous, metadata={"state": json.dumps({**state, "sha256": UNKNOWN}, allow_nan=False)}
+        contiguous, metadata={"state": json.dumps({**state, "sha256": BLANK}, allow_nan=False)}
     )
 
 
@@ -52,7 +52,7 @@ def _write_sealed(path: Path, content: bytes) -> None:
     start = 8 + int.from_bytes(content[:8], "little")
     header, data = content[:start], memoryview(content)[start:]
     checksum = hashlib.sha256(content).hexdigest()
-    write_file(path, header.replace(_entry(UNKNOWN), _entry(checksum), 1), data)
+    write_file(path, header.replace(_entry(BLANK), _entry(checksum), 1), data)
 
 
 def load_tensors(path: Path, device: str = "cpu") -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -64,8 +64,8 @@ def load_tensors(path: Path, device: str = "cpu") -> tuple[dict[str, Tensor], di
         with safe_open(path, framework="pt", device=device) as file:
             metadata = file.metadata()
             state = json.loads(metadata["state"])
-            stated = state.pop("sha256")
-            if len(metadata) > 1 or _checksum(path, str(stated)) != stated:
+            expected = state.pop("sha256")
+            if len(metadata) > 1 or _checksum(path, str(expected)) != expected:
                 raise DamagedFileError(f"{path} does not match its checksum")
             # Cloned: memory mapped at odd addresses can change the last bit of a vectorised sum.
             return {name: file.get_tensor(name).clone() for name in file.keys()}, state  # noqa: SIM118
@@ -77,18 +77,18 @@ def load_tensors(path: Path, device: str = "cpu") -> tuple[dict[str, Tensor], di
         AttributeError,
         RecursionError,
     ) as error:
-        raise DamagedFileError(f"{path} is not a checkpoint of this program, or incomplete") from error
+        raise DamagedFileError(f"{path} is not a checkpoint, or is incomplete") from error
 
 
 def _entry(checksum: str) -> bytes:
     return json.dumps(f'"sha256": "{checksum}"')[1:-1].encode()
 
 
-def _checksum(path: Path, stated: str) -> str:
+def _checksum(path: Path, expected: str) -> str:
     with open_file(path) as file:
         size = file.read(8)
         header = file.read(int.from_bytes(size, "little"))
-        checksum = hashlib.sha256(size + header.replace(_entry(stated), _entry(UNKNOWN), 1))
+        checksum = hashlib.sha256(size + header.replace(_entry(expected), _entry(BLANK), 1))
         while chunk := file.read(CHUNK):
             checksum.update(chunk)
     return checksum.hexdigest()
@@ -102,7 +102,7 @@ class Checkpoints:
 
     def __init__(self, folder: TrialFolder) -> None:
         self.folder = folder
-        self._writing: Future[None] | None = None
+        self._pending_write: Future[None] | None = None
         self.seconds = 0.0
         """Duration of the last save, until it was on disk."""
 
@@ -123,28 +123,28 @@ class Checkpoints:
         """Copy the tensors and write them in a thread. Raises the error of the previous write."""
         self.wait()
         self.folder.check_fence()
-        started = time.monotonic()
+        start_time = time.monotonic()
         content = _serialised(tensors, {**state, "trial_id": self.folder.trial_id})
-        self._writing = Checkpoints._latest = self._writer.submit(
-            self._write, step, content, started
+        self._pending_write = Checkpoints._latest = self._writer.submit(
+            self._write, step, content, start_time
         )
 
     def wait(self) -> None:
         """Wait until the checkpoint is on disk. Raises OSError or SupersededError on failure."""
-        writing, self._writing = self._writing, None
+        pending_write, self._pending_write = self._pending_write, None
         try:
-            if writing is not None:
-                writing.result()
+            if pending_write is not None:
+                pending_write.result()
         except OSError:
             self.folder.check_fence()  # the next worker may have removed the folder
             raise
 
-    def _write(self, step: int, content: bytes, started: float) -> None:
+    def _write(self, step: int, content: bytes, start_time: float) -> None:
         self.folder.check_fence()
         _write_sealed(self.folder.checkpoint(step), content)
-        for old in self.folder.checkpoints()[:-KEPT]:
-            remove(old)
-        self.seconds = time.monotonic() - started
+        for path in self.folder.checkpoints()[:-CHECKPOINTS_KEPT]:
+            remove(path)
+        self.seconds = time.monotonic() - start_time
 
     def latest(self, device: str) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
         """Return the newest undamaged checkpoint, or None; report damaged ones to `folder.note`.
@@ -156,7 +156,7 @@ class Checkpoints:
                 if state.get("trial_id") != self.folder.trial_id:
                     raise DamagedFileError(f"{path} is a checkpoint of another trial")
             except PermissionError as error:
-                raise unreadable(path, error) from error
+                raise unreadable_error(path, error) from error
             except (DamagedFileError, FileNotFoundError) as error:
                 # Otherwise it would count as one of the last two.
                 with suppress(OSError):

@@ -20,11 +20,11 @@ def code_version() -> str:
 
     Outside a checkout, return the environment variable SWEEPS_CODE_VERSION (an image sets it) or
     `unknown`."""
-    here = Path(__file__).resolve().parents[1]
+    checkout = Path(__file__).resolve().parents[1]
     try:
         answer = subprocess.run(
             ["git", "describe", "--always", "--dirty=+changes", "--abbrev=12"],
-            cwd=here,
+            cwd=checkout,
             capture_output=True,
             text=True,
             timeout=10,

@@ -101,7 +101,7 @@ def read_file(path: Path) -> bytes:
         return file.read()
 
 
-def unreadable(path: Path, error: OSError) -> UnreadableFileError:
+def unreadable_error(path: Path, error: OSError) -> UnreadableFileError:
     """Return the error for a file that cannot be read."""
     return UnreadableFileError(
         f"{path} cannot be read ({error.strerror}): give this user access, or check the disk"
@@ -112,13 +112,13 @@ def set_aside(path: Path) -> Path:
     """Rename an unusable file to NAME.unusable, replacing an earlier one; return its new path.
 
     Another process may have done so already."""
-    aside = path.with_name(f"{path.name}.unusable")
+    unusable_path = path.with_name(f"{path.name}.unusable")
     try:
-        return path.replace(aside)
+        return path.replace(unusable_path)
     except FileNotFoundError:
-        return aside
+        return unusable_path
     except OSError:  # a folder cannot replace a file, nor a file a folder
-        return path.replace(path.with_name(f"{aside.name}-{secrets.token_hex(4)}"))
+        return path.replace(path.with_name(f"{unusable_path.name}-{secrets.token_hex(4)}"))
 
 
 def remove(path: Path) -> None:
@@ -162,7 +162,7 @@ def read_record(path: Path, kind: type[Record]) -> Record | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        raise unreadable(path, error) from error
+        raise unreadable_error(path, error) from error
     except ValidationError as error:
         raise DamagedFileError(f"{path} is not complete") from error
 

@@ -74,25 +74,28 @@ class TrialOutcome(Frozen):
 
     @field_validator("cause", mode="before")
     @classmethod
-    def _printable(cls, cause: Any) -> Any:
+    def _replace_unprintable(cls, cause: Any) -> Any:
         """Exception messages may contain unprintable characters."""
         if not isinstance(cause, str):
             return cause
-        return "".join(sign if sign.isprintable() or sign == "\n" else "?" for sign in cause)
+        return "".join(
+            character if character.isprintable() or character == "\n" else "?"
+            for character in cause
+        )
 
     @field_validator("epochs")
     @classmethod
-    def _in_order(cls, epochs: tuple[EpochMetrics, ...]) -> tuple[EpochMetrics, ...]:
+    def _check_order(cls, epochs: tuple[EpochMetrics, ...]) -> tuple[EpochMetrics, ...]:
         if any(later.epoch <= earlier.epoch for earlier, later in pairwise(epochs)):
             raise ValueError("epoch numbers must increase")
         return epochs
 
     @field_validator("measurements")
     @classmethod
-    def _unique(cls, measurements: dict[str, Metrics]) -> dict[str, Metrics]:
+    def _check_unique(cls, measurements: dict[str, Metrics]) -> dict[str, Metrics]:
         names = Counter(metric for metrics in measurements.values() for metric in metrics)
-        if twice := [name for name, count in names.items() if count > 1]:
-            raise ValueError(f"the metric {twice[0]} is in two measurements")
+        if duplicates := [name for name, count in names.items() if count > 1]:
+            raise ValueError(f"the metric {duplicates[0]} is in two measurements")
         return measurements
 
     @property

@@ -13,7 +13,7 @@ from trainables.trial_folder.files import (
     DamagedFileError,
     read_file,
     sha256,
-    unreadable,
+    unreadable_error,
     write_file,
 )
 
@@ -35,7 +35,7 @@ def read_vector(path: Path, checksum: str | None) -> NDArray[float64]:
     except FileNotFoundError as error:
         raise DamagedFileError(f"{path} is missing") from error
     except OSError as error:
-        raise unreadable(path, error) from error
+        raise unreadable_error(path, error) from error
     if sha256(content) != checksum:
         raise DamagedFileError(f"{path} does not match its checksum")
     # Writing the values again must give the same file, so its header is never parsed.

@@ -59,7 +59,7 @@ def test_index_shard_and_folder_are_one_checkpoint(tmp_path: Path) -> None:
         assert (np.concatenate(blocks) == head(seed=1).astype(np.float32)).all()
     (tmp_path / TWO).unlink()
     stored = open_checkpoint(index)
-    assert stored.tensor(EMBEDDING).shape == (60, 8) and HEAD not in stored.listed
+    assert stored.tensor(EMBEDDING).shape == (60, 8) and HEAD not in stored.matrices_text
     with pytest.raises(UserError, match=f"{HEAD} is in {TWO}"):
         stored.tensor(HEAD)
     index.unlink()
