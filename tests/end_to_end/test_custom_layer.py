@@ -45,7 +45,7 @@ def alone(
     No layer is loaded, as in a new process."""
 
     def run(config: Path, *arguments: str) -> tuple[int, str]:
-        monkeypatch.setattr(custom, "_loaded", {})
+        monkeypatch.setattr(custom, "_modules", {})
         monkeypatch.setattr(output_layer, "_defined", {})
         status = main([str(config), "--directory", str(folder / "alone"), *arguments])
         output = capsys.readouterr()

@@ -1,10 +1,7 @@
 """Leading right singular vectors of a log-P matrix with centred rows, from its float64 Gram matrix.
 
-Every pass recomputes the rows, so no N x V matrix is held, unless the Gram matrix of the rows is
-the smaller one: then they are gathered once, in their own precision.
-
-Legend: N rows (contexts), V columns (vocabulary), n the narrower side, S rows of a sample, R
-directions."""
+Every pass recomputes the rows, unless the rows' Gram matrix is the smaller one.
+"""
 
 from __future__ import annotations
 
@@ -23,42 +20,45 @@ SAMPLE_ROWS = 1024
 
 
 class Directions:
-    """Right singular vectors of L, the log-P matrix with centred rows, computed on demand."""
+    """Right singular vectors, computed on demand."""
 
     def __init__(self, chunks: Chunks, *, rows: int, columns: int) -> None:
-        """Raises UserError for a NaN or an infinity, with its row.
+        """Raises as `finite` does.
 
-        If memory for the Gram matrix is too small, raises UserError on a CPU and
-        torch.OutOfMemoryError on a GPU."""
+        If the Gram matrix exceeds memory, raises UserError on a CPU, torch.OutOfMemoryError on a
+        GPU.
+        """
         self._chunks, self._wide = chunks, is_wide(rows, columns)
         self._sample = list[Tensor]()
-        sampled = self._sampled(math.ceil(rows / SAMPLE_ROWS))
-        self._decomposed = SymmetricMatrix(gram(sampled, rows, columns, centre=True))
-        squares_n = np.maximum(self._decomposed.eigenvalues_V, 0.0)
+        sampling_chunks = self._sampling_chunks(math.ceil(rows / SAMPLE_ROWS))
+        self._gram_matrix = SymmetricMatrix(gram(sampling_chunks, rows, columns, centre=True))
+        squares_n = np.maximum(self._gram_matrix.eigenvalues_V, 0.0)
         self._sigma_n = np.sqrt(squares_n)
         self.count = int(np.count_nonzero(squares_n > len(squares_n) * FLOAT64_EPS * squares_n[0]))
         """Number of directions above rounding."""
-        self._left_out_n = np.append(np.cumsum(squares_n[::-1])[::-1], 0.0)
+        self._tail_squares_n = np.append(np.cumsum(squares_n[::-1])[::-1], 0.0)
         self._vectors_VR: Tensor | None = None
 
     def sample(self) -> Tensor:
-        """Return evenly spaced rows of log P: all rows, or at least 512."""
+        """Return evenly spaced rows: all, or at least 512."""
         return torch.cat(self._sample)
 
-    def rank_leaving(self, squares: float) -> int:
-        """Return the least rank whose best approximation leaves out at most this sum of sigma^2."""
-        return min(self.count, int(np.argmax(self._left_out_n <= squares)))
+    def rank_for_residual(self, squares: float) -> int:
+        """Return the least rank that leaves out at most this sum of sigma^2."""
+        return min(self.count, int(np.argmax(self._tail_squares_n <= squares)))
 
     def leading(self, rank: int) -> Tensor:
-        """Return the first `rank` directions or more, V x R; all if `rank` is half of them."""
-        made_VR, few = self._vectors_VR, 2 * rank < self.count
-        if made_VR is None or made_VR.shape[1] < (rank if few else self.count):
+        """Return at least the first `rank` directions, V x R."""
+        vectors_VR, is_small = self._vectors_VR, 2 * rank < self.count
+        if vectors_VR is None or vectors_VR.shape[1] < (rank if is_small else self.count):
             # Compute extra directions for the next call.
-            made_VR = self._vectors_VR = self._made(rank + rank // 4 if few else self.count)
-        return made_VR
+            vectors_VR = self._vectors_VR = self._compute(
+                rank + rank // 4 if is_small else self.count
+            )
+        return vectors_VR
 
-    def _made(self, count: int) -> Tensor:
-        vectors_nR = self._decomposed.leading(count)
+    def _compute(self, count: int) -> Tensor:
+        vectors_nR = self._gram_matrix.leading(count)
         if not self._wide:
             return vectors_nR
         # V = L^T U / sigma
@@ -71,7 +71,7 @@ class Directions:
             row += len(block_NV)
         return product_VR
 
-    def _sampled(self, stride: int) -> Iterator[Tensor]:
+    def _sampling_chunks(self, stride: int) -> Iterator[Tensor]:
         row = 0
         for chunk_NV in finite(self._chunks()):
             self._sample.append(chunk_NV[-row % stride :: stride].clone())

@@ -1,11 +1,10 @@
 """Leading eigenvectors of a large symmetric matrix, computed as needed.
 
-On a CPU, LAPACK reduces the matrix to a tridiagonal one once, in place. MRRR (Dhillon and Parlett)
-finds only the requested eigenvectors; blocks of reflectors transform them back. A few hundred of
-4,000 cost little more than the eigenvalues, while LAPACK's drivers compute all, or a part by a
-slower method. On a GPU all are computed at once.
+On a CPU, LAPACK reduces the matrix to a tridiagonal one, MRRR (Dhillon and Parlett) finds the
+requested eigenvectors, and blocks of reflectors transform them back. A GPU computes all.
 
-Legend: V rows and columns, k eigenvectors, B reflectors of a block."""
+Legend: V rows and columns, k eigenvectors, B reflectors of a block.
+"""
 
 from __future__ import annotations
 
@@ -23,28 +22,29 @@ BLOCK = 64
 
 
 class SymmetricMatrix:
-    """Eigenvalues and leading eigenvectors of a symmetric float64 matrix, which is overwritten.
+    """Eigenpairs of a symmetric float64 matrix, which is overwritten.
 
-    On a CPU the matrix is in Fortran order and only its lower triangle is read."""
+    On a CPU it is in Fortran order and only its lower triangle is read.
+    """
 
     def __init__(self, matrix_VV: Tensor) -> None:
-        self._all_VV: Tensor | None = None
+        self._vectors_VV: Tensor | None = None
         if on_gpu(matrix_VV):
             PULSE.touch(quiet_s=9 * len(matrix_VV) ** 3 / SLOWEST_GPU_FLOPS)
             values_V, vectors_VV = torch.linalg.eigh(matrix_VV)
             self.eigenvalues_V: NDArray[np.float64] = values_V.flip(0).cpu().numpy()
-            self._all_VV = vectors_VV.flip(1)
+            self._vectors_VV = vectors_VV.flip(1)
             return
         size = len(matrix_VV)
         PULSE.touch(quiet_s=4 / 3 * size**3 / SLOWEST_FLOPS)
-        reduced_VV, self._diagonal_V, self._beside_V, tau_V, info = lapack.dsytrd(
+        reduced_VV, self._diagonal_V, self._off_diagonal_V, tau_V, info = lapack.dsytrd(
             matrix_VV.numpy(), lower=1, overwrite_a=1, lwork=BLOCK * size
         )
         assert info == 0, f"dsytrd returned {info}"
         self._reflectors_VV, self._tau_V = torch.from_numpy(reduced_VV), torch.from_numpy(tau_V)
         self.eigenvalues_V = eigh_tridiagonal(
             self._diagonal_V,
-            self._beside_V,
+            self._off_diagonal_V,
             eigvals_only=True,
             lapack_driver="sterf",
             check_finite=False,
@@ -52,16 +52,16 @@ class SymmetricMatrix:
         """Descending."""
 
     def leading(self, count: int) -> Tensor:
-        """Return orthonormal eigenvectors of the `count` largest eigenvalues, V x k, descending."""
-        if self._all_VV is not None:
-            return self._all_VV[:, :count]
+        """Return the `count` largest eigenvalues' orthonormal eigenvectors, V x k, descending."""
+        if self._vectors_VV is not None:
+            return self._vectors_VV[:, :count]
         size = len(self.eigenvalues_V)
         if count == 0:
             return torch.empty(size, 0, dtype=torch.float64)
         PULSE.touch(quiet_s=8 * size**2 * count / SLOWEST_FLOPS)
         _, vectors_Vk = eigh_tridiagonal(
             self._diagonal_V,
-            self._beside_V,
+            self._off_diagonal_V,
             select="i",
             select_range=(size - count, size - 1),
             lapack_driver="stemr",
@@ -73,11 +73,12 @@ class SymmetricMatrix:
         return result_Vk
 
     def _reflect_(self, vectors_Vk: Tensor, start: int, end: int) -> None:
-        """Overwrite with H_start ... H_(end-1) vectors = (I - Y T Y^T) vectors.
+        """Apply H_start ... H_(end-1) = I - Y T Y^T in place.
 
-        Reflector j begins below the diagonal of column j."""
+        Reflector j begins below the diagonal of column j.
+        """
         stored_MB = self._reflectors_VV[start + 1 :, start:end]
         y_MB, inverse_BB = reflectors(stored_MB, self._tau_V[start:end])
-        rest_Mk = vectors_Vk[start + 1 :]
-        products_Bk = torch.linalg.solve_triangular(inverse_BB, y_MB.T @ rest_Mk, upper=True)
-        rest_Mk.addmm_(y_MB, products_Bk, alpha=-1.0)
+        rows_Mk = vectors_Vk[start + 1 :]
+        products_Bk = torch.linalg.solve_triangular(inverse_BB, y_MB.T @ rows_Mk, upper=True)
+        rows_Mk.addmm_(y_MB, products_Bk, alpha=-1.0)

@@ -1,6 +1,4 @@
-"""The head of an open checkpoint: which tensor it is, and what it bounds.
-
-Rows are words and columns the width D, as PyTorch stores a head."""
+"""The head of an open checkpoint, and the bounds that follow from it."""
 
 from __future__ import annotations
 
@@ -16,10 +14,10 @@ from trainables.errors import UserError
 from trainables.measurements.head_bounds import kl_bounds, log_p_rank_bound
 from trainables.measurements.weights_file import Checkpoint, StoredTensor, unique
 
-UNTIED = ("lm_head.weight", "embed_out.weight", "transformer.ff_out.weight")
+UNTIED_NAMES = ("lm_head.weight", "embed_out.weight", "transformer.ff_out.weight")
 """Untied heads: Llama, Mistral, OLMo, GPT-J and most others; Pythia (GPT-NeoX); the first OLMo."""
-TIED = ("embed_tokens.weight", "wte.weight", "embed_in.weight")
-"""Embeddings of the same families and of GPT-2, which are the head if there is no untied one."""
+TIED_NAMES = ("embed_tokens.weight", "wte.weight", "embed_in.weight")
+"""Embeddings of these and GPT-2: the head if none is untied."""
 NORMS = ("model.norm.weight", "gpt_neox.final_layer_norm.weight", "ln_f.weight")
 PLAIN_GAINS = (
     *("llama", "mistral", "mixtral", "olmo2", "olmo3", "olmoe", "phi3"),
@@ -29,91 +27,91 @@ ONE_PLUS_GAINS = (
     *("gemma", "gemma2", "gemma3", "gemma3_text"),
     *("qwen3_next", "qwen3_5", "qwen3_5_moe"),
 )
-"""Model types whose gain is 1 + the stored weight."""
+"""Their gain is 1 + the stored weight."""
 CAPS = ("final_logit_softcapping", "logits_soft_cap")
-"""Settings in config.json that bend the logits."""
+"""Settings that bend the logits."""
 KL_NATS = ("1e-1", "1e-2", "1e-3")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Head:
-    """The tensor of a checkpoint that is its head, and the reason."""
+    """A checkpoint's head, and why this tensor is it."""
 
     tensor: StoredTensor
     reason: str
     is_usual: bool
-    """True for a usual name. The input of any other matrix is unknown."""
+    """The input of a matrix with another name is unknown."""
     has_bias: bool
 
 
 def find_head(checkpoint: Checkpoint, tensor: str | None = None) -> Head:
-    """Return the tensor named `tensor`, or the one with a usual head name, untied before tied.
+    """Return `tensor`, or the tensor with a usual head name, untied before tied.
 
-    Raises UserError if it does not exist, or if it may be in another file."""
-    untied, tied = _usual(checkpoint, UNTIED), _usual(checkpoint, TIED)
+    Raises UserError if it does not exist, or may be in another file.
+    """
+    untied_names, tied_names = _matches(checkpoint, UNTIED_NAMES), _matches(checkpoint, TIED_NAMES)
     if tensor is not None:
-        name, reason = tensor, "--tensor names it"
-    elif untied:
-        name = untied[0]
-        reason = f"a matrix of its own beside the embedding, {tied[0]}" if tied else "by its name"
-    elif not tied or checkpoint.config.get("tie_word_embeddings") is False:
+        name, reason = tensor, "named by --tensor"
+    elif untied_names:
+        name = untied_names[0]
+        reason = f"separate from the embedding, {tied_names[0]}" if tied_names else "by its name"
+    elif not tied_names or checkpoint.config.get("tie_word_embeddings") is False:
         raise UserError(
-            f"{checkpoint.path} has no tensor with a usual name of a head ({', '.join(UNTIED)}, or "
-            "if tied the embedding's): name one with --tensor; its matrices are "
-            f"{checkpoint.listed}"
+            f"{checkpoint.path}: no tensor has a usual head name ({', '.join(UNTIED_NAMES)}, or a "
+            f"tied embedding). Name one of its matrices with --tensor: {checkpoint.matrices_text}."
         )
     elif checkpoint.is_shard:
         raise UserError(
-            f"{checkpoint.path} is one of several files and has no head but {tied[0]}, and another "
-            "file may have one: put model.safetensors.index.json beside it, or name the head with "
-            "--tensor"
+            f"{checkpoint.path}: the only possible head is {tied_names[0]}, but another file may "
+            "have a separate one. Add model.safetensors.index.json to the folder, or name the "
+            "head with --tensor."
         )
     else:
-        name, reason = tied[0], "the embedding, to which it is tied, as there is no head of its own"
+        name, reason = tied_names[0], "the tied embedding, because there is no separate head"
     # A tied head may have a bias, too.
-    biases = [name] if untied else [name, *UNTIED]
-    has_bias = bool(_usual(checkpoint, [f"{name.removesuffix('weight')}bias" for name in biases]))
-    stored = checkpoint.tensor(name)
-    if len(stored.shape) != 2 or not stored.has_floats:
+    biases = [name] if untied_names else [name, *UNTIED_NAMES]
+    has_bias = bool(_matches(checkpoint, [f"{name.removesuffix('weight')}bias" for name in biases]))
+    matrix = checkpoint.tensor(name)
+    if len(matrix.shape) != 2 or not matrix.has_floats:
         raise UserError(
-            f"{stored} of {stored.path} is {stored.dtype}, not a matrix of float16, bfloat16, "
-            "float32 or float64: name another with --tensor"
+            f"{matrix.path}: {matrix} is {matrix.dtype}, not a matrix of float16, bfloat16, "
+            "float32 or float64. Name another tensor with --tensor."
         )
     return Head(
-        tensor=stored,
+        tensor=matrix,
         reason=reason,
-        is_usual=name in (untied or tied),
+        is_usual=name in (untied_names or tied_names),
         has_bias=has_bias,
     )
 
 
-def _usual(checkpoint: Checkpoint, names: Iterable[str]) -> list[str]:
-    return [name for name in (unique(checkpoint.files, usual) for usual in names) if name]
+def _matches(checkpoint: Checkpoint, names: Iterable[str]) -> list[str]:
+    return [name for name in (unique(checkpoint.files, ending) for ending in names) if name]
 
 
 def bounds_of_head(
     checkpoint: Checkpoint, head: Head, context_norm: float | None
 ) -> tuple[dict[str, Any], list[str]]:
-    """Return the metrics that the head bounds, and sentences about them."""
+    """Return the metrics that the head bounds, and notes about them."""
     names = ("log_p_rank_bound", "context_norm", *(f"kl_rank_bound_{nats}" for nats in KL_NATS))
     bounds: dict[str, Any] = dict.fromkeys(names)
     words, width = head.tensor.shape
     cap = next((name for name in CAPS if checkpoint.config.get(name)), None)
     if cap is not None:
         return bounds, [
-            f"Its logits are bent ({cap} {checkpoint.config[cap]!s:.20} in config.json), so it "
-            "bounds neither the rank of log P nor a KL divergence."
+            f"Logits are bent ({cap} {checkpoint.config[cap]!s:.20} in config.json), so neither "
+            "the rank of log P nor a KL divergence has a bound."
         ]
     bounds["log_p_rank_bound"] = log_p_rank_bound(words, width, bias=head.has_bias)
-    notes = [] if checkpoint.config else ["Without a config.json, it is taken for a plain softmax."]
+    notes = [] if checkpoint.config else ["There is no config.json, so a plain softmax is assumed."]
     gain_D, norm = np.ones(width), context_norm
     if norm is None:
         norm = math.sqrt(width)
-        known, note = _final_gain(checkpoint, head)
+        final_gain_D, note = _final_gain(checkpoint, head)
         notes.append(note)
-        if known is None:
+        if final_gain_D is None:
             return bounds, notes
-        gain_D = known
+        gain_D = final_gain_D
     bounds["context_norm"] = norm * float(np.abs(gain_D).max())
     try:
         bounds_R1 = kl_bounds(head.tensor.blocks, gain_D=gain_D, norm=norm)
@@ -126,31 +124,30 @@ def bounds_of_head(
 
 
 def _final_gain(checkpoint: Checkpoint, head: Head) -> tuple[NDArray[np.float64] | None, str]:
-    """Return the D factors between the final norm and the head, and a sentence.
+    """Return the D gains of the final norm (None if unknown), and a note.
 
-    The factors are None if unknown. The normed vector has norm at most sqrt(D)."""
-    unknown = "The norm of contexts is not known, so KL is not bounded: give --context-norm."
+    The normed vector has norm at most sqrt(D).
+    """
+    missing_note = "KL has no bound because the norm of contexts is unknown. Set --context-norm."
     kind, width = checkpoint.config.get("model_type"), head.tensor.shape[1]
-    [name, *_] = [*_usual(checkpoint, NORMS), ""]
+    [name, *_] = [*_matches(checkpoint, NORMS), ""]
     if not name and kind == "olmo" and head.is_usual:
-        return np.ones(width), "Contexts are those of OLMo's final norm, which has no gain."
+        return np.ones(width), "Contexts come from OLMo's final norm, which has no gain."
     if not head.is_usual or not name or not checkpoint.files[name].exists():
-        return None, unknown
-    stored = checkpoint.tensor(name)
-    if stored.shape != (width,) or not stored.has_floats:
-        return None, unknown
-    weight_D = stored.vector()
+        return None, missing_note
+    gain = checkpoint.tensor(name)
+    if gain.shape != (width,) or not gain.has_floats:
+        return None, missing_note
+    weight_D = gain.vector()
     if not np.isfinite(weight_D).all():
-        raise UserError(
-            f"{stored} of {stored.path} has values that are not finite: give --context-norm"
-        )
+        raise UserError(f"{gain.path}: {gain} has a NaN or an infinity. Set --context-norm.")
     note = f"Contexts are bounded by the final norm, {name}"
     if not name.endswith(NORMS[0]) or kind in PLAIN_GAINS:
         return weight_D, f"{note}."
     if kind in ONE_PLUS_GAINS:
-        return 1 + weight_D, f"{note}, whose gain is 1 + its weight in a {kind}."
+        return 1 + weight_D, f"{note}. In a {kind}, the gain is 1 + the weight."
     # The larger gain allows all contexts of the smaller one, so the bound holds for both.
     return np.maximum(np.abs(weight_D), np.abs(1 + weight_D)), (
-        f"{note}, whose gain may be its weight or, as in Gemma, 1 + its weight: the larger counts, "
-        "as no config.json names a known model_type."
+        f"{note}. Without a known model_type in config.json, the gain is the weight or, as in "
+        "Gemma, 1 + the weight: the larger counts."
     )

@@ -2,18 +2,15 @@
 
 L is log P with centred rows (a softmax ignores the row mean). L_r = L V_r V_r^T, with the r leading
 right singular vectors, is its best least-squares approximation (Eckart and Young 1936). KL_r is the
-mean over contexts of KL(P || softmax(L_r)) in nats. The KL rank for a bound is the least r with
-KL_r at or below it. It weighs directions by their cost in cross-entropy, where other ranks count
-singular values. Another matrix of rank r can have a lower KL: optimised factors had about half the
-nats. L_r and KL_r are undefined between tied singular values.
+mean over contexts of KL(P || softmax(L_r)) in nats; the KL rank for a bound is the least r with
+KL_r at or below it. Other matrices of rank r can have a lower KL: optimised factors had about half
+the nats. KL_r is undefined between tied singular values.
 
-KL_r is evaluated over all rows at rank 0, at powers of two, and around each crossing of a bound
-until neighbours r - 1 and r are on opposite sides. KL_r can rise with r: for a 256 x 500 matrix of
-gss with steep bends (c = 0, k = 3, width 20, logits of standard deviation 10) it rose at 43 of 256
-steps, by up to 4.8 nats. A dip between two evaluated ranks is missed; the result is then a later r,
-still with KL_r at or below the bound and KL_(r-1) above it. All in float64.
-
-Legend: N rows (contexts), V columns (vocabulary), R directions."""
+It is evaluated over all rows at rank 0, powers of two, and around each crossing of a bound until r
+- 1 and r are on opposite sides. It can rise with r: for a 256 x 500 matrix of gss with c = 0, k = 3
+and width 20 at 43 of 256 steps, by up to 4.8 nats. After a missed dip, the result is a later r,
+still with KL_r at or below the bound and KL_(r-1) above. All in float64.
+"""
 
 from __future__ import annotations
 
@@ -28,40 +25,43 @@ from torch import Tensor
 
 from trainables.device import on_gpu
 from trainables.language_model import LanguageModel
-from trainables.measurements.chunks import Chunks, blocks, centred, where_it_fits
+from trainables.measurements.chunks import Chunks, blocks, centred, compute_in_memory
 from trainables.measurements.directions import Directions
 from trainables.trial_folder import Metric
 
 BOUNDS = ("1e-1", "1e-2", "1e-3")
-"""Bounds on the mean KL in nats, spelt as in metric names."""
+"""Nats, spelt as in metric names."""
 FEW_ROWS = 2048
-"""Above this, a sample first shows about which ranks to evaluate."""
+"""Above this, a sample first shows which ranks to evaluate."""
 LEAST_KL = 1e-12
-"""Nats. Smaller values count as this before taking the logarithm."""
+"""Nats; smaller values count as this in logarithms."""
 
 
 @dataclass(frozen=True, eq=False)
 class KlRanks:
-    """KL ranks of an N x V log-P matrix."""
+    """KL ranks of a log-P matrix."""
 
     ranks: dict[str, int]
-    """KL rank by bound, spelt as passed in."""
+    """KL rank by bound."""
     curve: dict[int, float]
-    """KL_r in nats by evaluated r, ascending, with 0 and powers of two below the largest rank."""
+    """KL_r in nats by evaluated r, ascending, at least 0 and powers of two below the largest
+    rank.
+    """
     rows: int
     columns: int
 
 
 def kl_ranks(chunks: Chunks, *, rows: int, columns: int, bounds: Sequence[str] = BOUNDS) -> KlRanks:
-    """Return the KL ranks of a log-P matrix of this shape, of any float type and on any device.
+    """Return the KL ranks of a log-P matrix of any float type, on any device.
 
-    Raises as `Directions` does."""
+    Raises as `Directions` does.
+    """
     directions = Directions(chunks, rows=rows, columns=columns)
     limits = [float(name) for name in bounds]
     # Leaving out squares of t in total costs at most t / (4 N): a row's change has a range of at
     # most sqrt(2) times its norm, and by Hoeffding's lemma its KL is at most an eighth of the
     # squared range.
-    last = directions.rank_leaving(4 * rows * min(limits))
+    last = directions.rank_for_residual(4 * rows * min(limits))
 
     def curve_of(chunks: Chunks, starts: Sequence[int]) -> dict[int, float]:
         def evaluate(ranks: Sequence[int]) -> list[float]:
@@ -70,11 +70,11 @@ def kl_ranks(chunks: Chunks, *, rows: int, columns: int, bounds: Sequence[str] =
         return curve_around(evaluate, limits, starts, last)
 
     # KL is about half the variance that is left out: t / (2 N V).
-    starts = [directions.rank_leaving(2 * rows * columns * limit) for limit in limits]
+    starts = [directions.rank_for_residual(2 * rows * columns * limit) for limit in limits]
     if rows > FEW_ROWS:
         sample_SV = directions.sample()
-        sampled = curve_of(lambda: [sample_SV], starts)
-        starts = [_least(sampled, limit, last) for limit in limits]
+        sample_curve = curve_of(lambda: [sample_SV], starts)
+        starts = [_least(sample_curve, limit, last) for limit in limits]
     curve = curve_of(chunks, starts)
     ranks = [_least(curve, limit, last) for limit in limits]
     by_bound = dict(zip(bounds, ranks, strict=True))
@@ -84,23 +84,24 @@ def kl_ranks(chunks: Chunks, *, rows: int, columns: int, bounds: Sequence[str] =
 def kl_ranks_after(
     model: LanguageModel, contexts_NC: Tensor, *, bounds: Sequence[str] = BOUNDS
 ) -> KlRanks:
-    """Return the KL ranks of the log-P matrix of `model` after these contexts."""
+    """Return the KL ranks of the log-P matrix after these contexts."""
     rows, columns = len(contexts_NC), len(model.embedding_VD)
     ranks = partial(kl_ranks, rows=rows, columns=columns, bounds=bounds)
-    return where_it_fits(ranks, model, contexts_NC, squares=5)
+    return compute_in_memory(ranks, model, contexts_NC, squares=5)
 
 
-def kl_rank_metrics(found: KlRanks) -> dict[str, Metric]:
-    """Return metrics under the names of the results store.
+def kl_rank_metrics(result: KlRanks) -> dict[str, Metric]:
+    """Return metrics by name.
 
-    Names are "kl_rank_1e-3" by bound, "kl_at_rank_R" for R = 0, 1, 2, 4, ... below the largest KL
-    rank, "kl_rank_rows" and "kl_rank_columns"."""
-    powers = [0, *_powers_of_two(max(found.ranks.values()))]
+    These are "kl_rank_1e-3" by bound, "kl_at_rank_R" for R = 0, 1, 2, 4, ... below the largest KL
+    rank, "kl_rank_rows" and "kl_rank_columns".
+    """
+    powers = [0, *_powers_of_two(max(result.ranks.values()))]
     return {
-        **{f"kl_rank_{name}": rank for name, rank in found.ranks.items()},
-        **{f"kl_at_rank_{rank}": found.curve[rank] for rank in powers},
-        "kl_rank_rows": found.rows,
-        "kl_rank_columns": found.columns,
+        **{f"kl_rank_{name}": rank for name, rank in result.ranks.items()},
+        **{f"kl_at_rank_{rank}": result.curve[rank] for rank in powers},
+        "kl_rank_rows": result.rows,
+        "kl_rank_columns": result.columns,
     }
 
 
@@ -117,15 +118,15 @@ def _mean_kl(chunks: Iterable[Tensor], directions: Directions, ranks: Sequence[i
 
 
 def _sums_of_kl(log_p_NV: Tensor, vectors_VR: Tensor, ranks: Sequence[int], count: int) -> Tensor:
-    """Sum over the rows, for each rank: sum P log P - sum P L_r + log sum exp L_r."""
+    """Per rank, sum over the rows: sum P log P - sum P L_r + log sum exp L_r."""
     log_p_NV = torch.log_softmax(log_p_NV, dim=1)  # float32 rows sum to one only within 1e-6
     p_NV = log_p_NV.exp()
     minus_entropy = torch.linalg.vecdot(p_NV, log_p_NV).sum()
     # As many rows as the cores' own caches hold; a GPU takes all.
-    few = len(p_NV) if on_gpu(p_NV) else max(1, len(p_NV) * torch.get_num_threads() // 16)
+    piece_rows = len(p_NV) if on_gpu(p_NV) else max(1, len(p_NV) * torch.get_num_threads() // 16)
     sums: dict[int, Tensor] = {}
     for rank, approximation_NV in approximations(centred(log_p_NV), vectors_VR, ranks, count):
-        parts = zip(p_NV.split(few), approximation_NV.split(few), strict=True)
+        parts = zip(p_NV.split(piece_rows), approximation_NV.split(piece_rows), strict=True)
         cross_entropies = [
             (part_NV.logsumexp(1) - torch.linalg.vecdot(p, part_NV)).sum() for p, part_NV in parts
         ]
@@ -138,20 +139,21 @@ def approximations(
 ) -> Iterator[tuple[int, Tensor]]:
     """Yield each rank r with L_r, which overwrites the previous one.
 
-    No product uses the directions in the widest gap between two of 0, the ascending `ranks` and
-    `count` (all directions). Ranks below the gap add directions to zero; ranks above it subtract
-    trailing directions from L, highest rank first."""
+    Products skip the widest gap between two of 0, the ascending `ranks` and `count` (all
+    directions): ranks below it add directions to zero, higher ones subtract trailing ones from L,
+    highest first.
+    """
     stops = [0, *ranks, count]
     widest = max(range(len(ranks) + 1), key=lambda step: stops[step + 1] - stops[step])
-    up, down = stops[: widest + 1], stops[:widest:-1]
-    for approximation_NV, way, sign in (
-        (torch.zeros_like(centred_NV), up, 1),
-        (centred_NV, down, -1),
+    path_up, path_down = stops[: widest + 1], stops[:widest:-1]
+    for approximation_NV, path, sign in (
+        (torch.zeros_like(centred_NV), path_up, 1),
+        (centred_NV, path_down, -1),
     ):
-        first = min(way)
-        assert len(way) == 1 or vectors_VR.shape[1] >= max(way)
-        coefficients_NR = centred_NV @ vectors_VR[:, first : max(way)]
-        for pair in pairwise(way):
+        first = min(path)
+        assert len(path) == 1 or vectors_VR.shape[1] >= max(path)
+        coefficients_NR = centred_NV @ vectors_VR[:, first : max(path)]
+        for pair in pairwise(path):
             low, high = sorted(pair)
             part_NR = coefficients_NR[:, low - first : high - first]
             approximation_NV.addmm_(part_NR, vectors_VR[:, low:high].T, alpha=sign)
@@ -166,11 +168,12 @@ def curve_around(
 ) -> dict[int, float]:
     """Return KL_r by r at 0, at powers of two below the largest crossing, and around crossings.
 
-    For each limit it has an r with KL_r at or below and KL_(r-1) above: the least r if KL_r falls
-    throughout. `evaluate` takes ascending ranks, at most `last`, beyond which KL_r is below every
-    limit except for rounding. `starts` are the expected crossings."""
-    near = {rank + step for rank in starts for step in (-rank // 16, -1, 0, rank // 16)}
-    candidates = {0, *_powers_of_two(max(starts)), *near}
+    Each limit gets an r with KL_r at or below and KL_(r-1) above. `evaluate` takes ascending ranks
+    up to `last`, beyond which KL_r is below every limit except for rounding. `starts` are expected
+    crossings.
+    """
+    neighbours = {rank + step for rank in starts for step in (-rank // 16, -1, 0, rank // 16)}
+    candidates = {0, *_powers_of_two(max(starts)), *neighbours}
     curve: dict[int, float] = {}
     while ranks := sorted(rank for rank in candidates if 0 <= rank <= last and rank not in curve):
         curve |= zip(ranks, evaluate(ranks), strict=True)
@@ -190,8 +193,8 @@ def _next_ranks(curve: Mapping[int, float], limit: float, last: int) -> set[int]
     # not on a line.
     high, low, bound = (math.log(max(kl, LEAST_KL)) for kl in (curve[lower], curve[upper], limit))
     middle = lower + round((upper - lower) * min(1.0, (high - bound) / (high - low)))
-    near = (middle - 8, middle - 1, middle, middle + 1, middle + 8, (lower + upper) // 2)
-    return {rank for rank in near if lower < rank < upper}
+    neighbours = (middle - 8, middle - 1, middle, middle + 1, middle + 8, (lower + upper) // 2)
+    return {rank for rank in neighbours if lower < rank < upper}
 
 
 def _least(curve: Mapping[int, float], limit: float, default: int) -> int:

@@ -1,4 +1,4 @@
-"""Ranks of a saved matrix: a .npy file, or the head of an open checkpoint."""
+"""Ranks of a .npy file, or of the head of an open checkpoint."""
 
 from __future__ import annotations
 
@@ -45,20 +45,19 @@ def rank_file(
 ) -> RankedFile:
     """Return the rank report (see `rank_report`) of a .npy matrix or of a checkpoint's head.
 
-    The matrix is streamed by its narrower side, in float64. A head's report also has the tensor's
-    name and dtype, `sigma_min`, `log_p_rank_bound` and, if a norm of contexts is known,
-    `kl_rank_bound_1e-1` and so on (else None): the least head rank that is certain to lose at most
-    that many nats at any context (see `kl_bounds`). `context_norm` is the greatest norm of
-    contexts, by default that of the final norm. `tensor` names the head; by default the usual names
-    are tried.
+    A head's report adds the tensor's name and dtype, `sigma_min`, `log_p_rank_bound` and
+    `kl_rank_bound_1e-1` and so on: the least head rank certain to lose at most that many nats at
+    any context (see `kl_bounds`), None without a norm of contexts. `context_norm` is their greatest
+    norm, by default the final norm's. `tensor` names the head.
 
     Raises UserError for another kind of file, a missing tensor, a matrix that is empty, not finite
-    (with the row) or too large for memory, and an eps finer than the method resolves."""
+    (with the row) or too large for memory, and an eps finer than the method resolves.
+    """
     if not is_weights(path):
         if tensor is not None or context_norm is not None:
             raise UserError(
-                f"--tensor and --context-norm are for safetensors files, and {path} is not one: "
-                "leave them out"
+                f"--tensor, --context-norm: {path} is not a safetensors file. "
+                "Leave these options out."
             )
         matrix_NV = _open_matrix(path)
         rows, columns = matrix_NV.shape
@@ -71,13 +70,13 @@ def rank_file(
     require_resolved(method, rows=rows, columns=columns, eps=EPS[eps])
     spectrum = log_p_spectrum(head.tensor.blocks(), rows=rows, columns=columns, method=method)
     bounds, notes = bounds_of_head(checkpoint, head, context_norm)
-    sigma_R, least = spectrum.singular_values, resolution(method, rows=rows, columns=columns)
+    sigma_R, limit = spectrum.singular_values, resolution(method, rows=rows, columns=columns)
     if rows < columns:
         notes.append("The head has fewer rows (words) than columns: it may be transposed.")
-    if sigma_R[-1] < least * sigma_R[0]:
-        cure = "--method qr resolves smaller ones" if method == "gram" else "read it as zero"
+    if sigma_R[-1] < limit * sigma_R[0]:
+        fix = "Use --method qr" if method == "gram" else "Treat it as zero"
         notes.append(
-            f"sigma_min is below the method's resolution, {least:.2g} of the largest: {cure}."
+            f"sigma_min is below the method's resolution, {limit:.2g} of the largest. {fix}."
         )
     return RankedFile(
         report={
@@ -96,15 +95,15 @@ def _open_matrix(path: Path) -> NDArray[np.floating[Any]]:
     try:
         matrix = np.lib.format.open_memmap(path, mode="r")
     except OSError as error:
-        raise UserError(f"{path} cannot be opened ({error.strerror}): check the path") from error
+        raise UserError(f"{path}: cannot be opened ({error.strerror}). Check the path.") from error
     except Exception as error:  # numpy and Python's parser raise anything for a damaged header
         raise UserError(
-            f"{path} is not a whole .npy file of floats: write it with numpy.save(path, matrix)"
+            f"{path}: not a complete .npy file of floats. Write it with numpy.save(path, matrix)."
         ) from error
     dtype = matrix.dtype
     if dtype.kind != "f" or dtype.itemsize > 8 or matrix.ndim != 2 or not matrix.size:
         raise UserError(
-            f"{path} holds {dtype} of shape {matrix.shape}, not a matrix (contexts, vocabulary) of "
-            "float16, float32 or float64: save matrix.astype('float32')"
+            f"{path}: {dtype} of shape {matrix.shape} is not a matrix (contexts, vocabulary) of "
+            "float16, float32 or float64. Save matrix.astype('float32')."
         )
     return matrix

@@ -1,7 +1,7 @@
-"""Pure functions for ranks of a matrix from its singular values, and of integer matrices.
+"""Ranks of a matrix from its singular values, and of integer matrices.
 
-`sigma` holds the singular values: float64, descending, not negative. A zero matrix has rank 0 by
-every definition."""
+`sigma` holds the singular values: float64, descending, not negative. A zero matrix has rank 0.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ RANKS = (
     "entropy_rank",
     "stable_rank",
 )
-"""Metrics of a spectrum that are ranks."""
 PRIME = 2**31 - 1
 """A remainder minus a product of two remainders fits in an int64."""
 
@@ -32,15 +31,17 @@ def press_tolerance(
 ) -> float:
     """Return 0.5 sqrt(m + n + 1) sigma_max eps: the rounding of an SVD of precision eps in a zero.
 
-    Source: Press et al. (2007), Numerical Recipes, 3rd edition, section 2.6; the papers use eps of
-    float32."""
+    Source: Press et al. (2007), Numerical Recipes, 3rd edition, section 2.6; the papers use
+    float32's eps.
+    """
     return _press_ratio(rows, columns, eps) * float(sigma[0])
 
 
 def press_rank(spectrum: Spectrum, *, eps: float = FLOAT32_EPS) -> int:
     """Return the number of singular values above the Press tolerance.
 
-    Raises UserError if the tolerance is below the resolution of the spectrum's method."""
+    Raises as `require_resolved` does.
+    """
     require_resolved(spectrum.method, rows=spectrum.rows, columns=spectrum.columns, eps=eps)
     sigma = spectrum.singular_values
     tolerance = press_tolerance(sigma, rows=spectrum.rows, columns=spectrum.columns, eps=eps)
@@ -50,23 +51,24 @@ def press_rank(spectrum: Spectrum, *, eps: float = FLOAT32_EPS) -> int:
 def require_resolved(method: Method, *, rows: int, columns: int, eps: float) -> None:
     """Raise UserError if `method` cannot distinguish the Press tolerance from zero."""
     ratio = _press_ratio(rows, columns, eps)
-    finest = resolution(method, rows=rows, columns=columns)
+    limit = resolution(method, rows=rows, columns=columns)
     # The resolution of QR is the tolerance of float64, so equality must pass regardless of the last
     # bit.
-    if ratio < finest * (1 - 1e-9):
-        cure = "the streamed QR (--method qr)"
+    if ratio < limit * (1 - 1e-9):
+        fix = "the streamed QR (--method qr)"
         if method == "qr":
-            cure = f"an eps of {FLOAT64_EPS:.3g} or more"
+            fix = f"an eps of {FLOAT64_EPS:.3g} or more"
         raise UserError(
-            f"The rank counts singular values down to {ratio:.3g} of the largest, and the method "
-            f"{method} resolves {finest:.3g} for {rows} x {columns}: use {cure}."
+            f"The rank counts singular values down to {ratio:.3g} of the largest, but the method "
+            f"{method} resolves only {limit:.3g} for {rows} x {columns}. Use {fix}."
         )
 
 
 def effective_rank(sigma: NDArray[np.float64], epsilon: float) -> int:
     """Return the least k with sum_{i<=k} sigma_i^2 >= (1 - epsilon) sum sigma_i^2.
 
-    `epsilon` is in [0, 1)."""
+    `epsilon` is in [0, 1).
+    """
     if sigma[0] == 0:
         return 0
     energy = np.cumsum((sigma / sigma[0]) ** 2)
@@ -77,11 +79,12 @@ def entropy_rank(sigma: NDArray[np.float64]) -> float:
     """Return exp(-sum p_i ln p_i) with p_i = sigma_i / sum sigma (sigma, not sigma^2).
 
     Source: Roy and Vetterli (2007), The effective rank: a measure of effective dimensionality,
-    EUSIPCO."""
-    positive = sigma[sigma > 0]
-    if len(positive) == 0:
+    EUSIPCO.
+    """
+    positive_sigma = sigma[sigma > 0]
+    if len(positive_sigma) == 0:
         return 0.0
-    shares = positive / positive[0]
+    shares = positive_sigma / positive_sigma[0]
     shares /= shares.sum()
     # A share can still underflow to zero; its p ln p is zero.
     shares = shares[shares > 0]
@@ -94,10 +97,11 @@ def stable_rank(sigma: NDArray[np.float64]) -> float:
 
 
 def rank_report(spectrum: Spectrum, *, eps: float = FLOAT32_EPS) -> dict[str, int | float | str]:
-    """Return all ranks of a spectrum under the names of the results store.
+    """Return all ranks of a spectrum by metric name.
 
-    `press_tolerance` and `sigma_max` are in the matrix's units (nats for log P). Raises UserError
-    if the Press tolerance is below the spectrum's resolution."""
+    `press_tolerance` and `sigma_max` are in the matrix's units (nats for log P). Raises as
+    `require_resolved` does.
+    """
     sigma = spectrum.singular_values
     shape = {"rows": spectrum.rows, "columns": spectrum.columns}
     return {
@@ -120,20 +124,21 @@ def rank_report(spectrum: Spectrum, *, eps: float = FLOAT32_EPS) -> dict[str, in
 def rank_modulo_prime(matrix_NR: NDArray[np.int64]) -> int:
     """Return the rank of an N x R integer matrix modulo 2^31 - 1, by elimination.
 
-    It never exceeds the rank over the rationals (a vanishing minor vanishes modulo a prime, too),
-    so a result of min(N, R) is the rank over both."""
-    rest = (matrix_NR if len(matrix_NR) <= matrix_NR.shape[1] else matrix_NR.T) % PRIME
+    Never above the rank over the rationals (a vanishing minor also vanishes modulo a prime), so
+    min(N, R) is the rank over both.
+    """
+    block = (matrix_NR if len(matrix_NR) <= matrix_NR.shape[1] else matrix_NR.T) % PRIME
     rank = 0
-    while rest.size:
+    while block.size:
         PULSE.touch()
-        first, rest = rest[0], rest[1:]
-        places = np.flatnonzero(first)
-        if not len(places):
+        row, block = block[0], block[1:]
+        columns = np.flatnonzero(row)
+        if not len(columns):
             continue
         rank += 1
-        pivot = places[0]
-        multiples = rest[:, pivot] * pow(int(first[pivot]), -1, PRIME) % PRIME
-        rest = np.delete(rest - multiples[:, None] * first, pivot, axis=1) % PRIME
+        pivot = columns[0]
+        multiples = block[:, pivot] * pow(int(row[pivot]), -1, PRIME) % PRIME
+        block = np.delete(block - multiples[:, None] * row, pivot, axis=1) % PRIME
     return rank
 
 

@@ -36,7 +36,7 @@ from trainables.corpora import Benchmark, Corpus, read_published, test_words
 from trainables.device import products_in
 from trainables.errors import UserError
 from trainables.language_model import LanguageModel
-from trainables.measurements.chunks import Chunks, spectrum_of_chunks, where_it_fits
+from trainables.measurements.chunks import Chunks, compute_in_memory, spectrum_of_chunks
 from trainables.measurements.gradient_bottleneck import CONTEXTS, gradient_bottleneck_metrics
 from trainables.measurements.kl_rank import kl_rank_metrics, kl_ranks_after
 from trainables.measurements.log_probabilities import (
@@ -56,12 +56,12 @@ from trainables.training import MAX_LOSS, DivergedError, mean_loss
 from trainables.trial_folder import EpochMetrics, Measured, Metric
 
 EPOCH_BOUND = "1e-2"
-"""Bound of the KL rank at the end of an epoch, in nats."""
+"""Nats: bound of the KL rank at the end of an epoch."""
 
 
 @dataclass(frozen=True)
-class Trained:
-    """A trained model and everything that its measurements need."""
+class TrainedModel:
+    """A trained model and what its measurements need."""
 
     model: LanguageModel
     corpus: Corpus
@@ -70,7 +70,7 @@ class Trained:
     epochs: Sequence[EpochMetrics]
 
     def contexts(self) -> Tensor:
-        """Return the context vectors that `spectrum@1` uses, N x C."""
+        """Return the context vectors of `spectrum@1`, N x C."""
         tokens = rank_tokens(self.corpus, self.config)
         return context_vectors(self.model, tokens, window=self.config.evaluation.window)
 
@@ -84,10 +84,11 @@ def measure(
     *,
     epochs: Sequence[EpochMetrics] = (),
 ) -> dict[str, Measured]:
-    """Take the named measurements. `epochs` are those of the model's training.
+    """Take the named measurements. `epochs` are those of the training.
 
-    Raises UserError for an unknown name, and if a required file is missing or the wrong one."""
-    trained = Trained(model, corpus, config, runtime, epochs)
+    Raises UserError for an unknown name, and for a missing or wrong file.
+    """
+    trained = TrainedModel(model, corpus, config, runtime, epochs)
     by_name = dict(BY_NAME)
     if file := runtime.contexts:
         by_name[file.measurement] = partial(_top_k_of_file, file=file)
@@ -98,17 +99,16 @@ def measure(
         )
     for name in names:
         if name not in by_name:
-            raise UserError(f"unknown measurement {name!r}: choose from {', '.join(by_name)}")
-    measured = {}
+            raise UserError(f"unknown measurement {name!r}. Choose from: {', '.join(by_name)}")
+    results = {}
     for name in names:
         PULSE.enter(f"in the measurement {name}")
         with products_in("float32", runtime.device):
-            measured[name] = by_name[name](trained)
-    return measured
+            results[name] = by_name[name](trained)
+    return results
 
 
-def _perplexity(trained: Trained) -> Measured:
-    """Test perplexity by the protocol: batch 1, windows of 70, hidden state carried over."""
+def _perplexity(trained: TrainedModel) -> Measured:
     evaluation = trained.config.evaluation
     tokens = trained.corpus.test[: evaluation.test_tokens]
     batch, window = evaluation.test_batch_size, evaluation.window
@@ -118,26 +118,25 @@ def _perplexity(trained: Trained) -> Measured:
     return Measured({"test_perplexity": math.exp(loss)})
 
 
-def _spectrum(trained: Trained) -> Measured:
+def _spectrum(trained: TrainedModel) -> Measured:
     spectrum = spectrum_at(trained.model, trained.contexts())
     return Measured(rank_report(spectrum), spectrum.singular_values)
 
 
-def _centred_spectrum(trained: Trained) -> Measured:
-    """Ranks of the `spectrum@1` matrix minus each row's mean, which a softmax ignores."""
+def _centred_spectrum(trained: TrainedModel) -> Measured:
     report = rank_report(spectrum_at(trained.model, trained.contexts(), centre=True))
     return Measured({f"centred_{name}": report[name] for name in RANKS})
 
 
 def rank_tokens(corpus: Corpus, config: LanguageTrialConfig) -> NDArray[np.int64]:
-    """Return the tokens of the contexts that `spectrum@1` uses."""
+    """Return the tokens of the contexts of `spectrum@1`."""
     return corpus.test[: config.evaluation.test_tokens][: config.evaluation.rank_contexts]
 
 
 def log_p_matrix(
     model: LanguageModel, corpus: Corpus, config: LanguageTrialConfig, contexts: int | None = None
 ) -> NDArray[np.float32]:
-    """Return the log-P matrix of `spectrum@1`, or that of the first `contexts` test tokens."""
+    """Return the log-P matrix of `spectrum@1`, or of the first `contexts` test tokens."""
     tokens = rank_tokens(corpus, config) if contexts is None else corpus.test[:contexts]
     contexts_NC = context_vectors(model, tokens, window=config.evaluation.window)
     return log_probability_matrix(model, contexts_NC)
@@ -146,10 +145,10 @@ def log_p_matrix(
 def epoch_ranks(
     model: LanguageModel, corpus: Corpus, config: LanguageTrialConfig
 ) -> dict[str, Metric]:
-    """Return ranks after the first `evaluation.epoch_rank_contexts` validation tokens.
+    """Return ranks after the first `evaluation.epoch_rank_contexts` validation tokens; {} if unset.
 
-    They are computed as in `spectrum@1`, for a Transformer also as in `kl_rank@1`. The test text
-    stays unseen. The result is empty without that setting."""
+    As in `spectrum@1`, for a Transformer also `kl_rank@1`. The test text stays unseen.
+    """
     evaluation = config.evaluation
     if evaluation.epoch_rank_contexts is None:
         return {}
@@ -167,86 +166,87 @@ def epoch_ranks(
 
 
 def spectrum_at(model: LanguageModel, contexts_NC: Tensor, *, centre: bool = False) -> Spectrum:
-    """Return the spectrum of the log-P matrix after these contexts.
-
-    `centre` subtracts the mean of each row, in float64."""
+    """Return the spectrum after these contexts; `centre` subtracts row means."""
     rows, columns = len(contexts_NC), len(model.embedding_VD)
 
     def spectrum(chunks: Chunks) -> Spectrum:
         return spectrum_of_chunks(chunks(), rows=rows, columns=columns, centre=centre)
 
-    return where_it_fits(spectrum, model, contexts_NC, squares=3)
+    return compute_in_memory(spectrum, model, contexts_NC, squares=3)
 
 
-def _kl_rank(trained: Trained) -> Measured:
+def _kl_rank(trained: TrainedModel) -> Measured:
     return Measured(kl_rank_metrics(kl_ranks_after(trained.model, trained.contexts())))
 
 
-def _gradient_bottleneck(trained: Trained) -> Measured:
+def _gradient_bottleneck(trained: TrainedModel) -> Measured:
     model, corpus, config = trained.model, trained.corpus, trained.config
     tokens = corpus.test[: len(rank_tokens(corpus, config)) + 1]
     indices = np.array(even_indices(len(tokens), CONTEXTS))
-    read = tokens[: indices.max() + 1]
-    contexts_nC = context_vectors(model, read, window=config.evaluation.window)[indices]
+    tokens_read = tokens[: indices.max() + 1]
+    contexts_nC = context_vectors(model, tokens_read, window=config.evaluation.window)[indices]
     targets_n = torch.tensor(tokens[indices + 1])
     weight_VD = model.exact_output_weight()
     return Measured(gradient_bottleneck_metrics(model.output, weight_VD, contexts_nC, targets_n))
 
 
-def _bent_softmax(trained: Trained) -> Measured:
-    """Perplexity, ranks and KL (nats per context) of a trained softmax after bending its logits.
+def _bent_softmax(trained: TrainedModel) -> Measured:
+    """Perplexity, ranks and KL (nats per context) of a trained softmax with bent logits.
 
-    Names are "bent tanh 15 press_rank": form, cap, metric. Empty for other output layers."""
+    Names are "bent tanh 15 press_rank": form, cap, metric.
+    """
     if not isinstance(trained.config.output_layer, SoftmaxConfig):
         return Measured({})
     contexts_NC = trained.contexts()
     model, metrics = copy.deepcopy(trained.model), dict[str, Metric]()
-    bent = replace(trained, model=model)
+    bent_model = replace(trained, model=model)
     for layer in SOFTCAPS:
         model.output.function = Softcap(form=layer.form, cap=layer.cap)
-        both = (log_probability_chunks(of, contexts_NC) for of in (model, trained.model))
+        chunk_streams = (
+            log_probability_chunks(network, contexts_NC) for network in (model, trained.model)
+        )
         kls = [
             kl_div(q.double(), p.double(), reduction="sum", log_target=True).item()
-            for q, p in zip(*both, strict=True)
+            for q, p in zip(*chunk_streams, strict=True)
         ]
         kl_ranks = kl_ranks_after(model, contexts_NC, bounds=(EPOCH_BOUND,)).ranks
-        measured = {
-            **_perplexity(bent).metrics,
+        values = {
+            **_perplexity(bent_model).metrics,
             "press_rank": press_rank(spectrum_at(model, contexts_NC)),
             f"kl_rank_{EPOCH_BOUND}": kl_ranks[EPOCH_BOUND],
             "kl_from_softmax": sum(kls) / len(contexts_NC),
         }
         metrics |= {
-            f"bent {layer.form} {layer.cap:g} {name}": value for name, value in measured.items()
+            f"bent {layer.form} {layer.cap:g} {name}": value for name, value in values.items()
         }
     return Measured(metrics)
 
 
-def _top_k(trained: Trained) -> Measured:
+def _top_k(trained: TrainedModel) -> Measured:
     model, corpus, config = trained.model, trained.corpus, trained.config
     return Measured(top_k_metrics(model, corpus, config, default_contexts(corpus, config)))
 
 
-def _top_k_of_file(trained: Trained, file: ContextsFile) -> Measured:
+def _top_k_of_file(trained: TrainedModel, file: ContextsFile) -> Measured:
     model, corpus = trained.model, trained.corpus
     require_in_text(file, test_words(corpus.name, data_dir=trained.runtime.data_dir), corpus.name)
     prefix = f"top_k-{file.tag}"
     return Measured(top_k_metrics(model, corpus, trained.config, file.contexts, prefix=prefix))
 
 
-def _published_similarity(trained: Trained) -> Measured:
+def _published_similarity(trained: TrainedModel) -> Measured:
     runtime = trained.runtime
     benchmarks = read_published(runtime.benchmarks_dir or runtime.data_dir)
     return _similarity(trained, benchmarks, "similarity")
 
 
-def _similarity(trained: Trained, benchmarks: Iterable[Benchmark], prefix: str) -> Measured:
+def _similarity(trained: TrainedModel, benchmarks: Iterable[Benchmark], prefix: str) -> Measured:
     embedding_VD = trained.model.embedding_VD.detach().float().cpu().numpy()
     vocabulary = trained.corpus.vocabulary
     return Measured(similarity_metrics(embedding_VD, vocabulary, benchmarks, prefix=prefix))
 
 
-BY_NAME: Mapping[str, Callable[[Trained], Measured]] = {
+BY_NAME: Mapping[str, Callable[[TrainedModel], Measured]] = {
     PERPLEXITY: _perplexity,
     SPECTRUM: _spectrum,
     TOP_K: _top_k,
@@ -257,4 +257,4 @@ BY_NAME: Mapping[str, Callable[[Trained], Measured]] = {
     CENTRED_SPECTRUM: _centred_spectrum,
     SPECTRUM_BY_EPOCH: lambda trained: Measured(ranks_by_epoch_metrics(trained.epochs)),
 }
-"""A runtime can add two, for its own contexts and benchmarks."""
+"""A runtime can add two: its own contexts and benchmarks."""

@@ -1,6 +1,4 @@
-"""Most likely next words at chosen contexts (AAAI 2021, Fig. 3 and SM Table 2).
-
-Shapes: N contexts, C width of the context vector, V vocabulary."""
+"""Most likely next words at chosen contexts (AAAI 2021, Fig. 3 and SM Table 2)."""
 
 from __future__ import annotations
 
@@ -22,7 +20,7 @@ WORDS, CONTEXT_WORDS = 5, 8
 
 
 def default_contexts(corpus: Corpus, config: LanguageTrialConfig) -> tuple[Context, ...]:
-    """Return Penn Treebank's published contexts, or 18 spaced evenly in the evaluated test text."""
+    """Return Penn Treebank's published contexts, or 18 spaced evenly in the test text."""
     if corpus.name == "ptb":
         return published_contexts()
     return even_contexts(len(corpus.test[: config.evaluation.test_tokens]))
@@ -36,24 +34,23 @@ def top_k_metrics(
     *,
     prefix: str = "top_k",
 ) -> dict[str, Metric]:
-    """Return a metric "PREFIX GROUP NUMBER" per context, JSON text with these keys:
+    """Return a metric "PREFIX GROUP NUMBER" per context: JSON text.
 
     - "context": the last eight words.
     - "next": the true next word, like all these words from the model's vocabulary.
-    - "next_in_text": the next word in the contexts file, if any. It differs if the vocabulary was
-      cut.
+    - "next_in_text": the next word in the contexts file, if any; differs if the vocabulary was cut.
     - "probability", "rank": of "next"; rank 1 is the most likely.
     - "top": the five most likely words with probabilities, most likely first, ties by word id.
 
     Probabilities have six significant digits. The text is read from its start as one stream (batch
-    1, the protocol's windows), beyond the evaluated tokens if necessary. The output layer receives
-    the requested contexts only."""
+    1, the protocol's windows), if necessary beyond the evaluated tokens.
+    """
     indices = [context.last_token_index for context in contexts]
     tokens, window = corpus.test[: max(indices) + 1], config.evaluation.window
     contexts_NC = context_vectors(model, tokens, window=window)[indices]
     log_p_NV = log_probability_matrix(model, contexts_NC)
     if np.isnan(log_p_NV).any():
-        raise DivergedError("a probability at one of the asked contexts is no number")
+        raise DivergedError("a probability at one of the contexts is NaN")
     return {
         f"{prefix} {context.group} {context.number}": _describe(row_V, corpus, context)
         for row_V, context in zip(log_p_NV, contexts, strict=True)
@@ -61,18 +58,18 @@ def top_k_metrics(
 
 
 def _describe(log_p_V: NDArray[np.float32], corpus: Corpus, context: Context) -> str:
-    following, vocabulary = context.last_token_index + 1, corpus.vocabulary
-    order, true_id = np.argsort(-log_p_V, kind="stable"), int(corpus.test[following])
-    before = corpus.test[max(0, following - CONTEXT_WORDS) : following]
-    described = {
-        "context": " ".join(vocabulary[word] for word in before.tolist()),
+    next_index, vocabulary = context.last_token_index + 1, corpus.vocabulary
+    order, true_id = np.argsort(-log_p_V, kind="stable"), int(corpus.test[next_index])
+    words_before = corpus.test[max(0, next_index - CONTEXT_WORDS) : next_index]
+    description = {
+        "context": " ".join(vocabulary[word] for word in words_before.tolist()),
         "next": vocabulary[true_id],
         **({} if context.next_token is None else {"next_in_text": context.next_token}),
         "probability": _probability(log_p_V[true_id]),
         "rank": 1 + int(np.flatnonzero(order == true_id)[0]),
         "top": [[vocabulary[word], _probability(log_p_V[word])] for word in order[:WORDS].tolist()],
     }
-    return json.dumps(described, ensure_ascii=False)
+    return json.dumps(description, ensure_ascii=False)
 
 
 def _probability(log_p: np.float32) -> float:

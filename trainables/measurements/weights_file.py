@@ -1,6 +1,4 @@
-"""Tensors of an open checkpoint: safetensors files, read in blocks of rows and never as a whole.
-
-The safetensors library checks a file's header; nothing is unpickled."""
+"""Tensors of an open checkpoint: safetensors files, read in blocks of rows. Nothing is unpickled."""
 
 from __future__ import annotations
 
@@ -26,7 +24,7 @@ PICKLED = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
 INDEX_ENDING, SINGLE = ".safetensors.index.json", "model.safetensors"
 BLOCK_BYTES = 16 * 2**20
 """Bytes of a block's rows in float64."""
-MOST_LISTED, LONGEST_NAME = 12, 120
+MAX_LISTED, LONGEST_NAME = 12, 120
 SHARD = re.compile(r"(.+)-\d+-of-\d+\.safetensors")
 
 
@@ -45,23 +43,24 @@ class StoredTensor:
 
     @property
     def has_floats(self) -> bool:
-        """True if it has at least one number, of a dtype that is read."""
+        """True if it has numbers, of a dtype that is read."""
         return self.dtype in DTYPE_NAMES and math.prod(self.shape) > 0
 
     def blocks(self) -> Iterator[NDArray[np.floating[Any]]]:
-        """Yield blocks of rows of a matrix in float32, or in float64 if the file has that.
+        """Yield blocks of rows in float32, or float64 if the file has that.
 
-        Raises UserError if the file cannot be read."""
+        Raises UserError if the file cannot be read.
+        """
         step = max(1, BLOCK_BYTES // (8 * self.shape[1]))
         dtype = torch.float64 if self.dtype == "F64" else torch.float32
-        with _opened(self.path) as file:
+        with _open_tensors(self.path) as file:
             rows = file.get_slice(self.name)
             for start in range(0, self.shape[0], step):
                 yield rows[start : start + step].to(dtype, copy=True).numpy()
 
     def vector(self) -> NDArray[np.float64]:
-        """Return all numbers of a small tensor in one row. Raises as `blocks` does."""
-        with _opened(self.path) as file:
+        """Return all numbers of a small tensor. Raises as `blocks` does."""
+        with _open_tensors(self.path) as file:
             numbers: NDArray[np.float64] = file.get_tensor(self.name).double().reshape(-1).numpy()
         return numbers
 
@@ -74,7 +73,7 @@ class Checkpoint:
     files: Mapping[str, Path]
     """Path by tensor name. A file may be missing."""
     config: Mapping[str, Any]
-    """Content of config.json in the same folder, as transformers writes it; may be empty."""
+    """Content of config.json in its folder; may be empty."""
 
     @property
     def is_shard(self) -> bool:
@@ -87,29 +86,29 @@ class Checkpoint:
         if path is None:
             names = [tensor.name for tensor in self._matrices()]
             raise UserError(
-                f"{self.path} has no tensor {name!r}: {did_you_mean(name, names)}its matrices are "
-                f"{self.listed}"
+                f"{self.path} has no tensor {name!r}: {did_you_mean(name, names)}choose from: "
+                f"{self.matrices_text}."
             )
-        stored = _tensors(path) if path.exists() else {}
-        if name not in stored:
+        tensors = _tensors(path) if path.exists() else {}
+        if name not in tensors:
             raise UserError(
-                f"{name} lies in {path.name}, which is not beside {self.path}: put that file there"
+                f"{name} is in {path.name}, which is missing. Put that file next to {self.path}."
             )
-        return stored[name]
+        return tensors[name]
 
     def _matrices(self) -> list[StoredTensor]:
         paths = [path for path in dict.fromkeys(self.files.values()) if path.exists()]
-        stored = [tensor for path in paths for tensor in _tensors(path).values()]
-        matrices = [tensor for tensor in stored if len(tensor.shape) == 2]
+        tensors = [tensor for path in paths for tensor in _tensors(path).values()]
+        matrices = [tensor for tensor in tensors if len(tensor.shape) == 2]
         return sorted(matrices, key=lambda tensor: -math.prod(tensor.shape))
 
     @property
-    def listed(self) -> str:
+    def matrices_text(self) -> str:
         """Largest matrices with their shapes, for a sentence."""
         matrices = self._matrices()
-        more = len(matrices) - MOST_LISTED
-        shown = ", ".join(map(str, matrices[:MOST_LISTED])) or "none"
-        return shown + (f" and {more:,} smaller ones" if more > 0 else "")
+        hidden_count = len(matrices) - MAX_LISTED
+        text = ", ".join(map(str, matrices[:MAX_LISTED])) or "none"
+        return text + (f" and {hidden_count:,} smaller ones" if hidden_count > 0 else "")
 
 
 def is_weights(path: Path) -> bool:
@@ -120,13 +119,14 @@ def is_weights(path: Path) -> bool:
 def open_checkpoint(path: Path) -> Checkpoint:
     """Open a safetensors file, the index of several, or a folder with either.
 
-    For one file of several, the index in its folder is used if it exists. Raises UserError for
-    anything else, and for a truncated or damaged file."""
+    A shard opens with its folder's index if that exists. Raises UserError for anything else, and
+    for a truncated or damaged file.
+    """
     if path.name.endswith(PICKLED):
         raise UserError(
-            f"{path} can run code when it is opened, so only safetensors are read: if you trust "
-            "it, convert it with safetensors.torch.save_model, or save_file(torch.load(FILE, "
-            "weights_only=True), NEW_FILE)"
+            f"{path} can run code when opened; only safetensors files are read. If you trust it, "
+            "convert it: safetensors.torch.save_model, or save_file(torch.load(FILE, "
+            "weights_only=True), NEW_FILE)."
         )
     if path.is_dir():
         path = _in_folder(path)
@@ -144,40 +144,42 @@ def _in_folder(folder: Path) -> Path:
     for name in (f"model{INDEX_ENDING}", SINGLE):
         if (folder / name).exists():
             return folder / name
-    raise UserError(f"{folder} has neither {SINGLE} nor model{INDEX_ENDING}: name one of its files")
+    raise UserError(
+        f"{folder} has neither {SINGLE} nor model{INDEX_ENDING}. Name one of its files."
+    )
 
 
 def _tensors(path: Path) -> dict[str, StoredTensor]:
-    stored = {}
-    with _opened(path) as file:
+    tensors = {}
+    with _open_tensors(path) as file:
         for name in file.keys():  # noqa: SIM118
             part = file.get_slice(name)
-            stored[name] = StoredTensor(
+            tensors[name] = StoredTensor(
                 name=name, path=path, dtype=part.get_dtype(), shape=tuple(part.get_shape())
             )
-    return stored
+    return tensors
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[Any]:
-    with _refusing(path, "a whole safetensors file"):
+def _open_tensors(path: Path) -> Iterator[Any]:
+    with _user_errors(path, "a complete safetensors file"):
         open_file(path).close()
         with safe_open(path, framework="pt") as file:
             yield file
 
 
 @contextmanager
-def _refusing(path: Path, kind: str) -> Iterator[None]:
+def _user_errors(path: Path, kind: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise UserError(f"{path} cannot be opened ({error.strerror}): check the path") from error
+        raise UserError(f"{path}: cannot be opened ({error.strerror}). Check the path.") from error
     except (DamagedFileError, SafetensorError, ValueError, RecursionError) as error:
-        raise UserError(f"{path} is not {kind}: get it or write it again") from error
+        raise UserError(f"{path} is not {kind}. Download or write it again.") from error
 
 
 def _json(path: Path) -> Mapping[str, Any]:
-    with _refusing(path, "one JSON object"):
+    with _user_errors(path, "one JSON object"):
         value = json.loads(read_file(path))
         if not isinstance(value, dict):
             raise ValueError
@@ -187,8 +189,8 @@ def _json(path: Path) -> Mapping[str, Any]:
 def _config(path: Path) -> Mapping[str, Any]:
     """Return the settings of the text model, also if it is part of an image model."""
     config = _json(path) if path.exists() else {}
-    inner = config.get("text_config")
-    return {**config, **inner} if isinstance(inner, dict) else config
+    text_config = config.get("text_config")
+    return {**config, **text_config} if isinstance(text_config, dict) else config
 
 
 def _weight_map(index: Path) -> dict[str, str]:
@@ -198,18 +200,16 @@ def _weight_map(index: Path) -> dict[str, str]:
         for name in files.values()
     ):
         raise UserError(
-            f"{index} has no weight_map from tensors to files beside it: get it again, or name the "
-            "file with the head"
+            f"{index} has no valid weight_map from tensors to files. Download it again, or name "
+            "the file with the head."
         )
     return files
 
 
 def unique(names: Iterable[str], ending: str) -> str | None:
-    """Return the name equal to `ending`, or the only one that ends in it after a dot.
-
-    An example is "transformer.wte.weight"."""
-    listed = list(names)
-    if ending in listed:
+    """Return the name equal to `ending`, or the only one that ends in "." and it."""
+    all_names = list(names)
+    if ending in all_names:
         return ending
-    longer = [name for name in listed if name.endswith(f".{ending}")]
-    return longer[0] if len(longer) == 1 else None
+    matches = [name for name in all_names if name.endswith(f".{ending}")]
+    return matches[0] if len(matches) == 1 else None

@@ -1,4 +1,4 @@
-"""Output layers of the user: classes in a file, identified by the file's content."""
+"""Output layers of the user: classes in a file, identified by its content."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from trainables.config import CustomConfig, TextFile, defined_here
 from trainables.errors import UserError
 from trainables.output_layers.base import LayerShape, OutputLayer
 
-_loaded: dict[str, ModuleType] = {}
+_modules: dict[str, ModuleType] = {}
 
 
 def load_layers(file: TextFile) -> None:
     """Run a file of output layers, once per process. Raises UserError if it fails.
 
-    Only call this with a file that the user's own command named, never with text from a store or a
-    config."""
+    Only for a file that the user's own command named, never for text from a store or a config.
+    """
     digest = file.sha256
-    if digest in _loaded:
+    if digest in _modules:
         return
     module = ModuleType(f"user_layers_{digest[:12]}")
     # Compilers and error messages look up the file's lines and the module by name.
@@ -38,47 +38,47 @@ def load_layers(file: TextFile) -> None:
     except (Exception, SystemExit) as error:
         del sys.modules[module.__name__]
         raise UserError(
-            f"the file of output layers {file.name} cannot be read: {type(error).__name__}: "
-            f"{error}; fix it"
+            f"the file of output layers {file.name} cannot be run: {type(error).__name__}: "
+            f"{error}. Fix it."
         ) from error
-    _loaded[digest] = module
+    _modules[digest] = module
 
 
 def build_custom(config: CustomConfig, shape: LayerShape) -> OutputLayer:
     """Return the user's layer. Raises UserError if its file is not loaded or the class fails."""
     layer = _layer_class(config)
     try:
-        built: OutputLayer = layer(shape, **config.settings)
+        result: OutputLayer = layer(shape, **config.settings)
     except UserError:
         raise
     except Exception as error:
         raise UserError(
-            f"the output layer {config.layer} cannot be made with the settings {config.settings}: "
-            f"{type(error).__name__}: {error}; fix the class or the settings"
+            f"output layer {config.layer}: cannot be built with the settings {config.settings} "
+            f"({type(error).__name__}: {error}). Fix the class or the settings."
         ) from error
-    buffers = [name for name, _ in built.named_buffers()]
+    buffers = [name for name, _ in result.named_buffers()]
     if buffers:
         raise UserError(
-            f"the output layer {config.layer} has buffers ({', '.join(buffers)}), which are not "
-            "kept with the weights: make each a torch.nn.Parameter with requires_grad=False, or "
-            "compute it where it is used"
+            f"output layer {config.layer}: buffers ({', '.join(buffers)}) are not saved with the "
+            "weights. Make each a torch.nn.Parameter with requires_grad=False, or "
+            "compute it in the forward pass."
         )
-    return built
+    return result
 
 
 def _layer_class(config: CustomConfig) -> type[OutputLayer]:
     layer: Any = defined_here(config)
-    if layer is None and config.sha256 not in _loaded:
-        files = ", ".join(f"{module.__file__}" for module in _loaded.values()) or "none"
+    if layer is None and config.sha256 not in _modules:
+        files = ", ".join(f"{module.__file__}" for module in _modules.values()) or "none"
         raise UserError(
-            f"the output layer {config.layer} is in a file with SHA-256 {config.sha256[:12]}..., "
-            f"and of such files this process was given {files}: run it through its study, or name "
-            "that very file, unchanged, to `python -m trainables` by --layers"
+            f"output layer {config.layer}: no loaded file has SHA-256 {config.sha256[:12]}... "
+            f"(loaded: {files}). Run it through its study, or pass "
+            "the unchanged file to `python -m trainables` with --layers."
         )
-    layer = layer or getattr(_loaded[config.sha256], config.layer, None)
+    layer = layer or getattr(_modules[config.sha256], config.layer, None)
     if not (isinstance(layer, type) and issubclass(layer, OutputLayer)):
         raise UserError(
-            f"an output layer is a subclass of trainables.output_layers.OutputLayer; "
-            f"{config.layer} is none: fix it"
+            f"output layer {config.layer}: not a subclass of "
+            "trainables.output_layers.OutputLayer. Fix it."
         )
     return layer

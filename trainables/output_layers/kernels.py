@@ -2,11 +2,11 @@
 """Two Triton kernels for a chunk of the cross-entropy on a GPU, in place of a dozen passes.
 
 Both read the matrix product of G models, G x m x V, whose rows begin `stride` numbers apart;
-numbers from V to `stride` are scratch. Bias rows, G x `stride`, are as far apart, so that both are
-read 16 bytes at once. A logit is product plus bias. f is computed in float32 from the model's row
-of a table: unused by the identity; c and k of a smooth bend; height, shift and inverse width of a
-softcap; for piecewise linear functions, the value at the left end of every interval and the rise
-over it. Only `fused` imports this, and only if Triton is available."""
+numbers from V to `stride` are scratch. Bias rows, G x `stride`, are as far apart, so both are read
+16 bytes at once. f is computed in float32 from the model's table row: c and k of a smooth bend;
+height, shift and inverse width of a softcap; every interval's left value and rise for a piecewise
+linear function. Only `fused` imports this, if Triton is available.
+"""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from torch import Tensor
 from trainables.output_layers.fused import UNIT, Bend, IntervalSums
 
 UNITS = tl.constexpr(1 / UNIT)
-MOST_COLUMNS, MOST_BYTES = 2048, 2048
+MAX_COLUMNS, MAX_BYTES = 2048, 2048
 """Columns of the first kernel's blocks, bytes of the second's: a thread reads 16 at once."""
 WARPS, REGISTERS, REGISTERS_WITH_SUMS = 4, 64, 80
 """Second kernel: 32 or 24 warps fit on a multiprocessor. Without a limit, the compiler takes twice
 the registers."""
 ROWS = 16
-"""Rows per program of the second kernel, which sums the bias gradient over them."""
+"""Rows per program of the second kernel, over which it sums the bias gradient."""
 NOT_SPECIALISED = ["rows", "knots"]
 """Specialising on their divisors would not be faster."""
 
@@ -34,8 +34,9 @@ def forward(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return log softmax(f(logits)) at the targets, and the row values that `backward_` needs.
 
-    These are the greatest f of every row, and the sum of exp(f - greatest). All are G x m in
-    float32 and bitwise reproducible. The product is not changed."""
+    These are each row's greatest f and sum of exp(f - greatest). All are G x m in float32, bitwise
+    reproducible.
+    """
     models, rows, columns = product_GmV.shape
     assert product_GmV.stride() == (rows * product_GmV.stride(1), product_GmV.stride(1), 1)
     assert (
@@ -47,7 +48,7 @@ def forward(
     log_p, greatest, normaliser = (
         torch.empty_like(targets_Gm, dtype=torch.float32) for _ in range(3)
     )
-    block = min(MOST_COLUMNS, triton.next_power_of_2(columns))
+    block = min(MAX_COLUMNS, triton.next_power_of_2(columns))
     _forward[rows, models](
         product_GmV, bias_GS, targets_Gm, log_p, greatest, normaliser,
         rows, columns, product_GmV.stride(1), *bend.arguments(),
@@ -66,12 +67,13 @@ def backward_(
 ) -> Tensor:
     """Overwrite the product with its gradient, `weight` (softmax - one at the target) f'.
 
-    Returns the gradient by the bias, G x V in float32. `row_values` are G x m: the weight, and the
-    two row values from `forward`. Absolute weights of a model sum to at most 1. Adds to `sums` if
-    given. Bitwise reproducible."""
+    Returns the gradient by the bias, G x V in float32. `row_values` are G x m: the weight (a
+    model's sum to at most 1), and the two from `forward`. Adds to `sums` if given. Bitwise
+    reproducible.
+    """
     models, rows, columns = product_GmV.shape
     assert all(values.is_contiguous() for values in row_values)
-    block = min(MOST_BYTES // product_GmV.element_size(), triton.next_power_of_2(columns))
+    block = min(MAX_BYTES // product_GmV.element_size(), triton.next_power_of_2(columns))
     programs = triton.cdiv(columns, block), triton.cdiv(rows, ROWS)
     by_bias = product_GmV.new_empty(models, programs[1], product_GmV.stride(1), dtype=torch.float32)
     outer = product_GmV.new_empty(models, *programs, 2, dtype=torch.float32)
@@ -90,42 +92,41 @@ def backward_(
 
 @triton.jit
 def _bend(x, table, knots, inverse_width, KIND: tl.constexpr):
-    """f(x) up to a constant of the model, f'(x), and a piecewise function's interval and
-    position."""
-    f, place = x, x
+    """Return f(x) up to a constant, f'(x), and a piecewise function's interval and position."""
+    f, position = x, x
     slope = tl.full(x.shape, 1.0, tl.float32)
     index = tl.full(x.shape, 0, tl.int32)
     if KIND == "smooth":
         c, k = tl.load(table), tl.load(table + 1)
         t = x - c
-        small = tl.exp(-tl.abs(t))
-        f = k * t - (k - 1.0) * (tl.maximum(t, 0.0) + tl.log(1.0 + small))
-        slope = 1.0 + (k - 1.0) * tl.where(t > 0.0, small, 1.0) / (1.0 + small)
+        tail = tl.exp(-tl.abs(t))
+        f = k * t - (k - 1.0) * (tl.maximum(t, 0.0) + tl.log(1.0 + tail))
+        slope = 1.0 + (k - 1.0) * tl.where(t > 0.0, tail, 1.0) / (1.0 + tail)
     if KIND == "softcap":
         height, inverse = tl.load(table), tl.load(table + 2)
         t = (x + tl.load(table + 1)) * inverse
         size = tl.abs(t)
-        small = tl.exp(-2.0 * size)
+        tail = tl.exp(-2.0 * size)
         # Near 0 the quotient has lost digits; the first terms of the series have all.
         series = size * (1.0 + t * t * (-1.0 / 3.0 + t * t * (2.0 / 15.0 - t * t * (17.0 / 315.0))))
-        tanh = tl.where(size < 0.1, series, (1.0 - small) / (1.0 + small))
+        tanh = tl.where(size < 0.1, series, (1.0 - tail) / (1.0 + tail))
         f = height * tl.where(t < 0.0, -tanh, tanh)
-        slope = 4.0 * height * inverse * small / ((1.0 + small) * (1.0 + small))
+        slope = 4.0 * height * inverse * tail / ((1.0 + tail) * (1.0 + tail))
     if KIND == "piecewise":
         # Relative to the middle: adding the limit first would cost a logit near 0 its last digits.
         middle = knots // 2
-        place = x * inverse_width + 0.5 * (knots % 2)
-        near = tl.minimum(tl.maximum(place, -middle - 1.0), knots + 0.0)
+        position = x * inverse_width + 0.5 * (knots % 2)
+        clamped = tl.minimum(tl.maximum(position, -middle - 1.0), knots + 0.0)
         # Clamped again as integers: a NaN has no interval. Its position, and so its f, is still
         # NaN.
-        index = tl.minimum(tl.maximum(tl.floor(near).to(tl.int32) + middle, 0), knots - 1)
-        place -= (index - middle).to(tl.float32)
+        index = tl.minimum(tl.maximum(tl.floor(clamped).to(tl.int32) + middle, 0), knots - 1)
+        position -= (index - middle).to(tl.float32)
         # Value and rise in one read of 8 bytes.
         pair = tl.load(table.to(tl.pointer_type(tl.int64), bitcast=True) + index)
         rise = (pair >> 32).to(tl.int32).to(tl.float32, bitcast=True)
-        f = pair.to(tl.int32).to(tl.float32, bitcast=True) + rise * place
+        f = pair.to(tl.int32).to(tl.float32, bitcast=True) + rise * position
         slope = rise * inverse_width
-    return f, slope, index, place
+    return f, slope, index, position
 
 
 @triton.jit(do_not_specialize=NOT_SPECIALISED)
@@ -139,9 +140,9 @@ def _forward(
     bias += model * stride
     table += 2 * knots * model
     target = tl.load(targets + row).to(tl.int32)
-    most = -float("inf")
+    max_f = -float("inf")
     total = 0.0
-    of_target = tl.zeros((BLOCK,), tl.float32)
+    target_f = tl.zeros((BLOCK,), tl.float32)
     for start in range(0, columns, BLOCK):
         column = start + tl.arange(0, BLOCK)
         # Also reads the row's scratch: unlike V, `stride` is a multiple of what a thread reads at
@@ -151,12 +152,12 @@ def _forward(
         x = tl.where(column < columns, x, 0.0)
         f, _, _, _ = _bend(x, table, knots, inverse_width, KIND)
         f = tl.where(column < columns, f, -float("inf"))
-        new_most = tl.maximum(most, tl.max(f, 0))
-        total = total * tl.exp(most - new_most) + tl.sum(tl.exp(f - new_most), 0)
-        most = new_most
-        of_target += tl.where(column == target, f, 0.0)
-    tl.store(log_p + row, tl.sum(of_target, 0) - most - tl.log(total))
-    tl.store(greatest + row, most)
+        new_max_f = tl.maximum(max_f, tl.max(f, 0))
+        total = total * tl.exp(max_f - new_max_f) + tl.sum(tl.exp(f - new_max_f), 0)
+        max_f = new_max_f
+        target_f += tl.where(column == target, f, 0.0)
+    tl.store(log_p + row, tl.sum(target_f, 0) - max_f - tl.log(total))
+    tl.store(greatest + row, max_f)
     tl.store(normaliser + row, total)
 
 
@@ -169,7 +170,7 @@ def _backward(
 ):  # fmt: skip
     model, band = tl.program_id(2), tl.program_id(1)
     column = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    real = column < columns
+    mask = column < columns
     table += 2 * knots * model
     sums += 2 * knots * model
     by_column = tl.zeros((BLOCK,), tl.float32)
@@ -177,10 +178,10 @@ def _backward(
         tl.zeros((BLOCK // PER_THREAD,), tl.float32),
         tl.zeros((BLOCK // PER_THREAD,), tl.float32),
     )
-    for within in range(band * ROWS, tl.minimum(band * ROWS + ROWS, rows)):
-        row = model * rows + within
+    for row_in_model in range(band * ROWS, tl.minimum(band * ROWS + ROWS, rows)):
+        row = model * rows + row_in_model
         product_row = product + row.to(tl.int64) * stride + column
-        weight, most, total = (
+        weight, max_f, total = (
             tl.load(weights + row),
             tl.load(greatest + row),
             tl.load(normaliser + row),
@@ -188,27 +189,27 @@ def _backward(
         target = tl.load(targets + row).to(tl.int32)
         x = tl.load(product_row, mask=column < stride, other=0.0).to(tl.float32)
         x += tl.load(bias + model * stride + column, mask=column < stride, other=0.0)
-        f, slope, index, place = _bend(tl.where(real, x, 0.0), table, knots, inverse_width, KIND)
-        by_f = weight / total * tl.exp(f - most) - tl.where(column == target, weight, 0.0)
-        by_f = tl.where(real, by_f, 0.0)
+        f, slope, index, position = _bend(tl.where(mask, x, 0.0), table, knots, inverse_width, KIND)
+        by_f = weight / total * tl.exp(f - max_f) - tl.where(column == target, weight, 0.0)
+        by_f = tl.where(mask, by_f, 0.0)
         gradient = by_f * slope
         by_column += gradient
         tl.store(product_row, gradient, mask=column < stride)
         if SUMS:
-            by_f_place = by_f * place
+            by_f_position = by_f * position
             for number in tl.static_range(PER_THREAD):
-                interval = _of_threads(index, number, PER_THREAD)
+                interval = _thread_values(index, number, PER_THREAD)
                 by_start, by_rise = (
-                    _of_threads(by_f, number, PER_THREAD),
-                    _of_threads(by_f_place, number, PER_THREAD),
+                    _thread_values(by_f, number, PER_THREAD),
+                    _thread_values(by_f_position, number, PER_THREAD),
                 )
                 first, last = interval == 0, interval == knots - 1
                 inner = tl.where(first | last, 0.0, by_rise)
                 tl.atomic_add(
-                    sums + 2 * interval, _in_units(by_start), mask=by_start != 0.0, sem="relaxed"
+                    sums + 2 * interval, _to_units(by_start), mask=by_start != 0.0, sem="relaxed"
                 )
                 tl.atomic_add(
-                    sums + 2 * interval + 1, _in_units(inner), mask=inner != 0.0, sem="relaxed"
+                    sums + 2 * interval + 1, _to_units(inner), mask=inner != 0.0, sem="relaxed"
                 )
                 left += tl.where(first, by_rise, 0.0)
                 right += tl.where(last, by_rise, 0.0)
@@ -224,13 +225,13 @@ def _backward(
 
 
 @triton.jit
-def _of_threads(x, number, PER_THREAD: tl.constexpr):
+def _thread_values(x, number, PER_THREAD: tl.constexpr):
     """Return one number of each thread in place; an atomic on a block would exchange them."""
     by_thread = tl.reshape(x.to(tl.int32, bitcast=True), (x.shape[0] // PER_THREAD, PER_THREAD))
-    wanted = tl.arange(0, PER_THREAD)[None, :] == number
-    return tl.sum(tl.where(wanted, by_thread, 0), 1).to(x.dtype, bitcast=True)
+    selector = tl.arange(0, PER_THREAD)[None, :] == number
+    return tl.sum(tl.where(selector, by_thread, 0), 1).to(x.dtype, bitcast=True)
 
 
 @triton.jit
-def _in_units(x):
+def _to_units(x):
     return tl.floor(x * UNITS + 0.5).to(tl.int64)

@@ -1,6 +1,4 @@
-"""Piecewise linear increasing functions (Ganea et al. 2019): look-up forward, sums backward.
-
-Shapes: n rows of a chunk, V vocabulary, K intervals."""
+"""Piecewise linear increasing functions with K intervals (Ganea et al. 2019)."""
 
 from __future__ import annotations
 
@@ -20,11 +18,11 @@ START = math.log(math.e - 1)
 class PiecewiseLinear(Pointwise):
     """Linear on each of K equal intervals of [-limit, limit], with slope softplus(w_i) > 0.
 
-    The outer pieces continue beyond the limits. The constant makes f 0 in the middle, where float32
-    is finest; a softmax ignores it."""
+    The outer pieces continue beyond the limits. f is 0 in the middle, where float32 is finest.
+    """
 
     def __init__(self, knots: int, *, limit: float, learning_rate: float | None) -> None:
-        """Without a rate, the slopes stay as drawn (LMS-PLIF dagger in AAAI 2021, Table 3)."""
+        """Without a rate, slopes stay as drawn (LMS-PLIF dagger in AAAI 2021, Table 3)."""
         super().__init__()
         self.limit = limit
         self.learning_rate = learning_rate
@@ -38,16 +36,17 @@ class PiecewiseLinear(Pointwise):
         nn.init.normal_(self.weight_K, START, 1.0, generator=generator)
 
     def tables(self, weight_K: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-        """Return f at the left end of each interval and its rise over it, summed in float64.
+        """Return f at each interval's left end and its rise, summed in float64.
 
-        The intervals are the last axis of `weight_K`, which may hold several functions."""
+        Intervals are the last axis of `weight_K`, which may hold several functions.
+        """
         rise_K = softplus(weight_K, threshold=40.0).double() * self.width
         start_K = running_sum(rise_K) - rise_K
         middle = start_K.shape[-1] // 2
         return (start_K - start_K[..., middle : middle + 1]).to(dtype), rise_K.to(dtype)
 
     def gradient_of(self, weight_K: Tensor, sum_start_K: Tensor, sum_rise_K: Tensor) -> Tensor:
-        """Return the gradient by the weights, from the float64 gradients by their tables."""
+        """Return the gradient by the weights, from float64 gradients by their tables."""
         # Rise j also lifts the start of every interval to its right, and lowers the middle value
         # that is subtracted from all.
         rise_K = sum_rise_K + running_sum(sum_start_K.flip(-1)).flip(-1) - sum_start_K
@@ -55,17 +54,17 @@ class PiecewiseLinear(Pointwise):
         return (rise_K * self.width * weight_K.sigmoid()).to(weight_K.dtype)
 
     def locate_(self, logits: Tensor, indices: Tensor, scratch: Tensor) -> None:
-        """Write each logit's interval to `indices`; overwrite the logit with its position in it.
+        """Write each logit's interval to `indices`; overwrite the logit with its position, 0 to 1.
 
-        Position 0 is left, 1 right. Intervals are counted from the middle: adding the limit first
-        would cost a logit near 0 its last digits."""
+        Counted from the middle: adding the limit first would cost a logit near 0 its last digits.
+        """
         middle, last = len(self.weight_K) // 2, len(self.weight_K) - 1
-        places = self._from_middle_(logits)
-        torch.clamp(places, -middle - 1, last, out=scratch)
+        positions = self._from_middle_(logits)
+        torch.clamp(positions, -middle - 1, last, out=scratch)
         # Clamped again as integers, so that a NaN also has an interval and stays NaN instead of an
         # index out of range.
         indices.copy_(scratch.floor_()).add_(middle).clamp_(0, last)
-        places.sub_(scratch.copy_(indices).sub_(middle))
+        positions.sub_(scratch.copy_(indices).sub_(middle))
 
     def _from_middle_(self, logits: Tensor) -> Tensor:
         """Overwrite with the distance, in intervals, from the left end of the middle one."""
@@ -76,15 +75,15 @@ class PiecewiseLinear(Pointwise):
         indices = torch.empty(logits.shape, dtype=torch.int64, device=logits.device)
         self.locate_(logits.detach().clone(), indices, torch.empty_like(logits))
         start_K, rise_K = self.tables(self.weight_K, logits.dtype)
-        places = self._from_middle_(logits.clone()) - (indices - len(self.weight_K) // 2)
-        return start_K[indices] + rise_K[indices] * places
+        positions = self._from_middle_(logits.clone()) - (indices - len(self.weight_K) // 2)
+        return start_K[indices] + rise_K[indices] * positions
 
     def chunk_pass(self, like_nV: Tensor) -> ChunkPass:
         return _LookUpPass(self, like_nV)
 
 
 class _LookUpPass(ChunkPass):
-    """df / d start = 1 and df / d rise = t, the position in the interval: two sums per interval."""
+    """df / d start = 1 and df / d rise = t, the position: two sums per interval."""
 
     def __init__(self, function: PiecewiseLinear, like_nV: Tensor) -> None:
         self._function, self._weight_K = function, function.weight_K.detach()
@@ -92,23 +91,25 @@ class _LookUpPass(ChunkPass):
         self._sum_start_K = torch.zeros_like(self._start_K)
         self._sum_rise_K = torch.zeros_like(self._rise_K)
         self._indices = torch.empty(like_nV.shape, dtype=torch.int64, device=like_nV.device)
-        self._places, self._rises = torch.empty_like(like_nV), torch.empty_like(like_nV)
+        self._positions, self._rises = torch.empty_like(like_nV), torch.empty_like(like_nV)
 
     def apply_(self, logits_nV: Tensor) -> None:
         rows = len(logits_nV)
-        indices, places, rises = self._indices[:rows], self._places[:rows], self._rises[:rows]
-        places.copy_(logits_nV)
-        self._function.locate_(places, indices, rises)
+        indices, positions, rises = self._indices[:rows], self._positions[:rows], self._rises[:rows]
+        positions.copy_(logits_nV)
+        self._function.locate_(positions, indices, rises)
         torch.index_select(self._start_K, 0, indices.view(-1), out=logits_nV.view(-1))
         torch.index_select(self._rise_K, 0, indices.view(-1), out=rises.view(-1))
-        logits_nV.addcmul_(rises, places)
+        logits_nV.addcmul_(rises, positions)
 
     def pull_back_(self, gradient_nV: Tensor) -> None:
         rows = len(gradient_nV)
         if self._function.weight_K.requires_grad:
             flat = self._indices[:rows].view(-1)
             self._sum_start_K.scatter_add_(0, flat, gradient_nV.view(-1))
-            self._sum_rise_K.scatter_add_(0, flat, self._places[:rows].mul_(gradient_nV).view(-1))
+            self._sum_rise_K.scatter_add_(
+                0, flat, self._positions[:rows].mul_(gradient_nV).view(-1)
+            )
         gradient_nV.mul_(self._rises[:rows]).mul_(1 / self._function.width)
 
     def gradients(self) -> tuple[Tensor, ...]:

@@ -1,7 +1,4 @@
-"""AWD-LSTMs of a stack and their activation penalties.
-
-Shapes: G models, T time steps of the longest window, B batch, V vocabulary, D width of the
-embeddings, C of the contexts."""
+"""AWD-LSTMs of a stack and their activation penalties."""
 
 from __future__ import annotations
 
@@ -46,32 +43,32 @@ class StackedAwdLstm(StackedModel):
         lengths_G: Tensor,
         masks: Masks | None = None,
     ) -> StackedContexts:
-        drawn = masks or {}
+        draws = masks or {}
         dtype = self.network_dtype(masks)
-        undropped, dropout = self._embedded(tokens_GTB, drawn), drawn.get("embedded")
-        after = list[StackedState]()
+        undropped, dropout = self._embedded(tokens_GTB, draws), draws.get("embedded")
+        new_states = list[StackedState]()
         for number, state in enumerate(states):
             weights = LstmWeights(
                 *(self.weights[f"layers.{number}.{name}"] for name in LSTM_WEIGHTS)
             )
-            weights = weights._replace(kept_hh=drawn.get(f"weights.{number}"), kept_inputs=dropout)
-            undropped, ended = stacked_lstm(undropped, state, weights, lengths_G, dtype)
-            dropout = drawn.get(f"hidden.{number}")
-            after.append(ended)
+            weights = weights._replace(mask_hh=draws.get(f"weights.{number}"), mask_inputs=dropout)
+            undropped, new_state = stacked_lstm(undropped, state, weights, lengths_G, dtype)
+            dropout = draws.get(f"hidden.{number}")
+            new_states.append(new_state)
         hidden = undropped if dropout is None else undropped * dropout.unsqueeze(1)
-        return StackedContexts(hidden, undropped, after)
+        return StackedContexts(hidden, undropped, new_states)
 
-    def _embedded(self, tokens_GTB: Tensor, drawn: Masks) -> Tensor:
+    def _embedded(self, tokens_GTB: Tensor, draws: Masks) -> Tensor:
         rows_GTB, embedded_GTBD = self.embedded(tokens_GTB)
-        if (words_GV := drawn.get("words")) is not None:
+        if (words_GV := draws.get("words")) is not None:
             embedded_GTBD = embedded_GTBD * words_GV.reshape(-1)[rows_GTB].unsqueeze(3)
-        if (noise_GTBD := drawn.get(NOISE)) is not None:
+        if (noise_GTBD := draws.get(NOISE)) is not None:
             embedded_GTBD = embedded_GTBD + noise_GTBD[:, : embedded_GTBD.shape[1]]
         return embedded_GTBD
 
 
 class ActivationPenalties:
-    """Both activation regularisers, which `LstmRecipe` adds to the loss."""
+    """Both activation regularisers of `LstmRecipe`."""
 
     def __init__(self, trainings: Sequence[TrainingConfig], like: Tensor) -> None:
         """Dtype and device are those of `like`."""

@@ -1,11 +1,10 @@
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, misc"
-"""Two Triton kernels for the elementwise part of a time step of stacked LSTM layers.
+"""Two Triton kernels for the elementwise part of a time step of stacked LSTM layers of width H.
 
 They compute in float32. The gates' sums, h and the gradients by the sums have the dtype of the
-matrix products; bias and c are float32. Gates are not kept: the backward pass recomputes them from
-their sums, bit for bit. Only `lstm` imports this, and only if Triton is available.
-
-Shapes: G models, B batch, H width of the layer."""
+matrix products; bias and c are float32. The backward pass recomputes the gates, bit for bit. Only
+`lstm` imports this, if Triton is available.
+"""
 
 from __future__ import annotations
 
@@ -14,16 +13,17 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-MOST_COLUMNS = 256
+MAX_COLUMNS = 256
 STRIDES = ["sums_stride", "state_stride", "h_stride", "output_stride"]
-"""Strides of models. They vary with the window: specialised kernels would be many."""
+"""Strides of models vary with the window: specialised kernels would be many."""
 
 
 def cell_(sums: Tensor, bias: Tensor, c_before: Tensor, c: Tensor, h: Tensor) -> None:
     """Write the state after the step, c and h, G x B x H.
 
     `sums` are the gates' sums without the bias, G x B x 4 H; `bias` is G x 4 H. Rows of h may begin
-    further apart than H."""
+    further apart than H.
+    """
     models, batch, width = c.shape
     assert c.dtype == c_before.dtype == bias.dtype == torch.float32
     assert _model_stride(c_before) == _model_stride(c) and bias.is_contiguous()
@@ -46,19 +46,20 @@ def cell_(sums: Tensor, bias: Tensor, c_before: Tensor, c: Tensor, h: Tensor) ->
 def cell_back(
     sums: Tensor,
     bias: Tensor,
-    c_both: Tensor,
+    c_pair: Tensor,
     by_states: tuple[Tensor, Tensor, Tensor],
     *,
     out: Tensor,
 ) -> Tensor:
     """Write the gradient by the gates' sums; overwrite and return `by_c`, the gradient by c.
 
-    The result is by c before the step, the input by c after it. `c_both` is c before and after the
-    step, G x 2 x B x H. `by_states` are the gradients by the output, by h from the next step (rows
-    may begin further apart than H), and by c."""
+    The input is by c after the step, the result by c before it. `c_pair` is c before and after, G x
+    2 x B x H. `by_states` are the gradients by the output, by h from the next step, and by c. Rows
+    of `by_h` may begin further apart than H.
+    """
     by_output, by_h, by_c = by_states
     models, batch, width = by_c.shape
-    c_before = c_both[:, 0]
+    c_before = c_pair[:, 0]
     assert c_before.dtype == by_c.dtype == bias.dtype == torch.float32
     assert (
         by_c.is_contiguous() and bias.is_contiguous() and _model_stride(out) == _model_stride(sums)
@@ -73,7 +74,7 @@ def cell_back(
 
 
 def _block(width: int) -> int:
-    return min(MOST_COLUMNS, triton.next_power_of_2(width))
+    return min(MAX_COLUMNS, triton.next_power_of_2(width))
 
 
 def _model_stride(tensor: Tensor) -> int:
@@ -83,26 +84,28 @@ def _model_stride(tensor: Tensor) -> int:
 
 @triton.jit
 def _tanh(x):
-    size = tl.abs(x)
-    small = tl.exp(-2.0 * size)
-    square = size * size
+    magnitude = tl.abs(x)
+    tail = tl.exp(-2.0 * magnitude)
+    square = magnitude * magnitude
     # Near 0, 1 - exp(-2 x) has lost its last digits.
-    series = size * (1.0 - square * (1.0 / 3.0 - square * (2.0 / 15.0 - square * (17.0 / 315.0))))
-    tanh = tl.where(size < 0.2, series, (1.0 - small) / (1.0 + small))
+    series = magnitude * (
+        1.0 - square * (1.0 / 3.0 - square * (2.0 / 15.0 - square * (17.0 / 315.0)))
+    )
+    tanh = tl.where(magnitude < 0.2, series, (1.0 - tail) / (1.0 + tail))
     return tl.where(x < 0.0, -tanh, tanh)
 
 
 @triton.jit
-def _sum(sums, bias, real):
-    return tl.load(sums, mask=real, other=0.0).to(tl.float32) + tl.load(bias, mask=real, other=0.0)
+def _sum(sums, bias, mask):
+    return tl.load(sums, mask=mask, other=0.0).to(tl.float32) + tl.load(bias, mask=mask, other=0.0)
 
 
 @triton.jit
-def _gates(sums, bias, width, real):
-    i = tl.sigmoid(_sum(sums, bias, real))
-    f = tl.sigmoid(_sum(sums + width, bias + width, real))
-    g = _tanh(_sum(sums + 2 * width, bias + 2 * width, real))
-    o = tl.sigmoid(_sum(sums + 3 * width, bias + 3 * width, real))
+def _gates(sums, bias, width, mask):
+    i = tl.sigmoid(_sum(sums, bias, mask))
+    f = tl.sigmoid(_sum(sums + width, bias + width, mask))
+    g = _tanh(_sum(sums + 2 * width, bias + 2 * width, mask))
+    o = tl.sigmoid(_sum(sums + 3 * width, bias + 3 * width, mask))
     return i, f, g, o
 
 
@@ -113,13 +116,13 @@ def _forward(
 ):  # fmt: skip
     row, model = tl.program_id(1), tl.program_id(2).to(tl.int64)
     column = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    real = column < width
+    mask = column < width
     bias += 4 * model * width + column
-    i, f, g, o = _gates(sums + model * sums_stride + 4 * row * width + column, bias, width, real)
-    place = model * state_stride + row * width + column
-    new = f * tl.load(c_before + place, mask=real, other=0.0) + i * g
-    tl.store(c + place, new, mask=real)
-    tl.store(h + model * h_stride + row * h_row + column, o * _tanh(new), mask=real)
+    i, f, g, o = _gates(sums + model * sums_stride + 4 * row * width + column, bias, width, mask)
+    offset = model * state_stride + row * width + column
+    new_c = f * tl.load(c_before + offset, mask=mask, other=0.0) + i * g
+    tl.store(c + offset, new_c, mask=mask)
+    tl.store(h + model * h_stride + row * h_row + column, o * _tanh(new_c), mask=mask)
 
 
 @triton.jit(do_not_specialize=STRIDES)
@@ -129,21 +132,21 @@ def _backward(
 ):  # fmt: skip
     row, model = tl.program_id(1), tl.program_id(2).to(tl.int64)
     column = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    real = column < width
+    mask = column < width
     gates = model * sums_stride + 4 * row * width + column
-    within = row * width + column
-    carried = model * tl.num_programs(1) * width + within
-    i, f, g, o = _gates(sums + gates, bias + 4 * model * width + column, width, real)
-    before = tl.load(c_before + model * state_stride + within, mask=real, other=0.0)
-    tanh_c = _tanh(f * before + i * g)
-    of_h = tl.load(by_output + model * output_stride + within, mask=real, other=0.0)
-    of_h += tl.load(by_h + model * h_stride + row * h_row + column, mask=real, other=0.0).to(
+    offset = row * width + column
+    c_offset = model * tl.num_programs(1) * width + offset
+    i, f, g, o = _gates(sums + gates, bias + 4 * model * width + column, width, mask)
+    old_c = tl.load(c_before + model * state_stride + offset, mask=mask, other=0.0)
+    tanh_c = _tanh(f * old_c + i * g)
+    grad_h = tl.load(by_output + model * output_stride + offset, mask=mask, other=0.0)
+    grad_h += tl.load(by_h + model * h_stride + row * h_row + column, mask=mask, other=0.0).to(
         tl.float32
     )
-    of_c = tl.load(by_c + carried, mask=real, other=0.0) + of_h * o * (1.0 - tanh_c * tanh_c)
+    grad_c = tl.load(by_c + c_offset, mask=mask, other=0.0) + grad_h * o * (1.0 - tanh_c * tanh_c)
     by_sums += gates
-    tl.store(by_sums, of_c * g * i * (1.0 - i), mask=real)
-    tl.store(by_sums + width, of_c * before * f * (1.0 - f), mask=real)
-    tl.store(by_sums + 2 * width, of_c * i * (1.0 - g * g), mask=real)
-    tl.store(by_sums + 3 * width, of_h * tanh_c * o * (1.0 - o), mask=real)
-    tl.store(by_c + carried, of_c * f, mask=real)
+    tl.store(by_sums, grad_c * g * i * (1.0 - i), mask=mask)
+    tl.store(by_sums + width, grad_c * old_c * f * (1.0 - f), mask=mask)
+    tl.store(by_sums + 2 * width, grad_c * i * (1.0 - g * g), mask=mask)
+    tl.store(by_sums + 3 * width, grad_h * tanh_c * o * (1.0 - o), mask=mask)
+    tl.store(by_c + c_offset, grad_c * f, mask=mask)

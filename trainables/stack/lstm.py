@@ -1,11 +1,11 @@
 """One LSTM layer of all models of a stack, with an explicit backward pass through time.
 
-The gates of every step, or their sums, are kept. The backward pass takes only the product with the
-hidden-to-hidden weights step by step; the weights' gradients are one product for all steps at the
-end. Windows may differ in length: steps beyond a model's window have no gradient, and its state is
-the one at the end of its window.
+Backward takes only the product with the hidden-to-hidden weights step by step; the weights'
+gradients are one product. Steps beyond a model's window have no gradient, and its state is that at
+the window's end.
 
-Shapes: G models, T time steps of the longest window, B batch, I inputs, H outputs."""
+Shapes: also I inputs, H outputs.
+"""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ class LstmWeights(NamedTuple):
     hh: Tensor
     bias_ih: Tensor
     bias_hh: Tensor
-    kept_hh: Tensor | None = None
+    mask_hh: Tensor | None = None
     """DropConnect mask of `hh`."""
-    kept_inputs: Tensor | None = None
+    mask_inputs: Tensor | None = None
     """Dropout mask of the inputs, G x B x I."""
 
 
@@ -46,10 +46,11 @@ def stacked_lstm(
     lengths_G: Tensor,
     dtype: torch.dtype,
 ) -> tuple[Tensor, StackedState]:
-    """Return outputs, G x T x B x H, and every model's state after the last step of its own window.
+    """Return outputs, G x T x B x H, and every model's state at the end of its own window.
 
-    Matrix products use `dtype` for factors and results. Inputs, outputs, c and gradients have the
-    dtype of the weights. The state is detached."""
+    Matrix products use `dtype` for factors and results, all else the weights' dtype. The state is
+    detached.
+    """
     apply: Callable[..., tuple[Tensor, Tensor, Tensor]] = _StackedLstm.apply
     outputs_GTBH, h, c = apply(inputs_GTBI, *state, *weights, lengths_G, dtype)
     return outputs_GTBH, StackedState(h, c)
@@ -66,20 +67,20 @@ class _StackedLstm(torch.autograd.Function):
         weight_hh: Tensor,
         bias_ih: Tensor,
         bias_hh: Tensor,
-        kept_hh: Tensor | None,
-        kept_inputs: Tensor | None,
+        mask_hh: Tensor | None,
+        mask_inputs: Tensor | None,
         lengths_G: Tensor,
         dtype: torch.dtype,
     ) -> tuple[Tensor, Tensor, Tensor]:
         models, steps, batch, _ = inputs_GTBI.shape
-        hidden = weight_hh.shape[2]
-        kept_GTBI = None if kept_inputs is None else kept_inputs.unsqueeze(1)
-        flat = aligned(inputs_GTBI, dtype, kept_GTBI).flatten(1, 2)
-        ih, hh = aligned(weight_ih, dtype), aligned(weight_hh, dtype, kept_hh)
+        width = weight_hh.shape[2]
+        mask_GTBI = None if mask_inputs is None else mask_inputs.unsqueeze(1)
+        flat_inputs = aligned(inputs_GTBI, dtype, mask_GTBI).flatten(1, 2)
+        ih, hh = aligned(weight_ih, dtype), aligned(weight_hh, dtype, mask_hh)
         bias = bias_ih + bias_hh
-        gates = torch.bmm(flat, ih.mT).view(models, steps, batch, 4 * hidden)
+        gates = torch.bmm(flat_inputs, ih.mT).view(models, steps, batch, 4 * width)
         # One step longer than the window: index 0 is the state before it.
-        h_all = aligned_empty(gates, (models, steps + 1, batch, hidden), dtype)
+        h_all = aligned_empty(gates, (models, steps + 1, batch, width), dtype)
         c_all = c_GBH.new_empty(h_all.shape)
         h_all[:, 0], c_all[:, 0] = h_GBH, c_GBH
         cell_, ctx.cell_back = _cell_of(gates)
@@ -87,7 +88,7 @@ class _StackedLstm(torch.autograd.Function):
             sums = gates[:, t].baddbmm_(h_all[:, t], hh.mT)
             cell_(sums, bias, c_all[:, t], c_all[:, t + 1], h_all[:, t + 1])
         assert gates.dtype == h_all.dtype == dtype and c_all.dtype == weight_hh.dtype
-        ctx.save_for_backward(flat, h_all, c_all, gates, bias, ih, hh, kept_hh, kept_GTBI)
+        ctx.save_for_backward(flat_inputs, h_all, c_all, gates, bias, ih, hh, mask_hh, mask_GTBI)
         ctx.set_materialize_grads(True)
         models_G = torch.arange(models, device=lengths_G.device)
         state = h_all[models_G, lengths_G].to(c_all.dtype), c_all[models_G, lengths_G]
@@ -97,8 +98,8 @@ class _StackedLstm(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, by_outputs: Tensor, *_by_state: Tensor) -> tuple[Tensor | None, ...]:
-        flat, h_all, c_all, gates, bias, ih, hh, kept_hh, kept_GTBI = ctx.saved_tensors
-        models, steps, batch, hidden = by_outputs.shape
+        flat_inputs, h_all, c_all, gates, bias, ih, hh, mask_hh, mask_GTBI = ctx.saved_tensors
+        models, steps, batch, width = by_outputs.shape
         by_outputs, by_gates = by_outputs.contiguous(), torch.empty_like(gates)
         by_h, by_c = (
             aligned_empty(gates, h_all[:, 0].shape, gates.dtype).zero_(),
@@ -111,24 +112,26 @@ class _StackedLstm(torch.autograd.Function):
             )
             if t:
                 torch.bmm(by_gates[:, t], hh, out=by_h)
-        flat_gates = by_gates.view(models, steps * batch, 4 * hidden)
-        before = h_all[:, :-1].flatten(1, 2)
-        assert flat_gates.dtype == before.dtype == flat.dtype
+        flat_gates = by_gates.view(models, steps * batch, 4 * width)
+        h_before = h_all[:, :-1].flatten(1, 2)
+        assert flat_gates.dtype == h_before.dtype == flat_inputs.dtype
         dtype = c_all.dtype
         by_bias = flat_gates.sum(1, dtype=dtype)
         by_inputs = None
         if ctx.needs_input_grad[0]:
             by_inputs = batched_product(flat_gates, ih, dtype).view(models, steps, batch, -1)
-            if kept_GTBI is not None:
-                by_inputs.mul_(kept_GTBI)
-        by_ih, by_hh = (batched_product(flat_gates.mT, factor, dtype) for factor in (flat, before))
-        if kept_hh is not None:
-            by_hh.mul_(kept_hh)
+            if mask_GTBI is not None:
+                by_inputs.mul_(mask_GTBI)
+        by_ih, by_hh = (
+            batched_product(flat_gates.mT, factor, dtype) for factor in (flat_inputs, h_before)
+        )
+        if mask_hh is not None:
+            by_hh.mul_(mask_hh)
         return by_inputs, None, None, by_ih, by_hh, by_bias, by_bias, None, None, None, None
 
 
 def _cell_of(gates: Tensor) -> tuple[Callable[..., None], Callable[..., Tensor]]:
-    """The backward cell must match: it needs what the forward cell leaves in `gates`."""
+    """The backward cell needs what the forward cell leaves in `gates`."""
     if gates.dtype in (torch.float32, torch.bfloat16) and runs_triton(gates.device):
         from trainables.stack import cell_kernels  # Triton: only on a GPU
 
@@ -137,9 +140,7 @@ def _cell_of(gates: Tensor) -> tuple[Callable[..., None], Callable[..., Tensor]]
 
 
 def _cell_(gates: Tensor, bias: Tensor, c_before: Tensor, c: Tensor, h: Tensor) -> None:
-    """Overwrite the gates' sums without bias (G x B x 4 H) with the gates; write c and h.
-
-    `bias` is G x 4 H."""
+    """Overwrite the gates' sums without bias, G x B x 4 H, with the gates; write c and h."""
     i, f, g, o = gates.add_(bias.unsqueeze(1)).chunk(4, dim=2)
     for gate in (i, f, o):
         gate.sigmoid_()
@@ -151,23 +152,20 @@ def _cell_(gates: Tensor, bias: Tensor, c_before: Tensor, c: Tensor, h: Tensor) 
 def _cell_back(
     gates: Tensor,
     _bias: Tensor,
-    c_both: Tensor,
+    c_pair: Tensor,
     by_states: tuple[Tensor, Tensor, Tensor],
     *,
     out: Tensor,
 ) -> Tensor:
-    """Write the gradient by the gates' sums; return the gradient by c before the step.
-
-    `c_both` is c before and after the step. `by_states` are the gradients by the step's output, by
-    h from the next step, and by c after the step."""
+    """Do what `cell_back` of `cell_kernels` does, with the gates in place of their sums."""
     by_output, by_h, by_c = by_states
     i, f, g, o = gates.chunk(4, dim=2)
     by_h = by_output + by_h
-    tanh_c = c_both[:, 1].tanh()
+    tanh_c = c_pair[:, 1].tanh()
     by_c = by_c + by_h * o * (1 - tanh_c * tanh_c)
     by_i, by_f, by_g, by_o = out.chunk(4, dim=2)
     by_i.copy_(by_c * g * i * (1 - i))
-    by_f.copy_(by_c * c_both[:, 0] * f * (1 - f))
+    by_f.copy_(by_c * c_pair[:, 0] * f * (1 - f))
     by_g.copy_(by_c * i * (1 - g * g))
     by_o.copy_(by_h * tanh_c * o * (1 - o))
     return by_c * f

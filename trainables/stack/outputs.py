@@ -1,7 +1,4 @@
-"""The output layers of a stack that are of one kind.
-
-Shapes: G models, T time steps, B batch, N = T B rows, K experts, C width of the contexts, D of the
-embeddings, V vocabulary."""
+"""The output layers of a stack that are of one kind. Shapes: also K experts."""
 
 from __future__ import annotations
 
@@ -28,7 +25,7 @@ FUNCTION = "function."
 
 
 def latent_mask(width: int) -> str:
-    """Return the name of masks for mixtures whose latent contexts have `width` numbers in total."""
+    """Return the name of masks for mixtures with `width` latent numbers in total."""
     return f"latent.{width}"
 
 
@@ -65,8 +62,8 @@ class StackedOutput:
     ) -> Tensor:
         """Return the mean cross-entropy of every model of the part, from tensors of all models.
 
-        `rows` are as in `cross_entropies`. Without `masks`, as outside training, factors are not
-        cast."""
+        `rows` are as in `cross_entropies`. Without `masks`, factors are not cast.
+        """
         parameters, part = self._parameters, self._part
         if part != slice(0, len(hidden_GTBC)):  # the gradient of a slice is a copy
             hidden_GTBC, weight_GVD = hidden_GTBC[part], weight_GVD[part]
@@ -82,26 +79,28 @@ class StackedOutput:
             prior_GNK = torch.log_softmax(logits_GNK.to(hidden_GNC.dtype), dim=2)
             width = parameters["latent_bias_KD"][0].numel()
             mask_GBX = (masks or {}).get(latent_mask(width))
-            kept_GBX = None if mask_GBX is None else mask_GBX[part]
-            experts_GNKD = _latent(hidden_GTBC, parameters, kept_GBX, dtype)
+            part_mask_GBX = None if mask_GBX is None else mask_GBX[part]
+            experts_GNKD = _latent(hidden_GTBC, parameters, part_mask_GBX, dtype)
         if self._kind is MixtureOfContexts:
             experts_GNKD = torch.einsum(
                 "gnk,gnkd->gnd", prior_GNK.exp().to(dtype), experts_GNKD.to(dtype)
             ).unsqueeze(2)
             prior_GNK = torch.zeros_like(prior_GNK[..., :1])
-        bent = [tensor for name, tensor in parameters.items() if name.startswith(FUNCTION)]
+        function_parameters = [
+            tensor for name, tensor in parameters.items() if name.startswith(FUNCTION)
+        ]
         inputs = Inputs(experts_GNKD.to(dtype), prior_GNK, weight_GVD, parameters["bias_V"])
-        of_part = rows[0][part], rows[1][part]
-        return cross_entropies(inputs, of_part, self._functions, bent)
+        part_rows = rows[0][part], rows[1][part]
+        return cross_entropies(inputs, part_rows, self._functions, function_parameters)
 
 
 def _latent(
     hidden_GTBC: Tensor,
     parameters: Mapping[str, Tensor],
-    kept_GBX: Tensor | None,
+    mask_GBX: Tensor | None,
     dtype: torch.dtype,
 ) -> Tensor:
-    """Return the context vectors of mixtures, G x N x K x D, with locked dropout."""
+    """Return the context vectors, G x N x K x D, with locked dropout."""
     latent, bias = parameters["latent_KDC"], parameters["latent_bias_KD"]
     models, experts, width, context_width = latent.shape
     steps = hidden_GTBC.shape[1]
@@ -109,6 +108,6 @@ def _latent(
     if zeros := -context_width % ALIGNMENT:  # autograd does not track `aligned`
         hidden_GNC, weight_GXC = pad(hidden_GNC, (0, zeros)), pad(weight_GXC, (0, zeros))
     flat = torch.baddbmm(bias.flatten(1).unsqueeze(1).to(dtype), hidden_GNC, weight_GXC.mT).tanh()
-    if kept_GBX is not None:
-        flat = (flat.unflatten(1, (steps, -1)) * kept_GBX.unsqueeze(1)).flatten(1, 2)
+    if mask_GBX is not None:
+        flat = (flat.unflatten(1, (steps, -1)) * mask_GBX.unsqueeze(1)).flatten(1, 2)
     return flat.view(models, -1, experts, width)

@@ -1,4 +1,4 @@
-"""Several trials of the same shapes trained as one; each leaves the files that it leaves alone."""
+"""Several trials trained as one; each leaves the files that it leaves alone."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from trainables.training import STEPS_PER_LOOK, DivergedError, PrunedError, Trai
 from trainables.trial import TrialRun, TrialTask
 from trainables.trial_folder import TrialOutcome
 
-Ended = tuple[TrialTask, TrialOutcome | Exception]
-"""A trial with its outcome, or with the error that prevented one."""
+Ending = tuple[TrialTask, TrialOutcome | Exception]
+"""A trial with its outcome or error."""
 
 
 def run_stack(
@@ -26,39 +26,39 @@ def run_stack(
     measurements: Sequence[str] = (PERPLEXITY, SPECTRUM),
     most: int,
     taken_up: Callable[[TrialTask], None] = lambda _: None,
-) -> Generator[Ended]:
+) -> Generator[Ending]:
     """Train and measure trials, at most `most` at a time, and yield each when it ends.
 
-    The next trial starts as soon as one ends. All have the same `stack_key`. An outcome is on disk
-    before it is yielded, as with `run_trial`. An error of one trial (at its start, at the end of an
-    epoch or in a measurement) is yielded in place of its outcome, and the others continue. An error
-    of the common step or validation is raised. `taken_up` receives every trial that is about to
-    start."""
-    waiting, live = iter(tasks), list[TrialRun]()
+    All have one `stack_key`. `taken_up` receives every trial about to start: the next as soon as
+    one ends. An outcome is on disk before it is yielded. A trial's own error (at its start, at the
+    end of an epoch or in a measurement) is yielded in its place; an error of the common step or
+    validation is raised.
+    """
+    queue, live_runs = iter(tasks), list[TrialRun]()
     with ExitStack() as folders:
         while True:
-            while len(live) < most and (task := next(waiting, None)) is not None:
+            while len(live_runs) < most and (task := next(queue, None)) is not None:
                 taken_up(task)
                 run = TrialRun(task, runtime, measurements)
                 try:
                     folders.enter_context(run)
-                    outcome = run.earlier or _ended_before(run)
+                    outcome = run.earlier or _earlier_outcome(run)
                 except Exception as error:  # this trial's own error, as for one trial in a pack
                     yield task, error
                     continue
                 if outcome is None:
-                    live.append(run)
+                    live_runs.append(run)
                 else:
                     yield task, outcome
-            if not live:
+            if not live_runs:
                 return
-            ended = _train(live)
-            for run, ending in ended.items():
-                live.remove(run)
-                yield run.task, _recorded(run, ending)
+            endings = _train(live_runs)
+            for run, ending in endings.items():
+                live_runs.remove(run)
+                yield run.task, _record_outcome(run, ending)
 
 
-def _ended_before(run: TrialRun) -> TrialOutcome | None:
+def _earlier_outcome(run: TrialRun) -> TrialOutcome | None:
     """Return the outcome of a trial whose last checkpoint already ends or prunes it."""
     if run.trainer.finished:
         return run.end()
@@ -69,53 +69,56 @@ def _ended_before(run: TrialRun) -> TrialOutcome | None:
     return None
 
 
-def _train(live: Sequence[TrialRun]) -> dict[TrialRun, Exception | None]:
-    """Step until at least one trial ends; return the ended ones, each with its error."""
-    stack, ended = Stack([run.trainer for run in live]), dict[TrialRun, Exception | None]()
-    while not ended:
-        started = time.monotonic()
+def _train(live_runs: Sequence[TrialRun]) -> dict[TrialRun, Exception | None]:
+    """Step until a trial ends; return the ended ones, each with its error."""
+    stack, endings = Stack([run.trainer for run in live_runs]), dict[TrialRun, Exception | None]()
+    while not endings:
+        start_time = time.monotonic()
         stack.step()
-        ending = [trainer for trainer in stack.trainers if trainer.ends_epoch]
-        if ending or any(trainer.progress.step % STEPS_PER_LOOK == 0 for trainer in stack.trainers):
+        ending_trainers = [trainer for trainer in stack.trainers if trainer.ends_epoch]
+        if ending_trainers or any(
+            trainer.progress.step % STEPS_PER_LOOK == 0 for trainer in stack.trainers
+        ):
             # Otherwise the first one to synchronise would wait for everyone's steps, uncounted.
-            wait(live[0].trainer.runtime.device)
-        seconds = (time.monotonic() - started) / len(live)
-        losses = _valid_losses(ending)
-        for run in live:
-            trouble = _trouble(run, seconds, losses.get(run.trainer), len(live))
-            if trouble is not None or run.trainer.finished:
-                ended[run] = trouble
-    for run in ended:
+            wait(live_runs[0].trainer.runtime.device)
+        seconds = (time.monotonic() - start_time) / len(live_runs)
+        losses = _valid_losses(ending_trainers)
+        for run in live_runs:
+            error = _settle_step(run, seconds, losses.get(run.trainer), len(live_runs))
+            if error is not None or run.trainer.finished:
+                endings[run] = error
+    for run in endings:
         stack.leave(run.trainer)
     # The error that ended a trial holds this frame; without this, the stack would outlive its
     # successors.
     del stack
-    return ended
+    return endings
 
 
 def _valid_losses(trainers: Sequence[Trainer]) -> dict[Trainer, float]:
-    """Validate several trainers at once, charging each an equal share of the time.
+    """Validate several trainers at once, each charged an equal share of the time.
 
-    A single trainer validates itself."""
+    A single trainer validates itself.
+    """
     if len(trainers) < 2:
         return {}
-    started = time.monotonic()
+    start_time = time.monotonic()
     losses = dict(zip(trainers, valid_losses(trainers), strict=True))
-    seconds = (time.monotonic() - started) / len(trainers)
+    seconds = (time.monotonic() - start_time) / len(trainers)
     for trainer in trainers:
         trainer.progress.wall_seconds += seconds
     return losses
 
 
-def _trouble(
+def _settle_step(
     run: TrialRun,
     step_s: float,
     valid_loss: float | None,
-    together: int,
+    trials: int,
 ) -> Exception | None:
     trainer = run.trainer
     try:
-        trainer.settle(step_s, run.checkpoints, run.tell, valid_loss, together)
+        trainer.settle(step_s, run.checkpoints, run.tell, valid_loss, trials)
         if not trainer.finished:
             trainer.raise_if_pruned(run.task.stop_above)
     except (DivergedError, PrunedError) as ending:
@@ -125,7 +128,7 @@ def _trouble(
     return None
 
 
-def _recorded(run: TrialRun, ending: Exception | None) -> TrialOutcome | Exception:
+def _record_outcome(run: TrialRun, ending: Exception | None) -> TrialOutcome | Exception:
     try:
         if ending is None or isinstance(ending, DivergedError | PrunedError):
             return run.end(ending)

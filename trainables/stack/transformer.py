@@ -1,10 +1,8 @@
-"""Transformers of a stack: `trainables.language_model.Transformer` with a leading axis.
+"""Transformers of a stack, whose windows are equally long.
 
-All windows are equally long.
-
-Shapes: G models, T time steps, B batch, V vocabulary, D width, H heads, K width of a head, F width
-of the feed-forward layer, X widths of several products side by side, I input and O output width of
-a product."""
+Shapes: also H heads, K width of a head, F width of the feed-forward layer, X widths of several
+products side by side, I input and O output width of a product.
+"""
 
 from __future__ import annotations
 
@@ -30,9 +28,7 @@ from trainables.stack.weights import Weights
 
 
 def transformer_draws(config: TransformerTrialConfig, steps: int) -> list[Draw]:
-    """Return a model's draws of a step of `steps` time steps, in the order of `Transformer`.
-
-    The draws of its output layer are not included."""
+    """Return a model's draws of `steps` time steps before its output layer, in its own order."""
     model = config.model
     shape = config.training.batch_size, steps, model.width
     names = [
@@ -60,25 +56,29 @@ class StackedTransformer(StackedModel):
         lengths_G: Tensor,
         masks: Masks | None = None,
     ) -> StackedContexts:
-        drawn = masks or {}
+        draws = masks or {}
         dtype, config = self.network_dtype(masks), self._config
         _, embedded_GBTD = self.embedded(tokens_GTB.transpose(1, 2))
         rotation = rotation_of(
             tokens_GTB.shape[1], config.width // config.heads, dtype, tokens_GTB.device
         )
-        hidden_GBTD = _dropped(embedded_GBTD / self._deviation, drawn.get("embedded"))
+        hidden_GBTD = _apply_dropout(embedded_GBTD / self._deviation, draws.get("embedded"))
         for number in range(config.layers):
             layer = f"layers.{number}"
-            attended = self._attended(
-                self._normed(hidden_GBTD, f"{layer}.attention_norm", dtype), layer, rotation
+            attention = self._attention(
+                self._norm(hidden_GBTD, f"{layer}.attention_norm", dtype), layer, rotation
             )
-            hidden_GBTD = hidden_GBTD + _dropped(attended, drawn.get(f"attention.{number}"))
-            fed = self._fed(self._normed(hidden_GBTD, f"{layer}.feed_forward_norm", dtype), layer)
-            hidden_GBTD = hidden_GBTD + _dropped(fed, drawn.get(f"feed_forward.{number}"))
-        contexts_GTBD = self._normed(hidden_GBTD, "norm", hidden_GBTD.dtype).transpose(1, 2)
+            hidden_GBTD = hidden_GBTD + _apply_dropout(attention, draws.get(f"attention.{number}"))
+            feed_forward = self._feed_forward(
+                self._norm(hidden_GBTD, f"{layer}.feed_forward_norm", dtype), layer
+            )
+            hidden_GBTD = hidden_GBTD + _apply_dropout(
+                feed_forward, draws.get(f"feed_forward.{number}")
+            )
+        contexts_GTBD = self._norm(hidden_GBTD, "norm", hidden_GBTD.dtype).transpose(1, 2)
         return StackedContexts(contexts_GTBD, contexts_GTBD, list(states))
 
-    def _normed(self, hidden_GBTD: Tensor, name: str, dtype: torch.dtype) -> Tensor:
+    def _norm(self, hidden_GBTD: Tensor, name: str, dtype: torch.dtype) -> Tensor:
         gain_GD = self.weights[f"{name}.weight"]
         return (
             rms_norm(hidden_GBTD, gain_GD.shape[1:], eps=NORM_EPSILON) * gain_GD[:, None, None]
@@ -88,7 +88,7 @@ class StackedTransformer(StackedModel):
         weight_GOI = self.weights[f"{name}.weight_OI"].to(inputs_GBTI.dtype)
         return torch.bmm(inputs_GBTI.flatten(1, 2), weight_GOI.mT).view(*inputs_GBTI.shape[:3], -1)
 
-    def _attended(self, inputs_GBTD: Tensor, layer: str, rotation: Rotation) -> Tensor:
+    def _attention(self, inputs_GBTD: Tensor, layer: str, rotation: Rotation) -> Tensor:
         models, batch, steps, width = inputs_GBTD.shape
         heads = self._config.heads
         joint_GBTX = self._product(inputs_GBTD, f"{layer}.attention.query_key_value")
@@ -103,12 +103,12 @@ class StackedTransformer(StackedModel):
         attended_GBTD = attended_BHTK.transpose(1, 2).reshape(models, batch, steps, width)
         return self._product(attended_GBTD, f"{layer}.attention.projection")
 
-    def _fed(self, inputs_GBTD: Tensor, layer: str) -> Tensor:
+    def _feed_forward(self, inputs_GBTD: Tensor, layer: str) -> Tensor:
         gate_GBTF, up_GBTF = self._product(inputs_GBTD, f"{layer}.feed_forward.gate_up").chunk(
             2, -1
         )
         return self._product(silu(gate_GBTF) * up_GBTF, f"{layer}.feed_forward.projection")
 
 
-def _dropped(values: Tensor, mask: Tensor | None) -> Tensor:
+def _apply_dropout(values: Tensor, mask: Tensor | None) -> Tensor:
     return values if mask is None else values * mask

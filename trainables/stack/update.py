@@ -1,8 +1,8 @@
 """One update of all models of a stack: clipped gradients, SGD, Adam or AdamW.
 
-Every model has its own learning rate, weight decay, threshold and step count. Per-step numbers are
-decided on the host and passed as one row of numbers on the device. Shapes: G models, P trained
-weights."""
+Every model has its own learning rate, weight decay, threshold and step count. P is the number of
+trained weights.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from trainables.stack.weights import Weights
 from trainables.training import ADAM_STATE, Trainer, Window
 
 EPSILON = 1e-8
-"""The usual value of Adam (Kingma and Ba 2015)."""
+"""Adam's usual value (Kingma and Ba 2015)."""
 
 
 class ModelNumbers(NamedTuple):
@@ -31,13 +31,13 @@ class ModelNumbers(NamedTuple):
 
 
 class Adam(NamedTuple):
-    """Adam's state of one weight of all models."""
+    """Adam's state of one weight."""
 
     mean: Tensor
     square: Tensor
-    by_mean_G: Tensor
-    by_square_G: Tensor
-    """Divisors of the moments, 1 - beta ** steps."""
+    mean_divisor_G: Tensor
+    square_divisor_G: Tensor
+    """1 - beta ** steps."""
     betas: tuple[float, float]
 
 
@@ -68,7 +68,7 @@ class StackedUpdate:
         self._clip_G = like.new_tensor(norms)
         optimizer = trainers[0].optimizer
         self._betas = None if isinstance(optimizer, SGD) else optimizer.defaults["betas"]
-        self._decays_apart = isinstance(optimizer, AdamW)
+        self._decoupled_decay = isinstance(optimizer, AdamW)
         """If true, decay shrinks the weights; otherwise it is added to their gradients."""
         self._weights = [
             self._weight(name, part, tensor)
@@ -78,11 +78,11 @@ class StackedUpdate:
 
     def _weight(self, name: str, part: slice, tensor: Tensor) -> _Weight:
         groups = [_group(trainer, name) for trainer in self._trainers[part]]
-        before, behind = part.start, len(self._trainers) - part.stop
+        front, back = part.start, len(self._trainers) - part.stop
         return _Weight(
             tensor,
             part,
-            [*[0.0] * before, *(group["base_lr"] for group in groups), *[0.0] * behind],
+            [*[0.0] * front, *(group["base_lr"] for group in groups), *[0.0] * back],
             tensor.new_tensor([group["weight_decay"] for group in groups]),
             {} if self._betas is None else _stacked_moments(self._trainers[part], name),
         )
@@ -93,13 +93,12 @@ class StackedUpdate:
         return len(self._weights)
 
     def rates(self, windows: Sequence[Window]) -> list[float]:
-        """Return the learning rates of this step, P x G in a row; 0 if a model has no such
-        weight."""
-        of_models = list(zip(self._trainers, windows, strict=True))
+        """Return the step's learning rates, P x G in a row; 0 if a model has no such weight."""
+        pairs = list(zip(self._trainers, windows, strict=True))
         return [
             trainer.rate(window, rate)
             for weight in self._weights
-            for (trainer, window), rate in zip(of_models, weight.rates, strict=True)
+            for (trainer, window), rate in zip(pairs, weight.rates, strict=True)
         ]
 
     @torch.no_grad()
@@ -116,7 +115,9 @@ class StackedUpdate:
             part = weight.part
             numbers = ModelNumbers(shrink_G[part], rates_G[part], weight.decay_G)
             adam = None if self._betas is None else _next_moments(weight.moments, self._betas)
-            update_(weight.tensor, weight.gradient, numbers, adam, decays_apart=self._decays_apart)
+            update_(
+                weight.tensor, weight.gradient, numbers, adam, decoupled_decay=self._decoupled_decay
+            )
         self.drop_gradients()
 
     def drop_gradients(self) -> None:
@@ -129,8 +130,8 @@ def _next_moments(moments: dict[str, Tensor], betas: tuple[float, float]) -> Ada
     """Count a step; return the moments before it."""
     step_G, mean, square = (moments[key] for key in ADAM_STATE)
     step_G += 1
-    by_mean_G, by_square_G = (1 - beta ** step_G.to(mean.dtype) for beta in betas)
-    return Adam(mean, square, by_mean_G, by_square_G, betas)
+    mean_divisor_G, square_divisor_G = (1 - beta ** step_G.to(mean.dtype) for beta in betas)
+    return Adam(mean, square, mean_divisor_G, square_divisor_G, betas)
 
 
 def _update_of(like: Tensor) -> Callable[..., None]:
@@ -147,11 +148,11 @@ def _update_(
     numbers: ModelNumbers,
     adam: Adam | None,
     *,
-    decays_apart: bool,
+    decoupled_decay: bool,
 ) -> None:
     shrink, rate, decay = (_column(number_G, weight) for number_G in numbers)
     gradient.mul_(shrink)
-    if decays_apart:
+    if decoupled_decay:
         weight.mul_(1 - rate * decay)
     else:
         gradient.addcmul_(weight, decay)
@@ -160,14 +161,14 @@ def _update_(
 
 
 def _adam_change(adam: Adam, gradient: Tensor) -> Tensor:
-    """Update the moments; return the change of the weights for a learning rate of 1."""
-    mean, square, by_mean_G, by_square_G, betas = adam
+    """Update the moments; return the change for a learning rate of 1."""
+    mean, square, mean_divisor_G, square_divisor_G, betas = adam
     mean.lerp_(gradient, 1 - betas[0])
     square.mul_(betas[1]).addcmul_(gradient, gradient, value=1 - betas[1])
     return (
         mean
-        / _column(by_mean_G, mean)
-        / (square / _column(by_square_G, mean)).sqrt_().add_(EPSILON)
+        / _column(mean_divisor_G, mean)
+        / (square / _column(square_divisor_G, mean)).sqrt_().add_(EPSILON)
     )
 
 
@@ -175,8 +176,10 @@ def _stacked_moments(trainers: Sequence[Trainer], name: str) -> dict[str, Tensor
     """Return the moments of all models; the trainers' optimizers get views of their rows."""
     parameters = [trainer.model.get_parameter(name) for trainer in trainers]
     states = [trainer.optimizer.state for trainer in trainers]
-    before = [state.get(p) or _no_moments(p) for state, p in zip(states, parameters, strict=True)]
-    stacked = {key: torch.stack([moments[key] for moments in before]) for key in ADAM_STATE}
+    old_moments = [
+        state.get(p) or _no_moments(p) for state, p in zip(states, parameters, strict=True)
+    ]
+    stacked = {key: torch.stack([moments[key] for moments in old_moments]) for key in ADAM_STATE}
     for row, (state, parameter) in enumerate(zip(states, parameters, strict=True)):
         state[parameter] = {key: tensor[row] for key, tensor in stacked.items()}
     return stacked

@@ -1,7 +1,5 @@
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, misc"
-"""Triton kernel that updates one parameter of all models, reading and writing each number once.
-
-Only `update` imports this, and only if Triton is available."""
+"""Triton kernel that updates one parameter of all models, reading and writing each number once."""
 
 from __future__ import annotations
 
@@ -26,51 +24,52 @@ def update_(
     numbers: ModelNumbers,
     adam: Adam | None,
     *,
-    decays_apart: bool,
+    decoupled_decay: bool,
 ) -> None:
     """Overwrite weight (G x ...) and moments.
 
-    Decay shrinks the weight itself if `decays_apart`; otherwise it is added to the gradient."""
+    Decay shrinks the weight if `decoupled_decay`; otherwise it is added to the gradient.
+    """
     # Unused arguments get any valid pointer.
-    mean, square, *by_moments, betas = (
+    mean, square, *divisors, betas = (
         (weight, weight, *numbers[:2], (0.0, 0.0)) if adam is None else adam
     )
     tensors = weight, gradient, mean, square
     assert all(tensor.dtype == torch.float32 and tensor.is_contiguous() for tensor in tensors)
     models, size = len(weight), weight[0].numel()
     _update[triton.cdiv(size, BLOCK), models](
-        *tensors, *numbers, *by_moments, size, 1 - betas[0], 1 - betas[1], EPSILON,
-        ADAM=adam is not None, DECAYS_APART=decays_apart, BLOCK=BLOCK, num_warps=WARPS,
+        *tensors, *numbers, *divisors, size, 1 - betas[0], 1 - betas[1], EPSILON,
+        ADAM=adam is not None, DECOUPLED_DECAY=decoupled_decay, BLOCK=BLOCK, num_warps=WARPS,
     )  # fmt: skip
 
 
 @triton.jit
-def _of_model(values):
+def _number(values):
     return tl.load(values + tl.program_id(1)).to(tl.float32)
 
 
 @triton.jit
 def _update(
-    weight, gradient, mean, square, shrink, rate, decay, by_mean, by_square,
-    size, rest1, rest2, epsilon, ADAM: tl.constexpr, DECAYS_APART: tl.constexpr,
+    weight, gradient, mean, square, shrink, rate, decay, mean_divisor, square_divisor,
+    size, lerp1, lerp2, epsilon, ADAM: tl.constexpr, DECOUPLED_DECAY: tl.constexpr,
     BLOCK: tl.constexpr,
 ):  # fmt: skip
-    place = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    real = place < size
-    at = tl.program_id(1).to(tl.int64) * size + place
-    w = tl.load(weight + at, mask=real)
-    change = tl.load(gradient + at, mask=real) * _of_model(shrink)
-    step = _of_model(rate)
-    if DECAYS_APART:
-        w *= 1.0 - step * _of_model(decay)
+    offset = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offset < size
+    index = tl.program_id(1).to(tl.int64) * size + offset
+    w = tl.load(weight + index, mask=mask)
+    change = tl.load(gradient + index, mask=mask) * _number(shrink)
+    step = _number(rate)
+    if DECOUPLED_DECAY:
+        w *= 1.0 - step * _number(decay)
     else:
-        change += _of_model(decay) * w
+        change += _number(decay) * w
     if ADAM:
-        m, s = tl.load(mean + at, mask=real), tl.load(square + at, mask=real)
-        m += rest1 * (change - m)
-        s += rest2 * (change * change - s)
-        tl.store(mean + at, m, mask=real)
-        tl.store(square + at, s, mask=real)
-        change = m / _of_model(by_mean) / (tl.sqrt(s / _of_model(by_square)) + epsilon)
+        m, s = tl.load(mean + index, mask=mask), tl.load(square + index, mask=mask)
+        m += lerp1 * (change - m)
+        s += lerp2 * (change * change - s)
+        tl.store(mean + index, m, mask=mask)
+        tl.store(square + index, s, mask=mask)
+        change = m / _number(mean_divisor) / (tl.sqrt(s / _number(square_divisor)) + epsilon)
     w -= step * change
-    tl.store(weight + at, w, mask=real)
+    tl.store(weight + index, w, mask=mask)

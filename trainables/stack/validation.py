@@ -1,6 +1,4 @@
-"""Validation of several models at once.
-
-Shapes: G models, T time steps, B batch, N = T B predicted tokens, C width of the contexts."""
+"""Validation of several models at once."""
 
 from __future__ import annotations
 
@@ -22,7 +20,8 @@ from trainables.training import Trainer, parallel_streams, weights_swapped, wind
 def valid_losses(trainers: Sequence[Trainer]) -> list[float]:
     """Return the `mean_loss` of every trainer's model, with averaged weights if it has them.
 
-    The trainers validate on the same text in the same way and are in the order of a stack."""
+    The trainers validate on one text in one way, in the order of a stack.
+    """
     models, evaluation = [trainer.model for trainer in trainers], trainers[0].config.evaluation
     device, batch = trainers[0].runtime.device, evaluation.valid_batch_size
     streams_TB = parallel_streams(trainers[0].valid, batch, device)
@@ -31,16 +30,18 @@ def valid_losses(trainers: Sequence[Trainer]) -> list[float]:
     with ExitStack() as swaps, products_in("float32", device):
         for trainer in trainers:
             swaps.enter_context(weights_swapped(trainer.model, trainer.average))
-        stacked = stacked_model(models, Weights(models))
-        weight_GVD = stacked.output_weight()
+        stack = stacked_model(models, Weights(models))
+        weight_GVD = stack.output_weight()
 
         def read(window_TB: Tensor, state: list[StackedState]) -> StackedContexts:
             lengths_G = torch.full((len(models),), len(window_TB), device=device)
-            return stacked.contexts(window_TB.expand(len(models), -1, -1), state, lengths_G)
+            return stack.contexts(window_TB.expand(len(models), -1, -1), state, lengths_G)
 
         for contexts, targets_N in windows_read(streams_TB, evaluation.window, state, read):
-            hidden_GTBC = torch.cat([of_window.dropped_GTBC for of_window in contexts], 1)
+            hidden_GTBC = torch.cat(
+                [window_contexts.dropped_GTBC for window_contexts in contexts], 1
+            )
             targets_GN = targets_N.expand(len(models), -1)
             rows = targets_GN, torch.ones_like(targets_GN, dtype=weight_GVD.dtype)
-            total_G += stacked.losses(hidden_GTBC, weight_GVD, rows).double()
+            total_G += stack.losses(hidden_GTBC, weight_GVD, rows).double()
     return [total / ((len(streams_TB) - 1) * batch) for total in total_G.tolist()]

@@ -1,8 +1,8 @@
 """Checkpoints: one file with everything that the next step depends on, written atomically.
 
-Format: safetensors (nothing is unpickled). The header holds the other state as JSON, including the
-SHA-256 of the file with 64 zeros in place of the digits. Two are kept, so a crash or a full disk
-while writing leaves a good one."""
+The safetensors header holds the other state as JSON, with the SHA-256 of the file (64 zeros in
+place of its digits). Two are kept: a crash or a full disk while writing leaves a good one.
+"""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from trainables.trial_folder.files import (
     open_file,
     remove,
     set_aside,
-    unreadable,
+    unreadable_error,
     write_file,
 )
 from trainables.trial_folder.folder import TrialFolder
 
-KEPT = 2
-UNKNOWN = "0" * 64
+CHECKPOINTS_KEPT = 2
+BLANK = "0" * 64
 CHUNK = 2**20
 
 
@@ -44,7 +44,7 @@ def _serialised(tensors: Mapping[str, Tensor], state: Mapping[str, Any]) -> byte
     contiguous = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     # One entry, because the file may order several in any way.
     return save(
-        contiguous, metadata={"state": json.dumps({**state, "sha256": UNKNOWN}, allow_nan=False)}
+        contiguous, metadata={"state": json.dumps({**state, "sha256": BLANK}, allow_nan=False)}
     )
 
 
@@ -52,21 +52,22 @@ def _write_sealed(path: Path, content: bytes) -> None:
     start = 8 + int.from_bytes(content[:8], "little")
     header, data = content[:start], memoryview(content)[start:]
     checksum = hashlib.sha256(content).hexdigest()
-    write_file(path, header.replace(_entry(UNKNOWN), _entry(checksum), 1), data)
+    write_file(path, header.replace(_entry(BLANK), _entry(checksum), 1), data)
 
 
 def load_tensors(path: Path, device: str = "cpu") -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Return the tensors and state that `save_tensors` wrote.
 
-    Raises OSError, and DamagedFileError if the file is truncated, changed or not a checkpoint."""
+    Raises OSError, and DamagedFileError if the file is not a whole checkpoint.
+    """
     open_file(path).close()
     try:
         with safe_open(path, framework="pt", device=device) as file:
             metadata = file.metadata()
             state = json.loads(metadata["state"])
-            stated = state.pop("sha256")
-            if len(metadata) > 1 or _checksum(path, str(stated)) != stated:
-                raise DamagedFileError(f"{path} is not what was written, by its checksum")
+            expected = state.pop("sha256")
+            if len(metadata) > 1 or _checksum(path, str(expected)) != expected:
+                raise DamagedFileError(f"{path} does not match its checksum")
             # Cloned: memory mapped at odd addresses can change the last bit of a vectorised sum.
             return {name: file.get_tensor(name).clone() for name in file.keys()}, state  # noqa: SIM118
     except (
@@ -77,20 +78,18 @@ def load_tensors(path: Path, device: str = "cpu") -> tuple[dict[str, Tensor], di
         AttributeError,
         RecursionError,
     ) as error:
-        raise DamagedFileError(
-            f"{path} is not a checkpoint of this program, or not whole"
-        ) from error
+        raise DamagedFileError(f"{path} is not a checkpoint, or is incomplete") from error
 
 
 def _entry(checksum: str) -> bytes:
     return json.dumps(f'"sha256": "{checksum}"')[1:-1].encode()
 
 
-def _checksum(path: Path, stated: str) -> str:
+def _checksum(path: Path, expected: str) -> str:
     with open_file(path) as file:
         size = file.read(8)
         header = file.read(int.from_bytes(size, "little"))
-        checksum = hashlib.sha256(size + header.replace(_entry(stated), _entry(UNKNOWN), 1))
+        checksum = hashlib.sha256(size + header.replace(_entry(expected), _entry(BLANK), 1))
         while chunk := file.read(CHUNK):
             checksum.update(chunk)
     return checksum.hexdigest()
@@ -104,9 +103,9 @@ class Checkpoints:
 
     def __init__(self, folder: TrialFolder) -> None:
         self.folder = folder
-        self._writing: Future[None] | None = None
+        self._pending_write: Future[None] | None = None
         self.seconds = 0.0
-        """Duration of the last save, until it was on disk."""
+        """Duration of the last save."""
 
     @staticmethod
     def busy() -> bool:
@@ -115,9 +114,10 @@ class Checkpoints:
         return latest is not None and not latest.done()
 
     def save(self, step: int, tensors: Mapping[str, Tensor], state: Mapping[str, Any]) -> None:
-        """Write the checkpoint of this step and delete all but the last two.
+        """Write this step's checkpoint and delete all but the last two.
 
-        Raises SupersededError, with nothing written, if another worker has taken over the trial."""
+        Raises SupersededError, with nothing written, if another worker has the trial.
+        """
         self.begin(step, tensors, state)
         self.wait()
 
@@ -125,46 +125,47 @@ class Checkpoints:
         """Copy the tensors and write them in a thread. Raises the error of the previous write."""
         self.wait()
         self.folder.check_fence()
-        started = time.monotonic()
+        start_time = time.monotonic()
         content = _serialised(tensors, {**state, "trial_id": self.folder.trial_id})
-        self._writing = Checkpoints._latest = self._writer.submit(
-            self._write, step, content, started
+        self._pending_write = Checkpoints._latest = self._writer.submit(
+            self._write, step, content, start_time
         )
 
     def wait(self) -> None:
         """Wait until the checkpoint is on disk. Raises OSError or SupersededError on failure."""
-        writing, self._writing = self._writing, None
+        pending_write, self._pending_write = self._pending_write, None
         try:
-            if writing is not None:
-                writing.result()
+            if pending_write is not None:
+                pending_write.result()
         except OSError:
             self.folder.check_fence()  # the next worker may have removed the folder
             raise
 
-    def _write(self, step: int, content: bytes, started: float) -> None:
+    def _write(self, step: int, content: bytes, start_time: float) -> None:
         self.folder.check_fence()
         _write_sealed(self.folder.checkpoint(step), content)
-        for old in self.folder.checkpoints()[:-KEPT]:
-            remove(old)
-        self.seconds = time.monotonic() - started
+        for path in self.folder.checkpoints()[:-CHECKPOINTS_KEPT]:
+            remove(path)
+        self.seconds = time.monotonic() - start_time
 
     def latest(self, device: str) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
         """Return the newest undamaged checkpoint, or None; report damaged ones to `folder.note`.
 
-        Raises UserError if this user may not read one, and OSError if the disk fails."""
+        Raises UserError if this user may not read one, OSError if the disk fails.
+        """
         for path in reversed(self.folder.checkpoints()):
             try:
                 tensors, state = load_tensors(path, device)
                 if state.get("trial_id") != self.folder.trial_id:
                     raise DamagedFileError(f"{path} is a checkpoint of another trial")
             except PermissionError as error:
-                raise unreadable(path, error) from error
+                raise unreadable_error(path, error) from error
             except (DamagedFileError, FileNotFoundError) as error:
                 # Otherwise it would count as one of the last two.
                 with suppress(OSError):
                     set_aside(path)
                 self.folder.note(
-                    f"{first_line(error)}: it goes on from the checkpoint before, or from the start"
+                    f"{first_line(error)}: resuming from an earlier checkpoint, or from the start"
                 )
                 continue
             return tensors, state

@@ -1,4 +1,4 @@
-"""Metrics by name: the values that can be recorded and read back into a table of results."""
+"""Metrics by name: values that can be recorded and read back into a table of results."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ COLUMNS = {
     *("study", "scale", "overrides", "trial_id", "setting", "name", "state", "attempt", "cause"),
     *("group", "side", "stage"),
 }
-"""Columns of every trial in a table of results."""
+"""Columns of every table of results."""
 SETTINGS = {key for kind in KINDS for key in kind.model_fields}
-"""Top-level config keys of all kinds of trials."""
+"""Top-level config keys."""
 TOP_K = re.compile(r"top_k(-[0-9a-f]{8})? \S+ [0-9]{1,18}")
-"""Names of top_k metrics: the contexts' tag, group and number."""
+"""The contexts' tag, group and number."""
 
 
 class WordsAfter(Frozen):
@@ -53,26 +53,26 @@ def check_metrics(metrics: Any) -> Any:
     """Return the metrics. Raises ValueError unless they can be recorded.
 
     Values are finite 64-bit numbers, text or booleans; numbers if tables compute with them;
-    `WordsAfter` for top_k. No name equals another column of the results, including a setting of a
-    trial."""
+    `WordsAfter` for top_k. No name equals a setting or another column of the results.
+    """
     if not isinstance(metrics, dict):
-        raise ValueError("metrics are a table of values by name")
+        raise ValueError("metrics must be a table of values by name")
     for name, value in metrics.items():
         if name in COLUMNS or name.partition(".")[0] in SETTINGS:
-            raise ValueError(f"no metric can be called {name}, as another column of the results is")
+            raise ValueError(f"the metric name {name} is that of another column of the results")
         if isinstance(value, float):
             if not math.isfinite(value):
                 raise ValueError(
-                    f"a metric has to be finite, {name} is {value}: a diverged trial is a state, "
-                    f"not a number"
+                    f"the metric {name} must be finite, got {value}. "
+                    f"A diverged trial has a state instead"
                 )
         elif isinstance(value, str | bool):
             if NUMBERS.fullmatch(name):
-                raise ValueError(f"the metric {name} is a number, not {value!r}")
+                raise ValueError(f"the metric {name} must be a number, got {value!r}")
         elif not isinstance(value, int):
-            raise ValueError(f"the metric {name} is neither a number nor text")
+            raise ValueError(f"the metric {name} must be a number or text")
         elif not -(2**63) <= value < 2**63:
-            raise ValueError(f"{name} is an integer of more than 64 bits")
+            raise ValueError(f"the metric {name} is an integer of more than 64 bits")
         if name.startswith("top_k"):
             _check_words(name, value)
     return metrics
@@ -84,11 +84,11 @@ Metrics = Annotated[dict[str, Metric], AfterValidator(check_metrics)]
 def _check_words(name: str, value: Metric) -> None:
     if not isinstance(value, str) or not TOP_K.fullmatch(name):
         raise ValueError(
-            f"the metric {name} is not the words after a context that has a group and a number"
+            f"the metric {name} must have a group, a number and the JSON text of a context"
         )
     try:
         WordsAfter.model_validate_json(value, strict=True)
     except ValidationError as error:
         raise ValueError(
-            f"the metric {name} is not the words after a context ({first_problem(error)})"
+            f"the metric {name} does not describe a context ({first_problem(error)})"
         ) from error

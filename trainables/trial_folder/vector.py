@@ -13,7 +13,7 @@ from trainables.trial_folder.files import (
     DamagedFileError,
     read_file,
     sha256,
-    unreadable,
+    unreadable_error,
     write_file,
 )
 
@@ -29,21 +29,22 @@ def read_vector(path: Path, checksum: str | None) -> NDArray[float64]:
     """Return the values that `write_vector` wrote.
 
     Raises DamagedFileError unless the file exists, matches `checksum` and is one row of finite
-    float64 values; UnreadableFileError if it cannot be read."""
+    float64 values; UnreadableFileError if it cannot be read.
+    """
     try:
         content = read_file(path)
     except FileNotFoundError as error:
         raise DamagedFileError(f"{path} is missing") from error
     except OSError as error:
-        raise unreadable(path, error) from error
+        raise unreadable_error(path, error) from error
     if sha256(content) != checksum:
-        raise DamagedFileError(f"{path} is not what was written, by its checksum")
+        raise DamagedFileError(f"{path} does not match its checksum")
     # Writing the values again must give the same file, so its header is never parsed.
     values = np.frombuffer(content[HEADER : len(content) // 8 * 8]).copy()
     if _npy(values) != content:
-        raise DamagedFileError(f"{path} is no vector of float64 values")
+        raise DamagedFileError(f"{path} is not a vector of float64 values")
     if not np.isfinite(values).all():
-        raise DamagedFileError(f"{path} holds values that are not finite")
+        raise DamagedFileError(f"{path} has a NaN or an infinity")
     return values
 
 

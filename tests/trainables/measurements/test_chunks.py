@@ -70,5 +70,5 @@ def test_full_gpu_falls_back_to_cpu(
         return taken[-1]
 
     model, contexts = tiny.trained(SoftmaxConfig()), torch.zeros(30, 8)
-    assert chunks.where_it_fits(rows, model, contexts, squares=3) == 30
+    assert chunks.compute_in_memory(rows, model, contexts, squares=3) == 30
     assert taken == [30] * tries

@@ -81,9 +81,9 @@ def test_non_npy_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("names", "expected", "reason"),
     [
-        (["gpt_neox.embed_in.weight", "embed_out.weight"], "embed_out.weight", "beside the"),
+        (["gpt_neox.embed_in.weight", "embed_out.weight"], "embed_out.weight", "separate from"),
         (["transformer.wte.weight", "wpe.weight"], "transformer.wte.weight", "tied"),
-        ([EMBEDDING, HEAD], HEAD, "of its own"),
+        ([EMBEDDING, HEAD], HEAD, "separate from"),
         (["m.wte.weight", "n.wte.weight", "wte.weight"], "wte.weight", "tied"),
         (["language_model.lm_head.weight"], "language_model.lm_head.weight", "by its name"),
     ],
@@ -98,12 +98,12 @@ def test_head_is_found_by_name(
 def test_missing_head(tmp_path: Path) -> None:
     two = {"encoder.embed_tokens.weight": head(), "decoder.embed_tokens.weight": head()}
     path = written(tmp_path, {**two, "bias": np.ones(9)})
-    with pytest.raises(UserError, match=r"usual name.*--tensor.*\(60 x 8\)"):
+    with pytest.raises(UserError, match=r"usual head name.*--tensor.*\(60 x 8\)"):
         rank_file(path)
     with pytest.raises(UserError, match=r"bias \(9\).*not a matrix"):
         rank_file(path, tensor="bias")
     assert rank_file(path, tensor="decoder.embed_tokens.weight").report["rank_rows"] == 60
-    with pytest.raises(UserError, match="usual name"):
+    with pytest.raises(UserError, match="usual head name"):
         untied = {"tie_word_embeddings": False}
         rank_file(written(tmp_path, {EMBEDDING: head()}, config=untied))
     path = tmp_path / "model-00001-of-00002.safetensors"
@@ -174,7 +174,7 @@ def test_kl_is_unbounded_without_norm(tmp_path: Path) -> None:
         assert ranked.report["log_p_rank_bound"] == 9
         assert "--context-norm" in ranked.notes[-1]
     assert rank_file(path, tensor="h.0.weight", context_norm=1e-9).report["kl_rank_bound_1e-3"] == 0
-    with pytest.raises(UserError, match=r"model\.norm\.weight .* not finite"):
+    with pytest.raises(UserError, match=r"model\.norm\.weight .* NaN"):
         rank_file(written(tmp_path / "c", {HEAD: head(), NORM: np.full(8, np.nan)}))
 
 

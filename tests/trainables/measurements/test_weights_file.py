@@ -59,8 +59,8 @@ def test_index_shard_and_folder_agree(tmp_path: Path) -> None:
         assert (np.concatenate(blocks) == head(seed=1).astype(np.float32)).all()
     (tmp_path / TWO).unlink()
     stored = open_checkpoint(index)
-    assert stored.tensor(EMBEDDING).shape == (60, 8) and HEAD not in stored.listed
-    with pytest.raises(UserError, match=f"{HEAD} lies in {TWO}"):
+    assert stored.tensor(EMBEDDING).shape == (60, 8) and HEAD not in stored.matrices_text
+    with pytest.raises(UserError, match=f"{HEAD} is in {TWO}"):
         stored.tensor(HEAD)
     index.unlink()
     assert open_checkpoint(tmp_path / ONE).is_shard
@@ -98,7 +98,7 @@ def test_hostile_header(tmp_path: Path, content: bytes) -> None:
     path.write_bytes(content)
     if content == (2**30).to_bytes(8, "little"):
         os.truncate(path, 2**31)  # a sparse file, which takes no disk space
-    with pytest.raises(UserError, match="not a whole safetensors file"):
+    with pytest.raises(UserError, match="not a complete safetensors file"):
         open_checkpoint(path)
 
 
@@ -122,7 +122,7 @@ def test_paths_without_a_checkpoint(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="No such file"):
         open_checkpoint(tmp_path / "none.safetensors")
     os.mkfifo(tmp_path / "w.safetensors")
-    with pytest.raises(UserError, match="not a whole"):
+    with pytest.raises(UserError, match="not a complete"):
         open_checkpoint(tmp_path / "w.safetensors")
     folder = tmp_path / "folder"
     folder.mkdir()

@@ -58,8 +58,8 @@ def _kernels_in_small_blocks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
     if DEVICE == "cpu":
         gpu_arithmetic.emulate(monkeypatch)
-        monkeypatch.setattr(kernels, "MOST_COLUMNS", 32)
-        monkeypatch.setattr(kernels, "MOST_BYTES", 64)
+        monkeypatch.setattr(kernels, "MAX_COLUMNS", 32)
+        monkeypatch.setattr(kernels, "MAX_BYTES", 64)
     monkeypatch.setattr(fused, "runs_triton", lambda device: device.type == DEVICE)
     yield
 

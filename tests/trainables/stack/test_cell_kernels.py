@@ -34,7 +34,7 @@ def _kernels_in_small_blocks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
     if DEVICE == "cpu":
         gpu_arithmetic.emulate(monkeypatch)
-        monkeypatch.setattr(cell_kernels, "MOST_COLUMNS", 16)
+        monkeypatch.setattr(cell_kernels, "MAX_COLUMNS", 16)
     monkeypatch.setattr(lstm, "runs_triton", lambda device: device.type == DEVICE)
     yield
 
@@ -52,7 +52,7 @@ class Step:
             return (scale * torch.randn(models, *sizes, generator=draw)).to(DEVICE)
 
         self.sums = normal(3, batch, 4 * width, scale=scale).to(dtype)[:, 1]
-        self.c_both = normal(3, batch, width)[:, 1:]
+        self.c_pair = normal(3, batch, width)[:, 1:]
         self.by_output = normal(3, batch, width)[:, 1]
         self.bias = normal(4 * width)
         room = width + -width % ALIGNMENT
@@ -64,8 +64,8 @@ class Step:
         """Return the kernel's c and h."""
         from trainables.stack import cell_kernels
 
-        cell_kernels.cell_(self.sums, self.bias, self.c_both[:, 0], self.c_both[:, 1], self.h)
-        return self.c_both[:, 1].double(), self.h.double()
+        cell_kernels.cell_(self.sums, self.bias, self.c_pair[:, 0], self.c_pair[:, 1], self.h)
+        return self.c_pair[:, 1].double(), self.h.double()
 
     def backward(self) -> tuple[Tensor, Tensor]:
         """Return the kernel's gradients by gate sums and previous c."""
@@ -73,7 +73,7 @@ class Step:
 
         by_sums = self.sums.new_empty(len(self.sums), 3, *self.sums.shape[1:])[:, 1]
         by_states = self.by_output, self.by_h, self.by_c.clone()
-        by_c = cell_kernels.cell_back(self.sums, self.bias, self.c_both, by_states, out=by_sums)
+        by_c = cell_kernels.cell_back(self.sums, self.bias, self.c_pair, by_states, out=by_sums)
         return by_sums.double(), by_c.double()
 
     def truth(self, sums: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
@@ -99,7 +99,7 @@ def test_step_and_gradients_equal_formulas(
     dtype: torch.dtype, shape: tuple[int, int, int], scale: float, seed: int
 ) -> None:
     step = Step(shape, dtype, scale, seed)
-    sums, c_before = (tensor.double().requires_grad_() for tensor in (step.sums, step.c_both[:, 0]))
+    sums, c_before = (tensor.double().requires_grad_() for tensor in (step.sums, step.c_pair[:, 0]))
     c, h = step.forward_()
     true_c, true_h = step.truth(sums, c_before)
     # bf16 results have 8 bits, and Triton's interpreter truncates the rest.
@@ -116,9 +116,9 @@ def test_step_and_gradients_equal_formulas(
 def test_small_numbers_keep_their_digits() -> None:
     """From an empty state, small inputs give an equally small h."""
     step = Step((1, 1, 30), torch.float32, 1e-4, 1)
-    step.c_both[:, 0] = 0
+    step.c_pair[:, 0] = 0
     c, h = step.forward_()
-    true_c, true_h = step.truth(step.sums.double(), step.c_both[:, 0].double())
+    true_c, true_h = step.truth(step.sums.double(), step.c_pair[:, 0].double())
     torch.testing.assert_close(c, true_c, rtol=1e-5, atol=0)
     torch.testing.assert_close(h, true_h, rtol=1e-5, atol=0)
 
