@@ -1,4 +1,4 @@
-"""Tensors of an open checkpoint: safetensors files, read in blocks of rows. Nothing is unpickled."""
+"""Tensors of an open checkpoint: safetensors files, read in blocks of rows, without pickles."""
 
 from __future__ import annotations
 
