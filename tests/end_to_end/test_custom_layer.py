@@ -46,7 +46,7 @@ def alone(
 
     def run(config: Path, *arguments: str) -> tuple[int, str]:
         monkeypatch.setattr(custom, "_modules", {})
-        monkeypatch.setattr(output_layer, "_defined", {})
+        monkeypatch.setattr(output_layer, "_classes", {})
         status = main([str(config), "--directory", str(folder / "alone"), *arguments])
         output = capsys.readouterr()
         return status, output.err if status else output.out
@@ -85,7 +85,7 @@ def test_changed_layer_makes_new_trials(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("layers", "key_words"),
     [
-        ((), "given none"),
+        ((), "loaded: none"),
         (("--layers", "nowhere.py"), "cannot be read"),
         (("--layers", "tests/support/output_layer_formulas.py"), "output_layer_formulas.py"),
     ],
@@ -115,7 +115,7 @@ def test_error_names_line_of_layer(folder: Path, alone: Callable[..., tuple[int,
 
 @pytest.mark.parametrize(
     ("setting", "changed", "key_words"),
-    [("b=a", (), "{'b': 0.1}"), ("a=a", ("--set", "model.context_width=7"), "7 and")],
+    [("b=a", (), "{'b': 0.1}"), ("a=a", ("--set", "model.context_width=7"), "got 7")],
 )
 def test_plan_refuses_impossible_layer(
     folder: Path, setting: str, changed: tuple[str, ...], key_words: str

@@ -120,7 +120,7 @@ def test_contexts_and_benchmarks_make_variants(folder: Path) -> None:
     ("option", "content", "key_words"),
     [
         ("--contexts", '[{"last_token_index": 9999999}]', "last_token_index"),
-        ("--benchmarks", "", "check the path"),
+        ("--benchmarks", "", "Check the path"),
     ],
 )
 def test_unsuitable_file_is_refused(

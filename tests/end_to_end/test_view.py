@@ -91,7 +91,7 @@ def test_running_sweep_is_followed_and_stopped(
             (summary,) = store.studies()
         page_text = "document.querySelector('#page').textContent"
         browser.wait_until(f"{page_text}.includes('stateplanned')")
-        browser.wait_until(f"{page_text}.includes('it was stopped')")
+        browser.wait_until(f"{page_text}.includes('was stopped')")
         browser.open(own_address(link), width=1280)
         done = "Number(document.querySelector('#overview td.number')?.textContent ?? -1)"
         first = browser.wait_until(f"{done} >= 0 && [{done}]")[0]

@@ -53,7 +53,7 @@ def test_spam_trials_ignore_scale() -> None:
 
 
 def test_generated_texts_take_no_corpus() -> None:
-    with pytest.raises(UserError, match="spam reads none"):
+    with pytest.raises(UserError, match="spam reads no text"):
         plan_of("spam", "quick", "ptb")
     with pytest.raises(UserError, match="spam has 3"):
         plan_of("spam", "quick", seeds=2)

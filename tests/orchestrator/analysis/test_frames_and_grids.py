@@ -14,7 +14,7 @@ from trainables.trial_folder import check_metrics
 
 def test_well_known_metrics_are_numbers() -> None:
     for name in {*METRICS} - {"rank_method"}:
-        with pytest.raises(ValueError, match=f"the metric {name} is a number"):
+        with pytest.raises(ValueError, match=f"the metric {name} must be a number"):
             check_metrics({name: "low"})
 
 

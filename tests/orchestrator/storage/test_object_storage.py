@@ -236,9 +236,9 @@ def test_object_store_addresses(address: str) -> None:
 @pytest.mark.parametrize(
     "address", ["ftp://host/x", "s3://key:secret@bucket/x", "s3://b", "s3://b/../x y"]
 )
-def test_other_addresses_are_refused(place: str) -> None:
+def test_other_addresses_are_refused(address: str) -> None:
     with pytest.raises(UserError, match="--storage") as error:
-        storage_at(place)
+        storage_at(address)
     assert "secret" not in str(error.value)
 
 

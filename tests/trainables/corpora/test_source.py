@@ -56,7 +56,7 @@ def test_missing_published_file_is_fetched(tmp_path: Path) -> None:
         (b"caf\xe9\n", "byte 0xe9 at offset 3"),
         (b"", "0 bytes"),
         (b"\n \n", "3 bytes"),
-        ("a folder", "is no file"),
+        ("a folder", "not a regular file"),
     ],
 )
 def test_unusable_split_is_named(data: Path, content: bytes | str | None, sentence: str) -> None:
