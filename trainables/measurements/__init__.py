@@ -1,4 +1,8 @@
-"""Measurements by name and version: perplexity, spectra, ranks, top words, word similarity."""
+"""Measurements by name and version: perplexity, spectra, ranks, top words, word similarity.
+
+Shapes: N rows (contexts), V columns (vocabulary), n the narrower side, C width of the context
+vectors, D of the output weights, K mixtures, R directions.
+"""
 
 from trainables import door
 

@@ -1,8 +1,4 @@
-"""Gram matrix (float64) and spectrum of a log-P matrix in chunks of rows, on a CPU or GPU.
-
-Only singular values are copied from a GPU.
-
-Shapes: N rows (contexts), V columns (vocabulary), n the narrower side, P columns of a panel."""
+"""Gram matrix (float64) and spectrum of a log-P matrix in chunks of rows."""
 
 from __future__ import annotations
 
@@ -28,11 +24,11 @@ from trainables.measurements.spectrum import (
 from trainables.pulse import PULSE, SLOWEST_GPU_FLOPS
 
 BLOCK_VALUES, GPU_BLOCK_VALUES = 2**19, 2**25
-"""Values of log P per block; on a CPU, what its cache holds."""
+"""Values per block; on a CPU, what its cache holds."""
 PANEL = 1024
 
 Chunks = Callable[[], Iterable[Tensor]]
-"""Return the chunks of an N x V log-P matrix on one device, identical at every call."""
+"""Return a log-P matrix's chunks on one device, identical at every call."""
 Result = TypeVar("Result")
 
 
@@ -41,7 +37,8 @@ def compute_in_memory(
 ) -> Result:
     """Return `compute` of the log-P matrix after these contexts, on the model's device.
 
-    Falls back to the CPU if GPU memory does not hold `squares` float64 matrices of n x n."""
+    Uses the CPU if GPU memory cannot hold `squares` float64 matrices of n x n.
+    """
     chunks = partial(log_probability_chunks, model, contexts_NC)
     weight_VD = model.embedding_VD
     if on_gpu(weight_VD):
@@ -62,9 +59,7 @@ def _gpu_bytes(rows: int, columns: int, squares: int) -> int:
 def spectrum_of_chunks(
     chunks: Iterable[Tensor], *, rows: int, columns: int, centre: bool
 ) -> Spectrum:
-    """Return the spectrum of the matrix; `centre` subtracts the mean of each row.
-
-    Raises UserError with the row number for a NaN or an infinity."""
+    """Return the spectrum; `centre` subtracts row means. Raises as `finite` does."""
     remaining = iter(chunks)
     first_NV = next(remaining)
     chunks = chain([first_NV], remaining)
@@ -82,8 +77,8 @@ def spectrum_of_chunks(
 def gram(chunks: Iterable[Tensor], rows: int, columns: int, *, centre: bool) -> Tensor:
     """Return L^T L in float64, or L L^T if L is wide (its chunks are then kept).
 
-    L has the given rows, centred if `centre`. On a CPU only the lower triangle is valid, in Fortran
-    order."""
+    On a CPU only the lower triangle is valid, in Fortran order.
+    """
     convert = centred if centre else Tensor.double
     if not is_wide(rows, columns):
         return _sum_of_squares(map(convert, blocks(chunks)), columns)
@@ -111,7 +106,7 @@ def _sum_of_squares(parts: Iterable[Tensor], side: int) -> Tensor:
 
 
 def finite(chunks: Iterable[Tensor]) -> Iterator[Tensor]:
-    """Yield the chunks unchanged. Raises UserError with the row number at a NaN or an infinity."""
+    """Yield the chunks unchanged. Raises UserError with the row of a NaN or an infinity."""
     row = 0
     for chunk_NV in chunks:
         PULSE.touch()
@@ -123,7 +118,7 @@ def finite(chunks: Iterable[Tensor]) -> Iterator[Tensor]:
 
 
 def blocks(chunks: Iterable[Tensor], *, least_rows: int = 16) -> Iterator[Tensor]:
-    """Yield the rows in smaller blocks of at least `least_rows`, in float64."""
+    """Yield float64 blocks of at least `least_rows` rows."""
     for chunk_NV in chunks:
         values = GPU_BLOCK_VALUES if on_gpu(chunk_NV) else BLOCK_VALUES
         for block_NV in chunk_NV.split(max(least_rows, values // chunk_NV.shape[1])):
@@ -132,5 +127,5 @@ def blocks(chunks: Iterable[Tensor], *, least_rows: int = 16) -> Iterator[Tensor
 
 
 def centred(block_NV: Tensor) -> Tensor:
-    """Return the block minus the mean of each row."""
+    """Return the rows minus their means."""
     return block_NV - block_NV.mean(1, keepdim=True)

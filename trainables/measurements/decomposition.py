@@ -1,12 +1,12 @@
 """Singular values on any device, and in-place eigenvalues of a large symmetric matrix.
 
-Memory bandwidth limits LAPACK's reduction to a tridiagonal matrix, which reads the whole matrix
-once per column. This one first reduces blocks of columns to a band, mostly by matrix products;
-LAPACK continues from there. Twice as fast at 8,000 columns, as fast at 2,000.
+Matrix products first reduce blocks of columns to a band: twice as fast as LAPACK at 8,000 columns,
+as fast at 2,000.
 
 Source: Bischof, Lang and Sun (2000), A framework for symmetric band reduction, ACM TOMS 26(4).
 
-Legend: V rows and columns, M = those not yet reduced, B = bandwidth."""
+Legend: V rows and columns, M = those not yet reduced, B = bandwidth.
+"""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from trainables.device import svd_driver
 from trainables.pulse import PULSE, SLOWEST_FLOPS
 
 BANDWIDTH = 48
-"""The fastest of 24 to 96 at V = 4,000: a wider band speeds up step one and slows down LAPACK."""
+"""The fastest of 24 to 96 at V = 4,000."""
 BLOCK = 512
-"""Columns of the lower triangle per product; 256 to 1,000 perform about the same."""
+"""Columns per product; 256 to 1,000 perform alike."""
 
 
 def singular_values(matrices: Tensor) -> Tensor:
-    """Return the singular values in descending order, in the precision of `matrices`."""
+    """Return the singular values, descending."""
     values: Tensor = torch.linalg.svdvals(matrices, driver=svd_driver(matrices))
     return values
 
@@ -36,8 +36,8 @@ def singular_values(matrices: Tensor) -> Tensor:
 def eigenvalues_in_place(symmetric_VV: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return all V eigenvalues, ascending, of a symmetric float64 matrix, which is overwritten.
 
-    Reads the lower triangle. Needs memory for about 6 V B more values. Each eigenvalue is off by a
-    few eps of the largest."""
+    Reads the lower triangle; needs memory for 6 V B more values. Off by a few eps of the largest.
+    """
     band_BV = _band(torch.from_numpy(symmetric_VV), max(1, min(BANDWIDTH, len(symmetric_VV) - 1)))
     PULSE.touch(quiet_s=6 * len(band_BV) * len(symmetric_VV) ** 2 / SLOWEST_FLOPS)
     values: NDArray[np.float64] = eigvals_banded(
@@ -69,10 +69,11 @@ def _band(matrix_VV: Tensor, width: int) -> Tensor:
 
 
 def _reduce_columns(panel_MB: Tensor, trailing_MM: Tensor) -> Tensor:
-    """Return R of panel = Q R; overwrite `rest` with Q^T rest Q.
+    """Return R of panel = Q R; overwrite the trailing matrix A with Q^T A Q.
 
-    With Q = I - Y T Y^T, Q^T rest Q = rest - Y X^T - X Y^T, where X = W - Y T^T (Y^T W) / 2 and W =
-    rest Y T."""
+    With Q = I - Y T Y^T, Q^T A Q = A - Y X^T - X Y^T, where W = A Y T and X = W - Y T^T (Y^T W) /
+    2.
+    """
     factored_MB, tau_B = torch.geqrf(panel_MB)
     count = len(tau_B)
     reflectors_MB, inverse_BB = reflectors(factored_MB[:, :count], tau_B)
@@ -90,8 +91,9 @@ def _reduce_columns(panel_MB: Tensor, trailing_MM: Tensor) -> Tensor:
 def reflectors(stored_MB: Tensor, tau_B: Tensor) -> tuple[Tensor, Tensor]:
     """Return Y and the inverse of T such that H_1 ... H_B = I - Y T Y^T.
 
-    `stored_MB` is Y without its ones, as LAPACK stores it. T^-1 is the strict upper triangle of Y^T
-    Y plus diag(1 / tau)."""
+    `stored_MB` is Y without its ones. T^-1 is the strict upper triangle of Y^T Y plus diag(1 /
+    tau).
+    """
     nonzero_B = tau_B != 0  # a reflector with tau = 0 is the identity
     y_MB = stored_MB.tril(-1)
     y_MB.diagonal().fill_(1.0)
@@ -102,7 +104,6 @@ def reflectors(stored_MB: Tensor, tau_B: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _symmetric_product(trailing_MM: Tensor, thin_MB: Tensor) -> Tensor:
-    """Uses only the lower triangle of `rest` and the full squares on its diagonal."""
     product_MB = torch.zeros_like(thin_MB)
     for left, right in _column_blocks(len(trailing_MM)):
         product_MB[left:].addmm_(trailing_MM[left:, left:right], thin_MB[left:right])
@@ -111,6 +112,6 @@ def _symmetric_product(trailing_MM: Tensor, thin_MB: Tensor) -> Tensor:
 
 
 def _column_blocks(size: int) -> Iterator[tuple[int, int]]:
-    """Yield block bounds, cut from the end so that trailing submatrices have the same ones."""
+    """Cut from the end, so that trailing submatrices have the same bounds."""
     for right in range(size, 0, -BLOCK):
         yield max(0, right - BLOCK), right

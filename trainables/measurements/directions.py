@@ -1,10 +1,7 @@
 """Leading right singular vectors of a log-P matrix with centred rows, from its float64 Gram matrix.
 
-Every pass recomputes the rows, so no N x V matrix is held, unless the Gram matrix of the rows is
-the smaller one: then they are gathered once, in their own precision.
-
-Legend: N rows (contexts), V columns (vocabulary), n the narrower side, S rows of a sample, R
-directions."""
+Every pass recomputes the rows, unless the rows' Gram matrix is the smaller one.
+"""
 
 from __future__ import annotations
 
@@ -23,13 +20,14 @@ SAMPLE_ROWS = 1024
 
 
 class Directions:
-    """Right singular vectors of L, the log-P matrix with centred rows, computed on demand."""
+    """Right singular vectors, computed on demand."""
 
     def __init__(self, chunks: Chunks, *, rows: int, columns: int) -> None:
-        """Raises UserError for a NaN or an infinity, with its row.
+        """Raises as `finite` does.
 
-        If memory for the Gram matrix is too small, raises UserError on a CPU and
-        torch.OutOfMemoryError on a GPU."""
+        If the Gram matrix exceeds memory, raises UserError on a CPU, torch.OutOfMemoryError on a
+        GPU.
+        """
         self._chunks, self._wide = chunks, is_wide(rows, columns)
         self._sample = list[Tensor]()
         sampling_chunks = self._sampling_chunks(math.ceil(rows / SAMPLE_ROWS))
@@ -42,15 +40,15 @@ class Directions:
         self._vectors_VR: Tensor | None = None
 
     def sample(self) -> Tensor:
-        """Return evenly spaced rows of log P: all rows, or at least 512."""
+        """Return evenly spaced rows: all, or at least 512."""
         return torch.cat(self._sample)
 
     def rank_for_residual(self, squares: float) -> int:
-        """Return the least rank whose best approximation leaves out at most this sum of sigma^2."""
+        """Return the least rank that leaves out at most this sum of sigma^2."""
         return min(self.count, int(np.argmax(self._tail_squares_n <= squares)))
 
     def leading(self, rank: int) -> Tensor:
-        """Return the first `rank` directions or more, V x R; all if `rank` is half of them."""
+        """Return at least the first `rank` directions, V x R."""
         vectors_VR, is_small = self._vectors_VR, 2 * rank < self.count
         if vectors_VR is None or vectors_VR.shape[1] < (rank if is_small else self.count):
             # Compute extra directions for the next call.

@@ -1,11 +1,10 @@
 """Leading eigenvectors of a large symmetric matrix, computed as needed.
 
-On a CPU, LAPACK reduces the matrix to a tridiagonal one once, in place. MRRR (Dhillon and Parlett)
-finds only the requested eigenvectors; blocks of reflectors transform them back. A few hundred of
-4,000 cost little more than the eigenvalues, while LAPACK's drivers compute all, or a part by a
-slower method. On a GPU all are computed at once.
+On a CPU, LAPACK reduces the matrix to a tridiagonal one, MRRR (Dhillon and Parlett) finds the
+requested eigenvectors, and blocks of reflectors transform them back. A GPU computes all.
 
-Legend: V rows and columns, k eigenvectors, B reflectors of a block."""
+Legend: V rows and columns, k eigenvectors, B reflectors of a block.
+"""
 
 from __future__ import annotations
 
@@ -23,9 +22,10 @@ BLOCK = 64
 
 
 class SymmetricMatrix:
-    """Eigenvalues and leading eigenvectors of a symmetric float64 matrix, which is overwritten.
+    """Eigenpairs of a symmetric float64 matrix, which is overwritten.
 
-    On a CPU the matrix is in Fortran order and only its lower triangle is read."""
+    On a CPU it is in Fortran order and only its lower triangle is read.
+    """
 
     def __init__(self, matrix_VV: Tensor) -> None:
         self._vectors_VV: Tensor | None = None
@@ -52,7 +52,7 @@ class SymmetricMatrix:
         """Descending."""
 
     def leading(self, count: int) -> Tensor:
-        """Return orthonormal eigenvectors of the `count` largest eigenvalues, V x k, descending."""
+        """Return the `count` largest eigenvalues' orthonormal eigenvectors, V x k, descending."""
         if self._vectors_VV is not None:
             return self._vectors_VV[:, :count]
         size = len(self.eigenvalues_V)
@@ -73,9 +73,10 @@ class SymmetricMatrix:
         return result_Vk
 
     def _reflect_(self, vectors_Vk: Tensor, start: int, end: int) -> None:
-        """Overwrite with H_start ... H_(end-1) vectors = (I - Y T Y^T) vectors.
+        """Apply H_start ... H_(end-1) = I - Y T Y^T in place.
 
-        Reflector j begins below the diagonal of column j."""
+        Reflector j begins below the diagonal of column j.
+        """
         stored_MB = self._reflectors_VV[start + 1 :, start:end]
         y_MB, inverse_BB = reflectors(stored_MB, self._tau_V[start:end])
         rows_Mk = vectors_Vk[start + 1 :]

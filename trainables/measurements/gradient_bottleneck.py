@@ -1,28 +1,23 @@
 """Gradient bottleneck: the part of the loss gradient that a step on the context vector can follow.
 
-At a context with vector h and true next word t, g = P - onehot(t) is the gradient of -log P(t) by
-the logits; its elements sum to zero. J is the derivative of log P by h, V x C, its columns centred
-over words, because a softmax ignores a common number. A small step dh moves the centred log P by J
-dh.
+At a context h with next word t, g = P - onehot(t) is the gradient of -log P(t) by the logits. J = d
+log P / dh, V x C, has columns centred over words: a softmax ignores a common number. A small step
+dh moves centred log P by J dh.
 
-- `gradient_lost_share`: the mean over contexts of the share of |g|^2 outside the columns of J,
-  which no step can reach. It is 0 if V = d + 1; random columns have mean 1 - d / (V - 1).
-- `gradient_angle_degrees`: the mean angle between g and J J^T g. The step down the gradient, dh =
-  -J^T g (P^T J = 0 makes it that of -log P(t)), moves log P along -J J^T g; -g would lower the loss
-  fastest. It is at least arccos(sqrt(1 - share)), the angle to the columns of J, and larger if J
-  stretches unevenly.
+- `gradient_lost_share`: mean over contexts of the share of |g|^2 outside the columns of J, which no
+  step reaches. 0 if V = d + 1; for random columns, mean 1 - d / (V - 1).
+- `gradient_angle_degrees`: mean angle between g and J J^T g, along which the gradient step dh =
+  -J^T g (that of -log P(t), as P^T J = 0) moves log P; -g would lower the loss fastest. At least
+  arccos(sqrt(1 - share)).
 - `gradient_norm_lost`, for a plain softmax with weights W: |G_lost|_F / |G|_F over the gradients G
-  of many contexts. G_lost is their part in the kernel of W^T, which backpropagation maps to zero.
-  It is pooled over contexts, not squared, and W is not centred (J is W with centred columns): about
-  sqrt(share), so 0.95 to 0.99 is 0.90 to 0.98 of |g|^2.
+  of many contexts, with G_lost their part in the kernel of W^T, which backpropagation maps to zero.
+  W is not centred. About sqrt(share): 0.95 to 0.99 is 0.90 to 0.98 of |g|^2.
 
 Source of the last: Godey and Artzi 2026, Lost in Backpropagation: The LM Head is a Gradient
-Bottleneck, arXiv 2603.10145, whose abstract reports 95-99%. The paper could not be read here; the
-definition is from others' notes on its second version.
+Bottleneck, arXiv 2603.10145, by others' notes: the paper could not be read here.
 
-All in float64, with the model's own weights and context vectors.
-
-Legend: n contexts, C width of the context vector, D of the output weights, V vocabulary."""
+In float64.
+"""
 
 from __future__ import annotations
 
@@ -45,9 +40,10 @@ CONTEXTS = 256
 def gradient_bottleneck_metrics(
     output: OutputLayer, weight_VD: Tensor, contexts_nC: Tensor, targets_n: Tensor
 ) -> dict[str, Metric]:
-    """Return "gradient_contexts" and the metrics that the module docstring defines.
+    """Return "gradient_contexts" and the metrics of the module docstring.
 
-    A context whose next word is certain has no gradient and is left out."""
+    Contexts whose next word is certain are left out.
+    """
     layer = copy.deepcopy(output).double().eval().requires_grad_(False)
     weight_VD, contexts_nC = weight_VD.detach().double(), contexts_nC.detach().double()
     shares, angles, gradients = list[float](), list[float](), list[Tensor]()
@@ -81,8 +77,9 @@ def gradient_bottleneck_metrics(
 def triangle(columns_VC: Tensor, vectors_V: Tensor) -> tuple[Tensor, Tensor]:
     """Return both in an orthonormal basis of their joint span: columns of at most C + n numbers.
 
-    Lengths and angles are unchanged. `vectors_V` is one vector, or n as columns. The results are on
-    the CPU, because a small SVD is faster there."""
+    `vectors_V` is one vector, or n columns. The results are on the CPU: small SVDs are faster
+    there.
+    """
     count = columns_VC.shape[1]
     factor = torch.linalg.qr(
         torch.cat([columns_VC, vectors_V.reshape(len(columns_VC), -1)], 1), mode="r"
@@ -98,7 +95,7 @@ def residual_outside(columns: Tensor, vectors: Tensor) -> Tensor:
 
 
 def _angle(first: Tensor, second: Tensor) -> float:
-    """Return degrees; 90 if `second` is zero. The half-angle formula keeps small angles exact."""
+    """Degrees; 90 if `second` is zero. The half-angle formula keeps small angles exact."""
     lengths = float(first.norm()), float(second.norm())
     if not lengths[1]:
         return 90.0

@@ -1,6 +1,4 @@
-"""The head of an open checkpoint: which tensor it is, and what it bounds.
-
-Rows are words and columns the width D, as PyTorch stores a head."""
+"""The head of an open checkpoint, and the bounds that follow from it."""
 
 from __future__ import annotations
 
@@ -19,7 +17,7 @@ from trainables.measurements.weights_file import Checkpoint, StoredTensor, uniqu
 UNTIED_NAMES = ("lm_head.weight", "embed_out.weight", "transformer.ff_out.weight")
 """Untied heads: Llama, Mistral, OLMo, GPT-J and most others; Pythia (GPT-NeoX); the first OLMo."""
 TIED_NAMES = ("embed_tokens.weight", "wte.weight", "embed_in.weight")
-"""Embeddings of the same families and of GPT-2, which are the head if there is no untied one."""
+"""Embeddings of these and GPT-2: the head if none is untied."""
 NORMS = ("model.norm.weight", "gpt_neox.final_layer_norm.weight", "ln_f.weight")
 PLAIN_GAINS = (
     *("llama", "mistral", "mixtral", "olmo2", "olmo3", "olmoe", "phi3"),
@@ -29,27 +27,28 @@ ONE_PLUS_GAINS = (
     *("gemma", "gemma2", "gemma3", "gemma3_text"),
     *("qwen3_next", "qwen3_5", "qwen3_5_moe"),
 )
-"""Model types whose gain is 1 + the stored weight."""
+"""Their gain is 1 + the stored weight."""
 CAPS = ("final_logit_softcapping", "logits_soft_cap")
-"""Settings in config.json that bend the logits."""
+"""Settings that bend the logits."""
 KL_NATS = ("1e-1", "1e-2", "1e-3")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Head:
-    """The tensor of a checkpoint that is its head, and the reason."""
+    """A checkpoint's head, and why this tensor is it."""
 
     tensor: StoredTensor
     reason: str
     is_usual: bool
-    """True for a usual name. The input of any other matrix is unknown."""
+    """The input of a matrix with another name is unknown."""
     has_bias: bool
 
 
 def find_head(checkpoint: Checkpoint, tensor: str | None = None) -> Head:
-    """Return the tensor named `tensor`, or the one with a usual head name, untied before tied.
+    """Return `tensor`, or the tensor with a usual head name, untied before tied.
 
-    Raises UserError if it does not exist, or if it may be in another file."""
+    Raises UserError if it does not exist, or may be in another file.
+    """
     untied_names, tied_names = _matches(checkpoint, UNTIED_NAMES), _matches(checkpoint, TIED_NAMES)
     if tensor is not None:
         name, reason = tensor, "named by --tensor"
@@ -93,7 +92,7 @@ def _matches(checkpoint: Checkpoint, names: Iterable[str]) -> list[str]:
 def bounds_of_head(
     checkpoint: Checkpoint, head: Head, context_norm: float | None
 ) -> tuple[dict[str, Any], list[str]]:
-    """Return the metrics that the head bounds, and sentences about them."""
+    """Return the metrics that the head bounds, and notes about them."""
     names = ("log_p_rank_bound", "context_norm", *(f"kl_rank_bound_{nats}" for nats in KL_NATS))
     bounds: dict[str, Any] = dict.fromkeys(names)
     words, width = head.tensor.shape
@@ -125,9 +124,10 @@ def bounds_of_head(
 
 
 def _final_gain(checkpoint: Checkpoint, head: Head) -> tuple[NDArray[np.float64] | None, str]:
-    """Return the D factors between the final norm and the head, and a sentence.
+    """Return the D gains of the final norm (None if unknown), and a note.
 
-    The factors are None if unknown. The normed vector has norm at most sqrt(D)."""
+    The normed vector has norm at most sqrt(D).
+    """
     missing_note = "KL has no bound because the norm of contexts is unknown. Set --context-norm."
     kind, width = checkpoint.config.get("model_type"), head.tensor.shape[1]
     [name, *_] = [*_matches(checkpoint, NORMS), ""]

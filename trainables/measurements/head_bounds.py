@@ -1,31 +1,28 @@
 """Bounds on log P from the head's matrix W alone: a rank that is enough at any context.
 
-Logits are z = W x plus biases, which all contexts share, and |x| <= c: x is the vector after the
-norm and before its gain, c = sqrt(D), and W is the head times the gain. W is first centred over
-words, because a softmax ignores a common number.
+Logits are z = W x plus biases common to all contexts, with |x| <= c. x is the vector between the
+norm and its gain, c = sqrt(D), and W the head times the gain, centred over words (a softmax ignores
+a common number).
 
-The head cut to rank r is W_r = W Q_r Q_r^T, where Q_r holds the first r right singular vectors. Let
-e_v be the rows of E = W - W_r, d = E x, and P, P_r the softmax of z and z - d. For every context
+W_r is W cut to its first r right singular vectors. Let e_v be the rows of E = W - W_r, d = E x, and
+P, P_r the softmax of z and z - d. For every context
 
     KL(P || P_r) <= (max d - min d)^2 / 8                               (1)
     max d - min d <= c min(sqrt(2) sigma_{r+1}, |e_v| + |e_w|)          (2)
 
 with v and w the rows of the two largest norms. KL(P_r || P) has the same bounds.
 
-(1): log P_r = log P - d - log E_P[exp(-d)], so KL = E_P[d] + log E_P[exp(-d)] = log E_P[exp(E_P[d]
-- d)]. By Hoeffding's lemma this log moment generating function is at most (max d - min d)^2 / 8.
+(1): Hoeffding's lemma bounds KL = E_P[d] + log E_P[exp(-d)]. Source: Hoeffding (1963), Probability
+inequalities for sums of bounded random variables, section 4.
 
-(2): d_v - d_w = (e_v - e_w) x <= |e_v - e_w| c, and d_v - d_w <= sqrt(2) |d| <= sqrt(2) |E| c,
-where |E| = sigma_{r+1}.
+(2): d_v - d_w = (e_v - e_w) x <= |e_v - e_w| c, and d_v - d_w <= sqrt(2) |d| <= sqrt(2) sigma_{r+1}
+c.
 
-So the least r whose bound is at most epsilon nats, plus the biases, is certain to be enough;
-smaller ranks may be, too. This holds for a plain softmax only, in exact arithmetic. The second term
-of (2) is nearly always smaller, by about sqrt(V / 2D) if all rows are alike and r is small.
+So the least r whose bound is at most epsilon nats, plus the biases, is enough; smaller ranks may
+be, too. For a plain softmax, in exact arithmetic.
 
-Source of (1): Hoeffding (1963), Probability inequalities for sums of bounded random variables,
-section 4.
-
-Legend: V words, D width, R the lesser of both, N rows of a block."""
+Legend: V words, D width, R the lesser of both, N rows of a block.
+"""
 
 from __future__ import annotations
 
@@ -42,23 +39,24 @@ from trainables.measurements.spectrum import FLOAT64_EPS
 from trainables.pulse import PULSE, SLOWEST_FLOPS
 
 Blocks = Callable[[], Iterable[NDArray[np.floating[Any]]]]
-"""Iterate over the rows of a matrix in blocks; every call starts at the first row."""
+"""Iterate over the rows in blocks; every call starts at the first row."""
 Centred = Callable[[], Iterator[NDArray[np.float64]]]
 
 
 def log_p_rank_bound(words: int, width: int, *, bias: bool) -> int:
     """Return the highest rank of log P of a softmax over W h (+ b): at most V.
 
-    W h has rank D at most; the normaliser adds one and an output bias another one."""
+    W h has rank D; the normaliser and a bias add one each.
+    """
     return min(words, width + 1 + bias)
 
 
 def kl_bounds(blocks: Blocks, *, gain_D: NDArray[np.float64], norm: float) -> NDArray[np.float64]:
-    """Return bounds in nats on `KL(P || P_r)`, for r = 0 ... R, at all contexts with |x| <= norm.
+    """Return bounds in nats on `KL(P || P_r)`, r = 0 ... R, at all contexts with |x| <= norm.
 
-    See the module docstring; W is the matrix of `blocks` times `gain_D`, read three times. The
-    bounds never increase. Needs memory for three D x D float64 matrices and a few blocks. Raises
-    UserError if numbers are too large to be squared."""
+    W is the matrix of `blocks`, read three times, times `gain_D`. Bounds never increase. Needs
+    memory for three D x D float64 matrices. Raises UserError if squares overflow.
+    """
     words, mean_D = _mean(blocks)
 
     def centred() -> Iterator[NDArray[np.float64]]:
@@ -84,7 +82,7 @@ def _mean(blocks: Blocks) -> tuple[int, NDArray[np.float64]]:
 def _directions(
     centred: Centred, words: int, width: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return right singular vectors as columns, largest value first, and the values, rounded up."""
+    """Return right singular vectors as columns, descending, and their values, rounded up."""
     gram_DD = np.zeros((width, width), order="F")
     for block_ND in centred():
         gram_DD = blas.dsyrk(1.0, block_ND.T, beta=1.0, c=gram_DD, lower=1, overwrite_c=1)

@@ -2,18 +2,15 @@
 
 L is log P with centred rows (a softmax ignores the row mean). L_r = L V_r V_r^T, with the r leading
 right singular vectors, is its best least-squares approximation (Eckart and Young 1936). KL_r is the
-mean over contexts of KL(P || softmax(L_r)) in nats. The KL rank for a bound is the least r with
-KL_r at or below it. It weighs directions by their cost in cross-entropy, where other ranks count
-singular values. Another matrix of rank r can have a lower KL: optimised factors had about half the
-nats. L_r and KL_r are undefined between tied singular values.
+mean over contexts of KL(P || softmax(L_r)) in nats; the KL rank for a bound is the least r with
+KL_r at or below it. Other matrices of rank r can have a lower KL: optimised factors had about half
+the nats. KL_r is undefined between tied singular values.
 
-KL_r is evaluated over all rows at rank 0, at powers of two, and around each crossing of a bound
-until neighbours r - 1 and r are on opposite sides. KL_r can rise with r: for a 256 x 500 matrix of
-gss with steep bends (c = 0, k = 3, width 20, logits of standard deviation 10) it rose at 43 of 256
-steps, by up to 4.8 nats. A dip between two evaluated ranks is missed; the result is then a later r,
-still with KL_r at or below the bound and KL_(r-1) above it. All in float64.
-
-Legend: N rows (contexts), V columns (vocabulary), R directions."""
+It is evaluated over all rows at rank 0, powers of two, and around each crossing of a bound until r
+- 1 and r are on opposite sides. It can rise with r: for a 256 x 500 matrix of gss with c = 0, k = 3
+and width 20 at 43 of 256 steps, by up to 4.8 nats. After a missed dip, the result is a later r,
+still with KL_r at or below the bound and KL_(r-1) above. All in float64.
+"""
 
 from __future__ import annotations
 
@@ -33,29 +30,32 @@ from trainables.measurements.directions import Directions
 from trainables.trial_folder import Metric
 
 BOUNDS = ("1e-1", "1e-2", "1e-3")
-"""Bounds on the mean KL in nats, spelt as in metric names."""
+"""Nats, spelt as in metric names."""
 FEW_ROWS = 2048
-"""Above this, a sample first shows about which ranks to evaluate."""
+"""Above this, a sample first shows which ranks to evaluate."""
 LEAST_KL = 1e-12
-"""Nats. Smaller values count as this before taking the logarithm."""
+"""Nats; smaller values count as this in logarithms."""
 
 
 @dataclass(frozen=True, eq=False)
 class KlRanks:
-    """KL ranks of an N x V log-P matrix."""
+    """KL ranks of a log-P matrix."""
 
     ranks: dict[str, int]
-    """KL rank by bound, spelt as passed in."""
+    """KL rank by bound."""
     curve: dict[int, float]
-    """KL_r in nats by evaluated r, ascending, with 0 and powers of two below the largest rank."""
+    """KL_r in nats by evaluated r, ascending, at least 0 and powers of two below the largest
+    rank.
+    """
     rows: int
     columns: int
 
 
 def kl_ranks(chunks: Chunks, *, rows: int, columns: int, bounds: Sequence[str] = BOUNDS) -> KlRanks:
-    """Return the KL ranks of a log-P matrix of this shape, of any float type and on any device.
+    """Return the KL ranks of a log-P matrix of any float type, on any device.
 
-    Raises as `Directions` does."""
+    Raises as `Directions` does.
+    """
     directions = Directions(chunks, rows=rows, columns=columns)
     limits = [float(name) for name in bounds]
     # Leaving out squares of t in total costs at most t / (4 N): a row's change has a range of at
@@ -84,17 +84,18 @@ def kl_ranks(chunks: Chunks, *, rows: int, columns: int, bounds: Sequence[str] =
 def kl_ranks_after(
     model: LanguageModel, contexts_NC: Tensor, *, bounds: Sequence[str] = BOUNDS
 ) -> KlRanks:
-    """Return the KL ranks of the log-P matrix of `model` after these contexts."""
+    """Return the KL ranks of the log-P matrix after these contexts."""
     rows, columns = len(contexts_NC), len(model.embedding_VD)
     ranks = partial(kl_ranks, rows=rows, columns=columns, bounds=bounds)
     return compute_in_memory(ranks, model, contexts_NC, squares=5)
 
 
 def kl_rank_metrics(result: KlRanks) -> dict[str, Metric]:
-    """Return metrics under the names of the results store.
+    """Return metrics by name.
 
-    Names are "kl_rank_1e-3" by bound, "kl_at_rank_R" for R = 0, 1, 2, 4, ... below the largest KL
-    rank, "kl_rank_rows" and "kl_rank_columns"."""
+    These are "kl_rank_1e-3" by bound, "kl_at_rank_R" for R = 0, 1, 2, 4, ... below the largest KL
+    rank, "kl_rank_rows" and "kl_rank_columns".
+    """
     powers = [0, *_powers_of_two(max(result.ranks.values()))]
     return {
         **{f"kl_rank_{name}": rank for name, rank in result.ranks.items()},
@@ -117,7 +118,7 @@ def _mean_kl(chunks: Iterable[Tensor], directions: Directions, ranks: Sequence[i
 
 
 def _sums_of_kl(log_p_NV: Tensor, vectors_VR: Tensor, ranks: Sequence[int], count: int) -> Tensor:
-    """Sum over the rows, for each rank: sum P log P - sum P L_r + log sum exp L_r."""
+    """Per rank, sum over the rows: sum P log P - sum P L_r + log sum exp L_r."""
     log_p_NV = torch.log_softmax(log_p_NV, dim=1)  # float32 rows sum to one only within 1e-6
     p_NV = log_p_NV.exp()
     minus_entropy = torch.linalg.vecdot(p_NV, log_p_NV).sum()
@@ -138,9 +139,10 @@ def approximations(
 ) -> Iterator[tuple[int, Tensor]]:
     """Yield each rank r with L_r, which overwrites the previous one.
 
-    No product uses the directions in the widest gap between two of 0, the ascending `ranks` and
-    `count` (all directions). Ranks below the gap add directions to zero; ranks above it subtract
-    trailing directions from L, highest rank first."""
+    Products skip the widest gap between two of 0, the ascending `ranks` and `count` (all
+    directions): ranks below it add directions to zero, higher ones subtract trailing ones from L,
+    highest first.
+    """
     stops = [0, *ranks, count]
     widest = max(range(len(ranks) + 1), key=lambda step: stops[step + 1] - stops[step])
     path_up, path_down = stops[: widest + 1], stops[:widest:-1]
@@ -166,9 +168,10 @@ def curve_around(
 ) -> dict[int, float]:
     """Return KL_r by r at 0, at powers of two below the largest crossing, and around crossings.
 
-    For each limit it has an r with KL_r at or below and KL_(r-1) above: the least r if KL_r falls
-    throughout. `evaluate` takes ascending ranks, at most `last`, beyond which KL_r is below every
-    limit except for rounding. `starts` are the expected crossings."""
+    Each limit gets an r with KL_r at or below and KL_(r-1) above. `evaluate` takes ascending ranks
+    up to `last`, beyond which KL_r is below every limit except for rounding. `starts` are expected
+    crossings.
+    """
     neighbours = {rank + step for rank in starts for step in (-rank // 16, -1, 0, rank // 16)}
     candidates = {0, *_powers_of_two(max(starts)), *neighbours}
     curve: dict[int, float] = {}

@@ -1,9 +1,7 @@
 """Derivative J of log P at one context by the context vector, V x C, in closed form or by autograd.
 
-Columns are exact up to a number that all words share, which a softmax ignores.
-
-Legend: N copies of the context, C width of the context vector, D of the output weights, V
-vocabulary, K mixtures."""
+Exact up to a number common to all words, which a softmax ignores. N is copies of the context.
+"""
 
 from __future__ import annotations
 
@@ -19,15 +17,15 @@ from trainables.output_layers import (
 )
 
 COPIES = 128
-"""Words differentiated together, each from a copy of the context."""
+"""Words differentiated together."""
 
 
 @torch.no_grad()
 def log_p_jacobian(layer: OutputLayer, weight_VD: Tensor, context_C: Tensor) -> Tensor:
     """Return J at this context, in its dtype, which is also the layer's (in evaluation mode).
 
-    A user's layer is differentiated by backpropagation; each row of its `log_probabilities` must
-    depend on its own context only."""
+    Each row of a user's `log_probabilities` must depend only on its own context.
+    """
     if type(layer) is PointwiseSoftmax:
         logits_V = torch.addmv(layer.bias_V, weight_VD, context_C)
         return _slopes(layer.function, logits_V).unsqueeze(1) * weight_VD
@@ -39,7 +37,7 @@ def log_p_jacobian(layer: OutputLayer, weight_VD: Tensor, context_C: Tensor) -> 
 
 
 def jacobian_by_backpropagation(layer: OutputLayer, weight_VD: Tensor, context_C: Tensor) -> Tensor:
-    """Return J of any layer, computed for some words at a time from copies of the context."""
+    """Return J of any layer."""
     rows = list[Tensor]()
     for words_N in torch.arange(len(weight_VD), device=context_C.device).split(COPIES):
         copies_NC = context_C.expand(len(words_N), -1).clone().requires_grad_()
@@ -73,8 +71,8 @@ def _mixed_softmaxes_jacobian(
 ) -> Tensor:
     """sum_k s_k (J_k + d log pi_k / dh), with s_kv the share of component k in P of word v.
 
-    J_k is the derivative of that component's log P: diag(f') W dh_k / dh, minus its mean under the
-    component."""
+    J_k is diag(f') W dh_k / dh minus its mean under the component.
+    """
     prior_K, prior_by_context_KC, latent_KD, latent_by_context_KDC = _parts(layer, context_C)
     logits_KV = latent_KD @ weight_VD.T + layer.bias_V
     slopes_KV = _slopes(layer.function, logits_KV)
@@ -90,7 +88,7 @@ def _mixed_softmaxes_jacobian(
 def _parts(
     layer: MixtureOfContexts | MixtureOfSoftmaxes, context_C: Tensor
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Return pi, the derivative of log pi (K x C), the h_k, and their derivatives (K x D x C)."""
+    """Return pi, d log pi / dh (K x C), the h_k, and their derivatives (K x D x C)."""
     prior_K = layer.log_prior(context_C.unsqueeze(0)).squeeze(0).exp()
     latent_KD = layer.latent(context_C.expand(1, 1, -1)).squeeze(0)
     by_context_KDC = (1 - latent_KD.square()).unsqueeze(2) * layer.latent_KDC

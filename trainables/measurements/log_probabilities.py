@@ -1,6 +1,4 @@
-"""Log-P matrix of a trained model: one row per test context, one column per word.
-
-Shapes: N rows (contexts), C width of the context vector, V vocabulary."""
+"""Log-P matrix of a trained model: one row per context, one column per word."""
 
 from __future__ import annotations
 
@@ -17,15 +15,16 @@ from trainables.pulse import PULSE
 
 ROWS_PER_CHUNK = 1024
 NORMALISED_WITHIN = 1e-2
-"""Nats. float32 rounding may leave the log of a row's sum this far from zero."""
+"""Nats; float32 rounding may leave the log of a row's sum this far from zero."""
 
 
 @torch.no_grad()
 def context_vectors(model: LanguageModel, tokens: NDArray[np.int64], *, window: int) -> Tensor:
     """Return the output layer's input after each token, N x C.
 
-    The tokens are one stream in windows, with the hidden state carried over. A Transformer has no
-    state: its context is what comes before in the window."""
+    Reads one stream in windows and carries the hidden state over; a Transformer's context is the
+    window so far.
+    """
     model.eval()
     stream_TB = torch.tensor(tokens, device=model.embedding_VD.device).unsqueeze(1)
     state, windows = model.zero_state(1), []
@@ -38,7 +37,7 @@ def context_vectors(model: LanguageModel, tokens: NDArray[np.int64], *, window: 
 
 
 def log_probability_matrix(model: LanguageModel, contexts_NC: Tensor) -> NDArray[np.float32]:
-    """Return the log-P matrix, one row per context, in the model's precision, on the CPU."""
+    """Return the log-P matrix, N x V, in the model's precision, on the CPU."""
     chunks = [chunk_NV.cpu() for chunk_NV in log_probability_chunks(model, contexts_NC)]
     matrix_NV: NDArray[np.float32] = torch.cat(chunks).numpy()
     return matrix_NV
@@ -46,7 +45,7 @@ def log_probability_matrix(model: LanguageModel, contexts_NC: Tensor) -> NDArray
 
 @torch.no_grad()
 def log_probability_chunks(model: LanguageModel, contexts_NC: Tensor) -> Iterator[Tensor]:
-    """Yield the log-P matrix in row chunks on the model's device; only the first synchronises."""
+    """Yield row chunks of the log-P matrix on the model's device; only the first synchronises."""
     weight_VD = model.output_weight()
     for start in range(0, len(contexts_NC), ROWS_PER_CHUNK):
         PULSE.touch()
@@ -58,7 +57,7 @@ def log_probability_chunks(model: LanguageModel, contexts_NC: Tensor) -> Iterato
 
 
 def _require_probabilities(log_p_NV: Tensor) -> None:
-    """Check a user's own layer: ranks and perplexity of anything but log P are meaningless."""
+    """Ranks and perplexity of anything but log P are meaningless."""
     deviation = log_p_NV.double().logsumexp(1).abs().max().item()
     if deviation > NORMALISED_WITHIN:
         raise UserError(

@@ -1,4 +1,4 @@
-"""Peak memory of a stretch of work."""
+"""Peak memory."""
 
 from __future__ import annotations
 
@@ -10,9 +10,7 @@ STATUS, CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
 
 class PeakMemory:
-    """Peak memory of this process, or of its GPU, since this object was constructed.
-
-    Systems other than Linux cannot reset it: it covers the whole life of the process."""
+    """Peak memory of this process, or of its GPU, since construction. Only Linux can reset it."""
 
     def __init__(self, device: str = "cpu") -> None:
         self.device = device
@@ -26,7 +24,7 @@ class PeakMemory:
                 CLEAR.write_text("5")
 
     def peak_mib(self) -> float:
-        """Return the peak so far in MiB: resident memory, or memory allocated on the GPU."""
+        """Return the peak in MiB: resident, or allocated on the GPU."""
         if self.device != "cpu":
             import torch
 

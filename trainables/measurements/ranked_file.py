@@ -1,4 +1,4 @@
-"""Ranks of a saved matrix: a .npy file, or the head of an open checkpoint."""
+"""Ranks of a .npy file, or of the head of an open checkpoint."""
 
 from __future__ import annotations
 
@@ -45,15 +45,14 @@ def rank_file(
 ) -> RankedFile:
     """Return the rank report (see `rank_report`) of a .npy matrix or of a checkpoint's head.
 
-    The matrix is streamed by its narrower side, in float64. A head's report also has the tensor's
-    name and dtype, `sigma_min`, `log_p_rank_bound` and, if a norm of contexts is known,
-    `kl_rank_bound_1e-1` and so on (else None): the least head rank that is certain to lose at most
-    that many nats at any context (see `kl_bounds`). `context_norm` is the greatest norm of
-    contexts, by default that of the final norm. `tensor` names the head; by default the usual names
-    are tried.
+    A head's report adds the tensor's name and dtype, `sigma_min`, `log_p_rank_bound` and
+    `kl_rank_bound_1e-1` and so on: the least head rank certain to lose at most that many nats at
+    any context (see `kl_bounds`), None without a norm of contexts. `context_norm` is their greatest
+    norm, by default the final norm's. `tensor` names the head.
 
     Raises UserError for another kind of file, a missing tensor, a matrix that is empty, not finite
-    (with the row) or too large for memory, and an eps finer than the method resolves."""
+    (with the row) or too large for memory, and an eps finer than the method resolves.
+    """
     if not is_weights(path):
         if tensor is not None or context_norm is not None:
             raise UserError(

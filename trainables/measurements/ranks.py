@@ -1,7 +1,7 @@
-"""Pure functions for ranks of a matrix from its singular values, and of integer matrices.
+"""Ranks of a matrix from its singular values, and of integer matrices.
 
-`sigma` holds the singular values: float64, descending, not negative. A zero matrix has rank 0 by
-every definition."""
+`sigma` holds the singular values: float64, descending, not negative. A zero matrix has rank 0.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ RANKS = (
     "entropy_rank",
     "stable_rank",
 )
-"""Metrics of a spectrum that are ranks."""
 PRIME = 2**31 - 1
 """A remainder minus a product of two remainders fits in an int64."""
 
@@ -32,15 +31,17 @@ def press_tolerance(
 ) -> float:
     """Return 0.5 sqrt(m + n + 1) sigma_max eps: the rounding of an SVD of precision eps in a zero.
 
-    Source: Press et al. (2007), Numerical Recipes, 3rd edition, section 2.6; the papers use eps of
-    float32."""
+    Source: Press et al. (2007), Numerical Recipes, 3rd edition, section 2.6; the papers use
+    float32's eps.
+    """
     return _press_ratio(rows, columns, eps) * float(sigma[0])
 
 
 def press_rank(spectrum: Spectrum, *, eps: float = FLOAT32_EPS) -> int:
     """Return the number of singular values above the Press tolerance.
 
-    Raises UserError if the tolerance is below the resolution of the spectrum's method."""
+    Raises as `require_resolved` does.
+    """
     require_resolved(spectrum.method, rows=spectrum.rows, columns=spectrum.columns, eps=eps)
     sigma = spectrum.singular_values
     tolerance = press_tolerance(sigma, rows=spectrum.rows, columns=spectrum.columns, eps=eps)
@@ -66,7 +67,8 @@ def require_resolved(method: Method, *, rows: int, columns: int, eps: float) -> 
 def effective_rank(sigma: NDArray[np.float64], epsilon: float) -> int:
     """Return the least k with sum_{i<=k} sigma_i^2 >= (1 - epsilon) sum sigma_i^2.
 
-    `epsilon` is in [0, 1)."""
+    `epsilon` is in [0, 1).
+    """
     if sigma[0] == 0:
         return 0
     energy = np.cumsum((sigma / sigma[0]) ** 2)
@@ -77,7 +79,8 @@ def entropy_rank(sigma: NDArray[np.float64]) -> float:
     """Return exp(-sum p_i ln p_i) with p_i = sigma_i / sum sigma (sigma, not sigma^2).
 
     Source: Roy and Vetterli (2007), The effective rank: a measure of effective dimensionality,
-    EUSIPCO."""
+    EUSIPCO.
+    """
     positive_sigma = sigma[sigma > 0]
     if len(positive_sigma) == 0:
         return 0.0
@@ -94,10 +97,11 @@ def stable_rank(sigma: NDArray[np.float64]) -> float:
 
 
 def rank_report(spectrum: Spectrum, *, eps: float = FLOAT32_EPS) -> dict[str, int | float | str]:
-    """Return all ranks of a spectrum under the names of the results store.
+    """Return all ranks of a spectrum by metric name.
 
-    `press_tolerance` and `sigma_max` are in the matrix's units (nats for log P). Raises UserError
-    if the Press tolerance is below the spectrum's resolution."""
+    `press_tolerance` and `sigma_max` are in the matrix's units (nats for log P). Raises as
+    `require_resolved` does.
+    """
     sigma = spectrum.singular_values
     shape = {"rows": spectrum.rows, "columns": spectrum.columns}
     return {
@@ -120,8 +124,9 @@ def rank_report(spectrum: Spectrum, *, eps: float = FLOAT32_EPS) -> dict[str, in
 def rank_modulo_prime(matrix_NR: NDArray[np.int64]) -> int:
     """Return the rank of an N x R integer matrix modulo 2^31 - 1, by elimination.
 
-    It never exceeds the rank over the rationals (a vanishing minor vanishes modulo a prime, too),
-    so a result of min(N, R) is the rank over both."""
+    Never above the rank over the rationals (a vanishing minor also vanishes modulo a prime), so
+    min(N, R) is the rank over both.
+    """
     block = (matrix_NR if len(matrix_NR) <= matrix_NR.shape[1] else matrix_NR.T) % PRIME
     rank = 0
     while block.size:

@@ -1,7 +1,4 @@
-"""Metrics of a model's ranks during training.
-
-A trial keeps the weights of one epoch, so ranks of the others are taken during training if
-`evaluation.epoch_rank_contexts` is set (see `trainables.measurements.registry.epoch_ranks`)."""
+"""Ranks during training: metrics of trials with `evaluation.epoch_rank_contexts`."""
 
 from __future__ import annotations
 
@@ -15,9 +12,9 @@ RANKS = ("press_rank", "entropy_rank", "kl_rank")
 def ranks_by_epoch_metrics(epochs: Sequence[EpochMetrics]) -> dict[str, Metric]:
     """Return "ranked_epochs" (0 if no ranks were taken) and four metrics of every recorded rank.
 
-    "press_rank_peak" is the largest, "press_rank_peak_epoch" the first epoch with it,
-    "press_rank_kept" the one at the least validation loss, whose weights are kept, and
-    "press_rank_last" the one at the end."""
+    "press_rank_peak" is the largest, "press_rank_peak_epoch" its first epoch, "press_rank_kept"
+    that at the least validation loss (the kept weights), "press_rank_last" that at the end.
+    """
     ranked_epochs = [
         epoch for epoch in epochs if any(getattr(epoch, name) is not None for name in RANKS)
     ]

@@ -56,12 +56,12 @@ from trainables.training import MAX_LOSS, DivergedError, mean_loss
 from trainables.trial_folder import EpochMetrics, Measured, Metric
 
 EPOCH_BOUND = "1e-2"
-"""Bound of the KL rank at the end of an epoch, in nats."""
+"""Nats: bound of the KL rank at the end of an epoch."""
 
 
 @dataclass(frozen=True)
 class TrainedModel:
-    """A trained model and everything that its measurements need."""
+    """A trained model and what its measurements need."""
 
     model: LanguageModel
     corpus: Corpus
@@ -70,7 +70,7 @@ class TrainedModel:
     epochs: Sequence[EpochMetrics]
 
     def contexts(self) -> Tensor:
-        """Return the context vectors that `spectrum@1` uses, N x C."""
+        """Return the context vectors of `spectrum@1`, N x C."""
         tokens = rank_tokens(self.corpus, self.config)
         return context_vectors(self.model, tokens, window=self.config.evaluation.window)
 
@@ -84,9 +84,10 @@ def measure(
     *,
     epochs: Sequence[EpochMetrics] = (),
 ) -> dict[str, Measured]:
-    """Take the named measurements. `epochs` are those of the model's training.
+    """Take the named measurements. `epochs` are those of the training.
 
-    Raises UserError for an unknown name, and if a required file is missing or the wrong one."""
+    Raises UserError for an unknown name, and for a missing or wrong file.
+    """
     trained = TrainedModel(model, corpus, config, runtime, epochs)
     by_name = dict(BY_NAME)
     if file := runtime.contexts:
@@ -108,7 +109,6 @@ def measure(
 
 
 def _perplexity(trained: TrainedModel) -> Measured:
-    """Test perplexity by the protocol: batch 1, windows of 70, hidden state carried over."""
     evaluation = trained.config.evaluation
     tokens = trained.corpus.test[: evaluation.test_tokens]
     batch, window = evaluation.test_batch_size, evaluation.window
@@ -124,20 +124,19 @@ def _spectrum(trained: TrainedModel) -> Measured:
 
 
 def _centred_spectrum(trained: TrainedModel) -> Measured:
-    """Ranks of the `spectrum@1` matrix minus each row's mean, which a softmax ignores."""
     report = rank_report(spectrum_at(trained.model, trained.contexts(), centre=True))
     return Measured({f"centred_{name}": report[name] for name in RANKS})
 
 
 def rank_tokens(corpus: Corpus, config: LanguageTrialConfig) -> NDArray[np.int64]:
-    """Return the tokens of the contexts that `spectrum@1` uses."""
+    """Return the tokens of the contexts of `spectrum@1`."""
     return corpus.test[: config.evaluation.test_tokens][: config.evaluation.rank_contexts]
 
 
 def log_p_matrix(
     model: LanguageModel, corpus: Corpus, config: LanguageTrialConfig, contexts: int | None = None
 ) -> NDArray[np.float32]:
-    """Return the log-P matrix of `spectrum@1`, or that of the first `contexts` test tokens."""
+    """Return the log-P matrix of `spectrum@1`, or of the first `contexts` test tokens."""
     tokens = rank_tokens(corpus, config) if contexts is None else corpus.test[:contexts]
     contexts_NC = context_vectors(model, tokens, window=config.evaluation.window)
     return log_probability_matrix(model, contexts_NC)
@@ -146,10 +145,10 @@ def log_p_matrix(
 def epoch_ranks(
     model: LanguageModel, corpus: Corpus, config: LanguageTrialConfig
 ) -> dict[str, Metric]:
-    """Return ranks after the first `evaluation.epoch_rank_contexts` validation tokens.
+    """Return ranks after the first `evaluation.epoch_rank_contexts` validation tokens; {} if unset.
 
-    They are computed as in `spectrum@1`, for a Transformer also as in `kl_rank@1`. The test text
-    stays unseen. The result is empty without that setting."""
+    As in `spectrum@1`, for a Transformer also `kl_rank@1`. The test text stays unseen.
+    """
     evaluation = config.evaluation
     if evaluation.epoch_rank_contexts is None:
         return {}
@@ -167,9 +166,7 @@ def epoch_ranks(
 
 
 def spectrum_at(model: LanguageModel, contexts_NC: Tensor, *, centre: bool = False) -> Spectrum:
-    """Return the spectrum of the log-P matrix after these contexts.
-
-    `centre` subtracts the mean of each row, in float64."""
+    """Return the spectrum after these contexts; `centre` subtracts row means."""
     rows, columns = len(contexts_NC), len(model.embedding_VD)
 
     def spectrum(chunks: Chunks) -> Spectrum:
@@ -194,9 +191,10 @@ def _gradient_bottleneck(trained: TrainedModel) -> Measured:
 
 
 def _bent_softmax(trained: TrainedModel) -> Measured:
-    """Perplexity, ranks and KL (nats per context) of a trained softmax after bending its logits.
+    """Perplexity, ranks and KL (nats per context) of a trained softmax with bent logits.
 
-    Names are "bent tanh 15 press_rank": form, cap, metric. Empty for other output layers."""
+    Names are "bent tanh 15 press_rank": form, cap, metric.
+    """
     if not isinstance(trained.config.output_layer, SoftmaxConfig):
         return Measured({})
     contexts_NC = trained.contexts()
@@ -259,4 +257,4 @@ BY_NAME: Mapping[str, Callable[[TrainedModel], Measured]] = {
     CENTRED_SPECTRUM: _centred_spectrum,
     SPECTRUM_BY_EPOCH: lambda trained: Measured(ranks_by_epoch_metrics(trained.epochs)),
 }
-"""A runtime can add two, for its own contexts and benchmarks."""
+"""A runtime can add two: its own contexts and benchmarks."""

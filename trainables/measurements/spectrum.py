@@ -1,12 +1,13 @@
 """Singular values of a matrix that arrives in blocks of rows, in float64.
 
-Memory: one V x V matrix and one block of rows. A wide matrix (N < V) is gathered and its transpose
-streamed, which needs one N x N matrix. Legend: N rows (contexts), V columns (vocabulary).
+Memory: one V x V matrix and one block; a wide matrix (N < V) is gathered and its transpose
+streamed, with one N x N matrix.
 
-- gram adds up A^T A by symmetric rank-k updates and takes roots of its eigenvalues. Fast, but
-  squaring costs half of the digits.
-- qr folds each block into the triangle R of A = Q R by Householder reflections and takes its
-  singular values. Keeps every digit; two to three times the time."""
+- gram: roots of the eigenvalues of A^T A, added up by symmetric rank-k updates. Fast, but squaring
+  costs half of the digits.
+- qr: singular values of R of A = Q R, by Householder reflections. Keeps every digit in two to three
+  times the time.
+"""
 
 from __future__ import annotations
 
@@ -25,10 +26,10 @@ from trainables.pulse import PULSE, SLOWEST_FLOPS
 Method = Literal["gram", "qr"]
 FLOAT64_EPS = float(np.finfo(np.float64).eps)
 SQUARE_SAFE = (1e-140, 1e140)
-"""Largest values whose squares, summed over any matrix that fits on a disk, stay within float64."""
+"""Largest values whose squares, summed over any matrix on a disk, stay within float64."""
 BLOCK_BYTES = 64 * 2**20
 QR_PANEL = 64
-"""Columns per LAPACK block; within 7% of the best of 32, 64 and 128 at V = 2,000 and 4,000."""
+"""Within 7% of the best of 32, 64 and 128 at V = 2,000 and 4,000."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,16 +45,17 @@ class Spectrum:
 def resolution(method: Method, *, rows: int, columns: int) -> float:
     """Return the smallest sigma / sigma_max that `method` distinguishes from zero.
 
-    n = min(N, V) is the side along which the matrix is streamed; eps is float64's.
+    n = min(N, V) is the streamed side; eps is float64's.
 
     gram: 5 sqrt(eps) n^(1/4). Rounding moves the eigenvalues sigma^2 by less than eps sqrt(n)
     sigma_max^2 (zeros, measured: 2 to 17 eps for n from 100 to 4,000; wide 10 x 400 to 512 x
-    10,000: below 9 eps and sqrt(n) eps). A zero comes out below a fifth of the resolution. A value
-    at the resolution is off by less than eps sqrt(n) / (2 * 25 eps sqrt(n)) = 2%, one r times
-    larger by 2% / r^2. The Press tolerance of float32 is above it for every shape.
+    10,000: below 9 eps and sqrt(n) eps). A zero comes out below a fifth of the resolution; a value
+    at it is off by less than eps sqrt(n) / (2 * 25 eps sqrt(n)) = 2%, one r times larger by 2% /
+    r^2. The Press tolerance of float32 is above it for every shape.
 
     qr: 0.5 sqrt(N + V + 1) eps, the Press tolerance of float64 (Press et al. 2007, section 2.6).
-    Zeros came out below two thirds of it from 10 x 10 upwards."""
+    Zeros came out below two thirds of it from 10 x 10 upwards.
+    """
     if method == "gram":
         return 5 * math.sqrt(FLOAT64_EPS * math.sqrt(min(rows, columns)))
     return 0.5 * math.sqrt(rows + columns + 1) * FLOAT64_EPS
@@ -62,10 +64,9 @@ def resolution(method: Method, *, rows: int, columns: int) -> float:
 class SpectrumStream:
     """Spectrum of an N x V matrix that `update` receives in blocks of rows; `finish` returns it.
 
-    Block sizes change only rounding. Stream the transpose of a wide matrix (see `matrix_spectrum`):
-    N < V costs the time, and in zeros the rounding, of V rows.
-
-    Raises UserError if one V x V float64 matrix does not fit in memory."""
+    Stream a wide matrix's transpose: N < V costs the time, and in zeros the rounding, of V rows.
+    Raises UserError if a V x V float64 matrix exceeds memory.
+    """
 
     def __init__(self, method: Method, columns: int) -> None:
         self.method, self.columns, self.rows = method, columns, 0
@@ -82,7 +83,8 @@ class SpectrumStream:
     def update(self, rows_NV: NDArray[np.floating[Any]]) -> None:
         """Add rows: float16, float32 or float64, in any byte order and memory layout.
 
-        Raises UserError for a NaN or an infinity, with its row counted from 0 over all calls."""
+        Raises UserError with the row of a NaN or an infinity, counted from 0 over all calls.
+        """
         step = max(1, BLOCK_BYTES // (8 * self.columns))
         for start in range(0, len(rows_NV), step):
             PULSE.touch()
@@ -108,7 +110,8 @@ class SpectrumStream:
     def gram(self) -> NDArray[np.float64]:
         """Return A^T A of all rows so far (method gram): the lower triangle, in Fortran order.
 
-        Raises UserError if a value is too large or too small to be squared."""
+        Raises UserError if squares would leave float64.
+        """
         low, high = SQUARE_SAFE
         if self._largest and not low < self._largest < high:
             raise UserError(
@@ -119,9 +122,7 @@ class SpectrumStream:
         return self._square_VV
 
     def finish(self) -> Spectrum:
-        """Return the spectrum of all rows so far. Overwrites the V x V matrix: no rows can follow.
-
-        Raises UserError as `gram` does."""
+        """Return the spectrum, overwriting the V x V matrix. Raises as `gram` does."""
         if self.method == "gram":
             # Imported here because torch takes seconds to load and a report needs only this
             # module's functions.
@@ -142,10 +143,10 @@ def log_p_spectrum(
     columns: int,
     method: Method = "gram",
 ) -> Spectrum:
-    """Return the spectrum of a log-P matrix that comes in chunks of rows (contexts).
+    """Return the spectrum of a log-P matrix in chunks of rows. Raises as `SpectrumStream` does.
 
-    If it takes less memory, the chunks are kept in their own precision and streamed by columns.
-    Raises UserError as `SpectrumStream` does."""
+    Keeps the chunks and streams columns if that takes less memory.
+    """
     if is_wide(rows, columns):
         return _wide_spectrum(list(log_p_chunks), method)
     stream = SpectrumStream(method, columns)
@@ -155,14 +156,15 @@ def log_p_spectrum(
 
 
 def is_wide(rows: int, columns: int) -> bool:
-    """Return whether a float32 matrix and its row Gram matrix are smaller than its column one."""
+    """True if a float32 matrix and its row Gram matrix are smaller than its column one."""
     return 4 * rows * columns + 8 * rows**2 < 8 * columns**2
 
 
 def matrix_spectrum(matrix_NV: NDArray[np.floating[Any]], *, method: Method = "gram") -> Spectrum:
-    """Return the spectrum of a matrix in memory or memory-mapped, streamed by its narrower side.
+    """Return the spectrum of a matrix, streamed by its narrower side.
 
-    Raises UserError as `SpectrumStream` does, with the number of a bad row."""
+    It may be memory-mapped. Raises as `SpectrumStream` does.
+    """
     rows, columns = matrix_NV.shape
     if rows < columns:
         return _wide_spectrum([matrix_NV], method)
@@ -186,8 +188,8 @@ def _wide_spectrum(chunks: Sequence[NDArray[np.floating[Any]]], method: Method) 
 def largest_magnitude(block_NV: NDArray[np.floating[Any]], *, first_row: int) -> float:
     """Return the largest absolute value of a block that is not empty.
 
-    Raises UserError at a NaN or an infinity with its row; the block's first row has number
-    `first_row`."""
+    Raises UserError with the row of a NaN or an infinity, counted from `first_row`.
+    """
     # Two reductions need no temporary array; a NaN makes both NaN.
     largest = max(-float(block_NV.min()), float(block_NV.max()))
     if not math.isfinite(largest):
@@ -197,7 +199,7 @@ def largest_magnitude(block_NV: NDArray[np.floating[Any]], *, first_row: int) ->
 
 
 def bad_row_error(row: int) -> UserError:
-    """Return the error for a row, counted from 0, that has a NaN or an infinity."""
+    """Return the error for a row with a NaN or an infinity."""
     return UserError(
         f"The matrix has a NaN or an infinity in row {row} (counted from 0). "
         "Remove that row, or compute it again."

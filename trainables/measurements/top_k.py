@@ -1,6 +1,4 @@
-"""Most likely next words at chosen contexts (AAAI 2021, Fig. 3 and SM Table 2).
-
-Shapes: N contexts, C width of the context vector, V vocabulary."""
+"""Most likely next words at chosen contexts (AAAI 2021, Fig. 3 and SM Table 2)."""
 
 from __future__ import annotations
 
@@ -22,7 +20,7 @@ WORDS, CONTEXT_WORDS = 5, 8
 
 
 def default_contexts(corpus: Corpus, config: LanguageTrialConfig) -> tuple[Context, ...]:
-    """Return Penn Treebank's published contexts, or 18 spaced evenly in the evaluated test text."""
+    """Return Penn Treebank's published contexts, or 18 spaced evenly in the test text."""
     if corpus.name == "ptb":
         return published_contexts()
     return even_contexts(len(corpus.test[: config.evaluation.test_tokens]))
@@ -36,18 +34,17 @@ def top_k_metrics(
     *,
     prefix: str = "top_k",
 ) -> dict[str, Metric]:
-    """Return a metric "PREFIX GROUP NUMBER" per context, JSON text with these keys:
+    """Return a metric "PREFIX GROUP NUMBER" per context: JSON text.
 
     - "context": the last eight words.
     - "next": the true next word, like all these words from the model's vocabulary.
-    - "next_in_text": the next word in the contexts file, if any. It differs if the vocabulary was
-      cut.
+    - "next_in_text": the next word in the contexts file, if any; differs if the vocabulary was cut.
     - "probability", "rank": of "next"; rank 1 is the most likely.
     - "top": the five most likely words with probabilities, most likely first, ties by word id.
 
     Probabilities have six significant digits. The text is read from its start as one stream (batch
-    1, the protocol's windows), beyond the evaluated tokens if necessary. The output layer receives
-    the requested contexts only."""
+    1, the protocol's windows), if necessary beyond the evaluated tokens.
+    """
     indices = [context.last_token_index for context in contexts]
     tokens, window = corpus.test[: max(indices) + 1], config.evaluation.window
     contexts_NC = context_vectors(model, tokens, window=window)[indices]

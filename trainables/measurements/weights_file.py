@@ -1,6 +1,4 @@
-"""Tensors of an open checkpoint: safetensors files, read in blocks of rows and never as a whole.
-
-The safetensors library checks a file's header; nothing is unpickled."""
+"""Tensors of an open checkpoint: safetensors files, read in blocks of rows, nothing unpickled."""
 
 from __future__ import annotations
 
@@ -45,13 +43,14 @@ class StoredTensor:
 
     @property
     def has_floats(self) -> bool:
-        """True if it has at least one number, of a dtype that is read."""
+        """True if it has numbers, of a dtype that is read."""
         return self.dtype in DTYPE_NAMES and math.prod(self.shape) > 0
 
     def blocks(self) -> Iterator[NDArray[np.floating[Any]]]:
-        """Yield blocks of rows of a matrix in float32, or in float64 if the file has that.
+        """Yield blocks of rows in float32, or float64 if the file has that.
 
-        Raises UserError if the file cannot be read."""
+        Raises UserError if the file cannot be read.
+        """
         step = max(1, BLOCK_BYTES // (8 * self.shape[1]))
         dtype = torch.float64 if self.dtype == "F64" else torch.float32
         with _open_tensors(self.path) as file:
@@ -60,7 +59,7 @@ class StoredTensor:
                 yield rows[start : start + step].to(dtype, copy=True).numpy()
 
     def vector(self) -> NDArray[np.float64]:
-        """Return all numbers of a small tensor in one row. Raises as `blocks` does."""
+        """Return all numbers of a small tensor. Raises as `blocks` does."""
         with _open_tensors(self.path) as file:
             numbers: NDArray[np.float64] = file.get_tensor(self.name).double().reshape(-1).numpy()
         return numbers
@@ -74,7 +73,7 @@ class Checkpoint:
     files: Mapping[str, Path]
     """Path by tensor name. A file may be missing."""
     config: Mapping[str, Any]
-    """Content of config.json in the same folder, as transformers writes it; may be empty."""
+    """Content of config.json in its folder; may be empty."""
 
     @property
     def is_shard(self) -> bool:
@@ -120,8 +119,9 @@ def is_weights(path: Path) -> bool:
 def open_checkpoint(path: Path) -> Checkpoint:
     """Open a safetensors file, the index of several, or a folder with either.
 
-    For one file of several, the index in its folder is used if it exists. Raises UserError for
-    anything else, and for a truncated or damaged file."""
+    A shard opens with its folder's index if that exists. Raises UserError for anything else, and
+    for a truncated or damaged file.
+    """
     if path.name.endswith(PICKLED):
         raise UserError(
             f"{path} can run code when opened; only safetensors files are read. If you trust it, "
@@ -207,9 +207,7 @@ def _weight_map(index: Path) -> dict[str, str]:
 
 
 def unique(names: Iterable[str], ending: str) -> str | None:
-    """Return the name equal to `ending`, or the only one that ends in it after a dot.
-
-    An example is "transformer.wte.weight"."""
+    """Return the name equal to `ending`, or the only one that ends in "." and it."""
     all_names = list(names)
     if ending in all_names:
         return ending

@@ -1,6 +1,7 @@
 """Correlation of word-similarity scores with embedding cosines (AAAI 2021, Fig. 4, SM Table 3).
 
-Shapes: n pairs, V vocabulary, D width of the embedding."""
+Shapes: n pairs, V vocabulary, D width of the embedding.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +27,8 @@ def similarity_metrics(
     """Return "PREFIX pairs NAME" and "PREFIX NAME" for each benchmark.
 
     The first counts the pairs with both words in the vocabulary. The second is Spearman's rho of
-    their scores and embedding cosines; it is omitted for fewer than 3 pairs, or if all cosines or
-    all scores are equal."""
+    their scores and embedding cosines, omitted for fewer than 3 pairs or if one side is constant.
+    """
     ids = {word: index for index, word in enumerate(vocabulary)}
     metrics: dict[str, Metric] = {}
     for benchmark in benchmarks:

@@ -1,7 +1,4 @@
-"""Base of all output layers: hidden states in, log-probabilities or a training loss out.
-
-Shapes: T time, B batch, N = T B rows (contexts), C width of the context vectors, D of the
-embeddings, V vocabulary."""
+"""Base of all output layers: hidden states in, log-probabilities or a training loss out."""
 
 from __future__ import annotations
 
@@ -23,19 +20,19 @@ class LayerShape:
 
     vocabulary_size: int
     embedding_width: int
-    """D, of the tied output weights."""
+    """D."""
     context_width: int
-    """C, of the hidden states; equal to D unless the layer maps one to the other."""
+    """C; D unless the layer maps one to the other."""
 
 
 class OutputLayer(nn.Module, ABC):
     """The last layer of a language model. The V x D weights are the embedding's, passed in."""
 
     product_dtype: torch.dtype | None = None
-    """Dtype of matrix product factors in training, for layers of this package; None: no cast."""
+    """Dtype of matrix product factors in training; None: no cast."""
 
     def cast(self, factor: Tensor) -> Tensor:
-        """Return a factor of a matrix product, cast to `product_dtype` in training."""
+        """Return a matrix product's factor, cast to `product_dtype` in training."""
         return (
             factor.to(self.product_dtype)
             if self.training and self.product_dtype is not None
@@ -56,22 +53,23 @@ class OutputLayer(nn.Module, ABC):
     ) -> Tensor:
         """Return the mean cross-entropy of the targets in nats, a scalar.
 
-        Never holds more than a chunk of N x V. The layer's own dropout draws from `masks`; without
-        it, as outside training, there is no dropout. Layers of this package also accept N x V
-        probabilities in place of target ids."""
+        Never holds more than a chunk of N x V. Without `masks`, as outside training, there is no
+        dropout. Layers of this package also accept N x V probabilities as targets.
+        """
 
     def initialise(self, generator: torch.Generator) -> None:
         """Draw the starting weights. The default keeps them."""
 
     def scale_start(self, log_share_V: Tensor, hidden_deviation: float) -> None:
-        """Rescale weights that were drawn for hidden states of this standard deviation.
+        """Rescale weights drawn for hidden states of this standard deviation.
 
-        Without information from the context, log P becomes about `log_share_V`. The default keeps
-        all."""
+        Without information from the context, log P is then about `log_share_V`. The default keeps
+        all.
+        """
 
 
 def bent_log_softmax_(function: Pointwise, logits_NV: Tensor) -> Tensor:
-    """Return log_softmax(f(x)) of every row. Without autograd, overwrite the logits in chunks."""
+    """Return log_softmax(f(x)) per row. Without autograd, overwrite the logits in chunks."""
     if torch.is_grad_enabled():
         return torch.log_softmax(function(logits_NV), dim=1)
     rows = chunk_rows(logits_NV.shape[1], 0, logits_NV.element_size(), logits_NV.device.type)
@@ -84,8 +82,8 @@ def bent_log_softmax_(function: Pointwise, logits_NV: Tensor) -> Tensor:
 class PointwiseSoftmax(OutputLayer):
     """log_softmax(f(W h + b)) for an increasing function f of one logit, by default the identity.
 
-    With the identity, the rank of the log-P matrix is at most d + 2: W h, the bias, the
-    normaliser."""
+    With the identity, log P has rank at most d + 2: W h, the bias, the normaliser.
+    """
 
     def __init__(self, shape: LayerShape, function: Pointwise | None = None) -> None:
         super().__init__()

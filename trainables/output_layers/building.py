@@ -26,9 +26,10 @@ from trainables.output_layers.softcap import Softcap
 
 
 def build_output_layer(config: OutputLayerConfig, shape: LayerShape) -> OutputLayer:
-    """Return the layer that `config` describes; `OutputLayer.initialise` draws its weights.
+    """Return the layer of `config`; `OutputLayer.initialise` draws its weights.
 
-    Raises UserError for a user's own layer whose file has not been loaded."""
+    Raises UserError for a user's layer whose file is not loaded.
+    """
     match config:
         case CustomConfig():
             return build_custom(config, shape)

@@ -1,25 +1,21 @@
 """Cross-entropy of a linear layer, or of a mixture of them, without holding N x K x V logits.
 
-The plain formulation streams five or more N x K x V arrays through memory: logits, their transform,
-(log-)probabilities and a gradient of each. Here each chunk of rows goes forward and backward while
-it is in the processor's cache, because no row needs another one.
+Each chunk of rows goes forward and backward while it is in the processor's cache.
 
-A mixture's loss needs only the log-sum-exp and the target logit of each expert,
+With x_k the logits of expert k, a mixture's loss needs only each expert's log-sum-exp and target
+logit,
 
-    log P(y) = logsumexp_k(log pi_k + x_k[y] - logsumexp(x_k)),
+    log P(y) = logsumexp_k(log pi_k + x_k[y] - logsumexp(x_k)).
 
-and its gradient is each expert's own, (softmax(x_k) - one at y), weighted by the expert's
-responsibility for y, r_k = P(k | y) = exp(log pi_k + x_k[y] - logsumexp(x_k) - log P(y)). No
-probability is formed whose log is taken.
+Its gradient by x_k is r_k (softmax(x_k) - one at y), with the responsibility r_k = P(k | y) =
+exp(log pi_k + x_k[y] - logsumexp(x_k) - log P(y)).
 
-If a context has a distribution P* over all words, let r_k(v) = P(k | v), a_k(v) = P*(v) r_k(v) and
-A_k = sum_v a_k(v). The gradient by x_k is A_k softmax(x_k) - a_k, and that by log pi_k is -A_k.
+For a distribution P* over all words, let r_k(v) = P(k | v), a_k(v) = P*(v) r_k(v) and A_k = sum_v
+a_k(v). The gradient by x_k is A_k softmax(x_k) - a_k, that by log pi_k is -A_k.
 
-GPU kernels process the models of a stack together. Otherwise they go one by one, because a chunk
-should fill the processor's cache.
-
-Shapes: G models (1 outside a stack), N rows (contexts), K experts (1 without a mixture), D width, V
-vocabulary; n rows and nK logit rows in a chunk."""
+GPU kernels process the models of a stack together. Elsewhere they go one by one: a chunk should
+fill the cache.
+"""
 
 from __future__ import annotations
 
@@ -51,10 +47,10 @@ def linear_cross_entropy(
     """Return the mean over N of -log P(target) in nats.
 
     P = sum_k pi_k softmax(f(hidden_k @ weight.T + bias)). `hidden` is N x D, or with `log_prior_NK`
-    (log pi) N x K x D. `targets` are N ids or N x V probabilities, as in torch; probabilities give
-    a loss in float64. Equal to the plain formulation up to rounding; differentiable once. Matrix
-    products are in the dtype of `hidden`, sums in that of the weights. Raises ValueError without
-    rows."""
+    (log pi) N x K x D. `targets` are N ids or N x V probabilities, which give a float64 loss.
+    Differentiable once. Matrix products are in the dtype of `hidden`, sums in that of the weights.
+    Raises ValueError without rows.
+    """
     if targets.numel() == 0:
         raise ValueError("the cross-entropy of no rows is undefined. Pass at least one target.")
     hidden_NKD = hidden.unsqueeze(1) if log_prior_NK is None else hidden
@@ -69,11 +65,11 @@ def cross_entropies(
 ) -> Tensor:
     """Return every model's mean of -log P(target) in nats, G.
 
-    `rows` are the targets, G x N ids or G x N x V probabilities, and the weight of each row in its
-    model's mean, G x N: 1 / count, or 0 beyond a model's window; None weighs all alike.
-    `parameters` are the functions' parameters, with a leading G. For several models, backward
-    assumes loss gradients of 1: differentiate the sum of the losses, with or without other
-    terms."""
+    `rows` are targets, G x N ids or G x N x V probabilities, and each row's weight in its model's
+    mean, G x N: 1 / count, or 0 beyond a model's window; None weighs all alike. `parameters` are
+    the functions', with a leading G. For several models, backward assumes loss gradients of 1:
+    differentiate the sum of the losses, with or without other terms.
+    """
     needs_gradient = any(tensor.requires_grad for tensor in (*inputs, *parameters))
     if torch.is_grad_enabled() and needs_gradient:
         apply: Callable[..., Tensor] = _CrossEntropies.apply
@@ -84,7 +80,8 @@ def cross_entropies(
 class _CrossEntropies(torch.autograd.Function):
     """Computes gradients in the forward pass, for loss gradients of 1.
 
-    Backward returns them, scaled if there is one model."""
+    Backward scales them if there is one model.
+    """
 
     @staticmethod
     def forward(
@@ -155,7 +152,8 @@ def _compute_in_chunks(
 ) -> Result:
     """Return loss and gradients of one model; `gradients` of weights and bias must start at zero.
 
-    With probabilities, the gradients are of the sum over the rows."""
+    With probabilities, gradients are of the sum over rows.
+    """
     (targets, weights_N), (hidden_NKD, log_prior_NK, weight_VD, bias_V) = rows, inputs
     total, experts, width = hidden_NKD.shape
     logit_rows = chunk_rows(
@@ -207,8 +205,8 @@ def _id_losses_(
 ) -> tuple[Tensor, Tensor]:
     """Return each context's loss, n x 1, and the gradient of loss / `counts` by log pi.
 
-    Overwrites the (n K) x V logits with the gradient by them, unless `only` the losses are
-    needed."""
+    Unless `loss_only`, overwrites the (n K) x V logits with the gradient by them.
+    """
     experts = log_prior_nK.shape[1]
     targets = targets_n.repeat_interleave(experts)[:, None]
     logits.sub_(logits.amax(1, keepdim=True))
@@ -235,9 +233,7 @@ def _softmax_losses_(logits_nV: Tensor, targets_nV: Tensor) -> Tensor:
 def _mixture_losses_(
     logits: Tensor, log_prior_nK: Tensor, targets_nV: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Return each context's loss and its gradient by log pi.
-
-    Overwrites the (n K) x V logits with the gradient by them."""
+    """Does what `_id_losses_` does, for probabilities."""
     logits_nKV = logits.view(*log_prior_nK.shape, -1)
     logits_nKV.sub_(logits_nKV.amax(2, keepdim=True))
     experts_nKV = logits_nKV.exp()

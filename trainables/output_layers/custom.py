@@ -1,4 +1,4 @@
-"""Output layers of the user: classes in a file, identified by the file's content."""
+"""Output layers of the user: classes in a file, identified by its content."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _modules: dict[str, ModuleType] = {}
 def load_layers(file: TextFile) -> None:
     """Run a file of output layers, once per process. Raises UserError if it fails.
 
-    Only call this with a file that the user's own command named, never with text from a store or a
-    config."""
+    Only for a file that the user's own command named, never for text from a store or a config.
+    """
     digest = file.sha256
     if digest in _modules:
         return

@@ -1,7 +1,4 @@
-"""Chunked cross-entropy on a GPU, for one model or a stack: cuBLAS products and two kernels.
-
-Shapes: G models (1 outside a stack), N rows (contexts), K experts, D width, V vocabulary; n rows
-and m = n K logit rows of a chunk."""
+"""Chunked cross-entropy on a GPU, for one model or a stack: cuBLAS products and two kernels."""
 
 from __future__ import annotations
 
@@ -20,11 +17,11 @@ from trainables.output_layers.pointwise import Identity, Pointwise
 from trainables.output_layers.softcap import Softcap
 
 ALIGNMENT = 16
-"""Rows of logits begin at multiples of this many numbers, for tensor cores and wide reads."""
+"""Logit rows begin at multiples of this, for tensor cores and wide reads."""
 CHUNK_BYTES = 2**30
-"""Bytes of logits per chunk. Each chunk also reads and writes the G x V x D weight gradient."""
+"""Bytes of logits. Each chunk also reads and writes the G x V x D weight gradient."""
 UNIT = 2.0**-60
-"""Unit of the integer sums by interval, which unlike float sums do not depend on the order."""
+"""Unit of integer sums, which unlike float sums do not depend on the order."""
 
 
 class Bend(NamedTuple):
@@ -43,11 +40,12 @@ class Bend(NamedTuple):
 class IntervalSums(NamedTuple):
     """Sums over all chunks for the gradient by the table of piecewise linear functions.
 
-    They are sums of g, the gradient by f, and of g times the position in the interval, 0 left and 1
-    right. Positions in the outer intervals are unbounded, so those sums are floats."""
+    They are of g, the gradient by f, and of g times the position in the interval (0 left, 1 right),
+    which is unbounded in the outer ones.
+    """
 
     inner_GK2: Tensor
-    """In units of `UNIT`. Sums of |g| are at most 2: at most a quarter of the int64 range."""
+    """In units of `UNIT`. Sums of |g| are at most 2: a quarter of the int64 range."""
     outer_G2: Tensor
     """Sums of g times the position, in the first and the last interval; float64."""
 
@@ -60,7 +58,7 @@ class IntervalSums(NamedTuple):
 
 
 class Inputs(NamedTuple):
-    """Inputs of a cross-entropy, or the gradients by them; a leading G except for one model."""
+    """Inputs of a cross-entropy, or gradients by them; a leading G except for one model."""
 
     hidden: Tensor
     """N x K x D, in the dtype of the matrix products."""
@@ -73,7 +71,7 @@ class Inputs(NamedTuple):
 
 
 def is_fused(targets: Tensor, functions: Sequence[Pointwise], weight: Tensor) -> bool:
-    """Return whether the loss uses the kernels. This function alone decides it."""
+    """Return whether the loss uses the kernels."""
     kinds = Identity, SmoothBend, Softcap, PiecewiseLinear
     is_supported = targets.dim() == 2 and all(type(function) in kinds for function in functions)
     return is_supported and weight.dtype == torch.float32 and runs_triton(weight.device)
@@ -89,8 +87,9 @@ def fused_cross_entropy(
     """Return every model's sum of weight times -log P(target), and its parameter gradients.
 
     The sums are G in float64. `rows` are targets and weights, G x N; a model's weights sum to at
-    most 1. `parameters` have a leading G. The other gradients are written to `gradients` if given;
-    those by weights and bias are added to it."""
+    most 1. `parameters` have a leading G. Writes the other gradients to `gradients`, adding those
+    by weights and bias.
+    """
     from trainables.output_layers import kernels  # Triton: only on a GPU
 
     targets_GN, weights_GN = rows
@@ -164,7 +163,8 @@ def _bend_of(functions: Sequence[Pointwise], parameters: Sequence[Tensor], like:
 
 @functools.cache
 def _constants(bends: tuple[tuple[float, ...], ...], device: torch.device) -> Tensor:
-    """Return the pairs, G x 1 x 2 or G x 2 x 2.
+    """Return G x 1 x 2 or G x 2 x 2.
 
-    Cached because a copy would delay every step, and because captured graphs read this tensor."""
+    Cached: a copy would delay every step, and captured graphs read this tensor.
+    """
     return torch.tensor(bends, dtype=torch.float32, device=device).unflatten(1, (-1, 2))

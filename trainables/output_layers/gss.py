@@ -1,4 +1,4 @@
-"""Generalized SigSoftmax (gss), of which SigSoftmax is a special case."""
+"""Generalized SigSoftmax (gss)."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from trainables.output_layers.pointwise import ChunkPass, Pointwise
 class SmoothBend(Pointwise):
     """f(x) = k(x - c) + c - (k - 1) softplus(x - c) (AAAI 2021, eq. 3).
 
-    It bends smoothly at c from slope k to slope 1. Under a softmax, k = 1 is softmax and c = 0, k =
-    2 is SigSoftmax."""
+    Bends smoothly at c from slope k to 1. Under a softmax, k = 1 is softmax; c = 0, k = 2 is
+    SigSoftmax.
+    """
 
     def __init__(self, *, c: float, k: float) -> None:
         super().__init__()

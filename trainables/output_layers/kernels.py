@@ -2,11 +2,11 @@
 """Two Triton kernels for a chunk of the cross-entropy on a GPU, in place of a dozen passes.
 
 Both read the matrix product of G models, G x m x V, whose rows begin `stride` numbers apart;
-numbers from V to `stride` are scratch. Bias rows, G x `stride`, are as far apart, so that both are
-read 16 bytes at once. A logit is product plus bias. f is computed in float32 from the model's row
-of a table: unused by the identity; c and k of a smooth bend; height, shift and inverse width of a
-softcap; for piecewise linear functions, the value at the left end of every interval and the rise
-over it. Only `fused` imports this, and only if Triton is available."""
+numbers from V to `stride` are scratch. Bias rows, G x `stride`, are as far apart, so both are read
+16 bytes at once. f is computed in float32 from the model's table row: c and k of a smooth bend;
+height, shift and inverse width of a softcap; every interval's left value and rise for a piecewise
+linear function. Only `fused` imports this, if Triton is available.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WARPS, REGISTERS, REGISTERS_WITH_SUMS = 4, 64, 80
 """Second kernel: 32 or 24 warps fit on a multiprocessor. Without a limit, the compiler takes twice
 the registers."""
 ROWS = 16
-"""Rows per program of the second kernel, which sums the bias gradient over them."""
+"""Rows per program of the second kernel, over which it sums the bias gradient."""
 NOT_SPECIALISED = ["rows", "knots"]
 """Specialising on their divisors would not be faster."""
 
@@ -34,8 +34,9 @@ def forward(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return log softmax(f(logits)) at the targets, and the row values that `backward_` needs.
 
-    These are the greatest f of every row, and the sum of exp(f - greatest). All are G x m in
-    float32 and bitwise reproducible. The product is not changed."""
+    These are each row's greatest f and sum of exp(f - greatest). All are G x m in float32, bitwise
+    reproducible.
+    """
     models, rows, columns = product_GmV.shape
     assert product_GmV.stride() == (rows * product_GmV.stride(1), product_GmV.stride(1), 1)
     assert (
@@ -66,9 +67,10 @@ def backward_(
 ) -> Tensor:
     """Overwrite the product with its gradient, `weight` (softmax - one at the target) f'.
 
-    Returns the gradient by the bias, G x V in float32. `row_values` are G x m: the weight, and the
-    two row values from `forward`. Absolute weights of a model sum to at most 1. Adds to `sums` if
-    given. Bitwise reproducible."""
+    Returns the gradient by the bias, G x V in float32. `row_values` are G x m: the weight (a
+    model's sum to at most 1), and the two from `forward`. Adds to `sums` if given. Bitwise
+    reproducible.
+    """
     models, rows, columns = product_GmV.shape
     assert all(values.is_contiguous() for values in row_values)
     block = min(MAX_BYTES // product_GmV.element_size(), triton.next_power_of_2(columns))
@@ -90,8 +92,7 @@ def backward_(
 
 @triton.jit
 def _bend(x, table, knots, inverse_width, KIND: tl.constexpr):
-    """f(x) up to a constant of the model, f'(x), and a piecewise function's interval and
-    position."""
+    """Return f(x) up to a constant, f'(x), and a piecewise function's interval and position."""
     f, position = x, x
     slope = tl.full(x.shape, 1.0, tl.float32)
     index = tl.full(x.shape, 0, tl.int32)

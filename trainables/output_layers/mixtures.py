@@ -1,7 +1,4 @@
-"""Mixtures of K context vectors, after (MoS) or before (MoC) the softmax (Yang et al. 2018).
-
-Shapes: T time, B batch, N = T B rows (contexts), C width of the context vectors, K mixtures, D
-width of the embeddings, V vocabulary."""
+"""Mixtures of K context vectors, after (MoS) or before (MoC) the softmax (Yang et al. 2018)."""
 
 from __future__ import annotations
 
@@ -40,7 +37,7 @@ class Mixture(OutputLayer):
         self.function = function
 
     def initialise(self, generator: torch.Generator) -> None:
-        """Draw uniformly within 1 / sqrt(C), as torch does for linear layers."""
+        """Draw uniformly within 1 / sqrt(C), as torch does."""
         bound = self.prior_KC.shape[1] ** -0.5
         for parameter in (self.prior_KC, self.latent_KDC, self.latent_bias_KD):
             nn.init.uniform_(parameter, -bound, bound, generator=generator)
@@ -53,7 +50,7 @@ class Mixture(OutputLayer):
         self.bias_V.data = centred_bias(self.function, log_share_V)
 
     def log_prior(self, hidden_NC: Tensor) -> Tensor:
-        """Return log pi, N x K, in the precision of the weights, not of the product."""
+        """Return log pi, N x K, in the precision of the weights."""
         logits_NK = linear(self.cast(hidden_NC), self.cast(self.prior_KC))
         return torch.log_softmax(logits_NK.to(self.prior_KC.dtype), dim=1)
 
@@ -101,7 +98,7 @@ class MixtureOfSoftmaxes(Mixture):
 
 
 class MixtureOfContexts(Mixture):
-    """softmax(f(W sum_k pi_k h_k + b)): as many parameters as MoS, and the rank of one softmax."""
+    """softmax(f(W sum_k pi_k h_k + b)): the parameters of MoS, the rank of one softmax."""
 
     def log_probabilities(self, hidden_NC: Tensor, weight_VD: Tensor) -> Tensor:
         mixed_ND = self._mix_contexts(hidden_NC.unsqueeze(1), None)

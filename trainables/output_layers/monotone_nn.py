@@ -1,6 +1,4 @@
-"""An increasing function as a network of one hidden layer (the talk on Ganea et al. 2019).
-
-Shapes: n rows of a chunk, V vocabulary, U units."""
+"""An increasing function as a network of U units in one layer (the talk on Ganea et al. 2019)."""
 
 from __future__ import annotations
 
@@ -14,14 +12,14 @@ from trainables.device import add_multiple_, numbers
 from trainables.output_layers.pointwise import ChunkPass, Pointwise
 
 START_RANGE = 10.0
-"""The units' bends start evenly over [-10, 10], the usual range of logits."""
+"""The units' bends start evenly over [-10, 10]."""
 
 
 class MonotoneNetwork(Pointwise):
     """f(x) = sum_i v_i sigmoid(u_i x + b_i) with u = softplus(.) and v = softplus(.) positive.
 
-    The source's constant b is omitted: under a softmax it has no effect and no gradient. f starts
-    close to the identity."""
+    The source's constant is omitted: a softmax ignores it. f starts close to the identity.
+    """
 
     def __init__(self, units: int) -> None:
         super().__init__()
@@ -45,7 +43,7 @@ class MonotoneNetwork(Pointwise):
 
 
 class _NetworkPass(ChunkPass):
-    """Iterates over the units in both passes, so memory is two chunks for any number of units."""
+    """Iterates over the units: memory is two chunks for any number."""
 
     def __init__(self, function: MonotoneNetwork, like_nV: Tensor) -> None:
         self._function = function

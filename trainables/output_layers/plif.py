@@ -1,6 +1,4 @@
-"""Piecewise linear increasing functions (Ganea et al. 2019): look-up forward, sums backward.
-
-Shapes: n rows of a chunk, V vocabulary, K intervals."""
+"""Piecewise linear increasing functions with K intervals (Ganea et al. 2019)."""
 
 from __future__ import annotations
 
@@ -20,11 +18,11 @@ START = math.log(math.e - 1)
 class PiecewiseLinear(Pointwise):
     """Linear on each of K equal intervals of [-limit, limit], with slope softplus(w_i) > 0.
 
-    The outer pieces continue beyond the limits. The constant makes f 0 in the middle, where float32
-    is finest; a softmax ignores it."""
+    The outer pieces continue beyond the limits. f is 0 in the middle, where float32 is finest.
+    """
 
     def __init__(self, knots: int, *, limit: float, learning_rate: float | None) -> None:
-        """Without a rate, the slopes stay as drawn (LMS-PLIF dagger in AAAI 2021, Table 3)."""
+        """Without a rate, slopes stay as drawn (LMS-PLIF dagger in AAAI 2021, Table 3)."""
         super().__init__()
         self.limit = limit
         self.learning_rate = learning_rate
@@ -38,16 +36,17 @@ class PiecewiseLinear(Pointwise):
         nn.init.normal_(self.weight_K, START, 1.0, generator=generator)
 
     def tables(self, weight_K: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-        """Return f at the left end of each interval and its rise over it, summed in float64.
+        """Return f at each interval's left end and its rise, summed in float64.
 
-        The intervals are the last axis of `weight_K`, which may hold several functions."""
+        Intervals are the last axis of `weight_K`, which may hold several functions.
+        """
         rise_K = softplus(weight_K, threshold=40.0).double() * self.width
         start_K = running_sum(rise_K) - rise_K
         middle = start_K.shape[-1] // 2
         return (start_K - start_K[..., middle : middle + 1]).to(dtype), rise_K.to(dtype)
 
     def gradient_of(self, weight_K: Tensor, sum_start_K: Tensor, sum_rise_K: Tensor) -> Tensor:
-        """Return the gradient by the weights, from the float64 gradients by their tables."""
+        """Return the gradient by the weights, from float64 gradients by their tables."""
         # Rise j also lifts the start of every interval to its right, and lowers the middle value
         # that is subtracted from all.
         rise_K = sum_rise_K + running_sum(sum_start_K.flip(-1)).flip(-1) - sum_start_K
@@ -55,10 +54,10 @@ class PiecewiseLinear(Pointwise):
         return (rise_K * self.width * weight_K.sigmoid()).to(weight_K.dtype)
 
     def locate_(self, logits: Tensor, indices: Tensor, scratch: Tensor) -> None:
-        """Write each logit's interval to `indices`; overwrite the logit with its position in it.
+        """Write each logit's interval to `indices`; overwrite the logit with its position, 0 to 1.
 
-        Position 0 is left, 1 right. Intervals are counted from the middle: adding the limit first
-        would cost a logit near 0 its last digits."""
+        Counted from the middle: adding the limit first would cost a logit near 0 its last digits.
+        """
         middle, last = len(self.weight_K) // 2, len(self.weight_K) - 1
         positions = self._from_middle_(logits)
         torch.clamp(positions, -middle - 1, last, out=scratch)
@@ -84,7 +83,7 @@ class PiecewiseLinear(Pointwise):
 
 
 class _LookUpPass(ChunkPass):
-    """df / d start = 1 and df / d rise = t, the position in the interval: two sums per interval."""
+    """df / d start = 1 and df / d rise = t, the position: two sums per interval."""
 
     def __init__(self, function: PiecewiseLinear, like_nV: Tensor) -> None:
         self._function, self._weight_K = function, function.weight_K.detach()

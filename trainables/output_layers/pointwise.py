@@ -1,6 +1,4 @@
-"""Functions of one logit, and their passes through the chunked loss without N x V arrays.
-
-Shapes: n rows of a chunk, V vocabulary."""
+"""Functions of one logit, and their passes through the chunked loss."""
 
 from __future__ import annotations
 
@@ -17,25 +15,26 @@ BISECTIONS = 40
 class ChunkPass:
     """One pass of a loss over its chunks: each goes through f, then its gradient comes back.
 
-    Holds the values that f needs for the gradient, and sums of its parameters' gradients. This base
-    class is the identity."""
+    This base class is the identity.
+    """
 
     def apply_(self, logits_nV: Tensor) -> None:
-        """Overwrite the logits with f, up to a constant, which the softmax cancels."""
+        """Overwrite the logits with f, up to a constant."""
 
     def pull_back_(self, gradient_nV: Tensor) -> None:
         """Overwrite the gradient by f with that by the last logits; sum the parameter gradients."""
 
     def gradients(self) -> tuple[Tensor, ...]:
-        """Return the function's parameter gradients, in their order, over all chunks so far."""
+        """Return the function's parameter gradients over all chunks so far."""
         return ()
 
 
 class Pointwise(nn.Module, ABC):
     """An increasing function f of one logit, applied to each.
 
-    A subclass needs only `forward`; its chunks then use autograd. Functions of this package have a
-    `ChunkPass` that is also exact and several times faster."""
+    A subclass needs only `forward`; its chunks then use autograd. This package's functions have an
+    exact `ChunkPass`, several times faster.
+    """
 
     learning_rate: float | None = None
     """Learning rate of the function's parameters; None: the model's."""
@@ -59,9 +58,9 @@ class Pointwise(nn.Module, ABC):
 def centred_bias(function: Pointwise, log_p_V: Tensor) -> Tensor:
     """Return logits x with log_softmax(f(x)) = log P and mean f(x) = f(0), by bisection.
 
-    Values that f cannot reach within 40 of 0 stay at 40. If f is bounded, x stays in its start
-    range and the constant lets f reach the most likely word. Unlikely words, which weigh least in a
-    loss, then stay at the end of the range."""
+    |x| is at most 40. With a bounded f, x stays in its start range and the constant lets f reach
+    the most likely word; unlikely words, which weigh least in a loss, stay at the end of the range.
+    """
     low, high = function.start_range or (-GREATEST_BIAS, GREATEST_BIAS)
     value_V = log_p_V - log_p_V.mean() + function(torch.zeros_like(log_p_V[:1]))
     if function.start_range is not None:
@@ -86,7 +85,7 @@ class Identity(Pointwise):
 
 
 class _AutogradPass(ChunkPass):
-    """A pass for any function: autograd with a small graph per chunk, used up at once."""
+    """A pass for any function: autograd with a small graph per chunk."""
 
     def __init__(self, function: Pointwise) -> None:
         self._function = function

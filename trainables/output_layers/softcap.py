@@ -1,4 +1,4 @@
-"""Softcaps: logits bent into a bounded interval, as in the heads of several language models."""
+"""Softcaps: logits bent into a bounded interval."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import Tensor
 from trainables.output_layers.pointwise import GREATEST_BIAS, ChunkPass, Pointwise
 
 SOURCE_CAP, SOURCE_SHIFT, SOURCE_SCALE = 23.0, 5.0, 7.5
-"""Constants of the sigmoid form in its source, 23 sigmoid((x + 5) / 7.5)."""
+"""From 23 sigmoid((x + 5) / 7.5)."""
 
 
 class Softcap(Pointwise):
@@ -18,12 +18,12 @@ class Softcap(Pointwise):
 
     - tanh: f(x) = cap tanh(x / cap), slope 1 at 0. Gemma 2 has cap 30 (arXiv 2408.00118), nanochat
       15 (Karpathy 2025).
-    - sigmoid: f(x) = cap sigmoid((x + shift) / scale), with shift and scale proportional to the
-      cap. As in the other form, all caps have one shape, f_cap(x) = cap g(x / cap), with slope 0.69
-      at 0 and at most 0.77. Cap 23 is 23 sigmoid((x + 5) / 7.5) of modded-nanogpt's train_gpt.py,
-      from its log of records.
+    - sigmoid: f(x) = cap sigmoid((x + shift) / scale), shift and scale proportional to the cap, so
+      f_cap(x) = cap g(x / cap), slope 0.69 at 0 and at most 0.77. Cap 23 is 23 sigmoid((x + 5) /
+      7.5) of modded-nanogpt's train_gpt.py, from its log of records.
 
-    Up to a constant, which the softmax cancels, both are height tanh((x + shift) / width)."""
+    Up to a constant, both are height tanh((x + shift) / width).
+    """
 
     def __init__(self, *, form: Literal["tanh", "sigmoid"], cap: float) -> None:
         super().__init__()

@@ -1,7 +1,8 @@
-"""Several trials of the same shapes trained as one: a stack. The reference is the trainer of one
-trial.
+"""Several trials of equal shapes trained as one: a stack. `stack_key` needs no torch.
 
-Which trials can share a stack is decided without torch. Benchmarks time the parts of its step."""
+Shapes: G models, T time steps of the longest window, B batch, N = T B rows, V vocabulary, D width
+of the embeddings, C of the contexts.
+"""
 
 from trainables import door
 

@@ -1,7 +1,4 @@
-"""AWD-LSTMs of a stack and their activation penalties.
-
-Shapes: G models, T time steps of the longest window, B batch, V vocabulary, D width of the
-embeddings, C of the contexts."""
+"""AWD-LSTMs of a stack and their activation penalties."""
 
 from __future__ import annotations
 
@@ -71,7 +68,7 @@ class StackedAwdLstm(StackedModel):
 
 
 class ActivationPenalties:
-    """Both activation regularisers, which `LstmRecipe` adds to the loss."""
+    """Both activation regularisers of `LstmRecipe`."""
 
     def __init__(self, trainings: Sequence[TrainingConfig], like: Tensor) -> None:
         """Dtype and device are those of `like`."""

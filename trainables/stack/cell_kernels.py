@@ -1,11 +1,10 @@
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, misc"
-"""Two Triton kernels for the elementwise part of a time step of stacked LSTM layers.
+"""Two Triton kernels for the elementwise part of a time step of stacked LSTM layers of width H.
 
 They compute in float32. The gates' sums, h and the gradients by the sums have the dtype of the
-matrix products; bias and c are float32. Gates are not kept: the backward pass recomputes them from
-their sums, bit for bit. Only `lstm` imports this, and only if Triton is available.
-
-Shapes: G models, B batch, H width of the layer."""
+matrix products; bias and c are float32. The backward pass recomputes the gates, bit for bit. Only
+`lstm` imports this, if Triton is available.
+"""
 
 from __future__ import annotations
 
@@ -16,14 +15,15 @@ from torch import Tensor
 
 MAX_COLUMNS = 256
 STRIDES = ["sums_stride", "state_stride", "h_stride", "output_stride"]
-"""Strides of models. They vary with the window: specialised kernels would be many."""
+"""Strides of models vary with the window: specialised kernels would be many."""
 
 
 def cell_(sums: Tensor, bias: Tensor, c_before: Tensor, c: Tensor, h: Tensor) -> None:
     """Write the state after the step, c and h, G x B x H.
 
     `sums` are the gates' sums without the bias, G x B x 4 H; `bias` is G x 4 H. Rows of h may begin
-    further apart than H."""
+    further apart than H.
+    """
     models, batch, width = c.shape
     assert c.dtype == c_before.dtype == bias.dtype == torch.float32
     assert _model_stride(c_before) == _model_stride(c) and bias.is_contiguous()
@@ -53,9 +53,10 @@ def cell_back(
 ) -> Tensor:
     """Write the gradient by the gates' sums; overwrite and return `by_c`, the gradient by c.
 
-    The result is by c before the step, the input by c after it. `c_both` is c before and after the
-    step, G x 2 x B x H. `by_states` are the gradients by the output, by h from the next step (rows
-    may begin further apart than H), and by c."""
+    The input is by c after the step, the result by c before it. `c_pair` is c before and after, G x
+    2 x B x H. `by_states` are the gradients by the output, by h from the next step, and by c. Rows
+    of `by_h` may begin further apart than H.
+    """
     by_output, by_h, by_c = by_states
     models, batch, width = by_c.shape
     c_before = c_pair[:, 0]

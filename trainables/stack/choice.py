@@ -1,4 +1,4 @@
-"""The number of trials that a GPU trains as one, calculated from its free memory."""
+"""The number of trials that a GPU trains as one."""
 
 from __future__ import annotations
 
@@ -16,15 +16,13 @@ from trainables.parameters import parameter_count
 from trainables.runtime import Runtime
 
 GPU_SHARE = 0.8
-"""Planned share of a GPU's free memory; allocators waste the rest."""
+"""Planned share of free memory; allocators waste the rest."""
 
 
 def chosen_size(
     configs: Sequence[LanguageTrialConfig], runtime: Runtime, max_size: int, free_bytes: float
 ) -> tuple[int, str]:
-    """Return how many trials fit in the GPU's free memory, from 1 to `most`, and why, as a clause.
-
-    All have one `stack_key`."""
+    """Return the number of trials, 1 to `max_size`, that fit in free GPU memory, and why."""
     vocabulary = len(load(configs[0].corpus, data_dir=runtime.data_dir).vocabulary)
     one_bytes, two_bytes = (
         max(stack_bytes(config, vocabulary, trials) for config in configs) for trials in (1, 2)
@@ -37,7 +35,7 @@ def chosen_size(
 
 
 def stack_bytes(config: LanguageTrialConfig, vocabulary: int, trials: int) -> float:
-    """Return the free GPU bytes needed to train `trials` trials of this config as one."""
+    """Return the free GPU bytes needed to train `trials` trials as one."""
     chunks = 6 * chunk_rows(vocabulary, config.model.embedding_width, 4, "cuda") * vocabulary
     return 4 * (trials * _stacked_numbers(config, vocabulary) + chunks) / GPU_SHARE
 
@@ -49,7 +47,8 @@ def _stacked_numbers(config: LanguageTrialConfig, vocabulary: int) -> float:
     - For the longest window: values for the backward pass, states, masks and masked outputs.
     - Output weights A B, their gradient and that of the loss.
 
-    Gradients, window values and A B count twice: captured and other steps have their own."""
+    Gradients, window values and A B count twice, for captured and other steps.
+    """
     width, layer, size = config.model.embedding_width, config.output_layer, model_size(config)
     if isinstance(config, TransformerTrialConfig):
         # One mask per dropout.

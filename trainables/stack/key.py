@@ -16,7 +16,7 @@ UNSTACKED_LAYERS = (MonotoneNnConfig, CustomConfig)
 
 
 def stack_key(config: AnyConfig) -> Hashable | None:
-    """Return a key. Trials with equal keys can share a stack; None if the trial trains alone."""
+    """Return a key: trials with equal keys can share a stack; None if the trial trains alone."""
     if not isinstance(config, LanguageTrialConfig) or isinstance(
         config.output_layer, UNSTACKED_LAYERS
     ):

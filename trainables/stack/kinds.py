@@ -21,19 +21,20 @@ from trainables.stack.transformer import StackedTransformer, transformer_draws
 from trainables.stack.weights import Weights
 
 Penalties = Callable[[StackedContexts, Tensor], Tensor]
-"""Map contexts and `within_GT` (1 in a model's window) to each model's additional loss, G."""
+"""Map contexts and `within_GT` to each model's additional loss, G."""
 
 
 def stacked_model(models: Sequence[LanguageModel], weights: Weights) -> StackedModel:
-    """Return the stack of models of one kind, ordered by the kind of their output layers."""
+    """Return the stack of models, ordered by the kind of their output layers."""
     kind = StackedAwdLstm if isinstance(models[0], AwdLstm) else StackedTransformer
     return kind(models, weights)
 
 
 def draws_of(config: LanguageTrialConfig, vocabulary: int, longest: int) -> list[Draw]:
-    """Return a model's random draws of a step, in the order of the model alone, without zero rates.
+    """Return a model's random draws of a step, in its own order, without zero rates.
 
-    No window has more than `longest` time steps; a Transformer's windows all have that many."""
+    No window exceeds `longest` steps; a Transformer's all have that many.
+    """
     if isinstance(config, TransformerTrialConfig):
         draws = transformer_draws(config, longest)
     else:
@@ -46,6 +47,6 @@ def draws_of(config: LanguageTrialConfig, vocabulary: int, longest: int) -> list
 
 
 def penalties_of(configs: Sequence[LanguageTrialConfig], like: Tensor) -> Penalties | None:
-    """Return the penalties of trainings of one kind; None if nothing is added to the loss."""
+    """Return the penalties; None if nothing is added to the loss."""
     trainings = [config.training for config in configs if isinstance(config, TrialConfig)]
     return ActivationPenalties(trainings, like) if trainings else None

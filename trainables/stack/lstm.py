@@ -1,11 +1,11 @@
 """One LSTM layer of all models of a stack, with an explicit backward pass through time.
 
-The gates of every step, or their sums, are kept. The backward pass takes only the product with the
-hidden-to-hidden weights step by step; the weights' gradients are one product for all steps at the
-end. Windows may differ in length: steps beyond a model's window have no gradient, and its state is
-the one at the end of its window.
+Backward takes only the product with the hidden-to-hidden weights step by step; the weights'
+gradients are one product. Steps beyond a model's window have no gradient, and its state is that at
+the window's end.
 
-Shapes: G models, T time steps of the longest window, B batch, I inputs, H outputs."""
+Shapes: also I inputs, H outputs.
+"""
 
 from __future__ import annotations
 
@@ -46,10 +46,11 @@ def stacked_lstm(
     lengths_G: Tensor,
     dtype: torch.dtype,
 ) -> tuple[Tensor, StackedState]:
-    """Return outputs, G x T x B x H, and every model's state after the last step of its own window.
+    """Return outputs, G x T x B x H, and every model's state at the end of its own window.
 
-    Matrix products use `dtype` for factors and results. Inputs, outputs, c and gradients have the
-    dtype of the weights. The state is detached."""
+    Matrix products use `dtype` for factors and results, all else the weights' dtype. The state is
+    detached.
+    """
     apply: Callable[..., tuple[Tensor, Tensor, Tensor]] = _StackedLstm.apply
     outputs_GTBH, h, c = apply(inputs_GTBI, *state, *weights, lengths_G, dtype)
     return outputs_GTBH, StackedState(h, c)
@@ -130,7 +131,7 @@ class _StackedLstm(torch.autograd.Function):
 
 
 def _cell_of(gates: Tensor) -> tuple[Callable[..., None], Callable[..., Tensor]]:
-    """The backward cell must match: it needs what the forward cell leaves in `gates`."""
+    """The backward cell needs what the forward cell leaves in `gates`."""
     if gates.dtype in (torch.float32, torch.bfloat16) and runs_triton(gates.device):
         from trainables.stack import cell_kernels  # Triton: only on a GPU
 
@@ -139,9 +140,7 @@ def _cell_of(gates: Tensor) -> tuple[Callable[..., None], Callable[..., Tensor]]
 
 
 def _cell_(gates: Tensor, bias: Tensor, c_before: Tensor, c: Tensor, h: Tensor) -> None:
-    """Overwrite the gates' sums without bias (G x B x 4 H) with the gates; write c and h.
-
-    `bias` is G x 4 H."""
+    """Overwrite the gates' sums without bias, G x B x 4 H, with the gates; write c and h."""
     i, f, g, o = gates.add_(bias.unsqueeze(1)).chunk(4, dim=2)
     for gate in (i, f, o):
         gate.sigmoid_()
@@ -158,10 +157,7 @@ def _cell_back(
     *,
     out: Tensor,
 ) -> Tensor:
-    """Write the gradient by the gates' sums; return the gradient by c before the step.
-
-    `c_both` is c before and after the step. `by_states` are the gradients by the step's output, by
-    h from the next step, and by c after the step."""
+    """Do what `cell_back` of `cell_kernels` does, with the gates in place of their sums."""
     by_output, by_h, by_c = by_states
     i, f, g, o = gates.chunk(4, dim=2)
     by_h = by_output + by_h

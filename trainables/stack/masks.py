@@ -1,7 +1,8 @@
-"""Dropout masks and noise of a stack: each model draws from its own generator, in its own order.
+"""Dropout masks and noise of a stack, bit for bit those of each model alone.
 
-Draws go into fixed tensors before the part of a step that a GPU captures. Captured generators
-depend on torch's version; here every stream is bit for bit that of the model alone."""
+Draws go into fixed tensors before the captured part of a step, because captured generators depend
+on torch's version.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +14,11 @@ from torch import Tensor
 
 NOISE = "noise"
 Masks = Mapping[str, Tensor]
-"""Masks and noise of all models by `Draw` name, with a leading G; without draws of no model."""
+"""Tensors of all models by `Draw` name, with a leading G."""
 
 
 class Draw(NamedTuple):
-    """One tensor that a model draws at every step, as in `trainables.draws`."""
+    """A tensor that a model draws at every step."""
 
     name: str
     shape: tuple[int, ...]
@@ -36,7 +37,7 @@ class StackedDraws:
         like: Tensor,
         longest: int,
     ) -> None:
-        """No window exceeds `longest` time steps. Dtype and device are those of `like`."""
+        """No window exceeds `longest` time steps."""
         self._draws, self._generators = draws, generators
         self.masks: dict[str, Tensor] = {}
         for draw in {draw.name: draw for model_draws in draws for draw in model_draws}.values():
@@ -49,7 +50,7 @@ class StackedDraws:
 
     @torch.no_grad()
     def draw(self, lengths: Sequence[int]) -> None:
-        """Draw for windows of these lengths in time steps."""
+        """Draw for windows of these lengths."""
         models = zip(self._draws, self._generators, lengths, strict=True)
         for row, (draws, generator, length) in enumerate(models):
             for draw in draws:

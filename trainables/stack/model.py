@@ -1,7 +1,4 @@
-"""The models of a stack as one: from tokens to contexts, and from contexts to every model's loss.
-
-Shapes: G models, T time steps of the longest window, B batch, N = T B rows, V vocabulary, D width
-of the embeddings, C of the contexts."""
+"""The models of a stack as one: from tokens to contexts, and to every model's loss."""
 
 from __future__ import annotations
 
@@ -23,12 +20,12 @@ from trainables.stack.weights import Weights
 
 @dataclass(frozen=True)
 class StackedContexts:
-    """Context vectors of one window, like `trainables.language_model.Contexts`."""
+    """Context vectors of one window."""
 
     dropped_GTBC: Tensor
     undropped_GTBC: Tensor
     state: list[StackedState]
-    """One per layer, after the last step of each model's own window."""
+    """One per layer, at the end of each model's own window."""
 
 
 class StackedModel(ABC):
@@ -52,17 +49,17 @@ class StackedModel(ABC):
     ) -> StackedContexts:
         """Return the contexts of one window per model.
 
-        Without masks, as outside training, there is no dropout and no cast for products."""
+        Without masks, as outside training, there is no dropout and no cast for products.
+        """
 
     def network_dtype(self, masks: Masks | None) -> torch.dtype:
-        """Return the dtype of the products between embedding and output layer."""
+        """Return the dtype of products before the output layer."""
         return network_dtype(
             self._precision if masks is not None else "float32", self.weights["embedding_VD"]
         )
 
     def embedded(self, tokens_GTB: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the tokens' row indices in the stacked embeddings of all models, and those
-        rows."""
+        """Return the tokens' rows in the stacked embeddings: indices and values."""
         embedding_GVD = self.weights["embedding_VD"]
         models, words, width = embedding_GVD.shape
         rows_GTB = (
@@ -71,7 +68,7 @@ class StackedModel(ABC):
         return rows_GTB, embedding(rows_GTB, embedding_GVD.view(-1, width))
 
     def output_weight(self) -> Tensor:
-        """Return the weights passed to the output layers, G x V x D; differentiable."""
+        """Return the output layers' weights, G x V x D; differentiable."""
         weights = self.weights
         if "head.left_VR" in weights:
             return torch.bmm(weights["head.left_VR"], weights["head.right_RD"])
@@ -86,14 +83,15 @@ class StackedModel(ABC):
     ) -> Tensor:
         """Return every model's mean cross-entropy, G.
 
-        `rows` are the targets, G x N, and the weight of each in that mean."""
+        `rows` are the targets, G x N, and each one's weight in that mean.
+        """
         return torch.cat(
             [out.losses(hidden_GTBC, weight_GVD, rows, masks) for out in self._outputs]
         )
 
 
 def stacked_states(states: Sequence[Sequence[LstmState]]) -> list[StackedState]:
-    """Return the states by layer, from every model's states."""
+    """Return the states by layer, from those by model."""
     layers = zip(*states, strict=True)
     return [
         StackedState(*(torch.cat([state[part] for state in layer]) for part in (0, 1)))

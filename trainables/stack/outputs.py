@@ -1,7 +1,4 @@
-"""The output layers of a stack that are of one kind.
-
-Shapes: G models, T time steps, B batch, N = T B rows, K experts, C width of the contexts, D of the
-embeddings, V vocabulary."""
+"""The output layers of a stack that are of one kind. Shapes: also K experts."""
 
 from __future__ import annotations
 
@@ -28,7 +25,7 @@ FUNCTION = "function."
 
 
 def latent_mask(width: int) -> str:
-    """Return the name of masks for mixtures whose latent contexts have `width` numbers in total."""
+    """Return the name of masks for mixtures with `width` latent numbers in total."""
     return f"latent.{width}"
 
 
@@ -65,8 +62,8 @@ class StackedOutput:
     ) -> Tensor:
         """Return the mean cross-entropy of every model of the part, from tensors of all models.
 
-        `rows` are as in `cross_entropies`. Without `masks`, as outside training, factors are not
-        cast."""
+        `rows` are as in `cross_entropies`. Without `masks`, factors are not cast.
+        """
         parameters, part = self._parameters, self._part
         if part != slice(0, len(hidden_GTBC)):  # the gradient of a slice is a copy
             hidden_GTBC, weight_GVD = hidden_GTBC[part], weight_GVD[part]
@@ -103,7 +100,7 @@ def _latent(
     mask_GBX: Tensor | None,
     dtype: torch.dtype,
 ) -> Tensor:
-    """Return the context vectors of mixtures, G x N x K x D, with locked dropout."""
+    """Return the context vectors, G x N x K x D, with locked dropout."""
     latent, bias = parameters["latent_KDC"], parameters["latent_bias_KD"]
     models, experts, width, context_width = latent.shape
     steps = hidden_GTBC.shape[1]

@@ -1,11 +1,9 @@
 """A step of a stack in two parts: decisions in Python, and computation on a device.
 
 The second part is a function of tensors with fixed addresses. It copies nothing from the host,
-reads nothing back and draws nothing, so a GPU runs it as one CUDA graph, captured once per length
-of the longest window. A CPU runs it directly.
-
-Shapes: G trials, T time steps of the longest window, B batch, N = T B, V vocabulary, P trained
-weights."""
+reads nothing back and draws nothing: a GPU captures it as a CUDA graph once per length of the
+longest window. P is the number of trained weights.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +27,7 @@ MOST_GRAPHS = 64
 
 
 class StepProgram:
-    """The steps of trainers whose models' parameters are rows of the weights."""
+    """The steps of trainers whose parameters are rows of the weights."""
 
     def __init__(self, trainers: Sequence[Trainer], weights: Weights) -> None:
         first, like = trainers[0], weights["embedding_VD"]
@@ -54,7 +52,7 @@ class StepProgram:
         self._replays = _Replays(like.device)
 
     def run(self, windows: Sequence[Window]) -> None:
-        """Run one step of all trainers, through these windows."""
+        """Run one step of all trainers."""
         lengths = [window.steps for window in windows]
         self._draws.draw(lengths)
         self._adopt_states()
@@ -92,7 +90,8 @@ class StepProgram:
     ) -> tuple[Tensor, Tensor, list[StackedState]]:
         """Return every trial's loss, the sum of the objectives, and the states after the windows.
 
-        The sum has the right gradients because no trial's gradient depends on another trial."""
+        The sum has the right gradients: no trial's gradient depends on another trial.
+        """
         time_T = torch.arange(steps, device=starts_G.device)
         # Beyond a trial's window comes more of the text, with weight 0.
         positions_GT = (starts_G.unsqueeze(1) + time_T).clamp_(max=len(self._text_TB) - 2)
@@ -121,7 +120,8 @@ class StepProgram:
 class _Replays:
     """Runs work that is identical for equal keys; a GPU captures it at the second run.
 
-    The first run compiles and loads the kernels, which a capture must not do."""
+    The first run compiles and loads kernels, which a capture must not do.
+    """
 
     def __init__(self, device: torch.device) -> None:
         self._graphs = graphs_on(device)

@@ -1,4 +1,4 @@
-"""Several trials of the same shapes trained as one; each leaves the files that it leaves alone."""
+"""Several trials trained as one; each leaves the files that it leaves alone."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from trainables.trial import TrialRun, TrialTask
 from trainables.trial_folder import TrialOutcome
 
 Ending = tuple[TrialTask, TrialOutcome | Exception]
-"""A trial with its outcome, or with the error that prevented one."""
+"""A trial with its outcome or error."""
 
 
 def run_stack(
@@ -29,11 +29,11 @@ def run_stack(
 ) -> Generator[Ending]:
     """Train and measure trials, at most `most` at a time, and yield each when it ends.
 
-    The next trial starts as soon as one ends. All have the same `stack_key`. An outcome is on disk
-    before it is yielded, as with `run_trial`. An error of one trial (at its start, at the end of an
-    epoch or in a measurement) is yielded in place of its outcome, and the others continue. An error
-    of the common step or validation is raised. `taken_up` receives every trial that is about to
-    start."""
+    All have one `stack_key`. `taken_up` receives every trial about to start: the next as soon as
+    one ends. An outcome is on disk before it is yielded. A trial's own error (at its start, at the
+    end of an epoch or in a measurement) is yielded in its place; an error of the common step or
+    validation is raised.
+    """
     queue, live_runs = iter(tasks), list[TrialRun]()
     with ExitStack() as folders:
         while True:
@@ -70,7 +70,7 @@ def _earlier_outcome(run: TrialRun) -> TrialOutcome | None:
 
 
 def _train(live_runs: Sequence[TrialRun]) -> dict[TrialRun, Exception | None]:
-    """Step until at least one trial ends; return the ended ones, each with its error."""
+    """Step until a trial ends; return the ended ones, each with its error."""
     stack, endings = Stack([run.trainer for run in live_runs]), dict[TrialRun, Exception | None]()
     while not endings:
         start_time = time.monotonic()
@@ -96,9 +96,10 @@ def _train(live_runs: Sequence[TrialRun]) -> dict[TrialRun, Exception | None]:
 
 
 def _valid_losses(trainers: Sequence[Trainer]) -> dict[Trainer, float]:
-    """Validate several trainers at once, charging each an equal share of the time.
+    """Validate several trainers at once, each charged an equal share of the time.
 
-    A single trainer validates itself."""
+    A single trainer validates itself.
+    """
     if len(trainers) < 2:
         return {}
     start_time = time.monotonic()

@@ -1,9 +1,9 @@
-"""Several trials of the same shapes, trained as one model with a leading axis.
+"""Several trials of equal shapes, trained as one model with a leading axis.
 
-Every trial keeps its `Trainer`: random streams, position in the text, progress and checkpoints are
-those of the trial alone. The stack holds parameters, moments, losses and states of all trials in
-one tensor per name; the trainers' tensors are views of it. A trial can leave or join after any
-step."""
+Every trial keeps its `Trainer`: random streams, progress and checkpoints are those of the trial
+alone. Parameters, moments, losses and states are one tensor per name; the trainers' are views of
+it. Trials can leave or join after any step.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from trainables.training import Trainer
 
 
 class Stack:
-    """Trainers that step together. Their epochs end as they would alone: check after every step."""
+    """Trainers that step together. Epochs end as they would alone: check after every step."""
 
     def __init__(self, trainers: Sequence[Trainer]) -> None:
         """The trainers' configs have equal `stack_key`s."""
@@ -30,7 +30,7 @@ class Stack:
         self._program = StepProgram(self.trainers, self.weights)
 
     def step(self) -> None:
-        """Train every trial on one window: forward, backward, one update."""
+        """Train every trial on one window."""
         windows = [trainer.next_window() for trainer in self.trainers]
         self._program.run(windows)
         for trainer, window in zip(self.trainers, windows, strict=True):

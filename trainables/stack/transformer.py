@@ -1,10 +1,8 @@
-"""Transformers of a stack: `trainables.language_model.Transformer` with a leading axis.
+"""Transformers of a stack, whose windows are equally long.
 
-All windows are equally long.
-
-Shapes: G models, T time steps, B batch, V vocabulary, D width, H heads, K width of a head, F width
-of the feed-forward layer, X widths of several products side by side, I input and O output width of
-a product."""
+Shapes: also H heads, K width of a head, F width of the feed-forward layer, X widths of several
+products side by side, I input and O output width of a product.
+"""
 
 from __future__ import annotations
 
@@ -30,9 +28,7 @@ from trainables.stack.weights import Weights
 
 
 def transformer_draws(config: TransformerTrialConfig, steps: int) -> list[Draw]:
-    """Return a model's draws of a step of `steps` time steps, in the order of `Transformer`.
-
-    The draws of its output layer are not included."""
+    """Return a model's draws of `steps` time steps before its output layer, in its own order."""
     model = config.model
     shape = config.training.batch_size, steps, model.width
     names = [

@@ -1,8 +1,8 @@
 """One update of all models of a stack: clipped gradients, SGD, Adam or AdamW.
 
-Every model has its own learning rate, weight decay, threshold and step count. Per-step numbers are
-decided on the host and passed as one row of numbers on the device. Shapes: G models, P trained
-weights."""
+Every model has its own learning rate, weight decay, threshold and step count. P is the number of
+trained weights.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from trainables.stack.weights import Weights
 from trainables.training import ADAM_STATE, Trainer, Window
 
 EPSILON = 1e-8
-"""The usual value of Adam (Kingma and Ba 2015)."""
+"""Adam's usual value (Kingma and Ba 2015)."""
 
 
 class ModelNumbers(NamedTuple):
@@ -31,13 +31,13 @@ class ModelNumbers(NamedTuple):
 
 
 class Adam(NamedTuple):
-    """Adam's state of one weight of all models."""
+    """Adam's state of one weight."""
 
     mean: Tensor
     square: Tensor
     mean_divisor_G: Tensor
     square_divisor_G: Tensor
-    """Divisors of the moments, 1 - beta ** steps."""
+    """1 - beta ** steps."""
     betas: tuple[float, float]
 
 
@@ -93,8 +93,7 @@ class StackedUpdate:
         return len(self._weights)
 
     def rates(self, windows: Sequence[Window]) -> list[float]:
-        """Return the learning rates of this step, P x G in a row; 0 if a model has no such
-        weight."""
+        """Return the step's learning rates, P x G in a row; 0 if a model has no such weight."""
         pairs = list(zip(self._trainers, windows, strict=True))
         return [
             trainer.rate(window, rate)
@@ -162,7 +161,7 @@ def _update_(
 
 
 def _adam_change(adam: Adam, gradient: Tensor) -> Tensor:
-    """Update the moments; return the change of the weights for a learning rate of 1."""
+    """Update the moments; return the change for a learning rate of 1."""
     mean, square, mean_divisor_G, square_divisor_G, betas = adam
     mean.lerp_(gradient, 1 - betas[0])
     square.mul_(betas[1]).addcmul_(gradient, gradient, value=1 - betas[1])

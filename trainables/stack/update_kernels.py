@@ -1,7 +1,5 @@
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, misc"
-"""Triton kernel that updates one parameter of all models, reading and writing each number once.
-
-Only `update` imports this, and only if Triton is available."""
+"""Triton kernel that updates one parameter of all models, reading and writing each number once."""
 
 from __future__ import annotations
 
@@ -30,7 +28,8 @@ def update_(
 ) -> None:
     """Overwrite weight (G x ...) and moments.
 
-    Decay shrinks the weight itself if `decoupled_decay`; otherwise it is added to the gradient."""
+    Decay shrinks the weight if `decoupled_decay`; otherwise it is added to the gradient.
+    """
     # Unused arguments get any valid pointer.
     mean, square, *divisors, betas = (
         (weight, weight, *numbers[:2], (0.0, 0.0)) if adam is None else adam

@@ -1,6 +1,4 @@
-"""Validation of several models at once.
-
-Shapes: G models, T time steps, B batch, N = T B predicted tokens, C width of the contexts."""
+"""Validation of several models at once."""
 
 from __future__ import annotations
 
@@ -22,7 +20,8 @@ from trainables.training import Trainer, parallel_streams, weights_swapped, wind
 def valid_losses(trainers: Sequence[Trainer]) -> list[float]:
     """Return the `mean_loss` of every trainer's model, with averaged weights if it has them.
 
-    The trainers validate on the same text in the same way and are in the order of a stack."""
+    The trainers validate on one text in one way, in the order of a stack.
+    """
     models, evaluation = [trainer.model for trainer in trainers], trainers[0].config.evaluation
     device, batch = trainers[0].runtime.device, evaluation.valid_batch_size
     streams_TB = parallel_streams(trainers[0].valid, batch, device)

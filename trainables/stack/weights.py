@@ -23,7 +23,7 @@ class Weights:
         kinds = [output_kind(model.output) for model in models]
         self._common = _stacked(tensors, output=False)
         self.outputs: list[tuple[slice, dict[str, Tensor]]] = []
-        """For each kind of output layer, the slice of its models and the layers' parameters."""
+        """Per kind of output layer, its models' slice and its parameters."""
         for _, group in groupby(range(len(kinds)), key=kinds.__getitem__):
             members = list(group)
             part = slice(members[0], members[-1] + 1)
@@ -31,7 +31,7 @@ class Weights:
 
     @classmethod
     def shared_by(cls, models: Sequence[LanguageModel]) -> Weights:
-        """Return weights whose rows become the models' parameters, trained if those are."""
+        """Return weights whose rows become the models' parameters."""
         weights = cls(models)
         for name, part, tensor in weights.named():
             parameters = [model.get_parameter(name) for model in models[part]]
@@ -41,7 +41,7 @@ class Weights:
         return weights
 
     def __getitem__(self, name: str) -> Tensor:
-        """Return a parameter of all models that is not of their output layers."""
+        """Return a parameter of all models, not of their output layers."""
         return self._common[name]
 
     def __contains__(self, name: str) -> bool:

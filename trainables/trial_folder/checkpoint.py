@@ -1,8 +1,8 @@
 """Checkpoints: one file with everything that the next step depends on, written atomically.
 
-Format: safetensors (nothing is unpickled). The header holds the other state as JSON, including the
-SHA-256 of the file with 64 zeros in place of the digits. Two are kept, so a crash or a full disk
-while writing leaves a good one."""
+The safetensors header holds the other state as JSON, with the SHA-256 of the file (64 zeros in
+place of its digits). Two are kept: a crash or a full disk while writing leaves a good one.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +58,8 @@ def _write_sealed(path: Path, content: bytes) -> None:
 def load_tensors(path: Path, device: str = "cpu") -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Return the tensors and state that `save_tensors` wrote.
 
-    Raises OSError, and DamagedFileError if the file is truncated, changed or not a checkpoint."""
+    Raises OSError, and DamagedFileError if the file is not a whole checkpoint.
+    """
     open_file(path).close()
     try:
         with safe_open(path, framework="pt", device=device) as file:
@@ -104,7 +105,7 @@ class Checkpoints:
         self.folder = folder
         self._pending_write: Future[None] | None = None
         self.seconds = 0.0
-        """Duration of the last save, until it was on disk."""
+        """Duration of the last save."""
 
     @staticmethod
     def busy() -> bool:
@@ -113,9 +114,10 @@ class Checkpoints:
         return latest is not None and not latest.done()
 
     def save(self, step: int, tensors: Mapping[str, Tensor], state: Mapping[str, Any]) -> None:
-        """Write the checkpoint of this step and delete all but the last two.
+        """Write this step's checkpoint and delete all but the last two.
 
-        Raises SupersededError, with nothing written, if another worker has taken over the trial."""
+        Raises SupersededError, with nothing written, if another worker has the trial.
+        """
         self.begin(step, tensors, state)
         self.wait()
 
@@ -149,7 +151,8 @@ class Checkpoints:
     def latest(self, device: str) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
         """Return the newest undamaged checkpoint, or None; report damaged ones to `folder.note`.
 
-        Raises UserError if this user may not read one, and OSError if the disk fails."""
+        Raises UserError if this user may not read one, OSError if the disk fails.
+        """
         for path in reversed(self.folder.checkpoints()):
             try:
                 tensors, state = load_tensors(path, device)

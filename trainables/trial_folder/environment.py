@@ -1,4 +1,4 @@
-"""The environment of a result: versions, host, device."""
+"""The environment of a result."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ PACKAGES = ("torch", "numpy", "scipy", "pydantic", "safetensors", "ray")
 
 @cache
 def code_version() -> str:
-    """Return the commit of this code's checkout, with `+changes` if there are local changes.
+    """Return the commit of this checkout, with `+changes` if there are local changes.
 
-    Outside a checkout, return the environment variable SWEEPS_CODE_VERSION (an image sets it) or
-    `unknown`."""
+    Outside a checkout: the environment variable SWEEPS_CODE_VERSION (an image sets it), or
+    `unknown`.
+    """
     checkout = Path(__file__).resolve().parents[1]
     try:
         answer = subprocess.run(
@@ -37,7 +38,7 @@ def code_version() -> str:
 
 @cache
 def package_versions() -> dict[str, str]:
-    """Return the installed versions of the packages that numbers depend on."""
+    """Return the versions of the packages that numbers depend on."""
     versions = {}
     for package in PACKAGES:
         with suppress(PackageNotFoundError):
@@ -47,7 +48,7 @@ def package_versions() -> dict[str, str]:
 
 @cache
 def processor_name() -> str:
-    """Return the processor's model name as reported by the kernel."""
+    """Return the processor's model name."""
     with suppress(OSError):
         for line in Path("/proc/cpuinfo").read_text().splitlines():
             if line.startswith("model name"):
@@ -56,7 +57,7 @@ def processor_name() -> str:
 
 
 def describe(device: str, threads: int) -> dict[str, str]:
-    """Return versions, host and device as one flat table for the results."""
+    """Return versions, host and device as a flat table."""
     hardware = processor_name()
     if device != "cpu":
         from trainables.device import gpu_name

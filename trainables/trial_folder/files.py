@@ -21,25 +21,25 @@ from pydantic import BaseModel, ValidationError
 from trainables.errors import UserError
 
 CANNOT_SYNC_FOLDERS = (errno.EINVAL, errno.EACCES)
-"""Errors of file systems that cannot sync folders, and of folders that can only be written."""
+"""Errors of file systems that cannot sync folders, and of write-only folders."""
 Record = TypeVar("Record", bound=BaseModel)
 SEAL = re.compile(rb'\{\n "sha256": "([0-9a-f]{64})",')
 
 
 class DamagedFileError(Exception):
-    """A file cannot be what its worker wrote; the text names the file and the reason."""
+    """A file cannot be what its worker wrote."""
 
 
 class UnreadableFileError(UserError):
-    """This user may not read a file, or the disk fails, so its content is unknown."""
+    """This user may not read a file, or the disk fails: its content is unknown."""
 
 
 def write_file(path: Path, *parts: bytes | memoryview, durable: bool = True) -> None:
     """Write a file atomically: at any time `path` holds either its old or its new content.
 
-    On return the new content is on disk, unless not `durable` (for content that can be made again).
-    Processes and threads may write one path at the same time: the last one wins, none fails. A
-    killed process leaves its unfinished `.NAME.PID-*.tmp`."""
+    On return it is on disk, if `durable`. Of concurrent writes to one path the last wins, none
+    fails. A killed process leaves `.NAME.PID-*.tmp`.
+    """
     temporary = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
     try:
         with temporary.open("xb") as file:
@@ -55,7 +55,7 @@ def write_file(path: Path, *parts: bytes | memoryview, durable: bool = True) -> 
 
 
 def _sync_folder(folder: Path) -> None:
-    """Put the names in a folder on disk; fsync of a file does not cover its name."""
+    """An fsync of a file does not cover its name."""
     try:
         descriptor = os.open(folder, os.O_RDONLY)
         try:
@@ -70,7 +70,8 @@ def _sync_folder(folder: Path) -> None:
 def open_file(path: Path) -> BufferedReader:
     """Open a file to read. Raises OSError, and DamagedFileError if it is not a regular file.
 
-    A read from a pipe or a device may never end."""
+    A read from a pipe or a device may never end.
+    """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
@@ -111,7 +112,8 @@ def unreadable_error(path: Path, error: OSError) -> UnreadableFileError:
 def set_aside(path: Path) -> Path:
     """Rename an unusable file to NAME.unusable, replacing an earlier one; return its new path.
 
-    Another process may have done so already."""
+    Another process may have done so already.
+    """
     unusable_path = path.with_name(f"{path.name}.unusable")
     try:
         return path.replace(unusable_path)
@@ -122,7 +124,7 @@ def set_aside(path: Path) -> Path:
 
 
 def remove(path: Path) -> None:
-    """Remove a file, or a folder with its content. Targets of links are kept."""
+    """Remove a file, or a folder with its content, but no target of a link."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:
@@ -143,7 +145,8 @@ def sealed(text: str) -> bytes:
 def unsealed(path: Path) -> bytes:
     """Return the JSON that was `sealed` into a file.
 
-    Raises OSError, and DamagedFileError if its bytes have changed."""
+    Raises OSError, and DamagedFileError if its bytes have changed.
+    """
     content = read_file(path)
     seal = SEAL.match(content)
     text = b"{" + content[seal.end() :] if seal else content
@@ -153,10 +156,11 @@ def unsealed(path: Path) -> bytes:
 
 
 def read_record(path: Path, kind: type[Record]) -> Record | None:
-    """Return the object that was `sealed` into a file; None if the file does not exist.
+    """Return the object that was `sealed` into a file; None if it does not exist.
 
-    Raises DamagedFileError if the file is truncated or changed, and UnreadableFileError if this
-    user may not read it or the disk fails."""
+    Raises DamagedFileError if the file is truncated or changed, UnreadableFileError if this user
+    may not read it or the disk fails.
+    """
     try:
         return kind.model_validate_json(unsealed(path))
     except (FileNotFoundError, NotADirectoryError):

@@ -1,13 +1,13 @@
 """A trial's folder: the only module that knows its file names and formats, and who may write them.
 
 It holds `config.json`, whose hash is the trial's id, and `log.txt`; while the trial runs, a lock, a
-fence and the last checkpoints; afterwards `result.json`, `spectrum.npy`, `kept.safetensors` (the
-weights of the best validation loss), and `measurement-NAME.json` for each later measurement of
-these weights.
+fence and the last checkpoints; afterwards `result.json`, `spectrum.npy`, `kept.safetensors`
+(weights of the best validation loss), and `measurement-NAME.json` for each later measurement of
+them.
 
 Every file except the log is complete or absent. Every read verifies a checksum: the file's own, or
-one in the JSON file that names it. A worker makes a result durable before it reports it, so results
-that a driver did not live to record are found again."""
+one in the JSON file that names it. Results are durable before they are reported.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ RESULT_FILES = (RESULT, SPECTRUM)
 CHECKPOINT, MEASUREMENT = "checkpoint-", "measurement-"
 TRIAL_ID = re.compile(r"[0-9a-f]{64}")
 Result = tuple[TrialOutcome, NDArray[float64] | None]
-"""A final outcome, and the singular values if a measurement has some."""
+"""A final outcome, and its singular values if it has some."""
 
 
 class SupersededError(Exception):
@@ -70,24 +70,24 @@ class TrialFolder:
     def __init__(
         self, path: Path, trial_id: str, note: Callable[[str], None] = lambda _: None
     ) -> None:
-        """`note` receives a sentence about each damaged file and the consequence."""
+        """`note` receives a sentence about each damaged file."""
         self.path, self.trial_id, self._note = path, trial_id, note
         self._token: bytes | None = None
         self._pid = 0
 
     @property
     def kept_weights(self) -> Path:
-        """File of the weights with the best validation loss."""
+        """Weights of the best validation loss."""
         return self.path / KEPT_WEIGHTS
 
     @property
     def error_log(self) -> Path:
-        """File with the traceback of the error that ended the trial."""
+        """Traceback of the error that ended the trial."""
         return self.path / "error.log"
 
     @property
     def log_file(self) -> Path:
-        """Log of all attempts, one line per event with the time in UTC."""
+        """Log of all attempts, a line per event, times in UTC."""
         return self.path / LOG
 
     def log(self, text: str) -> None:
@@ -97,7 +97,7 @@ class TrialFolder:
             append(self.log_file, line.encode(errors="replace"))
 
     def note(self, text: str) -> None:
-        """Report a damaged file and the consequence, to the log and to the caller's `note`."""
+        """Report a damaged file to the log and to the caller's `note`."""
         self.log(text)
         self._note(text)
 
@@ -108,13 +108,14 @@ class TrialFolder:
     def take_over(self) -> None:
         """Take the fence: the right to write here until another worker takes it.
 
-        The lock keeps workers apart only if they see the same locks. A host that is cut off from
-        the cluster keeps training, while its lock may be released and its trial run elsewhere."""
+        The lock works only between workers that see it: a host cut off from the cluster keeps
+        training while its trial may run elsewhere.
+        """
         self._token, self._pid = secrets.token_hex(16).encode(), os.getpid()
         write_file(self.path / FENCE, self._token)
 
     def write_config(self, config: str) -> None:
-        """Write the trial's complete config, as JSON, unless the path exists."""
+        """Write the trial's config as JSON, unless the path exists."""
         path = self.path / CONFIG
         if not os.path.lexists(path):
             write_file(path, config.encode())
@@ -122,7 +123,8 @@ class TrialFolder:
     def config(self) -> AnyConfig:
         """Return the trial's config.
 
-        Raises DamagedFileError if the file is missing or is not the config of this trial."""
+        Raises DamagedFileError if it is missing or of another trial.
+        """
         path = self.path / CONFIG
         try:
             config = read_config(json.loads(read_file(path)))
@@ -165,8 +167,9 @@ class TrialFolder:
     def result(self) -> Result | None:
         """Return the outcome with its spectrum; None if it is missing or failed.
 
-        Raises DamagedFileError for files that are truncated, changed or of another trial, and
-        UserError if this user may not read them or the disk fails."""
+        Raises DamagedFileError for files that are truncated, changed or of another trial, and as
+        `read_record` does.
+        """
         path = self.path / RESULT
         outcome = read_record(path, TrialOutcome)
         if outcome is None:
@@ -180,8 +183,8 @@ class TrialFolder:
     def spectrum(self, outcome: TrialOutcome) -> NDArray[float64] | None:
         """Return the singular values of an outcome; None if none of its measurements has them.
 
-        Raises DamagedFileError for a file that is missing, of another outcome or not a vector of
-        finite float64 values, and UserError if this user may not read it or the disk fails."""
+        Raises as `read_vector` does.
+        """
         if not any(name.partition("@")[0] in WITH_SPECTRUM for name in outcome.measurements):
             return None
         return read_vector(self.path / SPECTRUM, outcome.checksums.get(SPECTRUM))
@@ -201,7 +204,8 @@ class TrialFolder:
     ) -> TrialOutcome:
         """Write the outcome after the files that it names; return it with their checksums.
 
-        Raises SupersededError, with nothing written, if another worker has the fence."""
+        Raises SupersededError, with nothing written, if another worker has the fence.
+        """
         self.check_fence()
         checksums = {}
         if singular_values is not None:
@@ -213,11 +217,11 @@ class TrialFolder:
         return outcome
 
     def set_aside_result(self) -> Path:
-        """Rename an unusable result, so that no worker considers the trial finished."""
+        """Rename an unusable result: no worker then considers the trial finished."""
         return set_aside(self.path / RESULT)
 
     def forget_result(self) -> None:
-        """Remove the result and the error log, so that the trial runs again or resumes."""
+        """Remove result and error log, so that the trial runs again or resumes."""
         # The folder itself may be the reason why the trial failed.
         with contextlib.suppress(NotADirectoryError):
             remove(self.path / RESULT)
@@ -232,7 +236,7 @@ class TrialFolder:
         return sorted(self.path.glob(f"{CHECKPOINT}*.safetensors"))
 
     def forget_checkpoints(self) -> None:
-        """Remove all checkpoints, including those set aside and unfinished temporary files."""
+        """Remove all checkpoints, also those set aside, and temporary files."""
         for path in [*self.path.glob(f"{CHECKPOINT}*"), *self.path.glob(".*.tmp")]:
             remove(path)
 
@@ -253,7 +257,8 @@ class TrialFolder:
         """Return what `write_measurement` wrote; None if it does not exist.
 
         Raises DamagedFileError for files that are truncated, changed, unreadable or of another
-        trial."""
+        trial.
+        """
         spectrum, metrics_file = self._measurement_files(name)
         try:
             content = read_record(metrics_file, MeasurementFile)
@@ -273,7 +278,7 @@ class TrialFolder:
         return [self.path / file for file in measurement_files([name])]
 
     def has_measurement(self, name: str) -> bool:
-        """Return whether the later measurement exists; set a damaged one aside, with a note."""
+        """Return whether the later measurement exists; set a damaged one aside."""
         try:
             return self.measurement(name) is not None
         except DamagedFileError as error:
@@ -282,14 +287,15 @@ class TrialFolder:
             return False
 
     def forget_measurements(self) -> None:
-        """Remove all later measurements: they are of older weights than those about to be kept."""
+        """Remove all later measurements, because their weights are about to be replaced."""
         for path in self.path.glob(f"{MEASUREMENT}*"):
             remove(path)
 
     def failure_cause(self, error: BaseException, layer_files: Iterable[TextFile]) -> str:
         """Return the exception in one line, with the line of the user's layer that it came through.
 
-        Writes the whole traceback to the error log."""
+        Writes the traceback to the error log.
+        """
         # If the log is not writable, the cause still reaches the caller.
         with contextlib.suppress(OSError):
             write_file(
@@ -306,9 +312,7 @@ class TrialFolder:
 
 
 def trial_directory(storage: Path, trial_id: str) -> Path:
-    """Return the path of a trial's folder below the storage root.
-
-    Raises UserError for an invalid id, which a foreign store may contain."""
+    """Return a trial's folder below the storage root. Raises UserError for an invalid id."""
     if not TRIAL_ID.fullmatch(trial_id):
         raise UserError(
             f"results store: {trial_id[:80]!r} is not a trial id (64 hexadecimal digits). "
@@ -318,7 +322,7 @@ def trial_directory(storage: Path, trial_id: str) -> Path:
 
 
 def measurement_files(names: Iterable[str]) -> list[str]:
-    """Return the file names of these later measurements: for each, spectrum, then metrics."""
+    """Return the file names of later measurements: for each, spectrum, then metrics."""
     return [f"{MEASUREMENT}{name}.{kind}" for name in names for kind in ("npy", "json")]
 
 

@@ -1,4 +1,4 @@
-"""Files of a measurement of a done trial: NAME.json, and NAME.npy if it has singular values."""
+"""Files of a measurement of a done trial: NAME.json, and NAME.npy for singular values."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ Values = NDArray[float64] | None
 
 
 class Measured(NamedTuple):
-    """Result of a measurement: finite metrics, and singular values if it has some."""
+    """A measurement: finite metrics, and singular values if it has some."""
 
     metrics: Metrics
     singular_values: Values = None
 
 
 def spectrum_of(measured: Iterable[Measured]) -> NDArray[float64] | None:
-    """Return the last singular values among these measurements; None without any."""
+    """Return the last singular values among these measurements, if any."""
     spectra = [values for _, values in measured if values is not None]
     return spectra[-1] if spectra else None
 

@@ -1,4 +1,4 @@
-"""Metrics by name: the values that can be recorded and read back into a table of results."""
+"""Metrics by name: values that can be recorded and read back into a table of results."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ COLUMNS = {
     *("study", "scale", "overrides", "trial_id", "setting", "name", "state", "attempt", "cause"),
     *("group", "side", "stage"),
 }
-"""Columns of every trial in a table of results."""
+"""Columns of every table of results."""
 SETTINGS = {key for kind in KINDS for key in kind.model_fields}
-"""Top-level config keys of all kinds of trials."""
+"""Top-level config keys."""
 TOP_K = re.compile(r"top_k(-[0-9a-f]{8})? \S+ [0-9]{1,18}")
-"""Names of top_k metrics: the contexts' tag, group and number."""
+"""The contexts' tag, group and number."""
 
 
 class WordsAfter(Frozen):
@@ -53,8 +53,8 @@ def check_metrics(metrics: Any) -> Any:
     """Return the metrics. Raises ValueError unless they can be recorded.
 
     Values are finite 64-bit numbers, text or booleans; numbers if tables compute with them;
-    `WordsAfter` for top_k. No name equals another column of the results, including a setting of a
-    trial."""
+    `WordsAfter` for top_k. No name equals a setting or another column of the results.
+    """
     if not isinstance(metrics, dict):
         raise ValueError("metrics must be a table of values by name")
     for name, value in metrics.items():

@@ -1,4 +1,4 @@
-"""The record of a trial: metrics by epoch, measurements by name and version, state, cause."""
+"""The record of a trial."""
 
 from __future__ import annotations
 
@@ -13,15 +13,14 @@ from trainables.config import Frozen
 from trainables.trial_folder.metrics import Metric, Metrics
 
 FinalState = Literal["done", "diverged", "failed", "pruned"]
-"""Pruned: stopped early by a search. A plan that wants the whole trial resumes from its
-checkpoint."""
+"""Pruned: stopped early by a search; a plan that wants the whole trial resumes it."""
 Count = Annotated[int, Field(ge=0, lt=2**31)]
 LongCount = Annotated[int, Field(ge=0, lt=2**63)]
 MeasurementName = Annotated[str, Field(pattern=r"^[^\x00-\x1f]+@[0-9]{1,9}$")]
 
 
 def perplexity(loss: float) -> float:
-    """Return exp(loss) for a mean cross-entropy in nats per token; infinite on overflow."""
+    """Return exp(loss) for nats per token; infinite on overflow."""
     try:
         return math.exp(loss)
     except OverflowError:
@@ -29,7 +28,7 @@ def perplexity(loss: float) -> float:
 
 
 class EpochMetrics(Frozen):
-    """One epoch of training. Losses: mean cross-entropy in nats per token, without regularisers."""
+    """One epoch. Losses: mean cross-entropy in nats per token, without regularisers."""
 
     epoch: Count
     """Starts at 1."""
@@ -42,8 +41,7 @@ class EpochMetrics(Frozen):
     seconds: float
     """Wall time of training this epoch, without validation."""
     press_rank: Count | None = None
-    """Ranks are of a fixed sample of validation contexts, with validation's weights; None: not
-    taken."""
+    """Ranks are of a fixed sample of validation contexts, with validation's weights."""
     entropy_rank: float | None = None
     kl_rank: Count | None = None
     """For a bound of 0.01 nats; Transformers only."""
@@ -55,12 +53,12 @@ class EpochMetrics(Frozen):
 
 
 class TrialOutcome(Frozen):
-    """The final record of one attempt at a trial; `result.json` holds one.
+    """The final record of one attempt at a trial, in `result.json`.
 
-    What is accepted can be recorded: epochs in order, 64-bit integers, printable text.
-    `measurements` maps "name@version" to finite metrics, for example "spectrum@1" -> {"press_rank":
-    402, ...}. Metric names are unique over all measurements, because each is a column in a table of
-    results."""
+    Everything accepted can be recorded: epochs in order, 64-bit integers, printable text.
+    `measurements` maps "name@version" to metrics, for example "spectrum@1" -> {"press_rank": 402,
+    ...}. Metric names are unique over all measurements: each is a column of the results.
+    """
 
     trial_id: str
     state: FinalState

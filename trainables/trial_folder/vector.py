@@ -29,7 +29,8 @@ def read_vector(path: Path, checksum: str | None) -> NDArray[float64]:
     """Return the values that `write_vector` wrote.
 
     Raises DamagedFileError unless the file exists, matches `checksum` and is one row of finite
-    float64 values; UnreadableFileError if it cannot be read."""
+    float64 values; UnreadableFileError if it cannot be read.
+    """
     try:
         content = read_file(path)
     except FileNotFoundError as error:
