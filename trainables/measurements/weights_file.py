@@ -1,4 +1,4 @@
-"""Tensors of an open checkpoint: safetensors files, read in blocks of rows, without pickles."""
+"""Tensors of an open checkpoint: safetensors files, read in blocks of rows, nothing unpickled."""
 
 from __future__ import annotations
 

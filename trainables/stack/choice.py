@@ -22,7 +22,7 @@ GPU_SHARE = 0.8
 def chosen_size(
     configs: Sequence[LanguageTrialConfig], runtime: Runtime, max_size: int, free_bytes: float
 ) -> tuple[int, str]:
-    """Return the number of trials, 1 to `max_size`, that fit in free GPU memory, and the reason."""
+    """Return the number of trials, 1 to `max_size`, that fit in free GPU memory, and why."""
     vocabulary = len(load(configs[0].corpus, data_dir=runtime.data_dir).vocabulary)
     one_bytes, two_bytes = (
         max(stack_bytes(config, vocabulary, trials) for config in configs) for trials in (1, 2)

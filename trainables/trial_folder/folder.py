@@ -121,7 +121,10 @@ class TrialFolder:
             write_file(path, config.encode())
 
     def config(self) -> AnyConfig:
-        """Return the config. Raises DamagedFileError if it is missing or of another trial."""
+        """Return the trial's config.
+
+        Raises DamagedFileError if it is missing or of another trial.
+        """
         path = self.path / CONFIG
         try:
             config = read_config(json.loads(read_file(path)))
