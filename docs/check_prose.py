@@ -5,13 +5,14 @@ from __future__ import annotations
 import ast
 import io
 import re
-import subprocess
 import sys
 import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
+ROOMS = ["benchmarks", "docker", "docs", "gpu_proof", "orchestrator"]
+ROOMS += ["search_spaces", "tests", "trainables"]
 INSTEAD = {
     r"lack(s|ed|ing)?": "is missing, has no",
     r"anew|afresh": "again",
@@ -74,7 +75,6 @@ def _offences(path: Path) -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    command = ["git", "ls-files", "*.py", "*.md", ":!docs/style.md"]
-    listing = subprocess.check_output(command, cwd=ROOT, text=True)
-    lines = [line for name in listing.split() for line in _offences(ROOT / name)]
-    sys.exit("\n".join(lines) or 0)
+    paths = [path for room in ROOMS for path in (ROOT / room).rglob("*.[mp][dy]")]
+    pages = [path for path in (*ROOT.glob("*.[mp][dy]"), *paths) if path.name != "style.md"]
+    sys.exit("\n".join(line for path in sorted(pages) for line in _offences(path)) or 0)
