@@ -4,8 +4,7 @@
     python docs/fill_tables.py results --write    # write them to the pages
 
 Numbers come from CSV files of reports at scale quick on the Penn Treebank. Check sentences that
-repeat a number by hand.
-"""
+repeat a number by hand."""
 
 from __future__ import annotations
 
@@ -89,27 +88,19 @@ def star(row: Any) -> str:
 
 
 def span(values: Any, spec: str = ",.0f") -> str:
-    """Format the least and greatest value."""
     least, greatest = show_all((min(values), max(values)), spec)
     return least if least == greatest else f"{least} to {greatest}"
 
 
 def front_page(reports: Reports) -> Rows:
-    means, correlations = (
-        reports("gss_grid")["cells"],
-        reports("gss_grid")["correlations"].set_index("over"),
-    )
+    report = reports("gss_grid")
+    means, correlations = report["cells"], report["correlations"].set_index("over")
     better = means[means[PERPLEXITY] <= correlations.window_high["better half"] + 1e-9]
     rows = ("all", "cells", means, "+0.48"), ("the better half", "better half", better, "+0.24")
     for name, key, cells, printed in rows:
         spans = span(cells[RANK]), span(cells[PERPLEXITY], ".1f")
-        yield (
-            name,
-            *spans,
-            show(correlations.n[key]),
-            interval(correlations.loc[key], "pearson"),
-            printed,
-        )
+        row = correlations.loc[key]
+        yield name, *spans, show(row.n), interval(row, "pearson"), printed
 
 
 def grid(reports: Reports) -> Rows:
@@ -235,12 +226,9 @@ def trivial_language(reports: Reports) -> Rows:
 
 def saturation(reports: Reports) -> Rows:
     for _, row in reports("saturation")["extrapolation"].iterrows():
-        predicted, difference = (
-            interval(row, "predicted", ".3f"),
-            interval(row, "difference", "+.3f"),
-        )
+        losses = interval(row, "predicted", ".3f"), interval(row, "difference", "+.3f")
         tests = show(row.detectable, ".2f"), f"{row.bonferroni_p:.2g}"
-        yield show(row["model.width"]), show(row.mean_loss, ".3f"), predicted, difference, *tests
+        yield show(row["model.width"]), show(row.mean_loss, ".3f"), *losses, *tests
 
 
 def gradient(reports: Reports) -> Rows:

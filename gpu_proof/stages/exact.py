@@ -189,11 +189,8 @@ def lstm_error(device: str) -> float:
         _relative_error(contexts[g, :length], truths[g][0][:length])
         for g, length in enumerate(lengths)
     ]
-    errors += [
-        _relative_error(gradients[name][g], truths[g][1][name])
-        for g in range(2)
-        for name in gradients
-    ]
+    for name, of_models in gradients.items():
+        errors += [_relative_error(of_models[g], truths[g][1][name]) for g in range(2)]
     return _max_error(errors)
 
 

@@ -21,8 +21,8 @@ DECISIVE = {"code": "code version", "torch": "torch", "hardware": "hardware"}
 
 def answer_sentence(summary: StudySummaryNumbers, sections: Sequence[Section]) -> str:
     """Return the first finding, or the coverage if no trial is done."""
-    findings = (finding for section in sections for finding in section.findings)
-    return next(findings, coverage(summary)) if summary.done else coverage(summary)
+    shown = sections if summary.done else ()
+    return next((finding for section in shown for finding in section.findings), coverage(summary))
 
 
 def ranges(summary: StudySummaryNumbers) -> list[str]:
