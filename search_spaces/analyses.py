@@ -111,6 +111,8 @@ class Comparison(AgainstBaselines):
     common seeds. All tests are one family for Holm's correction.
     """
 
+    margin: float = 0.0
+    """Largest difference that does not matter; tests can show equivalence within it."""
     seeds: tuple[int, ...] | None = None
     """Default: all. Exclude hand-picked seeds: they are not random draws."""
     source: str = ""

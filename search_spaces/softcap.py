@@ -150,8 +150,8 @@ STUDY = Study(
                 for layer in SOFTCAPS
             },
         ),
-        softmax_bent_after_training,
         *(Comparison(baselines=BASELINES, metric=metric) for metric in FIGURE_METRICS),
+        softmax_bent_after_training,
         Correlation(),
         Correlation(x="kl_rank_1e-2"),
         GroupTable(metrics=METRICS, title="Perplexity and ranks by cap"),

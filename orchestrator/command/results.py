@@ -146,18 +146,22 @@ def report(
             help="Also write each figure as PDF and PNG. Later reports update these files.",
         ),
     ] = False,
+    form: Annotated[
+        Literal["text", "json"],
+        typer.Option("--format", help="Output format. json prints all verdicts and numbers."),
+    ] = "text",
 ) -> None:
     """Write the report of a study, even if trials are missing.
 
     With `all`, writes one for every study in the store that is built in or has its file NAME.py in
-    the current folder.
+    the current folder. --format json prints one JSON object per report.
     """
-    from orchestrator.report import summary_group
+    from orchestrator.report import CARD_FILE, summary_group
     from orchestrator.storage import storage_at
     from orchestrator.sweep import Typed, report_folder, write_index, write_report
 
     variants = typed_filter(scale, corpus, settings, model)
-    location, terminal = storage_at(storage), console()
+    location, terminal = storage_at(storage), console(stderr=form == "json")
     with open_existing(store, storage) as results_store:
         studies = _studies_by_key(results_store, study, variants)
         for key, content in studies.items():
@@ -165,7 +169,9 @@ def report(
             command_line = Typed(study=argument, options=options.typed_options(context))
             out = report_folder(location, key)
             result = write_report(results_store, content, key, out, typed=command_line, pdf=pdf)
-            if study != ALL:
+            if form == "json":
+                typer.echo(result.path.with_name(CARD_FILE).read_text(encoding="utf-8"))
+            elif study != ALL:
                 terminal.print(summary_group(result))
             terminal.print(f"Report: {result.path}")
             index = write_index(result.path, location, terminal)

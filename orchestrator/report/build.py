@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+
+import numpy as np
+from pydantic_core import to_json
 
 from orchestrator.analysis import StudySummaryNumbers, count_values, flatten, summarise
 from orchestrator.plan import is_paper_scale
@@ -75,9 +78,30 @@ def build_report(
     times = [(row["started_at"], row["ended_at"]) for row in ended]
     run = run_facts(study, summary, results, times=times, environment=environment)
     sections, configs = [answer.section for answer in answers], configs_table(results)
-    answered = sentences.answer_sentence(summary, sections)
     points = sentences.certainty(study, summary, answers, environment)
-    card = _card(study, key, run, tuple(dict.fromkeys((answered, points[0]))))
+    card = Card(
+        study=key.study,
+        corpus=formats.corpus_title(key.corpus) if study.reads_text else "",
+        date=run.get("date", "")[:DAY_DIGITS],
+        settings=run.get("settings", ""),
+        title=study.title or study.name,
+        variant=_variant(study, key),
+        question=study.question,
+        scale=key.scale,
+        trials=run.get("trials", "no trials"),
+        answer=sentences.answer_sentence(summary, sections),
+        certainty=tuple(points),
+        findings=tuple(
+            {
+                "section": section.kind,
+                "sentence": finding.sentence,
+                "verdicts": finding.verdicts,
+                "numbers": finding.numbers,
+            }
+            for section in sections
+            for finding in section.findings
+        ),
+    )
     words = terms(results)
     # The template escapes every text except the figures' SVG and the page's own style and script.
     page = template("report.html.j2").render(
@@ -85,7 +109,6 @@ def build_report(
         index=index,
         card=card,
         study=study,
-        answer=answered,
         certainty=points[:POINTS_SHOWN],
         limits=points[POINTS_SHOWN:],
         ranges=sentences.ranges(summary),
@@ -108,8 +131,8 @@ def build_report(
     write_results(results.of_variant(key), "csv", trials)
     texts = {name: _csv(lines) for name, lines in files.items()}
     texts |= {TRIALS_FILE: trials.getvalue(), "report.html": page}
-    texts[CARD_FILE] = card.model_dump_json(indent=1)
     documents |= {name: text.encode(errors="backslashreplace") for name, text in texts.items()}
+    documents[CARD_FILE] = to_json(card, indent=1, inf_nan_mode="null", fallback=_python_number)
     try:
         out.mkdir(parents=True, exist_ok=True)
         for name, content in documents.items():
@@ -122,19 +145,8 @@ def build_report(
     return ReportResult(path=out / "report.html", summary=summary, answers=answers)
 
 
-def _card(study: Study, key: StudyKey, run: Mapping[str, str], findings: tuple[str, ...]) -> Card:
-    return Card(
-        study=key.study,
-        corpus=formats.corpus_title(key.corpus) if study.reads_text else "",
-        date=run.get("date", "")[:DAY_DIGITS],
-        settings=run.get("settings", ""),
-        title=study.title or study.name,
-        variant=_variant(study, key),
-        question=study.question,
-        scale=key.scale,
-        trials=run.get("trials", "no trials"),
-        findings=findings,
-    )
+def _python_number(value: np.generic) -> object:
+    return value.item()
 
 
 def _draw_all(

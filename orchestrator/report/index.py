@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -26,8 +28,11 @@ class Card(Frozen):
     settings: str = ""
     """Values of `--set`, which distinguish reports of one study."""
     trials: str
-    findings: tuple[str, ...]
-    """The answer, and how many trials it is over."""
+    answer: str
+    certainty: tuple[str, ...]
+    """How sure the answer is; first, how many trials it is over."""
+    findings: tuple[Mapping[str, Any], ...] = ()
+    """Every sentence of the report with its verdicts and numbers; the first is the answer."""
 
 
 def write_index(folder: Path) -> Path:

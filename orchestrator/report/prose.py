@@ -10,9 +10,29 @@ from typing import Any
 
 import jinja2
 
+from orchestrator.report import formats
+from orchestrator.words import counted, listed, some_of
 from trainables.errors import PROGRAM
 
 TEMPLATES = Path(__file__).parent / "templates"
+FILTERS = (
+    formats.bounds,
+    formats.capital,
+    formats.cell,
+    formats.coefficient,
+    formats.corpus_title,
+    formats.deviation,
+    formats.number,
+    formats.p_equals,
+    formats.percent,
+    formats.ranked,
+    formats.setting,
+    formats.title,
+    formats.to_width,
+    counted,
+    listed,
+    some_of,
+)
 
 
 @cache
@@ -22,16 +42,17 @@ def template(name: str) -> jinja2.Template:
         loader=jinja2.FileSystemLoader(TEMPLATES),
         autoescape=jinja2.select_autoescape(("html.j2",)),
         undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
+        trim_blocks=name.endswith("html.j2"),
+        lstrip_blocks=name.endswith("html.j2"),
     )
     templates.globals["program"] = PROGRAM
+    templates.filters |= {function.__name__: function for function in FILTERS}
     return templates.get_template(name)
 
 
 def prose(name: str, **values: Any) -> str:
     """Return a plain-text template with these values, as one line."""
-    return " ".join(template(name).render(values).splitlines())
+    return " ".join(template(name).render(values).split())
 
 
 @cache

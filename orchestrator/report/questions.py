@@ -193,8 +193,8 @@ def answer(results: StudyResults) -> tuple[Answer, ...]:
         for place, (values, of_value) in enumerate(at_values):
             numbers = [of_request[place] for of_request in adjusted]
             answers += [
-                replace(answered, section=section_at(answered.section, values, leads=first == 0))
-                for first, answered in enumerate(_shown(requests, numbers, of_value))
+                replace(answered, section=section_at(answered.section, values))
+                for answered in _shown(requests, numbers, of_value)
             ]
     else:
         answers = _answers(results, requests)

@@ -22,7 +22,7 @@ DECISIVE = {"code": "code version", "torch": "torch", "hardware": "hardware"}
 def answer_sentence(summary: StudySummaryNumbers, sections: Sequence[Section]) -> str:
     """Return the first finding, or the coverage if no trial is done."""
     shown = sections if summary.done else ()
-    return next((finding for section in shown for finding in section.findings), coverage(summary))
+    return next((text for section in shown for text in section.sentences), coverage(summary))
 
 
 def ranges(summary: StudySummaryNumbers) -> list[str]:

@@ -194,7 +194,7 @@ def _head(source: Source, summary: StudySummary) -> list[Any]:
     if card:
         report_time = datetime.fromtimestamp((folder / CARD_FILE).stat().st_mtime, UTC)
         note = html.Span(f" (report of {report_time:%Y-%m-%d %H:%M} UTC)", className="soft")
-        answer = [" ".join(card.findings[:2]), note]
+        answer = [" ".join(dict.fromkeys((card.answer, card.certainty[0]))), note]
     report: list[Any] = []
     if (folder / REPORT).is_file():
         address = f"/report/{quote(key.variant)}/{REPORT}"

@@ -24,6 +24,7 @@ from tests.support.smoke_trials import train_here
 DATA = ROOT.parent / "shared" / "data"
 PACKAGED = ("orchestrator", "gpu_proof", "search_spaces", "trainables", "sweep.py",
             "pyproject.toml", "README.md")  # fmt: skip
+OUTCOMES = {"higher", "lower", "no difference shown", "too few seeds", "not measured"}
 SWEPT = "fair_capacity"
 """Trained by the wheel itself: has plain trials and a search's."""
 OTHER = """from pathlib import Path
@@ -105,6 +106,10 @@ def test_every_study_writes_a_report(storage: Path) -> None:
         assert f'href="{folder.name}/report.html"' in index
         card = json.loads((folder / "summary.json").read_text())
         assert card["question"].endswith("?") and card["findings"]
+        for finding in card["findings"]:
+            assert re.search(r"[.?]$", finding["sentence"])
+            assert not re.search(r" [,.;:)](\s|$)|\bNone\b", finding["sentence"])
+            assert {one["verdict"] for one in finding["verdicts"]} <= OUTCOMES
         page = (folder / "report.html").read_text()
         text = re.sub(r"<svg.*?</svg>|<[^>]*>", " ", page, flags=re.DOTALL)
         assert not {"nan", "NaN", "None", "inf"} & set(text.split())

@@ -8,6 +8,7 @@ import pandas as pd
 
 from orchestrator.analysis import FATES, AuditNumbers
 from orchestrator.report.columns import Column, Table
+from orchestrator.report.findings import Finding, describe
 from orchestrator.report.prose import prose
 from orchestrator.report.sections.section import Section
 from orchestrator.words import counted
@@ -46,29 +47,21 @@ def audit_section(numbers: AuditNumbers) -> Section:
     )
 
 
-def _findings(numbers: AuditNumbers) -> Iterator[str]:
+def _findings(numbers: AuditNumbers) -> Iterator[Finding]:
     checks, account = numbers.checks, numbers.account
-    count = checks["verdict"].value_counts().reindex(FATES, fill_value=0)
-    yield (
-        f"Of {len(checks)} checks, {count['agrees']} agree, {count['compatible']} are compatible "
-        f"(which includes bounds that a wrong number could pass as well), for {count['differs']} "
-        f"the number does not come out, for {count['explained']} it does not and need not, and "
-        f"{count['open']} could not be made here."
-    )
+    counts = checks["verdict"].value_counts().reindex(FATES, fill_value=0).to_dict()
+    yield describe("checked_claims", checks=len(checks), counts=counts)
     for rule, part in checks[checks["verdict"] == "differs"].groupby("rule", sort=False):
-        claims = (
-            f"{check.source}, {check.what}: printed {check.printed}, recomputed {check.recomputed}"
-            for check in part.itertuples()
-        )
-        yield f"{'; '.join(claims)} (rule: {rule})."
+        claims = part[["source", "what", "printed", "recomputed"]].to_dict("records")
+        yield describe("differing_claims", rule=rule, claims=claims)
     for reason, part in checks[checks["verdict"] == "open"].groupby("recomputed", sort=False):
-        yield f"{counted(len(part), 'number')} of SM Table 13 could not be checked here: {reason}."
+        yield describe("open_claims", reason=reason, claims=len(part))
     fates = account[list(FATES)].sum()
-    counts = ", ".join(f"{fate} {numbers}" for fate, numbers in fates.items() if numbers)
-    yield (
-        f"The {len(account)} published tables print {fates.sum()} numbers: {counts}. These are "
-        "numbers and not checks: a check may involve several, on both sides of a difference, and a "
-        "statement of the text involves none of them."
+    yield describe(
+        "printed_numbers",
+        tables=len(account),
+        numbers=fates.sum(),
+        fates=list(fates[fates > 0].items()),
     )
 
 

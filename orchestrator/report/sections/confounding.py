@@ -8,6 +8,7 @@ from typing import Any
 from orchestrator.analysis import ALL, SHAPES, SIGNIFICANCE, ConfoundingNumbers, Shape, rows
 from orchestrator.report import formats
 from orchestrator.report.columns import Table, estimate, pivot
+from orchestrator.report.findings import Finding, describe, judge
 from orchestrator.report.forest import Forest, estimates
 from orchestrator.report.prose import prose
 from orchestrator.report.sections.section import Section
@@ -68,44 +69,44 @@ def _drawings(numbers: ConfoundingNumbers, y: str, settings: str) -> Iterator[Fo
     )
 
 
-def _findings(numbers: ConfoundingNumbers) -> Iterator[str]:
-    finest, y = numbers.finest, formats.title(numbers.request.y)
-    yield _sentence(numbers, finest)
+def _findings(numbers: ConfoundingNumbers) -> Iterator[Finding]:
+    finest, y = numbers.finest, numbers.request.y
+    yield _finding(numbers, finest)
     if finest == "none":
         return
-    yield _sentence(numbers, "none")
-    verdicts: dict[str, set[int]] = {}
+    yield _finding(numbers, "none")
+    signs: dict[str, set[int]] = {}
     for row in rows(numbers.correlations.dropna(subset=["rho"])):
         if row.taken_away != "none":
-            verdicts.setdefault(row.metric, set()).add(_sign(row))
-    if changed := [formats.title(metric) for metric, signs in verdicts.items() if len(signs) > 1]:
-        yield (
-            f"The way of removing the settings decides whether a correlation with {y} is "
-            f"significant, and its sign, for {listed(changed)}: the table has all ways."
-        )
+            signs.setdefault(row.metric, set()).add(_sign(row))
+    if changed := [metric for metric, of_metric in signs.items() if len(of_metric) > 1]:
+        yield describe("depends_on_removal", y=y, metrics=changed)
     constant = [_spelled(row.missing) for row in _rows(numbers, "none") if row.rho is None]
     if constant:
-        yield f"Some have no correlation: {listed(list(dict.fromkeys(constant)))}."
+        reasons = list(dict.fromkeys(constant))
+        yield describe("constant_metrics", reasons=reasons)
 
 
 def _rows(numbers: ConfoundingNumbers, shape: Shape) -> list[Any]:
     return list(rows(numbers.correlations[numbers.correlations["taken_away"] == shape]))
 
 
-def _sentence(numbers: ConfoundingNumbers, shape: Shape) -> str:
-    y, of_shape = formats.title(numbers.request.y), _rows(numbers, shape)
-    judged = [row for row in of_shape if row.rho is not None]
-    where = f"Over {counted(numbers.trials, 'trial')}, {LONG_TITLES[shape]}"
-    if not judged:
-        return f"{where}, there is no correlation: {_spelled(of_shape[0].missing)}."
-    metrics = counted(len(judged), "metric")
-    if apart := [row for row in judged if _sign(row)]:
-        shown = listed(list(map(_with_rho, apart)))
-        return f"{where}, {len(apart)} of {metrics} go with {y}: {shown}."
-    widest = max(judged, key=lambda row: abs(row.rho))
-    return (
-        f"{where}, none of {metrics} has a significant correlation with {y} (p < "
-        f"{SIGNIFICANCE} after Holm's correction). The largest is {_with_rho(widest)}."
+def _finding(numbers: ConfoundingNumbers, shape: Shape) -> Finding:
+    y, of_shape = numbers.request.y, _rows(numbers, shape)
+    verdicts = [
+        judge(row, "rho", row.holm_p, metric=y, groups=(row.metric, y), n=row.n) for row in of_shape
+    ]
+    measured = [verdict for verdict in verdicts if verdict.value is not None]
+    return Finding(
+        template="rank_correlations",
+        verdicts=tuple(verdicts),
+        numbers={
+            "y": y,
+            "trials": numbers.trials,
+            "removed": LONG_TITLES[shape],
+            "missing": _spelled(of_shape[0].missing),
+            "largest": max(measured, key=lambda one: abs(one.value or 0.0), default=None),
+        },
     )
 
 
@@ -114,11 +115,6 @@ def _sign(row: Any) -> int:
     if row.holm_p is None or row.holm_p >= SIGNIFICANCE:
         return 0
     return 1 if row.rho > 0 else -1
-
-
-def _with_rho(row: Any) -> str:
-    rho = estimate(row, "rho", formats.coefficient)
-    return f"{formats.title(row.metric)} {RHO} = {rho} ({formats.p_equals(row.holm_p)})"
 
 
 def _spelled(missing: str) -> str:

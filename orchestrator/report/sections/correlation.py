@@ -10,13 +10,13 @@ from orchestrator.analysis import (
     BETWEEN,
     CELLS,
     PUBLISHED_WINDOW,
-    SIGNIFICANCE,
     WITHIN,
     CorrelationNumbers,
     rows,
 )
 from orchestrator.report import formats
-from orchestrator.report.columns import COLUMNS, Column, Table, estimate
+from orchestrator.report.columns import COLUMNS, Column, Table
+from orchestrator.report.findings import Finding, describe, judge
 from orchestrator.report.prose import prose
 from orchestrator.report.sections.correlation_figure import correlation_drawings, over
 from orchestrator.report.sections.section import Section
@@ -58,130 +58,61 @@ def _contexts(numbers: CorrelationNumbers) -> str:
     return formats.bounds(int(contexts.min()), int(contexts.max()))
 
 
-def _findings(numbers: CorrelationNumbers) -> Iterator[str]:
+def _findings(numbers: CorrelationNumbers) -> Iterator[Finding]:
     lines = {line.over: line for line in rows(numbers.lines)}
     for cells in (CELLS, PUBLISHED_WINDOW, BETTER_HALF):
         if cells in lines:
-            yield correlation_sentence(lines[cells])
-    if len(numbers.components):
-        yield from _component_sentences(numbers, _seeds(lines[CELLS]))
+            yield correlation_finding(lines[cells])
+    parts = list(rows(numbers.components))
+    if parts:
+        of_parts = {
+            "parts": [vars(part) for part in parts],
+            "seeds_least": lines[CELLS].seeds_least,
+            "seeds_most": lines[CELLS].seeds_most,
+        }
+        if all(part.seed_share is not None for part in parts):
+            yield describe("seed_shares", **of_parts)
+            if all(part.variance_seed_in_all_cells is not None for part in parts):
+                yield describe("common_seed_effect", **of_parts)
         between, within = lines[BETWEEN], lines[WITHIN]
-        if between.pearson is not None:
-            yield (
-                f"Corrected for the noise of the seeds, the correlation over cells is r = "
-                f"{_r(between)}."
-            )
-        elif between.missing:
-            yield (
-                f"A correlation corrected for the noise of the seeds is missing: {between.missing}."
-            )
+        if between.pearson is not None or between.missing:
+            yield _of_line("corrected_correlation", between)
         if within.pearson is not None:
-            yield (
-                "Between seeds of one cell, without the effect that a seed has on all cells, it is "
-                f"r = {_r(within)}."
-            )
+            yield _of_line("correlation_within_cells", within)
+    x, y = numbers.request.x, numbers.request.y
     if len(numbers.definitions) > 1:
-        yield from _definition_sentences(list(rows(numbers.definitions)))
-    parts = [
-        f"without {_settings(row)} r = {_r(row, 'levels')}"
+        verdicts = (
+            judge(row, "pearson", row.holm_p, metric=y, groups=(row.x, y))
+            for row in rows(numbers.definitions)
+        )
+        yield Finding(template="definitions", verdicts=tuple(verdicts))
+    partials = [
+        judge(row, "levels", row.levels_p, metric=y, groups=(x, y), settings=row.left_out.split())
         for row in rows(numbers.partials)
         if row.levels_low is not None
     ]
-    if parts:
-        yield (
-            "Partial correlations over cells, with a level for each value of a setting: "
-            f"{'; '.join(parts)}."
-        )
+    if partials:
+        yield Finding(template="partial_correlations", verdicts=tuple(partials))
 
 
-def correlation_sentence(line: Any) -> str:
-    """Return a sentence on a correlation: its cells, value and sign, or why it is missing."""
-    where, r, ends = _where(line), line.pearson, (line.pearson_low, line.pearson_high)
-    x, y = formats.title(line.x), formats.title(line.y)
-    missing = line.missing.replace(line.x, x).replace(line.y, y)
-    if r is None:
-        return f"{formats.capital(x)} and {y} cannot be correlated {where}: {missing}."
-    value = f"Pearson r = {formats.coefficient(r)}"
-    if ends[0] is None:
-        return (
-            f"{formats.capital(x)} and {y} have {value} {where}. There is no interval: {missing}."
-        )
-    value += f", 95% interval {formats.interval(*ends)}, {formats.p_equals(line.pearson_p)}"
-    if ends[0] <= 0 <= ends[1]:
-        return f"No correlation between {x} and {y} was shown {where}: {value}."
-    return (
-        f"A higher {x} went with a {'higher' if r > 0 else 'lower'} {y} {where}: {value}. A "
-        f"straight line explains {r**2:.0%} of the variance."
+def _of_line(template: str, line: Any, **numbers: Any) -> Finding:
+    verdict = judge(
+        line, "pearson", line.pearson_p, metric=line.y, groups=(line.x, line.y), n=line.n
     )
+    return Finding(template=template, verdicts=(verdict,), numbers=vars(line) | numbers)
 
 
-def _where(line: Any) -> str:
-    cells = f"over {counted(line.n, 'cell')}"
-    if line.window_low is not None:
-        return f"{cells} of {over(line)}"
-    if line.seeds_most == 1:
-        return f"{cells}, one seed each" if line.n else cells
-    return f"{cells}, each the mean of {_seeds(line)} seeds"
+def correlation_finding(line: Any) -> Finding:
+    """Return the finding on a correlation over cells."""
+    return _of_line("correlation", line, window=_window(line))
 
 
-def _seeds(line: Any) -> str:
-    return formats.bounds(line.seeds_least, line.seeds_most)
-
-
-def _component_sentences(numbers: CorrelationNumbers, seeds: str) -> Iterator[str]:
-    parts = list(rows(numbers.components))
-    if any(part.seed_share is None for part in parts):
-        return
-    shares = listed([f"{_share(part)} in {formats.title(part.metric)}" for part in parts])
-    reliable = listed([formats.percent(part.reliability) for part in parts])
-    yield (
-        f"The seed causes {shares} of the variance between cells of one seed. Differences between "
-        f"cells are {reliable} of the variance of means over {seeds} seeds."
-    )
-    if any(part.variance_seed_in_all_cells is None for part in parts):
-        return
-    common = listed(
-        [
-            f"{formats.deviation(part.variance_seed_in_all_cells)} in {formats.title(part.metric)}"
-            for part in parts
-        ]
-    )
-    rest = listed([formats.deviation(part.variance_seed_in_one_cell) for part in parts])
-    yield (
-        "A seed's effect common to all cells cancels out and is excluded: its standard deviation "
-        f"is {common}, next to {rest} for its effect on one cell."
-    )
-
-
-def _share(part: Any) -> str:
-    share = estimate(part, "seed_share", formats.percent)
-    return f"{share} ({part.missing})" if part.missing else share
+def _window(line: Any) -> str:
+    return "" if line.window_low is None else over(line)
 
 
 def _settings(row: Any) -> str:
     return listed([formats.title(name) for name in row.left_out.split()])
-
-
-def _r(row: Any, name: str = "pearson") -> str:
-    value, low, high = (getattr(row, f"{name}{end}") for end in ("", "_low", "_high"))
-    interval = "" if low is None else f", 95% interval {formats.interval(low, high)}"
-    return formats.coefficient(value) + interval
-
-
-def _definition_sentences(definitions: list[Any]) -> Iterator[str]:
-    values = [one.pearson for one in definitions if one.pearson is not None]
-    if values:
-        yield (
-            f"Other definitions of rank give r from {formats.coefficient(min(values))} to "
-            f"{formats.coefficient(max(values))}."
-        )
-    names = [
-        f"{formats.title(one.x)} ({formats.coefficient(one.pearson)})"
-        for one in definitions
-        if one.holm_p is not None and one.holm_p < SIGNIFICANCE
-    ]
-    clear = f"{listed(names)} {'is' if len(names) == 1 else 'are'}" if names else "none is"
-    yield f"After Holm's correction over {len(definitions)} definitions, {clear} significant."
 
 
 def _comparisons(numbers: CorrelationNumbers) -> Iterator[str]:
@@ -192,19 +123,15 @@ def _comparisons(numbers: CorrelationNumbers) -> Iterator[str]:
     for line in rows(numbers.lines):
         if line.over in (CELLS, PUBLISHED_WINDOW):
             for corpus in [numbers.corpus] if numbers.corpus in published else published:
-                yield f"{comparison_sentence(line, corpus)[:-1]} ({_where(line)})."
+                yield comparison(line, corpus).sentence
 
 
-def comparison_sentence(line: Any, corpus: str) -> str:
+def comparison(line: Any, corpus: str) -> Finding:
     """Return on which side of our interval a published value is. Inside does not mean equal."""
-    published, low, high = getattr(line, f"published_{corpus}"), line.pearson_low, line.pearson_high
-    name = f"The published {formats.coefficient(published)} ({formats.corpus_title(corpus)})"
-    if low is None:
-        return f"{name} cannot be compared: our correlation has no interval."
-    ours = formats.interval(low, high)
-    if low <= published <= high:
-        return f"{name} is inside our interval {ours}, which does not show that they are equal."
-    return f"{name} is {'below' if published < low else 'above'} our interval {ours}."
+    published = getattr(line, f"published_{corpus}")
+    return _of_line(
+        "published_correlation", line, window=_window(line), published=published, corpus=corpus
+    )
 
 
 def _cautions(numbers: CorrelationNumbers) -> Iterator[str]:

@@ -16,6 +16,7 @@ from matplotlib.figure import Figure
 from orchestrator.report import formats
 from orchestrator.report.columns import Column, Table
 from orchestrator.report.figures import Drawing
+from orchestrator.report.findings import describe
 from orchestrator.report.sections.section import NOTHING, Section
 from trainables.errors import first_line
 
@@ -59,11 +60,11 @@ def failed_section(function: Callable[..., Any], error: BaseException) -> Sectio
     lines = [frame.lineno for frame in frames if frame.filename == file]
     place = f" in line {lines[-1]}" if lines else ""
     details = f": {first_line(error)}" if str(error).strip() else ""
-    text = (
+    words = (
         f"The analysis {_name(function)} of the study failed{place}: "
         f"{type(error).__name__}{details}."
     )
-    return replace(_empty_section(function), findings=(text,))
+    return replace(_empty_section(function), findings=(describe("text", text=words),))
 
 
 def _name(function: Callable[..., Any]) -> str:
@@ -90,7 +91,7 @@ def _filled(function: Callable[..., Any], returned: Any) -> Section:
     file = empty.kind.replace("-", "_")
     return replace(
         empty,
-        findings=tuple(part for part in parts if isinstance(part, str)),
+        findings=tuple(describe("text", text=part) for part in parts if isinstance(part, str)),
         tables=tuple(
             _table(part, empty.heading, f"{file}_table_{i}.csv") for i, part in enumerate(tables, 1)
         ),

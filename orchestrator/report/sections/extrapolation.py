@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import pandas as pd
@@ -11,6 +11,7 @@ from orchestrator.analysis import SIGNIFICANCE, ExtrapolationNumbers, rows, tidy
 from orchestrator.report import formats
 from orchestrator.report.columns import Column, Table, estimate, with_interval
 from orchestrator.report.figures import Drawing
+from orchestrator.report.findings import Finding, describe, judge
 from orchestrator.report.forest import Forest, estimates
 from orchestrator.report.line_figure import LineFigure
 from orchestrator.report.prose import prose
@@ -42,51 +43,31 @@ def _first(numbers: ExtrapolationNumbers) -> Any:
     return next((row for row in rows(numbers.held_out) if row.leaves), None)
 
 
-def _findings(numbers: ExtrapolationNumbers) -> Iterator[str]:
-    x, larger, first = formats.title(numbers.request.x), _larger(numbers.request.x), _first(numbers)
-    held_out = list(rows(numbers.held_out))
-    if not held_out:
+def _findings(numbers: ExtrapolationNumbers) -> Iterator[Finding]:
+    x = numbers.request.x
+    if numbers.held_out.empty:
         [law] = rows(numbers.laws.fits)
-        yield f"Whether the loss leaves the law of {larger} is unknown: {law.missing}."
+        yield describe("law_unknown", x=x, missing=law.missing)
         return
-    if first is not None:
-        side, words = ("above", "worse") if first.leaves > 0 else ("below", "better")
-        yield (
-            f"The loss first leaves the law of all {larger} at {x} {_size(first.x)}: it is "
-            f"{estimate(first, 'difference')} nats per token {side} what {first.fitted_to} larger "
-            f"sizes predict ({words}; Bonferroni-adjusted {formats.p_equals(first.bonferroni_p)})."
+    verdicts = [
+        judge(
+            row,
+            "difference",
+            row.bonferroni_p,
+            metric="loss",
+            groups=(_size(row.x), _larger(x)),
+            n=row.n,
+            size=_size(row.x),
+            fitted_to=row.fitted_to,
+            missing=row.missing,
         )
-    if later := [row for row in held_out if row.leaves and row.x != first.x]:
-        yield (
-            f"Compared with the same law, it also differs at {x} {_differences(later)}, in nats "
-            "per token."
-        )
-    tested = [row for row in held_out if row.difference_low is not None]
-    if same := [row for row in tested if not row.leaves]:
-        yield (
-            f"No difference from the law of {larger} was shown at {x} {_differences(same)}, in "
-            "nats per token, which does not show that the loss follows it."
-        )
-    if without := [row for row in held_out if row.difference_low is None]:
-        shown = listed([f"{_size(row.x)} {estimate(row, 'difference')}" for row in without])
-        yield (
-            f"Loss minus prediction of the law of {larger}, by {x}: {shown}. There is no interval: "
-            f"{without[0].missing}."
-        )
+        for row in rows(numbers.held_out)
+    ]
+    yield Finding(template="extrapolation", verdicts=tuple(verdicts), numbers={"x": x})
 
 
 def _larger(x: str) -> str:
     return "larger numbers of parameters" if x == "parameters" else f"larger {formats.title(x)}"
-
-
-def _differences(lines: Sequence[Any]) -> str:
-    return listed(
-        [
-            f"{_size(row.x)} by {estimate(row, 'difference')} "
-            f"({formats.p_equals(row.bonferroni_p)})"
-            for row in lines
-        ]
-    )
 
 
 def _cautions(numbers: ExtrapolationNumbers) -> Iterator[str]:

@@ -4,14 +4,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.analysis import (
     FEWEST,
-    POWER,
-    SIGNIFICANCE,
     ContrastNumbers,
     CountNumbers,
     DifferenceNumbers,
@@ -20,6 +18,7 @@ from orchestrator.analysis import (
 )
 from orchestrator.report import formats
 from orchestrator.report.columns import Column, Table, with_interval
+from orchestrator.report.findings import Finding, Verdict, describe, judge
 from orchestrator.report.prose import prose
 from orchestrator.report.sections.group_figures import (
     contrast_drawings,
@@ -33,6 +32,9 @@ from orchestrator.words import listed
 if TYPE_CHECKING:
     import pandas as pd
 
+    from search_spaces.analyses import Comparison
+
+FEWEST_TESTED = 2
 ORDERED = ("valid_perplexity", "press_rank", "effective_rank_1e-4")
 
 
@@ -95,19 +97,33 @@ def _unmeasured(numbers: GroupNumbers) -> Iterator[str]:
         )
 
 
-def _orders(numbers: GroupNumbers) -> Iterator[str]:
+def _orders(numbers: GroupNumbers) -> Iterator[Finding]:
     """These orders describe means and are not tests."""
     for metric in ORDERED:
         means = _measured(numbers, f"{metric}_mean")
         if len(means) > 1:
-            title = formats.capital(formats.title(metric))
-            text = f"{title} from low to high: {formats.ranked(means)}."
+            order = sorted(means, key=means.__getitem__)
             printed = _measured(numbers, f"published_{numbers.corpus}_{metric}")
-            if printed.keys() >= means.keys():
-                order = ", ".join(sorted(means, key=printed.__getitem__))
-                corpus = formats.corpus_title(numbers.corpus)
-                text += f" The published order for {corpus} is {order}."
-            yield text
+            is_printed = printed.keys() >= means.keys()
+            trials = numbers.groups["done"]
+            verdict = Verdict(
+                verdict="too few seeds" if min(trials) < FEWEST_TESTED else "not measured",
+                metric=metric,
+                groups=(order[0], order[-1]),
+                n=sum(trials),
+            )
+            yield Finding(
+                template="order",
+                verdicts=(verdict,),
+                numbers={
+                    "metric": metric,
+                    "means": means,
+                    "least": order[0],
+                    "greatest": order[-1],
+                    "corpus": numbers.corpus,
+                    "published_order": sorted(means, key=printed.__getitem__) if is_printed else [],
+                },
+            )
 
 
 def _measured(numbers: GroupNumbers, column: str) -> dict[str, float]:
@@ -152,12 +168,17 @@ def count_section(numbers: CountNumbers) -> Section:
     values = list(counts)[1:]
     headings = [formats.setting(value) for value in values]
     totals = [int(counts[value].sum()) for value in values]
-    findings: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
     if sum(totals) and len(values) > 1:
-        findings = (
-            f"Of {sum(totals)} trials, {totals[0]} have the least {metric} of the table "
-            f"({headings[0]}), {totals[-1]} the greatest ({headings[-1]}).",
-        )
+        of_table = {
+            "metric": numbers.request.metric,
+            "trials": sum(totals),
+            "least": values[0],
+            "at_least": totals[0],
+            "greatest": values[-1],
+            "at_greatest": totals[-1],
+        }
+        findings = (describe("counts", **of_table),)
     columns = zip(map(str, values), map(Column, headings), strict=True)
     return Section(
         kind="counts",
@@ -232,7 +253,7 @@ def contrast_section(numbers: ContrastNumbers) -> Section:
     return Section(
         kind="tests",
         heading=f"Is the difference in {metric} more than chance?",
-        findings=tuple(verdict(row, request.metric) for row in rows(numbers.comparisons)),
+        findings=tuple(comparisons(list(rows(numbers.comparisons)), request)),
         tables=(
             Table(
                 caption=f"Differences in {metric}, model less baseline (negative: {negative})"
@@ -247,53 +268,39 @@ def contrast_section(numbers: ContrastNumbers) -> Section:
     )
 
 
-def verdict(row: Any, metric: str) -> str:
-    """Return which group of a test is lower and by how much, or what stays open.
+def comparisons(tests: Sequence[Any], request: Comparison) -> Iterator[Finding]:
+    """Yield a finding per baseline.
 
     Only the p-value adjusted by Holm over its family decides. The intervals and the detectable
-    difference are those of this comparison alone."""
-    group, baseline, title = row.group, row.baseline, formats.title(metric)
-    ends = row.difference_low, row.difference_high
-    if row.difference_p is None:
-        return f"The {title} of {group} and {baseline} cannot be compared: {row.missing}."
+    difference are those of one comparison alone."""
+    for baseline in dict.fromkeys(row.baseline for row in tests):
+        yield Finding(
+            template="comparison",
+            verdicts=tuple(_verdict(row, request) for row in tests if row.baseline == baseline),
+            numbers={"metric": request.metric, "baseline": baseline, "margin": request.margin},
+        )
+
+
+def _verdict(row: Any, request: Comparison) -> Verdict:
     is_paired = row.test == "paired"
-    at = " at the same seed" if is_paired else ""
-    p_words = f"Holm-adjusted {formats.p_equals(row.holm_p)}"
-    if row.holm_p < SIGNIFICANCE:
-        lower, higher = (group, baseline) if row.difference < 0 else (baseline, group)
-        near, far = sorted(map(abs, ends))
-        by, low, high = (
-            formats.to_width(value, *ends) for value in (abs(row.difference), near, far)
-        )
-        text = (
-            f"{lower} has a lower {title} than {higher}{at}, by {by} (95% interval {low} to "
-            f"{high}; {p_words})."
-        )
-    else:
-        low, high = (formats.to_width(end, *ends, signed=True) for end in ends)
-        text = (
-            f"No difference in {title} between {group} and {baseline} was shown{at}: {group} minus "
-            f"{baseline} is between {low} and {high} (95% interval of this comparison alone; "
-            f"{p_words}, unadjusted {formats.p_equals(row.difference_p)}). {_detectable(row)}."
-        )
-    if not is_paired:
-        return f"{text} The test is unpaired (Welch's), because they share fewer than two seeds."
-    text += f" {group} is lower at {row.pairs_lower} of {row.pairs} seeds."
-    if row.without_partner:
-        text += f" Excluded, without a partner of the same seed: {row.without_partner}."
-    return text
-
-
-def _detectable(row: Any) -> str:
-    if row.detectable_difference is None:
-        return f"The smallest detectable difference is unknown: {row.missing}"
-    sample = f"{row.n_group} and {row.n_baseline} seeds"
-    if row.test == "paired":
-        sample = f"{row.pairs} pairs"
-    elif row.n_group == row.n_baseline:
-        sample = f"{row.n_group} seeds of each"
-    smallest = formats.to_width(row.detectable_difference, row.difference_low, row.difference_high)
-    return f"The smallest difference that {sample} detect with {POWER:.0%} power is {smallest}"
+    return judge(
+        row,
+        "difference",
+        row.holm_p,
+        metric=request.metric,
+        groups=(row.group, row.baseline),
+        n=row.pairs if is_paired else row.n_group + row.n_baseline,
+        is_equivalent=row.equal_within is not None and row.equal_within <= request.margin,
+        is_constant=is_paired and row.difference_p is None,
+        paired=is_paired,
+        unadjusted_p=row.difference_p,
+        mean=row.mean_group,
+        baseline_mean=row.mean_baseline,
+        detectable=row.detectable_difference,
+        equal_within=row.equal_within,
+        missing=row.missing,
+        without_partner=row.without_partner if is_paired else 0,
+    )
 
 
 def _lower_at(row: Any) -> str:

@@ -16,11 +16,10 @@ from orchestrator.analysis import (
 )
 from orchestrator.report import formats
 from orchestrator.report.columns import Column, Table
+from orchestrator.report.findings import Finding, Verdict, describe
 from orchestrator.report.line_figure import LineFigure
 from orchestrator.report.prose import prose
 from orchestrator.report.sections.section import NOTHING, Section
-from orchestrator.words import counted
-from trainables.errors import PROGRAM
 
 FLOOR = 1e-6
 """Least value on the logarithmic axis; smaller means come from inputs with a zero there."""
@@ -47,39 +46,30 @@ def jacobian_section(numbers: JacobianNumbers) -> Section:
     )
 
 
-def _findings(numbers: JacobianNumbers) -> Iterator[str]:
+def _findings(numbers: JacobianNumbers) -> Iterator[Finding]:
     for claim in rows(numbers.claims):
-        title = f"{claim.claim} ({formats.title(claim.metric)})"
-        if claim.seeds < FEWEST_SEEDS:
-            yield f"{title}: {claim.outcome}: {counted(claim.seeds, 'seed')}."
-        elif claim.comparisons:
-            yield (
-                f"{title}: {claim.outcome}. {claim.held} of {claim.comparisons} comparisons are so "
-                "and significant."
-            )
-        else:
-            yield (
-                f"{title}: {claim.outcome}. The mean is {claim.mean:.4g} (95% interval over "
-                f"{claim.seeds} seeds {claim.mean_low:.4g} to {claim.mean_high:.4g})."
-            )
-    yield _zeros_sentence(numbers.zeros)
-    if numbers.request.benchmark:
-        yield (
-            "All this is about untrained layers. Whether such layers learn better is "
-            f"another study: {PROGRAM} {numbers.request.benchmark}."
+        verdict = Verdict(
+            verdict="too few seeds" if claim.seeds < FEWEST_SEEDS else "not measured",
+            metric=claim.metric,
+            value=claim.mean,
+            n=claim.seeds,
         )
+        yield Finding(template="jacobian_claim", verdicts=(verdict,), numbers=vars(claim))
+    yield _zero_rows(numbers.zeros)
+    if study := numbers.request.benchmark:
+        yield describe("untrained", study=study)
 
 
-def _zeros_sentence(zeros: pd.DataFrame) -> str:
+def _zero_rows(zeros: pd.DataFrame) -> Finding:
     shares = [row for row in rows(zeros) if row.mean is not None]
-    off = max((abs(row.mean - row.expected) for row in shares), default=0.0)
     tested = [row for row in shares if row.mean_low is not None]
-    inside = sum(row.mean_low <= row.expected <= row.mean_high for row in tested)
-    return (
-        "The share of Jacobian rows that are exactly zero is expected to be 2^-K, with either kind "
-        f"of gates; the means over seeds are at most {off:.2g} away from it, and {inside} of the "
-        f"{len(tested)} intervals in the table contain it. Fewer than {FEWEST_SEEDS} seeds have "
-        "none, nor have seeds of the same share."
+    inside = (row.mean_low <= row.expected <= row.mean_high for row in tested)
+    return describe(
+        "zero_rows",
+        farthest=max((abs(row.mean - row.expected) for row in shares), default=0.0),
+        inside=sum(inside),
+        intervals=len(tested),
+        fewest=FEWEST_SEEDS,
     )
 
 

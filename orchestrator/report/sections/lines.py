@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from itertools import product
 from typing import Any
 
@@ -12,12 +13,10 @@ import pandas as pd
 from orchestrator.analysis import CurveNumbers, LineNumbers, rows, tidy
 from orchestrator.report import formats
 from orchestrator.report.columns import Column, Table, pivot
+from orchestrator.report.findings import Finding, describe
 from orchestrator.report.line_figure import LineFigure
 from orchestrator.report.sections.section import NOTHING, Section
 from orchestrator.report.tables import Cell
-from orchestrator.words import counted, listed, some_of
-
-NAMES_SHOWN = 5
 
 
 def line_section(numbers: LineNumbers) -> Section:
@@ -35,65 +34,38 @@ def line_section(numbers: LineNumbers) -> Section:
     )
 
 
-def _findings(numbers: LineNumbers) -> Iterator[str]:
+def _findings(numbers: LineNumbers) -> Iterator[Finding]:
     request = numbers.request
     for index, reach in enumerate(request.reaches):
         of_reach = [line for line in rows(numbers.reached) if line.reach == index]
         for panel in dict.fromkeys(line.panel for line in of_reach):
+            reached: dict[tuple[Any, ...], list[Any]] = {}
             lines = [line for line in of_reach if line.panel == panel]
-            yield _reach_sentence(lines, reach, panel, numbers)
+            for line in sorted(lines, key=lambda line: math.inf if line.x is None else line.x):
+                reached.setdefault((line.x, line.least, line.greatest), []).append(line.group)
+            yield describe(
+                "reach",
+                **asdict(reach),
+                x=request.x,
+                panel_name=request.panel,
+                panel=panel,
+                reached=[
+                    {"x": x, "least": least, "greatest": greatest, "groups": groups}
+                    for (x, least, greatest), groups in reached.items()
+                ],
+            )
     for claim, panels in numbers.claims.groupby("claim", sort=False):
-        yield _claim_sentence(str(claim), list(rows(panels)))
+        yield _claim(str(claim), list(rows(panels)))
     if numbers.limited:
-        yield (
-            f"{counted(len(numbers.limited), 'fit')} stopped at the limit of iterations before the "
-            f"rule of convergence was met: {some_of(numbers.limited, NAMES_SHOWN)}."
-        )
+        yield describe("fits_at_limit", names=numbers.limited)
 
 
-def _reach_sentence(lines: Sequence[Any], reach: Any, panel: Any, numbers: LineNumbers) -> str:
-    x_title, words = formats.title(numbers.request.x), dict[str, list[str]]()
-    for line in sorted(lines, key=lambda line: math.inf if line.x is None else line.x):
-        if line.x is None:
-            text = f"nowhere up to {line.greatest:g}"
-        elif line.x == line.least:
-            text = f"already at {x_title} {line.x:g}, the least tried,"
-        else:
-            text = f"first at {x_title} {line.x:g}"
-        words.setdefault(text, []).append(formats.setting(line.group))
-    parts = [f"{text} by {listed(names)}" for text, names in words.items()]
-    name = numbers.request.panel
-    return (
-        f"{formats.capital(formats.title(reach.metric))} of "
-        f"{'at most' if reach.at_most else 'at least'} {reach.value:g}"
-        f"{f' at {formats.title(name)} = {formats.setting(panel)}' if name else ''}, in the mean, "
-        f"is reached {'; '.join(parts)}."
-    )
-
-
-def _claim_sentence(text: str, panels: Sequence[Any]) -> str:
-    """One verdict for all panels; the table has each."""
-    asked, holds, apart, against, single = (
-        sum(len(getattr(panel, name).split()) for panel in panels)
-        for name in ("asked", "holds", "apart", "apart_against", "single")
-    )
-    # A mean alone decides nothing; a single trial has no spread.
-    verdicts = {
-        "ours do not decide it, with one trial per point": single == asked,
-        "ours agree, every trial of them": apart == asked,
-        "ours agree in the mean": holds == asked,
-        "ours disagree, every trial of them": against == asked,
-        "ours agree in part": holds > 0,
-        "ours do not agree in the mean": True,
-    }
-    verdict = next(words for words, applies in verdicts.items() if applies)
-    claim = panels[0]
-    return (
-        f"Claimed: \N{LEFT DOUBLE QUOTATION MARK}{text}\N{RIGHT DOUBLE QUOTATION MARK}; {verdict}: "
-        f"by {formats.title(claim.metric)}, {claim.better} is better than {claim.than} in the mean "
-        f"at {holds} of {counted(asked, 'point')}; every one of its trials is better at {apart}, "
-        f"and worse at {against}."
-    )
+def _claim(text: str, panels: Sequence[Any]) -> Finding:
+    """Count the points of all panels; the table has each."""
+    columns = "asked", "holds", "apart", "apart_against", "single"
+    points = {name: sum(len(getattr(panel, name).split()) for panel in panels) for name in columns}
+    first = {name: getattr(panels[0], name) for name in ("metric", "better", "than")}
+    return describe("claim", claim=text, **first, **points)
 
 
 def _tables(numbers: LineNumbers) -> Iterator[Table]:

@@ -9,8 +9,9 @@ import pandas as pd
 
 from orchestrator.analysis import SIGNIFICANCE, LawFrames, PowerLawNumbers, rows
 from orchestrator.report import formats
-from orchestrator.report.columns import Column, Table, estimate, with_interval
+from orchestrator.report.columns import Column, Table, with_interval
 from orchestrator.report.figures import Drawing
+from orchestrator.report.findings import Finding, describe, judge
 from orchestrator.report.forest import Forest, estimates
 from orchestrator.report.line_figure import LineFigure
 from orchestrator.report.prose import prose
@@ -36,40 +37,30 @@ def power_law_section(numbers: PowerLawNumbers) -> Section:
     )
 
 
-def _findings(numbers: PowerLawNumbers) -> Iterator[str]:
-    x, baseline = formats.title(numbers.request.x), numbers.request.baseline
+def _findings(numbers: PowerLawNumbers) -> Iterator[Finding]:
+    of_request = {"x": numbers.request.x, "baseline": numbers.request.baseline}
     if numbers.factors.empty:
         reasons = [row.missing for row in rows(numbers.laws.fits) if row.missing]
-        why = reasons[0] if reasons else f"no law of {baseline} and another one"
-        yield f"No group can be compared with {baseline} yet: {why}."
+        missing = reasons[0] if reasons else f"no law of {numbers.request.baseline} and another one"
+        yield describe("no_factors", **of_request, missing=missing)
         return
-    for panel, lines in numbers.factors.groupby("panel", sort=False, dropna=False):
-        factors = list(rows(lines))
-        where = _at(None if pd.isna(panel) else panel)
-        tested = [row for row in factors if row.factor_low is not None]
-        apart = [row for row in tested if row.holm_p is not None and row.holm_p < SIGNIFICANCE]
-        if apart:
-            yield (
-                f"{where}at equal loss, {baseline} needs a different {x}. Its {x} is a multiple of "
-                f"theirs: {_factors(apart)} (95% intervals, Holm-adjusted p)."
-            )
-        if same := [row for row in tested if row not in apart]:
-            yield (
-                f"{where}at equal loss, no difference from {baseline} in {x} was shown, which does "
-                f"not show that they are equal: {_factors(same)}."
-            )
-        for row in factors:
-            if row.factor_low is None:
-                yield f"{where}there is no factor for {row.group}: {row.missing}."
-
-
-def _factors(factors: list[Any]) -> str:
-    return listed(
-        [
-            f"{row.group} {estimate(row, 'factor')} ({formats.p_equals(row.holm_p)})"
-            for row in factors
-        ]
-    )
+    for panel, factors in numbers.factors.groupby("panel", sort=False, dropna=False):
+        yield Finding(
+            template="size_factors",
+            verdicts=tuple(
+                judge(
+                    row,
+                    "factor",
+                    row.holm_p,
+                    metric=numbers.request.x,
+                    groups=(row.group, numbers.request.baseline),
+                    null=1.0,
+                    missing=row.missing,
+                )
+                for row in rows(factors)
+            ),
+            numbers={**of_request, "panel": None if pd.isna(panel) else panel},
+        )
 
 
 def _cautions(numbers: PowerLawNumbers) -> Iterator[str]:

@@ -10,10 +10,10 @@ import pandas as pd
 from orchestrator.analysis import rows, tidy
 from orchestrator.report import formats
 from orchestrator.report.columns import Column, Table
+from orchestrator.report.findings import Finding, describe
 from orchestrator.report.formats import DASH
 from orchestrator.report.heat_map import HeatMap
 from orchestrator.report.sections.section import Section
-from orchestrator.words import counted
 from trainables.corpora import UNKNOWN
 
 LIGHTEST = 1.3
@@ -50,19 +50,18 @@ def prediction_section(numbers: pd.DataFrame) -> Section:
     )
 
 
-def _findings(source: str, cells: pd.DataFrame) -> Iterator[str]:
-    by_model = cells.groupby("model", sort=False)["hit"]
-    hits = (f"{model} at {_hits(of_model)}" for model, of_model in by_model)
-    where = f" in {source}" if source else ""
-    yield f"The true next word is among the five likeliest{where}: {', '.join(hits)}."
+def _findings(source: str, cells: pd.DataFrame) -> Iterator[Finding]:
+    hits = [
+        {"model": model, "hits": sum(hit.dropna()), "contexts": hit.count()}
+        for model, hit in cells.groupby("model", sort=False)["hit"]
+    ]
+    yield describe("predictions", source=source, hits=hits)
     by_context = cells.groupby("context", sort=False)
-    contexts = counted(by_context.ngroups, "context")
-    unknown = sum(_first(at).next == UNKNOWN for _, at in by_context)
-    if unknown:
-        yield f"At {unknown} of {contexts}, that word is not in the vocabulary, so no model has it."
+    contexts = {"contexts": by_context.ngroups, "source": source}
+    if unknown := sum(_first(at).next == UNKNOWN for _, at in by_context):
+        yield describe("unknown_words", **contexts, unknown=unknown)
     hit = cells.dropna(subset=["hit"]).astype({"hit": bool}).groupby("context")["hit"]
-    everyone, no_one = hit.all().sum(), (~hit.any()).sum()
-    yield f"All models have it at {everyone} of {contexts}{where}, none at {no_one}."
+    yield describe("common_predictions", **contexts, all=hit.all().sum(), none=(~hit.any()).sum())
 
 
 def _first(cells: pd.DataFrame) -> Any:

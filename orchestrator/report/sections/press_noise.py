@@ -18,6 +18,7 @@ from orchestrator.analysis import (
     tidy,
 )
 from orchestrator.report.columns import Table
+from orchestrator.report.findings import Finding, describe
 from orchestrator.report.line_figure import LineFigure
 from orchestrator.report.prose import prose
 from orchestrator.report.sections.section import NOTHING, Section
@@ -53,7 +54,7 @@ def press_noise_section(numbers: PressNoiseNumbers) -> Section:
     )
 
 
-def _findings(numbers: PressNoiseNumbers) -> Iterator[str]:
+def _findings(numbers: PressNoiseNumbers) -> Iterator[Finding]:
     noise, trips = list(rows(numbers.noise)), list(rows(numbers.trips))
     if printed := [line for line in noise if line.printed_press_rank is not None]:
         yield _of_printed(printed)
@@ -61,74 +62,69 @@ def _findings(numbers: PressNoiseNumbers) -> Iterator[str]:
         if lines := [line for line in noise if line.precision == precision]:
             yield from _of_precision(precision, lines)
     if trips:
-        yield _of_trips(trips)
+        yield describe(
+            "round_trips",
+            rank=trips[-1].rank,
+            equal=sum(trip.press_rank == trip.rank for trip in trips),
+            trips=len(trips),
+            first=trips[0].largest_below_in_tolerances,
+            last=trips[-1].largest_below_in_tolerances,
+        )
 
 
-def _of_printed(lines: Sequence[Any]) -> str:
-    law = max(
+def _of_printed(lines: Sequence[Any]) -> Finding:
+    middle = min(lines, key=lambda line: abs(line.printed_press_rank - PRINTED_SIZE / 2))
+    law = (
         abs(rank_at_printed_size(line.noise_variance) / line.printed_press_rank - 1)
         for line in lines
     )
-    middle = min(lines, key=lambda line: abs(line.printed_press_rank - PRINTED_SIZE / 2))
-    raw = rank_at_printed_size(
-        middle.noise_variance * PRINTED_SIZE**2, sigma_max=PRINTED_SIZE * math.log(PRINTED_SIZE)
-    )
-    if lines[0].size == PRINTED_SIZE:
-        miss = max(abs(line.press_rank / line.printed_press_rank - 1) for line in lines)
-        counted = f"and the counted ones differ by at most {miss:.2%}"
-    else:
-        counted = (
-            f"while those counted here are for n = {lines[0].size:,}, for which it predicts others"
-        )
-    return (
-        f"The law for n = {PRINTED_SIZE:,} differs from the {len(lines)} printed Press ranks by at "
-        f"most {law:.2%}, {counted}. A log-P matrix that is not divided by its largest singular "
-        f"value, which is at least n ln n, cannot give them: at c = {middle.noise_variance:g} the "
-        f"law is then at most {raw:.0f}, even for noise of variance c, but "
-        f"{middle.printed_press_rank:,} is printed."
+    is_same_size = lines[0].size == PRINTED_SIZE
+    counted = (abs(line.press_rank / line.printed_press_rank - 1) for line in lines)
+    return describe(
+        "printed_noise_ranks",
+        printed_size=PRINTED_SIZE,
+        printed=len(lines),
+        law_off=max(law),
+        size=lines[0].size,
+        counted_off=max(counted) if is_same_size else None,
+        middle=middle.noise_variance,
+        printed_rank=middle.printed_press_rank,
+        undivided=rank_at_printed_size(
+            middle.noise_variance * PRINTED_SIZE**2,
+            sigma_max=PRINTED_SIZE * math.log(PRINTED_SIZE),
+        ),
     )
 
 
-def _of_precision(precision: str, lines: Sequence[Any]) -> Iterator[str]:
-    size, rank = lines[0].size, lines[0].rank
+def _of_precision(precision: str, lines: Sequence[Any]) -> Iterator[Finding]:
     misses = [abs(line.press_rank - line.press_rank_predicted) for line in lines]
-    agreed = sum(miss <= COUNT_SPREAD for miss in misses)
-    yield (
-        f"In {precision}, the Press rank of a {size:,} x {size:,} matrix of rank {rank} with noise "
-        f"agrees with the quarter-circle law within {COUNT_SPREAD:g} in {agreed} of {len(lines)} "
-        f"cases (largest difference {max(misses):.1f}). It counts the noise's singular values as "
-        "soon as they exceed the tolerance, even those of tiny weight."
+    yield describe(
+        "noise_law",
+        precision=precision,
+        size=lines[0].size,
+        rank=lines[0].rank,
+        within=COUNT_SPREAD,
+        agreed=sum(miss <= COUNT_SPREAD for miss in misses),
+        cases=len(lines),
+        farthest=max(misses),
     )
-    if full := [line for line in lines if line.press_rank > size / 2]:
-        least = full[-1]
-        words = ", ".join(
-            f"{getattr(least, name)} ({name.removeprefix('effective_rank_')})" for name in RANKS[1:]
-        )
-        yield (
-            f"At c = {least.noise_variance:g} in {precision}, the noise adds about "
-            f"{least.noise_variance:g} to a sum of squares above 1. The Press rank is then "
-            f"{least.press_rank:,}, and the effective ranks are {words}."
+    if full := [line for line in lines if line.press_rank > lines[0].size / 2]:
+        ranks = [
+            (name.removeprefix("effective_rank_"), getattr(full[-1], name)) for name in RANKS[1:]
+        ]
+        yield describe(
+            "least_filling_noise",
+            precision=precision,
+            variance=full[-1].noise_variance,
+            press_rank=full[-1].press_rank,
+            effective_ranks=ranks,
         )
     moved = [
-        f"c = {line.noise_variance:g}"
+        line.noise_variance
         for line in lines
         if any(getattr(line, name) != getattr(lines[-1], name) for name in RANKS[1:])
     ]
-    yield (
-        f"In {precision}, effective ranks differ from those of the least noise at "
-        f"{', '.join(moved) or 'no c'}."
-    )
-
-
-def _of_trips(trips: Sequence[Any]) -> str:
-    first, last = trips[0], trips[-1]
-    return (
-        f"The Press rank is {last.rank} after "
-        f"{sum(trip.press_rank == trip.rank for trip in trips)} of {len(trips)} round trips; Table "
-        "14 prints 10 for all ten. The largest singular value that is not counted moves from "
-        f"{first.largest_below_in_tolerances:.2f} to {last.largest_below_in_tolerances:.2f} of the "
-        "tolerance. It is rounding error, which depends on the matrix and the LAPACK library."
-    )
+    yield describe("moved_effective_ranks", precision=precision, variances=moved)
 
 
 def _drawings(numbers: PressNoiseNumbers) -> Iterator[LineFigure]:

@@ -12,6 +12,7 @@ import numpy as np
 from orchestrator.analysis import RankTrainingNumbers, rows
 from orchestrator.report import formats
 from orchestrator.report.columns import Column, Table
+from orchestrator.report.findings import describe
 from orchestrator.report.line_figure import LineFigure
 from orchestrator.report.prose import prose
 from orchestrator.report.sections.section import Section
@@ -33,7 +34,9 @@ def rank_training_section(numbers: RankTrainingNumbers) -> Section:
         kind="rank-over-training",
         heading="Rank over training",
         findings=tuple(
-            _finding(rank, averaged=numbers.averaged) for rank in ranks if rank.compared
+            describe("rank_over_training", **vars(rank), averaged=numbers.averaged)
+            for rank in ranks
+            if rank.compared
         ),
         cautions=tuple(_cautions(first)),
         tables=(
@@ -43,14 +46,6 @@ def rank_training_section(numbers: RankTrainingNumbers) -> Section:
         method=prose("method_rank_over_training.txt", averaged=numbers.averaged),
         drawings=(_drawing(first, epochs, numbers),),
         wide=False,
-    )
-
-
-def _finding(rank: Any, *, averaged: bool) -> str:
-    change = "change before averaging" if averaged else "change"
-    return (
-        f"{formats.capital(formats.title(rank.rank))} made half of its {change} earlier than log "
-        f"perplexity did in {rank.rank_earlier} of {counted(rank.compared, 'setting')}."
     )
 
 

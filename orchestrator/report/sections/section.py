@@ -8,6 +8,7 @@ from typing import Any
 
 from orchestrator.report.columns import Table
 from orchestrator.report.figures import Drawing
+from orchestrator.report.findings import Finding
 from orchestrator.report.tables import TextTable
 
 
@@ -18,8 +19,7 @@ class Section:
     kind: str
     """Anchor; repeated kinds end in their number."""
     heading: str
-    findings: tuple[str, ...] = ()
-    """Sentences about the numbers. The first one of a page is its answer."""
+    findings: tuple[Finding, ...] = ()
     cautions: tuple[str, ...] = ()
     """Sentences about the limits of the numbers."""
     tables: tuple[Table, ...] = ()
@@ -31,6 +31,11 @@ class Section:
     drawings: tuple[Drawing, ...] = ()
     wide: bool = True
     """Put figures below one another at full width; else side by side, all alike."""
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """Return the findings in words."""
+        return tuple(finding.sentence for finding in self.findings)
 
     @property
     def texts(self) -> tuple[TextTable, ...]:

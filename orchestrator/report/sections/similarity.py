@@ -11,11 +11,11 @@ import pandas as pd
 from orchestrator.analysis import SimilarityNumbers, comparisons, rho_matrix, tidy, wins
 from orchestrator.report import formats
 from orchestrator.report.columns import Column, Table, pivot
+from orchestrator.report.findings import Finding, describe
 from orchestrator.report.heat_map import HeatMap
 from orchestrator.report.prose import prose
 from orchestrator.report.sections.section import NOTHING, Section
 from orchestrator.report.tables import Cell
-from orchestrator.words import counted
 
 FEWEST_PAIRS = 100
 
@@ -60,21 +60,17 @@ def similarity_section(numbers: SimilarityNumbers) -> Section:
     )
 
 
-def _findings(values: pd.DataFrame) -> Iterator[str]:
-    pairs = values.drop_duplicates("benchmark")["pairs"]
-    yield (
-        f"{FEWEST_PAIRS} or more pairs of words that this vocabulary knows: "
-        f"{sum(pairs >= FEWEST_PAIRS)} of {counted(len(pairs), 'benchmark')}."
-    )
+def _findings(values: pd.DataFrame) -> Iterator[Finding]:
     rho = rho_matrix(values, "rho")
     if compared := comparisons(rho):
-        totals = wins(rho).sum(axis="columns")
-        order = sorted(totals.index, key=lambda group: -totals[group])
-        won = ", ".join(f"{group} {totals[group]}" for group in order)
-        yield (
-            f"Of {counted(compared, 'comparison')} of two models on a benchmark, won: {won}; ties "
-            f"{compared - totals.sum()}."
+        totals = wins(rho).sum(axis="columns").sort_values(ascending=False, kind="stable")
+        yield describe(
+            "wins", comparisons=compared, wins=list(totals.items()), ties=compared - totals.sum()
         )
+    pairs = values.drop_duplicates("benchmark")["pairs"]
+    yield describe(
+        "known_pairs", fewest=FEWEST_PAIRS, large=sum(pairs >= FEWEST_PAIRS), benchmarks=len(pairs)
+    )
 
 
 def _tables(numbers: SimilarityNumbers) -> Iterator[Table]:

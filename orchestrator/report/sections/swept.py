@@ -12,10 +12,11 @@ import pandas as pd
 from orchestrator.analysis import SweptNumbers, tidy
 from orchestrator.report import formats
 from orchestrator.report.columns import Column, Table, pivot
+from orchestrator.report.findings import Finding, describe
 from orchestrator.report.line_figure import LineFigure
 from orchestrator.report.sections.section import NOTHING, Section
 from orchestrator.report.tables import Cell, sortable
-from orchestrator.words import counted, is_number, listed
+from orchestrator.words import is_number, listed
 
 MOST_COLOURS = 10
 """Groups that a legend can name; more are drawn pale, with their mean."""
@@ -25,17 +26,14 @@ WIDE_RANGE = 10
 """Ratio of the ends above which the axis is logarithmic."""
 
 
-def section_at(section: Section, values: Mapping[str, Any], *, leads: bool) -> Section:
-    """Return a copy of a section that names the values of its trials in each text.
-
-    If it `leads`, its first finding stays a finding; all others become remarks."""
+def section_at(section: Section, values: Mapping[str, Any]) -> Section:
+    """Return a copy of a section that names the values of its trials in each text."""
     at = listed([f"{formats.title(key)} {formats.setting(value)}" for key, value in values.items()])
-    first, shown = f"At {at}: ", int(leads)
+    first = f"At {at}: "
     return replace(
         section,
         heading=first + section.heading,
-        findings=tuple(first + finding for finding in section.findings[:shown]),
-        remarks=(*section.findings[shown:], *section.remarks),
+        findings=tuple(replace(finding, prefix=first) for finding in section.findings),
         tables=tuple(replace(table, caption=first + table.caption) for table in section.tables),
         drawings=tuple(
             replace(drawing, caption=first + drawing.caption) for drawing in section.drawings
@@ -68,50 +66,41 @@ def _overall(numbers: SweptNumbers, metric: str) -> dict[Any, float]:
     return {value: means[value] for value in numbers.values} if len(means) else {}
 
 
-def _findings(numbers: SweptNumbers) -> Iterator[str]:
-    """These sentences describe means and are not tests.
+def _findings(numbers: SweptNumbers) -> Iterator[Finding]:
+    """Describe means, and test nothing.
 
     The test text must not choose a value, so only the means of test metrics are given."""
-    title = formats.title(numbers.request.key)
     for metric in dict.fromkeys(numbers.means["metric"]):
         overall = _overall(numbers, metric)
         if not overall:
             continue
         compared = numbers.compared(metric)
-        models = compared["group"].nunique()
+        is_choice = len(set(overall.values())) > 1 and not metric.startswith("test_")
         least = min(overall, key=overall.__getitem__)
-        shown = ", ".join(
-            f"{formats.cell(metric, m)} at {formats.setting(value)}" for value, m in overall.items()
+        models = compared.pivot(index="group", columns="value", values="mean")
+        others = models.drop(columns=least)
+        yield describe(
+            "swept",
+            metric=metric,
+            key=numbers.request.key,
+            models=len(models),
+            means=list(overall.items()),
+            lowest_at=least if is_choice else None,
+            lowest_in=others.gt(models[least], axis="index").all(axis="columns").sum(),
+            all_equal_in=(models.nunique(axis="columns") == 1).sum(),
+            try_values=_outside(least, numbers.values)
+            if is_choice and metric.endswith(BEST_WHERE_LOWEST)
+            else "",
         )
-        of, lowest = "", f"; lowest at {formats.setting(least)}"
-        if models > 1:
-            of = f", mean of {counted(models, 'model')}"
-            lowest += f", in {_how_many(compared, least)}"
-        at_end = _at_end(least, numbers.values) if metric.endswith(BEST_WHERE_LOWEST) else ""
-        if len(set(overall.values())) == 1 or metric.startswith("test_"):
-            lowest = at_end = ""
-        yield f"{formats.capital(formats.title(metric))} by {title}{of}: {shown}{lowest}.{at_end}"
 
 
-def _how_many(compared: pd.DataFrame, least: Any) -> str:
-    models = compared.pivot(index="group", columns="value", values="mean")
-    others = models.drop(columns=least)
-    alone = others.gt(models[least], axis="index").all(axis="columns").sum()
-    if alone == len(models):
-        return "every one of them"
-    equal = (models.nunique(axis="columns") == 1).sum()
-    return f"{alone} of them" + (f"; {equal} of them the same at all values" if equal else "")
-
-
-def _at_end(best: Any, values: Sequence[Any]) -> str:
+def _outside(best: Any, values: Sequence[Any]) -> str:
     """Most settings have no values below 0, so 0 gets no hint to try smaller ones."""
     if not all(map(is_number, values)):
         return ""
     if best == max(values):
-        return " The best value is the last of the range: try larger ones."
-    if best == min(values) and best != 0:
-        return " The best value is the first of the range: try smaller ones."
-    return ""
+        return "larger"
+    return "smaller" if best == min(values) and best != 0 else ""
 
 
 def _tables(numbers: SweptNumbers, title: str, file: str) -> Iterator[Table]:

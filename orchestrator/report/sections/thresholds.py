@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import pandas as pd
 
-from orchestrator.analysis import SIGNIFICANCE, ThresholdNumbers, is_reached, rows, tidy
+from orchestrator.analysis import ThresholdNumbers, is_reached, rows, tidy
 from orchestrator.report import formats
-from orchestrator.report.columns import Column, Table, estimate, with_interval
+from orchestrator.report.columns import Column, Table, with_interval
+from orchestrator.report.findings import Finding, Verdict, describe, judge
 from orchestrator.report.line_figure import LineFigure
 from orchestrator.report.prose import prose
 from orchestrator.report.sections.section import Section
@@ -39,50 +40,61 @@ def _goal(numbers: ThresholdNumbers) -> str:
     return f"{formats.title(numbers.request.metric)} of at most {numbers.request.value:g}"
 
 
-def _findings(numbers: ThresholdNumbers) -> Iterator[str]:
+def _findings(numbers: ThresholdNumbers) -> Iterator[Finding]:
     request = numbers.request
-    x, z = formats.title(request.x), request.over_name
-    points, laws = list(rows(numbers.points)), list(rows(numbers.laws))
-    if sizes := list(_sizes(numbers)):
-        yield f"The least {x} with a {_goal(numbers)}: {'; '.join(sizes)}."
+    of_request = {
+        "x": request.x,
+        "over": request.over_name,
+        "metric": request.metric,
+        "goal": request.value,
+        "baseline": request.baseline,
+    }
+    points = list(rows(numbers.points))
+    if reached := list(_reached(numbers)):
+        yield describe("least_sizes", **of_request, reached=reached)
     if nowhere := [point for point in points if not is_reached(point.x)]:
-        shown = [
-            f"{point.group} at {z} = {point.z:g} ({_words(point.x, point)})" for point in nowhere
+        words = [
+            f"{point.group} at {request.over_name} = {point.z:g} ({_words(point.x, point)})"
+            for point in nowhere
         ]
-        yield (f"No trained {x} is the least with a {_goal(numbers)} for {listed(shown)}.")
-    tested = [point for point in points if point.holm_p is not None]
-    if apart := [point for point in tested if point.holm_p < SIGNIFICANCE]:
-        yield f"Compared with {request.baseline}, the required {x} is: {_ratios(apart, z)}."
-    if same := [point for point in tested if point.holm_p >= SIGNIFICANCE]:
-        yield (
-            f"No difference from the {x} of {request.baseline} was shown, which does not show that "
-            f"they are equal: {_ratios(same, z)}."
+        yield describe("not_reached", **of_request, nowhere=words)
+    ratios = [
+        judge(
+            point,
+            "ratio",
+            point.holm_p,
+            metric=request.x,
+            groups=(point.group, request.baseline),
+            null=1.0,
+            at=point.z,
         )
-    if with_law := [f"{law.group} {estimate(law, 'b')}" for law in laws if law.b is not None]:
-        yield (
-            f"As a power law a {z}^b over the {z} tried, that {x} has the exponents b [95%]: "
-            f"{listed(with_law)}."
-        )
+        for point in points
+        if point.holm_p is not None
+    ]
+    if ratios:
+        yield Finding(template="size_ratios", verdicts=tuple(ratios), numbers=of_request)
+    laws = list(rows(numbers.laws))
+    exponents = [
+        Verdict(metric="b", groups=(law.group,), value=law.b, interval=(law.b_low, law.b_high))
+        for law in laws
+        if law.b is not None
+    ]
+    if exponents:
+        yield Finding(template="exponents", verdicts=tuple(exponents), numbers=of_request)
     without = [law for law in laws if law.b is None]
     for missing in dict.fromkeys(law.missing for law in without):
-        groups = listed([str(law.group) for law in without if law.missing == missing])
-        yield f"There is no power law over {z} for {groups} yet: of {z}, {missing}."
+        groups = [str(law.group) for law in without if law.missing == missing]
+        yield describe("no_exponents", **of_request, missing=missing, groups=groups)
 
 
-def _sizes(numbers: ThresholdNumbers) -> Iterator[str]:
+def _reached(numbers: ThresholdNumbers) -> Iterator[dict[str, Any]]:
     for group, points in numbers.points.groupby("group", sort=False):
         if reached := [point for point in rows(points) if is_reached(point.x)]:
-            sizes = listed([_words(point.x, point) for point in reached])
-            z = listed([f"{point.z:g}" for point in reached])
-            yield f"{group} {sizes} at {numbers.request.over_name} = {z}"
-
-
-def _ratios(points: Sequence[Any], z_name: str) -> str:
-    words: dict[float, list[str]] = {}
-    for point in points:
-        ratio = f"{point.group} {estimate(point, 'ratio')} ({formats.p_equals(point.holm_p)})"
-        words.setdefault(point.z, []).append(ratio)
-    return "; ".join(f"{listed(shown)} at {z_name} = {z:g}" for z, shown in words.items())
+            yield {
+                "group": group,
+                "sizes": [_words(point.x, point) for point in reached],
+                "at": [f"{point.z:g}" for point in reached],
+            }
 
 
 def _cautions(numbers: ThresholdNumbers) -> Iterator[str]:

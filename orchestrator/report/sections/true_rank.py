@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import pandas as pd
 
 from orchestrator.analysis import LEARNED, PRESS_BY_EPS, TrueRankNumbers, rows, tidy
 from orchestrator.report import formats
 from orchestrator.report.columns import Table
+from orchestrator.report.findings import Finding, describe
 from orchestrator.report.forest import Forest
 from orchestrator.report.prose import prose
 from orchestrator.report.sections.section import Section
-from orchestrator.words import listed
 
 VARIANTS = {
     "float64": "the exact matrix (float64)",
@@ -50,65 +49,41 @@ def true_rank_section(numbers: TrueRankNumbers) -> Section:
     )
 
 
-def _findings(numbers: TrueRankNumbers) -> Iterator[str]:
-    exact = numbers.exact
-    yield (
-        f"The true log-P matrix of this language has rank {exact['language_rank']:.0f}; the rows "
-        f"measured ({exact['rank_rows']:,.0f} test tokens, {exact['different_contexts']:,.0f} "
-        f"different ones) have rank {numbers.true_rank}, by exact elimination, and that is what "
-        "metrics can find."
+def _findings(numbers: TrueRankNumbers) -> Iterator[Finding]:
+    exact, true = numbers.exact, {"true_rank": numbers.true_rank}
+    yield describe(
+        "true_rank",
+        **true,
+        language_rank=round(exact["language_rank"]),
+        rows=round(exact["rank_rows"]),
+        contexts=round(exact["different_contexts"]),
     )
     matrices = list(rows(numbers.matrices))
-    yield from (_found_in(one, numbers) for one in matrices if one.variant != LEARNED)
+    for matrix in matrices:
+        if matrix.variant != LEARNED:
+            ranks = {metric: getattr(matrix, metric) for metric in numbers.metrics}
+            right = [name for name, rank in ranks.items() if round(rank) == numbers.true_rank]
+            others = [(name, rank) for name, rank in ranks.items() if name not in right]
+            of_matrix = {"matrix": VARIANTS[matrix.variant], "right": right, "others": others}
+            yield describe("metrics_at_true_rank", **(true | of_matrix))
     learned = [one for one in matrices if one.variant == LEARNED]
     for metric in numbers.metrics:
         ranks = {one.matrix: getattr(one, metric) for one in learned if one.trials}
         if ranks := {name: rank for name, rank in ranks.items() if rank is not None}:
             right = [name for name, rank in ranks.items() if round(rank) == numbers.true_rank]
             # A learned matrix has a single Press rank.
-            title = formats.title("press_rank" if metric in PRESS_BY_EPS else metric)
-            yield (
-                f"{formats.capital(title)} of what was learned: "
-                f"{formats.ranked(ranks)}; the true rank, {numbers.true_rank}, in "
-                f"{listed(right or ['none'])}."
-            )
-    yield from _above_the_floor(learned, numbers)
-
-
-def _found_in(matrix: Any, numbers: TrueRankNumbers) -> str:
-    ranks = {metric: getattr(matrix, metric) for metric in numbers.metrics}
-    right = [metric for metric, rank in ranks.items() if round(rank) == numbers.true_rank]
-    others = [
-        f"{formats.title(metric)} {formats.number(rank, digits=3)}"
-        for metric, rank in ranks.items()
-        if metric not in right
-    ]
-    names = [formats.title(metric) for metric in right] or ["no metric"]
-    found = f"the true rank, {numbers.true_rank}, is found by {listed(names)}"
-    rest = f"; other ranks: {listed(others)}" if others else ""
-    return f"Of {VARIANTS[matrix.variant]}, {found}{rest}."
-
-
-def _above_the_floor(learned: list[Any], numbers: TrueRankNumbers) -> Iterator[str]:
-    here, endless, shares = (
-        formats.cell("test_perplexity", numbers.exact[f"{whose}_perplexity"])
-        for whose in ("test", "entropy", "shares")
-    )
-    yield (
-        f"The true distribution itself has test perplexity {here} on the test text that was read "
-        f"(on endless text {endless}: no model can expect less), and a model that knows how often "
-        f"each word comes, and no more, {shares}."
-    )
+            title = "press_rank" if metric in PRESS_BY_EPS else metric
+            of_metric = {"metric": title, "ranks": ranks, "right": right}
+            yield describe("learned_ranks", **(true | of_metric))
+    perplexities = {name: exact[f"{name}_perplexity"] for name in ("test", "entropy", "shares")}
+    yield describe("perplexity_floor", **perplexities)
     models = [one for one in learned if one.test_perplexity is not None]
-    shares_perplexity = numbers.exact["shares_perplexity"]
-    if nothing := sum(one.test_perplexity >= shares_perplexity for one in models):
-        yield (
-            f"{nothing} of {len(models)} models are no better than that: their ranks are those of "
-            "models that have learned nothing of the language."
-        )
+    if nothing := sum(one.test_perplexity >= perplexities["shares"] for one in models):
+        of_models = {"nothing": nothing, "models": len(models)}
+        yield describe("nothing_learned", **of_models)
     if models:
         above = {one.matrix: one.over_floor for one in models}
-        yield f"Test perplexity in multiples of that floor: {formats.ranked(above, decimals=3)}."
+        yield describe("over_floor", over_floor=above)
 
 
 def _marks(numbers: TrueRankNumbers) -> pd.DataFrame:

@@ -124,7 +124,7 @@ def test_two_seeds_decide_nothing(seeds: int) -> None:
     results = numbers(seeds=seeds)
     assert set(results.claims["outcome"]) == {"not decided"}
     section = jacobian_section(results)
-    assert all(f"{seeds} seed" in text for text in section.findings[:-2])
+    assert all(f"{seeds} seed" in text for text in section.sentences[:-2])
     assert section.texts[0].head[0] == "layer", "no comparison is shown as decided"
     assert all(drawing.draw().axes for drawing in section.drawings)
     assert not jacobian_section(numbers(state="planned")).tables
@@ -132,7 +132,7 @@ def test_two_seeds_decide_nothing(seeds: int) -> None:
 
 def test_the_section_names_each_outcome() -> None:
     section = jacobian_section(numbers())
-    assert "held" in section.findings[0] and any("sweep.py other" in x for x in section.findings)
+    assert "held" in section.sentences[0] and any("sweep.py other" in x for x in section.sentences)
     rows = [[cell.text for cell in line] for line in section.texts[0].body]
     assert any(row[2:5] == ["softmax gates K=4", "softmax gates K=2", "0.05000"] for row in rows)
     assert list(section.written["spectra.csv"][1])[:6] == ["dense", "none", 1, 3, 1, 6.0]
@@ -156,7 +156,7 @@ def test_intervals_without_spread_are_excluded() -> None:
     frame = frame_of()
     frame.loc[frame["group"].str.contains("K=4|constant"), "zero_share"] = 0.0
     section = jacobian_section(numbers_of(frame))
-    assert "2 of the 2 intervals" in section.findings[-2]
+    assert "2 of the 2 intervals" in section.sentences[-2]
     assert [line[-1].text == "\N{EN DASH}" for line in section.texts[1].body] == [
         False,
         False,

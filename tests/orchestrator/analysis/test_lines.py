@@ -96,7 +96,7 @@ def test_claims_count_means_and_trials() -> None:
     assert claims(SCORES, REQUEST) == [["2 4", "2 4", "2", ""]]
     swapped = replace(REQUEST, claims=(replace(CLAIM, better="a", than="b"),))
     assert claims(SCORES, swapped) == [["2 4", "", "", "2"]]
-    findings = line_section(line_numbers(frame(SCORES), swapped)).findings
+    findings = line_section(line_numbers(frame(SCORES), swapped)).sentences
     assert any("ours do not agree" in sentence for sentence in findings)
     single = {key: values[:1] for key, values in SCORES.items()}
     assert claims(single, REQUEST) == [["2 4", "2 4", "", ""]], "a single trial has no spread"
@@ -110,7 +110,7 @@ def test_lower_metric_can_be_better() -> None:
 
 def test_section_names_reaches_and_claims(numbers: LineNumbers) -> None:
     section = line_section(numbers)
-    text = "\n".join(section.findings)
+    text = "\n".join(section.sentences)
     for words in (
         "first at width 8 by a; nowhere up to 8 by b.",
         "already at width 2, the least tried, by a; nowhere up to 2 by b.",

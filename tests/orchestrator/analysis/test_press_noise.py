@@ -68,10 +68,10 @@ def test_round_trips_have_printed_ranks(frame: pd.DataFrame) -> None:
 def test_section_compares_with_printed_size(frame: pd.DataFrame) -> None:
     section = press_noise_section(press_noise_numbers(frame))
     assert [len(table.body) for table in section.texts] == [4, 2]
-    assert "3 printed Press ranks by at most 0.00%" in section.findings[0]
-    first, second = (words for words in section.findings if "effective ranks differ" in words)
+    assert "3 printed Press ranks by at most 0.00%" in section.sentences[0]
+    first, second = (words for words in section.sentences if "effective ranks differ" in words)
     assert first.endswith("at c = 0.01.") and second.endswith("at no c.")
-    assert "is 10 after 2 of 2 round trips" in section.findings[-1]
+    assert "is 10 after 2 of 2 round trips" in section.sentences[-1]
     for drawing in section.drawings:
         drawing.draw()
 
@@ -82,7 +82,7 @@ def test_printed_size_compares_counts() -> None:
     numbers = press_noise_numbers(
         pd.DataFrame([{**config, **row, "noisy_press_tolerance": 1e-14, "state": "done"}])
     )
-    [first, *_] = press_noise_section(numbers).findings
+    [first, *_] = press_noise_section(numbers).sentences
     assert "by at most 0.06%, and the counted ones differ by at most 0.00%" in first
     assert "at c = 1e-23 the law is then at most 10," in first and "6,869 is printed" in first
 

@@ -90,6 +90,9 @@ def test_report_all_covers_this_folder(
     study += "STUDY = Study(name='bends', trials=load_study('gss_grid').trials)\n"
     Path("bends.py").write_text(study)
     assert "reports/bends-quick-pydocs/report.html" in typed("report", "all").stdout
+    [summary] = map(json.loads, [typed("report", "bends.py", "--format", "json").stdout])
+    assert summary["study"] == "bends"
+    assert summary["findings"][0]["verdicts"][0]["verdict"] == "not measured"
 
 
 def test_archive_equals_the_store(store: Store, typed: Typed, tmp_path: Path) -> None:

@@ -109,7 +109,7 @@ def test_correlations_are_exported(
     assert len(cells) == 72 and {cell["seeds"] for cell in cells} == {"3"}
     rank, perplexity = csv_records(report.path.parent / "variance_components.csv")
     common = formats.deviation(float(rank["variance_seed_in_all_cells"]))
-    findings = report.answers[0].section.findings
+    findings = report.answers[0].section.sentences
     assert any(f"standard deviation is {common} in Press" in text for text in findings)
     assert float(perplexity["variance_seed_in_one_cell"]) == pytest.approx(16, rel=0.3), (
         "as the results were made"
@@ -150,6 +150,6 @@ def test_significant_definitions_are_named(tmp_path: Path) -> None:
     records = csv_records(tmp_path / "definitions.csv")
     assert [record["x"] for record in records] == ["press_rank", "stable_rank"]
     clear = [record for record in records if float(record["p_adjusted"]) < 0.05]
-    [finding] = [text for text in section.findings if "Holm" in text]
+    [finding] = [text for text in section.sentences if "Holm" in text]
     assert f"over 2 definitions, {'none' if not clear else ''}" in finding
     assert all(formats.title(record["x"]) in finding for record in clear)

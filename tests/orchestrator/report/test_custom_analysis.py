@@ -116,7 +116,7 @@ def test_failing_function_becomes_one_sentence(
 ) -> None:
     report = report_with(function, tmp_path, pdf=True)
     first, second = report.answers[0].section, report.answers[1].section
-    [sentence] = first.findings
+    [sentence] = first.sentences
     assert re.match(
         rf"The analysis {re.escape(function.__name__)} of the study failed{error}", sentence
     )
@@ -149,7 +149,7 @@ def test_functions_have_separate_axes(tmp_path: Path) -> None:
 def test_index_becomes_columns(index: pd.Index[Any], head: list[str]) -> None:
     table = pd.DataFrame({"c": [5, 6], "index": [7, 8]}).set_index(index)
     section = custom_section(lambda _: table, pd.DataFrame({"state": ["done"]}))
-    assert [list(part.head) for part in section.texts] == [head], section.findings
+    assert [list(part.head) for part in section.texts] == [head], section.sentences
 
 
 def test_no_result_no_call() -> None:

@@ -69,16 +69,16 @@ def records(section: Section, name: str) -> list[dict[str, Any]]:
 
 def test_findings_name_planted_factors() -> None:
     section = section_of(HEADS, LAWS)
-    for kind in ("LSTM", "Transformer"):
-        significant, insignificant = (
-            finding for finding in section.findings if finding.startswith(f"{kind}: ")
-        )
-        assert "mos " in significant and "gss" not in significant and "Holm" in significant
-        assert (
-            "gss " in insignificant
-            and "mos" not in insignificant
-            and "does not show" in insignificant
-        )
+    assert [finding.numbers["panel"] for finding in section.findings] == [
+        "language_model",
+        "transformer",
+    ]
+    for finding in section.findings:
+        outcomes = {verdict.groups[0]: verdict.verdict for verdict in finding.verdicts}
+        assert outcomes == {"mos": "higher", "gss": "no difference shown"}
+        significant, _, insignificant = finding.sentence.partition("no difference")
+        assert "mos " in significant and "gss" not in significant
+        assert "gss " in insignificant and "does not show" in insignificant
     assert section.remarks == ("Others claim this (A 2024).",)
 
 
@@ -118,25 +118,27 @@ def test_misfits_and_missing_laws_are_named() -> None:
     cautions = section_of(rows, LAWS).cautions
     assert any("more than the seeds' spread" in one and "softmax" in one for one in cautions)
     few = section_of([row for row in HEADS if row["config"]["model"]["head_rank"] < 16], LAWS)
-    assert "at least 4 sizes but has 3" in few.findings[0] and len(few.findings) == 1
+    assert "at least 4 sizes but has 3" in few.sentences[0] and len(few.sentences) == 1
     assert len(few.drawings) == 1 and len(few.written["factors.csv"]) == 1
 
 
 def test_first_deviating_size_leads_findings() -> None:
     section = section_of(width_rows({16: 0.3, 8: 0.8}), OFF)
-    assert "first leaves the law of all larger width at width 16" in section.findings[0]
-    assert "above what 5 larger sizes predict" in section.findings[0]
+    assert "first leaves the law of all larger width at width 16" in section.sentences[0]
+    assert "above what 5 larger sizes predict" in section.sentences[0]
     assert section.texts[0].body[1][-1].text == "above the law"
     assert [line["model.width"] for line in records(section, "extrapolation.csv")] == [32, 16, 8]
     [law] = records(section, "extrapolation_law.csv")
     assert law["fitted"] == "32 64 96 128 192" and law["E_low"] < law["E"] < law["E_high"]
-    assert "does not show" in section_of(width_rows({}), OFF).findings[0]
+    assert "does not show" in section_of(width_rows({}), OFF).sentences[0]
     few = section_of(width_rows({}, widths=(8, 16)), OFF)
-    assert "is unknown" in few.findings[0] and few.texts == () and len(few.drawings) == 1
+    assert "is unknown" in few.sentences[0] and few.texts == () and len(few.drawings) == 1
 
 
 def test_findings_name_widths_and_ratios() -> None:
-    widths, significant, insignificant, law = section_of(LEARNED, LEARNED_AT).findings
+    section = section_of(LEARNED, LEARNED_AT)
+    widths, ratios, law = section.sentences
+    significant, _, insignificant = ratios.partition("No difference")
     assert "gap to the entropy (nats) of at most 0.1: softmax 12" in widths
     assert widths.count(" at V = 500, 1000, 2000 and 4000") == 3
     assert "exponents b" in law and law.count("[0.") == 3
@@ -153,9 +155,9 @@ def test_findings_name_widths_and_ratios() -> None:
 
 def test_untrained_widths_name_their_side() -> None:
     section = section_of(FEW, LEARNED_AT)
-    assert any("no power law over V for softmax and mos" in one for one in section.findings)
-    assert "softmax at V = 100 (below 8)" in section.findings[1]
-    assert "softcap at V = 100000 (not up to 64)" in section.findings[1]
+    assert any("no power law over V for softmax and mos" in one for one in section.sentences)
+    assert "softmax at V = 100 (below 8)" in section.sentences[1]
+    assert "softcap at V = 100000 (not up to 64)" in section.sentences[1]
     assert any("for softcap others are left out" in caution for caution in section.cautions)
     widths = [line[4].text for line in section.texts[0].body]
     assert widths[0] == "below 8" and widths[-1] == "not up to 64" and "[" not in "".join(widths)
@@ -167,14 +169,14 @@ def test_finest_correlations_come_first() -> None:
     section = section_of(settings_rows(), RANKS)
     assert (
         "a level for each triple of values of three settings taken away, 1 of 2 metrics"
-        in section.findings[0]
+        in section.sentences[0]
     )
-    assert "entropy rank" in section.findings[0] and "Press rank" not in section.findings[0]
+    assert "entropy rank" in section.sentences[0] and "Press rank" not in section.sentences[0]
     assert any(
         "way of removing the settings" in finding and "Press rank" in finding
-        for finding in section.findings
+        for finding in section.sentences
     )
-    assert "33 in 102" in section.findings[-1]
+    assert "33 in 102" in section.sentences[-1]
     assert len(records(section, "confounding.csv")) == 3 * 5
     settings = {line["setting"] for line in records(section, "shares_of_settings.csv")}
     assert settings == {"all", *SETTINGS}

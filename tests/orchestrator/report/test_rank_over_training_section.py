@@ -62,7 +62,7 @@ def test_averaging_is_mentioned_if_used() -> None:
         assert numbers is not None
         section = rank_training_section(numbers)
         [table], [drawing] = section.texts, section.drawings
-        words = [*section.findings, *table.head, drawing.caption, section.method]
+        words = [*section.sentences, *table.head, drawing.caption, section.method]
         assert " ".join(words).count("averag") == (0 if averaged_from is None else 5)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -120,6 +121,20 @@ def test_csv_file_has_grid_numbers(report: ReportResult) -> None:
         grid = list(csv.reader(stream))
     assert [len(row) for row in grid] == [9] * 10
     assert sum(value == "" for row in grid[1:] for value in row) == 2
+
+
+def test_verdicts_have_the_numbers_of_files(report: ReportResult) -> None:
+    folder = report.path.parent
+    summary = json.loads((folder / "summary.json").read_text())
+    [verdict] = summary["findings"][0]["verdicts"]
+    with (folder / "correlations.csv").open(newline="") as stream:
+        line = next(csv.DictReader(stream))
+    assert verdict["value"] == float(line["pearson"]) and verdict["p"] == float(line["pearson_p"])
+    assert verdict["interval"] == [float(line["pearson_low"]), float(line["pearson_high"])]
+    low, high = verdict["interval"]
+    assert low < 0 < high and verdict["verdict"] == "no difference shown"
+    assert verdict["n"] == int(line["n"]) == 70
+    assert summary["answer"] == summary["findings"][0]["sentence"]
 
 
 def luminance(colour: NDArray[np.float64]) -> float:

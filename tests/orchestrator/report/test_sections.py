@@ -103,7 +103,7 @@ def test_printed_predictions_are_below_ours() -> None:
         ["A 1, SM Table 2", "metric", "tons", "million 0.38 N 0.24", DASH],
     ]
     assert words[3] == ["A 2, SM Table 2", "metric", "tons", DASH, "million 0.38 N 0.24"]
-    assert "All models have it at 0 of 2 contexts in SM Table 2, none at 2." in section.findings
+    assert "All models have it at 0 of 2 contexts in SM Table 2, none at 2." in section.sentences
     assert [drawing.name for drawing in section.drawings] == ["predictions", "predictions_printed"]
     [axes] = section.drawings[1].draw().axes
     assert [text.get_text() for text in axes.texts] == ["million", "", "", "million"]
@@ -116,9 +116,9 @@ def test_printed_predictions_are_below_ours() -> None:
 
 def test_audit_uses_paper_names() -> None:
     section = audit_section(audit_numbers(pd.DataFrame({"trial_id": []})))
-    assert "print 1636 numbers" in section.findings[-1]
+    assert "print 1636 numbers" in section.sentences[-1]
     texts = [cell.text for table in section.texts for row in table.body for cell in row]
-    assert not [text for text in (*texts, *section.findings) if re.search(r"[a-z]_[a-z0-9]", text)]
+    assert not [text for text in (*texts, *section.sentences) if re.search(r"[a-z]_[a-z0-9]", text)]
     assert section.texts[1].body[0][0].text == "Fig. 2, GSS"
 
 

@@ -15,7 +15,7 @@ from orchestrator.analysis import CELLS, Environment, StudySummaryNumbers, flatt
 from orchestrator.report import formats, sentences
 from orchestrator.report.questions import Answer, StudyResults, answer
 from orchestrator.report.run_facts import run_facts
-from orchestrator.report.sections.correlation import comparison_sentence, correlation_sentence
+from orchestrator.report.sections.correlation import comparison, correlation_finding
 from orchestrator.store.records import StudyKey
 from search_spaces.study import Study
 from tests.support.synthetic_results import KEY, STUDY, fail, make_results
@@ -54,15 +54,15 @@ def certainty(
 
 
 def test_significant_interval_gives_direction() -> None:
-    text = correlation_sentence(make_line(0.5, 0.3, 0.66))
+    text = correlation_finding(make_line(0.5, 0.3, 0.66)).sentence
     assert "Pearson r = +0.50, 95% interval [+0.30, +0.66], p = 0.010" in text
     assert text.startswith("A higher Press rank went with a higher test perplexity")
     assert "25% of the variance" in text
-    unsettled = correlation_sentence(make_line(0.1, -0.13, 0.32))
+    unsettled = correlation_finding(make_line(0.1, -0.13, 0.32)).sentence
     assert unsettled.startswith("No correlation") and "went with" not in unsettled
-    missing = correlation_sentence(
+    missing = correlation_finding(
         make_line(None, missing="press_rank had the same value at all 72 points")
-    )
+    ).sentence
     assert "cannot be correlated" in missing and "Press rank had the same value" in missing
 
 
@@ -78,7 +78,7 @@ def test_other_cells_have_no_published_value() -> None:
     [(0.48, "inside our interval"), (0.1, "below our interval"), (0.9, "above our interval")],
 )
 def test_published_value_is_next_to_interval(published: float, words: str) -> None:
-    text = comparison_sentence(make_line(0.4, 0.2, 0.6, published_ptb=published), "ptb")
+    text = comparison(make_line(0.4, 0.2, 0.6, published_ptb=published), "ptb").sentence
     assert words in text and "(PTB)" in text
     assert "significant" not in text
     assert ("does not show that they are equal" in text) == (words == "inside our interval")

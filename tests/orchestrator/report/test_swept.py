@@ -81,13 +81,10 @@ def test_swept_value_reads_like_single_value() -> None:
                 table.body for table in single.section.texts
             ]
             assert list(ours.section.written.values()) == list(single.section.written.values())
-            leads = [
-                f"At learning rate {rate}: {text}"
-                for text in single.section.findings[: ours is swept[index * count]]
+            assert list(ours.section.sentences) == [
+                f"At learning rate {rate}: {text}" for text in single.section.sentences
             ]
-            assert list(ours.section.findings) == leads
-            remarks = single.section.findings[len(leads) :] + single.section.remarks
-            assert ours.section.remarks == remarks
+            assert ours.section.remarks == single.section.remarks
     assert len({answered.section.kind for answered in swept}) == len(swept)
 
 
@@ -152,7 +149,7 @@ def test_best_value_at_end_is_reported(perplexities: dict[Any, float], finding: 
     numbers = swept_numbers(
         flatten(rows).frame(), BySetting(key="x", metrics=("valid_perplexity", "press_rank"))
     )
-    by_perplexity, by_rank = swept_section(numbers).findings
+    by_perplexity, by_rank = swept_section(numbers).sentences
     assert "range" not in by_rank and by_perplexity.partition(" The best value is the ")[2] == (
         finding and f"{finding}."
     )
@@ -167,7 +164,7 @@ def test_validation_chooses_not_the_test() -> None:
     frame = flatten(rows).frame()
     [request] = by_setting_requests(STUDY, ["x"], frame)
     assert request.metrics == ("valid_perplexity", "test_perplexity")
-    by_valid, by_test = swept_section(swept_numbers(frame, request)).findings
+    by_valid, by_test = swept_section(swept_numbers(frame, request)).sentences
     assert "lowest at 20" in by_valid and "try larger" in by_valid
     assert "70.00 at 5" in by_test and "lowest" not in by_test and "try" not in by_test
 
@@ -219,7 +216,7 @@ def test_non_numeric_values_are_drawn(tmp_path: Path) -> None:
     result = build_report(
         study, plan.key, StudyRecords(rows=rows), commands=Commands(), out=tmp_path
     )
-    (first,) = result.answers[0].section.findings
+    (first,) = result.answers[0].section.sentences
     assert first.startswith(
         "Validation perplexity by optimizer, mean of 11 models: 55.00 at sgd, 67.00 at adam; "
         "lowest at sgd"

@@ -75,7 +75,7 @@ def test_models_on_other_rows_are_excluded() -> None:
 
 
 def test_correct_metrics_are_named() -> None:
-    findings = true_rank_section(numbers(METRICS_BY_NAME)).findings
+    findings = true_rank_section(numbers(METRICS_BY_NAME)).sentences
     exact, rounded, noisy = findings[1:4]
     assert "is found by Press rank (float64), effective" in exact
     assert "and entropy rank; other ranks: Press rank (float32) 19 and stable rank 1.1" in exact

@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.stats
 
 from orchestrator.analysis import contrast_numbers, flatten, rows
-from orchestrator.report.sections.groups import verdict
+from orchestrator.report.findings import Finding
+from orchestrator.report.sections.groups import comparisons
 from search_spaces.analyses import Comparison
 from tests.support.synthetic_results import done_trial
 
@@ -40,59 +42,93 @@ def row_of(values: list[float], baseline: list[float], *, shift: int = SHIFT) ->
     return row
 
 
-def verdict_of(row: Any, holm_p: float | None = None) -> str:
+def finding_of(row: Any, holm_p: float | None = None, *, margin: float = 0.0) -> Finding:
     row.holm_p = holm_p or row.holm_p
-    return verdict(row, "test_perplexity")
+    [finding] = comparisons([row], Comparison(baselines={"GSS": "Softmax"}, margin=margin))
+    return finding
 
 
 def test_significant_difference_names_lower_group() -> None:
     """Welch's test of the published means and deviations."""
     low = make_values(56.81, 0.11)
-    for row, names in (
-        (row_of(low, SOFTMAX), ("GSS", "Softmax")),
-        (row_of(SOFTMAX, low), ("Softmax", "GSS")),
+    for row, outcome, ends in (
+        (row_of(low, SOFTMAX), "lower", (-0.369, -0.171)),
+        (row_of(SOFTMAX, low), "higher", (0.171, 0.369)),
     ):
-        text = verdict_of(row)
-        assert text.startswith(f"{names[0]} has a lower test perplexity than {names[1]}, by 0.270 ")
-        assert "0.171 to 0.369; Holm-adjusted p = 2.0e-05" in text and "unpaired (Welch" in text
+        finding = finding_of(row)
+        [verdict] = finding.verdicts
+        assert (verdict.verdict, verdict.groups, verdict.n) == (outcome, ("GSS", "Softmax"), 20)
+        assert verdict.p == pytest.approx(2.0e-5, rel=0.05)
+        assert verdict.interval == pytest.approx(ends, abs=5e-4)
+        assert finding.sentence.startswith(f"GSS has a {outcome} test perplexity than Softmax")
+        assert "by 0.270 " in finding.sentence and "0.171 to 0.369" in finding.sentence
+        assert "without common seeds" in finding.sentence
 
 
 def test_adjusted_p_decides() -> None:
     row = row_of(make_values(56.95, 0.13), SOFTMAX)
     assert row.difference_p < 0.05
-    text = verdict_of(row, 0.09)
-    assert "was shown" in text and "Holm-adjusted p = 0.090, unadjusted p = 0.023" in text
-    assert "has a lower" in verdict_of(row, 0.044)
-    assert "was shown" in verdict_of(row, 0.05), "exactly the threshold"
+    for holm_p, is_lower in ((0.09, False), (0.044, True), (0.05, False)):
+        [verdict] = finding_of(row, holm_p).verdicts
+        assert (verdict.verdict == "lower") == is_lower and verdict.p == holm_p
+        assert verdict.numbers["unadjusted_p"] == row.difference_p
 
 
 @pytest.mark.parametrize(
-    ("row", "could"),
+    ("row", "words"),
     [
-        (row_of(make_values(57.02, 0.13), SOFTMAX), "10 seeds of each detect with 80%"),
-        (row_of(make_values(57.02, 0.13, 6), SOFTMAX), "6 and 10 seeds detect"),
-        (row_of(make_values(57.08, 0.13), SOFTMAX), "detect with"),
-        (row_of(UNCLEAR, DENSE, shift=0), "6 pairs detect with 80% power is"),
+        (row_of(make_values(57.02, 0.13), SOFTMAX), "over 20 trials"),
+        (row_of(make_values(57.08, 0.13), SOFTMAX), "often be missed"),
+        (row_of(UNCLEAR, DENSE, shift=0), "at the same 6 seeds"),
         (row_of(UNCLEAR[:4], DENSE[:4], shift=0), "at least 5 pairs are"),
     ],
 )
-def test_what_is_not_significant_is_never_called_equal(row: Any, could: str) -> None:
-    text = verdict_of(row)
+def test_insignificant_is_never_called_equal(row: Any, words: str) -> None:
+    text = finding_of(row).sentence
     assert "was shown" in text and "GSS minus Softmax is between" in text
-    assert could in text
+    assert words in text
     assert not re.search(
         r"\b(equal|the same|no difference|identical|equivalent)\b",
-        text.replace("the same seed", ""),
+        text.replace("the same 6 seeds", "").replace("the same 4 seeds", ""),
     )
 
 
-def test_a_missing_test_says_why() -> None:
-    text = verdict_of(row_of([57.0], SOFTMAX))
-    assert "cannot be compared" in text and "GSS has 1" in text
-    assert "the same in all 6 pairs" in verdict_of(row_of(DENSE, DENSE, shift=0))
+def test_margin_makes_groups_equivalent() -> None:
+    """Two one-sided tests at 5%: the 90% interval is within the margin."""
+    row = row_of(make_values(57.08, 0.13), SOFTMAX)
+    low, high = scipy.stats.ttest_ind(
+        make_values(57.08, 0.13), SOFTMAX, equal_var=False
+    ).confidence_interval(0.9)
+    needed = max(-low, high)
+    for margin, outcome in ((0.99, "no difference shown"), (1.01, "equivalent within a margin")):
+        [verdict] = finding_of(row, margin=needed * margin).verdicts
+        assert verdict.verdict == outcome
+    assert "within 0.2" in finding_of(row, margin=0.2).sentence
 
 
-def test_pairs_count_lower_seeds() -> None:
-    text = verdict_of(row_of(BETTER, DENSE, shift=0))
-    assert text.startswith("GSS has a lower test perplexity than Softmax at the same seed, by 1.03")
-    assert text.endswith("GSS is lower at 6 of 6 seeds.")
+def test_missing_test_gives_reason() -> None:
+    one_seed = finding_of(row_of([57.0], SOFTMAX))
+    assert one_seed.verdicts[0].verdict == "too few seeds" and "GSS has 1" in one_seed.sentence
+    constant = finding_of(row_of(DENSE, DENSE, shift=0))
+    assert constant.verdicts[0].verdict == "not measured"
+    assert "the same in all 6 pairs" in constant.sentence
+
+
+def test_pairs_share_seeds() -> None:
+    finding = finding_of(row_of(BETTER, DENSE, shift=0))
+    assert finding.verdicts[0].n == 6
+    assert "at the same 6 seeds, by 1.03" in finding.sentence
+
+
+def test_several_groups_share_a_sentence() -> None:
+    values = {"GSS": BETTER, "MoS": UNCLEAR, "Softmax": DENSE}
+    trials = [
+        done_trial(name, seed, test_perplexity=x)
+        for name, of_name in values.items()
+        for seed, x in enumerate(of_name)
+    ]
+    request = Comparison(baselines={"GSS": "Softmax", "MoS": "Softmax"})
+    tests = contrast_numbers(flatten(trials).frame(), request, corpus="ptb").comparisons
+    [finding] = comparisons(list(rows(tests)), request)
+    assert [one.verdict for one in finding.verdicts] == ["lower", "no difference shown"]
+    assert finding.sentence.startswith("GSS has a lower") and "MoS" in finding.sentence

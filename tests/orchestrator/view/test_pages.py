@@ -157,7 +157,8 @@ def test_report_gives_question_and_answer(app: Dash, source: Source, tmp_path: P
     texts = {
         "title": "My title",
         "question": "Does it?",
-        "findings": ("It does.", "All done.", "Also."),
+        "answer": "It does.",
+        "certainty": ("All done.", "Also."),
     }
     card = Card(variant="", scale="smoke", trials="2", **texts)
     (folder / CARD_FILE).write_text(card.model_dump_json())

@@ -1,0 +1,101 @@
+"""Findings as data. The wording of each is one macro of templates/findings.j2."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from orchestrator.analysis import HIGH, LOW, SIGNIFICANCE
+from orchestrator.report.prose import template
+
+Outcome = Literal[
+    "higher",
+    "lower",
+    "no difference shown",
+    "equivalent within a margin",
+    "too few seeds",
+    "not measured",
+]
+
+SPACE_BEFORE_PUNCTUATION = re.compile(r" (?=[,.;:)](\s|$))")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """Outcome of one comparison, with the numbers that decide it."""
+
+    verdict: Outcome = "not measured"
+    """The first group compared with the second. "not measured" also if nothing was tested."""
+    metric: str = ""
+    groups: tuple[str, ...] = ()
+    """A group and its baseline, or the two metrics of a correlation."""
+    value: float | None = None
+    interval: tuple[float, float] | None = None
+    """95%."""
+    p: float | None = None
+    """Adjusted over the family of tests."""
+    n: int | None = None
+    numbers: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """One sentence or two about the results, as data."""
+
+    template: str
+    """Name of the macro."""
+    verdicts: tuple[Verdict, ...] = (Verdict(),)
+    numbers: Mapping[str, Any] = field(default_factory=dict)
+    prefix: str = ""
+
+    @property
+    def sentence(self) -> str:
+        """Return the finding in words."""
+        macro = getattr(template("findings.j2").module, self.template)
+        words = " ".join(macro(self.verdicts, self.numbers).split())
+        return self.prefix + SPACE_BEFORE_PUNCTUATION.sub("", words)
+
+
+def judge(
+    row: Any,
+    key: str,
+    p: float | None,
+    *,
+    metric: str,
+    groups: tuple[str, ...],
+    n: int | None = None,
+    null: float = 0.0,
+    is_equivalent: bool = False,
+    is_constant: bool = False,
+    **numbers: Any,
+) -> Verdict:
+    """Return the verdict on an estimate `key` of a row, whose value without an effect is `null`.
+
+    A test `is_constant` if its pairs do not differ at all, so that more seeds would not help."""
+    value, low, high = (getattr(row, key + end) for end in ("", LOW, HIGH))
+    outcome: Outcome = "no difference shown"
+    if value is None or is_constant:
+        outcome = "not measured"
+    elif p is None or low is None:
+        outcome = "too few seeds"
+    elif p < SIGNIFICANCE and not low <= null <= high:
+        outcome = "higher" if value > null else "lower"
+    elif is_equivalent:
+        outcome = "equivalent within a margin"
+    return Verdict(
+        verdict=outcome,
+        metric=metric,
+        groups=groups,
+        value=value,
+        interval=None if low is None else (low, high),
+        p=p,
+        n=n,
+        numbers=numbers,
+    )
+
+
+def describe(template: str, **numbers: Any) -> Finding:
+    """Return a finding that tests nothing."""
+    return Finding(template=template, numbers=numbers)
