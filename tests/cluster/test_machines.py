@@ -1,5 +1,3 @@
-"""Machines that join late, and a stopped trial: each trial ends once."""
-
 from __future__ import annotations
 
 import json

@@ -1,5 +1,3 @@
-"""Files served by `view` in a real Chromium: a hostile file gains nothing."""
-
 from __future__ import annotations
 
 import urllib.error
