@@ -105,8 +105,7 @@ def _turn(item: pytest.Item) -> tuple[bool, ...]:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Stop the shared Ray after the last test that uses it, because its processes use CPU even when
-    idle."""
+    """Stop the shared Ray after the last test that uses it: even idle, it uses CPU time."""
     if all(_turn(item)[:3]):
         _end_ray()
 

@@ -18,7 +18,7 @@ def printed(machine: Machine, *words: str | Path) -> str:
 def test_job_outlives_submitting_machine(three: Cluster) -> None:
     _, second, third = three.network.machines
     laptop = three.network.add("laptop")
-    store = ("--store", three.store_url)  # long enough to follow the job
+    store = ("--store", three.store_url)  # the only option needed to follow the job
     words = ("gss_grid", "--scale", "smoke", "--set", "training.epochs=60", *three.options)
 
     def count(state: str) -> int:

@@ -178,7 +178,7 @@ def interrupt(
     chance: random.Random,
     span: tuple[float, float] = SPAN,
 ) -> list[str]:
-    """Interrupt the sweep and kill its remaining processes; if the sweep ends earlier, repeat it."""
+    """Interrupt the sweep and kill its remaining processes; if it ends earlier, repeat it."""
     while True:
         typed = sweep.type(terminal=kind[2])
         slowness = undisturbed.slowness

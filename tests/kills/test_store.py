@@ -17,9 +17,8 @@ from tests.support.store_rows import KEY, RUN, SPECTRUM, epoch, ids, outcome, pl
 def claim(report: Callable[[str], None], url: str, owner: str, count: int) -> None:
     """Claim all trials, a few at a time, and send their ids."""
     trial_ids = ids(plan(count))
-    random.Random(owner).shuffle(
-        trial_ids
-    )  # in equal order, one process would follow the other and get nothing
+    # In equal order, one process would follow the other and get nothing.
+    random.Random(owner).shuffle(trial_ids)
     with open_store(url) as store:
         for start in range(0, count, 5):
             for trial_id in store.claim(trial_ids[start : start + 10], owner=owner, lease_s=600):

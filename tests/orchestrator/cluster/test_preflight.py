@@ -1,5 +1,3 @@
-"""Each fault of a machine is reported in one sentence."""
-
 from __future__ import annotations
 
 import importlib.metadata
@@ -31,14 +29,13 @@ TWO_GPUS = GpuProbe(usable=2, torch="2.13.0", cuda="13.0", capability=(9, 0))
 
 
 def has(monkeypatch: pytest.MonkeyPatch, **changes: Any) -> None:
-    """Simulate two GPUs with these changes."""
     gpus = TWO_GPUS.model_copy(update=changes)
     monkeypatch.setattr(preflight, "probe_gpus", lambda **_: gpus)
 
 
 @pytest.fixture
 def in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Question:
-    """Return a question without faults, on two GPUs."""
+    """Return a preflight question without faults, on two GPUs."""
     has(monkeypatch)
     (tmp_path / "marker").touch()
     corpus = tmp_path / "text"

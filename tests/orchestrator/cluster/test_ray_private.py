@@ -1,5 +1,3 @@
-"""The program works without Ray's private parts and reports what is lost."""
-
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
@@ -26,7 +24,7 @@ def test_installed_ray_has_private_name(name: str) -> None:
 
 
 def others(names: Collection[str]) -> Callable[[str], Any]:
-    """Return a `find` without these names; Ray itself keeps them."""
+    """Return a `find` that misses these names; Ray itself keeps them."""
     find = ray_private.find
     return lambda name: None if name in names else find(name)
 
@@ -48,7 +46,7 @@ def sweep_without_all(report: Report, folder: Path) -> None:
 
 
 def test_ray_works_without_private_names(tmp_path: Path) -> None:
-    """In its own process, in which nothing of Ray was replaced."""
+    """Runs in its own process, where Ray is unchanged."""
     ((states, notes),) = Process(tmp_path, sweep_without_all, tmp_path).end(timeout_s=200)
     assert states == ["done", "failed"]
     assert len(notes) == len(LOSSES) == 6

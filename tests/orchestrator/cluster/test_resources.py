@@ -1,5 +1,3 @@
-"""Numbers of packs that fit, counted by hand."""
-
 from __future__ import annotations
 
 import math
@@ -33,7 +31,7 @@ def options(threads: int = 1, **changes: Any) -> RunOptions:
             [GPU_HOST],
             options(gpus_per_trial=0.4),
             4,
-        ),  # two on each GPU; a fifth of each stays unused
+        ),  # two packs fit on each GPU and leave a fifth of it unused
         (
             [{"CPU": 3.0, "GPU": 2.0}],
             options(gpus_per_trial=0.25),

@@ -33,7 +33,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> ReportResult:
 
 
 def findings_of(report: ReportResult) -> list[str]:
-    """Return the answer of the page, and the points on how sure it is."""
+    """Return the page's answer and its statements on how certain it is."""
     page = report.path.read_text(encoding="utf-8")
     top = page[page.index('<p class="answer">') : page.index("</section>")]
     return [
@@ -47,7 +47,7 @@ def findings_of(report: ReportResult) -> list[str]:
 def test_first_sentence_gives_the_correlation(
     report: ReportResult,
 ) -> None:
-    """r and its interval by their formulas, from the CSV file of all trials."""
+    """Compute r and its interval from the CSV file of all trials."""
     trials = pd.read_csv(report.path.parent / "trials.csv")
     cells = trials.groupby(["output_layer.c", "output_layer.k"])[
         ["press_rank", "test_perplexity"]

@@ -53,7 +53,6 @@ ERRORS = {
 
 
 def trials(values: Mapping[str, Sequence[float]], metric: str) -> pd.DataFrame:
-    """Return a done trial for each value."""
     rows = [
         done_trial(group, seed, **{metric: x})
         for group, xs in values.items()
@@ -85,7 +84,7 @@ def forest_of(section: Section) -> pd.DataFrame:
 
 
 def marks(section: Section, series: str = "") -> dict[str, list[float]]:
-    """Return a series in the first panel, by row name."""
+    """Return a series of the first panel by row name."""
     frame = forest_of(section)
     of_series = frame[frame["series"].str.startswith(series)]
     return {

@@ -58,7 +58,7 @@ def test_columns_sort_missing_last(browser: Browser, address: str) -> None:
 
 def test_mark_names_its_trial(browser: Browser, address: str) -> None:
     browser.open(address, width=1280)
-    name = "gss c=2 k=3"  # drawn last: no other mark covers it
+    name = "gss c=2 k=3"  # drawn last, so no other mark covers it
     marks = "[...document.querySelectorAll('.marks > *')]"
     mark = f"{marks}.find((one) => one.textContent.startsWith('{name}\\n'))"
     browser.evaluate(f"{mark}.scrollIntoView({{block: 'center'}})")

@@ -38,7 +38,7 @@ MEASUREMENTS = ("perplexity@1", "spectrum@1")
 def sweep(
     folder: Path, plan: Sequence[PlannedTrial] = PLAN, names: Sequence[str] = MEASUREMENTS
 ) -> list[str]:
-    """Train and measure what is missing; return the user's notes and causes. Raises UserError."""
+    """Train and measure what is missing; return the user's notes and causes."""
     trial_run.load = kept_weights.load = lambda *_, **__: tiny_trial.corpus(600)
     storage, listener = FolderStorage(folder), RecordingListener()
     storage.check()
@@ -79,7 +79,7 @@ def sweep(
 
 
 def _drive(dispatcher: Dispatcher, job: Job) -> None:
-    """A driver's error ends the sweep, a worker's only the pack."""
+    """A driver's error ends the sweep; a worker's error ends only its pack."""
     while not dispatcher.finished:
         pack = dispatcher.next_pack("the pack")
         assert pack is not None
@@ -107,7 +107,6 @@ def _run_pack(pack: Pack, job: Job, dispatcher: Dispatcher) -> Ending:
 
 
 def table(folder: Path) -> list[dict[str, Any]]:
-    """Return the store's trials without times."""
     with open_store(f"sqlite:///{folder}/results.db") as store:
         spectra = store.spectra(KEY)
         return [

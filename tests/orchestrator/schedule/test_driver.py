@@ -1,5 +1,3 @@
-"""A driver's reactions to added trials and silent workers, over a real store."""
-
 from __future__ import annotations
 
 import re
@@ -29,7 +27,7 @@ MACHINE = {"NodeID": "one", "NodeManagerAddress": "10.0.0.1", "Resources": {"CPU
 
 
 class GivenUpError(Exception):
-    """The driver requests another Ray."""
+    """Raised when the driver requests another Ray."""
 
 
 def give_up(reason: str) -> NoReturn:
@@ -37,7 +35,7 @@ def give_up(reason: str) -> NoReturn:
 
 
 class Steered:
-    """A driver on a one-core machine; time passes only when it looks."""
+    """A driver on a one-core machine, with a clock that advances only in `looks`."""
 
     def __init__(
         self, patch: pytest.MonkeyPatch, store: Store, folder: Path, plan: Sequence[PlannedTrial],
@@ -57,7 +55,7 @@ class Steered:
         self.driver = Driver(work, self.dispatcher, placement, Interrupt(), keeper, lambda: None)
 
     def looks(self, times: int) -> list[str]:
-        """Return the packs to end after `times` looks."""
+        """Poll the driver `times` times and return the packs to end."""
         ended = []
         for _ in range(times):
             self.now_s += POLL_S + 0.1

@@ -1,5 +1,3 @@
-"""Sweeps over real Ray: failures stay in their trial and are named."""
-
 from __future__ import annotations
 
 import itertools
@@ -41,7 +39,7 @@ pytestmark = pytest.mark.usefixtures("one_ray")
 
 
 class Swept:
-    """A sweep of trials that fail in every way."""
+    """A sweep of trials that fail in every possible way."""
 
     def __init__(self, folder: Path, store: Store) -> None:
         plan = planned(SEEDS)
@@ -125,7 +123,7 @@ def test_full_disk_stops_the_sweep(store: Store, tmp_path: Path) -> None:
 def test_waiting_sweep_moves_and_stops(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It waits for another command's trial."""
+    """The sweep waits for a trial of another command."""
     beats: list[float] = []
     monkeypatch.setattr(driver, "beat", lambda: beats.append(time.monotonic()))
     plan = planned([SOUND])

@@ -1,5 +1,3 @@
-"""Silent workers, with a simulated clock and beats."""
-
 from __future__ import annotations
 
 from typing import Any
@@ -11,7 +9,7 @@ from trainables.pulse import START, TRAINING
 
 
 class Followed:
-    """A worker whose beats are read every 2 s."""
+    """A simulated worker and clock; beats are read every 2 s."""
 
     def __init__(self, limit_s: float | None = None) -> None:
         self.watch, self.now_s, self.number = WorkerWatch(limit_s), 0.0, 0
@@ -24,7 +22,7 @@ class Followed:
         self._look()
 
     def trains(self, steps: int, step_s: float) -> None:
-        """Train slow steps, none reported as silence."""
+        """Train `steps` slow steps; none may be reported as a stall."""
         for _ in range(steps):
             self.send(
                 phase=TRAINING, epoch=1, step=self.beat.step + 1, progress=self.beat.progress + 1
@@ -32,7 +30,7 @@ class Followed:
             assert self.stands_still_within(step_s) is None
 
     def stands_still_within(self, seconds: float, *, beats: bool = True) -> float | None:
-        """Return the seconds until silence is reported, or None."""
+        """Return the seconds until a stall is reported, or None."""
         start_s = self.now_s
         while self.now_s < start_s + seconds:
             self.now_s += POLL_S
@@ -68,7 +66,7 @@ def test_slow_trial_continues() -> None:
 
 
 def test_default_limit_is_ten_minutes() -> None:
-    """At the start, in the first step, in validation, and at the next trial."""
+    """This holds at the start, in the first step, in validation, and at the next trial."""
     worker = Followed()
     assert worker.stands_still_within(600) is None
     worker.trains(2, step_s=600)
@@ -110,7 +108,7 @@ def test_worker_without_beats_is_ended() -> None:
 
 
 def test_stalled_driver_ends_no_trial() -> None:
-    """A laptop slept, or the sweep was suspended: for hours, repeatedly."""
+    """A suspended driver, such as a sleeping laptop, sees no beats for hours."""
     worker = Followed(limit_s=20.0)
     for _ in range(5):
         worker.now_s += 10_000.0

@@ -1,5 +1,3 @@
-"""A store deleted, replaced, busy or away during use: reported, or waited for."""
-
 from __future__ import annotations
 
 import shutil
@@ -59,7 +57,7 @@ def test_deleted_file_is_noticed(tmp_path: Path, change: Callable[[Path], None])
                 UserError, match=r"was deleted or replaced.* type the same command again"
             ):
                 call()
-    with begin(path) as store:  # the store that exists now can be used
+    with begin(path) as store:  # the store that is now in place can be used
         assert store.claim(TRIALS, owner="a", lease_s=60)
 
 
@@ -155,7 +153,7 @@ def test_absent_server_is_awaited(
 
 
 class RefusingServer(socketserver.BaseRequestHandler):
-    """Answers that it is starting, with an escape sequence that clears terminals."""
+    """A PostgreSQL server that answers "starting up" with an escape sequence for terminals."""
 
     WORDS = b"SFATAL\0VFATAL\0C57P03\0Mstarts \x1b[2J\0\0"
 

@@ -27,7 +27,7 @@ def test_plain_path_is_sqlite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     with open_store("results/deep/results.db") as store:
         monkeypatch.chdir(
             "/"
-        )  # the store stays in place when the working directory changes, as in Ray's workers
+        )  # the store's path must not depend on the working directory, which Ray's workers change
         store.register(KEY, plan(1))
     for address in (
         str(tmp_path / "results/deep/results.db"),

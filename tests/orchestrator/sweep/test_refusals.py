@@ -1,5 +1,3 @@
-"""A run or retry that cannot start announces and deletes nothing."""
-
 from __future__ import annotations
 
 import io

@@ -1,5 +1,3 @@
-"""Incremental updates equal fresh reads."""
-
 from __future__ import annotations
 
 import math

@@ -1,5 +1,3 @@
-"""Known targets: draws, loss, and fits that must succeed."""
-
 from __future__ import annotations
 
 from typing import Any

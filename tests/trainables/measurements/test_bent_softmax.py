@@ -1,4 +1,4 @@
-"""A softmax bent after training, against numpy in float64."""
+"""The truth is numpy in float64."""
 
 from __future__ import annotations
 

@@ -1,5 +1,3 @@
-"""A whole tuning over a real store, with simulated workers."""
-
 from __future__ import annotations
 
 import random
@@ -45,7 +43,7 @@ class Played:
 
 
 def trained(tuner: Tuner, trial: PlannedTrial) -> TrialOutcome:
-    """Return the outcome from a worker that obeys the thresholds."""
+    """Return the outcome of a worker that stops at the thresholds."""
     config = TrialConfig.model_validate(trial.config)
     rule = tuner.stop_above(trial) if tuner.is_searched(trial) else {}
     by_epoch = dict(enumerate(losses(config), start=1))
@@ -167,7 +165,7 @@ def test_retried_trial_may_stop_again(store: Store) -> None:
 def test_other_drivers_plan_is_kept(
     store: Store, monkeypatch: pytest.MonkeyPatch, cell: tuple[int, int]
 ) -> None:
-    """It knew other results, so its choice may differ; one of these two cells does."""
+    """The other driver knew other results, so either of these two cells may be its choice."""
     tuning = plan(budget=3)
     tuner = tuner_for(tuning, store)
     record_all(store, tuner.start())
