@@ -154,7 +154,6 @@ class Network:
         return machine
 
     def cut(self, machine: Machine) -> None:
-        """Disconnect the machine from the network."""
         self._ip("link", "set", f"port{machine.number}", "down")
 
     def close(self) -> None:

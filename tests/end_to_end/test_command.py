@@ -85,7 +85,6 @@ def test_failed_trials_are_retried(tmp_path: Path) -> None:
 
 
 def kill_holders(lock: Path, times: int) -> None:
-    """Kill the first `times` processes that hold the lock file."""
     killed: set[int] = set()
 
     def kill_another() -> bool:

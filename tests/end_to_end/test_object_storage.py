@@ -36,7 +36,6 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
 
 
 def wiped(store: ObjectStore) -> None:
-    """Delete local copies, as if on another host."""
     shutil.rmtree(store.environment["XDG_CACHE_HOME"], ignore_errors=True)
 
 

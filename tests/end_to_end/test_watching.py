@@ -233,7 +233,6 @@ def test_ray_listens_on_loopback_only() -> None:
 
 @pytest.mark.usefixtures("dashboard")
 def test_workers_are_named_by_trial(storage: Path) -> None:
-    """Trials run in workers that Ray has started already."""
     psutil = import_module("psutil")
     with open_store(str(storage / "results.db")) as store:
         wait_for(

@@ -1,6 +1,6 @@
 """Numerical GPU tests that need only torch, numpy, scipy, pydantic and pytest.
 
-They also pass on a CPU; `-m gpu` selects those that use a GPU. tests/trainables/test_device.py
+They also run on a CPU; `-m gpu` selects the runs on a GPU. tests/trainables/test_device.py
 checks dtypes without a GPU, and `prove-gpu` checks that steps do not synchronise.
 """
 

@@ -157,7 +157,6 @@ def test_each_stage_fails_alone(
 
 
 def test_killed_proof_ends_its_stage(tmp_path: Path) -> None:
-    """The written file keeps the earlier stages."""
     program = """
 import json, sys
 from gpu_proof import command

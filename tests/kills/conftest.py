@@ -33,5 +33,4 @@ def undisturbed(
 
 @pytest.fixture
 def keep(request: pytest.FixtureRequest) -> Keep:
-    """Return a function that records one round of `make chaos`, and otherwise does nothing."""
     return keep_round if request.config.getoption("--chaos") else lambda name, part: None  # noqa: ARG005

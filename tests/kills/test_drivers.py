@@ -121,7 +121,6 @@ def test_signals_count_while_ray_starts(
 
 
 def test_sigkill_at_boundaries_repeats_nothing(tmp_path: Path) -> None:
-    """Kill drivers during trials, before the first commit, and after it."""
     seeds = range(SLOW, SLOW + 9)  # a killed driver's workers may still finish their trials
     train_two = partial(train, options={"max_concurrent": 2})
     driver = Process(tmp_path, train_two, tmp_path, seeds, ray=start_ray())

@@ -105,7 +105,6 @@ def kill_at_random(
 
 
 def rebuilt(sweep: TypedSweep) -> list[str]:
-    """Rebuild the store from trial folders and return the tables that differ."""
     new = f"sqlite:///{sweep.storage}/new.db"
     rebuild_store(new, FolderStorage(sweep.storage), print)
     before, after = tables(f"sqlite:///{sweep.storage}/results.db"), tables(new)
@@ -199,7 +198,6 @@ def signalled(
     typed: Typed,
     slowness: float,
 ) -> list[str]:
-    """Send the signal and return the faults in the command's reaction."""
     number, to, terminal = kind
     before, sent_s, limit_s = len(typed.text), time.monotonic(), OUT_S * slowness
     with suppress(ProcessLookupError):
@@ -231,8 +229,6 @@ def signalled(
 
 
 class Step(NamedTuple):
-    """A product function that makes something durable."""
-
     target: str
     once: bool = False
     """True if a sweep calls it only once."""

@@ -15,7 +15,6 @@ from tests.support.store_rows import KEY, RUN, SPECTRUM, epoch, ids, outcome, pl
 
 
 def claim(report: Callable[[str], None], url: str, owner: str, count: int) -> None:
-    """Claim all trials, a few at a time, and send their ids."""
     trial_ids = ids(plan(count))
     # In equal order, one process would follow the other and get nothing.
     random.Random(owner).shuffle(trial_ids)
@@ -125,7 +124,6 @@ def lot(first: int) -> list[PlannedTrial]:
 
 
 def write(report: Callable[[str], None], url: str, count: int) -> None:
-    """Register, claim and record trials one by one."""
     with open_store(url) as store:
         run_id = store.begin_run(RUN)
         for first in range(0, count, LOT):

@@ -187,7 +187,6 @@ class TypedSweep:
                 self.trained_twice.add(path.parent.name)
 
     def alive(self, victim: str, typed: Typed) -> list[int]:
-        """Return the command's running processes of this kind."""
         lines = mentioning(self.temporary)
         runs = typed.runs()
         if victim in BY_COMMAND_LINE:
@@ -261,7 +260,6 @@ class TypedSweep:
 
 
 def kill(pids: Iterable[int]) -> None:
-    """Kill processes, ignoring those that have ended."""
     for pid in pids:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)

@@ -33,7 +33,7 @@ PAGES = (
 
 @pytest.fixture
 def short() -> Iterator[Path]:
-    """The path is short enough for Ray's sockets."""
+    """Return a path that is short enough for Ray's sockets."""
     with tempfile.TemporaryDirectory(
         prefix="sec", dir="/tmp", ignore_cleanup_errors=True
     ) as folder:

@@ -130,7 +130,6 @@ class Browser:
         return answer["result"].get("value")
 
     def wait_until(self, expression: str, *, timeout_s: float = WAIT_S) -> Any:
-        """Return the expression's value once it is truthy."""
         deadline_s = time.monotonic() + timeout_s
         while time.monotonic() < deadline_s:
             with suppress(DevToolsError):

@@ -97,7 +97,6 @@ def results_table(storage: Path, study: str = "gss_grid", *options: str) -> list
 
 
 def wait_for(look: Callable[[], T], *, timeout_s: float, event: str) -> T:
-    """Return the first truthy result of `look`."""
     deadline_s = time.monotonic() + timeout_s
     while time.monotonic() < deadline_s:
         answer = look()

@@ -1,4 +1,4 @@
-"""Functions for processes to stop and kill: each is one run of the command, with scripted trials."""
+"""Functions for processes to stop and kill: each runs the command once, with scripted trials."""
 
 from __future__ import annotations
 

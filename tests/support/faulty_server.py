@@ -23,7 +23,7 @@ class WebServer:
 
     url: str = ""
     files: dict[str, bytes] = field(default_factory=dict)
-    """By path, without the leading slash."""
+    """Contents by path, without the leading slash."""
     first_statuses: list[int] = field(default_factory=list)
     """HTTP statuses of the first responses, before normal ones."""
     drop_after_bytes: list[int] = field(default_factory=list)

@@ -22,7 +22,6 @@ _meta = torch.library.Library("aten", "IMPL", "Meta")
 def _summed_in(
     total: Tensor, left: Tensor, right: Tensor, out_dtype: torch.dtype, *, out: Tensor, **_: Any
 ) -> Tensor:
-    """Only GPUs have this operation in torch."""
     assert left.dtype == right.dtype != out_dtype == out.dtype == total.dtype
     assert (
         out.shape == total.shape == (len(left), left.shape[1], right.shape[2])

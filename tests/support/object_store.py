@@ -49,7 +49,6 @@ class ObjectStore:
         self._ask("on")
 
     def keys(self, prefix: str) -> dict[str, str]:
-        """Return the objects' ETags by key."""
         pages = self.client.get_paginator("list_objects_v2").paginate(
             Bucket=self.bucket, Prefix=prefix
         )

@@ -1,4 +1,4 @@
-"""All tests that do not test Ray's start share one Ray, because starting it takes seconds."""
+"""Tests share one Ray unless they test its start, because starting it takes seconds."""
 
 from __future__ import annotations
 

@@ -53,7 +53,6 @@ class Process:
         return Path(self._errors).read_text()
 
     def receive(self, timeout_s: float = WAIT_S) -> Any:
-        """Return the next object sent."""
         assert self._receiver.poll(timeout_s), f"no report in time: {self.errors}"
         return self._receiver.recv()
 
@@ -102,9 +101,8 @@ def _call(
     os.environ.clear()
     os.environ.update(environment)
     tempfile.tempdir = None
-    Config.initialize(
-        ""
-    )  # Ray caches the authentication mode of the process from which this one was forked
+    # Ray caches the authentication mode of the process from which this one was forked.
+    Config.initialize("")
     sys.stderr.flush()
     with open(errors, "w") as file:  # noqa: PTH123  (a descriptor is needed)
         os.dup2(file.fileno(), 2)

@@ -119,7 +119,6 @@ def _outcome(config: TrialConfig, behaviour: int) -> TrialOutcome:
 
 
 def write(path: Path, text: str) -> None:
-    """Write a file atomically."""
     part = path.with_suffix(".part")
     part.write_text(text)
     os.replace(part, path)

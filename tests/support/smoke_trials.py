@@ -1,4 +1,4 @@
-"""Language-model trials that take seconds, and the parts of their results that repeat bit for bit."""
+"""Language-model trials that take seconds."""
 
 from __future__ import annotations
 
@@ -43,7 +43,6 @@ def smoke_trial(**settings: object) -> TrialConfig:
 def smoke_transformer(
     layer: OutputLayerConfig, *, epochs: int = 3, precision: str = "float32"
 ) -> TransformerTrialConfig:
-    """Return a trial with a head of rank 6."""
     corpus = identity("pydocs", data_dir=None)
     training: dict[str, object] = {"batch_size": 8, "window": 16, "learning_rate": 0.01}
     training |= {"warm_up_tokens": 500, "epoch_tokens": 2_000, "epochs": epochs}
@@ -60,7 +59,7 @@ def smoke_transformer(
 
 
 def train_here(storage: Path, *plans: Plan) -> None:
-    """Train in this process to save time: a later command finds the results and needs no workers."""
+    """Train in this process to save time; a later command then needs no workers."""
     measurements: dict[str, dict[str, None]] = {}
     for plan in plans:
         for trial in plan.trials:

@@ -82,7 +82,6 @@ def outcome(
 def fail(
     store: Store, trial_id: str, *, cause: str, run_id: int, attempt: int | None = None
 ) -> bool:
-    """Record a failure; return whether the store accepted it."""
     failed = TrialOutcome(trial_id=trial_id, state="failed", cause=cause)
     return store.record(failed, run_id=run_id, attempt=attempt)
 
@@ -111,7 +110,7 @@ LOST_BY_REBUILDING = {*PASSING, "run_id", "stop_asked_at", "id", "study_id"}
 
 
 def tables(url: str) -> dict[str, list[str]]:
-    """Return all rows except attempts, runs and requests, without the columns that a rebuild loses."""
+    """Return the rows that a rebuild restores, without the columns that it loses."""
     engine = create_engine(url)
     rows = {}
     with engine.connect() as connection:
@@ -139,7 +138,6 @@ def _plain(value: object) -> object:
 
 
 def everything(store: Store, key: StudyKey = KEY) -> dict[str, object]:
-    """Return a study's content without times."""
     return {
         "counts": [summary.counts for summary in store.studies() if summary.key == key],
         "rows": [{**row, **dict.fromkeys(PASSING)} for row in store.results(key)],

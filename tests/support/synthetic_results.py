@@ -97,7 +97,6 @@ STUDY = Study(
 
 
 def three_seeds(corpus: CorpusConfig) -> Iterable[TrialConfig]:
-    """Yield the cells with three seeds, seed by seed."""
     for seed in (1111, 9075, 3173):
         for config in grid_trials(corpus):
             yield config.model_copy(update={"seed": seed})

@@ -51,7 +51,6 @@ def _watch() -> None:
 
 @contextmanager
 def written() -> Iterator[list[str]]:
-    """Yield a list that holds the real paths written once the context ends."""
     _watch()
     _watched.append([])
     written_paths: list[str] = []

@@ -28,7 +28,6 @@ def numbers_of(
 
 
 def rho(numbers: ConfoundingNumbers, metric: str, column: str = "rho") -> dict[Shape, Any]:
-    """Return the correlation in this column after the settings' effects are removed."""
     of_metric = numbers.correlations[numbers.correlations["metric"] == metric]
     return dict(zip(of_metric["taken_away"], of_metric[column], strict=True))
 

@@ -58,7 +58,6 @@ def lines_of(numbers: CorrelationNumbers) -> dict[str, Any]:
     ],
 )
 def test_published_window_needs_paper_scale(corpus: str, scale: str, window: str, n: int) -> None:
-    """At other scales the window is the better half of the trials."""
     frame = make_frame([56.5, 56.6, 57.0, 57.2, 57.6, 57.61])
     lines = lines_of(correlate(frame, corpus=corpus, scale=scale))
     everything, inside = lines[CELLS], lines[window]

@@ -136,7 +136,6 @@ def test_no_results_no_figure(data: pd.DataFrame) -> None:
 
 
 def with_plain(**metrics: list[float]) -> pd.DataFrame:
-    """Add two trials of the group "plain", which has no line."""
     plain = pd.DataFrame(metrics).assign(name=["plain seed=0", "plain seed=1"], group="plain")
     trials = [frame(SCORES).assign(group="bent"), plain.assign(state="done")]
     return pd.concat(trials, ignore_index=True)

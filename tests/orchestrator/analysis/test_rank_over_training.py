@@ -106,7 +106,6 @@ AT_64 = {
 def test_epochs_at_bound_are_counted(
     evaluation: dict[str, int], words: int | list[int] | None, bound: int | None, at_bound: int
 ) -> None:
-    """log P has one row per context and one column per word."""
     frame = frame_of(AT_64, evaluation=evaluation).assign(rank_columns=words)
     rank = press(numbers_of(AT_64, frame))
     assert (rank.bound, rank.at_bound, rank.measured) == (bound, at_bound, 6)

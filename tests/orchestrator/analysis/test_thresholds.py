@@ -43,7 +43,6 @@ def points_of(results: list[dict[str, Any]], request: Threshold = REQUEST) -> li
 
 
 def curve_of(x: ArrayLike, y: ArrayLike) -> Curve:
-    """Return one curve with seeds 0 and 1 at each x."""
     trials = pd.DataFrame({"x": x, "loss": y}).assign(panel=None, group=None)
     return curves_over_seeds(trials.assign(seed=trials.index % 2))[None, None]
 

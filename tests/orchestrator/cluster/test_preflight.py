@@ -35,7 +35,6 @@ def has(monkeypatch: pytest.MonkeyPatch, **changes: Any) -> None:
 
 @pytest.fixture
 def in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Question:
-    """Return a preflight question without faults, on two GPUs."""
     has(monkeypatch)
     (tmp_path / "marker").touch()
     corpus = tmp_path / "text"

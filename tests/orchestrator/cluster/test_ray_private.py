@@ -24,7 +24,6 @@ def test_installed_ray_has_private_name(name: str) -> None:
 
 
 def others(names: Collection[str]) -> Callable[[str], Any]:
-    """Return a `find` that misses these names; Ray itself keeps them."""
     find = ray_private.find
     return lambda name: None if name in names else find(name)
 

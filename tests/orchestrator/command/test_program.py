@@ -15,7 +15,6 @@ from trainables.trial_folder import code_version
 
 @pytest.fixture
 def script(tmp_path: Path) -> Path:
-    """Return a `sweep` script as an installer writes it."""
     script = tmp_path / "bin" / "sweep"
     script.parent.mkdir()
     script.write_text(

@@ -36,7 +36,6 @@ def trials(corpus: CorpusConfig) -> Iterator[TrialConfig]:
 
 @pytest.fixture(scope="module")
 def rows() -> list[dict[str, Any]]:
-    """Return rows whose names do not distinguish settings, as in an older store."""
     rows, _ = make_results(replace(STUDY, trials=trials), columns=50)
     return [
         row | {"name": f"x{' ' * i}seed={row['config']['seed']}"} for i, row in enumerate(rows, 1)

@@ -33,7 +33,6 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> ReportResult:
 
 
 def findings_of(report: ReportResult) -> list[str]:
-    """Return the page's answer and its statements on how certain it is."""
     page = report.path.read_text(encoding="utf-8")
     top = page[page.index('<p class="answer">') : page.index("</section>")]
     return [

@@ -44,7 +44,6 @@ STUDY = Study(
 
 
 def records(**settings: Any) -> tuple[Any, list[dict[str, Any]]]:
-    """Return a plan with these settings, and its trials with metrics derived from their ids."""
     plan = make_plan(STUDY, scale_named("smoke"), "pydocs", PlanRequest(settings=settings, seeds=3))
     results = []
     for trial in plan.trials:
@@ -140,7 +139,7 @@ def test_one_value_is_no_sweep() -> None:
     ],
 )
 def test_best_value_at_end_is_reported(perplexities: dict[Any, float], finding: str) -> None:
-    """Only perplexity gets a finding: a lower rank is not better."""
+    """A lower rank is not better, so only perplexity gets a finding."""
     rows = [
         trial_row(
             f"a, x={x}", config={"x": x}, valid_perplexity=perplexity, press_rank=round(perplexity)

@@ -22,8 +22,6 @@ KEY = StudyKey(study="handed out", scale="smoke", corpus="none")
 
 
 class Sweep(Dispatcher):
-    """Packs of three trials in two slots."""
-
     def __init__(
         self, store: Store, storage: Path, trials: int = 6, *, slots: int = 2, **changes: Any
     ) -> None:
@@ -56,8 +54,6 @@ class Sweep(Dispatcher):
 
 
 class Searches:
-    """A search that runs three trials at a time."""
-
     def more(self, busy: Collection[str]) -> list[PlannedTrial]:
         return [trial for trial in PLAN[:3] if trial.trial_id not in busy]
 

@@ -67,6 +67,5 @@ def test_stopped_local_worker_is_killed() -> None:
 
 
 def test_other_processes_are_not_killed() -> None:
-    """The beat holds this process's pid."""
     for machine in ("here", "elsewhere"):
         kill_worker(beat_of(machine, machine_memory=ROOM))

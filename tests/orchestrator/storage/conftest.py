@@ -34,7 +34,6 @@ def url(store: ObjectStore, tmp_path: Path) -> str:
 
 @pytest.fixture(params=["folder", "object store"])
 def storage(request: pytest.FixtureRequest, move: Move, tmp_path: Path) -> Storage:  # noqa: ARG001
-    """Return each kind of storage on the first machine."""
     if request.param == "folder":
         (tmp_path / "results").mkdir()
         return storage_at(str(tmp_path / "results"))

@@ -73,7 +73,6 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def read(path: Path) -> str:
-    """Return the store's whole content, or the error message."""
     try:
         with open_store(str(path), create=False) as store:
             studies = sorted(store.studies(), key=lambda summary: summary.key.study)
@@ -97,7 +96,6 @@ def right(template: Path) -> list[str]:
 
 
 def flip(file: Path, draw: random.Random) -> None:
-    """Change a bit, some bytes, or a whole page."""
     content = bytearray(file.read_bytes())
     at, size = draw.randrange(len(content)), draw.choice([0, 1, 16, PAGE])
     if size == 0:

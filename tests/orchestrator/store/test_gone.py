@@ -37,7 +37,6 @@ def delete_folder(path: Path) -> None:
 
 
 def replace(path: Path) -> None:
-    """Replace the file by a copy, as restoring a backup does."""
     shutil.copy(path, path.with_suffix(".copy"))
     path.with_suffix(".copy").replace(path)
 

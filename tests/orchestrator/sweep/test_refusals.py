@@ -24,8 +24,6 @@ TYPED = Typed(study="gss_grid")
 def refused(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[Plan, RunOptions]:
-    """Return a plan whose text or GPU is unavailable."""
-
     def refuse(*_: object, **__: object) -> None:
         raise UserError(f"no {request.param} here")
 

@@ -84,7 +84,6 @@ def stored(plan: Plan) -> list[dict[str, Any]]:
 
 
 def settings_by_group(rows: list[dict[str, Any]]) -> dict[str, set[str]]:
-    """Return each group's settings, read from the configs."""
     groups: defaultdict[str, set[str]] = defaultdict(set)
     for group, row in zip(flatten(rows).groups, rows, strict=True):
         groups[group].add(

@@ -59,7 +59,6 @@ def show(app: Dash, version: str | None = None, trials: Any = (IDS, MINE.variant
 def post(
     app: Dash, outputs: list[str], values: dict[str, Any], state: dict[str, Any], changed: str
 ) -> Any:
-    """Return the server's response after this value changed."""
     browser = app.server.test_client()
     browser.get("/?token=token")
 

@@ -28,7 +28,6 @@ FINAL = {
 
 
 def epoch(number: int) -> EpochMetrics:
-    """Return an epoch; the third and later ones have ranks."""
     loss = 5.0 / number
     metrics = EpochMetrics(
         epoch=number, tokens=number, train_loss=loss, valid_loss=loss, averaging=False, seconds=0.5
@@ -74,7 +73,6 @@ def interrupted_and_resumed(store: Store, opened: Callable[[], list[Sink]]) -> l
 
 
 def complete_again(log: str, store: Store, storage: Path) -> None:
-    """Complete the logs as a second run does."""
     with contextlib.closing(
         TrialLogs(open_sinks([log], KEY, storage), store, KEY, pytest.fail)
     ) as logs:

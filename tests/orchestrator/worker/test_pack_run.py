@@ -90,7 +90,6 @@ def test_log_reports_the_end(tmp_path: Path) -> None:
 
 
 def fill_gpu() -> None:
-    """Raise torch's out-of-memory error of a GPU."""
     raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 80.00 GiB.")
 
 
@@ -140,7 +139,6 @@ def test_read_only_disk_ends_pack(tmp_path: Path, at_once: int) -> None:
 
 
 def test_pruned_trial_leaves_its_mates(tmp_path: Path) -> None:
-    """The pruned trial keeps a checkpoint."""
     trials = smoke_trials(1, 2)
     pruned, done = (trial.trial_id for trial in trials)
     rules = {pruned: {1: 0.0}, done: {1: 99.0}}
@@ -151,7 +149,6 @@ def test_pruned_trial_leaves_its_mates(tmp_path: Path) -> None:
 
 
 def test_gpu_worker_reports_stack_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A CPU replaces the GPU."""
     at_a_time = list[int]()
 
     def on_cpu(tasks: Any, *, runtime: Runtime, most: int, **others: Any) -> Any:

@@ -32,7 +32,6 @@ def tiny(web: WebServer, monkeypatch: pytest.MonkeyPatch) -> str:
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Retry without delay."""
     monkeypatch.setattr("pooch.core.time.sleep", lambda _: None)
 
 

@@ -26,7 +26,6 @@ def language() -> MarkovLanguage:
 
 @pytest.fixture(scope="module")
 def chain(language: MarkovLanguage) -> NDArray[np.int64]:
-    """Return the training text's states."""
     state_by_name = {name: state for state, name in enumerate(language.types)}
     return np.array([state_by_name[token] for token in tokenise(markov_texts(100)["train"])])
 

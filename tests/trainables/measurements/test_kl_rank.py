@@ -24,7 +24,6 @@ Matrix = NDArray[np.floating]
 
 
 def bent_log_p(rows: int, columns: int, width: int) -> Matrix:
-    """Return log P of a gss layer (c = 0, k = 3)."""
     random = np.random.default_rng(rows + columns)
     contexts = random.standard_normal((rows, width)) * 2 / width**0.5
     logits = contexts @ random.standard_normal((width, columns)) + random.standard_normal(columns)
@@ -70,7 +69,6 @@ SHAPES = [(1, 1), (1, 9), (9, 1), (2, 2), (7, 40), (40, 7), (60, 200), (150, 200
 def test_ranks_and_curve_equal_numpy(
     monkeypatch: pytest.MonkeyPatch, shape: tuple[int, int], dtype: type, gpu: bool
 ) -> None:
-    """The GPU method is also tested, with narrower panels."""
     for module in (chunks, eigenvectors):
         monkeypatch.setattr(module, "on_gpu", lambda _: gpu)
     monkeypatch.setattr(chunks, "PANEL", 7)

@@ -47,7 +47,6 @@ def numpy_svd(matrix: NDArray[Any]) -> NDArray[np.float64]:
 def test_singular_values_equal_numpy(
     method: Method, rows: int, columns: int, cuts: list[int], block: int, seed: int
 ) -> None:
-    """The split of rows into calls and blocks must not matter."""
     matrix = np.random.default_rng(seed).uniform(-12, 0, (rows, columns))
     expected = numpy_svd(matrix)
     with pytest.MonkeyPatch.context() as patch:

@@ -131,8 +131,6 @@ class Cubic(Pointwise):
 
 
 class InPlace(Cubic):
-    """Overwrites its input."""
-
     def forward(self, logits: Tensor) -> Tensor:
         return logits.mul_(self.a).tanh_()
 

@@ -60,8 +60,6 @@ class Compiler:
         """Launched variants and dtypes, by kernel."""
 
     def launcher(self, kernel: Any, grid: tuple[int, ...]) -> Callable[..., None]:
-        """Return a replacement for `kernel[grid]`."""
-
         def launch(*args: Any, **options: Any) -> None:
             constants = {name: value for name, value in options.items() if name in kernel.arg_names}
             named = kernel.signature.bind(*args, **constants).arguments
@@ -116,7 +114,6 @@ def all_kernels() -> dict[str, Any]:
 
 
 def reached(kernel: Any) -> set[str]:
-    """Return the kernel's name and those of the functions it calls."""
     called = [kernel.fn.__globals__.get(name) for name in kernel.fn.__code__.co_names]
     return {_name(kernel)}.union(
         *(reached(other) for other in called if isinstance(other, JITFunction))

@@ -61,7 +61,6 @@ class Step:
         self.h = normal(3, batch, room).to(dtype)[:, 1, :, :width]
 
     def forward_(self) -> tuple[Tensor, Tensor]:
-        """Return the kernel's c and h."""
         from trainables.stack import cell_kernels
 
         cell_kernels.cell_(self.sums, self.bias, self.c_pair[:, 0], self.c_pair[:, 1], self.h)
@@ -77,7 +76,6 @@ class Step:
         return by_sums.double(), by_c.double()
 
     def truth(self, sums: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
-        """Return c and h by the formulas."""
         i, f, g, o = (sums + self.bias.to(sums.dtype).unsqueeze(1)).chunk(4, dim=2)
         new = f.sigmoid() * c + i.sigmoid() * g.tanh()
         return new, o.sigmoid() * new.tanh()

@@ -68,7 +68,7 @@ RATES = {"sgd": 5.0, "adam": 0.003, "adamw": 0.02}
 
 
 def trial_of(optimizer: str, group: int, number: int) -> LanguageTrialConfig:
-    """Vary all settings that may differ within a stack. The last two trials share seed and model."""
+    """Vary all settings that may differ in a stack. The last two trials share seed and model."""
     seed = min(number, 3)
     training: dict[str, Any] = {
         "output_layer": LAYERS[group][number - 1],

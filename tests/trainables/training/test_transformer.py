@@ -99,9 +99,7 @@ def test_steps_agree_with_the_protocol(layer: OutputLayerConfig, head: dict[str,
 
 
 def test_passes_have_whole_windows() -> None:
-    text = corpus(
-        train_tokens=403
-    )  # four streams of 100 tokens give windows of 12 and the next token
+    text = corpus(train_tokens=403)  # four streams of 100 tokens: windows of 12 and the next token
     trainer = Trainer(tiny_transformer.trial(), text, Runtime())
     passes: list[list[int]] = [[]]
     while len(passes) <= 100:

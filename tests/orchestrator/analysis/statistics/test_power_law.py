@@ -42,7 +42,6 @@ def noisy(seed: int, deviation: float = 0.02) -> Array:
 
 
 def two_way(table_RS: Array) -> Array:
-    """Remove the table's size and seed effects."""
     residuals_RS = table_RS - table_RS.mean(axis=1, keepdims=True) - table_RS.mean(axis=0)
     return residuals_RS + table_RS.mean()
 

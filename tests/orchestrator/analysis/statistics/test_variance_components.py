@@ -104,7 +104,7 @@ def test_balanced_intervals_match_textbook(shared: bool) -> None:
 
 @pytest.mark.parametrize("common", [None, 1.4])
 def test_intervals_cover_the_truth(common: float | None) -> None:
-    """95% of intervals do so, even if a seed's common effect is twice a cell's own variance."""
+    """95% of intervals contain the truth, even if seeds vary twice as much as cells."""
     rng, share, within = np.random.default_rng(3), 0, 0
     for _ in range(300):
         drawn = simulated(rng, [1, 2, 3, 5] * 8, share=0.4, rho=-0.6, rho_seed=-0.5, common=common)
@@ -139,7 +139,6 @@ def test_noise_has_no_cell_correlation() -> None:
 
 
 def test_rounding_is_not_spread() -> None:
-    """The mean of three equal floats may differ from them by rounding."""
     values, cells = np.repeat([1.0, 2, 3, 4, 5, 7], 3), np.repeat(np.arange(6), 3)
     seeds, noise = np.tile([1, 2, 3], 6), np.random.default_rng(15).normal(size=18)
     for constant in (values, values / 3 + 1e5, values * 0.1 + seeds * 0.3):

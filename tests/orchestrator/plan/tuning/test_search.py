@@ -50,7 +50,6 @@ def test_no_cell_comes_twice(method: Method) -> None:
 
 @pytest.mark.parametrize("method", ["tpe", "random"])
 def test_processes_suggest_equal_cells(method: Method) -> None:
-    """Each process hashes strings differently."""
     expected = [step.cell for step in search_history(LARGE, method, 25, mixed=True)]
     script = (
         "from tests.orchestrator.plan.tuning.test_search import *;"
