@@ -67,7 +67,7 @@ def test_access_needs_the_token(
     assert "'CPU': 3.0" in joined.stdout, joined.stderr
 
 
-def listed() -> dict[str, str]:
+def documented_scopes() -> dict[str, str]:
     section = (ROOT / "docs" / "cluster.md").read_text().partition("## What listens")[2]
     rows = re.findall(r"^\| `([^`]+)`[^|]*\|[^|]*\|([^|]*)\|", section, re.MULTILINE)
     scopes: dict[str, str] = {}
@@ -88,7 +88,7 @@ def scope(address: str) -> str:
 
 def test_only_documented_ports_listen(three: Cluster) -> None:
     """Compare programs and scopes, not ports: Ray draws most ports at random."""
-    table = listed()
+    table = documented_scopes()
     assert len(table) >= 6
     for machine in three.network.machines[:2]:
         for line in machine.run("ss", "-ltnpH").stdout.splitlines():

@@ -30,16 +30,16 @@ def test_four_commands_train_trials_once(
         commands = [sweep.type() for _ in range(4)]
         time.sleep(chance.uniform(0, 2 * undisturbed.seconds))
         drivers = sweep.alive("driver", commands[0])
-        held = sweep.held(drivers)
+        claimed_trials = sweep.claimed_trials(drivers)
         killed = sweep.kill("driver", commands[0], chance)
-        held |= sweep.held(drivers)
+        claimed_trials |= sweep.claimed_trials(drivers)
         part = Round(f"{store_url.partition(':')[0]}, {'killed' if killed else 'was over before'}")
         for command in commands[killed:]:
             part.troubles += command.troubles(4 * undisturbed.limit_s)
         commands[0].status(undisturbed.limit_s)
         part.troubles += commands[0].tracebacks()
         claims = sweep.claims().items()
-        again = {trial for trial, times in claims if times > 1 + (trial in held)}
+        again = {trial for trial, times in claims if times > 1 + (trial in claimed_trials)}
         part.troubles += [f"claimed twice: {trial}" for trial in again]
         part.troubles += sweep.troubles(undisturbed.table, undisturbed.limit_s)
     keep("Four commands at once, the driver of one killed", part)

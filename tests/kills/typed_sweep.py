@@ -154,7 +154,7 @@ class TypedSweep:
                 seconds_by_folder[path.parent] = [epoch["seconds"] for epoch in epochs]
         return {folder: seconds for folder, seconds in seconds_by_folder.items() if seconds}
 
-    def began_anew(self, checkpoints: dict[Path, list[float]]) -> list[str]:
+    def restarted_trials(self, checkpoints: dict[Path, list[float]]) -> list[str]:
         """Return the trials that did not resume from these checkpoints.
 
         Training an epoch again takes a different number of seconds.
@@ -172,7 +172,7 @@ class TypedSweep:
         with self.opened() as (store, key):
             return {row.trial_id: row.attempt for row in store.trials(key)}
 
-    def held(self, pids: Collection[int]) -> set[str]:
+    def claimed_trials(self, pids: Collection[int]) -> set[str]:
         with suppress(UserError, IndexError), self.opened() as (store, key):  # no study yet
             owners = {row.trial_id: row.owner for row in store.trials(key) if row.owner}
             return {trial for trial, owner in owners.items() if int(owner.split(":")[-2]) in pids}
@@ -256,7 +256,7 @@ class TypedSweep:
             part.troubles += self.type().troubles(undisturbed.limit_s)
         part.troubles += self.troubles(undisturbed.table, undisturbed.limit_s)
         if not part.troubles:
-            part.troubles += self.began_anew(checkpoints)
+            part.troubles += self.restarted_trials(checkpoints)
 
 
 def kill(pids: Iterable[int]) -> None:

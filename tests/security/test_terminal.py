@@ -109,5 +109,5 @@ def test_trial_cannot_command_the_terminal(
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     assert train_one(command) == 0
     _print_note(HOSTILE)
-    for shown in capsys.readouterr():
-        assert "owned" in shown and not CONTROL_CHARACTERS.search(shown)
+    for stream_text in capsys.readouterr():
+        assert "owned" in stream_text and not CONTROL_CHARACTERS.search(stream_text)

@@ -23,7 +23,7 @@ def test_installed_ray_has_private_name(name: str) -> None:
     assert ray_private.find(name) is not None
 
 
-def others(names: Collection[str]) -> Callable[[str], Any]:
+def find_without(names: Collection[str]) -> Callable[[str], Any]:
     find = ray_private.find
     return lambda name: None if name in names else find(name)
 
@@ -36,7 +36,7 @@ def states_of_a_sweep(store: Store, folder: Path) -> list[str]:
 
 
 def sweep_without_all(report: Report, folder: Path) -> None:
-    vars(ray_private)["find"] = others(LOSSES)
+    vars(ray_private)["find"] = find_without(LOSSES)
     listener = RecordingListener()
     start_ray(listener.note)
     ray_private.name_process("nobody")

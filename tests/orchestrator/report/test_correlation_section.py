@@ -74,9 +74,9 @@ def test_first_sentence_gives_the_correlation(
 def test_terminal_begins_with_same_sentence(report: ReportResult) -> None:
     console = Console(file=io.StringIO(), width=1000, record=True)
     console.print(summary_group(report))
-    shown = console.export_text().splitlines()
-    assert shown[0].strip() == findings_of(report)[0]
-    assert "All 216 trials are done." in {line.strip() for line in shown}
+    lines = console.export_text().splitlines()
+    assert lines[0].strip() == findings_of(report)[0]
+    assert "All 216 trials are done." in {line.strip() for line in lines}
 
 
 def test_single_trials_have_no_interval(

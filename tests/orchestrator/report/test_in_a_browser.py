@@ -120,5 +120,5 @@ def test_index_table_fits_and_sorts(browser: Browser, index: str, width: int) ->
     assert browser.evaluate(cells) == ["PTB", "pydocs"]
     browser.evaluate("[...document.querySelectorAll('th button')][3].click()")
     assert browser.evaluate(cells) == ["pydocs", "PTB"]
-    shown = browser.evaluate("document.body.innerText")
-    assert "over 72 cells" in shown and shown.count("training.epochs=40") == 1
+    page_text = browser.evaluate("document.body.innerText")
+    assert "over 72 cells" in page_text and page_text.count("training.epochs=40") == 1

@@ -142,5 +142,5 @@ def test_diverged_models_are_named() -> None:
         row["metrics"]["test_perplexity"] = factor * uniform
     rows[3]["state"] = "pruned"
     results = flatten(rows)
-    said = sentences.coverage(summarise(STUDY, KEY, results, results.frame()))
-    assert said.endswith(f"but counted: {rows[0]['name']}, {rows[1]['name']}.")
+    coverage_sentence = sentences.coverage(summarise(STUDY, KEY, results, results.frame()))
+    assert coverage_sentence.endswith(f"but counted: {rows[0]['name']}, {rows[1]['name']}.")

@@ -63,12 +63,12 @@ def sweep(
                 measurements=MEASUREMENTS,
                 unmeasured=unmeasured,
             )
-            left = [
+            open_trials = [
                 trial
                 for trial in plan
                 if trial.trial_id in unmeasured or states[trial.trial_id] in OPEN
             ]
-            with closing(Dispatcher(left, work, this_owner(), slots=1)) as dispatcher:
+            with closing(Dispatcher(open_trials, work, this_owner(), slots=1)) as dispatcher:
                 _drive(
                     dispatcher,
                     Job(options=options, measurements=MEASUREMENTS, functions=TrialFunctions()),

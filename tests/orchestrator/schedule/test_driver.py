@@ -34,7 +34,7 @@ def give_up(reason: str) -> NoReturn:
     raise GivenUpError(reason)
 
 
-class Steered:
+class SteeredDriver:
     """A driver on a one-core machine, with a clock that advances only in `looks`."""
 
     def __init__(
@@ -54,7 +54,7 @@ class Steered:
         keeper = LeaseKeeper(store, "me")
         self.driver = Driver(work, self.dispatcher, placement, Interrupt(), keeper, lambda: None)
 
-    def looks(self, times: int) -> list[str]:
+    def poll(self, times: int) -> list[str]:
         """Poll the driver `times` times and return the packs to end."""
         ended = []
         for _ in range(times):
@@ -77,14 +77,14 @@ def test_driver_waits_for_machines(
 ) -> None:
     plan = planned(range(1))
     store.register(KEY, plan)
-    steered = Steered(monkeypatch, store, tmp_path, plan, study=KEY)
+    steered = SteeredDriver(monkeypatch, store, tmp_path, plan, study=KEY)
     steered.machines.clear()
-    steered.looks(2)
+    steered.poll(2)
     (note,) = steered.listener.notes
     assert "no machine" in note
     assert not steered.driver.stopping
     store.ask_to_stop(KEY)
-    steered.looks(1)
+    steered.poll(1)
     assert steered.driver.stopping
 
 
@@ -94,7 +94,7 @@ def test_unkillable_worker_needs_new_ray(
     """The worker hangs on a machine that does not answer."""
     plan = planned(range(2))
     store.register(KEY, plan)
-    steered = Steered(monkeypatch, store, tmp_path, plan, {"trial_timeout_s": LIMIT_S})
+    steered = SteeredDriver(monkeypatch, store, tmp_path, plan, {"trial_timeout_s": LIMIT_S})
     beat = beat_of("elsewhere", step=7).model_dump_json().encode()
     monkeypatch.setattr(driver, "signs", lambda keys: dict.fromkeys(keys, beat))
     monkeypatch.setattr(endings, "machine_here", lambda: "here")
@@ -103,13 +103,13 @@ def test_unkillable_worker_needs_new_ray(
         steered.driver.start_pack(key)
     (trial,) = steered.dispatcher._flights["a"].pack.trials
     steered.report("a", trial)
-    assert steered.looks(10) == ["a", "b"]
+    assert steered.poll(10) == ["a", "b"]
     steered.driver.end_pack("a", Ending(EndingKind.PROCESS_DIED))
     (note,) = steered.listener.notes
     assert re.match(r"seed=0: it stalled for 1\d s .*epoch 3, step 7, my_layer.py", note)
     assert not steered.driver.stopping
     with pytest.raises(GivenUpError, match="cannot be ended"):
-        steered.looks(100)
+        steered.poll(100)
         steered.driver.raise_error()
 
 
@@ -118,10 +118,10 @@ def test_ray_without_workers_is_abandoned(
 ) -> None:
     plan = planned(range(2))
     store.register(KEY, plan)
-    steered = Steered(monkeypatch, store, tmp_path, plan)
+    steered = SteeredDriver(monkeypatch, store, tmp_path, plan)
     steered.hand_out("a")
-    steered.looks(int(driver.START_S / POLL_S))
+    steered.poll(int(driver.START_S / POLL_S))
     assert not steered.driver.stopping
-    steered.looks(1)
+    steered.poll(1)
     with pytest.raises(GivenUpError, match="has started no worker for 300 s"):
         steered.driver.raise_error()

@@ -91,11 +91,11 @@ def test_stalled_worker_is_ended(store: Store, tmp_path: Path) -> None:
     plan = planned([STANDS])
     store.register(KEY, plan)
     run_trials(plan, work_in(tmp_path, store, {"trial_timeout_s": 10.0, "max_attempts": 1}))
-    (stands,) = store.trials(KEY)
-    assert stands.state == "failed"
+    (stalled_trial,) = store.trials(KEY)
+    assert stalled_trial.state == "failed"
     assert re.match(
         r"it stalled for \d+ s \(all threads of its process stopped; last seen",
-        str(stands.cause),
+        str(stalled_trial.cause),
     )
 
 

@@ -85,8 +85,8 @@ def test_long_transaction_is_awaited(
 
         with meanwhile(end):
             assert store.claim(TRIALS, owner="a", lease_s=60) == dict.fromkeys(TRIALS, 1)
-        said = capsys.readouterr().err
-        assert said.count("waiting up to 3 minutes.\n") == said.count("\n") == 1
+        printed = capsys.readouterr().err
+        assert printed.count("waiting up to 3 minutes.\n") == printed.count("\n") == 1
         waits: list[float] = []
         with open_store(
             str(path), create=False, away_s=0.2, on_wait=lambda: waits.append(time.monotonic())
@@ -145,9 +145,9 @@ def test_absent_server_is_awaited(
 
         with meanwhile(go_on):
             assert store.record(outcome(TRIALS[0]), run_id=run_id, spectrum=SPECTRUM) is True
-        said = capsys.readouterr().err
-        assert said.count("waiting up to") == said.count("\n") == 1
-        assert PASSWORD not in said
+        printed = capsys.readouterr().err
+        assert printed.count("waiting up to") == printed.count("\n") == 1
+        assert PASSWORD not in printed
         assert store.states(TRIALS[:1]) == {TRIALS[0]: "done"}
 
 

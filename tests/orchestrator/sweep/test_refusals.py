@@ -96,5 +96,5 @@ def test_interrupted_retry_resumes_its_trials(store: Store) -> None:
         failed = outcome(trial_id, state="failed")
         store.record(failed, run_id=run_id, spectrum=None, attempt=attempts[trial_id])
     store.reset([reset])
-    left = [trial.trial_id for trial in open_retries(trials, store, KEY)]
-    assert left == [reset, running] and never_begun not in left
+    open_ids = [trial.trial_id for trial in open_retries(trials, store, KEY)]
+    assert open_ids == [reset, running] and never_begun not in open_ids

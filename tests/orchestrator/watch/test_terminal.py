@@ -49,8 +49,10 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], Clock]:
 
 
 def test_ray_start_is_not_counted(clock: Callable[[int], Clock]) -> None:
-    """Two trials run at a time. The first two take 20 s with Ray's start, later ones 2 s: 8 trials
-    need 8 s."""
+    """Two trials run at a time: the first two take 20 s with Ray's start, later ones 2 s.
+
+    So 8 remaining trials need 8 s.
+    """
     sweep = clock(14)
     sweep.start("0", "1", epochs=None)
     for number, end_s in enumerate([20.0, 20.0, 22.0, 22.0, 24.0, 24.0]):
@@ -126,8 +128,10 @@ def test_remaining_time_is_right(
         if now_s > 50 + workers:
             estimates.append((max(events) - now_s, sweep.seconds_left()))
     last_s = 46 * slow  # the last trials leave some workers idle
-    assert all(abs(left - truth) < 0.3 * truth + last_s for truth, left in estimates), estimates
-    jumps = [later - left for (_, left), (_, later) in pairwise(estimates)]
+    assert all(abs(estimate - truth) < 0.3 * truth + last_s for truth, estimate in estimates), (
+        estimates
+    )
+    jumps = [next_estimate - estimate for (_, estimate), (_, next_estimate) in pairwise(estimates)]
     assert max(jumps) < 0.1 * slow * max(events) + 30
 
 

@@ -59,8 +59,8 @@ def test_regions_apply_eight_linear_maps() -> None:
     for region in range(REGIONS):
         inside_NI = inputs_NI[chosen_N == region]
         # Least squares on one region has no residual: the function is linear there.
-        left = torch.linalg.lstsq(inside_NI, function(inside_NI)).solution
-        torch.testing.assert_close(inside_NI @ left, function(inside_NI), rtol=0, atol=1e-3)
+        weight_IO = torch.linalg.lstsq(inside_NI, function(inside_NI)).solution
+        torch.testing.assert_close(inside_NI @ weight_IO, function(inside_NI), rtol=0, atol=1e-3)
 
 
 def test_validation_error_chooses_learning_rate() -> None:
