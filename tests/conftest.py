@@ -43,7 +43,7 @@ with suppress(ModuleNotFoundError):
     settings.register_profile("without_deadline", deadline=None)
     settings.load_profile("without_deadline")
 
-# As in the command, see `sweep.py`.
+# The command sets the same threshold, see `sweep.py`.
 gc.set_threshold(20_000)
 
 # A suite started in the background may inherit ignored signals, which tests send.

@@ -64,7 +64,7 @@ def every_case(rounds: int, request: pytest.FixtureRequest) -> Cases:
 def check_answer(
     *arguments: str | Path, allowed: Path | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Run a command that may fail only with a sentence, and may write only below `allowed`."""
+    """Run a command that may fail only with a one-line error and write only below `allowed`."""
     with written() as paths:
         answer = sweep(*arguments)
     output = answer.stdout + answer.stderr

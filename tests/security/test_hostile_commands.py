@@ -1,4 +1,4 @@
-"""Each input gives a correct result or a sentence: no traceback, no write outside."""
+"""Any input gives a correct result or a one-line error: no traceback, no outside write."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ FIELDS = {"first": 1.0, "second": 2.0, "seed": 1, "name": "mine", "title": "", "
 
 @pytest.mark.chaos(25, 1_000)
 def test_study_is_planned_or_refused(folder: Path, every_case: Cases) -> None:
-    """A study file is the user's own code, but its errors also end in a sentence."""
+    """A study file is the user's own code, but its errors must also be reported in one line."""
     finite = values.filter(lambda value: "inf" not in repr(value) and "nan" not in repr(value))
     fields = {name: st.just(value) | texts | finite for name, value in FIELDS.items()}
     studies = st.fixed_dictionaries(fields).map(lambda fields: STUDY.format(**fields))

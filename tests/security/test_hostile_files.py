@@ -1,4 +1,4 @@
-"""Each file gives a correct result or a sentence: no traceback, hang or write."""
+"""Any file gives a correct result or a one-line error: no traceback, hang or write."""
 
 from __future__ import annotations
 

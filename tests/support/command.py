@@ -26,7 +26,7 @@ TIMES = (
     "peak_memory_mib",
     "attempt",
 )
-"""Columns that differ between repetitions."""
+"""Columns that differ when a trial is repeated."""
 
 
 def environment() -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""The truth is hand computation, other libraries and brute force."""
+"""Expected values come from hand computation, other libraries and brute force."""
 
 from __future__ import annotations
 

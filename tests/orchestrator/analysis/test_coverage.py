@@ -10,7 +10,7 @@ from orchestrator.analysis import curves_over_seeds
 
 
 def test_intervals_cover_the_truth(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Coverage is within four binomial deviations of 95%.
+    """Coverage must be within four binomial standard deviations of 95%.
 
     Intervals of E may be wider: its seed effect has only one or two degrees of freedom.
     """

@@ -1,4 +1,4 @@
-"""The truth is an integral, random matrices and printed ranks."""
+"""Expected values come from an integral, random matrices and printed ranks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The truth is the law that generates the synthetic gaps."""
+"""Expected values come from the law that generates the synthetic gaps."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_untrained_widths_are_excluded() -> None:
 
 
 def test_interval_may_pass_least_width() -> None:
-    """At V = 510 the width is 12.1; many draws are below 12, the smallest trained."""
+    """At V = 510 the planted width is 12.1; many draws fall below 12, the smallest trained."""
     numbers = numbers_of(
         spam_rows({"softmax": 1.0}, symbols=(510, 1000, 2000, 4000), widths=(12, 24, 48))
     )

@@ -225,7 +225,7 @@ def test_other_errors_fail_only_the_trial(tmp_path: Path) -> None:
 
 
 def test_unsent_failure_is_sent_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The message waits so that short trials can share one."""
+    """A worker delays messages so that short trials can share one."""
     monkeypatch.setattr(pack_run, "REPORT_EVERY_S", 60.0)
 
     def superseded_at_the_second(config: TrialConfig, **arguments: Any) -> TrialOutcome:

@@ -1,4 +1,4 @@
-"""The truth is automatic differentiation."""
+"""Expected values come from automatic differentiation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The truth is numpy in float64."""
+"""Expected values come from numpy in float64."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The truth is autograd on the papers' formulas."""
+"""Expected values come from autograd on the papers' formulas."""
 
 from __future__ import annotations
 

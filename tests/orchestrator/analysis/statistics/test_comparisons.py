@@ -1,4 +1,4 @@
-"""The truth is scipy, statsmodels, an integral and printed tables."""
+"""Expected values come from scipy, statsmodels, an integral and printed tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The truth is textbooks, formulas, jackknifes and permutations."""
+"""Expected values come from textbooks, formulas, jackknifes and permutations."""
 
 from __future__ import annotations
 

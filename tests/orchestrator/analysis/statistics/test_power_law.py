@@ -1,4 +1,4 @@
-"""The truth is scipy for the laws, exact t-intervals for the draws, statsmodels for F-tests."""
+"""Expected values come from scipy (laws), exact t-intervals (draws) and statsmodels (F-tests)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The truth is regressions, textbook intervals and simulations."""
+"""Expected values come from regressions, textbook intervals and simulations."""
 
 from __future__ import annotations
 
