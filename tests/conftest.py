@@ -43,7 +43,7 @@ with suppress(ModuleNotFoundError):
     settings.register_profile("without_deadline", deadline=None)
     settings.load_profile("without_deadline")
 
-# As in the command, see `sweep.py`.
+# The command sets the same threshold, see `sweep.py`.
 gc.set_threshold(20_000)
 
 # A suite started in the background may inherit ignored signals, which tests send.
@@ -61,8 +61,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def rounds(request: pytest.FixtureRequest) -> int:
     """Return the number of rounds of a random test.
 
-    `@pytest.mark.chaos(few, all)` gives `few`, or `all` under `make chaos`. `few` = 0 excludes it
-    from `make test`; CHAOS_ROUNDS=N limits `all`."""
+    `@pytest.mark.chaos(few, all)` gives `few` (0 skips the test), or `all` under `make chaos`.
+    CHAOS_ROUNDS=N limits `all`.
+    """
     few, every = request.node.get_closest_marker("chaos").args
     every = min(every, int(os.environ.get("CHAOS_ROUNDS", every)))
     count: int = every if request.config.getoption("--chaos") else few
@@ -71,7 +72,6 @@ def rounds(request: pytest.FixtureRequest) -> int:
 
 @pytest.fixture
 def one_ray() -> None:
-    """Start the Ray that this process's tests share."""
     from tests.support.one_ray import start_ray
 
     start_ray()
@@ -80,8 +80,8 @@ def one_ray() -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Run long tests first, so that no process ends up alone with one.
 
-    Guard tests (they mostly wait, while `make check` uses a core), commands and kills, Ray,
-    training. Deselect tests for `make chaos` only."""
+    Guard tests come first: they mostly wait, while `make check` uses a core.
+    """
     items.sort(key=_turn)
     left_out = [] if config.getoption("--chaos") else list(filter(_only_in_chaos, items))
     if left_out:
@@ -105,7 +105,7 @@ def _turn(item: pytest.Item) -> tuple[bool, ...]:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """End the shared Ray once no later test uses it: its processes are never idle."""
+    """Stop the shared Ray after the last test that uses it: even idle, it uses CPU time."""
     if all(_turn(item)[:3]):
         _end_ray()
 
@@ -121,7 +121,6 @@ def _end_ray() -> None:
 
 @pytest.fixture
 def in_float64() -> Iterator[None]:
-    """Create new parameters in float64."""
     before = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)
     yield

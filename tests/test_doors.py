@@ -1,5 +1,3 @@
-"""Imports across rooms name the room, never a module inside it."""
-
 from __future__ import annotations
 
 import ast

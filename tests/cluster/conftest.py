@@ -1,4 +1,4 @@
-"""Tests that need namespaces and PostgreSQL; only `make cluster-test` runs them."""
+"""These tests need Linux namespaces and PostgreSQL, so only `make cluster-test` runs them."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""A simulated cluster: each machine has its own network, processes, host name and /tmp/ray.
+"""A simulated cluster: each machine is a set of Linux namespaces around an idle process.
 
-A machine is a set of Linux namespaces around an idle process; veth pairs to a bridge in another
-namespace join them. Addresses are invisible outside, and every folder is shared. When the creating
-process ends, for any reason, the kernel kills theirs."""
+Each has its own network, processes, host name and /tmp/ray; all other folders are shared. The
+kernel kills a cluster's processes when the process that created it ends.
+"""
 
 from __future__ import annotations
 
@@ -36,11 +36,10 @@ FAST_DETECTION = {
     "RAY_health_check_failure_threshold": "3",
     "RAY_gcs_rpc_server_reconnect_timeout_s": "20",
 }
-"""Ray gives up a lost machine after about 25 s, not a minute."""
+"""Ray declares a lost machine dead after about 25 s instead of a minute."""
 
 
 def why_not() -> str | None:
-    """Return why namespaces cannot be created here, or None."""
     missing = [tool for tool in TOOLS if shutil.which(tool) is None]
     if missing:
         return f"needs {', '.join(missing)} (iproute2 and util-linux)"
@@ -56,7 +55,7 @@ def why_not() -> str | None:
 
 
 class Machine:
-    """One machine; `number` is the last part of its address."""
+    """`number` is the last part of the machine's address."""
 
     def __init__(self, name: str, number: int, environment: Mapping[str, str]) -> None:
         self.name, self.number, self.address = name, number, f"{NETWORK}.{number}"
@@ -155,7 +154,6 @@ class Network:
         return machine
 
     def cut(self, machine: Machine) -> None:
-        """Pull the machine's cable."""
         self._ip("link", "set", f"port{machine.number}", "down")
 
     def close(self) -> None:
@@ -169,19 +167,18 @@ class Network:
 
 
 class Cluster:
-    """Ray on a network's machines with token authentication, and PostgreSQL on the first."""
+    """Ray with token authentication on every machine, and PostgreSQL on the first."""
 
     def __init__(self, folder: Path, postgres: Path, network: Network) -> None:
-        """Set the addresses. The server's user must be able to enter its folder, `postgres`."""
+        """`postgres` is a folder that the PostgreSQL server's user can enter."""
         self.postgres, self.network = postgres, network
         self.storage = folder / "shared"
         self.storage.mkdir()
         self.head = network.machines[0]
         self.address = f"{self.head.address}:{GCS_PORT}"
         self.dashboard = f"http://{self.head.address}:{DASHBOARD_PORT}"
-        """Address of the dashboard and the job interface."""
         self.store_url = f"postgresql+psycopg://sweep@{self.head.address}:{POSTGRES_PORT}/sweeps"
-        """Without the password, which PGPASSFILE holds."""
+        """Contains no password: libpq reads it from PGPASSFILE."""
         self.store_url_from_outside = (
             f"postgresql+psycopg://sweep:{PASSWORD}@/sweeps?host={postgres}"
         )
@@ -212,7 +209,7 @@ class Cluster:
 
 @contextmanager
 def cluster(folder: Path, cpus: int = 1) -> Iterator[Cluster]:
-    """Yield a cluster of a head and two workers, with an empty store."""
+    """Yield a head and two workers, with an empty store."""
     with ExitStack() as stack:
         token, pgpass = folder / "token", folder / "pgpass"
         for path, text in ((token, TOKEN), (pgpass, f"*:*:*:*:{PASSWORD}\n")):
@@ -223,7 +220,7 @@ def cluster(folder: Path, cpus: int = 1) -> Iterator[Cluster]:
             "RAY_AUTH_MODE": "token",
             "RAY_AUTH_TOKEN_PATH": str(token),
             "RAY_USAGE_STATS_ENABLED": "0",
-            # The product turns this off in the test's own process.
+            # Importing the product sets this in the test's own process only.
             "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "1",
             "PGPASSFILE": str(pgpass),
             "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
@@ -237,7 +234,7 @@ def cluster(folder: Path, cpus: int = 1) -> Iterator[Cluster]:
         stack.callback(network.close)
         network.add("head")
         machines = Cluster(folder, Path(postgres), network)
-        # On the head, reachable from all machines by password; it dies with the head.
+        # The server runs on the head and ends with it; all machines reach it by password.
         server = PostgresServer(
             machines.postgres,
             password=PASSWORD,

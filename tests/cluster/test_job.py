@@ -1,5 +1,3 @@
-"""A sweep submitted by `ray job submit` outlives the submitting machine."""
-
 from __future__ import annotations
 
 import json
@@ -20,7 +18,7 @@ def printed(machine: Machine, *words: str | Path) -> str:
 def test_job_outlives_submitting_machine(three: Cluster) -> None:
     _, second, third = three.network.machines
     laptop = three.network.add("laptop")
-    store = ("--store", three.store_url)  # enough to follow the job
+    store = ("--store", three.store_url)  # the only option needed to follow the job
     words = ("gss_grid", "--scale", "smoke", "--set", "training.epochs=60", *three.options)
 
     def count(state: str) -> int:

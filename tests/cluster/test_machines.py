@@ -1,5 +1,3 @@
-"""Machines that join late, and a stopped trial: each trial ends once."""
-
 from __future__ import annotations
 
 import json
@@ -20,8 +18,8 @@ from pathlib import Path
 from tests.support.drivers import train
 storage, store_url, address, first, end = sys.argv[1:]
 seeds, options = range(int(first), int(end)), {"address": address}
-say = lambda said: print(json.dumps(said))
-train(say, Path(storage), seeds, store_url=store_url, seconds_per_trial=60, options=options)
+report = lambda value: print(json.dumps(value))
+train(report, Path(storage), seeds, store_url=store_url, seconds_per_trial=60, options=options)
 """
 
 

@@ -1,5 +1,3 @@
-"""Cluster problems are reported in one sentence before any trial starts."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -12,7 +10,6 @@ from tests.cluster.namespaces import ROOT, Cluster, cluster
 
 
 def refusal(three: Cluster, *words: str | Path, **variables: str) -> str:
-    """Return the error of the smoke sweep with these environment variables."""
     options = (*three.options, "--address", three.address)
     answer = three.head.sweep("gss_grid", "--scale", "smoke", *options, *words, env=variables)
     assert answer.returncode == 2, answer.stdout + answer.stderr

@@ -1,5 +1,3 @@
-"""A real sweep gives an undisturbed run's table although two of three machines fail."""
-
 from __future__ import annotations
 
 import sys
@@ -21,7 +19,7 @@ SMOKE = (
     "--set",
     "training.epoch_tokens=20000",
 )
-"""Trials of about half a minute."""
+"""Each trial takes about half a minute."""
 
 
 @pytest.mark.timeout(900)

@@ -14,9 +14,7 @@ NOTEBOOK = ROOT / "docs" / "first-look.ipynb"
 
 
 def kinds(notebook: nbformat.NotebookNode) -> list[list[str]]:
-    """Return the output kinds of each code cell.
-
-    Kinds are text/html (table), image/png (figure) and stream (text)."""
+    """Return the output kinds of each code cell: text/html, image/png or stream."""
     return [
         sorted(
             kind
@@ -34,7 +32,7 @@ def test_notebook_reproduces_its_output(tmp_path: Path, monkeypatch: pytest.Monk
     )
     folder = tmp_path / "docs"
     folder.mkdir()
-    # Trained here, the trials need no Ray. tests/end_to_end/test_from_python.py trains over Ray.
+    # Trials trained in this process need no Ray. tests/end_to_end/test_from_python.py uses Ray.
     train_here(tmp_path / "results", smoke_plan("gss_grid", settings={"training.epochs": (8,)}))
     notebook = nbformat.read(NOTEBOOK, as_version=4)
     shown_kinds = kinds(notebook)

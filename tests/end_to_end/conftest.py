@@ -19,9 +19,10 @@ from tests.support.smoke_trials import smoke_plan, train_here
 
 @pytest.fixture(scope="session")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the storage of `gss_grid` at scale smoke, four trials done. Read only."""
+    """Return the storage of `gss_grid` at scale smoke with four done trials. Tests must not change
+    it."""
     folder = tmp_path_factory.getbasetemp()
-    # Test workers share the storage: the first that needs it creates it.
+    # Test workers share the storage: the first one that needs it creates it.
     storage = (folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) / "finished"
     words = ("gss_grid", "--scale", "smoke", "--max-concurrent", "1", "--storage", storage)
     with storage.with_suffix(".lock").open("w") as lock:
@@ -40,7 +41,6 @@ def copied(finished: Path, tmp_path: Path) -> Path:
 
 @contextmanager
 def viewed(storage: Path) -> Iterator[str]:
-    """Run `view` over the storage; yield its link."""
     process = start("view", "--storage", storage)
     try:
         assert process.stdout is not None
@@ -58,7 +58,7 @@ def viewed(storage: Path) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def grid(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a copy of `finished` to which page tests may add files."""
+    """Return a copy of `finished` that tests may change."""
     return shutil.copytree(finished, tmp_path_factory.mktemp("grid") / "results")
 
 

@@ -1,5 +1,3 @@
-"""An output layer that misbehaves at the third training step."""
-
 from __future__ import annotations
 
 import ctypes
@@ -20,7 +18,7 @@ CONTAINERS = Path("/sys/fs/cgroup/memory")
 
 
 class Misbehaving(Pointwise):
-    """The identity function, until it misbehaves."""
+    """The identity function, until its third training step."""
 
     def __init__(self, does: str) -> None:
         super().__init__()
@@ -63,7 +61,7 @@ class Misbehaving(Pointwise):
 
 
 def fill_container() -> None:
-    """Make the kernel kill this process, in a control group with 300 MB more."""
+    """Exceed the memory limit of a control group, so that the kernel kills this process."""
     group = CONTAINERS / f"misbehaving-{os.getpid()}"
     group.mkdir()
     (group / "memory.limit_in_bytes").write_text(str(300 * 10**6))
@@ -73,7 +71,7 @@ def fill_container() -> None:
 
 
 def allocate(gigabytes: int) -> None:
-    """Allocate in a process limited to 1 GB more than it uses."""
+    """Run out of memory in a process limited to 1 GB more than it uses now."""
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     limit = pages * os.sysconf("SC_PAGE_SIZE") + 10**9
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))

@@ -1,4 +1,4 @@
-"""Every study at scale smoke, run and reported by an installed wheel."""
+"""An installed wheel runs and reports every study at scale smoke."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PACKAGED = ("orchestrator", "gpu_proof", "search_spaces", "trainables", "sweep.p
             "pyproject.toml", "README.md")  # fmt: skip
 OUTCOMES = {"higher", "lower", "no difference shown", "too few seeds", "not measured"}
 SWEPT = "fair_capacity"
-"""Trained by the wheel itself: has plain trials and a search's."""
+"""The study that the wheel itself trains: it has both ordinary and searched trials."""
 OTHER = """from pathlib import Path
 
 from search_spaces.study import Study
@@ -51,7 +51,6 @@ def run(*words: str | Path, cwd: Path) -> str:
 
 
 def other_plans() -> list[Plan]:
-    """Return the plans of the other studies."""
     scale, request = scale_named("smoke"), PlanRequest(data_dir=DATA)
     return [
         make_plan(study, scale, corpus, fitting)
@@ -62,10 +61,10 @@ def other_plans() -> list[Plan]:
 
 @pytest.fixture(scope="module")
 def storage(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the storage of `sweep all` by the wheel in a new environment, next to out.txt."""
+    """Install the wheel in a new environment and return the storage of its `sweep all`."""
     folder = tmp_path_factory.mktemp("wheel")
     sources, fresh = folder / "sources", folder / "environment"
-    sources.mkdir()  # a copy, as the build writes folders next to the sources
+    sources.mkdir()  # Build from a copy, because the build writes folders next to the sources.
     for name in PACKAGED:
         copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
         copy(ROOT / name, sources / name)
@@ -119,7 +118,7 @@ def test_every_study_writes_a_report(storage: Path) -> None:
 def test_search_stops_trials_of_another_study(storage: Path, tmp_path: Path) -> None:
     out = (storage.parent / "out.txt").read_text()
     assert "stage 2: 9 trials, 3 per side, chosen by TPE" in out and "[21/21]" in out
-    # A copy, because the other tests expect only the built-in studies' reports, in any order.
+    # Use a copy: the other tests expect only the built-in studies' reports.
     storage = shutil.copytree(storage, tmp_path / "copied")
     rows = results_table(storage, "fair_capacity")
     pruned = [row for row in rows if row["state"] == "pruned"]

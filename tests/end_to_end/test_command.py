@@ -1,5 +1,3 @@
-"""Repeated runs, retries, lost stores and a missing cluster on the command line."""
-
 from __future__ import annotations
 
 import json
@@ -87,7 +85,6 @@ def test_failed_trials_are_retried(tmp_path: Path) -> None:
 
 
 def kill_holders(lock: Path, times: int) -> None:
-    """Kill the first processes that hold a file's lock."""
     killed: set[int] = set()
 
     def kill_another() -> bool:

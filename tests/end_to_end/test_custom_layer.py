@@ -1,5 +1,3 @@
-"""A user's output layer, as the docs show it."""
-
 from __future__ import annotations
 
 import json
@@ -20,7 +18,7 @@ DRY = ("--scale", "smoke", "--dry-run", "--format", "json")
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Return a folder with the two files of docs/output-layers.md."""
+    """Return a folder with the two files shown in docs/output-layers.md."""
     page = (ROOT / "docs" / "output-layers.md").read_text()
     blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     for name in ("my_layer.py", "my_layer_study.py"):
@@ -40,9 +38,7 @@ def config(folder: Path) -> Path:
 def alone(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Callable[..., tuple[int, str]]:
-    """Return status and result, or error, of `python -m trainables`.
-
-    No layer is loaded, as in a new process."""
+    """Run `python -m trainables` with no layer loaded; return status, and result or error."""
 
     def run(config: Path, *arguments: str) -> tuple[int, str]:
         monkeypatch.setattr(custom, "_modules", {})
@@ -120,7 +116,6 @@ def test_error_names_line_of_layer(folder: Path, alone: Callable[..., tuple[int,
 def test_plan_refuses_impossible_layer(
     folder: Path, setting: str, changed: tuple[str, ...], key_words: str
 ) -> None:
-    """An unknown setting, or two widths without a projection between them."""
     study = folder / "my_layer_study.py"
     study.write_text(study.read_text().replace("a=a", setting))
     answer = sweep(study, *DRY, *changed)

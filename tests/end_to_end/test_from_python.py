@@ -34,7 +34,7 @@ def test_frames_and_models_of_sweep(copied: Path) -> None:
 def test_run_returns_its_own_results(copied: Path, capfd: pytest.CaptureFixture[str]) -> None:
     options = {"scale": "smoke", "storage": copied}
     before = results("gss_grid", storage=copied)
-    # Results of another corpus are not part of this run.
+    # Results of another corpus must not be part of this run.
     database = copied / "results.db"
     with open_store(f"sqlite:///{database}") as store:
         [key] = [summary.key for summary in store.studies()]

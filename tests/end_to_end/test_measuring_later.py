@@ -1,5 +1,3 @@
-"""Measurements added later: the same command trains nothing and measures once."""
-
 from __future__ import annotations
 
 import json
@@ -42,7 +40,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def measured_at_once(study: Path, storage: Path) -> list[dict[str, str]]:
-    """Return the results of a study with these measurements from the start."""
+    """Return the results of a study that has these measurements from the start."""
     train_here(storage, smoke_plan(study))
     with without_ray():
         answer = sweep(study, *SMOKE, storage)
@@ -57,7 +55,7 @@ def folder(trained: Path, tmp_path: Path) -> Path:
 
 @pytest.mark.usefixtures("one_ray")
 def test_missing_measurements_are_added_once(folder: Path) -> None:
-    """Trials without sound weights are named. They are measured once the weights are back."""
+    """A trial whose weights are damaged is named, and is measured once the weights are restored."""
     study, storage = (
         write_study(folder, "perplexity@1", "top_k@1", "spectrum@1"),
         folder / "results",
@@ -89,7 +87,7 @@ def test_missing_measurements_are_added_once(folder: Path) -> None:
     table = results_table(storage, "tops")
     assert table == measured_at_once(study, folder / "at once")
 
-    # An older store with newer files, as after a driver's death between file and store.
+    # The store is older than the files, as if a driver died between writing file and store.
     for path in storage.glob("results.db*"):
         path.unlink()
     shutil.copy(before, storage / "results.db")

@@ -33,7 +33,7 @@ CAUSES = {
     "prints 100 MB": ("done", ""),
     "returns NaN": ("diverged", "the train loss became nan"),
 }
-"""Final state, and pattern of the cause. `make test` has time only for the first ones."""
+"""The trial's final state, and a pattern for its cause. `make test` checks only the first ones."""
 STUDY = """from search_spaces.awd_lstm import awd_lstm
 from search_spaces.study import Study
 from tests.end_to_end.misbehaving_layer import MisbehavingSoftmax

@@ -1,5 +1,3 @@
-"""A sweep in an object store, with a real server, Ray and kills."""
-
 from __future__ import annotations
 
 import shutil
@@ -25,7 +23,7 @@ STUDY = Study(name="later", trials=GRID.trials, corner=GRID.corner,
 SMOKE = ("--scale", "smoke", "--max-concurrent", "1")
 pytestmark = pytest.mark.timeout(600)
 AWAY_S = 10
-"""Longer than a trial, and than the client retries one request."""
+"""Longer than a trial, and than the client keeps retrying one request."""
 WAIT_S = 200
 TEXT = (ROOT / "README.md").read_text(encoding="utf-8") * 3
 
@@ -38,7 +36,6 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
 
 
 def wiped(store: ObjectStore) -> None:
-    """Delete local copies, as on another host."""
     shutil.rmtree(store.environment["XDG_CACHE_HOME"], ignore_errors=True)
 
 

@@ -1,5 +1,3 @@
-"""`view` in a real Chromium, next to a running sweep."""
-
 from __future__ import annotations
 
 import re
@@ -19,7 +17,7 @@ from tests.support.processes import Process
 
 EPOCHS = 12
 LENGTHS = ",".join(map(str, (1, *range(30, 45))))
-"""Batch sizes. The first trial runs for half a minute; the others start and end."""
+"""Batch sizes. The first trial runs for half a minute, so others start and end during it."""
 STUDY = """from search_spaces.awd_lstm import awd_lstm
 from search_spaces.study import Study
 from trainables.config import GssConfig
@@ -35,7 +33,7 @@ ROWS = "document.querySelectorAll('#trials .ag-center-cols-container .ag-row').l
 
 
 def places_at_rest(browser: Browser) -> list[list[float]]:
-    """Return the scatter's points once none moves any more."""
+    """Return the scatter's points once they no longer move."""
     centre = "(({x, y, width, height}) => [x + width / 2, y + height / 2])"
     points = "[...document.querySelectorAll('#scatter .point')]"
     positions = f"{points}.map((p) => {centre}(p.getBoundingClientRect()))"
@@ -113,9 +111,10 @@ def test_running_sweep_is_followed_and_stopped(
 
 
 def act_until(browser: Browser, act: Callable[[float, float], None], expression: str) -> None:
-    """Act at the scatter's rightmost point until the expression is true, at most three times.
+    """Act at the scatter's rightmost point, up to three times, until the expression is true.
 
-    A busy host may redraw the figure before the mouse event."""
+    A busy host may redraw the figure before the mouse event arrives.
+    """
     for _ in range(3):
         if positions := places_at_rest(browser):
             act(*max(positions))
@@ -156,7 +155,7 @@ def test_points_open_trials_boxes_filter(browser: Browser, link: str) -> None:
 
 
 LOOKS = ((400, True), (400, False), (1280, False), (1280, True), (400, True))
-"""Widths and dark mode, ending with the first again, as when a window narrows."""
+"""Widths and dark mode. The last equals the first, to test a window that narrows again."""
 
 
 def test_pages_fit_and_log_no_error(browser: Browser, grid: Path, link: str) -> None:
@@ -187,7 +186,7 @@ def test_pages_fit_and_log_no_error(browser: Browser, grid: Path, link: str) -> 
 
 
 def assert_fits(browser: Browser, *, width: int, dark: bool) -> None:
-    """Assert that page, figures and headers fit in these colours, once the layout has settled."""
+    """Assert that page, figures and headers fit once the layout has settled."""
     browser.wait_until(f"innerWidth === {width} && document.documentElement.scrollWidth <= {width}")
     graphs = "[...document.querySelectorAll('.js-plotly-plot')]"
     browser.wait_until(
@@ -212,7 +211,7 @@ def test_filtered_table_filters_figures(browser: Browser, link: str) -> None:
         ("{}", 4),
     ):
         filtered = f"dash_ag_grid.getApi('trials').setFilterModel({model})"
-        # A grid that is being laid out reports no filter.
+        # The grid reports no filter while it is being laid out.
         act_until(
             browser,
             lambda *_, script=filtered: browser.evaluate(script),
@@ -244,7 +243,6 @@ def test_webgl_draws_many_points(browser: Browser, link: str) -> None:
 
 
 def test_pages_return_with_the_store(browser: Browser, grid: Path, link: str) -> None:
-    """The overview, a study opened meanwhile, and another figure requested meanwhile."""
     trouble = "document.querySelector('#trouble')?.textContent"
 
     @contextmanager

@@ -1,4 +1,4 @@
-"""A study's page in a real Chromium while trials of its store end; no sweep runs."""
+"""Trials end in the store while a real Chromium shows their study; no sweep runs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Page:
             )
 
     def drag(self, *corners: tuple[float, float]) -> None:
-        """Drag in the scatter, between fractions of its width and height."""
+        """Drag in the scatter; coordinates are fractions of its width and height."""
         scatter = "document.querySelector('#scatter .nsewdrag')"
         rectangle = self.browser.evaluate(f"{scatter}.getBoundingClientRect().toJSON()")
         left, top, width, height = (rectangle[side] for side in ("x", "y", "width", "height"))
@@ -69,7 +69,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Store, st
 
 @pytest.fixture
 def page(browser: Browser, served: tuple[Store, str], request: pytest.FixtureRequest) -> Page:
-    """Open this test's own study, seven of nine trials done."""
+    """Open this test's own study, with seven of nine trials done."""
     store, link = served
     key = StudyKey(study=request.node.name, scale="smoke", corpus="pydocs")
     seeds = range(3 * len(store.studies()), 3 + 3 * len(store.studies()))
@@ -105,7 +105,6 @@ def test_box_over_categories_filters_table(page: Page) -> None:
 
 
 def now(browser: Browser, graph: str, *parts: str) -> list[Any]:
-    """Return parts of plotly's current figure."""
     figure = f"document.querySelector('#{graph} .js-plotly-plot')"
     return list(
         browser.evaluate(

@@ -1,5 +1,3 @@
-"""A running sweep in Ray's dashboard, a real Prometheus and the Grafana file."""
-
 from __future__ import annotations
 
 import json
@@ -42,7 +40,7 @@ def storage(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def dashboard(storage: Path) -> Iterator[str]:
-    """Run gss_grid with more epochs than any test waits for; yield the dashboard's URL."""
+    """Run gss_grid with enough epochs to outlast every test; yield the dashboard's URL."""
     typed = ("gss_grid", "--scale", "smoke", "--ray-dashboard", "--set", "training.epochs=100000",
              "--max-concurrent", "2", "--storage", storage)  # fmt: skip
     process = subprocess.Popen(
@@ -94,7 +92,7 @@ def get_json(url: str, **query: str) -> Any:
 
 @pytest.fixture(scope="module")
 def prometheus(dashboard: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Run docker/prometheus.yml with another port and interval."""
+    """Run docker/prometheus.yml with another port and a shorter interval."""
     if PROMETHEUS is None:
         pytest.skip("no Prometheus on this machine")
     folder = tmp_path_factory.mktemp("prometheus")
@@ -208,7 +206,7 @@ def test_dashboard_needs_the_token(
 
 
 def listening() -> dict[str, set[str]]:
-    """Return this process's descendants' listening addresses, by program."""
+    """Return the addresses on which this process's descendants listen, by program."""
     psutil = import_module("psutil")
     addresses: dict[str, set[str]] = {}
     for process in psutil.Process().children(recursive=True):
@@ -235,7 +233,6 @@ def test_ray_listens_on_loopback_only() -> None:
 
 @pytest.mark.usefixtures("dashboard")
 def test_workers_are_named_by_trial(storage: Path) -> None:
-    """Trials use Ray's ready workers; no others are started."""
     psutil = import_module("psutil")
     with open_store(str(storage / "results.db")) as store:
         wait_for(

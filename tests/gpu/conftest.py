@@ -1,9 +1,8 @@
-"""Numerical GPU tests. `python -m pytest tests/gpu` needs only torch, numpy, scipy, pydantic and
-pytest.
+"""Numerical GPU tests that need only torch, numpy, scipy, pydantic and pytest.
 
-Every test also runs, and holds, on a CPU, which `-m gpu` leaves out.
-tests/trainables/test_device.py checks dtypes without numbers; `prove-gpu` checks that steps do not
-synchronise."""
+They also run on a CPU; `-m gpu` selects the runs on a GPU. tests/trainables/test_device.py
+checks dtypes without a GPU, and `prove-gpu` checks that steps do not synchronise.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +28,6 @@ def device(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def same_bits() -> Iterator[None]:
-    """Repeat bit for bit, as --deterministic does."""
     repeat_bits(True)
     yield
     repeat_bits(False)

@@ -1,5 +1,3 @@
-"""These tests without Ray, SQL and most other packages."""
-
 from __future__ import annotations
 
 import subprocess
@@ -8,7 +6,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 NEEDED = {"numpy", "packaging", "pluggy", "pydantic", "pytest", "scipy", "torch"}
-"""Packages that these tests may import."""
 WITHOUT_OTHERS = f"""
 import importlib.abc, re, runpy, sys, tomllib
 project = tomllib.load(open("pyproject.toml", "rb"))["project"]
@@ -29,7 +26,7 @@ sys.path.insert(0, ".")
 
 def test_gpu_tests_can_be_collected() -> None:
     arguments = ["tests/gpu", "--collect-only", "-q", "-p", "no:cacheprovider"]
-    # Do not load pytest plugins, which may be installed only here.
+    # Do not load pytest plugins: a GPU host may not have them.
     program = f"""
 import os, pytest
 os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"

@@ -24,20 +24,20 @@ from trainables.stack import stack_key
 @pytest.mark.parametrize("kind", ["lstm", "transformer"])
 @pytest.mark.parametrize("name", LAYERS)
 def test_operations_equal_torchs_count(name: str, kind: str) -> None:
-    """Compared in a step by the plain formulas, without our own losses and gradients."""
+    """torch counts a step that uses the plain formulas, without our own loss and gradients."""
     layer, (vocabulary, steps, batch) = layer_config(name, "ptb", "tiny"), (50, 5, 3)
     config: LanguageTrialConfig
     if kind == "lstm":
         config = lstm = trial("ptb", layer, "float32", "tiny")
         model: LanguageModel = AwdLstm(lstm.model, layer, vocabulary)
-        # The states before the window have no gradient.
+        # States from before the window get no gradient.
         missing = sum(2 * batch * 4 * out * out for _, out in lstm.model.layer_widths)
     else:
         config = transformer = transformer_trial("ptb", layer, "float32", "tiny", window=steps)
         model, missing = Transformer(transformer.model, layer, vocabulary), 0
     model.eval().initialise(torch.Generator().manual_seed(0))
     tokens = torch.zeros(steps, batch, dtype=torch.int64)
-    # The counter sees neither oneDNN's LSTM nor the CPU's attention kernel.
+    # The counter misses oneDNN's LSTM and the CPU's attention kernel.
     unseen = torch.backends.mkldnn.flags(enabled=False), sdpa_kernel(SDPBackend.MATH)
     with unseen[0], unseen[1], FlopCounterMode(display=False) as counted:
         hidden = model.contexts(tokens, model.zero_state(batch)).dropped_TBC.flatten(0, 1)

@@ -14,7 +14,6 @@ STEPS, BATCH, WIDTH = 12, 8, 96
 
 
 def lstm(device: str, dtype: torch.dtype = torch.float32) -> tuple[LstmLayer, Tensor]:
-    """Return a layer and inputs with the same numbers on every device."""
     random = torch.Generator().manual_seed(1)
     layer = LstmLayer(WIDTH, WIDTH)
     layer.initialise(random)
@@ -38,7 +37,7 @@ def off(value: Tensor, truth: Tensor) -> float:
 
 
 def test_bf16_lstm_keeps_small_gradients(device: str) -> None:
-    """Gradients of 1e-11; the smallest number of float16 is 6e-8."""
+    """Gradients are about 1e-11; float16 cannot hold anything below 6e-8."""
     layer, inputs = lstm(device)
     _, truth = outputs_and_gradient(layer, inputs, "float32", 1.0)
     outputs, gradient = outputs_and_gradient(layer, inputs, "bf16", 1e-12)
@@ -61,7 +60,7 @@ def test_tf32_only_if_requested(device: str, precision: Precision) -> None:
     rounds = device == "cuda" and precision == "tf32"
     error = off(product, left.double() @ right.double())
     assert 2e-5 < error < 5e-3 if rounds else error < 2e-6
-    # cuDNN may round an LSTM's inputs to TF32, but need not.
+    # cuDNN may round an LSTM's inputs to TF32, but does not have to.
     assert off(outputs, exact) < (5e-3 if rounds else 2e-6)
 
 

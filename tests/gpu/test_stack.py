@@ -1,5 +1,3 @@
-"""Graphs of two stacks; `prove-gpu` compares captured steps with plain ones."""
-
 from __future__ import annotations
 
 import pytest
@@ -12,7 +10,7 @@ from trainables.training import Trainer
 
 @pytest.mark.usefixtures("same_bits")
 def test_graphs_outlive_another_stack(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Dropped graphs free cuBLAS's workspace. The memory is returned, so that its use fails."""
+    """Dropping a graph frees cuBLAS's workspace. That memory is returned, so using it fails."""
 
     def after_another() -> list[Trainer]:
         trainers, others = (

@@ -41,7 +41,6 @@ def test_masks_have_rate_and_shape(
     shape: tuple[int, ...],
     axis: int,
 ) -> None:
-    """60,000 draws each; all are equal along `axis`."""
     rate, ones = 0.4, torch.ones(shape, device=device)
     dropped = dropout(ones, rate, generator(3, device))
     assert dropped.unique().cpu().tolist() == pytest.approx([0.0, 1 / (1 - rate)])

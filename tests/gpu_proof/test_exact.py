@@ -1,5 +1,3 @@
-"""The exactness checks detect small errors."""
-
 from __future__ import annotations
 
 from pathlib import Path

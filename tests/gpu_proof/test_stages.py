@@ -1,4 +1,4 @@
-"""Each stage fails for wrong and passes for correct code, on a simulated GPU if necessary."""
+"""Each stage passes correct code and fails wrong code, on a simulated GPU if necessary."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ from trainables.trial_folder import checkpoint, save_tensors
 
 
 def results(name: str, folder: Path, device: str = "cpu") -> dict[str, str]:
-    """Return a stage's results by check."""
     return {check.name: check.result for check in stage.checks(name, device, folder)}
 
 
@@ -34,7 +33,7 @@ def test_fallback_instead_of_kernels_fails(tmp_path: Path) -> None:
 
 
 def wrong_after(steps: int) -> Callable[[CpuGraphs, Callable[[], None]], Callable[[], None]]:
-    """Return a `captured` whose replay number `steps` runs the work twice."""
+    """Return a `captured` whose replay number `steps` does its work twice."""
     captured_by, done = CpuGraphs.captured, [0]
 
     def captured_twice(graphs: CpuGraphs, work: Callable[[], None]) -> Callable[[], None]:
@@ -67,7 +66,7 @@ def test_replay_with_other_bits_fails(
 def test_step_that_waits_fails(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, waits: bool
 ) -> None:
-    """Waiting is an error only after the first steps."""
+    """Waiting for the GPU is an error only after the first steps."""
     mode, step = ["default"], Stack.step
     monkeypatch.setattr(torch.cuda, "set_sync_debug_mode", lambda name: mode.__setitem__(0, name))
     monkeypatch.setattr(sync, "STEPS", {"awd_lstm": 4, "transformer": 4})
@@ -120,7 +119,7 @@ def test_checkpoint_with_other_bits_fails(monkeypatch: pytest.MonkeyPatch, tmp_p
 
 
 def test_checkpoints_without_a_pause_fail(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A thread writes them, but tensors are copied before."""
+    """A thread writes checkpoints, but their tensors must be copied before the next step."""
     copied = checkpoint._serialised
 
     def slow(*of_trial: Any) -> bytes:
@@ -136,7 +135,7 @@ def test_checkpoints_without_a_pause_fail(monkeypatch: pytest.MonkeyPatch, tmp_p
 def test_step_is_compared_with_prediction(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, slower: float, result: str
 ) -> None:
-    """CPU rates replace a GPU's; the costs are not the tiny step's."""
+    """CPU rates replace a GPU's rates, so predicted costs do not match the tiny step."""
     monkeypatch.setattr(speed, "STACKS", speed.STACKS[:1])
     monkeypatch.setattr(speed, "MATRIX", 64)
     monkeypatch.setattr(speed, "MODELS", 2)

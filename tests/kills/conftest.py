@@ -11,7 +11,7 @@ from tests.kills.typed_sweep import EPOCHS, STUDY, Round, Undisturbed, undisturb
 from tests.support.smoke_trials import smoke_plan, train_here
 
 OVER_RAY = 2.0
-"""How much longer the command takes over Ray."""
+"""How many times longer the command takes when it uses Ray."""
 Keep = Callable[[str, Round], None]
 
 
@@ -19,7 +19,7 @@ Keep = Callable[[str, Round], None]
 def undisturbed(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Undisturbed:
-    """In `make test` this process trains the trials, to save time."""
+    """Without --chaos, train the trials in this process to save time."""
     folder = tmp_path_factory.mktemp("undisturbed")
     if request.config.getoption("--chaos"):
         return undisturbed_sweep(folder)
@@ -33,5 +33,4 @@ def undisturbed(
 
 @pytest.fixture
 def keep(request: pytest.FixtureRequest) -> Keep:
-    """Return a function that records a check's round under `make chaos`."""
     return keep_round if request.config.getoption("--chaos") else lambda name, part: None  # noqa: ARG005

@@ -1,8 +1,9 @@
-"""Stopped and killed drivers keep finished work, run nothing twice and continue a search unchanged.
+"""Drivers that are stopped or killed lose no finished work and repeat none.
 
-Drivers signalled while Ray starts or ends have their own Ray; the others join this process's Ray,
-as on a cluster. One trial trains at a time unless several matter: each extra worker takes seconds
-to import."""
+Drivers that are signalled while Ray starts or ends have their own Ray; the others join this
+process's Ray. One trial trains at a time where possible, because each worker takes seconds to
+import.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ SEEDS = range(SLOW, SLOW + 4)
 TRAIN = partial(train, options={"max_concurrent": 1})
 LONG_NAME = "scratch-of-a-cluster-job-with-a-long-name"
 PATCH = pytest.MonkeyPatch()
-"""For the driver's process only, so never undone."""
+"""Never undone: only the driver's process uses it."""
 
 
 def states(folder: Path) -> list[str]:
@@ -81,7 +82,7 @@ def terminated_while_ray_ends() -> None:
     end = Node.kill_all_processes
 
     def end_after_the_signal(*arguments: Any, **options: Any) -> None:
-        time.sleep(0.2)  # Ray lets SIGTERM kill this process for some milliseconds
+        time.sleep(0.2)  # Ray lets SIGTERM kill this process for a few milliseconds
         terminated()
         end(*arguments, **options)
 
@@ -120,7 +121,6 @@ def test_signals_count_while_ray_starts(
 
 
 def test_sigkill_at_boundaries_repeats_nothing(tmp_path: Path) -> None:
-    """Kill among trials, before the first commit, and after it."""
     seeds = range(SLOW, SLOW + 9)  # a killed driver's workers may still finish their trials
     train_two = partial(train, options={"max_concurrent": 2})
     driver = Process(tmp_path, train_two, tmp_path, seeds, ray=start_ray())

@@ -1,5 +1,3 @@
-"""Leftovers of a killed sweep are removed; a live one's are kept."""
-
 from __future__ import annotations
 
 import tempfile

@@ -1,5 +1,3 @@
-"""Four commands on one study, one of them killed; and a program that uses up memory."""
-
 from __future__ import annotations
 
 import random
@@ -26,22 +24,22 @@ pytestmark = pytest.mark.timeout(0)
 def test_four_commands_train_trials_once(
     undisturbed: Undisturbed, store_url: str, tmp_path: Path, number: int, keep: Keep
 ) -> None:
-    """Only trials held by the killed command may be claimed twice."""
+    """A trial may be claimed twice only if the killed command had claimed it."""
     chance = random.Random(SEED + number)
     with TypedSweep(tmp_path / "sweep", *OPTIONS, store=store_url) as sweep:
         commands = [sweep.type() for _ in range(4)]
         time.sleep(chance.uniform(0, 2 * undisturbed.seconds))
         drivers = sweep.alive("driver", commands[0])
-        held = sweep.held(drivers)
+        claimed_trials = sweep.claimed_trials(drivers)
         killed = sweep.kill("driver", commands[0], chance)
-        held |= sweep.held(drivers)
+        claimed_trials |= sweep.claimed_trials(drivers)
         part = Round(f"{store_url.partition(':')[0]}, {'killed' if killed else 'was over before'}")
         for command in commands[killed:]:
             part.troubles += command.troubles(4 * undisturbed.limit_s)
         commands[0].status(undisturbed.limit_s)
         part.troubles += commands[0].tracebacks()
         claims = sweep.claims().items()
-        again = {trial for trial, times in claims if times > 1 + (trial in held)}
+        again = {trial for trial, times in claims if times > 1 + (trial in claimed_trials)}
         part.troubles += [f"claimed twice: {trial}" for trial in again]
         part.troubles += sweep.troubles(undisturbed.table, undisturbed.limit_s)
     keep("Four commands at once, the driver of one killed", part)
@@ -49,7 +47,7 @@ def test_four_commands_train_trials_once(
 
 
 HOG_BYTES, SPARE_BYTES, SAFE_BYTES = 4_500_000_000, 4_000_000_000, 6_000_000_000
-"""Ray kills workers once `SPARE_BYTES` more are in use; the sweep takes 1.7 GB."""
+"""Ray kills workers once `SPARE_BYTES` more are in use; the sweep itself uses 1.7 GB."""
 HOG = f"import time; memory = b'x' * {HOG_BYTES}; time.sleep(8)"
 NAMED = re.compile("low on memory|out of memory|Memory ran out")
 
@@ -68,7 +66,8 @@ def hog() -> Iterator[None]:
 def test_sweep_survives_memory_hog(
     undisturbed: Undisturbed, tmp_path: Path, rounds: int, keep: Keep
 ) -> None:
-    """First at the start, then at random moments. Hogs without effect do not count."""
+    """The memory hog starts first at once, then at random moments. Rounds without an effect do not
+    count."""
     chance, parts = random.Random(SEED), list[Round]()
     for number in range(3 * rounds):
         memory = machine_memory()

@@ -1,6 +1,7 @@
-"""After a signal, the same command ends with an undisturbed sweep's table.
+"""After any signal, repeating the command gives the same table as an undisturbed sweep.
 
-SIGKILL comes at a random moment or between durable writes."""
+SIGKILL comes at a random moment or between two durable writes.
+"""
 
 from __future__ import annotations
 
@@ -37,17 +38,16 @@ from tests.kills.typed_sweep import (
 from tests.support.scratch import mentioning
 from tests.support.store_rows import tables
 
-pytestmark = pytest.mark.timeout(0)  # a round has its own limit
+pytestmark = pytest.mark.timeout(0)  # each round has its own limit
 
 
 SPAN = (0.0, 1.0)
-"""When to disturb, as fractions of an undisturbed sweep's duration."""
+"""The disturbance comes at this fraction of an undisturbed sweep's duration."""
 BUSY = (0.2, 0.6)
-"""Trials run during most of it."""
+"""Trials run during most of this part of a sweep."""
 
 
 def test_signal_and_kills_keep_the_table(undisturbed: Undisturbed, tmp_path: Path) -> None:
-    """One round of each random test below."""
     chance, part = random.Random(SEED), victim(SEED)
     with TypedSweep(tmp_path / "sweep", *options(part), "--max-concurrent", "1") as sweep:
         kill_guard(sweep, undisturbed, chance, BUSY)
@@ -87,7 +87,7 @@ def kill_at_random(
     chance: random.Random,
     span: tuple[float, float] = SPAN,
 ) -> None:
-    """Kill the victim at a random moment; start again if the sweep ends before it."""
+    """Kill the victim at a random moment; if the sweep ends earlier, repeat it."""
     for _ in range(10):
         typed = sweep.type()
         time.sleep(chance.uniform(*span) * undisturbed.seconds)
@@ -105,7 +105,6 @@ def kill_at_random(
 
 
 def rebuilt(sweep: TypedSweep) -> list[str]:
-    """Return the tables that differ in a store rebuilt from trial folders."""
     new = f"sqlite:///{sweep.storage}/new.db"
     rebuild_store(new, FolderStorage(sweep.storage), print)
     before, after = tables(f"sqlite:///{sweep.storage}/results.db"), tables(new)
@@ -148,14 +147,14 @@ KINDS = [
 ANSWER = re.compile(r"Stopping|Interrupted|Ended at once|did not stop")
 ANSWERED_S, OUT_S, AT_ONCE_S, SLURM_KILLS_S = 1.0, 10.0, 1.0, 30.0
 SECOND_S = {signal.SIGINT: 0.3, signal.SIGTERM: 1.1, signal.SIGHUP: 1.1}
-"""From the first signal to the second; an earlier one counts as the first."""
+"""Seconds from the first signal to the second. Earlier signals would count as the first one."""
 
 
 @pytest.mark.chaos(0, 50)
 def test_signal_loses_nothing(
     undisturbed: Undisturbed, tmp_path: Path, rounds: int, keep: Keep
 ) -> None:
-    """Ctrl-C in a terminal first, then all kinds in random order."""
+    """Try Ctrl-C in a terminal first, then all kinds of signal in random order."""
     chance, parts = random.Random(SEED), []
     kinds = itertools.cycle([KINDS[0], *chance.sample(KINDS[1:], len(KINDS) - 1)])
     for index, kind in enumerate(itertools.islice(kinds, rounds)):
@@ -178,7 +177,7 @@ def interrupt(
     chance: random.Random,
     span: tuple[float, float] = SPAN,
 ) -> list[str]:
-    """Send the signal (again if the sweep ends before it), then kill what is left."""
+    """Interrupt the sweep and kill its remaining processes; if it ends earlier, repeat it."""
     while True:
         typed = sweep.type(terminal=kind[2])
         slowness = undisturbed.slowness
@@ -199,7 +198,6 @@ def signalled(
     typed: Typed,
     slowness: float,
 ) -> list[str]:
-    """Send the signal and return what is wrong with the reaction."""
     number, to, terminal = kind
     before, sent_s, limit_s = len(typed.text), time.monotonic(), OUT_S * slowness
     with suppress(ProcessLookupError):
@@ -219,7 +217,7 @@ def signalled(
     printed, reply = typed.text[:before], typed.text[before:]
     answered_s = (s - sent_s for s, text in typed.texts if s >= sent_s and ANSWER.search(text))
     was_over = "All reports:" in printed
-    deaf = was_over or (terminal and number == signal.SIGHUP)  # its terminal is gone
+    deaf = was_over or (terminal and number == signal.SIGHUP)  # the command's terminal is closed
     troubles = {
         "not out in time": status is None or part.seconds > limit_s,
         f"status {status}": status != STATUSES[number] and not (was_over and status == 0),
@@ -231,11 +229,9 @@ def signalled(
 
 
 class Step(NamedTuple):
-    """A call in the product that makes something durable."""
-
     target: str
     once: bool = False
-    """Called once per sweep."""
+    """True if a sweep calls it only once."""
     study: str = STUDY
 
 
@@ -274,7 +270,7 @@ def test_every_kill_point_is_called(step: Step) -> None:
 def measured_later(
     tmp_path_factory: pytest.TempPathFactory, undisturbed: Undisturbed
 ) -> Undisturbed:
-    """Return that storage after the study requested another measurement."""
+    """Return the undisturbed storage after its study requested one more measurement."""
     folder = tmp_path_factory.mktemp("later")
     storage = shutil.copytree(undisturbed.storage, folder / "results")
     return undisturbed_sweep(folder, study=LATER, storage=storage)
@@ -303,7 +299,7 @@ def test_kill_between_writes_loses_nothing(
 
 
 def kill_at_step(part: Round, sweep: TypedSweep, when: str, goal: Undisturbed) -> bool:
-    """Return False if no process made that number of calls and the command succeeded."""
+    """Return False if no process made the call and the command succeeded."""
     mark = sweep.storage.parent / "mark"
     typed = sweep.type(CHAOS_STEP=when, CHAOS_MARK=str(mark))
     last_s = typed.start_s + goal.limit_s

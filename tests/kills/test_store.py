@@ -1,5 +1,3 @@
-"""Simultaneous claims, and a process killed while it records."""
-
 from __future__ import annotations
 
 import random
@@ -17,16 +15,14 @@ from tests.support.store_rows import KEY, RUN, SPECTRUM, epoch, ids, outcome, pl
 
 
 def claim(report: Callable[[str], None], url: str, owner: str, count: int) -> None:
-    """Claim all trials in small lots and send their ids."""
     trial_ids = ids(plan(count))
-    random.Random(owner).shuffle(
-        trial_ids
-    )  # in the same order, one process would follow the other and get nothing
+    # In equal order, one process would follow the other and get nothing.
+    random.Random(owner).shuffle(trial_ids)
     with open_store(url) as store:
         for start in range(0, count, 5):
             for trial_id in store.claim(trial_ids[start : start + 10], owner=owner, lease_s=600):
                 report(trial_id)
-            time.sleep(0.02)  # SQLite polls for its write lock: leave it free for the other process
+            time.sleep(0.02)  # SQLite polls for its write lock, so leave it free for a while
 
 
 def claiming(folder: Path, url: str, owners: str, count: int) -> list[Process]:
@@ -76,7 +72,6 @@ def test_threads_share_one_store(store_url: str) -> None:
 
 
 def record_all(report: Callable[[str], None], url: str, count: int) -> None:
-    """Record outcomes; send each trial's id after its commit."""
     with open_store(url) as store:
         run_id = store.begin_run(RUN)
         for trial_id in ids(plan(count)):
@@ -121,7 +116,7 @@ def test_kill_leaves_no_partial_trial(store_url: str, tmp_path: Path) -> None:
 
 
 LOT = 100
-"""Trials at a time; few, so that readers read often."""
+"""Trials per transaction; small, so that readers read often."""
 
 
 def lot(first: int) -> list[PlannedTrial]:
@@ -129,7 +124,6 @@ def lot(first: int) -> list[PlannedTrial]:
 
 
 def write(report: Callable[[str], None], url: str, count: int) -> None:
-    """Register, claim and record trial by trial: four writes each."""
     with open_store(url) as store:
         run_id = store.begin_run(RUN)
         for first in range(0, count, LOT):
@@ -143,8 +137,10 @@ def write(report: Callable[[str], None], url: str, count: int) -> None:
 
 
 def read(report: Callable[[int], None], url: str, count: int) -> None:
-    """Read until the last trial is done; each read must be correct and consistent. Send the
-    count."""
+    """Read until the last trial is done, and send the number of reads.
+
+    Each read must be consistent.
+    """
     right, (last,) = outcome(""), ids([planned(count - 1)])
     metrics = right.measurements["perplexity@1"] | right.measurements["spectrum@1"]
     reads, first, done = 0, "", list[str]()
@@ -164,7 +160,7 @@ def read(report: Callable[[int], None], url: str, count: int) -> None:
             assert sum(summary.counts.values()) == LOT
             if done:
                 assert store.epochs(done[-1]) == list(right.epochs)
-            time.sleep(0.1)  # or eight readers leave the writer no processor
+            time.sleep(0.1)  # otherwise eight readers leave the writer no CPU time
     report(reads)
 
 

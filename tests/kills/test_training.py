@@ -1,5 +1,3 @@
-"""Training interrupted by real SIGKILLs equals uninterrupted training bit for bit."""
-
 from __future__ import annotations
 
 import random
@@ -35,7 +33,7 @@ WITH_ADAM = ET_ASGD.model_copy(update={"training": ET_ASGD.training.model_copy(u
 
 
 def train_to_the_end(directory: Path, config: TrialConfig) -> None:
-    """Train with a checkpoint per step, resuming from the latest; the final one has number 10^9."""
+    """Write a checkpoint after every step; resume from the latest. The last is number 10^9."""
     torch.set_num_threads(1)
     trainer = Trainer(config, tiny.corpus(), Runtime(checkpoint_every_s=0.0), epoch_ranks)
     checkpoints = Checkpoints(TrialFolder(directory, config.trial_id))
@@ -53,7 +51,7 @@ def end_of(directory: Path) -> tuple[dict[str, torch.Tensor], list[dict[str, obj
     tensors, state = load_tensors(directory / "checkpoint-001000000000.safetensors")
     epochs = state["progress"]["epochs"]
     for epoch in epochs:
-        del epoch["seconds"]  # the only thing that differs between repetitions
+        del epoch["seconds"]  # the only value that differs between repetitions
     return tensors, epochs
 
 
@@ -102,7 +100,7 @@ def _newest_step(directory: Path) -> int:
 def test_resuming_anywhere_changes_no_step(
     tmp_path: Path, layer: OutputLayerConfig, training: dict[str, Any]
 ) -> None:
-    """Every step of the first epochs, including the averaging switch."""
+    """Kill at every step of the first epochs, including the one that starts averaging."""
     corpus = tiny.corpus(900)
     config = ET_ASGD.model_copy(
         update={"output_layer": layer, "training": ET_ASGD.training.model_copy(update=training)}

@@ -1,4 +1,4 @@
-"""A command with or without a terminal, and its timed output."""
+"""Runs a command with or without a terminal and records when it prints."""
 
 from __future__ import annotations
 
@@ -53,14 +53,14 @@ class Typed:
             status = self._process.wait(within_s)
         except subprocess.TimeoutExpired:
             return None
-        self._reader.join(1)  # processes that it left may have its output open
+        self._reader.join(1)  # processes that the command left behind may hold its output open
         return status if status >= 0 else 128 - status
 
     def tracebacks(self) -> list[str]:
         return [f"traceback: {self.text[-2000:]}"] if "Traceback" in self.text else []
 
     def troubles(self, within_s: float) -> list[str]:
-        """Return what is wrong with an undisturbed command."""
+        """Return the faults of an undisturbed command."""
         status = self.status(within_s)
         end = "hung" if status is None else f"status {status}"
         return [*([] if status == 0 else [f"{end}: {self.text[-500:]}"]), *self.tracebacks()]

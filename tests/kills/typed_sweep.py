@@ -1,6 +1,7 @@
 """A real sweep of eight trials with its own Ray and temporary folder, to kill and compare.
 
-Trials last a second and write a checkpoint every quarter of one."""
+A trial lasts a second and writes four checkpoints.
+"""
 
 from __future__ import annotations
 
@@ -39,14 +40,14 @@ STUDY = Study(name="chaos", trials=trials, corner=list, measurements=("perplexit
 LATER = STUDY.replace('"spectrum@1"', '"spectrum@1", "top_k@1"')
 TRIALS = 8
 EPOCHS = 4 if "--chaos" in sys.argv else 2
-"""Fewer in `make test`, to save time."""
+"""`make test` trains fewer epochs to save time."""
 OPTIONS = ("--set", f"training.epochs={EPOCHS}")
 SEED = int(os.environ.get("CHAOS_SEED", random.randrange(10**6)))
-"""Printed by every failing random test."""
+"""Every failing random test prints this seed."""
 QUIET_S, MOST_SLOWNESS = 10.0, 4.0
-"""Seconds on an idle host, and the largest factor for slower ones."""
+"""Duration in seconds on an idle host, and the largest allowed slowdown."""
 LIMIT_S = 90.0
-"""A command that outlives a kill by this counts as hung."""
+"""A killed command that runs longer than this is hung."""
 PLUG_IN = Path(__file__).parent / "kill_at_step"
 BY_COMMAND_LINE: dict[str, Callable[[str], bool]] = {
     "worker": lambda line: line.startswith("ray::") and "Agent" not in line,
@@ -75,17 +76,16 @@ class Undisturbed:
 
     @property
     def slowness(self) -> float:
-        """Return the factor by which this host is slower than an idle one, within bounds."""
+        """Return how many times slower this host is than an idle one, within bounds."""
         return min(max(1.0, self.seconds / QUIET_S), MOST_SLOWNESS)
 
     @property
     def limit_s(self) -> float:
-        """Return the time after which a command counts as hung."""
         return LIMIT_S * self.slowness
 
 
 class TypedSweep:
-    """Context manager: a storage, a temporary folder, and their command."""
+    """A storage, a temporary folder, and the commands that use them."""
 
     def __init__(
         self,
@@ -95,7 +95,7 @@ class TypedSweep:
         storage: Path | None = None,
         store: str | None = None,
     ) -> None:
-        """`store` is the URL of a store outside the storage."""
+        """`store` is a store's URL if the store is outside the storage."""
         folder.mkdir(exist_ok=True)
         self.study = folder / "chaos.py"
         self.study.write_text(study)
@@ -115,7 +115,7 @@ class TypedSweep:
         shutil.rmtree(self.temporary, ignore_errors=True)
 
     def type(self, *options: str, terminal: bool = False, **variables: str) -> Typed:
-        """Start the command; `variables` are added to its environment."""
+        """Start the command with `variables` added to its environment."""
         self._compare_results()
         words = [sys.executable, str(ROOT / "sweep.py"), str(self.study), "--scale", "smoke",
                  "--corpus", "pydocs", "--storage", str(self.storage), *self.options]  # fmt: skip
@@ -124,7 +124,6 @@ class TypedSweep:
         return Typed([*words, *options], all_variables, terminal=terminal)
 
     def forget(self) -> None:
-        """Kill the command and delete its results."""
         self.kill_all()
         shutil.rmtree(self.storage, ignore_errors=True)
         self._sealed.clear()
@@ -147,7 +146,7 @@ class TypedSweep:
         return rows
 
     def checkpoints(self) -> dict[Path, list[float]]:
-        """Return the epochs' seconds in each folder's newest checkpoint."""
+        """Return the seconds of each epoch in the newest checkpoint of each trial folder."""
         seconds_by_folder = {}
         for path in sorted(self.storage.glob("trials/*/*/checkpoint-*.safetensors")):
             with suppress(FileNotFoundError):  # its worker is still running
@@ -155,10 +154,11 @@ class TypedSweep:
                 seconds_by_folder[path.parent] = [epoch["seconds"] for epoch in epochs]
         return {folder: seconds for folder, seconds in seconds_by_folder.items() if seconds}
 
-    def began_anew(self, checkpoints: dict[Path, list[float]]) -> list[str]:
-        """Return the trials that did not resume these checkpoints.
+    def restarted_trials(self, checkpoints: dict[Path, list[float]]) -> list[str]:
+        """Return the trials that did not resume from these checkpoints.
 
-        Their epochs have other seconds."""
+        Training an epoch again takes a different number of seconds.
+        """
         results = {
             folder: json.loads((folder / "result.json").read_text()) for folder in checkpoints
         }
@@ -172,15 +172,14 @@ class TypedSweep:
         with self.opened() as (store, key):
             return {row.trial_id: row.attempt for row in store.trials(key)}
 
-    def held(self, pids: Collection[int]) -> set[str]:
-        """Return the trials claimed by these processes."""
+    def claimed_trials(self, pids: Collection[int]) -> set[str]:
         with suppress(UserError, IndexError), self.opened() as (store, key):  # no study yet
             owners = {row.trial_id: row.owner for row in store.trials(key) if row.owner}
             return {trial for trial, owner in owners.items() if int(owner.split(":")[-2]) in pids}
         return set()
 
     def _compare_results(self) -> None:
-        """Remember sealed results; one that changes later was trained twice."""
+        """Compare results with those seen earlier: one that changes was trained twice."""
         for path in self.storage.glob("trials/*/*/result.json"):
             stat = path.stat()
             now = (stat.st_ino, stat.st_mtime_ns)
@@ -188,7 +187,6 @@ class TypedSweep:
                 self.trained_twice.add(path.parent.name)
 
     def alive(self, victim: str, typed: Typed) -> list[int]:
-        """Return the command's processes of this kind."""
         lines = mentioning(self.temporary)
         runs = typed.runs()
         if victim in BY_COMMAND_LINE:
@@ -204,7 +202,7 @@ class TypedSweep:
         return drivers or ([typed.pid] if runs else [])
 
     def kill(self, victim: str, typed: Typed, chance: random.Random) -> bool:
-        """Kill a process of this kind; return False if none is alive."""
+        """Kill a process of this kind; return False if none is running."""
         self._compare_results()
         pids = self.alive(victim, typed)
         if victim == "process group" and pids:
@@ -217,19 +215,19 @@ class TypedSweep:
         kill(mentioning(self.temporary))
 
     def running(self) -> list[str]:
-        """Return these commands' processes that survive another second."""
+        """Return the commands' processes that are still running after a second."""
         deadline_s = time.monotonic() + 1
         while (lines := mentioning(self.temporary)) and time.monotonic() < deadline_s:
             time.sleep(0.1)
         return [f"process {line[:80]}" for line in lines.values()]
 
     def left_behind(self) -> list[str]:
-        """Return leftover processes, temporary files and shared memory."""
+        """Return the processes, temporary files and shared memory that a command left behind."""
         files = [path.name for path in self.temporary.iterdir()]
         return [*self.running(), *files, *abandoned_shared_memory(self._since_s)]
 
     def troubles(self, table: list[dict[str, str]], limit_s: float) -> list[str]:
-        """Run the finished sweep's command again and return what is wrong."""
+        """Repeat the command of a finished sweep and return its faults."""
         typed = self.type()
         troubles = typed.troubles(limit_s)
         if f"0 to run, {TRIALS} already done" not in typed.text:
@@ -243,9 +241,7 @@ class TypedSweep:
         return troubles + [f"left behind: {name}" for name in self.left_behind()]
 
     def judge(self, part: Round, typed: Typed, undisturbed: Undisturbed) -> None:
-        """Complete a killed command's round.
-
-        Run it again if it failed, and once more when all is done."""
+        """Record the faults of a killed command, repeating it until everything is done."""
         killed_s = time.monotonic()
         status = typed.status(undisturbed.limit_s)
         if status is None:
@@ -260,18 +256,17 @@ class TypedSweep:
             part.troubles += self.type().troubles(undisturbed.limit_s)
         part.troubles += self.troubles(undisturbed.table, undisturbed.limit_s)
         if not part.troubles:
-            part.troubles += self.began_anew(checkpoints)
+            part.troubles += self.restarted_trials(checkpoints)
 
 
 def kill(pids: Iterable[int]) -> None:
-    """Kill processes, some of which may have ended."""
     for pid in pids:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
 
 
 def abandoned_shared_memory(since_s: float) -> list[str]:
-    """Return newer files in /dev/shm that are mapped nowhere."""
+    """Return newer files in /dev/shm that no process has mapped."""
     new = [str(path) for path in Path("/dev/shm").iterdir() if path.lstat().st_ctime > since_s]
     maps = ""
     for path in Path("/proc").glob("[0-9]*/maps") if new else ():
@@ -283,7 +278,7 @@ def abandoned_shared_memory(since_s: float) -> list[str]:
 def undisturbed_sweep(
     folder: Path, *, study: str = STUDY, storage: Path | None = None
 ) -> Undisturbed:
-    """Run the sweep from the start, or from `storage`, which stays."""
+    """Run the sweep from the start, or continue a copy of `storage`."""
     with TypedSweep(folder, *OPTIONS, study=study, storage=storage) as sweep:
         typed = sweep.type()
         assert typed.status(600) == 0, typed.text

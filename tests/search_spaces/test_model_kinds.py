@@ -1,5 +1,3 @@
-"""Studies with Transformers instead of AWD-LSTMs."""
-
 from __future__ import annotations
 
 import pytest

@@ -1,5 +1,3 @@
-"""Properties of built-in studies; `test_golden_ids` pins their trials."""
-
 from __future__ import annotations
 
 from typing import get_args

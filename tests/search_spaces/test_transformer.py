@@ -54,7 +54,6 @@ def test_smaller_scale_lowers_the_rung(scale: str, factor: float) -> None:
 
 @pytest.mark.parametrize("scale", ["smoke", "quick", "small"])
 def test_scale_keeps_batch_share(scale: str) -> None:
-    """For studies that sweep them."""
     epochs = 2 * PLAIN.training.epochs
     twice = PLAIN.with_values({"training.batch_size": 64, "training.epochs": epochs})
     one, two = (at(scale, trial).training for trial in (PLAIN, twice))

@@ -20,7 +20,6 @@ Cases = Callable[..., None]
 
 @contextmanager
 def in_time() -> Iterator[None]:
-    """Raise TimeoutError if a case takes too long."""
 
     def stop(_number: int, _frame: object) -> None:
         raise TimeoutError(f"more than {LONGEST_CASE_S:g} s")
@@ -36,9 +35,10 @@ def in_time() -> Iterator[None]:
 
 @pytest.fixture
 def every_case(rounds: int, request: pytest.FixtureRequest) -> Cases:
-    """Return a function that tries the first cases, then the mark's number of random ones.
+    """Return a function that checks the first cases, then random ones.
 
-    The random ones are fixed in `make test`."""
+    The test's mark gives their number. In `make test` they do not vary.
+    """
 
     def try_all(
         cases: SearchStrategy[Any], check: Callable[[Any], None], first: Iterable[Any] = ()
@@ -64,7 +64,7 @@ def every_case(rounds: int, request: pytest.FixtureRequest) -> Cases:
 def check_answer(
     *arguments: str | Path, allowed: Path | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Return the answer; assert no traceback, a sentence on refusal, no write outside `allowed`."""
+    """Run a command that may fail only with a one-line error and write only below `allowed`."""
     with written() as paths:
         answer = sweep(*arguments)
     output = answer.stdout + answer.stderr

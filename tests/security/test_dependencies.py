@@ -1,5 +1,3 @@
-"""Dependencies are pinned with hashes, and nothing unpickles."""
-
 from __future__ import annotations
 
 import ast
@@ -18,11 +16,11 @@ UNPICKLING = {
     "pickle", "cloudpickle", "dill", "joblib", "marshal", "shelve", "read_pickle", "unsafe_load",
     "full_load", "system", "popen", "builtin eval", "builtin exec",
 }  # fmt: skip
-"""Names that execute what they read."""
+"""Names of functions and modules that may execute what they read."""
 ALLOWED = {
-    # The user's own command named this file of layers.
+    # The user named this file of layers in their own command.
     "trainables/output_layers/custom.py": {"builtin exec"},
-    # Tune in this process wrote this error to a folder with mode 700.
+    # Tune wrote this error in this process, to a folder with mode 700.
     "orchestrator/schedule/tune.py": {"pickle"},
 }
 ROOMS = ("orchestrator", "trainables", "search_spaces", "gpu_proof")
@@ -49,7 +47,6 @@ def test_lock_holds_every_requirement() -> None:
 
 
 def calls() -> Iterator[tuple[str, ast.AST]]:
-    """Yield every AST node of the product, with its file."""
     for path in (
         *(path for room in ROOMS for path in (ROOT / room).rglob("*.py")),
         ROOT / "sweep.py",
@@ -59,7 +56,6 @@ def calls() -> Iterator[tuple[str, ast.AST]]:
 
 
 def names_used(node: ast.AST) -> set[str]:
-    """Return imports and called names."""
     match node:
         case ast.Import():
             return {alias.name.partition(".")[0] for alias in node.names}

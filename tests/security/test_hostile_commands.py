@@ -1,4 +1,4 @@
-"""Hostile input leads to a sentence or a correct result: no traceback, no outside write."""
+"""Any input gives a correct result or a one-line error: no traceback, no outside write."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ FIELDS = {"first": 1.0, "second": 2.0, "seed": 1, "name": "mine", "title": "", "
 
 @pytest.mark.chaos(25, 1_000)
 def test_study_is_planned_or_refused(folder: Path, every_case: Cases) -> None:
-    """It is the user's own code, but its errors end in a sentence, too."""
+    """A study file is the user's own code, but its errors must also be reported in one line."""
     finite = values.filter(lambda value: "inf" not in repr(value) and "nan" not in repr(value))
     fields = {name: st.just(value) | texts | finite for name, value in FIELDS.items()}
     studies = st.fixed_dictionaries(fields).map(lambda fields: STUDY.format(**fields))
@@ -120,7 +120,7 @@ def test_study_is_planned_or_refused(folder: Path, every_case: Cases) -> None:
 
 @pytest.mark.chaos(4, 150)
 def test_stored_texts_are_shown(folder: Path, every_case: Cases) -> None:
-    """Its names become folders, cells and titles."""
+    """A study's names become folders, cells and titles."""
     url = f"sqlite:///{folder}/results/results.db"
     with open_store(url) as store:
         store.register(StudyKey(study="gss_grid", scale="smoke", corpus="pydocs"), [SEED])
@@ -139,7 +139,7 @@ def test_stored_texts_are_shown(folder: Path, every_case: Cases) -> None:
             answer = check_answer(
                 *command, "--storage", folder / "results", allowed=folder / "results"
             )
-            commands = set("\x1b\x9b\u202e\x07")  # to the terminal
+            commands = set("\x1b\x9b\u202e\x07")  # the output goes to a terminal
             assert not set(answer.stdout + answer.stderr) & commands
 
     every_case(st.tuples(*[plain] * 6), check)

@@ -1,5 +1,3 @@
-"""No name leads to a write outside the storage."""
-
 from __future__ import annotations
 
 from pathlib import Path

@@ -1,5 +1,3 @@
-"""Hostile names and causes are shown as text."""
-
 from __future__ import annotations
 
 import json
@@ -100,7 +98,7 @@ def test_hostile_texts_are_escaped(page: Path, name: str) -> None:
 
 @pytest.mark.parametrize("escaped", [True, False])
 def test_hostile_scripts_never_run(page: Path, browser: Browser, escaped: bool) -> None:
-    """The policy holds even if escaping fails; the page's own script runs."""
+    """The content security policy blocks them even if escaping fails."""
     if not escaped:
         broken = page.with_name("broken.html")
         broken.write_text(page.read_text().replace("<main>", "<main>" + "".join(PAYLOADS[:3]), 1))

@@ -1,5 +1,3 @@
-"""Secrets given to a run are nowhere in its output, processes or files."""
-
 from __future__ import annotations
 
 import os
@@ -31,12 +29,11 @@ PAGES = (
     "logical/actors",
     "api/v0/workers?detail=1",
 )
-"""Pages of Ray's dashboard."""
 
 
 @pytest.fixture
 def short() -> Iterator[Path]:
-    """Short enough for Ray's sockets."""
+    """Return a path that is short enough for Ray's sockets."""
     with tempfile.TemporaryDirectory(
         prefix="sec", dir="/tmp", ignore_cleanup_errors=True
     ) as folder:

@@ -1,5 +1,3 @@
-"""Control characters of a store reach files, but no terminal."""
-
 from __future__ import annotations
 
 import io
@@ -49,7 +47,7 @@ def test_tables_keep_only_their_colours() -> None:
     with Live(Text(HOSTILE), console=console):
         pass
     output = stream.getvalue()
-    # A live display is drawn at its start and end; a table may truncate the escaped text.
+    # A live display is drawn at its start and end; a table may shorten the escaped text.
     assert output.count("a\\x1b]0;owned\\x1b[2J") == 3 and output.count("owned") == 5
     assert "\x1b[31m" in output, "the cell is red"
     assert not set(output) & set("\x07\x9b\u202e\x7f")
@@ -58,7 +56,6 @@ def test_tables_keep_only_their_colours() -> None:
 
 @pytest.fixture
 def storage(tmp_path: Path) -> Path:
-    """Return a storage of hostile texts."""
     trial = planned(1)
     url = f"sqlite:///{tmp_path}/results.db"
     with open_store(url) as store:
@@ -76,7 +73,7 @@ def storage(tmp_path: Path) -> Path:
     "command", [("status", "--format", "table"), ("results", "gss_grid", "--format", "csv")]
 )
 def test_store_cannot_command_the_terminal(storage: Path, command: tuple[str, ...]) -> None:
-    """In a real terminal; a file receives every character."""
+    """The command prints to a real terminal; a file would receive every character."""
     words = [sys.executable, str(ROOT / "sweep.py"), *command, "--storage", str(storage)]
     here, there = pty.openpty()
     with os.fdopen(here, "rb", buffering=0) as terminal:
@@ -99,7 +96,7 @@ def test_store_cannot_command_the_terminal(storage: Path, command: tuple[str, ..
 def test_trial_cannot_command_the_terminal(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A program receives every character of its result."""
+    """A program that reads the result receives every character."""
     config = tiny_trial.trial()
     words = {"next": HOSTILE, "probability": 0.5, "rank": 1, "top": [[HOSTILE, 0.5]]}
     top_k = {"top_k even 1": json.dumps(words, ensure_ascii=False)}
@@ -112,5 +109,5 @@ def test_trial_cannot_command_the_terminal(
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     assert train_one(command) == 0
     _print_note(HOSTILE)
-    for shown in capsys.readouterr():
-        assert "owned" in shown and not CONTROL_CHARACTERS.search(shown)
+    for stream_text in capsys.readouterr():
+        assert "owned" in stream_text and not CONTROL_CHARACTERS.search(stream_text)

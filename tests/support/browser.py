@@ -34,11 +34,11 @@ FLAGS = (
 
 
 WAIT_S = 60.0
-"""Far more than a page needs on an idle host."""
+"""Far longer than a page needs on an idle host."""
 
 
 class DevToolsError(Exception):
-    """A call that the browser could not answer, for example during navigation."""
+    """The browser could not answer a call, for example during navigation."""
 
 
 class Browser:
@@ -50,7 +50,7 @@ class Browser:
         self._read, from_browser = os.pipe()
 
         def take_the_pipes() -> None:
-            # Move the pipes above 9 first: their own descriptors may be 3 or 4.
+            # Move the pipes above descriptor 9 first, because their own descriptors may be 3 or 4.
             spare = [os.dup2(to_browser, 10), os.dup2(from_browser, 11)]
             os.dup2(spare[0], 3)
             os.dup2(spare[1], 4)
@@ -88,7 +88,7 @@ class Browser:
             self._process.kill()
 
     def call(self, method: str, **parameters: Any) -> dict[str, Any]:
-        """Send a command and return its result; events that arrive first are stored."""
+        """Send a command and return its result; store the events that arrive before it."""
         self._count += 1
         message: dict[str, Any] = {"id": self._count, "method": method, "params": parameters}
         if self._session:
@@ -110,7 +110,6 @@ class Browser:
         self.wait_for_load()
 
     def look(self, *, width: int, dark: bool) -> None:
-        """Set the page's width and preferred colour scheme."""
         self.call(
             "Emulation.setDeviceMetricsOverride",
             width=width,
@@ -131,7 +130,6 @@ class Browser:
         return answer["result"].get("value")
 
     def wait_until(self, expression: str, *, timeout_s: float = WAIT_S) -> Any:
-        """Return the expression's value once it is truthy."""
         deadline_s = time.monotonic() + timeout_s
         while time.monotonic() < deadline_s:
             with suppress(DevToolsError):
@@ -141,14 +139,14 @@ class Browser:
         raise AssertionError(f"not in {timeout_s} s: {expression}")
 
     def mouse(self, kind: str, x: float, y: float, **more: Any) -> None:
-        """Send "mousePressed", "mouseMoved" or "mouseReleased"."""
+        """`kind` is "mousePressed", "mouseMoved" or "mouseReleased"."""
         self.call(
             "Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1, **more
         )
 
     def click_at(self, x: float, y: float) -> None:
         self.mouse("mouseMoved", x, y)
-        time.sleep(0.3)  # a figure looks up the point below the pointer at most ten times a second
+        time.sleep(0.3)  # a figure looks for the point under the pointer at most ten times a second
         self.mouse("mousePressed", x, y)
         self.mouse("mouseReleased", x, y)
 
@@ -166,14 +164,14 @@ class Browser:
     def complaints(self) -> list[str]:
         """Return console messages, uncaught exceptions and log entries since `open`.
 
-        Blocked content is a log entry."""
+        Blocked content appears as a log entry.
+        """
         kinds = ("Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded")
         return [
             json.dumps(event["params"]) for event in self.events if event.get("method") in kinds
         ]
 
     def requests(self) -> list[str]:
-        """Return the URLs of all requests."""
         sent = [
             event for event in self.events if event.get("method") == "Network.requestWillBeSent"
         ]

@@ -1,5 +1,3 @@
-"""Safetensors checkpoints as other programs write them."""
-
 from __future__ import annotations
 
 import json
@@ -36,7 +34,6 @@ def write_checkpoint(
     dtype: str = "float32",
     config: Mapping[str, Any] | None = None,
 ) -> Path:
-    """Write a safetensors file, and config.json if `config` is given."""
     path.parent.mkdir(parents=True, exist_ok=True)
     save_file(
         {

@@ -1,4 +1,4 @@
-"""The command line, run in this process (seconds faster) or in its own."""
+"""Runs the command line in this process, which is seconds faster, or in its own."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TIMES = (
     "peak_memory_mib",
     "attempt",
 )
-"""Columns that differ between repetitions."""
+"""Columns that differ when a trial is repeated."""
 
 
 def environment() -> dict[str, str]:
@@ -60,7 +60,7 @@ def sweep_process(
 
 
 def sweep(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    """Run the command in this process; a running Ray is used and left up."""
+    """Run the command in this process; use a running Ray and leave it running."""
     words = list(map(str, arguments))
     with _as_before(), redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()) as err:
         status = main(words)
@@ -68,14 +68,14 @@ def sweep(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
 
 
 def typed(report: Callable[[Any], None], *arguments: str | Path) -> None:
-    """Send status and output of the command in a `Process`, which joins a Ray or starts none."""
+    """In a `Process`, run the command and report its status and output."""
     answer = sweep(*arguments)
     report((answer.returncode, answer.stdout + answer.stderr))
 
 
 @contextmanager
 def _as_before() -> Iterator[None]:
-    """Undo what a command leaves to the end of its process: a signal handler and imports."""
+    """Undo what commands leave changed in their process: a signal handler and imports."""
     handler, paths, modules = signal.getsignal(signal.SIGTERM), list(sys.path), set(sys.modules)
     try:
         yield
@@ -97,7 +97,6 @@ def results_table(storage: Path, study: str = "gss_grid", *options: str) -> list
 
 
 def wait_for(look: Callable[[], T], *, timeout_s: float, event: str) -> T:
-    """Return the first truthy answer of `look`."""
     deadline_s = time.monotonic() + timeout_s
     while time.monotonic() < deadline_s:
         answer = look()

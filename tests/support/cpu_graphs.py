@@ -1,6 +1,8 @@
 """CUDA graphs simulated on a CPU: operations are recorded and replayed on the same tensors.
 
-A replay would miss decisions, reads, random draws and host tensors, so recording refuses them."""
+A replay would not repeat decisions, reads, random draws and host tensors, so recording refuses
+them.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,7 @@ FROM_HOST = {"lift_fresh", "lift"}
 
 
 class NotForGraphsError(Exception):
-    """An operation that no CUDA graph can hold."""
+    """Raised for an operation that no CUDA graph can record."""
 
 
 class _Refusing(TorchDispatchMode):
@@ -53,7 +55,7 @@ class _Recording(_Refusing):
         super().__init__()  # type: ignore[no-untyped-call]
         self.operations: list[Callable[[], None]] = []
         self.before: list[tuple[Tensor, Tensor]] = []
-        """Overwritten tensors with their former values."""
+        """Tensors that a recorded operation overwrites, with copies of their former values."""
 
     def run(self, func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         for argument, declared in zip(args, func._schema.arguments, strict=False):

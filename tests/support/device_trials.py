@@ -1,4 +1,7 @@
-"""Tiny trials of every layer in the GPU benchmark. Imports no more than tests/gpu may."""
+"""Tiny trials of every layer in the GPU benchmark.
+
+Imports only what tests/gpu may import.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ STACKED: tuple[OutputLayerConfig, ...] = tuple(
 """Layers that a stack can train."""
 LAYERS = tuple(layer_config(name, "ptb", "tiny") for name in trials.LAYERS)
 COMPARED = LAYERS if torch.cuda.is_available() else (LAYERS[0], *STACKED[5:7], LAYERS[-1])
-"""Compared with a CPU; without a GPU, a few show that the tests run."""
+"""Layers to compare between GPU and CPU; without a GPU, fewer, to check the tests themselves."""
 
 
 def trainer_on(
@@ -32,7 +35,7 @@ def trainer_on(
 
 
 def assert_same_bits(trainer: Trainer, expected: Trainer) -> None:
-    """Compare all state of the next step, except torch's global generators."""
+    """Compare the whole training state, except torch's global generators."""
     result = trainer.snapshot()[0]
     for name, tensor in expected.snapshot()[0].items():
         if "random.global" not in name:

@@ -1,4 +1,4 @@
-"""Drivers to stop and kill: each does one run of the command, with scripted trials."""
+"""Functions for processes to stop and kill: each runs the command once, with scripted trials."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def train(
     options: dict[str, Any] | None = None,
     **changes: Any,
 ) -> None:
-    """Train these seeds; send the ending and the notes. `moment()` runs before the first trial."""
+    """Train these seeds; report the result and the notes. `moment` runs before the first trial."""
     plan, listener = planned(seeds), RecordingListener()
     ids = [trial.trial_id for trial in plan]
     with open_store(store_url or f"sqlite:///{folder}/results.db") as store:
@@ -55,7 +55,7 @@ def train(
 
 
 def measure(_report: Report, folder: Path, seeds: Sequence[int]) -> None:
-    """Take the missing later measurements of these seeds' done trials."""
+    """Compute the missing later measurements of these seeds' done trials."""
     key, names = scripted_measurements.KEY, scripted_measurements.NAMES
     plan = planned(seeds)
     with open_store(f"sqlite:///{folder}/results.db") as store:
@@ -77,7 +77,6 @@ def measure(_report: Report, folder: Path, seeds: Sequence[int]) -> None:
 
 
 def tune(_report: Report, folder: Path) -> None:
-    """Run a scripted search, one trial at a time."""
     plan = scripted_tuning.plan(budget=4)
     with open_store(f"sqlite:///{folder}/results.db") as store:
         tuner = Tuner(plan, scripted_tuning.KEY, scripted_tuning.certain(plan), store)

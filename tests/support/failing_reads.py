@@ -1,4 +1,4 @@
-"""Files that fail to open, although root may open any file."""
+"""Root can open any file, so permissions cannot make reads fail in these tests."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ OPEN = os.open
 
 @contextmanager
 def failing_reads(prefix: str, number: int) -> Iterator[None]:
-    """Opening a file whose name starts with `prefix` fails with errno `number`."""
+    """Make opening fail with errno `number` if the file's name starts with `prefix`."""
 
     def fail(path: Any, *arguments: Any, **options: Any) -> int:
         if os.path.basename(os.fsdecode(path)).startswith(prefix):  # noqa: PTH119  (of any path)

@@ -1,5 +1,3 @@
-"""A real web server with the faults that downloads meet."""
-
 from __future__ import annotations
 
 import hashlib
@@ -21,13 +19,13 @@ REAL_DATA = REPOSITORY.parent / "shared" / "data"
 
 @dataclass
 class WebServer:
-    """Set the fields to change the server's behaviour."""
+    """A test sets these fields to change the server's behaviour."""
 
     url: str = ""
     files: dict[str, bytes] = field(default_factory=dict)
-    """Key: path without the leading slash."""
+    """Contents by path, without the leading slash."""
     first_statuses: list[int] = field(default_factory=list)
-    """Errors that answer the first requests."""
+    """HTTP statuses of the first responses, before normal ones."""
     drop_after_bytes: list[int] = field(default_factory=list)
     """Body lengths after which the first connections are cut."""
     requests: list[str] = field(default_factory=list)
@@ -54,7 +52,7 @@ def serving() -> Iterator[WebServer]:
             self.close_connection = True
 
         def log_message(self, *_: Any) -> None:
-            """Keep the test output quiet."""
+            """Print nothing."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http_server:
         state.url = f"http://127.0.0.1:{http_server.server_port}/"
@@ -68,7 +66,7 @@ def serving() -> Iterator[WebServer]:
 def publish(
     web: WebServer, monkeypatch: pytest.MonkeyPatch, name: str, files: Mapping[str, str]
 ) -> None:
-    """Serve the files, and publish them as the corpus `name`."""
+    """Serve the files and publish them as the corpus `name`."""
     web.files |= {f"{name}/t.{file}": text.encode() for file, text in files.items()}
     hashes = {file: hashlib.sha256(text.encode()).hexdigest() for file, text in files.items()}
     monkeypatch.setitem(PUBLISHED, name, PublishedFolder(url=f"{web.url}{name}/t.", files=hashes))

@@ -1,8 +1,9 @@
-"""A GPU's rounding errors in Triton's interpreter, whose own exp and / are exact to the last bit.
+"""Adds a GPU's rounding errors to Triton's interpreter, in which exp and / are exact.
 
-From the PTX manual: ex2.approx is off by up to 2^-22 of its result, and exp rounds x log2 e before
-it; div.full is off by up to 2 ulp. Errors have their maximum size and random-looking signs; exact
-results such as 1 / 1 stay exact."""
+From the PTX manual: ex2.approx has a relative error of up to 2^-22, and exp rounds x log2 e before
+it; div.full is off by up to 2 ulp. Errors have maximum size and pseudo-random signs; exact results
+such as 1 / 1 stay exact.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +17,6 @@ LOG2_E = np.float32(1.4426950408889634)
 
 
 def emulate(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Give float32 exp and / these errors."""
 
     def exp(self: Any, x: Any) -> Any:
         return self.unary_op(x, lambda x: _off(np.exp2((x * LOG2_E).astype(np.float64)), 2.0**-22))

@@ -1,5 +1,3 @@
-"""Programs that run under a guard, as processes of their own."""
-
 from __future__ import annotations
 
 import os
@@ -35,7 +33,7 @@ Start = Callable[..., "subprocess.Popen[str]"]
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
-    """Yield a function that starts a guarded program; kill the rest at the end."""
+    """Yield a function that starts a guarded program; kill all programs at the end."""
     started: list[subprocess.Popen[str]] = []
 
     def start_program(body: str, *, wait: bool = True, before: str = "") -> subprocess.Popen[str]:

@@ -1,4 +1,4 @@
-"""Texts, values, configs and files of a hostile author."""
+"""Draws hostile texts, values, configs and files."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ texts = st.sampled_from(NASTY_TEXTS) | st.text(max_size=30)
 words = st.sampled_from(NASTY_TEXTS) | st.text(
     st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=30
 )
-"""Words of a command line: no NUL, and invalid UTF-8 only as single bytes."""
+"""Words of a command line contain no NUL; invalid UTF-8 occurs only as single bytes."""
 numbers = (
     st.integers()
     | st.floats()
@@ -65,7 +65,6 @@ CONFIGS: tuple[dict[str, Any], ...] = tuple(
 
 
 def paths_in(content: Any, prefix: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """Return the path to every value in JSON data."""
     keys = (
         content.keys()
         if isinstance(content, dict)
@@ -101,7 +100,7 @@ def spoiled(draw: Callable[..., Any], originals: tuple[Any, ...]) -> Any:
 
 @st.composite
 def damaged(draw: Callable[..., Any], originals: tuple[bytes, ...]) -> bytes:
-    """Draw an original cut, changed, or with bytes inserted or doubled."""
+    """Draw an original that is cut, changed, or has bytes inserted or repeated."""
     content = bytearray(draw(st.sampled_from(originals)))
     for _ in range(draw(st.integers(1, 4))):
         start = draw(st.integers(0, max(0, min(len(content), 400))) | st.integers(0, len(content)))

@@ -1,4 +1,4 @@
-"""Synthetic power laws of a size, and trials whose settings move a rank and the loss."""
+"""Synthetic power laws of a size, and trials whose settings affect a rank and the loss."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ LEVELS = ((8, 16, 32), (0.01, 0.1, 0.3), (0.1, 0.3, 1.0), (2, 4, 8, 16))
 
 
 def numbered(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Add trial-like ids."""
+    """Add names like those of trials."""
     return [{**row, "trial_id": f"{index:064x}"} for index, row in enumerate(rows)]
 
 
@@ -90,7 +90,8 @@ def spam_rows(
 ) -> list[dict[str, Any]]:
     """Return trials with gaps 0.1 (m w(V) / d)^3 to the entropy of spam-V at width d.
 
-    w(V) = V^0.4; m is the layer's factor, so the gap is 0.1 at m w(V)."""
+    w(V) = V^0.4; m is the layer's factor, so the gap is 0.1 at m w(V).
+    """
     rng, rows = np.random.default_rng(3), []
     for number, width, (layer, factor), seed in product(
         symbols, widths, factors.items(), range(1, seeds + 1)
@@ -108,10 +109,11 @@ def spam_rows(
 
 
 def settings_rows() -> list[dict[str, Any]]:
-    """Return 108 trials with different links between rank and loss.
+    """Return 108 trials whose metrics have different links to the loss.
 
     `press_rank` and the loss share only the settings, two of which interact; `entropy_rank` falls
-    with the loss at any settings; `kl_rank_1e-3` is nearly constant."""
+    with the loss at any settings; `kl_rank_1e-3` is nearly constant.
+    """
     rng = np.random.default_rng(2)
     rows: list[dict[str, Any]] = []
     for batch, decay, rate, epochs in product(*LEVELS):

@@ -1,4 +1,4 @@
-"""The device "meta", which has no numbers, in place of a GPU."""
+"""Uses the device "meta", whose tensors have no values, in place of a GPU."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ _meta = torch.library.Library("aten", "IMPL", "Meta")
 def _summed_in(
     total: Tensor, left: Tensor, right: Tensor, out_dtype: torch.dtype, *, out: Tensor, **_: Any
 ) -> Tensor:
-    """Only GPUs have this operation in torch."""
     assert left.dtype == right.dtype != out_dtype == out.dtype == total.dtype
     assert (
         out.shape == total.shape == (len(left), left.shape[1], right.shape[2])
@@ -36,7 +35,7 @@ _meta.impl("baddbmm.dtype_out", _summed_in)
 
 @contextmanager
 def like_a_gpu(window: int) -> Iterator[None]:
-    """Let trainers on "meta" take a GPU's path, Triton included, with windows of one length."""
+    """Make trainers on "meta" run a GPU's code, including Triton, with windows of one length."""
     with ExitStack() as stack:
         enter = stack.enter_context
         enter(

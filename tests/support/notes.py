@@ -7,7 +7,7 @@ from trainables.trial_folder.outcome import TrialOutcome
 
 
 class RecordingListener(Listener):
-    """Record notes and outcomes, and print the notes to standard error."""
+    """Records notes and outcomes, and prints the notes to standard error."""
 
     def __init__(self) -> None:
         self.notes: list[str] = []

@@ -1,5 +1,3 @@
-"""A real S3-compatible server in its own process, and its environment."""
-
 from __future__ import annotations
 
 import os
@@ -18,7 +16,7 @@ POLICY = (
     '{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]}'
 )
 UNCHECKED = 3
-"""Requests accepted without credentials: they create a user with a key."""
+"""The server accepts this many requests without credentials; they create a user with a key."""
 
 
 class ObjectStore:
@@ -51,7 +49,6 @@ class ObjectStore:
         self._ask("on")
 
     def keys(self, prefix: str) -> dict[str, str]:
-        """Return the objects' ETags by key."""
         pages = self.client.get_paginator("list_objects_v2").paginate(
             Bucket=self.bucket, Prefix=prefix
         )
@@ -87,7 +84,7 @@ class ObjectStore:
 
 @contextmanager
 def object_store(folder: Path) -> Iterator[ObjectStore]:
-    """Run a server, set in this process's environment; `folder` holds local copies."""
+    """Run a server and set its address in this environment; `folder` holds local copies."""
     process = subprocess.Popen(
         [sys.executable, "-m", "tests.support.object_store"],
         cwd=ROOT,
@@ -109,9 +106,10 @@ def object_store(folder: Path) -> Iterator[ObjectStore]:
 
 
 def serve() -> None:
-    """Print the port and serve until standard input ends, in its own process.
+    """Print the port and serve until standard input ends.
 
-    "off" closes the port, "on" reopens it with the same buckets; each is echoed."""
+    "off" closes the port, "on" reopens it with the same buckets; each is echoed.
+    """
     server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
     server.start()
     _, port = server.get_host_and_port()

@@ -1,4 +1,4 @@
-"""One Ray for all tests that do not test its start, which takes longer than most of them."""
+"""Tests share one Ray unless they test its start, because starting it takes seconds."""
 
 from __future__ import annotations
 
@@ -16,12 +16,11 @@ from orchestrator.cluster.run_options import RunOptions
 from orchestrator.storage.storage import FolderStorage
 
 vars(connection)["PRELOADS"] = "import gc; gc.set_threshold(20_000)"
-"""Most test trials are scripted; workers import torch if they need it."""
+"""Start workers without torch: scripted trials do not need it, and others import it themselves."""
 _started = ExitStack()
 
 
 def start_ray(note: Callable[[str], None] = lambda _: None) -> str:
-    """Start Ray unless it runs; return its address."""
     if not ray.is_initialized():
         options = RunOptions(storage=FolderStorage(Path("/nonexistent")))
         _started.enter_context(connection.connected(options, note))
@@ -33,11 +32,10 @@ def join_ray(address: str) -> None:
 
 
 def end_ray() -> None:
-    """Stop the shared Ray, if a test needs its own or all are done."""
     _started.close()
     for thread in threading.enumerate():
         if thread.name.startswith(connection.THREAD):
-            thread.join(120)  # the product does not wait for a slow Ray when its process ends
+            thread.join(120)  # at exit, the product itself does not wait for a slow Ray
 
 
 @contextmanager

@@ -1,7 +1,8 @@
-"""Output layers as the papers define them, in materialised float64.
+"""Output layers as the papers define them, in float64, with all intermediate arrays.
 
-The independent truth of these tests. It shares only parameter names with the package; torch
-differentiates it for true gradients. Shapes: N rows, K mixtures, V vocabulary."""
+Tests use them as independent truth: they share only parameter names with the package, and torch
+differentiates them for true gradients. Shapes: N rows, K mixtures, V vocabulary.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +39,7 @@ EVERY_LAYER: tuple[OutputLayerConfig, ...] = (
     MocConfig(mixtures=3, latent_dropout=0.0),
     MosPlifConfig(mixtures=2, latent_dropout=0.0, knots=20, limit=3.0, learning_rate=2.0),
 )
-"""Every kind, small and without dropout; softcap in both forms."""
+"""Every kind of layer, small and without dropout."""
 
 
 def softplus(t: Tensor) -> Tensor:
@@ -46,7 +47,7 @@ def softplus(t: Tensor) -> Tensor:
 
 
 def f(config: OutputLayerConfig, at: Mapping[str, Tensor], x: Tensor) -> Tensor:
-    """Return the function of one logit, with parameters `at` by name."""
+    """Return the function of one logit; `at` holds its parameters by name."""
     match config:
         case SigSoftmaxConfig():
             # Kanai et al. define it as exp(x) sigmoid(x), normalised.
@@ -78,7 +79,6 @@ def f(config: OutputLayerConfig, at: Mapping[str, Tensor], x: Tensor) -> Tensor:
 def log_p(
     config: OutputLayerConfig, at: Mapping[str, Tensor], hidden_NC: Tensor, weight_VD: Tensor
 ) -> Tensor:
-    """Return log P, N x V."""
     if not isinstance(config, MosConfig | MocConfig | MosPlifConfig):
         x_NV = f(config, at, hidden_NC @ weight_VD.T + at["bias_V"])
         return x_NV - x_NV.logsumexp(1, keepdim=True)
@@ -119,7 +119,6 @@ def inputs(
 
 
 def leaves_of(layer: nn.Module, hidden: Tensor, weight: Tensor) -> dict[str, Tensor]:
-    """Return the inputs and trained parameters, to differentiate by."""
     inputs = {"hidden": hidden.clone().requires_grad_(), "weight": weight.clone().requires_grad_()}
     return inputs | {name: p for name, p in layer.named_parameters() if p.requires_grad}
 
@@ -127,7 +126,10 @@ def leaves_of(layer: nn.Module, hidden: Tensor, weight: Tensor) -> dict[str, Ten
 def loss_and_gradients(
     layer: OutputLayer, hidden: Tensor, weight: Tensor, targets: Tensor
 ) -> tuple[float, dict[str, Tensor]]:
-    """Return the package's loss, equal without gradients, and three times its gradients."""
+    """Return the package's loss, and three times its gradients.
+
+    The loss must be equal without gradients.
+    """
     leaves = leaves_of(layer, hidden, weight)
     loss = layer.loss(leaves["hidden"].unsqueeze(1), leaves["weight"], targets)
     with torch.no_grad():

@@ -1,5 +1,3 @@
-"""PostgreSQL servers started by tests, and fixtures of new stores."""
-
 from __future__ import annotations
 
 import os
@@ -20,7 +18,7 @@ PASSWORD = "not a secret/@"
 """Contains characters that a URL must escape."""
 _numbers = count()
 Inside = Callable[[list[str]], list[str]]
-"""Makes a command line run on the server's host."""
+"""Changes a command line so that it runs on the server's host."""
 
 
 class PostgresServer:
@@ -34,9 +32,7 @@ class PostgresServer:
         network: tuple[str, str] | None = None,
         inside: Inside = list,
     ) -> None:
-        """`folder` needs a short path for the socket.
-
-        `network` is an address to listen on, and its clients."""
+        """`folder` needs a short path for the socket; `network` is an address and its clients."""
         self.folder, self.password = folder, password
         (folder / "password").write_text(password)
         if os.geteuid() == 0:
@@ -56,7 +52,6 @@ class PostgresServer:
         self.start()
 
     def start(self) -> None:
-        """Start the server, also after `stop`."""
         self._process = self._run(self._inside, "postgres", *self._arguments)
         self._wait_until_it_answers()
 
@@ -89,7 +84,7 @@ class PostgresServer:
         return f"postgresql+psycopg://{user}:{escaped}@/{database}?host={self.folder}"
 
     def execute(self, statement: str, *, database: str = "postgres") -> None:
-        import psycopg  # imported here because psycopg is not installed where tests/gpu runs
+        import psycopg  # imported here because tests/gpu runs on hosts without psycopg
 
         with psycopg.connect(
             host=str(self.folder),
@@ -106,7 +101,6 @@ class PostgresServer:
         return name
 
     def signal(self, number: int) -> None:
-        """Signal the server and its connections."""
         server = self._process.pid
         children = Path(f"/proc/{server}/task/{server}/children").read_text()
         for pid in (server, *map(int, children.split())):
@@ -138,7 +132,7 @@ def _as_unprivileged_user() -> list[str]:
 
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[PostgresServer]:
-    """Yield the session's server, which never syncs: its data is temporary."""
+    """Yield the session's server, which never syncs to disk, because its data is temporary."""
     if server_program("postgres") is None:
         pytest.skip(
             "no PostgreSQL server is installed (initdb and postgres, in PATH or "
@@ -154,7 +148,7 @@ def postgres_server() -> Iterator[PostgresServer]:
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """Return the URL of a new store; on PostgreSQL a schema, faster than a database."""
+    """Return the URL of a new store; in PostgreSQL a schema, which is faster than a database."""
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path / 'results' / 'results.db'}"
     server: PostgresServer = request.getfixturevalue("postgres_server")

@@ -1,6 +1,7 @@
-"""Test functions in their own processes, to stop and kill.
+"""Runs test functions in their own processes, to stop and kill them.
 
-They fork from a process that has imported the slow modules."""
+They fork from a process that has already imported the slow modules.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ Report = Callable[[Any], None]
 
 
 class Process:
-    """Run `function(report, *arguments)` in its own process group, as a shell does."""
+    """A process group, as a shell creates it, that runs `function(report, *arguments)`."""
 
     def __init__(
         self,
@@ -39,7 +40,7 @@ class Process:
         ray: str | None = None,
         **environment: str,
     ) -> None:
-        """Standard error goes to a file in `folder`; `ray` is the address of one to join."""
+        """`folder` receives standard error; `ray` is the address of a running Ray to join."""
         self._receiver, sender = FORKS.Pipe(duplex=False)
         _, self._errors = tempfile.mkstemp(dir=folder, prefix="errors-")
         call = (function, sender, arguments, ray, {**os.environ, **environment}, self._errors)
@@ -52,12 +53,11 @@ class Process:
         return Path(self._errors).read_text()
 
     def receive(self, timeout_s: float = WAIT_S) -> Any:
-        """Return the next object sent."""
         assert self._receiver.poll(timeout_s), f"no report in time: {self.errors}"
         return self._receiver.recv()
 
     def end(self, timeout_s: float = WAIT_S, status: int = 0) -> list[Any]:
-        """Return the remaining objects after an exit with `status`, negative for signals."""
+        """Return the remaining objects; `status` is the expected one, negative for a signal."""
         reports = []
         deadline_s = time.monotonic() + timeout_s
         try:
@@ -101,7 +101,8 @@ def _call(
     os.environ.clear()
     os.environ.update(environment)
     tempfile.tempdir = None
-    Config.initialize("")  # Ray caches the authentication mode of the process this was forked from
+    # Ray caches the authentication mode of the process from which this one was forked.
+    Config.initialize("")
     sys.stderr.flush()
     with open(errors, "w") as file:  # noqa: PTH123  (a descriptor is needed)
         os.dup2(file.fileno(), 2)

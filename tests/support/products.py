@@ -11,8 +11,6 @@ PRODUCTS = {"mm", "addmm", "bmm", "baddbmm", "addmm_", "baddbmm_", "_cudnn_rnn",
 
 
 class DtypeRecorder(TorchDispatchMode):
-    """Record the dtypes of the matrix products that run inside."""
-
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.product_dtypes: set[torch.dtype] = set()

@@ -1,4 +1,4 @@
-"""Float64 training references: start from a trainer's weights, compare every step."""
+"""Float64 references that start from a trainer's weights and compare every step."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from trainables.training import Trainer
 
 
 class FloatingReference:
-    """A trainer's weights in float64, and the text as one stream per example."""
+    """The trainer's weights in float64, and the text as one stream per example."""
 
     def __init__(self, trainer: Trainer, tokens: np.ndarray) -> None:
         self.at = {

@@ -11,7 +11,6 @@ import pytest
 
 @pytest.fixture
 def short_base() -> Iterator[Path]:
-    """Yield a base folder with a path short enough for Ray."""
     base = Path(tempfile.mkdtemp(prefix="lo-", dir="/tmp"))
     yield base
     shutil.rmtree(base)
@@ -20,7 +19,8 @@ def short_base() -> Iterator[Path]:
 def mentioning(folder: Path) -> dict[int, str]:
     """Return pid and command line of processes that mention the folder.
 
-    Their command, environment or open files name it."""
+    Their command, environment or open files contain its path.
+    """
     return {
         int(process.name): line
         for process in Path("/proc").glob("[0-9]*")

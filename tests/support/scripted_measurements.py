@@ -33,7 +33,6 @@ def store_done(store: Store, plan: Sequence[PlannedTrial], storage: Path) -> int
 def measure_scripted(
     config: TrialConfig, *, directory: Path, names: Sequence[str], **_: Any
 ) -> None:
-    """Write each missing measurement, slowly."""
     folder = TrialFolder(directory, config.trial_id)
     with folder.locked():
         for name in names:

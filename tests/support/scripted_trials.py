@@ -1,7 +1,8 @@
 """Trials for scheduling tests: no training, but real files, exceptions and deaths.
 
 The hundreds of the seed select the behaviour. Starts and ends go to one append-only file, which
-survives any process."""
+survives the death of any process.
+"""
 
 from __future__ import annotations
 
@@ -28,12 +29,12 @@ from trainables.trial_folder import EpochMetrics, TrialFolder, TrialOutcome
 
 SOUND, RAISES, DIVERGES, EXITS, KILLED_ONCE, BAD_INPUT, SLOW, LONG, HELD = range(0, 900, 100)
 STANDS = 1000
-"""900 is used by `scripted_measurements`."""
+"""Not 900, because `scripted_measurements` uses it."""
 STEPS = 4
 SLOW_STEP_S, LONG_STEP_S = 0.3, 2.0
 PAUSES = {SLOW: SLOW_STEP_S, LONG: LONG_STEP_S}
 HELD_S = 120.0
-"""Seconds that all held trials together wait at most."""
+"""Limit in seconds for the whole wait of all held trials."""
 
 
 def planned(seeds: Sequence[int]) -> list[PlannedTrial]:
@@ -45,7 +46,6 @@ def planned(seeds: Sequence[int]) -> list[PlannedTrial]:
 
 
 def log_lines(storage: Path) -> list[str]:
-    """Return what all trials below `storage` logged, in order."""
     path = storage / "log.txt"
     return path.read_text().splitlines() if path.exists() else []
 
@@ -53,7 +53,7 @@ def log_lines(storage: Path) -> list[str]:
 def run_scripted(
     config: TrialConfig, *, directory: Path, on_epoch: Callable[[EpochMetrics], None], **_: Any
 ) -> TrialOutcome:
-    """Count to STEPS with a checkpoint on disk, and behave as the seed asks."""
+    """Count to STEPS with a checkpoint per step; the seed selects the behaviour."""
     behaviour = config.seed - config.seed % 100
     folder = TrialFolder(directory, config.trial_id)
     with folder.locked():
@@ -91,13 +91,13 @@ def run_where(config: TrialConfig, *, directory: Path, **_: Any) -> TrialOutcome
 
 
 def misbehave(behaviour: int, *, again: bool) -> None:
-    """Misbehave in mid-trial; `again`: an earlier attempt got this far."""
+    """`again` is true if an earlier attempt already failed here."""
     if behaviour == RAISES:
         raise RuntimeError("the weights are on strike\nand this line is for the log")
     if behaviour == BAD_INPUT:
         raise UserError("The folder has no train.txt: put one there.")
     if behaviour == STANDS:
-        time.sleep(SLOW_STEP_S * 4)  # let a heartbeat go out
+        time.sleep(SLOW_STEP_S * 4)  # allow one heartbeat
         ctypes.PyDLL(None).sleep(10**6)  # holds the GIL
     if behaviour == EXITS:
         os._exit(9)
@@ -119,7 +119,6 @@ def _outcome(config: TrialConfig, behaviour: int) -> TrialOutcome:
 
 
 def write(path: Path, text: str) -> None:
-    """Write a file atomically."""
     part = path.with_suffix(".part")
     part.write_text(text)
     os.replace(part, path)

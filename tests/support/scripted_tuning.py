@@ -1,7 +1,8 @@
 """A small tuning whose losses are a formula of the config.
 
-Two sides, 2 cells in stage 1, 20 in stage 2, two final seeds. Starts and ends go to one append-only
-file, which survives any process."""
+It has two sides, 2 cells in stage 1, 20 in stage 2, and two final seeds. Starts and ends go to one
+append-only file, which survives the death of any process.
+"""
 
 from __future__ import annotations
 
@@ -45,19 +46,18 @@ TUNING = Tuning(
 
 
 def plan(search: Search | None = None, budget: int | None = 5) -> TuningPlan:
-    """Return the plan without scale or overrides."""
     bases = {side: base(CORPUS) for side, base in TUNING.sides.items()}
     request = PlanRequest(search=search, budget=budget)
     return plan_tuning(TUNING, bases, "paper", lambda config: config, request)
 
 
 def certain(tuning: TuningPlan) -> list[PlannedTrial]:
-    """Return the trials of the study's plan."""
+    """Return the trials that depend on no result."""
     return [PlannedTrial.of(config, name, position) for name, position, config in tuning.certain()]
 
 
 def table(store: Store) -> list[tuple[str, str, str, list[float]]]:
-    """Return trials with validation losses: kills must not change them."""
+    """Return trials with validation losses, which kills must not change."""
     return [
         (
             row.name,
@@ -70,7 +70,7 @@ def table(store: Store) -> list[tuple[str, str, str, list[float]]]:
 
 
 def losses(config: TrialConfig) -> list[float]:
-    """Return losses by epoch, with the lowest limit at medium dropouts."""
+    """Return losses by epoch; they are lowest at medium dropouts."""
     model = config.model
     least = (
         3
@@ -94,7 +94,7 @@ def run_scripted_tuning(
     stop_above: Mapping[int, float] | None,
     **_: Any,
 ) -> TrialOutcome:
-    """Count epochs with a checkpoint on disk, and obey the thresholds."""
+    """Count epochs with a checkpoint per epoch, and stop above the thresholds."""
     folder = TrialFolder(directory, config.trial_id)
     with folder.locked():
         done = folder.outcome()
@@ -111,7 +111,7 @@ def run_scripted_tuning(
             write(checkpoint, str(reached))
             on_epoch(rows[reached - 1])
         outcome = folder.write_result(ending(config, reached), None)
-        # The worker of a dead driver may have pruned the trial meanwhile; then nothing was trained
+        # A dead driver's worker may have pruned the trial meanwhile; then nothing was trained
         # here.
         if reached > first:
             log(directory, f"{outcome.state} {config.trial_id}")
@@ -119,7 +119,7 @@ def run_scripted_tuning(
 
 
 def ending(config: TrialConfig, epochs: int) -> TrialOutcome:
-    """Return a done outcome, or a pruned one after fewer epochs."""
+    """Return a done outcome, or a pruned one if epochs are missing."""
     rows = tuple(epochs_of(config)[:epochs])
     if epochs < EPOCHS:
         return TrialOutcome(

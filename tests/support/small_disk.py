@@ -1,4 +1,4 @@
-"""Real full disks: the kernel's own errors count."""
+"""Full disks are real, so that the kernel's own errors are tested."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def change(disk: Path, option: str) -> None:
 
 @contextmanager
 def small_files(size: int) -> Iterator[None]:
-    """Limit files to `size` bytes: writes fail without special rights."""
+    """Limit files to `size` bytes, which needs no special rights."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
     try:

@@ -1,4 +1,4 @@
-"""Language-model trials of seconds, and what of their results repeats bit for bit."""
+"""Language-model trials that take seconds."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ from trainables.trial import run_trial
 from trainables.trial_folder import TrialOutcome
 
 FILES = ("lock", "config.json", "log.txt", "result.json", "spectrum.npy", "kept.safetensors")
-"""Files of a finished trial."""
 
 
 def smoke_plan(study: str | Path, corpus: str = "pydocs", **request: Any) -> Plan:
@@ -35,7 +34,6 @@ def smoke_plan(study: str | Path, corpus: str = "pydocs", **request: Any) -> Pla
 
 @cache
 def smoke_trial(**settings: object) -> TrialConfig:
-    """Return the first trial of gss_grid at scale smoke."""
     plan = smoke_plan("gss_grid", settings={key: (value,) for key, value in settings.items()})
     config = plan.trials[0].config
     assert isinstance(config, TrialConfig)
@@ -45,7 +43,6 @@ def smoke_trial(**settings: object) -> TrialConfig:
 def smoke_transformer(
     layer: OutputLayerConfig, *, epochs: int = 3, precision: str = "float32"
 ) -> TransformerTrialConfig:
-    """Return a trial with a head of rank 6."""
     corpus = identity("pydocs", data_dir=None)
     training: dict[str, object] = {"batch_size": 8, "window": 16, "learning_rate": 0.01}
     training |= {"warm_up_tokens": 500, "epoch_tokens": 2_000, "epochs": epochs}
@@ -62,7 +59,7 @@ def smoke_transformer(
 
 
 def train_here(storage: Path, *plans: Plan) -> None:
-    """Train here, to save time: a later command finds the results and starts no workers."""
+    """Train in this process to save time; a later command then needs no workers."""
     measurements: dict[str, dict[str, None]] = {}
     for plan in plans:
         for trial in plan.trials:
@@ -80,7 +77,7 @@ def train_here(storage: Path, *plans: Plan) -> None:
 
 
 def without_clocks(outcome: TrialOutcome) -> dict[str, Any]:
-    """Return what a repetition does not change."""
+    """Return the parts of an outcome that are equal in a repetition."""
     content = outcome.model_dump(mode="json")
     for metrics in content["measurements"].values():
         for name in TIMES:

@@ -1,5 +1,3 @@
-"""Small trials, outcomes and keys for store tests."""
-
 from __future__ import annotations
 
 import hashlib
@@ -38,7 +36,7 @@ def planned(number: int, *, group: str = "", name: str | None = None) -> Planned
 
 
 def plan(length: int, *, group: str = "") -> list[PlannedTrial]:
-    """Return different trials; groups differ, too."""
+    """Return `length` different trials; groups have no trial in common."""
     return [planned(number, group=group) for number in range(length)]
 
 
@@ -67,7 +65,6 @@ def ranked_epoch(number: int) -> EpochMetrics:
 def outcome(
     trial_id: str, *, state: FinalState = "done", epochs: int = 3, **changes: Any
 ) -> TrialOutcome:
-    """Return a complete outcome with these changes."""
     fields: dict[str, Any] = {
         "trial_id": trial_id,
         "state": state,
@@ -85,13 +82,12 @@ def outcome(
 def fail(
     store: Store, trial_id: str, *, cause: str, run_id: int, attempt: int | None = None
 ) -> bool:
-    """Record a failure; return whether the store accepted it."""
     failed = TrialOutcome(trial_id=trial_id, state="failed", cause=cause)
     return store.record(failed, run_id=run_id, attempt=attempt)
 
 
 def execute(url: str, *statements: str, **values: object) -> None:
-    """Change a database behind the store's back, without SQLite's reference checks."""
+    """Change a database directly, without SQLite's reference checks."""
     engine = create_engine(url)
     with engine.begin() as connection:
         for statement in statements:
@@ -114,7 +110,7 @@ LOST_BY_REBUILDING = {*PASSING, "run_id", "stop_asked_at", "id", "study_id"}
 
 
 def tables(url: str) -> dict[str, list[str]]:
-    """Return all rows except attempts, runs and requests, without those columns."""
+    """Return the rows that a rebuild restores, without the columns that it loses."""
     engine = create_engine(url)
     rows = {}
     with engine.connect() as connection:
@@ -142,7 +138,6 @@ def _plain(value: object) -> object:
 
 
 def everything(store: Store, key: StudyKey = KEY) -> dict[str, object]:
-    """Return a study's content without times."""
     return {
         "counts": [summary.counts for summary in store.studies() if summary.key == key],
         "rows": [{**row, **dict.fromkeys(PASSING)} for row in store.results(key)],

@@ -1,4 +1,4 @@
-"""Synthetic results of a grid, shaped like real ones."""
+"""Results of a grid, shaped like real ones."""
 
 from __future__ import annotations
 
@@ -28,7 +28,6 @@ K_VALUES = [1.25 + 0.25 * i for i in range(8)]
 def trial_row(
     name: str, state: Any = "done", *, config: Any = None, **metrics: Any
 ) -> dict[str, Any]:
-    """Return a row as the store does."""
     fields = {"trial_id": name, "name": name, "state": state, "attempt": 1, "cause": None}
     return {**fields, "config": config or {}, "metrics": metrics}
 
@@ -54,8 +53,8 @@ def training(
 ) -> list[EpochMetrics]:
     """Return epochs with these Press ranks and losses; entropy ranks are a tenth, at least 1.
 
-    From epoch `averaged_from`, ranks are multiplied by `jump` and validation losses reduced by
-    it."""
+    From epoch `averaged_from`, ranks are multiplied by `jump` and validation losses reduced by it.
+    """
     epochs = []
     for number, (rank, loss) in enumerate(zip(ranks, losses, strict=True), 1):
         averaging = averaged_from is not None and number >= averaged_from
@@ -98,7 +97,6 @@ STUDY = Study(
 
 
 def three_seeds(corpus: CorpusConfig) -> Iterable[TrialConfig]:
-    """Yield the cells with three seeds, seed by seed."""
     for seed in (1111, 9075, 3173):
         for config in grid_trials(corpus):
             yield config.model_copy(update={"seed": seed})
@@ -166,5 +164,4 @@ def csv_records(path: Path) -> list[dict[str, Any]]:
 
 
 def fail(row: dict[str, Any], *, state: str, cause: str) -> dict[str, Any]:
-    """Return the trial without a result."""
     return row | {"state": state, "cause": cause, "metrics": {}}

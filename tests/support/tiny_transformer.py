@@ -19,7 +19,6 @@ def trial(
     model: dict[str, Any] | None = None,
     **training: Any,
 ) -> TransformerTrialConfig:
-    """Return a trial of seconds, with dropout."""
     shape = {"width": 8, "layers": 2, "heads": 2, "dropout": 0.1} | (model or {})
     settings = {
         "batch_size": 4,

@@ -1,5 +1,3 @@
-"""A tiny corpus, config and trained model."""
-
 from __future__ import annotations
 
 import copy
@@ -59,7 +57,7 @@ def trial(
     head_rank: int | None = None,
     **training: Any,
 ) -> TrialConfig:
-    """Return a trial of seconds; `dropout=False` turns off every dropout."""
+    """Return a trial that takes seconds; `dropout=False` turns off every dropout."""
     off: dict[str, Any] = {} if dropout else dict.fromkeys(
         ("dropout_embedding_matrix", "dropout_embedding", "dropout_hidden", "dropout_output",
          "dropconnect"), 0.0
@@ -78,7 +76,6 @@ def trial(
 
 
 def train(trainer: Trainer) -> None:
-    """Train all epochs, without checkpoints."""
     while len(trainer.progress.epochs) < trainer.config.training.epochs:
         trainer.step()
         if trainer.ends_epoch:
@@ -88,7 +85,8 @@ def train(trainer: Trainer) -> None:
 def trained(layer: OutputLayerConfig, epochs: int = 2) -> LanguageModel:
     """Return a copy of the model after `epochs` epochs, in evaluation mode.
 
-    A process trains each model once."""
+    A process trains each model only once.
+    """
     return copy.deepcopy(_trained(layer, epochs))
 
 
@@ -110,6 +108,6 @@ def spread(layer: OutputLayerConfig) -> LanguageModel:
 
 
 def log_p_matrix(model: LanguageModel, tokens: np.ndarray, window: int = 70) -> np.ndarray:
-    """Return log P as measured, in float64, a row per token."""
+    """Return log P in float64, a row per token."""
     contexts = context_vectors(model, tokens, window=window)
     return log_probability_matrix(model, contexts).astype(np.float64)

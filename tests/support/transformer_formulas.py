@@ -1,6 +1,7 @@
 """The Transformer as its papers define it, by head and position in float64.
 
-The independent truth of these tests. It shares only parameter names with the package."""
+Tests use it as independent truth: it shares only parameter names with the package.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +55,6 @@ def feed_forward(x_TD: Tensor, weights: Mapping[str, Tensor]) -> Tensor:
 
 
 def contexts(config: TransformerConfig, at: Mapping[str, Tensor], tokens_T: Tensor) -> Tensor:
-    """Return one window's context vectors, T x D."""
     x = at["embedding_VD"][tokens_T] * 4 * math.sqrt(config.width)
     for number in range(config.layers):
         start = f"layers.{number}."
@@ -72,7 +72,6 @@ def output_weight(at: Mapping[str, Tensor]) -> Tensor:
 
 
 def log_p(config: TransformerTrialConfig, at: Mapping[str, Tensor], tokens_T: Tensor) -> Tensor:
-    """Return log P after every token, T x V."""
     output = {name.removeprefix("output."): p for name, p in at.items()}
     hidden_TD = contexts(config.model, at, tokens_T)
     return output_layer_formulas.log_p(config.output_layer, output, hidden_TD, output_weight(at))

@@ -1,4 +1,4 @@
-"""Paths that this process opens for writing, creates, renames or removes."""
+"""Records the paths that this process opens for writing, creates, renames or removes."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ PLACES = {
     "os.link": 2,
     "os.truncate": 1,
 }
-"""Leading path arguments by audit event; `open` is separate."""
+"""Number of leading path arguments, by audit event."""
 CACHES = ("__pycache__", "/matplotlib", "/dev/null", "/dev/shm")
-"""Written by Python and matplotlib in any case."""
+"""Python and matplotlib write to these paths in any case."""
 _watched: list[list[str]] = []
 
 
@@ -45,13 +45,12 @@ def _hook(event: str, arguments: tuple[Any, ...]) -> None:
 
 @cache
 def _watch() -> None:
-    """On demand only: Python never removes a hook and calls it for every `id()`."""
+    """Install the hook only on demand: Python never removes it and calls it for every `id()`."""
     sys.addaudithook(_hook)
 
 
 @contextmanager
 def written() -> Iterator[list[str]]:
-    """Yield a list, which holds the real paths written once the context ends."""
     _watch()
     _watched.append([])
     written_paths: list[str] = []
@@ -65,7 +64,6 @@ def written() -> Iterator[list[str]]:
 
 
 def outside(paths: list[str], *folders: Path) -> list[str]:
-    """Return the paths outside these folders."""
     roots = [os.path.realpath(folder) for folder in folders]
     return [
         path

@@ -1,6 +1,7 @@
-"""GPU paths without a GPU: shapes and dtypes on torch's device "meta".
+"""GPU code without a GPU: the device "meta" checks shapes and dtypes.
 
-It has no numbers, so reading one fails; tests/gpu has the numbers."""
+Its tensors have no values, so reading one fails; tests/gpu checks values.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ def test_gpu_products_have_their_precision(
     precision: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """And nothing is read back. The device has no generators, Adam kernel or attention kernel."""
+    """Steps may not read values. The device has no generators, Adam kernel or attention kernel."""
     attended: set[torch.dtype] = set()
 
     def attention(query: Tensor, key: Tensor, value: Tensor, *, is_causal: bool) -> Tensor:
@@ -82,7 +83,6 @@ def bf16_trainers(layer: OutputLayerConfig, device_name: str) -> list[Trainer]:
 
 
 def test_validation_is_in_float32() -> None:
-    """Both alone and in a stack."""
     trainers = bf16_trainers(STACKED[4], "cpu")
     for trainer in trainers:
         trainer.step()
@@ -95,7 +95,7 @@ def test_validation_is_in_float32() -> None:
 
 @pytest.mark.parametrize("message", ["Failed to find C compiler", "CUDA out of memory"])
 def test_note_explains_missing_triton(message: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A GPU out of memory is not Triton's problem."""
+    """If a GPU is out of memory, Triton is not the cause."""
     pytest.importorskip("triton", reason="Triton is there for Linux alone")
 
     def fail(_device: torch.device) -> None:

@@ -1,12 +1,14 @@
 """Kill a process at a named step of the product, and make checkpoints frequent.
 
-Python imports this module at start if this folder is in PYTHONPATH: in a test's command and all its
-descendants. It reads these variables:
+Python imports this module at start if this folder is in PYTHONPATH. It reads these variables:
 
-- CHAOS_STEP "before 3 trainables.trial_folder.folder:TrialFolder.take_over": SIGKILL before the
-  third call of this function in a process; "after": once that call has returned.
-- CHAOS_MARK: a file written before the kill; if it exists already, no process dies.
-- CHAOS_CHECKPOINT_S: seconds between checkpoints."""
+- CHAOS_STEP, for example "before 3 trainables.trial_folder.folder:TrialFolder.take_over": SIGKILL
+before the third call of this function in a process, or "after" that call has returned.
+
+- CHAOS_MARK: a file written before the kill; if it exists already, no process is killed.
+
+- CHAOS_CHECKPOINT_S: seconds between checkpoints.
+"""
 
 from __future__ import annotations
 
@@ -61,8 +63,6 @@ if "CHAOS_STEP" in os.environ:
 
 
 class _Changes:
-    """Import finder that changes modules after loading."""
-
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, _target: object = None
     ) -> ModuleSpec | None:

@@ -1,4 +1,4 @@
-"""The papers' claims by hand, other libraries and brute force; no printed number is left out."""
+"""Expected values come from hand computation, other libraries and brute force."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def test_account_has_every_number_once(numbers: AuditNumbers) -> None:
 def test_first_fate_that_applies_counts(numbers: AuditNumbers) -> None:
     """Table 2's p-values agree with SM Table 1 and are compatible with its own means.
 
-    Of SM Table 1, only n is used.
+    Only n is used from SM Table 1.
     """
     account = numbers.account.set_index("table")
     fates = ["differs", "agrees", "compatible", "used", "nothing"]

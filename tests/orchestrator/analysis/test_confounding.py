@@ -1,5 +1,3 @@
-"""Synthetic correlations due to the settings alone, beyond them, or absent."""
-
 from __future__ import annotations
 
 from dataclasses import replace
@@ -30,7 +28,6 @@ def numbers_of(
 
 
 def rho(numbers: ConfoundingNumbers, metric: str, column: str = "rho") -> dict[Shape, Any]:
-    """Return a metric's column by the method that removes settings."""
     of_metric = numbers.correlations[numbers.correlations["metric"] == metric]
     return dict(zip(of_metric["taken_away"], of_metric[column], strict=True))
 

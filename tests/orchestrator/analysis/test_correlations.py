@@ -58,7 +58,6 @@ def lines_of(numbers: CorrelationNumbers) -> dict[str, Any]:
     ],
 )
 def test_published_window_needs_paper_scale(corpus: str, scale: str, window: str, n: int) -> None:
-    """Otherwise the window is the better half."""
     frame = make_frame([56.5, 56.6, 57.0, 57.2, 57.6, 57.61])
     lines = lines_of(correlate(frame, corpus=corpus, scale=scale))
     everything, inside = lines[CELLS], lines[window]
@@ -83,9 +82,7 @@ def test_missing_results_are_counted() -> None:
 
 
 def grid_frame(seeds: int = 3) -> pd.DataFrame:
-    """Return cells of c and k with `seeds` seeds.
-
-    If there are several, the first cell's last seed is still running."""
+    """Return cells of c and k with `seeds` seeds; with several, one trial is still running."""
     rng = np.random.default_rng(1)
     rows = [
         {
@@ -146,7 +143,7 @@ def test_single_trials_have_no_interval() -> None:
 
 @pytest.mark.parametrize("seeds", [1, 3])
 def test_controls_may_omit_settings(seeds: int) -> None:
-    """Compared with a regression's residuals; c acts by its square, which no line removes."""
+    """A regression's residuals are the truth; c acts by its square, which no line removes."""
     numbers = numbers_of(grid_frame(seeds))
     assert list(numbers.partials["left_out"]) == ["c", "k", "c k"]
     for partial in rows(numbers.partials):
@@ -162,7 +159,7 @@ def test_controls_may_omit_settings(seeds: int) -> None:
 
 
 def defined(noise_seed: int = 2) -> CorrelationNumbers:
-    """Return numbers of three rank definitions: one also with centred rows, one without data."""
+    """Return three rank definitions: one also with centred rows, one without data."""
     frame, rng = grid_frame(), np.random.default_rng(noise_seed)
     frame["centred_press_rank"] = frame["test_perplexity"] * 2 + rng.normal(size=len(frame))
     frame["entropy_rank"] = rng.normal(size=len(frame))

@@ -1,5 +1,3 @@
-"""Intervals contain the truth of simulated studies, with and without seed effects."""
-
 from __future__ import annotations
 
 import math
@@ -12,13 +10,15 @@ from orchestrator.analysis import curves_over_seeds
 
 
 def test_intervals_cover_the_truth(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Within four binomial deviations of 95%. Only E may be wider: its seed effect has one or two
-    degrees of freedom."""
+    """Coverage must be within four binomial standard deviations of 95%.
+
+    Intervals of E may be wider: its seed effect has only one or two degrees of freedom.
+    """
     few_draws = partial(curves_over_seeds, resamples=RESAMPLES)
     monkeypatch.setattr("orchestrator.analysis.thresholds.curves_over_seeds", few_draws)
     for (name, noise), (share, count) in coverage(40).items():
         if noise == "by layer" or noise.startswith("smooth"):
-            continue  # the intervals do not account for this noise
+            continue  # the intervals ignore this noise
         margin = 4 * math.sqrt(0.95 * 0.05 / count)
         assert share > 0.95 - margin, (name, noise, share, count)
         assert share < 0.95 + margin or name.endswith(" E"), (name, noise, share, count)

@@ -112,7 +112,7 @@ def test_derived_metrics_need_all_inputs() -> None:
     rows = [trial_row(name, config={"corpus": {"name": name}}, **of) for name, of in trials]
     results = flatten(rows)
     derived = ("generalisation_gap", "excess_cross_entropy")
-    # A text is seven repeats of one of V symbols, and an end token.
+    # A text repeats one of V symbols seven times and then has an end token.
     excess = pytest.approx(math.log(6) - math.log(1000) / 8)
     assert [[record[name] for name in derived] for record in results.records] == [
         [2.0, excess],

@@ -1,5 +1,3 @@
-"""Numbers of groups against hand computations."""
-
 from __future__ import annotations
 
 import json

@@ -1,5 +1,3 @@
-"""Claims about synthetic spectra, by hand."""
-
 from __future__ import annotations
 
 from typing import Any
@@ -29,7 +27,7 @@ STRAIGHT = (0.995, 0.996, 0.994)
 def frame_of(
     seeds: int = 3, vanishing: dict[str, float] = VANISHING, state: str = "done"
 ) -> pd.DataFrame:
-    """Return layers with one expert if dense, else the K in their name."""
+    """Return layers whose name is "dense" or contains their number of experts, K."""
     trials = [
         {
             "trial_id": f"{group} seed={seed}",
@@ -105,7 +103,7 @@ def test_step_uses_welch_and_holm() -> None:
 
 
 def test_steps_have_three_verdicts() -> None:
-    """Any matrix's condition number grows with its nonzero rows, so it decides no claim."""
+    """The condition number decides no claim: in any matrix it grows with the nonzero rows."""
     frame = frame_of()
     frame["entropy_rank"] += frame["layer.experts"]
     verdicts, more = (

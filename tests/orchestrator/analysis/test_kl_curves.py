@@ -1,4 +1,4 @@
-"""KL cost by rank: means over all trials, never over some."""
+"""A curve is a mean over all trials at each rank, never over only some of them."""
 
 from __future__ import annotations
 

@@ -136,7 +136,6 @@ def test_no_results_no_figure(data: pd.DataFrame) -> None:
 
 
 def with_plain(**metrics: list[float]) -> pd.DataFrame:
-    """Add two trials of the group plain, which has no line."""
     plain = pd.DataFrame(metrics).assign(name=["plain seed=0", "plain seed=1"], group="plain")
     trials = [frame(SCORES).assign(group="bent"), plain.assign(state="done")]
     return pd.concat(trials, ignore_index=True)
@@ -155,7 +154,6 @@ def test_reference_group_is_level_line() -> None:
 
 
 def test_later_settings_are_lines() -> None:
-    """They belong to the reference's trials, whose level stays."""
     data = with_plain(score=[50.0, 50.0], **{"at 2 score": [40.0, 60.0]})
     after = {"at 2 ": ("a after", 2.0), "at 4 ": ("a after", 4.0)}
     request = replace(REQUEST, panel="", reference="plain", after=after)

@@ -1,4 +1,4 @@
-"""The quarter-circle law against an integral, random matrices and printed ranks."""
+"""Expected values come from an integral, random matrices and printed ranks."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_missing_measurements_are_reported() -> None:
 
 
 def test_law_gives_printed_ranks() -> None:
-    """SM Table 15, nothing fitted; it fails without division by the largest singular value."""
+    """The ranks of SM Table 15 need no fit, but need the division by the largest singular value."""
     printed = {
         float(row["noise_c"]): int(row["press_rank"]) for row in rows("sm_table15_16_press_noise")
     }

@@ -41,10 +41,10 @@ def halves(numbers: RankTrainingNumbers) -> list[float]:
 
 @pytest.mark.parametrize("averaged", [False, True])
 def test_half_way_is_interpolated(averaged: bool) -> None:
-    """Half ways of hand-made logarithms.
+    """The rank's logarithms are 0, 1, 4, so half of the rise is at epoch 2 + 1 / 3.
 
-    Rank: 0, 1, 4 of 4, half at 2 + 1 / 3. Loss: 0, 3, 4 of 4, half at 1 + 2 / 3. Averaged epochs
-    do not count."""
+    The loss's are 0, 3, 4: half is at 1 + 2 / 3. Averaged epochs do not count.
+    """
     ranks, losses = (10, 20, 160, 900), (9.0, 6.0, 5.0, 4.0)
     plain = training(ranks[:3], losses[:3])
     path = training(ranks, losses, averaged_from=4) if averaged else plain
@@ -106,7 +106,6 @@ AT_64 = {
 def test_epochs_at_bound_are_counted(
     evaluation: dict[str, int], words: int | list[int] | None, bound: int | None, at_bound: int
 ) -> None:
-    """log P has a row per context and a column per word."""
     frame = frame_of(AT_64, evaluation=evaluation).assign(rank_columns=words)
     rank = press(numbers_of(AT_64, frame))
     assert (rank.bound, rank.at_bound, rank.measured) == (bound, at_bound, 6)
@@ -119,7 +118,7 @@ def test_epochs_at_bound_are_counted(
 def test_shared_number_colours_settings(
     columns: list[str], colour_by: str, colours: set[float | None]
 ) -> None:
-    """A softmax next to GSS has no c; a mean over seeds has no seed."""
+    """Softmax among GSS layers has no c; a mean over seeds has no seed."""
     names = ("a seed=1", "a seed=2", "b seed=1")
     epochs = dict.fromkeys(names, training((10, 20, 30), (3, 2, 1)))
     frame = frame_of(epochs, model={"name": "x"})

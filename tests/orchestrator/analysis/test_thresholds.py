@@ -1,4 +1,4 @@
-"""Widths at which synthetic gaps reach a value, against the planted law."""
+"""Expected values come from the law that generates the synthetic gaps."""
 
 from __future__ import annotations
 
@@ -43,13 +43,12 @@ def points_of(results: list[dict[str, Any]], request: Threshold = REQUEST) -> li
 
 
 def curve_of(x: ArrayLike, y: ArrayLike) -> Curve:
-    """Return one curve with seeds 0 and 1 at each x."""
     trials = pd.DataFrame({"x": x, "loss": y}).assign(panel=None, group=None)
     return curves_over_seeds(trials.assign(seed=trials.index % 2))[None, None]
 
 
 def by_hand(x: Array, y: Array, level: float) -> float:
-    """Interpolate to the first x at or below the level."""
+    """Interpolate to the first x whose value is at or below the level."""
     for index, height in enumerate(y):
         if height <= level:
             heights, logs = np.array([height, y[index - 1]]), np.log([x[index], x[index - 1]])
@@ -97,7 +96,7 @@ def test_equal_trailing_numbers_share_a_setting() -> None:
     others = spam_rows({"softmax": 1.0}, symbols=(1000,))
     for other in others:
         other["config"]["corpus"]["name"] = "markov-1000"
-    # The perplexity at a gap of 0.1: exp(0.1) times that of the language.
+    # A gap of 0.1 means a perplexity of exp(0.1) times that of the language.
     request = replace(REQUEST, metric="test_perplexity", value=math.exp(math.log(1000) / 8 + 0.1))
     [point], [of_gap] = points_of(results + others, request), points_of(results)
     assert point.trials == 2 * len(results)
@@ -119,7 +118,7 @@ def test_untrained_widths_are_excluded() -> None:
 
 
 def test_interval_may_pass_least_width() -> None:
-    """At V = 510 the width is 12.1; many draws are below 12, the smallest trained."""
+    """At V = 510 the planted width is 12.1; many draws fall below 12, the smallest trained."""
     numbers = numbers_of(
         spam_rows({"softmax": 1.0}, symbols=(510, 1000, 2000, 4000), widths=(12, 24, 48))
     )

@@ -1,5 +1,3 @@
-"""Addresses without a Ray cluster are reported within seconds."""
-
 from __future__ import annotations
 
 import socket
@@ -17,7 +15,6 @@ from trainables.errors import UserError
 
 @pytest.fixture
 def silent_server() -> Iterator[str]:
-    """Accept connections and never answer."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         yield f"127.0.0.1:{server.getsockname()[1]}"
 

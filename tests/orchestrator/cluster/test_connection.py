@@ -16,7 +16,7 @@ from trainables.errors import UserError
 
 @pytest.fixture
 def long_base(tmp_path: Path) -> Path:
-    """Too long for Ray's sockets."""
+    """Return a path that is too long for Ray's sockets."""
     base = tmp_path / ("long" * 20)
     base.mkdir()
     return base
@@ -40,7 +40,6 @@ def test_missing_temporary_folder_is_reported(
 
 
 def start_below(report: Report, base: Path) -> None:
-    """Send the error of a Ray whose sockets do not fit."""
     vars(scratch)["LONGEST_BASE"] = 1000
     with (
         pytest.raises(UserError) as raised,

@@ -16,7 +16,7 @@ with interruptible() as interrupt:
     os.kill(os.getpid(), signal.SIGTERM)
     print(interrupt.requested, flush=True)
     os.kill(os.getpid(), signal.SIGINT)
-    print("never said", flush=True)
+    print("never printed", flush=True)
 """
 
 

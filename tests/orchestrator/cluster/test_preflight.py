@@ -1,5 +1,3 @@
-"""Each fault of a machine is reported in one sentence."""
-
 from __future__ import annotations
 
 import importlib.metadata
@@ -30,16 +28,14 @@ from trainables.runtime import GpuProbe, Runtime
 TWO_GPUS = GpuProbe(usable=2, torch="2.13.0", cuda="13.0", capability=(9, 0))
 
 
-def has(monkeypatch: pytest.MonkeyPatch, **changes: Any) -> None:
-    """Simulate two GPUs with these changes."""
+def simulate_gpus(monkeypatch: pytest.MonkeyPatch, **changes: Any) -> None:
     gpus = TWO_GPUS.model_copy(update=changes)
     monkeypatch.setattr(preflight, "probe_gpus", lambda **_: gpus)
 
 
 @pytest.fixture
-def in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Question:
-    """Return a question without faults, on two GPUs."""
-    has(monkeypatch)
+def sound_question(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Question:
+    simulate_gpus(monkeypatch)
     (tmp_path / "marker").touch()
     corpus = tmp_path / "text"
     corpus.mkdir()
@@ -55,9 +51,9 @@ def faults(question: Question, ray_gpus: float = 2.0) -> list[str]:
     return find_faults(question.model_dump_json(), "10.0.0.2", ray_gpus)
 
 
-def test_good_machine_has_no_fault(in_order: Question) -> None:
-    assert faults(in_order) == []
-    assert faults(in_order.model_copy(update={"gpus": False}), ray_gpus=3) == []
+def test_good_machine_has_no_fault(sound_question: Question) -> None:
+    assert faults(sound_question) == []
+    assert faults(sound_question.model_copy(update={"gpus": False}), ray_gpus=3) == []
 
 
 @pytest.mark.parametrize(
@@ -80,25 +76,27 @@ def test_good_machine_has_no_fault(in_order: Question) -> None:
     ],
 )
 def test_each_fault_is_one_sentence(
-    in_order: Question, changes: dict[str, Any], sentence: str
+    sound_question: Question, changes: dict[str, Any], sentence: str
 ) -> None:
-    (fault,) = faults(in_order.model_copy(update=changes))
+    (fault,) = faults(sound_question.model_copy(update=changes))
     assert sentence in fault
     assert "(10.0.0.2) " in fault
     assert ":" in fault
     assert fault.endswith(".")
 
 
-def test_different_text_is_reported(in_order: Question) -> None:
-    (text,) = in_order.texts
+def test_different_text_is_reported(sound_question: Question) -> None:
+    (text,) = sound_question.texts
     other = text.model_copy(update={"sha256": "2" * 64})
-    (fault,) = faults(in_order.model_copy(update={"texts": (other,)}))
+    (fault,) = faults(sound_question.model_copy(update={"texts": (other,)}))
     assert "has a different text" in fault
 
 
-def test_two_faults_are_two_sentences(in_order: Question, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_faults_are_two_sentences(
+    sound_question: Question, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=5 * 10**8))
-    disk, gpus = faults(in_order, ray_gpus=3)
+    disk, gpus = faults(sound_question, ray_gpus=3)
     assert "has 0.5 GB free" in disk and "at least 1" in disk
     assert "has 2 GPUs that torch can use, but 3 are" in gpus
 
@@ -138,11 +136,11 @@ PROBES = [
 
 @pytest.mark.parametrize(("changes", "precision", "sentence"), PROBES)
 def test_unusable_gpu_is_named(
-    in_order: Question, monkeypatch: pytest.MonkeyPatch,
+    sound_question: Question, monkeypatch: pytest.MonkeyPatch,
     changes: dict[str, Any], precision: str, sentence: str | None,
 ) -> None:  # fmt: skip
-    has(monkeypatch, **changes)
-    messages = faults(in_order.model_copy(update={"precisions": (precision,)}))
+    simulate_gpus(monkeypatch, **changes)
+    messages = faults(sound_question.model_copy(update={"precisions": (precision,)}))
     assert len(messages) == (sentence is not None)
     trial = tiny.trial(precision=precision)
     refused = pytest.raises(UserError, match=f"A trial needs a GPU, .*{sentence}")
@@ -167,7 +165,7 @@ def test_probe_ignores_ctrl_c(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_missing_triton_is_only_noted(monkeypatch: pytest.MonkeyPatch) -> None:
-    has(monkeypatch)
+    simulate_gpus(monkeypatch)
     assert check_torch_gpu([]) is None
-    has(monkeypatch, triton="trains without Triton's kernels")
+    simulate_gpus(monkeypatch, triton="trains without Triton's kernels")
     assert check_torch_gpu([]) == "This machine trains without Triton's kernels."

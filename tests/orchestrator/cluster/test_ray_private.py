@@ -1,5 +1,3 @@
-"""The program works without Ray's private parts and reports what is lost."""
-
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
@@ -25,8 +23,7 @@ def test_installed_ray_has_private_name(name: str) -> None:
     assert ray_private.find(name) is not None
 
 
-def others(names: Collection[str]) -> Callable[[str], Any]:
-    """Return a `find` without these names; Ray itself keeps them."""
+def find_without(names: Collection[str]) -> Callable[[str], Any]:
     find = ray_private.find
     return lambda name: None if name in names else find(name)
 
@@ -39,7 +36,7 @@ def states_of_a_sweep(store: Store, folder: Path) -> list[str]:
 
 
 def sweep_without_all(report: Report, folder: Path) -> None:
-    vars(ray_private)["find"] = others(LOSSES)
+    vars(ray_private)["find"] = find_without(LOSSES)
     listener = RecordingListener()
     start_ray(listener.note)
     ray_private.name_process("nobody")
@@ -48,7 +45,7 @@ def sweep_without_all(report: Report, folder: Path) -> None:
 
 
 def test_ray_works_without_private_names(tmp_path: Path) -> None:
-    """In its own process, in which nothing of Ray was replaced."""
+    """Runs in its own process, where Ray is unchanged."""
     ((states, notes),) = Process(tmp_path, sweep_without_all, tmp_path).end(timeout_s=200)
     assert states == ["done", "failed"]
     assert len(notes) == len(LOSSES) == 6

@@ -1,4 +1,4 @@
-"""A Ray that dies is noticed from outside. Real deaths: `test_slow_start` and tests/kills/."""
+"""Ray's death is simulated here; it is real in `test_slow_start` and tests/kills/."""
 
 from __future__ import annotations
 

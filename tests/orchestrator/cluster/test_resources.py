@@ -1,5 +1,3 @@
-"""Numbers of packs that fit, counted by hand."""
-
 from __future__ import annotations
 
 import math
@@ -29,16 +27,8 @@ def options(threads: int = 1, **changes: Any) -> RunOptions:
         ([SMALL, GPU_HOST], options(), 18),
         ([GPU_HOST], options(threads=3), 5),
         ([SMALL, GPU_HOST], options(gpus_per_trial=1), 2),
-        (
-            [GPU_HOST],
-            options(gpus_per_trial=0.4),
-            4,
-        ),  # two on each GPU; a fifth of each stays unused
-        (
-            [{"CPU": 3.0, "GPU": 2.0}],
-            options(gpus_per_trial=0.25),
-            3,
-        ),  # each trial also takes a core
+        ([GPU_HOST], options(gpus_per_trial=0.4), 4),  # two on each GPU
+        ([{"CPU": 3.0, "GPU": 2.0}], options(gpus_per_trial=0.25), 3),  # each needs a core
         ([GPU_HOST], options(threads=10, gpus_per_trial=1), 1),
     ],
 )

@@ -1,4 +1,4 @@
-"""The program waits for a slow Ray only; just `ray.init` is simulated."""
+"""Ray is real, except for a simulated `ray.init`."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ sys.exit(guarded(run))
 
 
 def start(trouble: str, folder: Path, limit_s: float = connection.START_S) -> tuple[int, str, str]:
-    """Return status and output; the first Ray has this trouble, the second none."""
+    """Return the exit status and output when only the first Ray start has this trouble."""
     answer = subprocess.run(
         [sys.executable, "-c", PROGRAM.replace("{trouble}", trouble), str(limit_s)],
         cwd=folder,

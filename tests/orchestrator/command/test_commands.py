@@ -49,7 +49,6 @@ def test_studies_and_trials_can_stop(store: Store, typed: Typed) -> None:
 
 
 def test_named_variant_stops_while_idle(store: Store, typed: Typed) -> None:
-    """Its command may be measuring, or just starting."""
     settings = '{"settings":{"training.epochs":[3],"training.learning_rate":[5,10]}}'
     swept = replace(KEY, overrides=settings)
     for key in (KEY, swept):

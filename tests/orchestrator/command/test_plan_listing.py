@@ -35,9 +35,9 @@ def test_lists_fit_80_columns(words: tuple[str, ...], monkeypatch: pytest.Monkey
 
 
 def test_a_cpus_costs_are_core_time() -> None:
-    shown = sweep("gss_grid", "--scale", "smoke", "--dry-run").stdout
-    assert "core time" in shown and "GPU" not in shown
-    assert re.search(r"4 trials, estimated [\d.]+ s of one core with up to [\d.]+ GB", shown)
+    printed = sweep("gss_grid", "--scale", "smoke", "--dry-run").stdout
+    assert "core time" in printed and "GPU" not in printed
+    assert re.search(r"4 trials, estimated [\d.]+ s of one core with up to [\d.]+ GB", printed)
     assert (
         "GPU" in sweep("gss_grid", "--scale", "smoke", "--dry-run", "--gpus-per-trial", "1").stdout
     )

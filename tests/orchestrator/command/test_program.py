@@ -1,5 +1,3 @@
-"""The program under both names: completions, and missing packages."""
-
 from __future__ import annotations
 
 import os
@@ -17,7 +15,6 @@ from trainables.trial_folder import code_version
 
 @pytest.fixture
 def script(tmp_path: Path) -> Path:
-    """Return `sweep` as an installer writes it."""
     script = tmp_path / "bin" / "sweep"
     script.parent.mkdir()
     script.write_text(
@@ -42,7 +39,7 @@ def test_installed_script_prints_its_name(script: Path, tmp_path: Path) -> None:
 
 
 def test_commands_repeat_the_interpreter(tmp_path: Path) -> None:
-    """`make` does not activate the environment."""
+    """`make` does not activate the environment, so printed commands must name its Python."""
     (tmp_path / "python").symlink_to(sys.executable)
     (tmp_path / "sweep.py").symlink_to(ROOT / "sweep.py")
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
@@ -83,7 +80,7 @@ def test_missing_packages_print_install_command() -> None:
 
 
 def test_old_python_is_refused() -> None:
-    """Before 3.10 there is no sys.orig_argv, and the imports have newer syntax."""
+    """Python before 3.10 has no sys.orig_argv and cannot parse newer syntax in the imports."""
     script = f"""
 import runpy, sys
 del sys.orig_argv

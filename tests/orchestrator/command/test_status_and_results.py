@@ -21,7 +21,6 @@ ESCAPE = "\x1b[2J\x1b]0;owned\x07"
 
 
 def bends(*seeds: int) -> list[PlannedTrial]:
-    """Return two settings with these seeds, under indistinguishable names."""
     corpus = CorpusConfig(name="pydocs", sha256="0" * 64)
     layers = (GssConfig(c=0.0, k=2.0), GssConfig(c=1.0, k=2.0))
     configs = [

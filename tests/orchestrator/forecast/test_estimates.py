@@ -1,5 +1,3 @@
-"""Estimates reproduce the published times; memory follows the layer."""
-
 from __future__ import annotations
 
 from typing import Any
@@ -25,7 +23,7 @@ from trainables.config import (
 )
 from trainables.corpora import identity
 
-# Frozen slopes have no published time and use that of trained ones; softcap uses that of GSS.
+# Frozen slopes and softcap have no published time: they use that of trained slopes and GSS.
 TABLE_2 = [
     ("ptb", SoftmaxConfig(), 55),
     ("ptb", SigSoftmaxConfig(), 57),
@@ -58,7 +56,8 @@ def test_published_models_take_published_times(
 def test_kl_rank_time_matches_measurement() -> None:
     """Measured for 512 x 2,000: 0.12 to 0.16 s with softmax, up to 0.45 s with bends.
 
-    Reading and the spectrum are extra."""
+    This excludes reading the matrix and the spectrum.
+    """
     corpus = CorpusConfig(name="ptb", sha256="0" * 64, vocabulary_limit=2_000)
     text, config = identity("ptb", data_dir=None), transformer(corpus, SoftmaxConfig(), width=64)
     ranked = config.with_values({"evaluation.epoch_rank_contexts": 512})
@@ -83,7 +82,7 @@ def test_memory_excludes_full_logits(
 ) -> None:
     text = identity(corpus, data_dir=None)
     memory = estimate(make(CorpusConfig(name=corpus, sha256="0" * 64), layer), text)
-    # Probabilities of fifteen mixtures, held at once.
+    # Probabilities of fifteen mixtures are in memory at the same time.
     all_logits_gb = 4 * tokens * 15 * text.vocabulary_size / 1e9
     assert weights_gb < memory.gpu_memory_gb < weights_gb + 2 * all_logits_gb
 

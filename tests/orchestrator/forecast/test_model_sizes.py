@@ -1,5 +1,3 @@
-"""Forecasts against operations that torch counts and files on disk."""
-
 from __future__ import annotations
 
 from typing import Literal
@@ -53,10 +51,10 @@ def lstm(optimizer: Literal["sgd", "adam"]) -> LanguageTrialConfig:
 
 
 def counted_products(config: TransformerTrialConfig) -> float:
-    """Return products per token of a forward pass: half of torch's operations."""
+    """Return the multiplications per token of a forward pass: half of torch's operations."""
     model = Transformer(config.model, config.output_layer, tiny_trial.VOCABULARY).eval()
     tokens_TB = torch.zeros(config.training.window, config.training.batch_size, dtype=torch.long)
-    # The counter only sees attention's operations as separate products.
+    # torch's counter sees attention only if it is computed by separate products.
     with torch.no_grad(), sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
         contexts = model.contexts(tokens_TB, model.zero_state(config.training.batch_size))
         model.output.log_probabilities(contexts.dropped_TBC.flatten(0, 1), model.output_weight())

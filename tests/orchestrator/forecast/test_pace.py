@@ -1,5 +1,3 @@
-"""Predicted times by layer, by model size, and for trials not yet chosen."""
-
 from __future__ import annotations
 
 import hashlib
@@ -24,7 +22,6 @@ def plan_of(study: str) -> Plan:
 
 
 def end(store: Store, plan: Plan, seconds: dict[str, float]) -> None:
-    """Record the named trials as done in these seconds."""
     store.register(plan.key, [trial.planned() for trial in plan.trials])
     run_id = store.begin_run(RUN)
     for trial in plan.trials:

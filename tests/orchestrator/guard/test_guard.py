@@ -1,4 +1,4 @@
-"""The guard with real processes and signals; `guarded` runs each program."""
+"""Processes and signals are real; `guarded` runs each program."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ WAITS = """
 """
 PATIENT_S = 2.5
 PATIENT = f"guard.STALL_S = {PATIENT_S}"
-"""Appended to a program: the host may stall for `PATIENT_S` before and after it is held up."""
+"""Appended to programs that a slow host may delay by `PATIENT_S`."""
 
 
 def is_alive(pid: int) -> bool:
@@ -72,9 +72,10 @@ def test_signal_interrupts_the_command(
     ("pause_s", "slow_s"), [(0, 0), (0.0001, 0), (0.0005, 0), (0.02, 0), (0.02, 0.1), (0, 0.1)]
 )
 def test_signals_count_during_finalizers(start: Start, pause_s: float, slow_s: float) -> None:
-    """One signal to the guard, or two to the command `pause_s` apart.
+    """Send one signal to the guard, or two to the command with `pause_s` between them.
 
-    A slow host takes `slow_s` to start a thread."""
+    A slow host takes `slow_s` to start a thread.
+    """
     process = start(f"""
     start_thread = threading.Thread.start
     threading.Thread.start = lambda self: (start_thread(self), time.sleep({slow_s}))
@@ -141,7 +142,7 @@ def test_second_signal_ends_command_immediately(start: Start) -> None:
     process = start("    guard.STOP_S = 60" + BUSY)
     process.terminate()
     time.sleep(0.1)
-    process.terminate()  # as `timeout` does
+    process.terminate()  # `timeout` sends a second signal like this
     time.sleep(1.2)
     assert process.poll() is None
     process.send_signal(signal.SIGINT)
@@ -202,7 +203,7 @@ def test_command_restarts_on_request(start: Start, tmp_path: Path) -> None:
         ("os.abort()", "The sweep's process crashed (SIGABRT)"),
         ("with patient(60): time.sleep(2); os.abort()", "The sweep's process crashed (SIGABRT)"),
         ("with patient(0.5): time.sleep(60)", "The sweep stalled for 0.5 s"),
-        # Ray does this when its raylet has died; the status could be the command's own.
+        # Ray exits this way if its raylet dies; a command may use the same status.
         ("os._exit(1)", "The sweep's process ended unexpectedly, with status 1"),
     ],
 )
@@ -255,7 +256,7 @@ def test_command_without_beats_is_awaited(start: Start) -> None:
     "held_up", ["os.kill(os.getpid(), signal.SIGSTOP)", "print('x' * 1_000_000, flush=True)"]
 )
 def test_blocked_sweep_is_awaited(start: Start, tmp_path: Path, held_up: str) -> None:
-    """A debugger, or an output reader that stops reading."""
+    """A debugger stops the sweep, or the program that reads its output stops reading."""
     body = f"""
     assert starts() == 1
     ready()

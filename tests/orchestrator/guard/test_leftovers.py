@@ -1,5 +1,3 @@
-"""Only killed runs' leftovers are removed: real folders, processes, kills."""
-
 from __future__ import annotations
 
 import os
@@ -25,7 +23,7 @@ from tests.support.scratch import short_base
 
 __all__ = ["short_base"]
 REMOVED = re.compile(r"Removed \d+ temporary folders? .*\n")
-"""Another test's folder may be counted as well."""
+"""The count may include another test's folder."""
 OWNS = """
 from pathlib import Path
 import time
@@ -50,9 +48,10 @@ while True:
 
 @pytest.fixture
 def base(short_base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:  # noqa: ARG001
-    """Redirect temporary files of this process (not pytest's) and its children to `short_base`.
+    """Redirect temporary files of this process and its children to `short_base`.
 
-    This process ignores other tests' leftovers in /tmp; commands do not."""
+    Without this, a test would remove the leftovers of other tests in /tmp.
+    """
     monkeypatch.setattr(leftovers, "SHORT_BASE", str(short_base))
     monkeypatch.setattr(tempfile, "tempdir", str(short_base))
     monkeypatch.setenv("TMPDIR", str(short_base))
@@ -61,7 +60,7 @@ def base(short_base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> P
 
 @pytest.fixture
 def python() -> Iterator[Callable[..., subprocess.Popen[str]]]:
-    """Yield a function that starts a Python program; kill the rest at the end."""
+    """Yield a function that starts a Python program; kill all programs at the end."""
     with ExitStack() as stack:
 
         def start(
@@ -139,7 +138,7 @@ def test_killed_runs_leftovers_are_removed(base: Path, python: Start, rounds: in
         killed.kill()
         killed.wait()
         remove_leftovers()
-        # A run killed in its first microseconds leaves a folder that nothing identifies.
+        # A run killed within its first microseconds leaves a folder with no known owner.
         assert {path.name for path in base.glob("*/*")} <= {f"{OWNER}.unfinished"}
 
 

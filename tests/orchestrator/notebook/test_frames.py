@@ -1,5 +1,3 @@
-"""A store as data frames: variants, columns and exact numbers."""
-
 from __future__ import annotations
 
 import math
@@ -29,9 +27,8 @@ OTHER = replace(KEY, scale="paper", overrides=EPOCHS)
 
 @pytest.fixture
 def storage(store: Store, tmp_path: Path) -> str:
-    """Return a storage with two variants.
-
-    One has a done and a planned trial, the other a planned trial."""
+    """Return a storage with a done and a planned trial of one variant, and a planned one of
+    another."""
     store.register(KEY, plan(2))
     store.register(OTHER, plan(1, group="other"))
     store.claim(ids(plan(1)), owner="me", lease_s=600)

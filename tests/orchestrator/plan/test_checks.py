@@ -1,5 +1,3 @@
-"""Texts too short for a trial's windows, and differing windows, are refused."""
-
 from __future__ import annotations
 
 from dataclasses import replace
@@ -16,7 +14,6 @@ TEXT = tiny_trial.IDENTITY
 
 
 def trial(**values: int) -> TransformerTrialConfig:
-    """Return four streams with windows of ten, measured on one, with these changes."""
     config = transformer(CorpusConfig(name="tiny", sha256="0" * 64), SoftmaxConfig())
     sizes = {"training.batch_size": 4, "training.window": 10, "evaluation.window": 10}
     return config.with_values(

@@ -1,6 +1,7 @@
-"""The identity of every trial of every study: a changed default fails here, not in a user's store.
+"""A changed default fails here instead of changing the trial ids in a user's store.
 
-After an intended change, `python -m tests.orchestrator.plan.test_golden_ids` rewrites the file."""
+After an intended change, `python -m tests.orchestrator.plan.test_golden_ids` rewrites the file.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +17,8 @@ from trainables.config.kinds import AnyConfig, read_config
 GOLDEN = Path(__file__).parents[2] / "assets" / "trial_ids.txt"
 CORPORA = ("pydocs", "markov", "ptb", "wikitext-2")
 TRANSFORMERS = ("gss_grid", ("ptb", "wikitext-2"))
-"""Planned with `--model transformer`; the recipe is every study's."""
+"""Planned with `--model transformer`; all studies share its recipe."""
 DIGITS = 16
-"""Digits of an id in the file."""
 
 
 def test_every_trial_keeps_its_identity() -> None:
@@ -31,9 +31,10 @@ def test_every_trial_keeps_its_identity() -> None:
 
 
 def lines() -> Iterator[str]:
-    """Yield "study scale corpus number-of-trials id ...".
+    """Yield "study scale corpus number-of-trials id ..." for each plan.
 
-    Tuned studies give the trials that need no results."""
+    A tuned study gives only the trials that depend on no result.
+    """
     for name, scale in itertools.product(NAMES, SCALES):
         study = load_study(name)
         for corpus in CORPORA if study.reads_text else ("none",):
@@ -52,7 +53,7 @@ def line(name: str, plan: Plan) -> str:
 
 
 def identity(config: AnyConfig) -> str:
-    """Return the id with a fixed hash of the built-in text, which varies by interpreter."""
+    """Fix the hash of the built-in text, which differs between Python versions."""
     content = config.model_dump(mode="json")
     if content.get("corpus", {}).get("name") != "pydocs":
         return config.trial_id

@@ -1,5 +1,3 @@
-"""Seeds by scale or `--seeds`: number, order, and studies without them."""
-
 from __future__ import annotations
 
 from dataclasses import replace

@@ -79,7 +79,7 @@ SM_TABLE_6 = {
     "training.averaging.switch_epoch": (200, 200),
     "training.epochs": (1000, 1000),
 }
-"""For PTB and WikiText-2; typed from the table, independent of the code."""
+"""Values for PTB and WikiText-2, typed from the table independently of the code."""
 
 
 def test_paper_scale_has_published_hyperparameters() -> None:

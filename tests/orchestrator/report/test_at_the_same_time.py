@@ -23,7 +23,6 @@ FILES = 2 + 3 + 4
 
 
 def write(_report: Callable[[str], None], folder: Path, seed: int) -> None:
-    """Write a report whose numbers depend on the seed."""
     rows, spectra = make_results(columns=50, rng_seed=seed)
     study = replace(STUDY, analyses=(Correlation(),))
     report_on(rows[:16], folder, spectra=spectra, study=study)
@@ -69,7 +68,7 @@ def test_concurrent_reports_write_whole_files(
     assert broken(shared) == []
 
     write(print, alone, 2)
-    for path in alone.glob("*.svg"):  # other figures, as if that process had written last
+    for path in alone.glob("*.svg"):  # change the figures, as if the other process had written last
         (shared / path.name).write_bytes(path.read_bytes())
     write(print, shared, 2)
     for path in files(alone):

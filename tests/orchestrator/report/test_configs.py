@@ -1,5 +1,3 @@
-"""From any number in a report to its configs."""
-
 from __future__ import annotations
 
 import itertools
@@ -32,14 +30,12 @@ CONFIG_KEYS = ("output_layer.c", "output_layer.k")
 
 
 def trials(corpus: CorpusConfig) -> Iterator[TrialConfig]:
-    """Yield six settings with three seeds each."""
     for seed, c, k in itertools.product((1, 2, 3), (-1.0, 0.0, 1.0), (1.5, 2.0)):
         yield TrialConfig(seed=seed, corpus=corpus, output_layer=GssConfig(c=c, k=k))
 
 
 @pytest.fixture(scope="module")
 def rows() -> list[dict[str, Any]]:
-    """Names that do not distinguish settings, as in an older store."""
     rows, _ = make_results(replace(STUDY, trials=trials), columns=50)
     return [
         row | {"name": f"x{' ' * i}seed={row['config']['seed']}"} for i, row in enumerate(rows, 1)

@@ -33,7 +33,6 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> ReportResult:
 
 
 def findings_of(report: ReportResult) -> list[str]:
-    """Return the answer of the page, and the points on how sure it is."""
     page = report.path.read_text(encoding="utf-8")
     top = page[page.index('<p class="answer">') : page.index("</section>")]
     return [
@@ -47,7 +46,7 @@ def findings_of(report: ReportResult) -> list[str]:
 def test_first_sentence_gives_the_correlation(
     report: ReportResult,
 ) -> None:
-    """r and its interval by their formulas, from the CSV file of all trials."""
+    """Compute r and its interval from the CSV file of all trials."""
     trials = pd.read_csv(report.path.parent / "trials.csv")
     cells = trials.groupby(["output_layer.c", "output_layer.k"])[
         ["press_rank", "test_perplexity"]
@@ -75,9 +74,9 @@ def test_first_sentence_gives_the_correlation(
 def test_terminal_begins_with_same_sentence(report: ReportResult) -> None:
     console = Console(file=io.StringIO(), width=1000, record=True)
     console.print(summary_group(report))
-    shown = console.export_text().splitlines()
-    assert shown[0].strip() == findings_of(report)[0]
-    assert "All 216 trials are done." in {line.strip() for line in shown}
+    lines = console.export_text().splitlines()
+    assert lines[0].strip() == findings_of(report)[0]
+    assert "All 216 trials are done." in {line.strip() for line in lines}
 
 
 def test_single_trials_have_no_interval(

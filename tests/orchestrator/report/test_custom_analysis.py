@@ -1,5 +1,3 @@
-"""A study's own analysis function: shown, escaped, and harmless if it fails."""
-
 from __future__ import annotations
 
 import re
@@ -90,7 +88,7 @@ def badly_drawn(_: pd.DataFrame) -> Figure:
 
 
 class _NoRaster(Figure):
-    """A figure that draws but cannot be written as PNG."""
+    """A figure that matplotlib can draw but cannot save as PNG."""
 
     def savefig(self, fname: Any, **options: Any) -> None:
         if options["format"] == "png":

@@ -1,5 +1,3 @@
-"""Figures of whole studies show all words; linear spectra fit any size."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -100,7 +98,6 @@ def spectrum(values: np.ndarray) -> Spectrum:
 
 
 def linear(*spectra: Spectrum) -> tuple[str, tuple[float, float], float]:
-    """Return the caption, the ends of x and the largest value."""
     drawing = spectra_section(spectra).drawings[0]
     points = np.concatenate([line.get_xydata() for line in drawing.draw().axes[0].lines])
     return drawing.caption, (points[:, 0].min(), points[:, 0].max()), points[:, 1].max()
@@ -112,7 +109,7 @@ def test_long_spectrum_is_cut_like_papers() -> None:
 
 
 def test_shorter_spectrum_fills_its_figure() -> None:
-    # Half of 0.04 from the second to the 31st value, then nothing visible.
+    # Half of 0.04 from the second to the 31st value, then too small to see.
     values = np.concatenate([[100.0], np.full(10, 4.0), np.full(20, 2.0), np.full(269, 0.01)])
     caption, x, high = linear(spectrum(values), spectrum(values / 3))
     assert caption.endswith("indices 2 to 31.") and x == (2, 31) and high == 0.04

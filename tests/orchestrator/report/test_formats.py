@@ -1,5 +1,3 @@
-"""No meaningless digit is written, and no meaningful one lost."""
-
 from __future__ import annotations
 
 from collections.abc import Callable

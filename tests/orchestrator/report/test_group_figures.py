@@ -53,7 +53,6 @@ ERRORS = {
 
 
 def trials(values: Mapping[str, Sequence[float]], metric: str) -> pd.DataFrame:
-    """Return a done trial for each value."""
     rows = [
         done_trial(group, seed, **{metric: x})
         for group, xs in values.items()
@@ -85,7 +84,6 @@ def forest_of(section: Section) -> pd.DataFrame:
 
 
 def marks(section: Section, series: str = "") -> dict[str, list[float]]:
-    """Return a series in the first panel, by row name."""
     frame = forest_of(section)
     of_series = frame[frame["series"].str.startswith(series)]
     return {
@@ -95,7 +93,6 @@ def marks(section: Section, series: str = "") -> dict[str, list[float]]:
 
 
 def intervals(section: Section) -> dict[str, tuple[float, float]]:
-    """Return the means' intervals in the first panel."""
     frame = forest_of(section)
     bars = frame[frame["series"].str.startswith("mean")].dropna(subset=["low"])
     return dict(zip(bars["name"], zip(bars["low"], bars["high"], strict=True), strict=True))

@@ -1,5 +1,3 @@
-"""Names of marks, attached to what matplotlib drew."""
-
 from __future__ import annotations
 
 import re

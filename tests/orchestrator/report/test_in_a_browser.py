@@ -58,7 +58,7 @@ def test_columns_sort_missing_last(browser: Browser, address: str) -> None:
 
 def test_mark_names_its_trial(browser: Browser, address: str) -> None:
     browser.open(address, width=1280)
-    name = "gss c=2 k=3"  # drawn last: no other mark covers it
+    name = "gss c=2 k=3"  # drawn last, so no other mark covers it
     marks = "[...document.querySelectorAll('.marks > *')]"
     mark = f"{marks}.find((one) => one.textContent.startsWith('{name}\\n'))"
     browser.evaluate(f"{mark}.scrollIntoView({{block: 'center'}})")
@@ -120,5 +120,5 @@ def test_index_table_fits_and_sorts(browser: Browser, index: str, width: int) ->
     assert browser.evaluate(cells) == ["PTB", "pydocs"]
     browser.evaluate("[...document.querySelectorAll('th button')][3].click()")
     assert browser.evaluate(cells) == ["pydocs", "PTB"]
-    shown = browser.evaluate("document.body.innerText")
-    assert "over 72 cells" in shown and shown.count("training.epochs=40") == 1
+    page_text = browser.evaluate("document.body.innerText")
+    assert "over 72 cells" in page_text and page_text.count("training.epochs=40") == 1

@@ -26,7 +26,6 @@ Trials = dict[str, list[EpochMetrics]]
 
 
 def moved() -> tuple[list[dict[str, Any]], Trials]:
-    """Return 72 trials with rising rank and falling loss."""
     random, epochs = np.random.default_rng(1), {}
     rows, _ = make_results()
     for row in rows:

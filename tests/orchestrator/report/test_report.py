@@ -1,5 +1,3 @@
-"""The report as files: a self-contained page, figures and tables."""
-
 from __future__ import annotations
 
 import csv

@@ -1,5 +1,3 @@
-"""Sentences claim no more than the numbers allow."""
-
 from __future__ import annotations
 
 import math
@@ -26,7 +24,6 @@ MINUS = formats.MINUS
 def make_line(
     value: float | None, low: float | None = None, high: float | None = None, **more: Any
 ) -> Any:
-    """Return a correlation over 72 cells, as a row of the analysis frame."""
     metrics = {"x": "press_rank", "y": "test_perplexity"}
     cells = {"over": CELLS, "n": 72, "seeds_least": 1, "seeds_most": 1, "window_low": None}
     pearson = {"pearson": value, "pearson_low": low, "pearson_high": high, "pearson_p": 0.01}
@@ -102,7 +99,6 @@ def test_changed_settings_and_single_seeds_are_named() -> None:
 
 
 def test_misleading_name_is_reported() -> None:
-    """Unchanged rows' names hold no setting that a scale changes."""
     assert not sentences.names(make_summary())
     rows, _ = make_results()
     rows[7]["name"] += ", training.learning_rate=30"
@@ -138,7 +134,7 @@ def test_coverage_counts_every_state() -> None:
 
 
 def test_diverged_models_are_named() -> None:
-    """Giving each of V words probability 1/V has perplexity exp(ln V)."""
+    """A uniform distribution over V words has perplexity V."""
     words = 200
     uniform = math.exp(-sum(math.log(1 / words) for _ in range(words)) / words)
     rows = make_results(columns=words)[0][:4]
@@ -146,5 +142,5 @@ def test_diverged_models_are_named() -> None:
         row["metrics"]["test_perplexity"] = factor * uniform
     rows[3]["state"] = "pruned"
     results = flatten(rows)
-    said = sentences.coverage(summarise(STUDY, KEY, results, results.frame()))
-    assert said.endswith(f"but counted: {rows[0]['name']}, {rows[1]['name']}.")
+    coverage_sentence = sentences.coverage(summarise(STUDY, KEY, results, results.frame()))
+    assert coverage_sentence.endswith(f"but counted: {rows[0]['name']}, {rows[1]['name']}.")

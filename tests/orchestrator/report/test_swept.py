@@ -1,5 +1,3 @@
-"""A report at several values of a setting: each value alone, and compared."""
-
 from __future__ import annotations
 
 from pathlib import Path
@@ -46,7 +44,6 @@ STUDY = Study(
 
 
 def records(**settings: Any) -> tuple[Any, list[dict[str, Any]]]:
-    """Return a plan with these settings, and its trials with metrics from their ids."""
     plan = make_plan(STUDY, scale_named("smoke"), "pydocs", PlanRequest(settings=settings, seeds=3))
     results = []
     for trial in plan.trials:
@@ -76,7 +73,7 @@ def test_swept_value_reads_like_single_value() -> None:
         for ours, single in zip(swept[index * count : (index + 1) * count], alone, strict=True):
             assert ours.section.heading == f"At learning rate {rate}: {single.section.heading}"
             if isinstance(ours.request, Comparison):
-                continue  # its p values are corrected over all values
+                continue  # p values are corrected over all swept values
             assert [table.body for table in ours.section.texts] == [
                 table.body for table in single.section.texts
             ]
@@ -139,7 +136,7 @@ def test_one_value_is_no_sweep() -> None:
     ],
 )
 def test_best_value_at_end_is_reported(perplexities: dict[Any, float], finding: str) -> None:
-    """A higher rank is not worse, so its lowest value has no finding."""
+    """A lower rank is not better, so only perplexity gets a finding."""
     rows = [
         trial_row(
             f"a, x={x}", config={"x": x}, valid_perplexity=perplexity, press_rank=round(perplexity)
@@ -184,7 +181,7 @@ def test_one_family_covers_all_values() -> None:
 
 
 def test_mixed_trial_kinds_are_swept() -> None:
-    """A trial without a setting appears at all its values."""
+    """A trial without the swept setting appears at all of its values."""
     results = [trial_row(f"a, x={x}", config={"x": x}) for x in (1, 2)]
     results += [trial_row(f"b, y={y}", config={"y": y}) for y in (3, 4)]
     keys, frame = swept_settings(flatten(results).frame(), '{"settings":{"x":[1,2],"y":[3,4]}}')

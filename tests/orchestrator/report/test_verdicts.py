@@ -1,5 +1,3 @@
-""" "Not significant" is not "equal"."""
-
 from __future__ import annotations
 
 import re
@@ -20,7 +18,7 @@ DENSE = [10.0, 20.0, 30.0, 40.0, 50.0, 60.0]
 BETTER = [9.0, 18.8, 28.9, 39.1, 48.8, 59.2]
 UNCLEAR = [9.0, 21.2, 28.9, 41.1, 48.8, 60.9]
 SHIFT = 100
-"""Seed offset between two groups without pairs."""
+"""Seed offset that leaves two groups without pairs."""
 
 
 def make_values(mean: float, sd: float, n: int = 10) -> list[float]:
@@ -32,7 +30,7 @@ SOFTMAX = make_values(57.08, 0.10)
 
 
 def row_of(values: list[float], baseline: list[float], *, shift: int = SHIFT) -> Any:
-    """Return the test of GSS against Softmax; `shift` 0 gives shared seeds."""
+    """Return the test of GSS against Softmax; without a `shift` they share seeds."""
     trials = [done_trial("GSS", seed, test_perplexity=x) for seed, x in enumerate(values)]
     trials += [
         done_trial("Softmax", seed + shift, test_perplexity=x) for seed, x in enumerate(baseline)
@@ -49,7 +47,7 @@ def finding_of(row: Any, holm_p: float | None = None, *, margin: float = 0.0) ->
 
 
 def test_significant_difference_names_lower_group() -> None:
-    """Welch's test of the published means and deviations."""
+    """Welch's test of the published means and deviations is the truth."""
     low = make_values(56.81, 0.11)
     for row, outcome, ends in (
         (row_of(low, SOFTMAX), "lower", (-0.369, -0.171)),

@@ -1,7 +1,8 @@
-"""A disk on which the n-th write fails, or all from the n-th on, by a preloaded library.
+"""A preloaded library makes the n-th disk write fail, or every write from the n-th on.
 
-Each sweep runs in a child of one process, as driver and worker do but without Ray. Store, trial
-folders and records are real."""
+Each sweep runs in a forked child, as driver and worker do but without Ray. Store, trial folders and
+records are real.
+"""
 
 from __future__ import annotations
 
@@ -34,20 +35,20 @@ HANGS_S = 120.0
 @dataclass(frozen=True)
 class Ended:
     status: int
-    """0; 2 after a one-sentence error; otherwise there was a traceback."""
+    """0, or 2 after a one-sentence error; other values mean a traceback."""
     text: str
     writes: int
-    """Writes below the folder."""
+    """Number of writes below the folder."""
 
 
 class FaultySweeps:
-    """Runs one sweep per request in its process."""
+    """A process that runs one sweep per request."""
 
     def __init__(self, process: subprocess.Popen[str], folder: Path) -> None:
         self._process, self.folder = process, folder
 
     def run(self, *, fail_at: int = 0, error: int = 0, lasting: bool = False) -> Ended:
-        """Run a sweep in which write `fail_at` fails, counted from 1; 0 means none."""
+        """Run a sweep in which write number `fail_at` fails (first write: 1; no failure: 0)."""
         assert self._process.stdin is not None and self._process.stdout is not None
         print(json.dumps([fail_at, error, lasting]), file=self._process.stdin, flush=True)
         assert select.select([self._process.stdout], [], [], HANGS_S)[0], "the sweep hangs"
@@ -56,7 +57,7 @@ class FaultySweeps:
 
 @contextmanager
 def faulty_sweeps(scratch: Path) -> Iterator[FaultySweeps]:
-    """Yield the process; skip the test without a C compiler."""
+    """Yield the process that runs sweeps; skip the test without a C compiler."""
     compiler = shutil.which("cc")
     if compiler is None:
         pytest.skip("needs a C compiler to make writes fail, and there is no cc")
@@ -114,7 +115,6 @@ def serve(requests: IO[str]) -> None:
 
 
 def _status(action: Callable[[], object]) -> int:
-    """Return the status that the command would."""
     from trainables.errors import UserError
 
     try:

@@ -1,4 +1,4 @@
-"""A dispatcher of six trials, identified by numbers, and their events."""
+"""A dispatcher of six trials, identified by numbers."""
 
 from __future__ import annotations
 
@@ -22,8 +22,6 @@ KEY = StudyKey(study="handed out", scale="smoke", corpus="none")
 
 
 class Sweep(Dispatcher):
-    """Packs of three trials on two slots."""
-
     def __init__(
         self, store: Store, storage: Path, trials: int = 6, *, slots: int = 2, **changes: Any
     ) -> None:
@@ -39,12 +37,10 @@ class Sweep(Dispatcher):
         return [] if pack is None else [PLAN.index(trial) for trial in pack.trials]
 
     def report(self, key: str, *numbers: int, at: int | None = None) -> None:
-        """Report these trials as done, and `at` as started."""
         events = [event for number in numbers for event in (started(number), done(number))]
         self.process_events(key, events if at is None else [*events, started(at)])
 
     def run(self, key: str) -> list[int]:
-        """Run the next pack to its end."""
         numbers = self.pack(key)
         self.report(key, *numbers)
         self.end_pack(key)
@@ -58,8 +54,6 @@ class Sweep(Dispatcher):
 
 
 class Searches:
-    """A search with three trials at a time."""
-
     def more(self, busy: Collection[str]) -> list[PlannedTrial]:
         return [trial for trial in PLAN[:3] if trial.trial_id not in busy]
 

@@ -38,7 +38,7 @@ MEASUREMENTS = ("perplexity@1", "spectrum@1")
 def sweep(
     folder: Path, plan: Sequence[PlannedTrial] = PLAN, names: Sequence[str] = MEASUREMENTS
 ) -> list[str]:
-    """Train and measure what is missing; return the user's notes and causes. Raises UserError."""
+    """Train and measure what is missing; return the user's notes and causes."""
     trial_run.load = kept_weights.load = lambda *_, **__: tiny_trial.corpus(600)
     storage, listener = FolderStorage(folder), RecordingListener()
     storage.check()
@@ -63,12 +63,12 @@ def sweep(
                 measurements=MEASUREMENTS,
                 unmeasured=unmeasured,
             )
-            left = [
+            open_trials = [
                 trial
                 for trial in plan
                 if trial.trial_id in unmeasured or states[trial.trial_id] in OPEN
             ]
-            with closing(Dispatcher(left, work, this_owner(), slots=1)) as dispatcher:
+            with closing(Dispatcher(open_trials, work, this_owner(), slots=1)) as dispatcher:
                 _drive(
                     dispatcher,
                     Job(options=options, measurements=MEASUREMENTS, functions=TrialFunctions()),
@@ -79,7 +79,7 @@ def sweep(
 
 
 def _drive(dispatcher: Dispatcher, job: Job) -> None:
-    """A driver's error ends the sweep, a worker's only the pack."""
+    """A driver's error ends the sweep; a worker's error ends only its pack."""
     while not dispatcher.finished:
         pack = dispatcher.next_pack("the pack")
         assert pack is not None
@@ -107,7 +107,6 @@ def _run_pack(pack: Pack, job: Job, dispatcher: Dispatcher) -> Ending:
 
 
 def table(folder: Path) -> list[dict[str, Any]]:
-    """Return the store's trials without times."""
     with open_store(f"sqlite:///{folder}/results.db") as store:
         spectra = store.spectra(KEY)
         return [

@@ -1,5 +1,3 @@
-"""Packs whose trials run at once in one process: deaths and stops."""
-
 from __future__ import annotations
 
 from pathlib import Path
@@ -29,7 +27,7 @@ from trainables.trial_folder import EpochMetrics, TrialOutcome
 
 @pytest.fixture
 def sweep(store: Store, tmp_path: Path) -> Sweep:
-    """Return a dispatcher of six trials that run at once."""
+    """Return a dispatcher that runs six trials at once."""
     return Sweep(store, tmp_path, slots=1, trials_at_once=8)
 
 
@@ -41,7 +39,7 @@ def hand_out(sweep: Sweep, key: str) -> list[int]:
 
 
 def test_pack_is_halved_after_a_death(sweep: Sweep, store: Store) -> None:
-    """Trial 2 kills any process it is in."""
+    """Trial 2 kills any process that runs it."""
     sizes = []
     for key in map(str, range(20)):
         if sweep.finished:
@@ -105,7 +103,7 @@ def test_searched_trials_are_judged_separately(
 def test_ray_stop_costs_no_mate(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The shared process ends; the mate continues alone."""
+    """Ray ends the process that both trials share; the other trial continues alone."""
     monkeypatch.setattr(trials_run, "slots_of", lambda *_: 1)
     stopped, mate = (smoke_trial(seed=seed, **{"training.epochs": 5000}) for seed in (1, 2))
     plan = [PlannedTrial.of(stopped, "stopped"), PlannedTrial.of(mate, "mate")]

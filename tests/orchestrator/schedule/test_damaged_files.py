@@ -1,5 +1,3 @@
-"""After damage to any file, the next run gives the same numbers or explains why not."""
-
 from __future__ import annotations
 
 import random
@@ -30,7 +28,7 @@ FILES = {
     "measurement-spectrum*.json": "measured later",
     "measurement-spectrum*.npy": "measured later",
 }
-"""Durable files, and the state of a trial that has them."""
+"""Durable files, and a state of the trial in which they exist."""
 BLOCK = 512
 
 
@@ -44,7 +42,7 @@ def stop_in_second_epoch(epoch: EpochMetrics) -> None:
 
 
 def make(config: TrialConfig, storage: Path, state: str) -> None:
-    """Leave a trial as if killed in this state, before recording."""
+    """Create a trial's folder as if its process was killed in this state."""
     directory = trial_directory(storage, config.trial_id)
     if state == "under way":
         with pytest.raises(_StopError):
@@ -85,7 +83,7 @@ def truth(templates: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str
 
 
 def next_run(storage: Path) -> tuple[dict[str, Any], list[str]]:
-    """Return the store after a sweep that trains and one that measures, and the user's notes."""
+    """Train and measure again; return the store and the user's notes."""
     sentences = [text for _ in range(2) for text in small_sweep.sweep(storage, PLAN[:1], NAMES)]
     return small_sweep.table(storage)[0], sentences
 

@@ -1,5 +1,3 @@
-"""The dispatcher over a real store, without Ray."""
-
 from __future__ import annotations
 
 from pathlib import Path
@@ -112,7 +110,7 @@ def test_oversized_pack_is_returned(store: Store, tmp_path: Path) -> None:
 def test_early_error_leaves_no_claim(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A leaked claim's lease would be renewed as long as this process lives."""
+    """If a claim leaked, its lease would be renewed as long as this process lives."""
 
     def lost(*_: object) -> NoReturn:
         raise UserError("the connection was lost")

@@ -1,5 +1,3 @@
-"""A driver's reactions to added trials and silent workers, over a real store."""
-
 from __future__ import annotations
 
 import re
@@ -29,15 +27,15 @@ MACHINE = {"NodeID": "one", "NodeManagerAddress": "10.0.0.1", "Resources": {"CPU
 
 
 class GivenUpError(Exception):
-    """The driver requests another Ray."""
+    """Raised when the driver requests another Ray."""
 
 
 def give_up(reason: str) -> NoReturn:
     raise GivenUpError(reason)
 
 
-class Steered:
-    """A driver on a one-core machine; time passes only when it looks."""
+class SteeredDriver:
+    """A driver on a one-core machine, with a clock that advances only in `looks`."""
 
     def __init__(
         self, patch: pytest.MonkeyPatch, store: Store, folder: Path, plan: Sequence[PlannedTrial],
@@ -56,8 +54,8 @@ class Steered:
         keeper = LeaseKeeper(store, "me")
         self.driver = Driver(work, self.dispatcher, placement, Interrupt(), keeper, lambda: None)
 
-    def looks(self, times: int) -> list[str]:
-        """Return the packs to end after `times` looks."""
+    def poll(self, times: int) -> list[str]:
+        """Poll the driver `times` times and return the packs to end."""
         ended = []
         for _ in range(times):
             self.now_s += POLL_S + 0.1
@@ -79,14 +77,14 @@ def test_driver_waits_for_machines(
 ) -> None:
     plan = planned(range(1))
     store.register(KEY, plan)
-    steered = Steered(monkeypatch, store, tmp_path, plan, study=KEY)
+    steered = SteeredDriver(monkeypatch, store, tmp_path, plan, study=KEY)
     steered.machines.clear()
-    steered.looks(2)
+    steered.poll(2)
     (note,) = steered.listener.notes
     assert "no machine" in note
     assert not steered.driver.stopping
     store.ask_to_stop(KEY)
-    steered.looks(1)
+    steered.poll(1)
     assert steered.driver.stopping
 
 
@@ -96,7 +94,7 @@ def test_unkillable_worker_needs_new_ray(
     """The worker hangs on a machine that does not answer."""
     plan = planned(range(2))
     store.register(KEY, plan)
-    steered = Steered(monkeypatch, store, tmp_path, plan, {"trial_timeout_s": LIMIT_S})
+    steered = SteeredDriver(monkeypatch, store, tmp_path, plan, {"trial_timeout_s": LIMIT_S})
     beat = beat_of("elsewhere", step=7).model_dump_json().encode()
     monkeypatch.setattr(driver, "signs", lambda keys: dict.fromkeys(keys, beat))
     monkeypatch.setattr(endings, "machine_here", lambda: "here")
@@ -105,13 +103,13 @@ def test_unkillable_worker_needs_new_ray(
         steered.driver.start_pack(key)
     (trial,) = steered.dispatcher._flights["a"].pack.trials
     steered.report("a", trial)
-    assert steered.looks(10) == ["a", "b"]
+    assert steered.poll(10) == ["a", "b"]
     steered.driver.end_pack("a", Ending(EndingKind.PROCESS_DIED))
     (note,) = steered.listener.notes
     assert re.match(r"seed=0: it stalled for 1\d s .*epoch 3, step 7, my_layer.py", note)
     assert not steered.driver.stopping
     with pytest.raises(GivenUpError, match="cannot be ended"):
-        steered.looks(100)
+        steered.poll(100)
         steered.driver.raise_error()
 
 
@@ -120,10 +118,10 @@ def test_ray_without_workers_is_abandoned(
 ) -> None:
     plan = planned(range(2))
     store.register(KEY, plan)
-    steered = Steered(monkeypatch, store, tmp_path, plan)
+    steered = SteeredDriver(monkeypatch, store, tmp_path, plan)
     steered.hand_out("a")
-    steered.looks(int(driver.START_S / POLL_S))
+    steered.poll(int(driver.START_S / POLL_S))
     assert not steered.driver.stopping
-    steered.looks(1)
+    steered.poll(1)
     with pytest.raises(GivenUpError, match="has started no worker for 300 s"):
         steered.driver.raise_error()

@@ -1,5 +1,3 @@
-"""Why a process ended, from its last beat and the machine's memory."""
-
 from __future__ import annotations
 
 import signal
@@ -45,7 +43,7 @@ def test_out_of_memory_is_recognized(
     kind: EndingKind,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """This kernel's kills explain nothing on another machine."""
+    """Processes killed by this kernel explain nothing on another machine."""
     monkeypatch.setattr(endings, "machine_memory", lambda: now)
     ending = explain(DEATH, beat_of(machine, machine_memory=at_the_beat), "one")
     memory = ", using 31.0 of its machine's 64.0 GB" if kind is STARVED else ""
@@ -69,6 +67,5 @@ def test_stopped_local_worker_is_killed() -> None:
 
 
 def test_other_processes_are_not_killed() -> None:
-    """The beat holds this process's pid."""
     for machine in ("here", "elsewhere"):
         kill_worker(beat_of(machine, machine_memory=ROOM))

@@ -1,5 +1,3 @@
-"""After any failed write: one sentence, an intact store, and the next run completes."""
-
 from __future__ import annotations
 
 import shutil
@@ -35,7 +33,7 @@ def problems(folder: Path) -> list[str]:
     try:
         return check_store(f"sqlite:///{folder}/results.db", FolderStorage(folder))
     except UserError as error:
-        # It failed before the first table existed.
+        # The write failed before the first table existed.
         assert "There is no results store" in str(error)
         return []
 

@@ -1,5 +1,3 @@
-"""Outcomes over a real store, without Ray: blame for deaths, and what counts as a result."""
-
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -98,7 +96,7 @@ def test_damaged_result_costs_an_attempt(store: Store, tmp_path: Path) -> None:
 def test_new_driver_owns_claimed_trials(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A trial done before stays done."""
+    """A trial that was already done stays done."""
     monkeypatch.setattr(trial_table, "LEASE_S", -1.0)
     sweep = Sweep(store, tmp_path, options={"max_attempts": 1})
     sweep.pack("a")
@@ -118,7 +116,6 @@ def test_new_driver_owns_claimed_trials(
 
 
 def test_machine_loss_costs_no_attempt(store: Store, tmp_path: Path) -> None:
-    """A trial may lose its process twice."""
     sweep = Sweep(store, tmp_path, 1)
     for key, machine, there in (("a", "3", {"2"}), ("b", "2", {"3"}), ("c", "2", {"2", "3"})):
         sweep.die(key, at=0, ending=replace(DEATH, machine=machine))
@@ -128,7 +125,7 @@ def test_machine_loss_costs_no_attempt(store: Store, tmp_path: Path) -> None:
 
 
 def test_machine_killing_trial_fails(store: Store, tmp_path: Path) -> None:
-    """The process's death is seen before the machine's."""
+    """The driver sees the process die before it sees the machine fail."""
     sweep = Sweep(store, tmp_path, 1)
     for machine in "012345":
         assert states(store)[0] != "failed", "the sixth start is the last"
@@ -149,7 +146,7 @@ def test_machine_killing_trial_fails(store: Store, tmp_path: Path) -> None:
 def test_missing_workers_end_the_sweep(
     store: Store, tmp_path: Path, kind: EndingKind, starts: int, fix: str | None
 ) -> None:
-    """Memory used by another program may become free again."""
+    """Low memory allows more starts, because another program may free its memory."""
     sweep = Sweep(store, tmp_path, 1)
     for number in range(starts - 1):
         assert sweep.pack(str(number)) == [0]
@@ -176,7 +173,7 @@ def write_measurements(storage: Path, number: int, names: Sequence[str]) -> None
 
 
 def test_failed_measurement_costs_no_result(store: Store, tmp_path: Path) -> None:
-    """A death after the last measurement is no failure."""
+    """A worker that dies after the last measurement causes no failure."""
     sweep = measuring(store, tmp_path)
     for number, names_written in enumerate((later.NAMES, later.NAMES[:1])):
         assert sweep.pack("a") == [number]
@@ -195,7 +192,7 @@ def test_failed_measurement_costs_no_result(store: Store, tmp_path: Path) -> Non
 
 
 def test_other_drivers_measurements_are_read(store: Store, tmp_path: Path) -> None:
-    """Both planned before either began: the second's workers find the files."""
+    """Both drivers planned before either began, so the second one's workers find the files."""
     drivers = [measuring(store, tmp_path), measuring(store, tmp_path)]
     for sweep in drivers:
         for number in range(3):

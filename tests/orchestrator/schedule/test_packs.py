@@ -28,11 +28,11 @@ def test_every_trial_has_one_pack(trials: int, slots: int, seconds: float) -> No
 @pytest.mark.parametrize(
     ("trials", "slots", "seconds", "size"),
     [
-        (72, 2, 16.0, 1),  # the quick grid: one by one
-        (1000, 2, 0.001, 100),  # nothing to do: as large as packs get
-        (72, 2, 2.5, 4),  # 10 s of work
+        (72, 2, 16.0, 1),  # the quick grid runs trials one by one
+        (1000, 2, 0.001, 100),  # packs have maximum size if nothing needs time
+        (72, 2, 2.5, 4),  # a pack holds 10 s of work
         (72, 8, 2.0, 3),  # at least four packs for each of eight slots
-        (50, 2, 0.1, 10),  # 5 s in all: never cut below a second
+        (50, 2, 0.1, 10),  # 5 s in all: a pack never has less than a second
         (3, 1, 1e6, 1),
         (50, 1, float("inf"), 1),
     ],

@@ -1,5 +1,3 @@
-"""Resources that packs request, and packs that fit nowhere."""
-
 from __future__ import annotations
 
 from pathlib import Path

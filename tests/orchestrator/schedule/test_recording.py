@@ -1,5 +1,3 @@
-"""Result files of a dead driver reach the store; other files do not."""
-
 from __future__ import annotations
 
 from pathlib import Path

@@ -1,5 +1,3 @@
-"""Sweeps over real Ray: failures stay in their trial and are named."""
-
 from __future__ import annotations
 
 import itertools
@@ -41,7 +39,7 @@ pytestmark = pytest.mark.usefixtures("one_ray")
 
 
 class Swept:
-    """A sweep of trials that fail in every way."""
+    """A sweep of trials that fail in every possible way."""
 
     def __init__(self, folder: Path, store: Store) -> None:
         plan = planned(SEEDS)
@@ -93,11 +91,11 @@ def test_stalled_worker_is_ended(store: Store, tmp_path: Path) -> None:
     plan = planned([STANDS])
     store.register(KEY, plan)
     run_trials(plan, work_in(tmp_path, store, {"trial_timeout_s": 10.0, "max_attempts": 1}))
-    (stands,) = store.trials(KEY)
-    assert stands.state == "failed"
+    (stalled_trial,) = store.trials(KEY)
+    assert stalled_trial.state == "failed"
     assert re.match(
         r"it stalled for \d+ s \(all threads of its process stopped; last seen",
-        str(stands.cause),
+        str(stalled_trial.cause),
     )
 
 
@@ -125,7 +123,7 @@ def test_full_disk_stops_the_sweep(store: Store, tmp_path: Path) -> None:
 def test_waiting_sweep_moves_and_stops(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It waits for another command's trial."""
+    """The sweep waits for a trial of another command."""
     beats: list[float] = []
     monkeypatch.setattr(driver, "beat", lambda: beats.append(time.monotonic()))
     plan = planned([SOUND])

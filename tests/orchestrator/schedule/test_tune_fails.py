@@ -1,5 +1,3 @@
-"""If Tune itself fails, the command ends with a sentence."""
-
 from __future__ import annotations
 
 from pathlib import Path

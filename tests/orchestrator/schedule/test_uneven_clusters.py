@@ -1,4 +1,4 @@
-"""Unequal machines, as real Ray nodes with declared memory."""
+"""Machines are real Ray nodes with declared memory."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def held_trials(count: int) -> list[TrialConfig]:
 
 @contextmanager
 def cluster() -> Iterator[Any]:
-    """Connect to a cluster whose head has one core and little memory."""
+    """Start a cluster whose head has one core and little memory, and connect to it."""
     # In test processes Ray listens only on loopback, which other machines cannot reach.
     vars(ray_constants)["ENABLE_RAY_CLUSTER"] = True
     os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "1"
@@ -57,9 +57,11 @@ def cluster() -> Iterator[Any]:
 
 
 class ChangesMachines(RecordingListener):
-    """The large machine leaves after the first start.
+    """A listener that removes the large machine after the first start.
 
-    Once noted, one with another torch joins. Its note lets trials continue."""
+    When the removal is noted, a machine with another torch version joins. When that machine is
+    refused, waiting trials may end.
+    """
 
     def __init__(self, cluster: Any, large: Any, folder: Path) -> None:
         super().__init__()
@@ -89,7 +91,7 @@ class ChangesMachines(RecordingListener):
 
 
 def sweep_while_machines_change(report: Report, folder: Path) -> None:
-    """Send the machines, each start's machine, and the notes."""
+    """Report the machines, the machine of each start, and the notes."""
     plan = [PlannedTrial.of(config, "-") for config in held_trials(3)]
     with cluster() as nodes, open_store(f"sqlite:///{folder}/results.db") as store:
         large = nodes.add_node(num_cpus=1, memory=10**10)
@@ -109,7 +111,7 @@ def sweep_while_machines_change(report: Report, folder: Path) -> None:
 
 
 def test_waiting_trials_run_when_possible(tmp_path: Path) -> None:
-    """The larger machine has left; the joining one is unfit."""
+    """The larger machine has left, and the new one has the wrong torch version."""
     assert estimate(held_trials(1)[0], CORPUS).memory_gb > 1
     ((machines, hosts, notes),) = Process(tmp_path, sweep_while_machines_change, tmp_path).end()
     small, large = machines

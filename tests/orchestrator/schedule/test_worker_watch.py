@@ -1,5 +1,3 @@
-"""Silent workers, with a simulated clock and beats."""
-
 from __future__ import annotations
 
 from typing import Any
@@ -10,8 +8,8 @@ from tests.orchestrator.schedule.beats import beat_of
 from trainables.pulse import START, TRAINING
 
 
-class Followed:
-    """A worker whose beats are read every 2 s."""
+class WatchedWorker:
+    """A simulated worker and clock; beats are read every 2 s."""
 
     def __init__(self, limit_s: float | None = None) -> None:
         self.watch, self.now_s, self.number = WorkerWatch(limit_s), 0.0, 0
@@ -23,16 +21,16 @@ class Followed:
         self.beat = self.beat.model_copy(update=changes)
         self._look()
 
-    def trains(self, steps: int, step_s: float) -> None:
-        """Train slow steps, none reported as silence."""
+    def train(self, steps: int, step_s: float) -> None:
+        """Train `steps` slow steps; none may be reported as a stall."""
         for _ in range(steps):
             self.send(
                 phase=TRAINING, epoch=1, step=self.beat.step + 1, progress=self.beat.progress + 1
             )
-            assert self.stands_still_within(step_s) is None
+            assert self.seconds_until_stall(step_s) is None
 
-    def stands_still_within(self, seconds: float, *, beats: bool = True) -> float | None:
-        """Return the seconds until silence is reported, or None."""
+    def seconds_until_stall(self, seconds: float, *, beats: bool = True) -> float | None:
+        """Return the seconds until a stall is reported, or None."""
         start_s = self.now_s
         while self.now_s < start_s + seconds:
             self.now_s += POLL_S
@@ -53,48 +51,48 @@ class Followed:
 
 
 def test_hang_is_reported_in_minutes() -> None:
-    worker = Followed()
-    worker.trains(100, step_s=POLL_S)
-    assert worker.stands_still_within(1000) == 120
+    worker = WatchedWorker()
+    worker.train(100, step_s=POLL_S)
+    assert worker.seconds_until_stall(1000) == 120
     assert worker.cause == "it stalled for 2 min in epoch 1, step 100 (my_layer.py, line 3)"
 
 
 def test_slow_trial_continues() -> None:
-    worker = Followed()
-    worker.trains(5, step_s=400)
-    worker.trains(1, step_s=3900)
+    worker = WatchedWorker()
+    worker.train(5, step_s=400)
+    worker.train(1, step_s=3900)
     worker.send(progress=10**6)
-    assert worker.stands_still_within(10**6) == 39_002
+    assert worker.seconds_until_stall(10**6) == 39_002
 
 
 def test_default_limit_is_ten_minutes() -> None:
-    """At the start, in the first step, in validation, and at the next trial."""
-    worker = Followed()
-    assert worker.stands_still_within(600) is None
-    worker.trains(2, step_s=600)
+    """This holds at the start, in the first step, in validation, and at the next trial."""
+    worker = WatchedWorker()
+    assert worker.seconds_until_stall(600) is None
+    worker.train(2, step_s=600)
     worker.send(phase="in validation", progress=1000)
-    assert worker.stands_still_within(600) is None
+    assert worker.seconds_until_stall(600) is None
     worker.send(trial_id="two", phase=TRAINING, progress=1)
-    assert worker.stands_still_within(10**4) == 602
+    assert worker.seconds_until_stall(10**4) == 602
 
 
 def test_announced_silence_is_respected() -> None:
-    worker = Followed()
+    worker = WatchedWorker()
     worker.send(phase="in the measurement spectrum@1", progress=7, quiet_s=5000.0)
-    assert worker.stands_still_within(10**6) == 5002
+    assert worker.seconds_until_stall(10**6) == 5002
 
 
 def test_user_limit_covers_every_phase() -> None:
-    worker = Followed(limit_s=20.0)
+    worker = WatchedWorker(limit_s=20.0)
     worker.send(quiet_s=5000.0)
-    assert worker.stands_still_within(100) == 22
-    worker = Followed(limit_s=2000.0)
-    worker.trains(10, step_s=1900)
+    assert worker.seconds_until_stall(100) == 22
+    worker = WatchedWorker(limit_s=2000.0)
+    worker.train(10, step_s=1900)
 
 
 def test_blocked_process_is_named() -> None:
-    worker = Followed()
-    assert worker.stands_still_within(1000, beats=False) == 602
+    worker = WatchedWorker()
+    assert worker.seconds_until_stall(1000, beats=False) == 602
     assert worker.cause == (
         "it stalled for 10 min (all threads of its process stopped; last seen at its start, "
         "my_layer.py, line 3)"
@@ -110,22 +108,22 @@ def test_worker_without_beats_is_ended() -> None:
 
 
 def test_stalled_driver_ends_no_trial() -> None:
-    """A laptop slept, or the sweep was suspended: for hours, repeatedly."""
-    worker = Followed(limit_s=20.0)
+    """A suspended driver, such as a sleeping laptop, sees no beats for hours."""
+    worker = WatchedWorker(limit_s=20.0)
     for _ in range(5):
         worker.now_s += 10_000.0
-        assert worker.stands_still_within(POLL_S) is None
+        assert worker.seconds_until_stall(POLL_S) is None
         worker.send(progress=worker.beat.progress + 1)
-        assert worker.stands_still_within(3 * POLL_S) is None
+        assert worker.seconds_until_stall(3 * POLL_S) is None
 
 
 def test_worker_stays_until_pack_ends() -> None:
-    worker = Followed(limit_s=20.0)
-    assert worker.stands_still_within(100) == 22
+    worker = WatchedWorker(limit_s=20.0)
+    assert worker.seconds_until_stall(100) == 22
     worker.watch.mark_ending("pack")
-    assert worker.stands_still_within(10) is None
+    assert worker.seconds_until_stall(10) is None
     assert worker.watch.overdue_beats(10.0) == []
-    assert worker.stands_still_within(2) is None
+    assert worker.seconds_until_stall(2) is None
     (last,) = worker.watch.overdue_beats(10.0)
     assert last == worker.beat.model_copy(update={"number": worker.number})
     worker.watch.remove("pack")

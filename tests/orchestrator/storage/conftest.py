@@ -10,12 +10,11 @@ from orchestrator.storage.bucket import _client
 from tests.support.object_store import ObjectStore, object_store
 
 Move = Callable[[str], None]
-"""Pretend to run on this machine: other machines' files become invisible."""
+"""Switches to another simulated machine, which cannot see the files of the first one."""
 
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
-    """Yield a server, set in this process's environment."""
     with object_store(tmp_path_factory.mktemp("s3")) as started:
         yield started
 
@@ -29,14 +28,12 @@ def move(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Move:
 
 @pytest.fixture
 def url(store: ObjectStore, tmp_path: Path) -> str:
-    """Return a URL for this test alone."""
     _client.cache_clear()
     return f"s3://{store.bucket}/{tmp_path.name}"
 
 
 @pytest.fixture(params=["folder", "object store"])
 def storage(request: pytest.FixtureRequest, move: Move, tmp_path: Path) -> Storage:  # noqa: ARG001
-    """Return each kind of storage, on machine one."""
     if request.param == "folder":
         (tmp_path / "results").mkdir()
         return storage_at(str(tmp_path / "results"))

@@ -1,5 +1,3 @@
-"""Guarantees of every kind of storage."""
-
 from __future__ import annotations
 
 import pickle
@@ -27,7 +25,7 @@ OLD = TrialOutcome(trial_id=TRIAL, state="diverged", cause="an older worker")
 
 
 def stopped(storage: Storage, action: Callable[[TrialFolder], object]) -> TrialFolder:
-    """Return the folder of a worker that ran `action` and was stopped."""
+    """Run `action` in a worker that is then stopped; return its folder."""
     with pytest.raises(RuntimeError), storage.working(TRIAL) as folder:
         folder.path.mkdir(parents=True, exist_ok=True)
         action(folder)

@@ -1,5 +1,3 @@
-"""Files between local disk and object store: real server, kills during copying."""
-
 from __future__ import annotations
 
 import pickle
@@ -58,7 +56,7 @@ def name_of(step: int) -> str:
 
 
 def killed(storage: ObjectStorage, action: Callable[[TrialFolder], object]) -> None:
-    """Run `action` in a worker killed before it copies."""
+    """Run `action` in a worker that is killed before it copies files to the store."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(WorkingCopy, "_push", lambda _: None)
         stopped(storage, action)
@@ -192,7 +190,7 @@ def test_only_the_result_stays(storage: ObjectStorage) -> None:
         folder.take_over()
         save(folder, 1)
         folder.write_result(TrialOutcome(trial_id=config.trial_id, state="done"), None)
-        raise RuntimeError  # killed before it cleared up
+        raise RuntimeError  # killed before it removed its files
     with storage.working(config.trial_id) as folder:
         storage.bucket.write(f"{directory}/{name_of(9)}", b"still under way when this worker began")
         run_trial(config, directory=folder.path, runtime=Runtime())

@@ -9,6 +9,5 @@ from orchestrator.store import Store, open_store
 
 @pytest.fixture
 def store(store_url: str) -> Iterator[Store]:
-    """Yield an empty store in SQLite and in PostgreSQL."""
     with open_store(store_url) as opened:
         yield opened

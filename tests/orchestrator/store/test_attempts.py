@@ -1,5 +1,3 @@
-"""Each started attempt keeps its machine, times and cause of end."""
-
 from __future__ import annotations
 
 import pytest

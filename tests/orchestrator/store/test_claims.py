@@ -1,5 +1,3 @@
-"""After any sequence of calls, trials have the states that a dictionary predicts."""
-
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -32,14 +30,14 @@ class Expected:
 
 
 class StoreMachine(RuleBasedStateMachine):
-    """The store and a dictionary of `Expected` receive the same calls."""
+    """The store and a dictionary of expected states receive the same calls."""
 
     groups = count()
 
     def __init__(self, store: Store) -> None:
         super().__init__()
         self.store = store
-        # Each example has its own trials and owners, because all share one database.
+        # All examples share one database, so each has its own trials and owners.
         self.group = f"example {next(self.groups)}"
         self.trials = plan(TRIALS, group=self.group)
         self.run_id = store.begin_run(RUN)

@@ -1,5 +1,3 @@
-"""A store damaged from outside gives correct numbers, or a sentence naming the repair."""
-
 from __future__ import annotations
 
 import io
@@ -57,7 +55,10 @@ def fill(store: Store) -> None:
 
 @pytest.fixture(scope="module")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a killed command's store with transactions only in its log; `old.db` predates them."""
+    """Return a folder with a killed command's store.
+
+    Its last transactions are only in the log, and `old.db` is from before them.
+    """
     folder = tmp_path_factory.mktemp("template")
     path = folder / "results.db"
     with open_store(str(path)) as store:
@@ -72,7 +73,6 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def read(path: Path) -> str:
-    """Return all content, or the refusal."""
     try:
         with open_store(str(path), create=False) as store:
             studies = sorted(store.studies(), key=lambda summary: summary.key.study)
@@ -83,7 +83,7 @@ def read(path: Path) -> str:
 
 @pytest.fixture(scope="module")
 def right(template: Path) -> list[str]:
-    """Return the allowed readings: before and after each transaction in the log."""
+    """Return the content of the store after each transaction in the log."""
     answers = []
     path = template / "right.db"
     log = (template / "killed.db-wal").read_bytes()
@@ -96,7 +96,6 @@ def right(template: Path) -> list[str]:
 
 
 def flip(file: Path, draw: random.Random) -> None:
-    """Change a bit, some bytes, or a whole page."""
     content = bytearray(file.read_bytes())
     at, size = draw.randrange(len(content)), draw.choice([0, 1, 16, PAGE])
     if size == 0:
@@ -129,7 +128,7 @@ def without_its_log(path: Path, _: random.Random) -> None:
 
 
 def an_old_copy(path: Path, draw: random.Random) -> None:
-    """Keep the newer log, or delete it."""
+    """Restore the old store; keep the newer log, or delete it."""
     shutil.copy(path.with_name("old.db"), path)
     if draw.randrange(2):
         Path(f"{path}-wal").unlink()
@@ -155,7 +154,7 @@ def test_numbers_are_right_or_refused(
         for _ in range(2):
             answer = read(path)
             assert answer in right or ("store rebuild" in answer and "\n" not in answer), answer
-            with suppress(UserError), open_store(str(path)) as store:  # and a run continues
+            with suppress(UserError), open_store(str(path)) as store:  # and a run can continue
                 store.register(KEY, TRIALS)
                 assert store.claim([DONE], owner="b", lease_s=60) == {}
 

@@ -1,5 +1,3 @@
-"""Late, repeated, reordered and outdated deliveries leave the right result."""
-
 from __future__ import annotations
 
 import random
@@ -14,7 +12,7 @@ from tests.support.store_rows import KEY, RUN, SPECTRUM, epoch, ids, outcome, pl
 from trainables.trial_folder import EpochMetrics, TrialOutcome
 
 WRONG = [epoch(1, valid_loss=9.0), epoch(4, valid_loss=9.0)]
-"""Only the first attempt has these, so a misplaced one shows."""
+"""Only the first attempt has these epochs, so they show if they are recorded in error."""
 
 
 def ends_of_the_first_attempt(trial_id: str) -> list[TrialOutcome]:
@@ -26,7 +24,7 @@ def ends_of_the_first_attempt(trial_id: str) -> list[TrialOutcome]:
 
 
 class Deliveries:
-    """Deliveries of a trial: of its expired first attempt, its second, and a result file."""
+    """The messages of a trial: of its expired first attempt, its second, and a result file."""
 
     def __init__(self, store: Store, trial_id: str, draw: random.Random) -> None:
         self.store, self.trial_id, self.draw = store, trial_id, draw
@@ -36,7 +34,7 @@ class Deliveries:
         self.takings = 0
 
     def all(self) -> list[Callable[[], None]]:
-        """In random order, most of them twice."""
+        """Shuffle all messages and repeat most of them."""
         early: list[Callable[[], None]] = [
             partial(self.end, end) for end in ends_of_the_first_attempt(self.trial_id)
         ]

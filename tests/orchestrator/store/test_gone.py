@@ -1,5 +1,3 @@
-"""A store deleted, replaced, busy or away during use: reported, or waited for."""
-
 from __future__ import annotations
 
 import shutil
@@ -39,7 +37,6 @@ def delete_folder(path: Path) -> None:
 
 
 def replace(path: Path) -> None:
-    """Replace the file by a copy, as restoring a backup does."""
     shutil.copy(path, path.with_suffix(".copy"))
     path.with_suffix(".copy").replace(path)
 
@@ -59,7 +56,7 @@ def test_deleted_file_is_noticed(tmp_path: Path, change: Callable[[Path], None])
                 UserError, match=r"was deleted or replaced.* type the same command again"
             ):
                 call()
-    with begin(path) as store:  # the store that exists now can be used
+    with begin(path) as store:  # the store that is now in place can be used
         assert store.claim(TRIALS, owner="a", lease_s=60)
 
 
@@ -88,8 +85,8 @@ def test_long_transaction_is_awaited(
 
         with meanwhile(end):
             assert store.claim(TRIALS, owner="a", lease_s=60) == dict.fromkeys(TRIALS, 1)
-        said = capsys.readouterr().err
-        assert said.count("waiting up to 3 minutes.\n") == said.count("\n") == 1
+        printed = capsys.readouterr().err
+        assert printed.count("waiting up to 3 minutes.\n") == printed.count("\n") == 1
         waits: list[float] = []
         with open_store(
             str(path), create=False, away_s=0.2, on_wait=lambda: waits.append(time.monotonic())
@@ -148,14 +145,14 @@ def test_absent_server_is_awaited(
 
         with meanwhile(go_on):
             assert store.record(outcome(TRIALS[0]), run_id=run_id, spectrum=SPECTRUM) is True
-        said = capsys.readouterr().err
-        assert said.count("waiting up to") == said.count("\n") == 1
-        assert PASSWORD not in said
+        printed = capsys.readouterr().err
+        assert printed.count("waiting up to") == printed.count("\n") == 1
+        assert PASSWORD not in printed
         assert store.states(TRIALS[:1]) == {TRIALS[0]: "done"}
 
 
 class RefusingServer(socketserver.BaseRequestHandler):
-    """Answers that it is starting, with an escape sequence that clears terminals."""
+    """A PostgreSQL server that answers "starting up" with an escape sequence for terminals."""
 
     WORDS = b"SFATAL\0VFATAL\0C57P03\0Mstarts \x1b[2J\0\0"
 

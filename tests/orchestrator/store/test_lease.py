@@ -1,5 +1,3 @@
-"""Dead owners, tested with real processes."""
-
 from __future__ import annotations
 
 import json
@@ -80,7 +78,6 @@ def test_failing_renewal_fails_the_sweep(address: str, monkeypatch: pytest.Monke
 
 
 def test_keeper_renews_the_lease(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A failed renewal is retried."""
     failures = ["once", "twice"]
 
     def busy(store: Store, *arguments: Any) -> int:
@@ -109,7 +106,7 @@ def drive(report: Report, address: str) -> None:
         store.claim(TRIALS, owner="me", lease_s=1)
         with LeaseKeeper(store, "me", lease_s=1) as keeper:
             since_s, still_s = time.monotonic(), 0.0
-            report("holding")  # after the clock was read: the process may be suspended at once
+            report("holding")  # read the clock first: the test suspends this process now
             while still_s < 1:
                 time.sleep(0.05)
                 still_s, since_s = time.monotonic() - since_s, time.monotonic()

@@ -25,9 +25,8 @@ def refusal(call: Callable[[], object]) -> str:
 def test_plain_path_is_sqlite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with open_store("results/deep/results.db") as store:
-        monkeypatch.chdir(
-            "/"
-        )  # the store stays in place when the working directory changes, as in Ray's workers
+        # Ray's workers change their working directory, too: the store must stay in place.
+        monkeypatch.chdir("/")
         store.register(KEY, plan(1))
     for address in (
         str(tmp_path / "results/deep/results.db"),

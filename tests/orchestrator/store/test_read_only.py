@@ -1,5 +1,3 @@
-"""A SQLite store in a read-only folder is readable and current."""
-
 from __future__ import annotations
 
 import os
@@ -16,7 +14,7 @@ from tests.support.command import ROOT, environment
 from tests.support.store_rows import KEY, plan
 
 BOUND = ["setpriv", "--bounding-set=-dac_override"] if os.geteuid() == 0 else []
-"""Makes root obey file permissions, too."""
+"""Makes even root obey file permissions."""
 READER = """
 import sys
 from orchestrator.store import open_store
@@ -91,7 +89,7 @@ def test_other_writers_are_noticed(folder: Path, reader: subprocess.Popen[str]) 
 
 @contextmanager
 def writing(folder: Path) -> Iterator[Store]:
-    """Yield the store for its owner; the folder is read-only again afterwards."""
+    """Yield the store with its folder writable, and restore the folder afterwards."""
     folder.chmod(0o755)
     with open_store(str(folder / "results.db")) as writer:
         yield writer

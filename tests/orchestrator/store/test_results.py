@@ -26,7 +26,6 @@ FIRST = dict.fromkeys(ids(plan(2)), 1)
 
 @pytest.fixture
 def trial_id(store: Store) -> str:
-    """Return a running trial."""
     trials = plan(2)
     store.register(KEY, trials)
     store.claim(ids(trials)[:1], owner="a", lease_s=600)

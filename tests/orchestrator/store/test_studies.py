@@ -73,7 +73,7 @@ def test_variants_share_trials(store: Store) -> None:
     store.register(KEY, trials)
     last = store.studies()[-1]
     assert last.key == KEY, "planned last"
-    # The server shares this host's clock.
+    # The server and this process share a clock.
     assert before - timedelta(seconds=1) <= last.planned_at <= datetime.now(UTC)
 
 

@@ -1,5 +1,3 @@
-"""An older store is upgraded completely or not at all."""
-
 from __future__ import annotations
 
 import os
@@ -17,7 +15,7 @@ from tests.support.store_rows import KEY, RUN, SPECTRUM, everything, ids, outcom
 
 
 def second_version(connection: Connection) -> None:
-    """A first real upgrade could do this: add a column and fill it."""
+    """Add a column and fill it, as a real upgrade might."""
     connection.execute(text("ALTER TABLE trial ADD COLUMN measurements INTEGER"))
     connection.execute(
         text(
@@ -29,14 +27,14 @@ def second_version(connection: Connection) -> None:
 
 @pytest.fixture
 def newer() -> Iterator[None]:
-    """Make this program the second version."""
+    """Make this program the second version of the store's schema."""
     UPGRADES.append(second_version)
     yield
     UPGRADES.remove(second_version)
 
 
 def count(url: str) -> object:
-    """Return the new column's sum, or None without it."""
+    """Return the new column's sum, or None if the column does not exist."""
     engine = create_engine(url)
     with engine.connect() as connection:
         version = connection.execute(text("SELECT version FROM schema_version")).scalar_one()

@@ -1,5 +1,3 @@
-"""Printed commands plan what they claim to."""
-
 from __future__ import annotations
 
 import shlex

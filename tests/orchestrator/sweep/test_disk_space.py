@@ -44,7 +44,7 @@ def test_existing_checkpoints_reduce_needed_space(tmp_path: Path) -> None:
 def test_vanished_checkpoint_needs_no_space(tmp_path: Path) -> None:
     folder = FolderStorage(tmp_path).trial(CONFIGS[0].trial_id)
     folder.path.mkdir(parents=True)
-    # A listed file that no longer exists when its size is read.
+    # This listed file no longer exists when its size is read.
     folder.checkpoint(1).symlink_to(tmp_path / "removed")
     assert disk_warning(CONFIGS[:1], CORPUS, options(tmp_path)) is None
 

@@ -34,7 +34,7 @@ def test_report_follows_ended_trials(
 
 
 def write_for_ever(_: str, storage: str, *__: object) -> None:
-    """The installed command's process imports its entry again, which blocks SIGTERM."""
+    """Block SIGTERM, as the installed command does when a spawned process imports it."""
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
     (Path(storage) / "began").touch()
     time.sleep(60)

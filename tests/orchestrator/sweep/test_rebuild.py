@@ -1,5 +1,3 @@
-"""A store rebuilt from files equals the original."""
-
 from __future__ import annotations
 
 import os
@@ -34,7 +32,7 @@ TRIALS = [planned(seed) for seed in range(6)]
 TUNED = [planned(0), planned(9, Place(side="gss", stage="stage2", number=1))]
 """One of another study's trials, and one that never ran."""
 STRANGER = planned(77)
-"""In no study."""
+"""A trial in no study."""
 
 
 def end(store: Store, storage: Storage, trial: PlannedTrial, ending: TrialOutcome) -> None:
@@ -48,7 +46,7 @@ def end(store: Store, storage: Storage, trial: PlannedTrial, ending: TrialOutcom
 
 
 def fill(url: str, storage: Storage) -> None:
-    """Record two studies that share a trial: every outcome, and a later measurement."""
+    """Record two studies that share a trial, with every outcome and a later measurement."""
     with open_store(url, on_register=partial(write_study_file, storage)) as store:
         store.register(KEY, TRIALS)
         store.register(OTHER, TUNED)
@@ -82,7 +80,7 @@ def rebuilt(url: str, storage: Storage) -> list[str]:
 
 
 def test_new_store_equals_old_store(url: str, storage: FolderStorage, store_url: str) -> None:
-    """Over the old store, and into an empty one elsewhere."""
+    """Rebuild over the old store, and into an empty one elsewhere."""
     with open_store(url) as store:
         before, order = tables(url), [summary.key for summary in store.studies()]
     assert "2 studies, 8 trials and 5 results" in "".join(rebuilt(store_url, storage))
@@ -148,7 +146,7 @@ def hold(report: Report, url: str) -> None:
 
 
 def test_log_without_store_moves_aside(url: str, storage: FolderStorage) -> None:
-    """SQLite would take it for the new store's log."""
+    """SQLite would read an old log as the new store's log."""
     before = tables(url)
     with open_store(url) as store:
         store.register(OTHER, [])

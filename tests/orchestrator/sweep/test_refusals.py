@@ -1,5 +1,3 @@
-"""A run or retry that cannot start announces and deletes nothing."""
-
 from __future__ import annotations
 
 import io
@@ -26,8 +24,6 @@ TYPED = Typed(study="gss_grid")
 def refused(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[Plan, RunOptions]:
-    """Return a plan whose text or GPU is unavailable."""
-
     def refuse(*_: object, **__: object) -> None:
         raise UserError(f"no {request.param} here")
 
@@ -100,5 +96,5 @@ def test_interrupted_retry_resumes_its_trials(store: Store) -> None:
         failed = outcome(trial_id, state="failed")
         store.record(failed, run_id=run_id, spectrum=None, attempt=attempts[trial_id])
     store.reset([reset])
-    left = [trial.trial_id for trial in open_retries(trials, store, KEY)]
-    assert left == [reset, running] and never_begun not in left
+    open_ids = [trial.trial_id for trial in open_retries(trials, store, KEY)]
+    assert open_ids == [reset, running] and never_begun not in open_ids

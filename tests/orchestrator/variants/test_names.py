@@ -1,5 +1,3 @@
-"""Different settings are never one group, for any label function."""
-
 from __future__ import annotations
 
 import itertools
@@ -62,7 +60,8 @@ def plan_of(label: Callable[[Any], Any], scale: str = "quick") -> Plan:
     ],
 )
 def test_scale_changes_are_found(scale: str, settings: Any, trained: dict[str, float]) -> None:
-    """20 in the study is 20 at paper scale, 0.02 at quick; `--set` is not scaled."""
+    """A setting of 20 in a study is 20 at paper scale and 0.02 at quick scale; `--set` is not
+    scaled."""
     study = Study(
         name="mine",
         trials=trials,
@@ -85,7 +84,6 @@ def stored(plan: Plan) -> list[dict[str, Any]]:
 
 
 def settings_by_group(rows: list[dict[str, Any]]) -> dict[str, set[str]]:
-    """Return each group's settings, by the configs themselves."""
     groups: defaultdict[str, set[str]] = defaultdict(set)
     for group, row in zip(flatten(rows).groups, rows, strict=True):
         groups[group].add(
@@ -124,7 +122,7 @@ def test_each_setting_is_one_group(label: Callable[[Any], str]) -> None:
 
 
 def test_long_differences_are_hashed() -> None:
-    """Two files' layers of one name differ in 64 digits."""
+    """Layers with the same name in two files differ in a 64-digit hash."""
     corpus = CorpusConfig(name="pydocs", sha256="0" * 64)
     layers = [CustomConfig(layer="mine", sha256=digit * 64) for digit in "12"]
     configs = [TrialConfig(seed=1, corpus=corpus, output_layer=layer) for layer in layers]

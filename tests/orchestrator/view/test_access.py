@@ -1,5 +1,3 @@
-"""Permissions that answers give a browser."""
-
 from __future__ import annotations
 
 from pathlib import Path
@@ -18,12 +16,12 @@ FETCHED_BY_DEFAULT = (
     "worker-src",
     "object-src",
 )
-"""Without these, default-src applies."""
+"""Without these directives, default-src applies."""
 
 
 @pytest.fixture
 def server(tmp_path: Path) -> Flask:
-    """Serve a storage's files and one own page."""
+    """Serve a storage's files and one page of the program."""
     server = Flask(__name__)
     downloads.register(server, Source(str(tmp_path / "results.db"), str(tmp_path)))
     server.add_url_rule("/", view_func=lambda: "its own page")
@@ -33,7 +31,7 @@ def server(tmp_path: Path) -> Flask:
 
 
 def policy(server: Flask, path: str) -> dict[str, str]:
-    """Return the answer's policy by directive."""
+    """Return the content security policy of a response, by directive."""
     browser = server.test_client()
     browser.get("/?token=token")
     answer = browser.get(path)

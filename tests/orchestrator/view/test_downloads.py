@@ -1,5 +1,3 @@
-"""A linked file equals the output of `results`."""
-
 from __future__ import annotations
 
 from pathlib import Path
@@ -23,7 +21,6 @@ KEY = StudyKey(
 
 @pytest.fixture
 def pages(store: Store, tmp_path: Path) -> Flask:
-    """Serve a store with two done trials and a waiting one."""
     trials = plan(3)
     store.register(KEY, trials)
     store.claim(ids(trials[:2]), owner="a", lease_s=60)
@@ -43,7 +40,7 @@ def test_download_equals_results_command(pages: Flask, tmp_path: Path, form: str
     assert file.status_code == 404, "without a format there is no such file"
     file = pages.test_client().get(f"/download/study/{KEY.variant}.{form}")
     assert file.text == printed.stdout
-    # No file name: an HTTP header is limited to Latin-1.
+    # No file name: HTTP headers are limited to Latin-1.
     assert file.headers["Content-Disposition"] == "attachment"
 
 

@@ -28,7 +28,7 @@ COMPARED = ("/compare", f"?trial={IDS[0]}&trial={IDS[1]}")
 
 @pytest.fixture
 def source(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Source:
-    """Return a source of a study with two trials, read at every call."""
+    """Return a source of a study with two trials, which reads the store at every call."""
     monkeypatch.setattr("orchestrator.view.source.CACHE_S", -1.0)
     store.register(MINE, plan(2))
     return Source(str(tmp_path / "results.db"), str(tmp_path))
@@ -46,20 +46,19 @@ def callback(app: Dash, output: str) -> Callable[..., Any]:
 
 
 def follow(app: Dash, version: Any) -> tuple[Any, ...]:
-    """Return a tick's changes on the study's page."""
+    """Return the changes of one update on the study's page."""
     changes: tuple[Any, ...] = callback(app, "study-head.children")(1, MINE.variant, 0, version)
     return changes
 
 
 def show(app: Dash, version: str | None = None, trials: Any = (IDS, MINE.variant)) -> Any:
-    """Return a tick's changes on a page of trials."""
+    """Return the changes of one update on the page of some trials."""
     return callback(app, "trials-head.children")(1, trials, version)
 
 
 def post(
     app: Dash, outputs: list[str], values: dict[str, Any], state: dict[str, Any], changed: str
 ) -> Any:
-    """Return the server's answer after this value changed."""
     browser = app.server.test_client()
     browser.get("/?token=token")
 

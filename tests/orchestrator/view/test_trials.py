@@ -1,5 +1,3 @@
-"""Incremental updates equal fresh reads."""
-
 from __future__ import annotations
 
 import math
@@ -42,11 +40,17 @@ def test_later_reads_equal_fresh_ones(
 ) -> None:
     monkeypatch.setattr(trials_module, "READ_AT_ONCE", at_once)
     run_id, draws = begin(store, 12), random.Random(at_once)
-    trials, left = read_trials(store, KEY), ids(plan(12))
-    draws.shuffle(left)
-    while left:
-        for _ in range(min(len(left), draws.randint(0, 3))):
-            end(store, left.pop(), run_id, test_perplexity=draws.random(), **{f"m{len(left)}": 1})
+    trials, open_ids = read_trials(store, KEY), ids(plan(12))
+    draws.shuffle(open_ids)
+    while open_ids:
+        for _ in range(min(len(open_ids), draws.randint(0, 3))):
+            end(
+                store,
+                open_ids.pop(),
+                run_id,
+                test_perplexity=draws.random(),
+                **{f"m{len(open_ids)}": 1},
+            )
         trials = read_trials(store, KEY, trials)
         assert_equal(trials, read_trials(store, KEY))
     assert read_trials(store, KEY, trials) is trials

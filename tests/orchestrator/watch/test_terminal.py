@@ -1,5 +1,3 @@
-"""Remaining time and trial counts in a terminal."""
-
 from __future__ import annotations
 
 import io
@@ -39,7 +37,7 @@ class Clock:
         return draw(Console(file=io.StringIO(), width=120), self.picture)
 
     def seconds_left(self) -> float:
-        """Return the bar's remaining time, which has two digits."""
+        """Return the bar's remaining time in seconds, which must have two digits."""
         match = re.search(r"about ([\d.,]+) (s|min|h) left", self.drawn().splitlines()[0])
         scale = {"s": 1, "min": 60, "h": 3600}
         return float(match[1].replace(",", "")) * scale[match[2]] if match else 0.0
@@ -51,7 +49,10 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], Clock]:
 
 
 def test_ray_start_is_not_counted(clock: Callable[[int], Clock]) -> None:
-    """Two at a time, 20 s until the first two end, then 2 s each: 8 trials take 8 s, not 80."""
+    """Two trials run at a time: the first two take 20 s with Ray's start, later ones 2 s.
+
+    So 8 remaining trials need 8 s.
+    """
     sweep = clock(14)
     sweep.start("0", "1", epochs=None)
     for number, end_s in enumerate([20.0, 20.0, 22.0, 22.0, 24.0, 24.0]):
@@ -73,7 +74,10 @@ def test_stopped_trial_disappears(clock: Callable[[int], Clock]) -> None:
 
 
 def test_running_trials_show_their_epochs(clock: Callable[[int], Clock]) -> None:
-    """Two of six at a time, 8 epochs of 5 s: after 2 epochs, 30 s and two waves of 40 s."""
+    """Two of six trials run at a time, with 8 epochs of 5 s.
+
+    After 2 epochs, 30 s and two more rounds of 40 s remain.
+    """
     sweep = clock(6)
     sweep.start("a", "b")
     for number in (1, 2):
@@ -100,7 +104,7 @@ def test_earlier_runs_epochs_are_excluded(clock: Callable[[int], Clock]) -> None
 def test_remaining_time_is_right(
     clock: Callable[[int], Clock], trials: int, workers: int, slow: int
 ) -> None:
-    """8 epochs of 5 s, 2 s before, 4 s after; every fifth may be slower."""
+    """A trial has 8 epochs of 5 s, 2 s before and 4 s after them; every fifth may be slower."""
     starts: dict[int, list[str]] = {}
     events: dict[int, list[tuple[str, int]]] = {}
     free_s = list(range(workers))
@@ -123,9 +127,11 @@ def test_remaining_time_is_right(
         sweep.start(*starts.get(now_s, ()))
         if now_s > 50 + workers:
             estimates.append((max(events) - now_s, sweep.seconds_left()))
-    last_s = 46 * slow  # the last trials leave workers idle
-    assert all(abs(left - truth) < 0.3 * truth + last_s for truth, left in estimates), estimates
-    jumps = [later - left for (_, left), (_, later) in pairwise(estimates)]
+    last_s = 46 * slow  # the last trials leave some workers idle
+    assert all(abs(estimate - truth) < 0.3 * truth + last_s for truth, estimate in estimates), (
+        estimates
+    )
+    jumps = [next_estimate - estimate for (_, estimate), (_, next_estimate) in pairwise(estimates)]
     assert max(jumps) < 0.1 * slow * max(events) + 30
 
 

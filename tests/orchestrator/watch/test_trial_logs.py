@@ -1,4 +1,4 @@
-"""MLflow and TensorBoard logs, read back with their own packages."""
+"""MLflow's and TensorBoard's own packages read the logs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,6 @@ FINAL = {
 
 
 def epoch(number: int) -> EpochMetrics:
-    """Return an epoch, with ranks from the third on."""
     loss = 5.0 / number
     metrics = EpochMetrics(
         epoch=number, tokens=number, train_loss=loss, valid_loss=loss, averaging=False, seconds=0.5
@@ -41,7 +40,7 @@ def epoch(number: int) -> EpochMetrics:
 
 
 def interrupted_and_resumed(store: Store, opened: Callable[[], list[Sink]]) -> list[str]:
-    """Interrupt a trial after epoch 2 and resume it; another is only in the store."""
+    """Interrupt a trial after epoch 2 and resume it; another trial exists only in the store."""
     store.register(KEY, PLAN)
     attempts = store.claim([TRIAL.trial_id], owner="a driver", lease_s=60)
     notes: list[str] = []
@@ -74,7 +73,6 @@ def interrupted_and_resumed(store: Store, opened: Callable[[], list[Sink]]) -> l
 
 
 def complete_again(log: str, store: Store, storage: Path) -> None:
-    """Complete the logs as a second run does."""
     with contextlib.closing(
         TrialLogs(open_sinks([log], KEY, storage), store, KEY, pytest.fail)
     ) as logs:
@@ -133,7 +131,7 @@ def test_mlflow_has_one_run_per_trial(store: Store, tmp_path: Path) -> None:
 
 
 class Broken:
-    """A log whose server has disappeared."""
+    """A log whose server no longer answers."""
 
     name, place = "Broken", "somewhere"
 

@@ -1,5 +1,3 @@
-"""Packs without Ray: failures of trials, and of the process."""
-
 from __future__ import annotations
 
 import errno
@@ -46,7 +44,7 @@ Run = Callable[..., TrialOutcome]
 
 @pytest.fixture(autouse=True)
 def own_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`run_pack` sets this variable in its process."""
+    """Restore OMP_NUM_THREADS after the test, because `run_pack` sets it."""
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
 
 
@@ -92,7 +90,6 @@ def test_log_reports_the_end(tmp_path: Path) -> None:
 
 
 def fill_gpu() -> None:
-    """Raise what torch raises on a GPU."""
     raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 80.00 GiB.")
 
 
@@ -130,7 +127,7 @@ def test_workers_import_no_driver() -> None:
 
 @pytest.mark.parametrize("at_once", [1, 2])
 def test_read_only_disk_ends_pack(tmp_path: Path, at_once: int) -> None:
-    """The sweep stops; no trial has failed."""
+    """The sweep stops, but no trial is recorded as failed."""
     with small_disk(tmp_path / "disk", kib=1024) as disk:
         change(disk, "ro")
         run_trial = run_scripted if at_once == 1 else None
@@ -142,7 +139,6 @@ def test_read_only_disk_ends_pack(tmp_path: Path, at_once: int) -> None:
 
 
 def test_pruned_trial_leaves_its_mates(tmp_path: Path) -> None:
-    """It keeps a checkpoint."""
     trials = smoke_trials(1, 2)
     pruned, done = (trial.trial_id for trial in trials)
     rules = {pruned: {1: 0.0}, done: {1: 99.0}}
@@ -153,7 +149,6 @@ def test_pruned_trial_leaves_its_mates(tmp_path: Path) -> None:
 
 
 def test_gpu_worker_reports_stack_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A CPU replaces the GPU."""
     at_a_time = list[int]()
 
     def on_cpu(tasks: Any, *, runtime: Runtime, most: int, **others: Any) -> Any:
@@ -205,7 +200,7 @@ def test_removed_storage_stops_the_sweep(tmp_path: Path) -> None:
 
 
 def test_unreadable_result_stops_the_sweep(tmp_path: Path) -> None:
-    """A retry would train the trial again."""
+    """A retry would train the trial a second time."""
 
     def unreadable(config: TrialConfig, *, directory: Path, **_: Any) -> TrialOutcome:
         measurements: dict[str, Any] = {"spectrum@1": {}}
@@ -230,7 +225,7 @@ def test_other_errors_fail_only_the_trial(tmp_path: Path) -> None:
 
 
 def test_unsent_failure_is_sent_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Short trials share a message."""
+    """A worker delays messages so that short trials can share one."""
     monkeypatch.setattr(pack_run, "REPORT_EVERY_S", 60.0)
 
     def superseded_at_the_second(config: TrialConfig, **arguments: Any) -> TrialOutcome:

@@ -1,5 +1,3 @@
-"""Changes of a trial's identity; `test_golden_ids` pins identities."""
-
 from __future__ import annotations
 
 import json
@@ -33,7 +31,7 @@ def test_config_survives_json(seed: int, c: float, k: float) -> None:
 
 
 def test_copies_are_validated() -> None:
-    """Otherwise it would be another trial after JSON."""
+    """Without validation, the trial would have another identity after conversion to JSON."""
     layer = trial().output_layer.model_copy(update={"c": -0.0})
     copy = trial().model_copy(update={"output_layer": layer})
     assert TrialConfig.model_validate_json(copy.canonical_json()).trial_id == copy.trial_id

@@ -1,5 +1,3 @@
-"""`corpus fetch` and `corpus check` with a real, faulty server."""
-
 from __future__ import annotations
 
 import os
@@ -34,7 +32,6 @@ def tiny(web: WebServer, monkeypatch: pytest.MonkeyPatch) -> str:
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Retry without delay."""
     monkeypatch.setattr("pooch.core.time.sleep", lambda _: None)
 
 
@@ -122,7 +119,7 @@ def test_network_error_is_one_sentence(
 def test_permissions_precede_the_name(
     tiny: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A kill during the move must leave the umask's permissions."""
+    """If a kill interrupts the move, the file must already have the umask's permissions."""
     modes: list[int] = []
     monkeypatch.setattr(
         "pooch.core.shutil.move", lambda file, _: modes.append(Path(file).stat().st_mode & 0o777)

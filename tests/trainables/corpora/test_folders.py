@@ -1,5 +1,3 @@
-"""Values of --corpus, right and wrong."""
-
 from __future__ import annotations
 
 from pathlib import Path

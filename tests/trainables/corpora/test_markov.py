@@ -1,5 +1,3 @@
-"""Generated languages: stated rank and distribution, the same bits everywhere."""
-
 from __future__ import annotations
 
 import itertools
@@ -28,7 +26,6 @@ def language() -> MarkovLanguage:
 
 @pytest.fixture(scope="module")
 def chain(language: MarkovLanguage) -> NDArray[np.int64]:
-    """Return the training text's states."""
     state_by_name = {name: state for state, name in enumerate(language.types)}
     return np.array([state_by_name[token] for token in tokenise(markov_texts(100)["train"])])
 
@@ -67,9 +64,11 @@ def test_step_keeps_stationary_distribution(language: MarkovLanguage) -> None:
 
 
 def test_transitions_follow_stated_rows(language: MarkovLanguage, chain: NDArray[np.int64]) -> None:
-    """Chi-square over cells that expect 5 or more, other cells of a row pooled.
+    """Chi-square test of the cells with an expected count of 5 or more; a row's other cells are
+    pooled.
 
-    A nearly right matrix fails."""
+    It rejects a matrix that is only nearly right.
+    """
     counts_VV = np.zeros((1000, 1000))
     np.add.at(counts_VV, (chain[:-1], chain[1:]), 1)
     p_VV = np.exp(language.log_p_VV)

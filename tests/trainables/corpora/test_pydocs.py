@@ -14,7 +14,7 @@ from trainables.errors import UserError
 NESTED_TOPICS = [
     "The first topic\n***************\n\nThis is a paragraph of the reference.\n\n   x = [1, 2]\n  "
     " print(x)\n",
-    "Another paragraph stands\nbefore it.\n\n   This is a paragraph   of the\n   reference.\n",
+    "Another paragraph is\nbefore it.\n\n   This is a paragraph   of the\n   reference.\n",
 ]
 
 
@@ -47,7 +47,7 @@ def test_repeated_paragraph_counts_once() -> None:
     prose = paragraphs(NESTED_TOPICS)
     assert [" ".join(sentence) for paragraph in prose for sentence in paragraph] == [
         "this is a paragraph of the reference .",
-        "another paragraph stands before it .",
+        "another paragraph is before it .",
     ]
 
 

@@ -1,5 +1,3 @@
-"""Published constants against real files, and unusable splits."""
-
 from __future__ import annotations
 
 import hashlib

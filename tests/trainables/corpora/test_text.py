@@ -1,4 +1,4 @@
-"""Tokenising and numbering against brute-force versions of the protocol."""
+"""Expected values come from brute-force versions of the protocol."""
 
 from __future__ import annotations
 

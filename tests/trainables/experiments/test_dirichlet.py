@@ -1,5 +1,3 @@
-"""Known targets: draws, loss, and fits that must succeed."""
-
 from __future__ import annotations
 
 from typing import Any
@@ -24,7 +22,6 @@ from trainables.trial_folder import Metric
 
 
 def small(layer: OutputLayerConfig, **changes: Any) -> DirichletConfig:
-    """7 targets over 9 outcomes with width 3."""
     return DirichletConfig(
         **{"seed": 4, "targets": 7, "outcomes": 9, "alpha": 0.3, "width": 3, "output_layer": layer}
         | changes

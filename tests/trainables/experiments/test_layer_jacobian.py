@@ -1,4 +1,4 @@
-"""The closed-form Jacobian against automatic differentiation."""
+"""Expected values come from automatic differentiation."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_zero_jacobian_has_no_condition_number() -> None:
 @pytest.mark.parametrize("gates", ["softmax", "constant"])
 @pytest.mark.parametrize("experts", [2, 3])
 def test_row_without_experts_is_zero(gates: str, experts: int) -> None:
-    """2^-K of the rows and singular values are zero, without a decomposition."""
+    """A fraction 2^-K of the rows and singular values is zero."""
     layer = ExpertsLayerConfig.model_validate(
         {"name": "experts", "experts": experts, "gates": gates}
     )
@@ -88,8 +88,7 @@ def test_row_without_experts_is_zero(gates: str, experts: int) -> None:
     [result] = measure(config, Runtime()).values()
     assert result.singular_values is not None and result.singular_values.shape == (64,)
     assert (np.diff(result.singular_values) <= 0).all()
-    # 64 units of one layer: a standard error of about sqrt(p (1 - p) / 64); the inputs depend on
-    # the layer, too.
+    # 64 units have a standard error of about sqrt(p (1 - p) / 64); they share layer and inputs.
     p = 2.0**-experts
     assert abs(float(result.metrics["zero_share"]) - p) < 3 * math.sqrt(p * (1 - p) / 64)
     assert float(result.metrics["vanishing_1e-6"]) >= float(result.metrics["zero_share"])

@@ -58,9 +58,9 @@ def test_regions_apply_eight_linear_maps() -> None:
     assert len(set(chosen_N.tolist())) == REGIONS
     for region in range(REGIONS):
         inside_NI = inputs_NI[chosen_N == region]
-        # Least squares on one region leaves nothing: the function is linear there.
-        left = torch.linalg.lstsq(inside_NI, function(inside_NI)).solution
-        torch.testing.assert_close(inside_NI @ left, function(inside_NI), rtol=0, atol=1e-3)
+        # Least squares on one region has no residual: the function is linear there.
+        weight_IO = torch.linalg.lstsq(inside_NI, function(inside_NI)).solution
+        torch.testing.assert_close(inside_NI @ weight_IO, function(inside_NI), rtol=0, atol=1e-3)
 
 
 def test_validation_error_chooses_learning_rate() -> None:

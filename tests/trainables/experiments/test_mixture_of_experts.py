@@ -1,5 +1,3 @@
-"""Expert layers against their written-out formula."""
-
 from __future__ import annotations
 
 import pytest

@@ -1,5 +1,3 @@
-"""The truncated log-P matrix with noise and round trips, against numpy."""
-
 from __future__ import annotations
 
 import math
@@ -66,7 +64,7 @@ def test_noise_has_stated_variance() -> None:
 
 @pytest.mark.parametrize("size", [120, 600])
 def test_noise_ranks_equal_plain_svd(size: int) -> None:
-    """A singular value at the tolerance may pass in only one."""
+    """A singular value close to the tolerance may pass in only one of the two."""
     _, _, right = cut_log_p(size, 10, 1)
     for c in VARIANCES:
         matrix = noisy(size, c)

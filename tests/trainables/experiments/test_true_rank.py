@@ -1,5 +1,3 @@
-"""A language's truth against the full matrix and numpy's decomposition."""
-
 from __future__ import annotations
 
 import itertools
@@ -64,7 +62,7 @@ def test_float64_keeps_small_values(tmp_path: Path, variant: str) -> None:
     about = measurements["true_rank@1"]
     assert measurements["spectrum@1"]["press_rank"] == about["press_rank_float32"] == 20
     assert measurements["spectrum@1"]["press_eps"] == 2.0**-23
-    # Rounding repeats when a context repeats; noise does not.
+    # Rounding errors repeat when a context repeats; noise does not.
     bound = about["different_contexts"] if variant == "float32" else 1000
     assert isinstance(bound, int)
     assert 0.9 * bound < float(about["press_rank_float64"]) <= bound

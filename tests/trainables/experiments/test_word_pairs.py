@@ -1,5 +1,3 @@
-"""SM Table 13, by hand and with the published files."""
-
 from __future__ import annotations
 
 from typing import Literal

@@ -1,5 +1,3 @@
-"""The Transformer against its float64 formulas."""
-
 from __future__ import annotations
 
 import math
@@ -27,7 +25,7 @@ HEADS: tuple[dict[str, Any], ...] = ({}, {"head": "untied"}, {"head": "untied", 
 
 
 def drawn(config: TransformerTrialConfig) -> Transformer:
-    """Return a float64 model with all weights drawn, even those that start equal."""
+    """Return a float64 model with all weights drawn, including those initialised to a constant."""
     model = Transformer(config.model, config.output_layer, VOCABULARY).double()
     generator = torch.Generator().manual_seed(5)
     model.initialise(generator)

@@ -1,4 +1,4 @@
-"""A softmax bent after training, against numpy in float64."""
+"""Expected values come from numpy in float64."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A GPU's method for spectra on CPU tensors, against numpy's float64 SVD."""
+"""Tests a GPU's method for spectra on CPU tensors."""
 
 from __future__ import annotations
 

@@ -1,5 +1,3 @@
-"""Eigenvalues and leading eigenvectors against numpy and known matrices."""
-
 from __future__ import annotations
 
 import numpy as np

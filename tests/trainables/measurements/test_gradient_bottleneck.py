@@ -1,5 +1,3 @@
-"""The bottleneck against numpy's dense float64 projections, and theory."""
-
 from __future__ import annotations
 
 import math

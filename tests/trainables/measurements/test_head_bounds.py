@@ -1,5 +1,3 @@
-"""Costs of truncating a head, against the divergence at random and worst contexts."""
-
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
@@ -32,7 +30,7 @@ def cut(weights: Matrix, rank: int) -> Matrix:
 
 
 def contexts(error: Matrix, norm: float, random: np.random.Generator) -> Matrix:
-    """Return contexts of this norm: random, and those that separate two words' logits most."""
+    """Return random contexts of this norm, and those that separate two words' logits most."""
     differences = (error[:, None] - error[None]).reshape(-1, error.shape[1])
     worst = differences[np.argsort(np.linalg.norm(differences, axis=1))[-20:]]
     drawn = random.standard_normal((200, error.shape[1]))
@@ -49,7 +47,7 @@ def test_no_context_exceeds_the_bound(seed: int, shape: tuple[int, int]) -> None
     weights *= random.choice([0.02, 0.3, 3])
     weights += 5 * random.standard_normal(
         shape[1]
-    )  # the same for all words, which the softmax ignores
+    )  # a constant for all words, which the softmax ignores
     gain, bias = random.normal(1, 0.5, shape[1]), random.normal(size=shape[0])
     norm = random.choice([0.3, shape[1] ** 0.5])
     bounds = kl_bounds(in_blocks(weights), gain_D=gain, norm=norm)

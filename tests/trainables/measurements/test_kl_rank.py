@@ -1,5 +1,3 @@
-"""KL ranks against numpy's SVD, rank by rank, and known ranks."""
-
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -26,7 +24,6 @@ Matrix = NDArray[np.floating]
 
 
 def bent_log_p(rows: int, columns: int, width: int) -> Matrix:
-    """Return log P of a gss layer (c = 0, k = 3)."""
     random = np.random.default_rng(rows + columns)
     contexts = random.standard_normal((rows, width)) * 2 / width**0.5
     logits = contexts @ random.standard_normal((width, columns)) + random.standard_normal(columns)
@@ -72,7 +69,6 @@ SHAPES = [(1, 1), (1, 9), (9, 1), (2, 2), (7, 40), (40, 7), (60, 200), (150, 200
 def test_ranks_and_curve_equal_numpy(
     monkeypatch: pytest.MonkeyPatch, shape: tuple[int, int], dtype: type, gpu: bool
 ) -> None:
-    """Also by the GPU method, with narrower panels."""
     for module in (chunks, eigenvectors):
         monkeypatch.setattr(module, "on_gpu", lambda _: gpu)
     monkeypatch.setattr(chunks, "PANEL", 7)
@@ -84,7 +80,7 @@ def test_ranks_and_curve_equal_numpy(
     "shape", [(60, 200), (200, 150), (FEW_ROWS + 100, 90)], ids=["wide", "narrow", "sampled"]
 )
 def test_noise_has_nearly_full_rank(shape: tuple[int, int]) -> None:
-    """Independent noise: no direction is worth much more than another."""
+    """In independent noise, no direction is worth much more than another."""
     noise = np.random.default_rng(shape[0]).standard_normal(shape)
     log_p: Matrix = log_softmax(noise, axis=1).astype(np.float32)
     ranks = ranks_of(log_p)
@@ -94,7 +90,7 @@ def test_noise_has_nearly_full_rank(shape: tuple[int, int]) -> None:
 
 
 def test_sample_limits_the_passes() -> None:
-    """The halves of the rows need different directions."""
+    """The two halves of the rows need different directions."""
     rows, columns = FEW_ROWS + 100, 60
     log_p = np.concatenate([bent_log_p(rows // 2, columns, 3), bent_log_p(rows // 2, columns, 20)])
     passes = []

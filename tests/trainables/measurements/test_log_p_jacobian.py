@@ -1,4 +1,4 @@
-"""The Jacobian of log P against autograd on the papers' formulas."""
+"""Expected values come from autograd on the papers' formulas."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_jacobian_equals_the_formula(config: OutputLayerConfig, scale: float) ->
 def test_users_layer_is_differentiated(
     monkeypatch: pytest.MonkeyPatch, config: OutputLayerConfig
 ) -> None:
-    """Uses backpropagation: a subclass has no known formula."""
+    """A subclass has no known formula, so it needs backpropagation."""
     monkeypatch.setattr(module, "COPIES", 2)
     layer = layer_of(config, VOCABULARY, WIDTH).eval().requires_grad_(False)
     layer.__class__ = type("Users", (type(layer),), {})

@@ -1,5 +1,3 @@
-"""`rank FILE` for matrices and heads against numpy, and one-sentence errors."""
-
 from __future__ import annotations
 
 from pathlib import Path
@@ -116,10 +114,10 @@ def test_missing_head(tmp_path: Path) -> None:
 
 
 def test_matrix_is_never_held_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The file's pages, a quarter of the float64 matrix, count as memory."""
+    """The file's mapped pages, a quarter of the float64 matrix, count as memory."""
     monkeypatch.setattr(weights_file, "BLOCK_BYTES", 2**20)
     matrix = np.random.default_rng(18).standard_normal((400_000, 16), dtype=np.float32)
-    rank_file(written(tmp_path, {HEAD: matrix[:100]}))  # loads what is imported on first use
+    rank_file(written(tmp_path, {HEAD: matrix[:100]}))  # load what is imported on first use
     path = written(tmp_path, {HEAD: matrix, NORM: np.ones(16)}, dtype="float16")
     before_mib, memory = status_mib("VmRSS"), PeakMemory()
     rank_file(path)
@@ -152,7 +150,7 @@ GAIN = np.linspace(0.5, 2, 8)
     ],
 )  # fmt: skip
 def test_final_norm_bounds_contexts(tmp_path: Path, tensors: Any, config: Any, gain: Any) -> None:
-    """Equals a head times the gain, with contexts of norm sqrt(D)."""
+    """The bound equals that of a head times the gain, with contexts of norm sqrt(D)."""
     scaled = {name: value / 64 if value.ndim == 2 else value for name, value in tensors.items()}
     report = rank_file(written(tmp_path, scaled, config=config, dtype="float64")).report
     assert report["context_norm"] == pytest.approx(8**0.5 * np.abs(gain).max())
@@ -168,7 +166,7 @@ def test_kl_is_unbounded_without_norm(tmp_path: Path) -> None:
     for ranked in (
         rank_file(path, tensor="h.0.weight"),
         rank_file(written(tmp_path / "b", {HEAD: head()})),
-        rank_file(two_matrices, tensor=EMBEDDING),  # no context is multiplied by the embedding
+        rank_file(two_matrices, tensor=EMBEDDING),  # an embedding is not multiplied by contexts
     ):
         assert ranked.report["kl_rank_bound_1e-1"] is None
         assert ranked.report["log_p_rank_bound"] == 9

@@ -99,7 +99,7 @@ def test_rank_of_thin_factors(rank: int) -> None:
         ([[0, 0, 0], [0, 0, 5], [0, 3, 1], [0, 6, 2]], 2),
         ([[0, 0, 0]] * 3, 0),
         ([[0, 0, 1], [0, 1, 0], [1, 0, 0]], 3),
-        ([[1, 0, 0], [0, PRIME, 0], [0, 0, 1]], 2),  # multiples of the prime vanish
+        ([[1, 0, 0], [0, PRIME, 0], [0, 0, 1]], 2),  # multiples of the prime modulus vanish
     ],
 )
 def test_exact_rank_of_hard_matrices(matrix: list[list[int]], rank: int) -> None:

@@ -1,5 +1,3 @@
-"""Streamed spectra against numpy's float64 SVD and known ranks."""
-
 from __future__ import annotations
 
 from typing import Any
@@ -26,7 +24,7 @@ every_method = pytest.mark.parametrize("method", METHODS)
 
 
 def gss_log_p(rows: int, columns: int, *, seed: int) -> NDArray[np.float64]:
-    """Return log P of a gss layer of width 16, whose logits deviate by 0.6."""
+    """Return log P of a gss layer of width 16; logits have standard deviation 0.6."""
     random, c, k = np.random.default_rng(seed), -1.0, 1.25
     weight = random.standard_normal((columns, 16)) * 0.6 / 4
     logits = random.standard_normal((rows, 16)) @ weight.T + random.standard_normal(columns) - c
@@ -49,7 +47,6 @@ def numpy_svd(matrix: NDArray[Any]) -> NDArray[np.float64]:
 def test_singular_values_equal_numpy(
     method: Method, rows: int, columns: int, cuts: list[int], block: int, seed: int
 ) -> None:
-    """For any split of rows into calls and blocks."""
     matrix = np.random.default_rng(seed).uniform(-12, 0, (rows, columns))
     expected = numpy_svd(matrix)
     with pytest.MonkeyPatch.context() as patch:
@@ -83,7 +80,7 @@ def test_gram_above_the_press_tolerance(shape: tuple[int, int], seed: int) -> No
 @pytest.mark.parametrize("columns", [1, 2, 20, 200])
 @pytest.mark.parametrize("wide", [False, True])
 def test_methods_resolve_stated_values(columns: int, wide: bool) -> None:
-    """Values at the resolution are within 2%, zeros below it."""
+    """Errors are at most 2% at the resolution; smaller values may be zero."""
     for method in METHODS:
         rows = 3 * columns + 1
         finest = resolution(method, rows=rows, columns=columns)
@@ -115,7 +112,7 @@ def test_first_bad_row_is_named(method: Method, bad: float, dtype: type[Any]) ->
 
 @every_method
 def test_values_at_range_end(method: Method) -> None:
-    """Their sums or squares leave float64's range."""
+    """Sums or squares of these values exceed float64's range."""
     drawn = np.random.default_rng(7).uniform(0.1, 1, (4, 3))
     for size in (1e307, 1e-200):
         if method == "gram":

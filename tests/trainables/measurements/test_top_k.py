@@ -1,5 +1,3 @@
-"""The likeliest next words against the whole log-P matrix."""
-
 from __future__ import annotations
 
 import json
@@ -111,7 +109,7 @@ def test_contexts_are_checked_against_text(tmp_path: Path) -> None:
     cut, whole = (predictions[f"top_k-{file.tag} own {number}"] for number in (1, 2))
     assert (cut["next"], cut["next_in_text"]) == ("<unk>", "w50")
     assert whole["next"] == "w5" and "next_in_text" not in whole
-    # Both words are cut to <unk>, but the wrong one is still detected.
+    # Both words become <unk>, but the wrong one is still detected.
     wrong = ContextsFile(name="mine", text=text.replace("w50", "w51"))
     with pytest.raises(UserError, match=r"'w51' after token 49.*'w50'"):
         measured_on_a_folder(tmp_path, wrong, words)

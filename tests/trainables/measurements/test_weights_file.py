@@ -1,5 +1,3 @@
-"""Safetensors files: exact numbers in blocks, and one-sentence errors."""
-
 from __future__ import annotations
 
 import json

@@ -1,5 +1,3 @@
-"""Refused layers of a user's own."""
-
 from __future__ import annotations
 
 import importlib.util

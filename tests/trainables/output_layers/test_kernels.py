@@ -1,4 +1,4 @@
-"""Triton's cross-entropy against float64 formulas, compiled on a GPU or else interpreted."""
+"""Triton's cross-entropy against float64 formulas; without a GPU, kernels are interpreted."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from trainables.output_layers import (
 
 DEVICE = "cuda" if torch.cuda.is_available() and "TRITON_INTERPRET" not in os.environ else "cpu"
 pytest.importorskip("triton", reason="Triton is there for Linux alone")
-# A block that reaches beyond V computes meaningless numbers before they are dropped.
+# A block that extends past V computes meaningless numbers and then drops them.
 pytestmark = pytest.mark.filterwarnings("ignore:.* encountered in :RuntimeWarning")
 BENDS: tuple[tuple[OutputLayerConfig, ...], ...] = (
     (SoftmaxConfig(), SoftmaxConfig()),
@@ -47,7 +47,7 @@ BENDS: tuple[tuple[OutputLayerConfig, ...], ...] = (
     (LmsPlifConfig(knots=2, limit=20.0),) * 2,
     (LmsPlifFrozenConfig(knots=10, limit=5.0),) * 2,
 )
-"""A stack's models: one kind, different parameters."""
+"""Each entry is a stack's models: one kind of layer, different parameters."""
 every_bend = pytest.mark.parametrize("configs", BENDS, ids=lambda configs: configs[0].name)
 
 
@@ -66,7 +66,7 @@ def _kernels_in_small_blocks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @dataclass
 class Case:
-    """Inputs of a stack's loss; W is the identity, so hidden states are products."""
+    """Inputs of a stack's loss, with logits as hidden states because W is the identity."""
 
     configs: Sequence[OutputLayerConfig]
     functions: list[Pointwise]
@@ -83,7 +83,7 @@ def case_of(
     scale: float = 3.0,
     seed: int = 0,
 ) -> Case:
-    """Except in the first model, some last rows have weight zero."""
+    """In every model but the first, some of the last rows have weight zero."""
     draw = torch.Generator().manual_seed(seed)
     shape = LayerShape(vocabulary_size=vocabulary, embedding_width=3, context_width=3)
     functions = []
@@ -118,7 +118,6 @@ def case_of(
 
 
 def true_results(case: Case) -> tuple[Tensor, Sequence[Tensor]]:
-    """Return losses by the formula, and gradients."""
     leaves = [tensor.double().requires_grad_() for tensor in (*case.inputs, *case.parameters)]
     hidden, prior, weight, bias, *parameters = leaves
     targets_GN, weights_GN = case.rows

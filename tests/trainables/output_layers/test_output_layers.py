@@ -1,5 +1,3 @@
-"""Every output layer against its float64 formula."""
-
 from __future__ import annotations
 
 import numpy as np
@@ -55,7 +53,7 @@ def test_log_p_equals_the_formula(config: OutputLayerConfig, scale: float) -> No
     torch.testing.assert_close(
         log_p, formulas.log_p(config, parameters_of(layer), hidden, weight), rtol=1e-12, atol=1e-11
     )
-    with torch.no_grad():  # as in measurements: in place, in chunks
+    with torch.no_grad():  # measurements also overwrite chunks in place
         measured = layer.log_probabilities(hidden, weight)
     torch.testing.assert_close(measured, log_p, rtol=1e-12, atol=1e-11)
     np.testing.assert_allclose(log_p.exp().sum(1), 1.0, rtol=0, atol=1e-12)
@@ -79,7 +77,7 @@ def test_loss_and_gradients_equal_formulas(
     probabilities: bool,
 ) -> None:
     hidden, weight, targets = inputs(rows, width, vocabulary, scale, seed)
-    if probabilities:  # some are nearly zero
+    if probabilities:  # some expected values are nearly zero
         generator = torch.Generator().manual_seed(seed)
         logits = 10 * torch.randn(rows, vocabulary, dtype=torch.float64, generator=generator)
         targets = torch.softmax(logits, dim=1)
@@ -101,7 +99,7 @@ def test_loss_and_gradients_equal_formulas(
 
 
 def test_impossible_target_has_finite_gradients() -> None:
-    # Probabilities near e^-500: zero in float32, and so is their product with a prior.
+    # Probabilities near e^-500 are zero in float32, and so is their product with a prior.
     config = MosConfig(mixtures=3)
     hidden, weight, targets = inputs(4, 3, 6)
     layer = layer_of(config, 6)
@@ -133,8 +131,6 @@ class Cubic(Pointwise):
 
 
 class InPlace(Cubic):
-    """Overwrites its input."""
-
     def forward(self, logits: Tensor) -> Tensor:
         return logits.mul_(self.a).tanh_()
 
@@ -160,7 +156,7 @@ def test_missing_pass_has_exact_gradients(function: type[Pointwise], mixtures: i
 
 
 def test_integer_running_sum() -> None:
-    """GPUs use it to repeat bit for bit; a CPU only compares values."""
+    """A GPU needs this sum to repeat bit for bit; on a CPU only values are compared."""
     values = torch.randn(100_000, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     torch.testing.assert_close(integer_running_sum(values), values.cumsum(0), rtol=0, atol=1e-9)
     assert not integer_running_sum(torch.zeros(5, dtype=torch.float64)).any()

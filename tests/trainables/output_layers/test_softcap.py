@@ -1,5 +1,3 @@
-"""Published formulas, slopes on flat parts, and starts that let small caps learn."""
-
 from __future__ import annotations
 
 import math
@@ -19,7 +17,7 @@ every_cap = pytest.mark.parametrize(
 
 
 def applied(function: Pointwise, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return f up to a constant, and f', as the chunked loss does."""
+    """Return the chunked loss's f, up to a constant, and f'."""
     chunk_pass = function.chunk_pass(x.unsqueeze(0))
     f, slope = x.clone().unsqueeze(0), torch.ones(1, len(x), dtype=x.dtype)
     chunk_pass.apply_(f)
@@ -29,13 +27,12 @@ def applied(function: Pointwise, x: torch.Tensor) -> tuple[torch.Tensor, torch.T
 
 @every_cap
 def test_slope_is_precise_in_float32(form: Literal["tanh", "sigmoid"], cap: float) -> None:
-    """Even if the function is flat."""
     function = Softcap(form=form, cap=cap)
     t = np.linspace(-30, 30, 101)
     x = torch.tensor(t * function.width - function.shift, dtype=torch.float32)
     _, slope = applied(function, x)
     exact_t = (x.double().numpy() + function.shift) / function.width
-    # t is known to 1e-7 of x and the shift, and the slope changes by twice that share.
+    # t is known to 1e-7 of x and the shift; the slope's relative error is twice that.
     bound = 1e-6 + 4e-7 * (30 + abs(function.shift / function.width))
     np.testing.assert_allclose(
         slope, function.height / function.width / np.cosh(exact_t) ** 2, rtol=bound
@@ -67,6 +64,6 @@ def test_start_is_near_the_frequencies(form: Literal["tanh", "sigmoid"], cap: fl
     _, slope = applied(function, bias)
     assert slope.min() >= 0.41 * function.height / function.width
     start = torch.log_softmax(function(bias), 0)
-    if function.height * 2 * math.tanh(1.0) > 8.0:  # f reaches them
+    if function.height * 2 * math.tanh(1.0) > 8.0:  # f can reach these frequencies
         torch.testing.assert_close(start, log_p, rtol=0, atol=1e-4)
     assert (start.diff() <= 1e-5).all(), "in the order of the frequencies"

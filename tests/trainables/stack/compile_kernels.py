@@ -1,8 +1,9 @@
-"""Compile every kernel to GPU machine code by the project's own launches, without a GPU.
+"""Compile every kernel to GPU machine code without a GPU.
 
-`python -m tests.trainables.stack.compile_kernels 90 4` runs four paper shapes on the device meta,
-which has no numbers. Triton specialises as on compute capability 9.0, by dtypes, alignment and
-divisors. Prints JSON."""
+`python -m tests.trainables.stack.compile_kernels 90 4` launches kernels as training does, for four
+shapes of the papers on the device meta, whose tensors have no values. Triton specialises them for
+compute capability 9.0, by dtypes, alignment and divisors. Prints JSON.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ ROOT = Path(__file__).parents[3]
 WINDOW = 3
 """Longer windows only repeat launches."""
 MIXTURES = tuple(name for name in STACKED if hasattr(layer_config(name, "ptb"), "mixtures"))
-"""Kept apart: their models have other widths."""
+"""Stacked separately, because their models have other widths."""
 PLAIN = tuple(name for name in STACKED if name not in MIXTURES)
 
 
@@ -59,8 +60,6 @@ class Compiler:
         """Launched variants and dtypes, by kernel."""
 
     def launcher(self, kernel: Any, grid: tuple[int, ...]) -> Callable[..., None]:
-        """Return a replacement for `kernel[grid]`."""
-
         def launch(*args: Any, **options: Any) -> None:
             constants = {name: value for name, value in options.items() if name in kernel.arg_names}
             named = kernel.signature.bind(*args, **constants).arguments
@@ -78,7 +77,6 @@ def _name(kernel: Any) -> str:
 
 
 def step(configs: Sequence[LanguageTrialConfig], text: Corpus) -> None:
-    """Run a step of a stack, or of a single trial, on meta."""
     with torch.device("meta"):
         trainers = [Trainer(config, text, Runtime(device="meta")) for config in configs]
     (Stack(trainers) if len(trainers) > 1 else trainers[0]).step()
@@ -96,12 +94,11 @@ def take_steps(count: int) -> None:
     step([trial("ptb", layer_config("gss", "ptb"), "bf16", "paper", optimizer="adam")] * 2, ptb)
     layers = [layer_config(name, "ptb") for name in PLAIN]
     step([transformer_trial("ptb", layer, "bf16", "paper") for layer in layers], ptb)
-    with suppress(RuntimeError):  # the element has no number
+    with suppress(RuntimeError):  # a tensor on meta has no value to read
         launch_one_element(torch.device("meta"))
 
 
 def all_kernels() -> dict[str, Any]:
-    """Return every Triton kernel under trainables."""
     files = [
         path for path in (ROOT / "trainables").rglob("*.py") if "@triton.jit" in path.read_text()
     ]
@@ -117,7 +114,6 @@ def all_kernels() -> dict[str, Any]:
 
 
 def reached(kernel: Any) -> set[str]:
-    """Return the kernel's name and those of the functions it calls."""
     called = [kernel.fn.__globals__.get(name) for name in kernel.fn.__code__.co_names]
     return {_name(kernel)}.union(
         *(reached(other) for other in called if isinstance(other, JITFunction))

@@ -1,4 +1,4 @@
-"""The LSTM cell's Triton kernels (interpreted without a GPU) against float64 formulas."""
+"""Without a GPU, Triton interprets the kernels."""
 
 from __future__ import annotations
 
@@ -61,14 +61,13 @@ class Step:
         self.h = normal(3, batch, room).to(dtype)[:, 1, :, :width]
 
     def forward_(self) -> tuple[Tensor, Tensor]:
-        """Return the kernel's c and h."""
         from trainables.stack import cell_kernels
 
         cell_kernels.cell_(self.sums, self.bias, self.c_pair[:, 0], self.c_pair[:, 1], self.h)
         return self.c_pair[:, 1].double(), self.h.double()
 
     def backward(self) -> tuple[Tensor, Tensor]:
-        """Return the kernel's gradients by gate sums and previous c."""
+        """Return the kernel's gradients with respect to the gate sums and the previous c."""
         from trainables.stack import cell_kernels
 
         by_sums = self.sums.new_empty(len(self.sums), 3, *self.sums.shape[1:])[:, 1]
@@ -77,13 +76,12 @@ class Step:
         return by_sums.double(), by_c.double()
 
     def truth(self, sums: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
-        """Return c and h by the formulas."""
         i, f, g, o = (sums + self.bias.to(sums.dtype).unsqueeze(1)).chunk(4, dim=2)
         new = f.sigmoid() * c + i.sigmoid() * g.tanh()
         return new, o.sigmoid() * new.tanh()
 
     def objective(self, sums: Tensor, c: Tensor) -> Tensor:
-        """Return a scalar with the incoming gradients by c and h."""
+        """Return a scalar whose gradients by c and h are the incoming ones."""
         new, h = self.truth(sums, c)
         by_h = self.by_output.double() + self.by_h.double()
         return (new * self.by_c.double()).sum() + (h * by_h).sum()
@@ -131,7 +129,7 @@ def test_nan_stays_in_its_model() -> None:
 
 
 def test_kernels_change_no_step(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Including the output layers' kernels, all kinds at once."""
+    """The output layers' kernels run too, for all kinds at once."""
 
     def weights_after_a_step(*, kernels: bool) -> list[Tensor]:
         for module in (fused, lstm):

@@ -1,5 +1,3 @@
-"""Stack sizes by memory, compared with real use."""
-
 from __future__ import annotations
 
 import subprocess
@@ -69,8 +67,10 @@ CONFIGS: dict[str, Callable[[], LanguageTrialConfig]] = {
 
 @pytest.mark.parametrize("name", CONFIGS)
 def test_planned_memory_matches_the_stack(name: str) -> None:
-    """Measured on a CPU with the longest windows. The plan adds averages, kept copies and captured
-    steps."""
+    """Memory is measured on a CPU with the longest windows.
+
+    The plan also counts averages, kept copies and captured steps.
+    """
     command, config = [sys.executable, "-c", PROGRAM, name], CONFIGS[name]()
     run = subprocess.run(command, capture_output=True, text=True, check=True)
     one, four = map(float, run.stdout.split())

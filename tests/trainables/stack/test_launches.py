@@ -1,5 +1,3 @@
-"""Kernels compiled for sm_80 and sm_90 by `compile_kernels`."""
-
 from __future__ import annotations
 
 import json
@@ -20,8 +18,7 @@ OLDEST = Path(sys.prefix) / "oldest-triton"
     ("architecture", "triton", "shapes"), [("90", "installed", "4"), ("80", "oldest", "2")]
 )
 def test_every_kernel_compiles(architecture: str, triton: str, shapes: str, tmp_path: Path) -> None:
-    """Kernels that no step launches are missing, too. The oldest Triton has fewer shapes, the same
-    variants."""
+    """A kernel that no step launches also fails. The oldest Triton compiles fewer shapes."""
     search = sys.path if triton == "installed" else [str(OLDEST), *sys.path]
     if not Path(search[0] or ".").is_dir():
         pytest.skip("Triton 3.5.0 is not installed: make .venv/oldest-triton")

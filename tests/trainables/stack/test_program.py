@@ -1,5 +1,3 @@
-"""A stack's steps as graphs, replayed without Python."""
-
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -22,7 +20,8 @@ from trainables.training import Trainer
 def trainers_of(optimizer: str) -> list[Trainer]:
     """Return trainers of every layer ("sgd") or of four; "adamw" trains Transformers.
 
-    Some average from the first epoch, and epochs end at different steps."""
+    Some average from the first epoch, and epochs end at different steps.
+    """
     trainers = []
     for number, layer in enumerate(STACKED if optimizer == "sgd" else STACKED[:4]):
         tokens = 700 + 200 * number
@@ -48,7 +47,7 @@ def trainers_of(optimizer: str) -> list[Trainer]:
 
 
 def with_changes_of_mates(trainers: Sequence[Trainer]) -> list[Trainer]:
-    """Take fifty steps; the first trainer leaves and a later one joins."""
+    """Take fifty steps, during which the first trainer leaves and a later one joins."""
     *members, later = trainers
     for steps, leaving, joining in ((20, members[0], None), (10, None, later), (20, None, None)):
         stack = Stack(members)
@@ -69,9 +68,8 @@ def with_changes_of_mates(trainers: Sequence[Trainer]) -> list[Trainer]:
 def test_replayed_steps_equal_steps(
     optimizer: str, captures: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Bit for bit.
-
-    Windows vary (except Transformers'), averages start, the text ends and mates change."""
+    """Replay gives equal bits while window lengths vary, averages start, the text ends and trials
+    change."""
     graphs = CpuGraphs()
     monkeypatch.setattr(program, "graphs_on", lambda _device: graphs)
     replayed = with_changes_of_mates(trainers_of(optimizer))

@@ -1,5 +1,3 @@
-"""A stack's trials end as in `run_trial`, however mates leave."""
-
 from __future__ import annotations
 
 import dataclasses
@@ -29,15 +27,17 @@ from trainables.trial_folder import Checkpoints, EpochMetrics, TrialFolder, Tria
 
 RUNTIME = Runtime()
 EVERY_STEP = Runtime(checkpoint_every_s=0.0)
-"""A checkpoint per step, which takes most of the time."""
+"""Writing a checkpoint per step takes most of the time."""
 LAYERS: tuple[OutputLayerConfig, ...] = (
     SoftmaxConfig(),
     SigSoftmaxConfig(),
     MosConfig(mixtures=2),
     MocConfig(mixtures=2),
 )
-"""No piecewise linear function: in float32 a last digit decides the side of a knot. `test_stack`
-compares them in float64."""
+"""Without piecewise linear functions: in float32, a last digit decides the side of a knot.
+
+`test_stack` compares them in float64.
+"""
 
 
 SMALL = smoke_trial(
@@ -90,7 +90,8 @@ def fail(_: EpochMetrics) -> None:
 def assert_same(outcome: TrialOutcome, expected: TrialOutcome) -> None:
     """Compare as float32 allows.
 
-    Another order of sums changes last digits, which training amplifies."""
+    Another order of sums changes last digits, which training amplifies.
+    """
     assert (outcome.trial_id, outcome.state) == (expected.trial_id, expected.state)
     for epoch, other in zip(outcome.epochs, expected.epochs, strict=True):
         assert (epoch.tokens, epoch.averaging) == (other.tokens, other.averaging)
@@ -103,7 +104,7 @@ def assert_same(outcome: TrialOutcome, expected: TrialOutcome) -> None:
 
 
 def test_stacked_trials_end_as_alone(alone: dict[str, TrialOutcome], tmp_path: Path) -> None:
-    """One ends early, one diverges; others take their slots."""
+    """One trial ends early, one diverges, and others take their slots."""
     queue, taken_up = tasks(tmp_path, CONFIGS), list[TrialTask]()
     results = outcomes(run_stack(queue, runtime=EVERY_STEP, most=3, taken_up=taken_up.append))
     assert taken_up == queue and results.keys() == CONFIGS.keys()
@@ -160,9 +161,10 @@ def test_failing_trial_spares_its_mates(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The failed stack is freed before the next one, despite a traceback's frames.
+    """The failed stack is freed before the next starts, although a traceback holds its frames.
 
-    A GPU would hold both."""
+    A GPU could not hold both.
+    """
     stacks, alive = list[weakref.ref[Stack]](), list[int]()
 
     class Watched(Stack):

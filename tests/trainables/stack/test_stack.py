@@ -1,4 +1,5 @@
-"""Stacked trials against the same trials alone, in float64, through every change of mates."""
+"""Compare stacked trials in float64 with the same trials trained alone, while trials join and
+leave."""
 
 from __future__ import annotations
 
@@ -40,7 +41,7 @@ PLANS = (
     ((*range(12), *range(22, STEPS)), (22,)),
     (range(25), (10, 25)),
 )
-"""Each trial's steps in the stack, and those before which it is restored."""
+"""Each trial's steps in the stack, and the steps before which it is restored."""
 LAYERS: tuple[tuple[OutputLayerConfig, ...], ...] = (
     (
         SoftmaxConfig(),
@@ -67,7 +68,7 @@ RATES = {"sgd": 5.0, "adam": 0.003, "adamw": 0.02}
 
 
 def trial_of(optimizer: str, group: int, number: int) -> LanguageTrialConfig:
-    """Vary all that a stack leaves to trials; the last two share seed, model and so draws."""
+    """Vary all settings that may differ in a stack. The last two trials share seed and model."""
     seed = min(number, 3)
     training: dict[str, Any] = {
         "output_layer": LAYERS[group][number - 1],
@@ -111,7 +112,7 @@ def restored(trainer: Trainer) -> Trainer:
 
 
 def state_of(trainer: Trainer) -> dict[str, Tensor]:
-    """Return the state of the next step, and the losses."""
+    """Return the state that determines the next step, and the losses."""
     epochs = trainer.progress.epochs
     losses = torch.tensor([(epoch.train_loss, epoch.valid_loss) for epoch in epochs])
     return {**trainer.snapshot()[0], "losses": losses}

@@ -1,7 +1,8 @@
 """Training against an independent float64 implementation, written from the protocol's text.
 
 It shares only initial weights and the generator's state with the package: its LSTM is a loop of
-equations, its loss the materialised softmax, its optimiser a list of subtractions."""
+equations, its loss the full softmax, its optimiser a list of subtractions.
+"""
 
 from __future__ import annotations
 
@@ -88,7 +89,7 @@ class Reference(FloatingReference):
                 rate = t.learning_rate
                 if name == "output.function.weight_K":
                     rate = self.config.output_layer.learning_rate  # type: ignore[union-attr]
-                rate *= warm * drawn / t.bptt  # of the drawn length, even at the end of the text
+                rate *= warm * drawn / t.bptt  # the drawn length, even at the end of the text
                 change = gradient + t.weight_decay * self.at[name]
                 if t.optimizer == "adam":
                     change = self.adam(name, change, (0.9, 0.999))
@@ -119,7 +120,7 @@ def test_steps_agree_with_the_protocol(config: TrialConfig) -> None:
 
 @pytest.mark.parametrize("epoch_tokens", [None, 250])
 def test_average_is_mean_since_switch(epoch_tokens: int | None) -> None:
-    """Also if an epoch is a token budget, after which the text continues."""
+    """This also holds if an epoch is a token budget, after which the text continues."""
     corpus = tiny.corpus(train_tokens=600)
     averaging = EtAsgdConfig(switch_epoch=1)
     config = tiny.trial(dropout=False, averaging=averaging, epochs=3, epoch_tokens=epoch_tokens)
@@ -165,9 +166,9 @@ def test_best_model_is_kept() -> None:
     ("config", "losses", "switches_after"),
     [
         (NtAsgdConfig(nonmonotone_interval=5), [5, 4, 3, 2, 1, 0.5, 0.4, 0.3], None),
-        # Above 4, the minimum of all but the last five.
+        # This exceeds 4, the minimum of all losses but the last five.
         (NtAsgdConfig(nonmonotone_interval=5), [5, 4, 3, 2, 1, 1, 1, 6], 8),
-        # There is nothing before the last five.
+        # There are no losses before the last five.
         (NtAsgdConfig(nonmonotone_interval=5), [5, 4, 3, 2, 1, 5.5], None),
         (EtAsgdConfig(switch_epoch=200), [1.0] * 210, 200),
     ],

@@ -1,5 +1,3 @@
-"""Narrow models' first predictions, and words that reach the third layer."""
-
 from __future__ import annotations
 
 import math
@@ -57,7 +55,7 @@ def test_initial_frequencies_match_text(
 def test_extreme_frequency_is_clamped() -> None:
     flat = PiecewiseLinear(2, limit=1.0, learning_rate=0.1)
     with torch.no_grad():
-        flat.weight_K.fill_(-30.0)  # slopes of 1e-13
+        flat.weight_K.fill_(-30.0)  # some slopes are 1e-13
     bias_V = centred_bias(flat, torch.log_softmax(torch.tensor([5.0, 0.0, -5.0]), 0))
     torch.testing.assert_close(bias_V, torch.tensor([40.0, 0.0, -40.0]), rtol=0, atol=1e-3)
 

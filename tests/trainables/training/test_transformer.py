@@ -1,5 +1,3 @@
-"""Training of Transformers against float64 formulas."""
-
 from __future__ import annotations
 
 import math
@@ -82,7 +80,8 @@ class Reference(FloatingReference):
     ids=["gss-tied", "lms_plif-untied", "mos-rank"],
 )
 def test_steps_agree_with_the_protocol(layer: OutputLayerConfig, head: dict[str, object]) -> None:
-    """A low rate: near zero gradients, Adam's first steps are signs, which rounding flips."""
+    """The rate is low because Adam's first steps are signs, which rounding flips near zero
+    gradients."""
     config = tiny_transformer.trial(
         output_layer=layer,
         model={"dropout": 0.0} | head,

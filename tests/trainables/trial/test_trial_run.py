@@ -1,5 +1,3 @@
-"""A trial from config to result, measured later, and its command."""
-
 from __future__ import annotations
 
 import json
@@ -94,7 +92,7 @@ def test_files_of_a_done_trial(tmp_path: Path) -> None:
 
 
 def test_two_processes_in_one_folder(tmp_path: Path) -> None:
-    """The second waits for the first's lock and finds its result."""
+    """The second process waits for the first one's lock and finds its result."""
     folder = tmp_path / "trial"
     processes: list[subprocess.Popen[str]] = []
 
@@ -138,11 +136,11 @@ class Projected(PointwiseSoftmax):
     ids=["lstm", "transformer", "custom"],
 )
 def test_pruned_trial_keeps_its_bits(tmp_path: Path, config: LanguageTrialConfig) -> None:
-    """Stopped after the second epoch, before the averaging switch."""
+    """The trial is stopped after the second epoch, before averaging starts."""
     straight = run_trial(config, directory=tmp_path / "straight", runtime=Runtime())
     folder = tmp_path / "stopped"
     first_loss, second_loss = (epoch.valid_loss for epoch in straight.epochs[:2])
-    limits = {1: first_loss, 2: second_loss - 1e-9}  # a loss equal to the threshold passes
+    limits = {1: first_loss, 2: second_loss - 1e-9}  # a loss equal to the threshold continues
     for _ in range(2):  # a second search stops it again, without a step
         pruned = run_trial(config, directory=folder, runtime=Runtime(), stop_above=limits)
         assert pruned.state == "pruned"
@@ -176,7 +174,7 @@ def test_gpu_checkpoint_resumes_on_cpu(tmp_path: Path) -> None:
 
 
 def test_ranks_of_the_kept_epoch(tmp_path: Path) -> None:
-    """The kept epoch is averaged. Ranks change nothing in training."""
+    """The kept epoch is averaged. Computing ranks does not affect training."""
     config = smoke_trial(**{"training.epochs": 3, "training.averaging.switch_epoch": 1})
     outcome = run_trial(config, directory=tmp_path, runtime=Runtime())
     best_epoch = outcome.epochs[int(outcome.metrics["kept_epoch"]) - 1]
@@ -251,7 +249,6 @@ def spectrum_of(measurements: Measurements) -> bytes:
 
 @pytest.fixture(scope="module")
 def done(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a done trial without measurements."""
     folder = tmp_path_factory.mktemp("done")
     run_trial(smoke_trial(), directory=folder, runtime=Runtime(), measurements=())
     return folder

@@ -1,5 +1,3 @@
-"""A superseded worker writes nothing; damaged files count as missing."""
-
 from __future__ import annotations
 
 import contextlib
@@ -54,7 +52,6 @@ def test_later_workers_result_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     texts: list[bytes] = []
 
     def run_on_elsewhere(_: EpochMetrics) -> None:
-        """A second worker takes over and finishes the trial."""
         if not texts:
             assert trial.run_trial(config, directory=tmp_path, runtime=runtime).state == "done"
             texts.append((tmp_path / "result.json").read_bytes())

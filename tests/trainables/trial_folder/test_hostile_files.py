@@ -1,5 +1,3 @@
-"""Malicious files are refused at once; nothing outside is touched."""
-
 from __future__ import annotations
 
 import contextlib

@@ -1,4 +1,4 @@
-"""Malicious results with a valid seal are refused and not recorded."""
+"""The results' seals are valid."""
 
 from __future__ import annotations
 

@@ -1,5 +1,3 @@
-"""A temporarily unreadable file stays."""
-
 from __future__ import annotations
 
 import errno
@@ -19,7 +17,6 @@ from trainables.trial_folder import Checkpoints, TrialFolder, TrialOutcome
 
 @pytest.fixture
 def folder(tmp_path: Path) -> TrialFolder:
-    """Return a trial's folder with two checkpoints."""
     folder = TrialFolder(tmp_path, "a", pytest.fail)
     for step in (1, 2):
         Checkpoints(folder).save(step, {"x": torch.ones(2)}, {"progress": step})

@@ -1,4 +1,4 @@
-"""t-tests, effects and Holm against scipy, statsmodels, an integral and printed tables."""
+"""Expected values come from scipy, statsmodels, an integral and printed tables."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ NO_TEST = ("difference_p", "difference_low", "effect", "detectable_difference", 
         ([57.0], MOS, False, "softmax has 1"),
         ([57.0, 57.0], [54.9] * 3, False, "neither softmax nor mos"),
         ([1.0, 2.0], [0.9, 1.9], True, "no spread"),
-        # These differ only by the rounding of 0.1.
+        # These differ only because 0.1 is rounded.
         ([57.1, 57.2, 57.3], [57.1 - 0.1, 57.2 - 0.1, 57.3 - 0.1], True, "no spread"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Correlations against textbooks, formulas, jackknifes and permutations."""
+"""Expected values come from textbooks, formulas, jackknifes and permutations."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def over_rows(points: pd.DataFrame) -> Statistic:
 
 @pytest.mark.parametrize("ranks", [False, True])
 def test_anscombe_interval_matches_textbook(ranks: bool) -> None:
-    """For ranks, the variance of Bonett and Wright (2000)."""
+    """Rank correlations use the variance of Bonett and Wright (2000)."""
     result = correlate(ANSCOMBE_X, ANSCOMBE_Y, ranks=ranks)
     assert ranks or (result.value, result.p_value) == pytest.approx((0.81642, 0.00217), abs=1e-5)
     r = stats.spearmanr(ANSCOMBE_X, ANSCOMBE_Y).statistic if ranks else 0.81642052

@@ -1,4 +1,4 @@
-"""Power laws against scipy, draws against exact intervals, F-tests against statsmodels."""
+"""Expected values come from scipy (laws), exact t-intervals (draws) and statsmodels (F-tests)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ RANKS = np.repeat(SIZES, 3)
 
 
 def curve_of(x: ArrayLike, y: ArrayLike, resamples: int = 999) -> Curve:
-    """Return one curve; values at one x get seeds 0, 1, 2 ..."""
+    """Return one curve; values that share an x get seeds 0, 1, 2 ..."""
     trials = pd.DataFrame({"x": x, "loss": y}).assign(panel=None, group=None)
     seeds = trials.groupby("x").cumcount()
     return curves_over_seeds(trials.assign(seed=seeds), resamples=resamples)[None, None]
@@ -42,13 +42,11 @@ def noisy(seed: int, deviation: float = 0.02) -> Array:
 
 
 def two_way(table_RS: Array) -> Array:
-    """Return a table without size and seed effects."""
     residuals_RS = table_RS - table_RS.mean(axis=1, keepdims=True) - table_RS.mean(axis=0)
     return residuals_RS + table_RS.mean()
 
 
 def scipy_fit(x: Array, y: Array) -> tuple[float, float, float]:
-    """Return E, b and the sum of squares."""
     bounds = ([0.0, 0.0, EXPONENTS.low], [np.inf, np.inf, EXPONENTS.high])
     start = (y.min() * 0.9, 1.0, 0.3)
     best, _ = curve_fit(law, x, y, start, bounds=bounds, ftol=1e-15, xtol=1e-15, gtol=1e-15)
@@ -57,7 +55,7 @@ def scipy_fit(x: Array, y: Array) -> tuple[float, float, float]:
 
 @pytest.mark.parametrize("curved", [False, True])
 def test_law_equals_bounded_least_squares(curved: bool) -> None:
-    """The bent losses would have a negative limit."""
+    """The curved losses would have a negative limit, so the fit is bounded at zero."""
     log_x = np.log2(RANKS)
     y = 6.0 - 1.2 * log_x + 0.09 * log_x**2 if curved else noisy(0, deviation=0.05)
     curve = curve_of(RANKS, y, resamples=9)
@@ -93,7 +91,7 @@ def half_width(values_B: Array) -> float:
 
 
 def crossed(seed: int, common: float, noise: float) -> tuple[list[Array], list[Curve]]:
-    """Return values and curves of two groups, six sizes, the same three seeds."""
+    """Return the values and curves of two groups with six sizes and three common seeds."""
     rng = np.random.default_rng(seed)
     shared_RS = rng.normal(0, common, 3) + rng.normal(0, 4 * noise, (6, 3))
     tables = [group + shared_RS + rng.normal(0, noise, (6, 3)) for group in (0, 1)]
@@ -121,7 +119,7 @@ def test_shared_seeds_are_paired(common: float) -> None:
     tables, curves = crossed(3, common=common, noise=0.1)
     differences_RS = tables[1] - tables[0]
     pooled = ((differences_RS - differences_RS.mean(axis=1, keepdims=True)) ** 2).sum() / 12
-    df = 12 - 2 / 2  # half of the seeds' two degrees of freedom belong to each group
+    df = 12 - 2 / 2  # each group has half of the seeds' two degrees of freedom
     expected = stats.t.ppf(0.975, df) * np.sqrt(pooled / 3)
     drawn_BR = curves[1].mean_BR - curves[0].mean_BR
     assert [half_width(drawn_B) for drawn_B in drawn_BR.T] == pytest.approx(

@@ -1,5 +1,3 @@
-"""Partial correlations against statsmodels' residuals."""
-
 from __future__ import annotations
 
 from itertools import product
@@ -32,9 +30,10 @@ FORMULAS: dict[Shape, str] = {
 
 
 def trials(rng: np.random.Generator, rho: float) -> pd.DataFrame:
-    """Return 108 trials of settings' effects plus normal parts with correlation `rho`.
+    """Return 108 trials: effects of the settings plus normal parts with correlation `rho`.
 
-    Two settings interact."""
+    Two settings interact.
+    """
     frame = SETTINGS
     x, y = rng.multivariate_normal([0, 0], [[1, rho], [rho, 1]], size=len(frame)).T
     moved = np.log(frame["a"]) * frame["b"] * 9 + np.log(frame["d"]) * frame["c"]

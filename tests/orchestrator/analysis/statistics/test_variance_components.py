@@ -1,4 +1,4 @@
-"""Variance components against regressions, textbook intervals and simulated truth."""
+"""Expected values come from regressions, textbook intervals and simulations."""
 
 from __future__ import annotations
 
@@ -31,11 +31,12 @@ def simulated(
     rho_seed: float = 0.0,
     common: float | None = 0.0,
 ) -> pd.DataFrame:
-    """Simulate two values for each cell's first seeds.
+    """Simulate two values for the first seeds of each cell.
 
-    Cell and seed parts have total variance 1, of which `share` is the seeds', and correlations
+    The variances of cells and seeds sum to 1; the seeds have `share` of it. Their correlations are
     `rho` and `rho_seed`. `common` is the deviation of a seed's effect on all cells; None gives each
-    value its own seed."""
+    value its own seed.
+    """
 
     def pairs(correlation: float, n: int) -> Array:
         return rng.multivariate_normal([0, 0], [[1, correlation], [correlation, 1]], size=n)
@@ -103,7 +104,7 @@ def test_balanced_intervals_match_textbook(shared: bool) -> None:
 
 @pytest.mark.parametrize("common", [None, 1.4])
 def test_intervals_cover_the_truth(common: float | None) -> None:
-    """In 95% of draws, even if a seed's common effect is twice a cell's own variance."""
+    """95% of intervals contain the truth, even if seeds vary twice as much as cells."""
     rng, share, within = np.random.default_rng(3), 0, 0
     for _ in range(300):
         drawn = simulated(rng, [1, 2, 3, 5] * 8, share=0.4, rho=-0.6, rho_seed=-0.5, common=common)
@@ -116,7 +117,7 @@ def test_intervals_cover_the_truth(common: float | None) -> None:
 
 @pytest.mark.parametrize("common", [None, 1.0])
 def test_cell_correlation_excludes_seeds(common: float | None) -> None:
-    """Covariance of the means minus the residuals'; the means alone differ."""
+    """Compare with the covariance of the cell means minus that of the residuals."""
     rng = np.random.default_rng(8)
     points = simulated(rng, [3] * 300, share=0.5, rho=-0.6, rho_seed=0.8, common=common)
     covariance = np.cov(points.groupby("group")[["x", "y"]].mean().T)
@@ -138,7 +139,6 @@ def test_noise_has_no_cell_correlation() -> None:
 
 
 def test_rounding_is_not_spread() -> None:
-    """Three equal numbers do not always have that mean."""
     values, cells = np.repeat([1.0, 2, 3, 4, 5, 7], 3), np.repeat(np.arange(6), 3)
     seeds, noise = np.tile([1, 2, 3], 6), np.random.default_rng(15).normal(size=18)
     for constant in (values, values / 3 + 1e5, values * 0.1 + seeds * 0.3):

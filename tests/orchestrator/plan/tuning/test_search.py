@@ -1,7 +1,3 @@
-"""Suggestions are pure functions of the history, without repeats.
-
-Thresholds are those of Optuna's pruner."""
-
 from __future__ import annotations
 
 import random
@@ -28,7 +24,7 @@ STATES: tuple[TrialState, ...] = ("done", "pruned", "diverged", "failed", "runni
 def search_history(
     space: Space, method: Method, asks: int, *, seed: int = 0, mixed: bool = False
 ) -> list[PastTrial]:
-    """Search a bowl with its minimum at index 1; `mixed` draws final states."""
+    """Search a bowl with its minimum at index 1; `mixed` draws random final states."""
     dice = random.Random(seed)
     history: list[PastTrial] = []
     for _ in range(asks):
@@ -54,7 +50,6 @@ def test_no_cell_comes_twice(method: Method) -> None:
 
 @pytest.mark.parametrize("method", ["tpe", "random"])
 def test_processes_suggest_equal_cells(method: Method) -> None:
-    """Despite other string hashes."""
     expected = [step.cell for step in search_history(LARGE, method, 25, mixed=True)]
     script = (
         "from tests.orchestrator.plan.tuning.test_search import *;"
@@ -87,7 +82,7 @@ def test_rungs_are_ninth_and_third(epochs: int, rungs: tuple[int, ...]) -> None:
 @pytest.mark.parametrize("epochs", [2, 5, 9, 27, 270])
 @pytest.mark.parametrize("digits", [1, 6], ids=["many ties", "hardly a tie"])
 def test_decisions_equal_optunas_pruner(epochs: int, digits: int) -> None:
-    """Forty trials of random losses; Optuna receives every epoch except the last."""
+    """Optuna receives every epoch except the last, with forty trials of random losses."""
     dice = random.Random(f"{epochs} {digits}")
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     pruner = optuna.pruners.SuccessiveHalvingPruner(

@@ -1,5 +1,3 @@
-"""A whole tuning over a real store, with simulated workers."""
-
 from __future__ import annotations
 
 import random
@@ -19,7 +17,7 @@ from trainables.config import TrialConfig
 from trainables.trial_folder import TrialFolder, TrialOutcome, trial_directory
 
 
-class Played:
+class SimulatedStudy:
     """A study whose simulated workers end trials in random order."""
 
     def __init__(self, store: Store, tuning: TuningPlan, workers: int = 1) -> None:
@@ -45,7 +43,7 @@ class Played:
 
 
 def trained(tuner: Tuner, trial: PlannedTrial) -> TrialOutcome:
-    """Return the outcome from a worker that obeys the thresholds."""
+    """Return the outcome of a worker that stops at the thresholds."""
     config = TrialConfig.model_validate(trial.config)
     rule = tuner.stop_above(trial) if tuner.is_searched(trial) else {}
     by_epoch = dict(enumerate(losses(config), start=1))
@@ -69,7 +67,7 @@ def by_stage(rows: list[TrialRow]) -> Counter[tuple[str, str]]:
 
 @pytest.mark.parametrize(("search", "workers"), [("tpe", 1), ("random", 2), ("tpe", 5)])
 def test_stages_follow_with_equal_budgets(store: Store, search: Search, workers: int) -> None:
-    game = Played(store, plan(search), workers)
+    game = SimulatedStudy(store, plan(search), workers)
     game.run()
     rows = store.trials(KEY)
     assert by_stage(rows) == {
@@ -89,29 +87,29 @@ def test_stages_follow_with_equal_budgets(store: Store, search: Search, workers:
 
 
 def test_larger_budget_continues_search(store: Store, tmp_path: Path) -> None:
-    Played(store, plan(budget=3)).run()
+    SimulatedStudy(store, plan(budget=3)).run()
     first = table(store)
-    Played(store, plan(budget=6)).run()
+    SimulatedStudy(store, plan(budget=6)).run()
     more = table(store)
     assert [row for row in more if row in first and " stage2 " in row[0]] == [
         r for r in first if " stage2 " in r[0]
     ]
-    Played(store, plan(budget=3)).run()
+    SimulatedStudy(store, plan(budget=3)).run()
     assert table(store) == first
     with open_store(f"sqlite:///{tmp_path}/other.db") as other:
-        Played(other, plan(budget=6)).run()
+        SimulatedStudy(other, plan(budget=6)).run()
         assert table(other) == more
 
 
 def test_whole_grid_is_planned(store: Store, tmp_path: Path) -> None:
-    game = Played(store, plan("grid", None), workers=3)
+    game = SimulatedStudy(store, plan("grid", None), workers=3)
     assert len(list(game.tuning.certain())) == 2 * (2 + 20)
     game.run()
     rows = store.trials(KEY)
     assert len(rows) == game.tuning.total == 2 * (2 + 20 + 2)
     assert {row.state for row in rows} == {"done"}
     with open_store(f"sqlite:///{tmp_path}/search.db") as other:
-        Played(other, plan("random", 20)).run()
+        SimulatedStudy(other, plan("random", 20)).run()
         assert by_stage(other.trials(KEY)) == by_stage(rows)
 
 
@@ -148,7 +146,7 @@ def test_no_results_no_finals(store: Store) -> None:
 
 
 def test_retried_trial_may_stop_again(store: Store) -> None:
-    game = Played(store, plan())
+    game = SimulatedStudy(store, plan())
     game.run()
     before = table(store)
     *_, trial = (row.planned() for row in store.trials(KEY) if row.state == "pruned")
@@ -167,7 +165,7 @@ def test_retried_trial_may_stop_again(store: Store) -> None:
 def test_other_drivers_plan_is_kept(
     store: Store, monkeypatch: pytest.MonkeyPatch, cell: tuple[int, int]
 ) -> None:
-    """It knew other results, so its choice may differ; one of these two cells does."""
+    """The other driver knew other results, so either of these two cells may be its choice."""
     tuning = plan(budget=3)
     tuner = tuner_for(tuning, store)
     record_all(store, tuner.start())
