@@ -65,7 +65,7 @@ class FlatResults:
     groups: tuple[str, ...]
     """Each trial's name without the seed, completed if several settings share that name."""
     extra_columns: tuple[Mapping[str, Any], ...]
-    """By trial: kind and, in a tuning, side and stage."""
+    """One mapping per trial: kind and, in a tuning, side and stage."""
 
     @property
     def varying(self) -> tuple[str, ...]:

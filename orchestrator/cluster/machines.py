@@ -31,7 +31,6 @@ def machine_resources(machines: Sequence[dict[str, Any]]) -> dict[str, dict[str,
 
 
 def address_of(machine: dict[str, Any]) -> str:
-    """Return a machine's address."""
     return str(machine["NodeManagerAddress"])
 
 

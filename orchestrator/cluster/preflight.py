@@ -39,7 +39,7 @@ MIN_FREE_BYTES = 10**9
 GPU_VARIABLE = "CUDA_VISIBLE_DEVICES"
 GPU_PROBE = ("-m", "trainables.gpu_probe")
 MIN_CAPABILITY = (8, 0)
-"""Least compute capability for bf16 and TF32."""
+"""Minimum compute capability for bf16 and TF32."""
 PROBE_S = 120.0
 """A GPU driver that hangs never answers."""
 

@@ -1,4 +1,4 @@
-"""Detection of a dead Ray, which may wait for its dead parts forever."""
+"""Detection of a dead Ray, which may wait forever for its dead parts."""
 
 from __future__ import annotations
 
@@ -79,7 +79,6 @@ def _is_alive(process: psutil.Process) -> bool:
 
 
 def head_check() -> Check:
-    """Return a check that the cluster's head answers."""
     last_answer_s = time.monotonic()
 
     def check() -> str | None:

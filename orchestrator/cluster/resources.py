@@ -12,7 +12,7 @@ SHORTEST_TIMEOUT_S = 10.0
 
 
 def check_timeout(options: RunOptions) -> None:
-    """Raise UserError for a time limit shorter than a worker's reports."""
+    """Raise UserError for a time limit shorter than the interval of workers' reports."""
     if options.trial_timeout_s is not None and not options.trial_timeout_s >= SHORTEST_TIMEOUT_S:
         raise UserError(
             f"--trial-timeout: {options.trial_timeout_s:g} s is too short, because workers report "
@@ -21,7 +21,6 @@ def check_timeout(options: RunOptions) -> None:
 
 
 def check_gpus(gpus: float) -> None:
-    """Raise UserError unless `gpus` is 0, a fraction of one GPU, or 1."""
     if not 0 <= gpus <= 1:
         raise UserError(
             f"--gpus-per-trial: {gpus:g} is not 0, a fraction of one GPU, or 1. A model trains on "
@@ -59,7 +58,6 @@ def slots_of(nodes: Sequence[Mapping[str, float]], options: RunOptions) -> int:
 
 
 def fit_on(node: Mapping[str, float], options: RunOptions) -> int:
-    """Return how many packs fit on a machine."""
     need = per_pack(options)
     slots = floor(node.get("CPU", 0.0) / need["cpu"])
     if "gpu" not in need:

@@ -26,7 +26,7 @@ class RunOptions:
     max_concurrent: int | None = None
     """Limit on packs; None runs all that fit."""
     max_attempts: int = 2
-    """Starts of a trial until a process death is its failure."""
+    """Number of process deaths after which a trial fails."""
     trial_timeout_s: float | None = None
     """Limit without progress; None applies `orchestrator.schedule.worker_watch`."""
     log_to: tuple[str, ...] = ()

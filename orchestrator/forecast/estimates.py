@@ -54,7 +54,7 @@ KL_RANK_OPERATIONS = 12 * 300
 synthetic 512 x 2,000 matrices, medians with the Gram matrix: 0.12 to 0.16 s for a plain softmax,
 0.3 to 0.45 s for bends."""
 TRIAL_OVERHEAD_S = 1.0
-"""Reading the corpus, building the model, writing the result."""
+"""To read the corpus, build the model and write the result."""
 STACK = 16
 """Most trials trained as one; the GPU is then fully used."""
 PROCESS_BYTES = 600e6
@@ -77,9 +77,9 @@ class Estimate:
     gpu_hours: float
     core_hours: float
     memory_gb: float
-    """The process, if it trains on a CPU."""
+    """Memory of the process, if it trains on a CPU."""
     gpu_memory_gb: float
-    """The GPU, if it trains there. The process needs about as much for measurements."""
+    """On the GPU, if it trains there; the process then needs about as much for measurements."""
 
 
 def estimate(config: AnyConfig, corpus: CorpusIdentity) -> Estimate:
@@ -146,7 +146,7 @@ def _measured_rows(config: LanguageTrialConfig, corpus: CorpusIdentity) -> int:
 
 
 def _spectrum_operations(rows: int, columns: int) -> float:
-    """The Gram matrix of the narrower side, and its eigenvalues."""
+    """Count the Gram matrix of the narrower side, and its eigenvalues."""
     side = min(rows, columns)
     return rows * columns * side + 4 / 3 * side**3
 
@@ -158,7 +158,7 @@ def _train_operations(config: LanguageTrialConfig, corpus: CorpusIdentity) -> fl
 
 
 def _operations_per_token(config: LanguageTrialConfig, vocabulary: int) -> float:
-    """Six per product and token, forward and backward, plus the output layer's per logit."""
+    """Count six per product and token, forward and backward, plus the output layer's per logit."""
     size, layer = model_size(config), config.output_layer
     # A mixture of contexts has one row of logits; other mixtures have a row per component.
     experts = (
@@ -186,7 +186,6 @@ def _operations_per_logit(layer: OutputLayerConfig) -> float:
 
 
 def _training_bytes(config: LanguageTrialConfig, corpus: CorpusIdentity, device_type: str) -> float:
-    """Weights' copies, activations of the longest window, chunks of logits."""
     size, layer = model_size(config), config.output_layer
     vocabulary = vocabulary_size(config, corpus)
     weights = size.copies * parameter_count(config, vocabulary)
@@ -204,7 +203,8 @@ def _training_bytes(config: LanguageTrialConfig, corpus: CorpusIdentity, device_
 
 
 def _measuring_bytes(config: LanguageTrialConfig, corpus: CorpusIdentity) -> float:
-    """The smaller Gram matrix (words, or rows with log P), a block of rows, chunks of log P."""
+    """Count the smaller Gram matrix (words, or rows with log P), a block of rows and chunks of log
+    P."""
     vocabulary, rows = vocabulary_size(config, corpus), _measured_rows(config, corpus)
     gram = min(8.0 * vocabulary**2, 8.0 * rows**2 + 4.0 * rows * vocabulary)
     return gram + 2**26 + 4 * 4 * 1024 * vocabulary + 8.0 * parameter_count(config, vocabulary)

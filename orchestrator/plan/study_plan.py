@@ -37,7 +37,6 @@ class TrialPlan:
     place: Place | None = None
 
     def planned(self) -> PlannedTrial:
-        """Return the trial as the store takes it."""
         return PlannedTrial.of(self.config, self.name, self.place)
 
 
@@ -46,7 +45,7 @@ class Plan:
     """The trials of one variant of a study."""
 
     study: Study
-    """The study as written, even if `--model` replaces its models."""
+    """The study, unchanged even if `--model` replaces its models."""
     scale: Scale
     corpus: CorpusIdentity
     data_dir: Path | None
@@ -58,9 +57,9 @@ class Plan:
     """The study's, over the user's inputs if there are any."""
     inputs: UserInputs
     trials: tuple[TrialPlan, ...]
-    """In a tuned study, those that need no earlier result."""
+    """In a tuned study, only those that need no earlier result."""
     seeds: int = 1
-    """Seeds of each setting for which the study has one seed."""
+    """Seeds per setting that the study writes with one seed."""
     tuning: TuningPlan | None = None
 
     @property

@@ -32,7 +32,7 @@ OnRegister = Callable[[StudyKey, datetime, Sequence[PlannedTrial]], None]
 
 
 class Studies(Database):
-    """The part of the store for studies and their runs; see `Store`."""
+    """Part of `Store` for studies and their runs."""
 
     def __init__(
         self, url: URL, *, on_register: OnRegister | None = None, **wait_options: Any
@@ -192,7 +192,6 @@ def _trial_row(row: Row[Any]) -> TrialRow:
 
 
 def is_study(key: StudyKey) -> ColumnElement[bool]:
-    """Return the condition that selects a study variant."""
     return and_(*(study.c[name] == value for name, value in asdict(key).items()))
 
 
@@ -250,7 +249,7 @@ def _member(study_id: int, position: int, planned_trial: PlannedTrial) -> dict[s
 
 
 def _locked_study(connection: Connection, key: StudyKey, moment: datetime) -> int:
-    """Keeps the study's row locked, so that concurrent plans of a study do not mix."""
+    """Keep the study's row locked, so that concurrent plans of a study do not mix."""
     insert_new(connection, study, [{**asdict(key), "planned_at": moment}])
     study_id: int = connection.execute(
         select(study.c.id).where(is_study(key)).with_for_update()

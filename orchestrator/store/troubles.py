@@ -77,7 +77,7 @@ class StoreAwayError(UserError):
     def __init__(self, problem: str, cure: str) -> None:
         super().__init__(f"{problem}: {cure}.")
         self.problem = problem
-        """The message without its dot and cure."""
+        """The message without its cure."""
 
 
 def damaged(store: str, problem: str) -> StoreAwayError:
@@ -123,5 +123,4 @@ def _is_from_the_client(error: DBAPIError) -> bool:
 
 
 def is_temporary(error: DBAPIError) -> bool:
-    """Return whether waiting may help."""
     return (code_of(error) or "").startswith(TEMPORARY) or _is_from_the_client(error)

@@ -41,7 +41,6 @@ class RemainingWork:
     """Run only these, without later measurements; None runs everything."""
     tuner: Tuner | None
     logs: Listener
-    """Receives every trial's events."""
 
     def run(self) -> RunSummary:
         """Print the plan and its time, run the trials, then measure."""

@@ -13,7 +13,6 @@ class StudyState:
     """Progress of a plan's trials."""
 
     states: Mapping[str, TrialState]
-    """States by trial id."""
     trials: Sequence[PlannedTrial]
     """To run now."""
     unnamed_count: int
@@ -27,9 +26,8 @@ class StudyState:
         return len(self.trials) + self.unnamed_count
 
     def count(self, state: TrialState) -> int:
-        """Return the number of trials in this state."""
         return sum(other == state for other in self.states.values())
 
     def without(self, waiting: Collection[str]) -> StudyState:
-        """Return the state without the `waiting` trials to run."""
+        """Return the state with the `waiting` trials removed from those to run."""
         return replace(self, trials=[t for t in self.trials if t.trial_id not in waiting])

@@ -23,7 +23,7 @@ Children = list[Any]
 
 
 def register(app: Dash, source: Source) -> None:
-    """Make graphs and stop buttons work, on every page."""
+    """Make graphs and stop buttons work on every page."""
     app.clientside_callback(
         ClientsideFunction("view", "draw"),
         Output({"drawn": MATCH, "as": "graph"}, "figure"),
@@ -48,9 +48,9 @@ def register(app: Dash, source: Source) -> None:
 
 
 def graph(name: str, file: str) -> Any:
-    """Return a figure that can be zoomed and saved as `file`.
+    """Return a figure that can be zoomed, and saved as `file`.
 
-    A callback draws it with `Output({"drawn": name}, "data")`.
+    Callbacks draw it with `Output({"drawn": name}, "data")`.
     """
     config: Any = {
         # Remove plotly's logo and its button that uploads figures to its makers' server.
@@ -80,7 +80,7 @@ def stop_button(target: str, text: str) -> Any:
 
 
 def study_link(key: StudyKey) -> Any:
-    """Return a link to the study, named by name, scale, corpus and settings."""
+    """Return a link to the study, labelled by name, scale, corpus and settings."""
     words = ", ".join([key.study, key.scale, key.corpus]) + str(Variant.read(key.overrides))
     return dcc.Link(words, href=f"/study/{quote(key.variant)}")
 
@@ -99,7 +99,7 @@ def downloads(key: StudyKey, trial_ids: Sequence[str] = ()) -> list[Any]:
 
 
 def table(head: Sequence[str], body: Sequence[Sequence[Any]], *, empty: str = "") -> Any:
-    """Return a table that can scroll sideways, or `empty` if it has no row."""
+    """Return a table that can scroll sideways, or `empty` without rows."""
     if not body:
         return html.P(empty, className="soft")
     rows = [html.Tr([html.Td(cell, className=_kind(cell)) for cell in row]) for row in body]
@@ -117,7 +117,7 @@ def sentence_of(error: UserError) -> str:
 
 
 def host_of(owner: str) -> str:
-    """Return the host from the store's name for a command."""
+    """Return the host in an owner's name."""
     return owner.partition(":")[0]
 
 

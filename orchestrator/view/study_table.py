@@ -44,7 +44,7 @@ GRID = {
 
 
 def layout(trials: StudyTrials) -> list[Any]:
-    """Return the table and the state it shares with the page."""
+    """Return the table and the state that it shares with the page."""
     return [
         html.P(id="trials-shown", role="status"),
         # Columns that a box filters; ids of the trials in the table (None: all), of the scatter
@@ -91,7 +91,7 @@ def rows(trials: StudyTrials, since_s: float = -math.inf) -> list[dict[Hashable,
 
 
 def register(app: Dash) -> None:
-    """Connect the table with boxes in the scatter plot and with the page."""
+    """Connect the table with the page, and with boxes in the scatter plot."""
     app.clientside_callback(
         ClientsideFunction("view", "choose"),
         Output("shown", "data"),

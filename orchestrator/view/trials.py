@@ -14,11 +14,11 @@ from orchestrator.analysis import LEADING, flatten, in_reading_order
 from orchestrator.store import Store, StudyKey
 
 READ_AT_ONCE = 1_000
-"""Trials whose configs are in memory together. PostgreSQL looks up fewer, such as 500, one by one,
+"""Trials whose configs are in memory together. PostgreSQL looks up fewer (such as 500) one by one,
 four times as slowly."""
 LONGEST_TEXT = 100
 MOST_LEVELS = 24
-"""Distinct texts that colours and symbols can show."""
+"""Most distinct texts that colours and symbols can show."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,8 +26,8 @@ class StudyTrials:
     """A study's trials as the pages show them."""
 
     frame: pd.DataFrame
-    """One row per trial id, in plan order: name, state, attempt, cause, settings, metrics. A column
-    holds numbers or texts; a missing value is NaN."""
+    """One row per trial id, in plan order. A column holds numbers or texts; a missing value is NaN.
+    """
     settings: Sequence[str]
     """Only those that differ."""
     metrics: Sequence[str]
@@ -45,7 +45,6 @@ class StudyTrials:
 
     @cached_property
     def numbers(self) -> list[str]:
-        """Return the numeric settings and metrics."""
         return [name for name in (*self.settings, *self.metrics) if _is_numeric(self.frame[name])]
 
     @cached_property
@@ -70,7 +69,7 @@ class StudyTrials:
 
 
 def read_trials(store: Store, key: StudyKey, previous: StudyTrials | None = None) -> StudyTrials:
-    """Return the study's current trials, unchanged ones from `previous`."""
+    """Return the study's current trials; `previous` provides the unchanged ones."""
     versions = store.versions(key)
     old_versions = previous.versions if previous else {}
     if previous and old_versions == versions:

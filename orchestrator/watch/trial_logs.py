@@ -22,14 +22,14 @@ class Curves(Protocol):
         """Add ended epochs. A resumed trial may repeat some."""
 
     def end(self, state: TrialState, cause: str | None, metrics: Mapping[str, float]) -> None:
-        """Record the trial's end with its final metrics."""
+        pass
 
     def interrupt(self) -> None:
         """Record that the trial stopped unfinished; the next sweep may resume it."""
 
 
 class Sink(Protocol):
-    """A log of a study's trials. Its methods, and its curves', may raise any error."""
+    """A log of a study's trials. Its methods, and its curves' methods, may raise any error."""
 
     name: str
     """In messages: "MLflow"."""

@@ -46,18 +46,16 @@ class MachineRequest:
 class Parcel:
     """A pack on its way to a worker, as text that all of Tune's config copies share.
 
-    Defined here so that workers import no driver code.
+    It is in this module so that workers import no driver code.
     """
 
     def __init__(self, key: str, pack: Pack, request: MachineRequest) -> None:
         self.key, self.request, self._text = key, request, PACK.dump_json(pack)
 
     def open(self) -> Pack:
-        """Return the pack."""
         return PACK.validate_json(self._text)
 
     def empty(self) -> None:
-        """Free the text."""
         self._text = b""
 
     def __str__(self) -> str:
@@ -85,7 +83,7 @@ EVENTS: TypeAdapter[tuple[TrialEvent, ...]] = TypeAdapter(tuple[TrialEvent, ...]
 
 
 class EndingKind(StrEnum):
-    """Reason, as a clause, why a worker ended before its pack."""
+    """Why a worker ended before its pack, as a clause."""
 
     PROCESS_DIED = "its process died (by a signal or an exit call)"
     STALLED = "it stalled"

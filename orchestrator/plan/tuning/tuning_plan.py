@@ -35,7 +35,6 @@ class TuningPlan:
 
     @property
     def stage1_cells(self) -> tuple[Cell, ...]:
-        """The cells of stage 1 that are trained."""
         first, *other_cells = cells(self.tuning.stage1)
         return (first, *(other_cells[-1:] if self.smoke else other_cells))
 
@@ -46,7 +45,7 @@ class TuningPlan:
 
     @property
     def total(self) -> int:
-        """Number of trials in the end, if every side has a best one."""
+        """Return the final number of trials, if every side has a best trial."""
         return len(self.bases) * (len(self.stage1_cells) + self.budget + len(self.seeds))
 
     def certain(self) -> Iterator[tuple[str, Place, TrialConfig]]:
@@ -113,7 +112,6 @@ class TuningPlan:
         return {side: self._resolved_choices(side, self.tuning.stage2) for side in self.bases}
 
     def _resolved_choices(self, side: str, space: Space) -> list[list[Any]]:
-        """The other dimensions are at their first choice."""
         values: list[list[Any]] = [[] for _ in space]
         for axis, dimension in enumerate(space):
             for choice in range(len(dimension.values)):
