@@ -33,7 +33,6 @@ class ConfoundingNumbers:
     request: PartialCorrelations
     trials: int
     settings: tuple[str, ...]
-    """Settings that vary."""
     left: Mapping[Shape, int]
     """Degrees of freedom of a correlation, by shape."""
     correlations: pd.DataFrame
@@ -44,7 +43,6 @@ class ConfoundingNumbers:
 
     @property
     def finest(self) -> Shape:
-        """Return the finest shape with a correlation."""
         shapes = set(self.correlations.dropna(subset=["rho"])["taken_away"])
         return next((shape for shape in reversed(SHAPES) if shape in shapes), "none")
 

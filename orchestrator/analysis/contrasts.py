@@ -43,7 +43,6 @@ class ContrastNumbers:
     corpus: str
     """Empty if no p-value is printed."""
     comparisons: pd.DataFrame
-    """One row per test; see `compare`."""
     trials: pd.DataFrame
     """`value` is relative to the baseline's at the same seed, or to the baseline's mean if
     unpaired."""
@@ -98,7 +97,6 @@ def compare(
       pairs or values per group.
     - equal_within: two one-sided tests at 0.05 find equivalence within any larger margin.
     - unpaired [95%]: Student's unpaired t-test over all values, the paper's.
-    - missing: why there is no test or detectable difference.
 
     Raises ValueError if a number is not finite.
     """
@@ -156,7 +154,6 @@ def compare(
 
 
 def _spread_obstacle(differences: SampleSummary, largest: float, names: Names) -> str:
-    """Differences that are equal up to rounding leave no spread for a test."""
     if (differences.sd or 0.0) >= max(sys.float_info.min, 8 * sys.float_info.epsilon * largest):
         return ""
     count = "both pairs" if differences.n == 2 else f"all {differences.n} pairs"

@@ -1,8 +1,8 @@
 """Correlations over cells and inside a window, with the printed coefficients.
 
-A cell is one setting; its trials differ only in the seed and are not independent, so correlations
-are over cell means. Grid cells are not independent either: intervals come from whole rows, p-values
-from permuting rows and columns.
+A cell is one setting; its trials are not independent, so correlations are over cell means. Grid
+cells are not independent either: intervals come from whole rows, p-values from permuting rows and
+columns.
 """
 
 from __future__ import annotations
@@ -52,7 +52,6 @@ class CorrelationNumbers:
     left_out: str
     """Number of planned trials without a value, by reason."""
     points: pd.DataFrame
-    """Done trials with both metrics."""
     cells: pd.DataFrame
     """One row per cell. Deviations over seeds (`press_rank_sd`) exclude the seed's effect common to
     all cells; NaN for one seed."""
@@ -82,7 +81,7 @@ def correlation_numbers(
     """Return the correlations over all cells and inside the window.
 
     The window is the published one at paper scale, else the better half of y. `grid` names the row
-    and column settings. Partial correlations remove each varying setting, and both.
+    and column settings; partial correlations remove each of them, and both.
     """
     metrics = [request.x, request.y]
     columns = frame.columns.union(metrics, sort=False)

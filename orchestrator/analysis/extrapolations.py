@@ -27,7 +27,7 @@ class ExtrapolationNumbers:
 
     request: Extrapolation
     laws: LawFrames
-    """The law of the sizes above the first that departs from it, or of all sizes."""
+    """The law of the sizes above the first that departs, or of all sizes."""
     fitted: tuple[float, ...]
     """Sizes in the law, ascending; empty if there are too few."""
     held_out: pd.DataFrame

@@ -69,7 +69,6 @@ class FlatResults:
 
     @property
     def varying(self) -> tuple[str, ...]:
-        """Return the config columns whose values differ between trials."""
         return tuple(
             name
             for name in self.config_columns
@@ -78,7 +77,6 @@ class FlatResults:
         )
 
     def of_variant(self, key: StudyKey) -> FlatResults:
-        """Return the results with leading columns that name the variant."""
         variant = {name: getattr(key, name) for name in VARIANT}
         return replace(
             self,

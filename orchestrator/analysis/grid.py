@@ -23,7 +23,7 @@ class GridNumbers:
     request: GridMap
     cells: pd.DataFrame
     """One row per metric and pair of config values, both ascending. `value` is the mean over done
-    trials. `settings` exceeds one if the trials also differ in other settings (except the seed)."""
+    trials. `settings` exceeds one if the trials also differ in other settings."""
 
 
 def grid_numbers(frame: pd.DataFrame, request: GridMap) -> GridNumbers | None:

@@ -51,7 +51,6 @@ class CurveNumbers:
     corpus: str
     points: pd.DataFrame
     means: pd.DataFrame
-    """Mean over seeds, one row per group."""
     printed: pd.DataFrame
 
 
@@ -169,7 +168,6 @@ def curve_numbers(frame: pd.DataFrame, request: Curves, *, corpus: str) -> Curve
 
 
 def count_numbers(frame: pd.DataFrame, request: Counts) -> CountNumbers:
-    """Return how often each value occurred in each group."""
     groups = values_by_group(frame, request.metric)
     values = sorted({*request.values, *(value for sample in groups.values() for value in sample)})
     counts = (

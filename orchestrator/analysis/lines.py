@@ -29,7 +29,6 @@ class LineNumbers:
     request: Lines
     panels: tuple[Any, ...]
     groups: tuple[Any, ...]
-    """Values of `by`."""
     points: pd.DataFrame
     """Lines in plan order, each with ascending x."""
     references: pd.DataFrame
@@ -87,7 +86,6 @@ def _points(
 
 
 def point_of(values: Sequence[float]) -> dict[str, Any]:
-    """Return `POINT` of one or more values."""
     sample = summarise_sample(values)
     numbers = (sample.n, sample.mean, sample.sd, min(values), max(values))
     return dict(zip(POINT, numbers, strict=True))

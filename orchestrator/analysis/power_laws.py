@@ -42,8 +42,7 @@ class PowerLawNumbers:
 
     `factors` has the m for which a group's L(x) is the baseline's L(m x), with E and b shared.
     `equals` has, for each common x, the x at which the baseline's law has the group's loss
-    (infinite if never). The group's loss is first corrected by the distance of the baseline's data
-    from its law.
+    (infinite if never), corrected by the distance of the baseline's data from its law.
     """
 
     request: PowerLaw
@@ -54,7 +53,7 @@ class PowerLawNumbers:
     """`ratio` is `equal` over x; `p` tests a ratio of 1. If `extrapolated`, `equal` is outside the
     baseline's sizes."""
     seed_by_group_p: Mapping[Any, float]
-    """Panel -> p-value of a seed effect on one group at every x, which intervals exclude."""
+    """Panel -> p-value of a seed effect on one group at every x, which intervals ignore."""
     families: ClassVar[Families] = {"factors": ("p",), "equals": ("p",)}
 
 
@@ -64,11 +63,9 @@ class LawFrames:
     """One row per group. `misfit_p` compares residuals with the spread of seeds (F-test);
     `not_pinned` names parameters at a bound of the fit."""
     points: pd.DataFrame
-    """One row per x: n, mean_loss [95%, over seeds]."""
+    """`mean_loss` has a 95% interval over seeds."""
     trials: pd.DataFrame
-    """One row per trial: x, loss, name."""
     band: pd.DataFrame
-    """Points x on the laws and their loss [95%]."""
 
 
 def power_law_numbers(frame: pd.DataFrame, request: PowerLaw) -> PowerLawNumbers | None:

@@ -21,9 +21,9 @@ def prediction_numbers(
     """Return the done trials' predictions by context, then the paper's.
 
     A `tag` marks the user's own contexts, which the paper does not have. `source` is empty for
-    trials. `next_shown` is "banknote (as <unk>)" for a word outside the vocabulary; `ends_in` is
-    the end of the context. `rank` is 1 for the most probable word. `hit`: `top` contains the next
-    word; <unk> has no hit, because it predicts no particular word.
+    trials. `next_shown` is "banknote (as <unk>)" for a word outside the vocabulary. `rank` is 1 for
+    the most probable word; None if the paper does not print that far. `hit`: `top` contains the
+    next word; <unk> has no hit, because it predicts no particular word.
     """
     prefix = f"{PREFIX}-{tag} " if tag else f"{PREFIX} "
     trials = frame[frame["state"] == "done"]

@@ -56,8 +56,8 @@ def rank_at_printed_size(variance: float, *, sigma_max: float = 1.0) -> float:
 class PressNoiseNumbers:
     noise: pd.DataFrame
     """One row per noisy matrix, float64 and most noise first. `noise_variance` is n^2 times an
-    entry's; `rank` is without noise. Press ranks are predicted by the quarter-circle law, also for
-    the printed size; `RANKS` are counted and printed."""
+    entry's; `rank` is without noise. The quarter-circle law predicts Press ranks, also at the
+    printed size."""
     laws: pd.DataFrame
     """Points of the law; `share` is the Press rank over the size."""
     trips: pd.DataFrame

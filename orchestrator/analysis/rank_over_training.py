@@ -19,7 +19,7 @@ from search_spaces.study import RankOverTraining
 from trainables.trial_folder import EpochMetrics
 
 LEAST_CHANGE = 0.05
-"""Half of a smaller change of a logarithm (5%) is meaningless."""
+"""If a logarithm changes less than this (5%), half of its change is meaningless."""
 FEWEST_EPOCHS = 3
 """Minimum: of two epochs, every metric is half way at the same time."""
 BOUNDS = ("evaluation.epoch_rank_contexts", "evaluation.valid_tokens", "rank_columns")
@@ -36,14 +36,13 @@ class RankTrainingNumbers:
     ranks: pd.DataFrame
     """One row per rank. `compared` counts settings with both half epochs, `rank_earlier` those
     whose rank was earlier. `bound` is set by the shape of log P; None if unknown or different
-    between trials. `at_bound` counts the measured epochs at their trial's bound."""
+    between trials. `at_bound` counts measured epochs at their trial's bound."""
     groups: tuple[str, ...]
     colour_by: str
     """Config column that gives `colour`; empty if no column does."""
 
     @property
     def averaged(self) -> bool:
-        """Return whether any trial averaged its weights; Transformers do not."""
         return any(self.epochs["averaging"])
 
 

@@ -14,8 +14,6 @@ MOST_POINTS = 160
 
 @dataclass(frozen=True, kw_only=True)
 class Spectrum:
-    """Singular values of one trial, descending."""
-
     values: NDArray[np.float64]
     press_rank: float
     relative_tolerance: float | None

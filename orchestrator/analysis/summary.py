@@ -40,16 +40,13 @@ class Extremes:
 class StudySummaryNumbers:
     key: StudyKey
     counts: dict[TrialState, int]
-    """Without states that no trial has."""
     seeds: tuple[int, ...]
     trials_per_setting: int
     """Largest number of trials that differ only in the seed."""
     extremes: tuple[Extremes, ...]
-    """One per metric of the correlations and grids."""
     trouble: tuple[Mapping[str, Any], ...]
-    """Records of trials without a result, with causes."""
     worse_than_uniform: tuple[str, ...]
-    """Names of done trials that predict worse than a uniform guess over the vocabulary."""
+    """Names of done trials; see `is_worse_than_uniform`."""
 
     named_otherwise: tuple[str, Mapping[str, Any]] | None
     """First trial whose config differs from its name, and the config's values. Names have those of
@@ -62,14 +59,12 @@ class StudySummaryNumbers:
 
     @property
     def done(self) -> int:
-        """Number of trials with a result."""
         return self.counts.get("done", 0)
 
 
 def summarise(
     study: Study, key: StudyKey, results: FlatResults, frame: pd.DataFrame
 ) -> StudySummaryNumbers:
-    """Return the summary; `frame` is the data frame of `results`."""
     correlations = [request for request in study.analyses if isinstance(request, Correlation)]
     grids = [request for request in study.analyses if isinstance(request, GridMap)]
     metrics = dict.fromkeys(

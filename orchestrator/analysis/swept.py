@@ -26,7 +26,7 @@ class BySetting(Analysis):
     """Request for metrics over the values of a swept setting, by group."""
 
     key: str
-    """Dotted path of the swept setting."""
+    """Dotted path."""
     others: tuple[str, ...] = ()
     """Dotted paths of the other swept settings."""
     metrics: tuple[str, ...]
@@ -42,7 +42,6 @@ class SweptNumbers:
     means: pd.DataFrame
     """One row per group, value and metric; `low` and `high` are the mean's 95% interval."""
     trials: pd.DataFrame
-    """One row per metric and done trial."""
 
     def compared(self, metric: str) -> pd.DataFrame:
         """Return the metric's rows of the groups that have a mean at every value."""

@@ -26,7 +26,6 @@ class TrueRankNumbers:
     contexts. `test_perplexity` is the true model's (the floor), `entropy_perplexity` that on
     endless text, `shares_perplexity` that of a model that knows only word frequencies."""
     metrics: tuple[str, ...]
-    """Rank columns of `matrices`."""
     matrices: pd.DataFrame
     """One row per true matrix, then one per group (mean over trials), in plan order. `over_floor`
     is the perplexity over the true model's on the same tokens; `nats_over_floor` is its logarithm.
@@ -34,7 +33,6 @@ class TrueRankNumbers:
 
     @property
     def true_rank(self) -> int:
-        """Return the rank of the measured rows."""
         return int(self.exact["true_rank"])
 
 

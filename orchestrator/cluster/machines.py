@@ -44,8 +44,6 @@ class UnfitMachineError(Exception):
 
 @dataclass(frozen=True)
 class LateMachines:
-    """Check of machines that join later."""
-
     question: str
     """`Question` as JSON."""
     checked_machines: frozenset[str]

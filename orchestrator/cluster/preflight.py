@@ -192,7 +192,6 @@ def _gpu_fault(gpu_count: float, precisions: Collection[str], *, all_gpus: bool)
 
 
 def precisions_of(configs: Iterable[AnyConfig]) -> tuple[str, ...]:
-    """Return the precisions of language models' products."""
     return tuple(
         sorted(
             {

@@ -21,6 +21,7 @@ def check_timeout(options: RunOptions) -> None:
 
 
 def check_gpus(gpus: float) -> None:
+    """Raise UserError unless `gpus` is 0, a fraction of one GPU, or 1."""
     if not 0 <= gpus <= 1:
         raise UserError(
             f"--gpus-per-trial: {gpus:g} is not 0, a fraction of one GPU, or 1. A model trains on "
@@ -29,7 +30,7 @@ def check_gpus(gpus: float) -> None:
 
 
 def per_pack(options: RunOptions) -> dict[str, float]:
-    """Return Ray's resources for a pack. Ray gives a GPU request no cores by default."""
+    """Return Ray's resources for a pack; by default Ray gives a GPU request no cores."""
     cores: dict[str, float] = {"cpu": options.runtime.threads}
     return {**cores, "gpu": options.gpus_per_trial} if options.gpus_per_trial > 0 else cores
 

@@ -147,7 +147,6 @@ def _trial_rows(records: Sequence[Mapping[str, Any]], *, on_gpu: bool) -> list[d
 
 
 def _total(heading: str, plans: Sequence[Plan], estimates: Estimates, *, on_gpu: bool) -> str:
-    """Include a tuning's trials that are not known yet."""
     count = len(_untuned_ids(plans)) + sum(plan.total for plan in plans if plan.tuning)
     noun = "trial" if len(plans) == 1 else "different trial"
     memory_gb = max(estimates[trial.trial_id].memory_gb for plan in plans for trial in plan.trials)

@@ -160,7 +160,6 @@ def _run_all(
     *,
     again: bool,
 ) -> int:
-    """Run the studies in turn until one is interrupted. Return the greatest exit status."""
     from orchestrator.cluster import shared
     from orchestrator.guard import remove_leftovers
     from orchestrator.sweep import INTERRUPTED, Typed, run_study

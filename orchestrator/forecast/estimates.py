@@ -50,9 +50,8 @@ GPU_FLOPS = 3e12
 SOFTMAX_OPERATIONS = 40
 """Time of exponential, maximum and sums per logit, in matrix operations."""
 KL_RANK_OPERATIONS = 12 * 300
-"""Per logit: one bound examines 8 to 19 ranks, more for a higher KL rank. Measured on one core for
-synthetic 512 x 2,000 matrices, medians with the Gram matrix: 0.12 to 0.16 s for a plain softmax,
-0.3 to 0.45 s for bends."""
+"""Per logit: one bound examines 8 to 19 ranks, more for a higher KL rank. Measured on one core with
+512 x 2,000 matrices: 0.12 to 0.16 s for a plain softmax, 0.3 to 0.45 s for bends."""
 TRIAL_OVERHEAD_S = 1.0
 """To read the corpus, build the model and write the result."""
 STACK = 16
@@ -146,7 +145,6 @@ def _measured_rows(config: LanguageTrialConfig, corpus: CorpusIdentity) -> int:
 
 
 def _spectrum_operations(rows: int, columns: int) -> float:
-    """Count the Gram matrix of the narrower side, and its eigenvalues."""
     side = min(rows, columns)
     return rows * columns * side + 4 / 3 * side**3
 
@@ -203,8 +201,6 @@ def _training_bytes(config: LanguageTrialConfig, corpus: CorpusIdentity, device_
 
 
 def _measuring_bytes(config: LanguageTrialConfig, corpus: CorpusIdentity) -> float:
-    """Count the smaller Gram matrix (words, or rows with log P), a block of rows and chunks of log
-    P."""
     vocabulary, rows = vocabulary_size(config, corpus), _measured_rows(config, corpus)
     gram = min(8.0 * vocabulary**2, 8.0 * rows**2 + 4.0 * rows * vocabulary)
     return gram + 2**26 + 4 * 4 * 1024 * vocabulary + 8.0 * parameter_count(config, vocabulary)

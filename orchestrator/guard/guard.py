@@ -2,7 +2,6 @@
 
 The user's process is the guard; the command runs in a child with its own session. The guard answers
 signals within a second, ends everything within ten, and restarts a sweep that stalls or crashes.
-Sweeps resume from durable work.
 """
 
 from __future__ import annotations
@@ -52,6 +51,7 @@ RESUME_HINT = "Results and checkpoints are kept; type the same command again to 
 
 
 def guarded(run: Callable[[], int]) -> int:
+    """Run a command in another process; return its exit status."""
     # If our parent ignores it, the kernel reaps our children, and their exit statuses are lost.
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signals = end_signals()
@@ -138,7 +138,6 @@ class _Command:
         return None
 
     def _forward_signal(self, number: signal.Signals) -> bool:
-        """Forward the request to stop; return whether it is the second one."""
         now_s = time.monotonic()
         if self.stop_signal is not None:
             return now_s - self._stop_s > REPEAT_S[number]
@@ -176,7 +175,6 @@ class _Command:
         return True
 
     def _kill(self, reason: str) -> int:
-        """Kill everything, silently before a restart."""
         kill_descendants(self.strangers)
         self._read_pipe()
         os.close(self.pipe)
@@ -209,7 +207,6 @@ class _Command:
         return status if status >= 0 else 128 - status
 
     def _reap(self) -> int | None:
-        """Return the process's wait status if it ended. Adopted orphans are reaped silently."""
         with suppress(ChildProcessError):
             while True:
                 pid, wait_status = os.waitpid(-1, os.WNOHANG)

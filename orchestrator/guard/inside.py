@@ -128,6 +128,7 @@ def report_signal(number: int) -> None:
 
 
 def trial_ended() -> None:
+    """Report that a trial ended, which counts as progress."""
     _send(Word.TRIAL_ENDED)
 
 

@@ -28,8 +28,6 @@ from trainables.parameters import parameter_count
 
 @dataclass(frozen=True, kw_only=True)
 class TrialPlan:
-    """One trial, with what is known before it runs."""
-
     name: str
     config: AnyConfig
     trial_id: str
@@ -42,8 +40,6 @@ class TrialPlan:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """The trials of one variant of a study."""
-
     study: Study
     """The study, unchanged even if `--model` replaces its models."""
     scale: Scale
@@ -59,12 +55,12 @@ class Plan:
     trials: tuple[TrialPlan, ...]
     """In a tuned study, only those that need no earlier result."""
     seeds: int = 1
-    """Seeds per setting that the study writes with one seed."""
+    """Per setting for which the study has one seed."""
     tuning: TuningPlan | None = None
 
     @property
     def total(self) -> int:
-        """Number of trials in the end, including a tuning's later ones."""
+        """Return the final number of trials, including a tuning's later ones."""
         return len(self.trials) if self.tuning is None else self.tuning.total
 
 

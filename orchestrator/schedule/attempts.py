@@ -14,8 +14,6 @@ MORE_MEMORY = "use a smaller batch (--set training.batch_size=N) or a machine wi
 
 
 class Attempts:
-    """Deaths and lost machines by trial id."""
-
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._deaths: Counter[str] = Counter()
@@ -56,7 +54,7 @@ class Attempts:
         self._mate_limits |= dict.fromkeys(trial_ids, ceil(len(trial_ids) / 2))
 
     def mate_limit(self, trial_id: str, limit: int) -> int:
-        """Return how many trials, up to `limit`, may run together with this one, counting it."""
+        """Return how many trials, up to `limit`, may run together, counting this one."""
         return min(limit, self._mate_limits.get(trial_id, limit))
 
     def must_run_alone(self, trial_id: str) -> bool:

@@ -47,7 +47,6 @@ class Dispatcher:
         self._add_waiting(trials)
 
     def resize(self, slots: int) -> None:
-        """Adapt to machines on which `slots` packs fit."""
         self.slots, limit = slots, self._work.options.max_concurrent
         # One pack waits ready for the next free worker, unless that would exceed the user's limit.
         self._workers = slots if limit is None else min(slots, limit)
@@ -90,7 +89,6 @@ class Dispatcher:
 
     @property
     def claimed_trials(self) -> list[PlannedTrial]:
-        """Trials that this driver holds in the store."""
         return self._table.claimed_trials
 
     @property
@@ -99,7 +97,6 @@ class Dispatcher:
         return bool(self._flights) and not any(flight.started for flight in self._flights.values())
 
     def show(self) -> None:
-        """Show the listener the packs and trials with workers."""
         pack_sizes = [len(flight.pack.trials) for flight in self._flights.values()]
         self._listener.refresh(pack_sizes, set(self._table.trials(State.RUNNING)))
 
@@ -134,7 +131,7 @@ class Dispatcher:
         return None
 
     def process_events(self, key: str, events: Iterable[TrialEvent]) -> None:
-        """Process events from the pack's worker. Raises UserError if it cannot write files."""
+        """Process the worker's events. Raises UserError if it cannot write files."""
         self._enqueue(self._outcomes.process_events(self._flights[key], events))
 
     def end_pack(self, key: str, ending: Ending = ORDERLY_END) -> None:

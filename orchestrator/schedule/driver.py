@@ -62,11 +62,11 @@ class Driver:
 
     @property
     def stopping(self) -> bool:
+        """True after a signal or an error."""
         return self._interrupt.requested or self._error is not None
 
     @property
     def finished(self) -> bool:
-        """True if no pack can follow."""
         return self.stopping or self._dispatcher.finished
 
     def raise_error(self) -> None:
@@ -108,10 +108,7 @@ class Driver:
         return ending_keys
 
     def _guarded(self, action: Callable[[], T], default: T) -> T:
-        """Run `action` unless the sweep is stopping; an error stops the sweep.
-
-        A driver that lost its lease must not record another driver's trials, so check it first.
-        """
+        """A driver that lost its lease must not record another driver's trials, so check it first."""
         if self.stopping:
             return default
         try:

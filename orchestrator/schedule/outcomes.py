@@ -124,7 +124,6 @@ class Outcomes:
             self._end_if_recorded(flight.open_trials.pop(outcome.trial_id), outcome, is_recorded)
 
     def end_elsewhere(self) -> None:
-        """Process trials that other drivers have ended."""
         elsewhere_trials = self._table.trials(State.ELSEWHERE)
         for outcome in self._table.elsewhere_outcomes():
             self._end(elsewhere_trials[outcome.trial_id], outcome)

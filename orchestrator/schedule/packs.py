@@ -27,8 +27,6 @@ MAX_TRIALS = 100
 
 @dataclass
 class Flight:
-    """A pack with a worker or on its way to one."""
-
     pack: Pack
     open_trials: dict[str, PlannedTrial]
     """Trials without an outcome, in the worker's order."""

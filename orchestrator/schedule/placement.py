@@ -61,7 +61,6 @@ class Placement:
         )
 
     def _estimate(self, configs: Sequence[AnyConfig]) -> int:
-        """Return bytes; 0 if unknown."""
         if self._corpus is None:
             return 0
         size_gb = max((estimate(config, self._corpus).memory_gb for config in configs), default=0.0)

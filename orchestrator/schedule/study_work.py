@@ -21,8 +21,6 @@ POLL_S = 2.0
 
 @dataclass(frozen=True, kw_only=True)
 class StudyWork:
-    """Settings of one run of a study."""
-
     store: Store
     run_id: int
     options: RunOptions

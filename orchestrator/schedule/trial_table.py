@@ -1,7 +1,4 @@
-"""The trials of a sweep, each in exactly one state, and permitted changes of state.
-
-The store records which driver owns a trial. Several drivers can share a study.
-"""
+"""The trials of a sweep, each in exactly one state, and permitted changes of state."""
 
 from __future__ import annotations
 
@@ -50,14 +47,12 @@ class TrialTable:
         """Attempt number of our latest claim, which is its token in the store, by trial id."""
 
     def trials(self, *states: State) -> dict[str, PlannedTrial]:
-        """Return the trials in any of these states, by id."""
         return {
             trial_id: trial for state in states for trial_id, trial in self._trials[state].items()
         }
 
     @property
     def claimed_trials(self) -> list[PlannedTrial]:
-        """Trials that this driver holds in the store."""
         return [
             trial
             for trial_id, trial in self.trials(*CLAIMED_STATES).items()
@@ -102,7 +97,6 @@ class TrialTable:
         self.move(trials, State.ENDED)
 
     def elsewhere_outcomes(self) -> list[TrialOutcome]:
-        """Return outcomes of ELSEWHERE trials that have ended."""
         elsewhere_ids = list(self._trials[State.ELSEWHERE])
         states = self._store.states(elsewhere_ids) if elsewhere_ids else {}
         return [

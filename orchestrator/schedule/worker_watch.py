@@ -55,14 +55,13 @@ class WorkerWatch:
             worker.ending_s = 0.0
 
     def update(self, now_s: float, beats: Mapping[str, Beat]) -> None:
-        """Process the newest beats, by pack name."""
         interval_s = 0.0 if self._last_look_s is None else now_s - self._last_look_s
         self._last_look_s = now_s
         for key, worker in self._workers.items():
             _add_beat(worker, beats.get(key), POLL_S if interval_s > LONGEST_LOOK_S else interval_s)
 
     def stalls(self) -> dict[str, Ending]:
-        """Return endings of newly stalled workers, by pack name."""
+        """Return endings of newly stalled workers."""
         return {
             key: Ending(EndingKind.STALLED, _stall_cause(worker))
             for key, worker in self._workers.items()

@@ -29,7 +29,6 @@ ADDRESS = re.compile(r"https?://[^\s/]+(/\S*)?")
 CLIENT = {"connect_timeout": "10s", "timeout": "60s", "allow_http": True}
 RETRIES = {"max_retries": 2, "retry_timeout": timedelta(seconds=30)}
 AT_A_TIME = 8
-"""Number of parallel requests."""
 AWAY_S = 300.0
 """Longest wait at a trial's start or end for a store that is away; then the sweep stops."""
 AGAIN_S = 2.0
@@ -132,7 +131,6 @@ class Bucket:
             client.put(key, file, attributes={"Content-Type": kind})
 
     def put_many(self, files: Mapping[str, Path]) -> None:
-        """Copy files to objects by key, in parallel."""
         with ThreadPoolExecutor(AT_A_TIME) as threads:
             list(threads.map(self.put, files.values(), files))
 

@@ -95,7 +95,6 @@ class Storage(ABC):
             self.trial(trial_id).forget_checkpoints()
 
     def trial_files(self) -> dict[str, list[str]]:
-        """Return all trials' file names by trial id."""
         return {
             folder.name: [path.name for path in folder.iterdir()]
             for folder in sorted((self.folder / TRIALS).glob("*/*"))
@@ -109,7 +108,6 @@ class Storage(ABC):
         write_file(path, content)
 
     def study_files(self) -> list[Path]:
-        """Return the paths of all studies' files on this host."""
         return sorted((self.folder / STUDIES).glob("*.json"))
 
     def bring_reports(self, name: str) -> None:  # noqa: B027

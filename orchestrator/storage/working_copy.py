@@ -124,7 +124,6 @@ class WorkingCopy:
             )
 
     def _files(self) -> dict[str, tuple[int, int]]:
-        """Exclude half-written files and those only for this host."""
         excluded_names = (
             {LOCK, FENCE} if (self._folder.path / RESULT).exists() else {LOCK, FENCE, RESULT}
         )

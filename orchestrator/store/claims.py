@@ -20,8 +20,6 @@ _PLANNED_VALUES: dict[str, Any] = {"state": "planned", "owner": None, "lease_unt
 
 
 class Claims(Database):
-    """Part of `Store` for work on trials."""
-
     def claim(self, trial_ids: Sequence[str], *, owner: str, lease_s: float) -> dict[str, int]:
         """Claim trials for `owner` for `lease_s` seconds. Return attempt numbers, in the given
         order.
@@ -61,8 +59,10 @@ class Claims(Database):
     def release(
         self, owner: str, trial_ids: Collection[str] | None = None, *, cause: str = STOPPED
     ) -> int:
-        """Make the running trials of `owner` planned again, and return their number. `cause` ends
-        their attempts."""
+        """Make the running trials of `owner` planned again, and return their number.
+
+        `cause` is recorded for their attempts.
+        """
         with self.write() as connection:
             released_ids = _update(
                 connection, trial.c.owner == owner, _PLANNED_VALUES, among=trial_ids
@@ -111,7 +111,7 @@ class Claims(Database):
                 connection.execute(attempt.insert().values(row))
 
     def end_attempt(self, trial_id: str, *, claim: int, cause: str) -> None:
-        """Record why the attempt ended (`cause`, a sentence) before another attempt.
+        """Record that the attempt ended for `cause` (a sentence), before the trial's next one.
 
         Does nothing if the claim is over.
         """
@@ -120,7 +120,6 @@ class Claims(Database):
             end_attempts(connection, claimed_ids, storable(cause), now(connection))
 
     def attempts(self, trial_id: str) -> list[Attempt]:
-        """Return the trial's attempts by workers, in order."""
         query = select(attempt).where(attempt.c.trial_id == trial_id)
         with self.read() as connection:
             rows = connection.execute(query.order_by(attempt.c.started_at)).all()

@@ -90,6 +90,7 @@ class Database:
 
     @contextmanager
     def reading(self) -> Iterator[None]:
+        """Turn an unreadable value's error into a UserError."""
         try:
             yield
         except KeyError:  # the caller asked for something that the store does not have

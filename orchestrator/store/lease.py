@@ -43,7 +43,7 @@ def dead_owners(owners: Iterable[str]) -> list[str]:
 
 
 def expire_dead_owners(store: Store) -> None:
-    """Make the running trials of this host's dead drivers planned again."""
+    """Release the running trials of this host's dead drivers."""
     for owner in dead_owners(store.owners()):
         store.release(owner, cause=TAKEN_OVER)
 
@@ -64,7 +64,7 @@ def _start_ticks(pid: int) -> str:
 
 
 def _since_boot_s() -> float:
-    """The time includes the host's sleep."""
+    """Unlike `time.monotonic`, count the time in which the host slept."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 

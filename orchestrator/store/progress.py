@@ -13,8 +13,6 @@ from orchestrator.store.studies import is_study, key_of, select_members
 
 
 class Progress(Database):
-    """Part of `Store` that live pages query every few seconds."""
-
     def running(self) -> list[RunningTrial]:
         """Return the trials that run or are next, once per study, with their last epoch."""
         epochs = select(func.max(epoch.c.epoch)).where(epoch.c.trial_id == trial.c.id)

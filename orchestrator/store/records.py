@@ -101,8 +101,6 @@ class TrialRow(PlannedTrial):
 
 @dataclass(frozen=True, kw_only=True)
 class StudySummary:
-    """A study variant and its number of trials in each state."""
-
     key: StudyKey
     planned_at: datetime
     counts: dict[TrialState, int]
@@ -110,8 +108,6 @@ class StudySummary:
 
 @dataclass(frozen=True, kw_only=True)
 class RunningTrial:
-    """A running or next trial, in one of its studies."""
-
     trial_id: str
     name: str
     key: StudyKey
@@ -150,8 +146,6 @@ class LostTrial:
 
 @dataclass(frozen=True, kw_only=True)
 class Requests:
-    """Stop requests made since a sweep began."""
-
     stop_study: bool
     stop_trials: frozenset[str]
 

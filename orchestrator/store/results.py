@@ -23,8 +23,6 @@ Spectrum = NDArray[float64]
 
 
 class Results(Database):
-    """Part of `Store` for what trials measured."""
-
     def record_epochs(
         self, epochs: Mapping[str, Sequence[EpochMetrics]], *, attempts: Mapping[str, int]
     ) -> None:
@@ -145,7 +143,6 @@ class Results(Database):
         return [{**vars(row), "metrics": metrics[row.trial_id]} for row in rows]
 
     def done(self) -> list[str]:
-        """Return the ids of all done trials, sorted."""
         query = select(trial.c.id).where(trial.c.state == "done")
         with self.read() as connection:
             return sorted(connection.execute(query).scalars())
@@ -200,22 +197,18 @@ class Results(Database):
         return {trial_id: names for trial_id, names in missing_names.items() if names}
 
     def epochs(self, trial_id: str) -> list[EpochMetrics]:
-        """Return the trial's epochs in order."""
         with self.read() as connection:
             return _epochs(connection, [trial_id]).get(trial_id, [])
 
     def epochs_by_trial(self, key: StudyKey) -> dict[str, list[EpochMetrics]]:
-        """Return the study's epochs in order, by trial id."""
         with self.read() as connection:
             return _epochs(connection, key)
 
     def spectrum(self, trial_id: str) -> Spectrum | None:
-        """Return the trial's singular values in float64, or None."""
         with self.read() as connection:
             return _spectra(connection, [trial_id]).get(trial_id)
 
     def spectra(self, key: StudyKey) -> dict[str, Spectrum]:
-        """Return the study's singular values by trial id."""
         with self.read() as connection:
             return _spectra(connection, key)
 

@@ -32,12 +32,9 @@ OnRegister = Callable[[StudyKey, datetime, Sequence[PlannedTrial]], None]
 
 
 class Studies(Database):
-    """Part of `Store` for studies and their runs."""
-
     def __init__(
         self, url: URL, *, on_register: OnRegister | None = None, **wait_options: Any
     ) -> None:
-        """Call `on_register` after each registration of a study."""
         super().__init__(url, **wait_options)
         self._on_register = on_register
 
@@ -120,7 +117,6 @@ class Studies(Database):
             return column_of(connection, "state", trial_ids)
 
     def begin_run(self, record: RunRecord) -> int:
-        """Record the start of a run, and return its id."""
         with self.write() as connection:
             row = {
                 **asdict(record),
@@ -196,7 +192,6 @@ def is_study(key: StudyKey) -> ColumnElement[bool]:
 
 
 def key_of(row: Row[Any]) -> StudyKey:
-    """Return the study key in a row that has the columns `STUDY`."""
     return StudyKey(**{column.name: getattr(row, column.name) for column in STUDY})
 
 
@@ -211,7 +206,6 @@ def among(query: Select[Any], trial_ids: Collection[str] | None) -> Select[Any]:
 
 
 def column_of(connection: Connection, name: str, trial_ids: Collection[str]) -> dict[str, Any]:
-    """Return one column by trial id, for the trials that exist."""
     values: dict[str, Any] = {}
     for chunk in chunks(trial_ids):
         query = select(trial.c.id, trial.c[name]).where(trial.c.id.in_(chunk))

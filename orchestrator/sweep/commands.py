@@ -35,7 +35,6 @@ class Typed:
 
 
 def command_line(*words: str, options: Options) -> str:
-    """Return the shell command of these words and options."""
     option_words = [
         word
         for name, values in options.items()

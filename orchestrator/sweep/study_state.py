@@ -10,8 +10,6 @@ from orchestrator.store import PlannedTrial, TrialState
 
 @dataclass(frozen=True, kw_only=True)
 class StudyState:
-    """Progress of a plan's trials."""
-
     states: Mapping[str, TrialState]
     trials: Sequence[PlannedTrial]
     """To run now."""
@@ -22,7 +20,6 @@ class StudyState:
 
     @property
     def missing_count(self) -> int:
-        """Number of trials still to run."""
         return len(self.trials) + self.unnamed_count
 
     def count(self, state: TrialState) -> int:

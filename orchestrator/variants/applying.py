@@ -79,7 +79,6 @@ def _single_keys(contents: Sequence[Mapping[str, Any]]) -> set[str]:
 
 
 def _part(content: Mapping[str, Any], key: str) -> str:
-    """Name the part that decides whether a trial has the key: "output layer softmax"."""
     name = key.partition(".")[0]
     part = content.get(name)
     if isinstance(part, dict) and "name" in part:

@@ -126,7 +126,7 @@ def differing_settings(name: str, settings: Mapping[str, Any]) -> dict[str, Any]
 def told_apart(
     groups: Sequence[str], settings: Sequence[str], digits: int = HASH_DIGITS
 ) -> list[str]:
-    """Return the groups, each with a hash from `settings` if it has several of them."""
+    """Return the groups; if one has several `settings` (hashes), append each trial's hash to it."""
     owners = defaultdict[str, set[str]](set)
     for group, setting in zip(groups, settings, strict=True):
         owners[group].add(setting)

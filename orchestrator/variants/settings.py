@@ -87,7 +87,6 @@ def swept_keys(settings: Settings) -> list[str]:
 
 
 def combinations(settings: Settings) -> list[dict[str, Any]]:
-    """Return every combination of one value per key."""
     keys = sorted(settings)
     return [
         dict(zip(keys, values, strict=True)) for values in product(*(settings[key] for key in keys))

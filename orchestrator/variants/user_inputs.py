@@ -13,8 +13,6 @@ from trainables.errors import UserError
 
 @dataclass(frozen=True, kw_only=True)
 class UserInputs:
-    """Contents of `--contexts` and `--benchmarks`."""
-
     contexts: ContextsFile | None = None
     benchmarks: BenchmarkFolder | None = None
 

@@ -47,7 +47,7 @@ class Variant:
 
     @property
     def options(self) -> dict[str, list[str]]:
-        """Return the command-line options that select this variant, with their values."""
+        """Return the command-line options that select this variant."""
         options: dict[str, list[str | None]] = {
             "--model": [self.model],
             "--set": [f"{key}={as_typed(self.settings[key])}" for key in sorted(self.settings)],

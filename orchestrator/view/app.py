@@ -14,7 +14,6 @@ from trainables.errors import UserError
 
 
 def make_app(source: Source, token: str) -> Dash:
-    """Return the pages over `source`, for browsers with the token."""
     app = Dash(
         __name__,
         title="Sweeps",

@@ -182,5 +182,5 @@ def _escaped(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def as_text(words: str) -> str:
-    """Escape text for plotly, which interprets some HTML."""
+    """Escape text, because plotly interprets some HTML."""
     return html.escape(words, quote=False)

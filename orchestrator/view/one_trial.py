@@ -50,7 +50,6 @@ class OneTrial:
 
     @property
     def facts(self) -> dict[str, str]:
-        """Return id, state, attempts, hosts and cause, if present."""
         row, attempts = self.row, self.attempts[-1:]
         hosts = [
             attempt.place

@@ -23,7 +23,6 @@ Children = list[Any]
 
 
 def register(app: Dash, source: Source) -> None:
-    """Make graphs and stop buttons work on every page."""
     app.clientside_callback(
         ClientsideFunction("view", "draw"),
         Output({"drawn": MATCH, "as": "graph"}, "figure"),
@@ -80,26 +79,22 @@ def stop_button(target: str, text: str) -> Any:
 
 
 def study_link(key: StudyKey) -> Any:
-    """Return a link to the study, labelled by name, scale, corpus and settings."""
     words = ", ".join([key.study, key.scale, key.corpus]) + str(Variant.read(key.overrides))
     return dcc.Link(words, href=f"/study/{quote(key.variant)}")
 
 
 def trial_link(trial_id: str, name: str, key: StudyKey) -> Any:
-    """Return a link to the trial, in the context of study `key`."""
     query = urlencode({"study": key.variant})
     return dcc.Link(name, href=f"/trial/{short_id(trial_id)}?{query}")
 
 
 def downloads(key: StudyKey, trial_ids: Sequence[str] = ()) -> list[Any]:
-    """Return links to the results of these trials (default: all)."""
     query = urlencode([("trial", trial_id) for trial_id in trial_ids])
     address = f"/download/study/{quote(key.variant)}"
     return [html.A(form.upper(), href=f"{address}.{form}?{query}") for form in ("csv", "json")]
 
 
 def table(head: Sequence[str], body: Sequence[Sequence[Any]], *, empty: str = "") -> Any:
-    """Return a table that can scroll sideways, or `empty` without rows."""
     if not body:
         return html.P(empty, className="soft")
     rows = [html.Tr([html.Td(cell, className=_kind(cell)) for cell in row]) for row in body]

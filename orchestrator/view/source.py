@@ -32,8 +32,6 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, kw_only=True)
 class Overview:
-    """Progress of all studies, running and lost trials."""
-
     studies: list[StudySummary]
     running: list[RunningTrial]
     lost: list[LostTrial]
@@ -147,7 +145,6 @@ class Source:
 
 
 def _seconds_left(store: Store, summary: StudySummary, running: list[RunningTrial]) -> float | None:
-    """Before the first trial ends, there is no estimate."""
     trials = [trial for trial in running if trial.key == summary.key and trial.alive]
     ended_count, seconds = store.ended_in_run(summary.key) if trials else (0, 0.0)
     # Epochs of an earlier attempt may belong to an earlier run, whose time is not counted.

@@ -23,8 +23,6 @@ MOST_LEVELS = 24
 
 @dataclass(frozen=True, kw_only=True)
 class StudyTrials:
-    """A study's trials as the pages show them."""
-
     frame: pd.DataFrame
     """One row per trial id, in plan order. A column holds numbers or texts; a missing value is NaN.
     """
@@ -55,7 +53,7 @@ class StudyTrials:
 
     @cached_property
     def shape(self) -> str:
-        """Return a hash of trials and columns, without values."""
+        """Return a hash of trials and columns, not of values."""
         names = (*self.frame.index, *self.settings, *self.short_metrics, *self.numbers)
         return format(hash(names), "x")
 
@@ -64,7 +62,6 @@ class StudyTrials:
         return self.frame if ids is None else self.frame[self.frame.index.isin(ids)]
 
     def levels(self, name: str) -> list[str]:
-        """Return a column's distinct texts in plan order."""
         return [str(value) for value in self.frame[name].dropna().unique()]
 
 

@@ -32,6 +32,7 @@ class TensorBoard:
         return (self._folder_of(trial) / _mark(trial, state, metrics)).exists()
 
     def begin(self, trial: PlannedTrial) -> _Curves:
+        """Replace the trial's event files."""
         folder = self._folder_of(trial)
         for path in (*folder.glob("events.*"), *folder.glob("ended.*")):
             path.unlink()

@@ -22,7 +22,7 @@ class Curves(Protocol):
         """Add ended epochs. A resumed trial may repeat some."""
 
     def end(self, state: TrialState, cause: str | None, metrics: Mapping[str, float]) -> None:
-        pass
+        """Record the trial's end with its final metrics."""
 
     def interrupt(self) -> None:
         """Record that the trial stopped unfinished; the next sweep may resume it."""

@@ -39,7 +39,6 @@ def machine_memory(proc: Path = PROC, cgroups: Path = CGROUPS) -> MachineMemory:
 
 
 def _groups(proc: Path, cgroups: Path) -> Iterator[Path]:
-    """Yield this process's control groups (version 2), innermost first."""
     lines = _lines(proc / "self/cgroup")
     inner = next(
         (line.removeprefix("0::").lstrip("/") for line in lines if line.startswith("0::")), None

@@ -35,8 +35,6 @@ PACK: TypeAdapter[Pack] = TypeAdapter(Pack)
 
 @dataclass(frozen=True)
 class MachineRequest:
-    """A pack's requirements on its machine."""
-
     memory_bytes: int
     """0 if unknown."""
     excluded_machines: tuple[str, ...]
@@ -96,8 +94,6 @@ class EndingKind(StrEnum):
 
 @dataclass(frozen=True)
 class Ending:
-    """A worker's ending, translated from Ray's errors."""
-
     kind: EndingKind
     text: str = ""
     """Details; empty to use the kind's clause."""
@@ -106,7 +102,6 @@ class Ending:
 
     @property
     def cause(self) -> str:
-        """The text, or the kind's clause."""
         return self.text or self.kind.value
 
     @property
@@ -116,7 +111,6 @@ class Ending:
 
     @property
     def short_of_memory(self) -> bool:
-        """True if the trial had too little memory."""
         return self.kind in (EndingKind.LOW_MEMORY, EndingKind.OUT_OF_MEMORY)
 
 
@@ -124,7 +118,7 @@ class Ending:
 class TrialFunctions:
     """Replacements of functions of `trainables.trial`, importable in the worker.
 
-    None: the originals, imported in the worker so that the driver needs no torch.
+    If None, the worker imports the original: the driver needs no torch.
     """
 
     run_trial: Callable[..., TrialOutcome] | None = None
@@ -133,8 +127,6 @@ class TrialFunctions:
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """Settings shared by all packs of a sweep."""
-
     options: RunOptions
     measurements: tuple[str, ...]
     functions: TrialFunctions

@@ -29,6 +29,7 @@ class Outbox:
         self._pid = os.getpid()
 
     def hold(self, event: TrialEvent) -> None:
+        """Keep an event for the next message."""
         self._events.append(event)
 
     def add(self, event: TrialEvent, *, now: bool = False) -> None:

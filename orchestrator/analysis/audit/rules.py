@@ -59,7 +59,6 @@ def p_value_span(claim: Claim) -> Outcome:
 
 
 def _student_p(claim: Claim, step: float = 0.0) -> float:
-    """Return p if means are 2 `step` nearer and deviations `step` larger than printed."""
     mean_a, sd_a, mean_b, sd_b, *_ = _values(claim.inputs)
     distance = max(abs(mean_a - mean_b) - 2 * step, 0.0)
     a = SampleSummary(n=SEEDS, mean=distance, sd=sd_a + step)

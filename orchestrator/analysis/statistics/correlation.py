@@ -26,7 +26,7 @@ def fisher_interval(value: float, variance: float) -> Interval:
 
 
 def student_statistic(value: float, df: int, interval: Interval) -> Statistic:
-    """Return a correlation with its p-value by Student's t with `df` degrees of freedom."""
+    """Return a correlation with its p-value by Student's t."""
     t = value * math.sqrt(df / max(1 - value**2, sys.float_info.min))
     p_value = 2 * float(stdtr(df, -abs(t)))
     return Statistic(value=value, interval=interval, p_value=p_value, t=t, df=df)

@@ -20,7 +20,6 @@ SIGNIFICANCE = 0.05
 POWER = 0.8
 Array = NDArray[np.float64]
 Names = tuple[str, str]
-"""Names of the two sides, for messages."""
 LARGEST_T = 1e4
 """The noncentral t distribution was checked up to here."""
 
@@ -61,16 +60,13 @@ class Estimate:
 
     @property
     def t(self) -> float:
-        """Return the distance from zero in standard errors."""
         return self.value / self.error
 
     def interval(self, confidence: float = CONFIDENCE) -> Interval:
-        """Return the confidence interval."""
         half_width = float(stdtrit(self.df, 0.5 + confidence / 2)) * self.error
         return Interval(low=self.value - half_width, high=self.value + half_width)
 
     def test(self) -> Statistic:
-        """Return the two-sided test against zero."""
         p_value = 2 * float(stdtr(self.df, -abs(self.t)))
         return Statistic(
             value=self.value, t=self.t, df=self.df, p_value=p_value, interval=self.interval()

@@ -29,7 +29,8 @@ def over_blocks(
     """Return the correlation `estimate` of all points, with interval and p-value over blocks.
 
     A block has one value of `setting`. Tukey's jackknife leaves out each of B blocks in turn, on
-    Fisher's scale, with Student's t of B - 1 degrees of freedom. Coverage: benchmarks/coverage.py.
+    Fisher's scale, with Student's t of B - 1 degrees of freedom. benchmarks/coverage.py measures
+    its coverage.
     """
     block_n, name = _codes(points[setting]), setting.rpartition(".")[2]
     count = int(block_n.max(initial=-1)) + 1

@@ -39,8 +39,6 @@ MOST_MISSING = 0.05
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Curve:
-    """Means over seeds at each x, and draws with other seeds."""
-
     x_R: Array
     """Ascending."""
     count_R: Array
@@ -50,13 +48,10 @@ class Curve:
     variance: float | None
     """Residual variance within points, without seed effects; None if no point has two values."""
     df: float
-    """Degrees of freedom of the variance."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Laws:
-    """Best E, b and a of the data and of each draw."""
-
     curves: Sequence[Curve]
     limit_B: Array
     """E."""

@@ -27,7 +27,6 @@ from orchestrator.words import is_number
 RESAMPLES = 1_999
 SEED = 0
 FEWEST_DF = 10
-"""Minimum degrees of freedom of a correlation."""
 CONSTANT_SHARE = 0.9
 """If this share of trials has one value, a metric has no correlation."""
 ROUNDING = 1e-9
@@ -37,7 +36,6 @@ Shape = Literal["none", "lines", "levels", "pairs", "triples"]
 pair of values of any two settings, or per triple of any three."""
 SHAPES: tuple[Shape, ...] = ("none", "lines", "levels", "pairs", "triples")
 LEVEL_SIZES: dict[Shape, int] = {"levels": 1, "pairs": 2, "triples": 3}
-"""Number of settings that share a level."""
 
 
 def design(settings: pd.DataFrame, shape: Shape) -> Array:
@@ -145,7 +143,6 @@ def _artanh(r: ArrayLike) -> Array:
 
 
 def _spearman(x_N: Array, y_N: Array, count_BN: NDArray[Any]) -> Array:
-    """Return each draw's rho of the pairs, counted `count_BN` times; ties share their mean rank."""
     ranks_BN = []
     for values_N in (x_N, y_N):
         _, index_N = np.unique(values_N, return_inverse=True)

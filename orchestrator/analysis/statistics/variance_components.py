@@ -41,11 +41,9 @@ def variance_components(points: pd.DataFrame, metric: str) -> dict[str, Any]:
       None if no two cells share a seed.
     - seed_share [95%]: seeds' share of the variance between cells of one seed.
     - reliability [95%]: cells' share of the variance of their means.
-    - missing: why there is no share.
 
-    The interval of the ratio of cell to residual variance is Harville's and Fenech's (1985), cut at
-    zero. It is exact under the model for any seed effect and missing values. The shares' intervals
-    follow.
+    The intervals follow from that of the ratio of cell to residual variance (Harville and Fenech
+    1985), cut at zero. It is exact under the model for any seed effect and missing values.
     """
     model = _CrossedModel(points, metric, metric)
     cell = seed = residual = None
@@ -215,7 +213,6 @@ def _products(values_2: Array) -> Array:
 
 
 def _drop_rounding(parts_3: Array, rounding_3: Array) -> Array:
-    """A covariance cannot be nonzero if a variance is only rounding error."""
     xx, yy = parts_3[:2] * (np.abs(parts_3[:2]) > rounding_3[:2])
     return np.stack([xx, yy, np.where((xx == 0) | (yy == 0), 0.0, parts_3[2])])
 

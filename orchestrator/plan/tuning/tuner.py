@@ -202,7 +202,6 @@ class Tuner:
         return [trial for trial in trials if trial.trial_id not in present_ids]
 
     def _history(self, rows: Sequence[TrialRow], side: str) -> list[PastTrial]:
-        """Stage 1 counts, too, if its cell is also in stage 2."""
         return [
             PastTrial(cell=cell, state=row.state, losses=self._valid_losses(row))
             for row in _tuned_rows(rows, side)

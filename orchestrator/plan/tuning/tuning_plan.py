@@ -22,8 +22,6 @@ SMOKE_SEEDS = 2
 
 @dataclass(frozen=True, kw_only=True)
 class TuningPlan:
-    """The possible trials of a tuning, by side and stage."""
-
     tuning: Tuning
     bases: Mapping[str, TrialConfig]
     """Each side's config at paper scale."""
@@ -40,7 +38,6 @@ class TuningPlan:
 
     @property
     def seeds(self) -> tuple[int, ...]:
-        """Seeds of each side's final trials."""
         return self.tuning.seeds[:SMOKE_SEEDS] if self.smoke else self.tuning.seeds
 
     @property
@@ -60,7 +57,6 @@ class TuningPlan:
                 yield self._named(Place(side=side, stage="stage2", number=number), cell)
 
     def searched(self, side: str, number: int, cell: Cell) -> PlannedTrial:
-        """Return the side's trial of stage 2 with this number."""
         name, position, config = self._named(Place(side=side, stage="stage2", number=number), cell)
         return PlannedTrial.of(config, name, position)
 
@@ -153,6 +149,5 @@ def plan_tuning(
 
 
 def _name(position: Place, text: str) -> str:
-    """Example: "mos_dagger stage2 #7 de=0.31 dh=0.2"."""
     number = "" if position.number is None else f" #{position.number}"
     return f"{position.side} {position.stage}{number} {text}"
