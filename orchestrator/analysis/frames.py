@@ -163,7 +163,7 @@ def _groups(
     *,
     complete: bool,
 ) -> tuple[str, ...]:
-    """Separate settings stored under one name by an older program: they are no repetitions."""
+    """Settings that an older program stored under one name are no repetitions: separate them."""
     trials = [
         (group_of(one_line(row["name"])), config) for row, config in zip(rows, configs, strict=True)
     ]

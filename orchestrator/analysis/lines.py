@@ -34,8 +34,8 @@ class LineNumbers:
     references: pd.DataFrame
     """One level line per panel and metric: the reference group."""
     reached: pd.DataFrame
-    """One row per reach, panel and line. `reach` is an index in the request; `x` is the smallest
-    one whose mean reaches the value, or None."""
+    """One row per reach, panel and line. `reach` is an index in the request; `x` is the smallest x
+    whose mean reaches the value, or None."""
     claims: pd.DataFrame
     """One row per claim and panel; the last five columns list x as text. `asked`: each x that the
     claim covers. `holds`: the mean is better, as claimed. `apart`: even the worst trial of one line

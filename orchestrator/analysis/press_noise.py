@@ -36,7 +36,7 @@ def rank_with_noise(tolerance: float, *, variance: float, size: int, rank: int) 
     """Return the expected number of singular values above `tolerance` of a noisy matrix.
 
     The matrix is `size` x `size`; noise has variance `variance` / `size`^2 per entry. The matrix'
-    own `rank` values count as above; the others are noise in `size` - `rank` dimensions.
+    own `rank` singular values count as above; the others are noise in `size` - `rank` dimensions.
     """
     noise_size = size - rank
     if variance == 0 or noise_size == 0:
@@ -55,9 +55,9 @@ def rank_at_printed_size(variance: float, *, sigma_max: float = 1.0) -> float:
 @dataclass(frozen=True, kw_only=True)
 class PressNoiseNumbers:
     noise: pd.DataFrame
-    """One row per noisy matrix, float64 and most noise first. `noise_variance` is n^2 times an
-    entry's; `rank` is without noise. The quarter-circle law predicts Press ranks, also at the
-    printed size."""
+    """One row per noisy matrix, float64 and most noise first. `noise_variance` is n^2 times the
+    variance of an entry; `rank` is without noise. The quarter-circle law predicts Press ranks, also
+    at the printed size."""
     laws: pd.DataFrame
     """Points of the law; `share` is the Press rank over the size."""
     trips: pd.DataFrame

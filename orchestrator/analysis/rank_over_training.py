@@ -28,7 +28,7 @@ BOUNDS = ("evaluation.epoch_rank_contexts", "evaluation.valid_tokens", "rank_col
 
 @dataclass(frozen=True, kw_only=True)
 class RankTrainingNumbers:
-    """Answer over the done trials with at least two epochs, all of which have the rank."""
+    """Over the done trials with at least two epochs, all of which have the rank."""
 
     epochs: pd.DataFrame
     """One row per rank, setting and epoch that all its trials have. Means over seeds are geometric;

@@ -18,7 +18,7 @@ PREFIX, PAIRS = "similarity", "pairs "
 @dataclass(frozen=True, kw_only=True)
 class SimilarityNumbers:
     values: pd.DataFrame
-    """`pairs` counts those in the vocabulary; `rho` is Spearman's, the mean over trials."""
+    """`pairs` counts word pairs in the vocabulary; `rho` is Spearman's, the mean over trials."""
     corpus: str
     """Empty if nothing is printed."""
 
@@ -28,7 +28,7 @@ def similarity_numbers(
 ) -> SimilarityNumbers:
     """Return the done trials' mean rho by benchmark and group.
 
-    A `tag` marks the user's own benchmarks; without one, the built-in benchmarks are meant.
+    A `tag` marks the user's own benchmarks; the built-in ones have none.
     """
     prefix = f"{PREFIX}-{tag} " if tag else f"{PREFIX} "
     columns = [name for name in frame.columns if name.startswith(prefix + PAIRS)]

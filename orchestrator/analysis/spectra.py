@@ -19,7 +19,7 @@ class Spectrum:
     relative_tolerance: float | None
     """Press tolerance divided by the largest singular value."""
     group: str | None = None
-    """Sets the line's colour; None colours the line by its rank."""
+    """Colours the line; None colours it by its rank."""
     place: int = 0
     """Index of the group in the plan."""
     name: str = ""

@@ -27,7 +27,7 @@ PERPLEXITIES = ("test_perplexity", "valid_perplexity")
 
 @dataclass(frozen=True, kw_only=True)
 class Extremes:
-    """Smallest and largest value of a metric over the done trials, with trial names."""
+    """Smallest and largest value of a metric over the done trials."""
 
     metric: str
     least: float
@@ -49,8 +49,8 @@ class StudySummaryNumbers:
     """Names of done trials; see `is_worse_than_uniform`."""
 
     named_otherwise: tuple[str, Mapping[str, Any]] | None
-    """First trial whose config differs from its name, and the config's values. Names have those of
-    scale paper."""
+    """First trial trained with other values than in its name (those of scale paper), and the
+    values."""
 
     @property
     def trials(self) -> int:

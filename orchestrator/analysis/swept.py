@@ -53,7 +53,7 @@ class SweptNumbers:
 def swept_settings(frame: pd.DataFrame, overrides: str) -> tuple[tuple[str, ...], pd.DataFrame]:
     """Return the keys with several `--set` values, and the frame with their None and lists as text.
 
-    `overrides` is the part of the study's key that records `--set`.
+    `overrides` is that part of the study's key.
     """
     settings = Variant.read(overrides).settings
     value_lists = {

@@ -95,8 +95,8 @@ def rank(
 def in_training_order(files: Sequence[Path]) -> tuple[list[Path], list[int]]:
     """Return the files sorted by training step, and the steps.
 
-    The file's name or the nearest folder's has the step. If a file has no step, or two steps are
-    equal, the order stays and there are no steps.
+    A step is in the file's name, or the nearest folder's. If a file has no step, or two are equal,
+    the files stay in order and there are no steps.
     """
     steps = {file: step for file in files if (step := _training_step(file)) is not None}
     if len(set(steps.values())) < len(files):

@@ -50,12 +50,12 @@ GPU_FLOPS = 3e12
 SOFTMAX_OPERATIONS = 40
 """Time of exponential, maximum and sums per logit, in matrix operations."""
 KL_RANK_OPERATIONS = 12 * 300
-"""Per logit: one bound examines 8 to 19 ranks, more for a higher KL rank. Measured on one core with
-512 x 2,000 matrices: 0.12 to 0.16 s for a plain softmax, 0.3 to 0.45 s for bends."""
+"""Per logit: one bound examines 8 to 19 ranks, or more. Measured on one core with 512 x 2,000
+matrices: 0.12 to 0.16 s for a plain softmax, 0.3 to 0.45 s for bends."""
 TRIAL_OVERHEAD_S = 1.0
 """To read the corpus, build the model and write the result."""
 STACK = 16
-"""Most trials trained as one; the GPU is then fully used."""
+"""Limit on trials trained as one model, which then fully uses the GPU."""
 PROCESS_BYTES = 600e6
 """Python, torch and a corpus."""
 _GPU_BASIS = (

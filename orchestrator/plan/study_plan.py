@@ -55,7 +55,7 @@ class Plan:
     trials: tuple[TrialPlan, ...]
     """In a tuned study, only those that need no earlier result."""
     seeds: int = 1
-    """Per setting for which the study has one seed."""
+    """Number of seeds with which each trial of the study is repeated."""
     tuning: TuningPlan | None = None
 
     @property

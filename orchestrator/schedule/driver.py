@@ -108,7 +108,7 @@ class Driver:
         return ending_keys
 
     def _guarded(self, action: Callable[[], T], default: T) -> T:
-        """A driver that lost its lease must not record another driver's trials, so check it first."""
+        """A driver without its lease must not record another driver's trials: check it first."""
         if self.stopping:
             return default
         try:

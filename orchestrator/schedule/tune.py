@@ -48,7 +48,8 @@ FINISHED: Any = Searcher.FINISHED
 LOW_ON_MEMORY = "low on memory"
 """In Ray's message when its memory monitor killed a process."""
 TUNE_KEYS = {"training_iteration", "done", "trial_id", "node_ip", "pid"}
-"""Tune needs these. It keeps each pack's last report, and statistics of all numbers."""
+"""Tune needs these. Others are removed, because Tune keeps each pack's last report, and statistics.
+"""
 
 
 class _Unpickled:

@@ -30,7 +30,7 @@ CLIENT = {"connect_timeout": "10s", "timeout": "60s", "allow_http": True}
 RETRIES = {"max_retries": 2, "retry_timeout": timedelta(seconds=30)}
 AT_A_TIME = 8
 AWAY_S = 300.0
-"""Longest wait at a trial's start or end for a store that is away; then the sweep stops."""
+"""Longest wait at a trial's start or end; then the sweep stops."""
 AGAIN_S = 2.0
 T = TypeVar("T")
 

@@ -148,7 +148,7 @@ class Results(Database):
             return sorted(connection.execute(query).scalars())
 
     def ended(self, trial_ids: Collection[str]) -> dict[str, dict[str, Any]]:
-        """Return the records of the ended trials among `trial_ids`, by id.
+        """Return records of the ended trials, by id.
 
         Measurements are by "name@version"; the spectrum is float64 bytes or None.
         """

@@ -58,7 +58,7 @@ def run_command(
 def paper_command(typed: Typed, study: Study, key: StudyKey) -> str | None:
     """Return the command for the paper's scale, with the typed paths; None if already there.
 
-    The corpora are the paper's. A generated language stays, because it is its own question. A study
+    The corpora are the paper's; a generated language stays, because it is its own question. A study
     without corpora keeps the current one, but Penn Treebank replaces the built-in one.
     """
     if is_paper_scale(study, key.scale):

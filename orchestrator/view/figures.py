@@ -28,7 +28,7 @@ SCALE = px.colors.sequential.Viridis[2:]
 SMALLEST_PX, USUAL_PX, LARGEST_PX = 5, 7, 18
 """Diameters."""
 MOST_MARKED, FEW_EPOCHS = 100, 12
-"""Most epochs that each have a marker, or each a tick."""
+"""Largest numbers of epochs that each get a marker, and a tick."""
 AXIS = {"automargin": True, "exponentformat": "power"}
 STYLE = {
     "xaxis": AXIS,

@@ -24,8 +24,6 @@ LOG_LINES, LOG_BYTES = 60, 20_000
 
 @dataclass(frozen=True, kw_only=True)
 class OneTrial:
-    """A trial as its page shows it."""
-
     row: Mapping[str, Any]
     """Row of `Store.results`."""
     keys: Sequence[StudyKey]

@@ -111,7 +111,7 @@ class Source:
         return rows[0][0], [key for _, key in rows]
 
     def fetch(self, key: str, bring: Callable[[], None]) -> None:
-        """Call `bring` in the background, one at a time: pages do not wait for an object store."""
+        """Call `bring` in the background, one at a time, so that pages do not wait."""
         is_old = time.monotonic() - self._fetch_s.get(key, float("-inf")) >= FETCH_EVERY_S
         if not is_old or not self._fetch_lock.acquire(blocking=False):
             return

@@ -22,7 +22,7 @@ from scipy.special import fdtrc, gammaincinv
 from orchestrator.analysis.statistics.estimates import TAILS, Array, Interval, Statistic, codes
 
 RESAMPLES = 19_999
-"""Between seeds of the draws, an interval's width differs by 1% even with 4,999."""
+"""Enough: with only 4,999, an interval's width varies by 1% between random seeds."""
 SEED = 0
 FEWEST_SIZES = 4
 """Minimum number of sizes: a law of three parameters fits three points exactly."""
@@ -220,8 +220,8 @@ def _vertex(exponent_BG: Array, squares_BG: Array, best_B: NDArray[np.intp]) -> 
 def _profile(exponent: Array, points: Sequence[tuple[Array, ...]]) -> tuple[Array, Array, Array]:
     """Return the best E, its sum of squares (infinite if an a is not positive) and each a.
 
-    Each is B x G; `exponent` is G or, per draw, B x G. With z = x^-b, the best a for a given E is
-    (Szy - E Sz) / Szz, and the sum of squares is a parabola in E.
+    `exponent` is G or, per draw, B x G. With z = x^-b, the best a for a given E is (Szy - E Sz) /
+    Szz, and the sum of squares is a parabola in E.
     """
     sums, parabolas = [], []
     for log_R, count_R, y_BR in points:

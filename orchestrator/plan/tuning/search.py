@@ -38,8 +38,6 @@ the third of nine."""
 
 @dataclass(frozen=True, kw_only=True)
 class PastTrial:
-    """A cell that was suggested before, and its trial's outcome."""
-
     cell: Cell
     state: TrialState
     losses: Mapping[int, float]
