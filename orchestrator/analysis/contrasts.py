@@ -41,7 +41,7 @@ FEWEST_PAIRS = 2
 class ContrastNumbers:
     request: Comparison
     corpus: str
-    """Empty if no p-value is printed."""
+    """Empty if the paper prints no p-value."""
     comparisons: pd.DataFrame
     trials: pd.DataFrame
     """`value` is relative to the baseline's at the same seed, or to the baseline's mean if

@@ -37,7 +37,7 @@ NOT_INDEPENDENT = "trials of one cell are not independent"
 
 @dataclass(frozen=True, kw_only=True)
 class CorrelationNumbers:
-    """A correlation has the columns NAME [95%], NAME_p and NAME_df."""
+    """Each correlation has the columns NAME [95%], NAME_p and NAME_df."""
 
     request: Correlation
     corpus: str
@@ -146,7 +146,8 @@ def _deviations(points: pd.DataFrame, metric: str) -> pd.Series[float]:
 
 
 def describe_missing(states: Sequence[str], *, usable: int) -> str:
-    """Return, for example, "2 of 72 trials failed, 1 of 72 trials diverged"; else ""."""
+    """Return, for example, "2 of 72 trials failed, 1 of 72 trials diverged"; "" if every trial
+    counts."""
     counts = {word: states.count(word) for word in ("failed", "diverged", "pruned")}
     counts["have not finished"] = states.count("planned") + states.count("running")
     counts["have no value of one or both metrics"] = states.count("done") - usable

@@ -163,7 +163,7 @@ def _groups(
     *,
     complete: bool,
 ) -> tuple[str, ...]:
-    """Settings that an older program stored under one name are no repetitions: separate them."""
+    """Separate settings that an older program stored under one name: they are no repetitions."""
     trials = [
         (group_of(one_line(row["name"])), config) for row, config in zip(rows, configs, strict=True)
     ]

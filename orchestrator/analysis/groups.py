@@ -21,7 +21,7 @@ PERPLEXITIES = ("train_perplexity", "test_perplexity")
 class GroupNumbers:
     request: GroupTable
     corpus: str
-    """Empty if nothing is printed."""
+    """Empty if the paper prints no values."""
     comparable: bool
     """True if one axis fits ours and the printed values: same scale and corpus."""
     groups: pd.DataFrame
@@ -142,7 +142,7 @@ def _comparable(request: GroupTable | Differences, corpus: str, scale: str) -> b
 
 
 def curve_numbers(frame: pd.DataFrame, request: Curves, *, corpus: str) -> CurveNumbers:
-    """Return our points and the printed ones; a printed one without x gets its group's mean x."""
+    """Return our points and the printed ones; a printed point without x gets its group's mean x."""
     trials = frame[frame["state"] == "done"].set_index("group")
     columns = ["x", *request.metrics]
     points = trials.reindex(columns=[request.x, *request.metrics]).set_axis(columns, axis="columns")

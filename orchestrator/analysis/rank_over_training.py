@@ -21,7 +21,7 @@ from trainables.trial_folder import EpochMetrics
 LEAST_CHANGE = 0.05
 """If a logarithm changes less than this (5%), half of its change is meaningless."""
 FEWEST_EPOCHS = 3
-"""Minimum: of two epochs, every metric is half way at the same time."""
+"""Minimum: after only two epochs, every metric is half way at the same time."""
 BOUNDS = ("evaluation.epoch_rank_contexts", "evaluation.valid_tokens", "rank_columns")
 """Bounds of a rank: rows of log P (at most one per token) and columns (one per word)."""
 

@@ -20,7 +20,7 @@ class SimilarityNumbers:
     values: pd.DataFrame
     """`pairs` counts word pairs in the vocabulary; `rho` is Spearman's, the mean over trials."""
     corpus: str
-    """Empty if nothing is printed."""
+    """Empty if the paper prints no values."""
 
 
 def similarity_numbers(

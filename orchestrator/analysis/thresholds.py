@@ -21,7 +21,7 @@ from orchestrator.analysis.tidy_frames import Families, add_holm, estimate_row, 
 from search_spaces.laws import Threshold
 
 FEWEST_SETTINGS = 3
-"""Minimum number of z values: a law's two parameters fit two points exactly."""
+"""Minimum number of z: a law's two parameters fit two points exactly."""
 LEAST_SHARE = 1e-3
 """Lower bound of the metric as a share of the requested value: in a finite text, a gap may be zero
 or negative."""

@@ -22,9 +22,10 @@ PRESS_BY_EPS = ("press_rank_float64", "press_rank_float32")
 @dataclass(frozen=True, kw_only=True)
 class TrueRankNumbers:
     exact: Mapping[str, float]
-    """Metrics of the exact matrix. `true_rank` is of the measured rows, `language_rank` of all
-    contexts. `test_perplexity` is the true model's (the floor), `entropy_perplexity` that on
-    endless text, `shares_perplexity` that of a model that knows only word frequencies."""
+    """Metrics of the exact matrix. `language_rank` is by construction; `true_rank` is of the
+    measured rows, which may have fewer contexts. `test_perplexity` is the true model's (the floor),
+    `entropy_perplexity` that on endless text, `shares_perplexity` that of a model that knows only
+    word frequencies."""
     metrics: tuple[str, ...]
     matrices: pd.DataFrame
     """One row per true matrix, then one per group (mean over trials), in plan order. `over_floor`

@@ -35,7 +35,7 @@ from trainables.trial_folder import package_versions
 SHARED_PACKAGES = ("torch", "numpy", "ray", "pydantic", "safetensors")
 """Packages that affect numbers or messages between machines."""
 MIN_FREE_BYTES = 10**9
-"""For checkpoints of concurrent trials."""
+"""Disk space for checkpoints of concurrent trials."""
 GPU_VARIABLE = "CUDA_VISIBLE_DEVICES"
 GPU_PROBE = ("-m", "trainables.gpu_probe")
 MIN_CAPABILITY = (8, 0)

@@ -21,7 +21,7 @@ HEAD_AWAY_S = 20.0
 DIRECTORY, NODE = "gcs_server", "raylet"
 """Processes that everything needs; a raylet ends with either of its agents."""
 Check = Callable[[], str | None]
-"""Returns why Ray is gone, or None."""
+"""A check returns why Ray is gone, or None."""
 
 _reason: str | None = None
 

@@ -122,7 +122,7 @@ class _Command:
                 return self._kill("")
 
     def _wait_for_a_late_signal(self) -> None:
-        """A signal that ended a part of Ray ends the command, perhaps before the guard gets it."""
+        """The signal may end a part of Ray, and so the command, before the guard receives it."""
         late_s = time.monotonic() + LATE_SIGNAL_S
         while self.stop_signal is None and time.monotonic() < late_s:
             pending_signals = [number for number in self.signals if number in signal.sigpending()]

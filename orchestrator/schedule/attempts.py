@@ -62,7 +62,7 @@ class Attempts:
         return trial_id in self._alone_ids
 
     def recount_losses(self, addresses: Collection[str]) -> None:
-        """Recount deaths on machines not in `addresses` as lost machines, not as attempts.
+        """Count deaths on machines not in `addresses` as lost machines instead of attempts.
 
         A process's death is known at once, its machine's loss only later.
         """

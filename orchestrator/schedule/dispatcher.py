@@ -138,8 +138,8 @@ class Dispatcher:
         """Process the end of a pack.
 
         The trial that was running when the process died is retried alone, or fails. Unstarted
-        trials, and all trials from an unfit machine, return to the queue. Raises UserError if
-        workers keep ending before they start a trial.
+        trials, and all trials from an unfit machine, return to the queue, except those asked to
+        stop. Raises UserError if workers keep ending before they start a trial.
         """
         flight = self._flights.pop(key)
         self._next_ask_s = 0.0

@@ -74,7 +74,7 @@ def pack(
 ) -> list[Pack]:
     """Return packs of the trials, in order; trials that can run together come first.
 
-    `slots` packs run at a time. `at_once` limits how many trials run together with a trial (by id).
+    `slots` packs run at a time. `at_once` limits, by trial id, how many trials run together.
     """
     groups: dict[tuple[Hashable, int], list[PlannedTrial]] = {}
     single_trials: list[PlannedTrial] = []

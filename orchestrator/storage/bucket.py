@@ -30,7 +30,7 @@ CLIENT = {"connect_timeout": "10s", "timeout": "60s", "allow_http": True}
 RETRIES = {"max_retries": 2, "retry_timeout": timedelta(seconds=30)}
 AT_A_TIME = 8
 AWAY_S = 300.0
-"""Longest wait at a trial's start or end; then the sweep stops."""
+"""Longest wait for the object store at a trial's start or end; then the sweep stops."""
 AGAIN_S = 2.0
 T = TypeVar("T")
 
@@ -93,7 +93,7 @@ class Bucket:
         self.remove([probe])
 
     def files(self, folder: str) -> dict[str, str]:
-        """Return by relative path below a folder a mark that changes with the object's content."""
+        """Return a mark that changes with an object's content, by relative path below `folder`."""
         with self._trouble("listed") as client:
             objects = [item for page in client.list(folder) for item in page]
         return {

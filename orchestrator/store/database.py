@@ -25,7 +25,6 @@ from trainables.errors import first_line, terminal_text
 
 BUSY_TIMEOUT_S = 30.0
 AWAY_S = 180.0
-"""Longest wait; see `Database`."""
 AGAIN_S = 1.0
 SERVER_SETTINGS = {"statement_timeout": "45s", "idle_in_transaction_session_timeout": "60s"}
 CONNECT_ARGUMENTS = {

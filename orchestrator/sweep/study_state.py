@@ -12,7 +12,7 @@ from orchestrator.store import PlannedTrial, TrialState
 class StudyState:
     states: Mapping[str, TrialState]
     trials: Sequence[PlannedTrial]
-    """To run now."""
+    """Trials to run now."""
     unnamed_count: int
     """Trials that a tuning has yet to name."""
     unmeasured: Mapping[str, Sequence[str]]

@@ -14,7 +14,7 @@ VARIANT_FIELDS = ("search", "contexts", "benchmarks")
 
 @dataclass(frozen=True, kw_only=True)
 class Variant:
-    """The difference between two plans of a study at one scale and on one corpus.
+    """Options that change the plan of a study at a given scale and corpus.
 
     A larger budget or more seeds do not make another variant.
     """

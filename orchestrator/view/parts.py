@@ -71,7 +71,7 @@ def graph(name: str, file: str) -> Any:
 
 
 def stop_button(target: str, text: str) -> Any:
-    """Return a button that stops a study (by variant) or trial (by id), once confirmed."""
+    """Return a button that stops a study (by variant) or trial (by id) after confirmation."""
     question = f"{text}? Results and checkpoints are kept."
     button = html.Button(text, className="stop")
     dialog = dcc.ConfirmDialogProvider(button, id={"stop": target}, message=question)

@@ -51,7 +51,7 @@ class Claim:
 
     @property
     def printed(self) -> str:
-        """Return the claim in words or, without words, its first number."""
+        """Return the claim's text or, without a text, its first printed number."""
         return self.row["printed"] or self.cells[0].printed
 
 

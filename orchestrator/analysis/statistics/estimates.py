@@ -75,7 +75,7 @@ class Estimate:
     def smallest_margin(self) -> float:
         """Return the larger absolute end of the 90% interval.
 
-        Two one-sided t-tests at 0.05 (Schuirmann 1987) find two means equivalent within any larger
+        Two one-sided t-tests at 0.05 (Schuirmann 1987) find means equivalent within any larger
         margin.
         """
         interval = self.interval(1 - 2 * SIGNIFICANCE)

@@ -25,7 +25,7 @@ RESAMPLES = 19_999
 """Enough: with only 4,999, an interval's width varies by 1% between random seeds."""
 SEED = 0
 FEWEST_SIZES = 4
-"""Minimum number of sizes: a law of three parameters fits three points exactly."""
+"""Minimum: a law of three parameters fits three points exactly."""
 EXPONENTS = Interval(low=0.01, high=10.0)
 """Search range of b."""
 GRID = np.geomspace(EXPONENTS.low, EXPONENTS.high, 61)

@@ -88,7 +88,7 @@ class Tuner:
         )
 
     def stop_above(self, trial: PlannedTrial) -> dict[int, float]:
-        """Return by epoch the validation losses above which a starting trial is stopped.
+        """Return, by epoch, the validation loss above which a starting trial is stopped.
 
         Empty if another driver with a smaller budget dropped the trial.
         """
