@@ -1,4 +1,4 @@
-"""Rank correlations of metrics with one of them, before and after removing settings."""
+"""Rank correlations of metrics with one metric, before and after removing settings' effects."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from orchestrator.analysis.tidy_frames import Families, add_holm, estimate_row, 
 from search_spaces.analyses import PartialCorrelations
 
 ALL = "all"
-"""Every setting together, at the finest shape with enough degrees of freedom."""
+"""Every setting, removed together at the finest shape with enough degrees of freedom."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,20 +33,16 @@ class ConfoundingNumbers:
     request: PartialCorrelations
     trials: int
     settings: tuple[str, ...]
-    """Settings that vary."""
     left: Mapping[Shape, int]
     """Degrees of freedom of a correlation, by shape."""
     correlations: pd.DataFrame
-    """One row per metric and shape: metric, y, taken_away (shape), n, df, rho (Spearman's) [95%],
-    p, holm_p (over metrics), missing."""
+    """`taken_away` is a shape, `rho` Spearman's; `holm_p` corrects over metrics."""
     shares: pd.DataFrame
-    """One row per metric (y first) and setting or ALL: metric, setting, adjusted_r2 (variance
-    explained by the setting's levels)."""
+    """Variance share that a setting's levels explain in each metric, y first."""
     families: ClassVar[Families] = {"correlations": ("p", "taken_away")}
 
     @property
     def finest(self) -> Shape:
-        """Return the finest shape with a correlation."""
         shapes = set(self.correlations.dropna(subset=["rho"])["taken_away"])
         return next((shape for shape in reversed(SHAPES) if shape in shapes), "none")
 
@@ -54,7 +50,7 @@ class ConfoundingNumbers:
 def confounding_numbers(
     frame: pd.DataFrame, request: PartialCorrelations
 ) -> ConfoundingNumbers | None:
-    """Return the correlations over the done trials; None if none has y and a metric."""
+    """Return the correlations over the done trials; None if no trial has y and a metric."""
     if request.y not in frame:
         return None
     points = frame[frame["state"] == "done"].dropna(subset=[request.y])
@@ -87,7 +83,7 @@ def confounding_numbers(
 
 
 def _on_scale(values: pd.Series[float]) -> Array:
-    """Compare positive values as logarithms: effects on ranks and perplexities are ratios."""
+    """Use logarithms, because effects on ranks and perplexities are ratios."""
     numbers = values.to_numpy(dtype=np.float64)
     return np.asarray(np.log(numbers) if (numbers > 0).all() else numbers)
 
@@ -114,7 +110,6 @@ def _correlation(
 
 
 def _adjusted_r2(points: pd.DataFrame, metric: str, settings: list[str]) -> float | None:
-    """Use the finest shape with enough degrees of freedom."""
     if describe_constant(points[metric], metric):
         return None
     y = _on_scale(points[metric])

@@ -39,21 +39,18 @@ FEWEST_PAIRS = 2
 
 @dataclass(frozen=True, kw_only=True)
 class ContrastNumbers:
-    """Answer to a Comparison request; its tests are one family."""
-
     request: Comparison
     corpus: str
-    """Empty if no p-value is printed."""
+    """Empty if the paper prints no p-value."""
     comparisons: pd.DataFrame
-    """One row per test; see `compare`."""
     trials: pd.DataFrame
-    """One row per trial of a tested group: group, baseline, name, value (minus the baseline's at
-    that seed; unpaired: minus its mean)."""
+    """`value` is relative to the baseline's at the same seed, or to the baseline's mean if
+    unpaired."""
     families: ClassVar[Families] = {"comparisons": ("difference_p",)}
 
 
 def contrast_numbers(frame: pd.DataFrame, request: Comparison, *, corpus: str) -> ContrastNumbers:
-    """Return the tests, without groups that the plan does not have."""
+    """Return the tests, without groups that are not in the plan."""
     selection = frame if request.seeds is None else frame[frame["seed"].isin(request.seeds)]
     values = values_of_done(selection, request.metric, "group", "seed", "name")
     corpus, printed = printed_values(request.published, corpus)
@@ -91,17 +88,15 @@ def compare(
 
     Return counts, means and deviations of both groups, and:
 
-    - correlation [95%]: Pearson's r of the pairs, due to common seed effects.
+    - correlation [95%]: Pearson's r of the pairs.
     - test: "paired" (Student's t-test of the differences, 1908) or "Welch".
     - difference [95%]: a minus b, with t, df and p.
-    - effect [95%]: Hedges' g, in standard deviations of the differences if paired (g_z), else in
-      pooled standard deviations.
-    - detectable_difference: smallest true difference found at 0.05 with 80% power, given these
-      deviations; needs FEWEST pairs or values per group.
-    - equal_within: larger absolute end of the 90% interval; two one-sided tests at 0.05 find
-      equivalence within any larger margin.
+    - effect [95%]: Hedges' g, in standard deviations of the differences if paired (g_z), else
+      pooled.
+    - detectable_difference: smallest true difference found at 0.05 with 80% power; needs FEWEST
+      pairs or values per group.
+    - equal_within: two one-sided tests at 0.05 find equivalence within any larger margin.
     - unpaired [95%]: Student's unpaired t-test over all values, the paper's.
-    - missing: why there is no test or detectable difference.
 
     Raises ValueError if a number is not finite.
     """
@@ -159,7 +154,6 @@ def compare(
 
 
 def _spread_obstacle(differences: SampleSummary, largest: float, names: Names) -> str:
-    """Differences equal up to the rounding of the `largest` value have no test."""
     if (differences.sd or 0.0) >= max(sys.float_info.min, 8 * sys.float_info.epsilon * largest):
         return ""
     count = "both pairs" if differences.n == 2 else f"all {differences.n} pairs"

@@ -1,8 +1,8 @@
 """Correlations over cells and inside a window, with the printed coefficients.
 
-A cell is one setting: trials that differ only in the seed and are not independent. Correlations are
-therefore over cell means. Grid cells are not independent either: intervals come from whole rows,
-p-values from permuting rows and columns.
+A cell is one setting; its trials are not independent, so correlations are over cell means. Grid
+cells are not independent either: intervals come from whole rows, p-values from permuting rows and
+columns.
 """
 
 from __future__ import annotations
@@ -37,36 +37,34 @@ NOT_INDEPENDENT = "trials of one cell are not independent"
 
 @dataclass(frozen=True, kw_only=True)
 class CorrelationNumbers:
-    """Answer to a Correlation request; a correlation is NAME [95%], NAME_p and NAME_df."""
+    """Each correlation has the columns NAME [95%], NAME_p and NAME_df."""
 
     request: Correlation
     corpus: str
     lines: pd.DataFrame
-    """One row per correlation: x, y, over, window_low and window_high (of y), n, seeds_least and
-    seeds_most (per cell), pearson, spearman, independent (grids: Pearson's r and Fisher's interval,
-    as if cells were independent), published_CORPUS, missing.
+    """One row per correlation. `independent` is Pearson's r with Fisher's interval, as if grid
+    cells were independent.
 
-    `over` is CELLS, PUBLISHED_WINDOW or BETTER_HALF and, with several seeds, BETWEEN (cell means
-    without the seeds' contribution), WITHIN (residuals of cell and seed means) and SINGLE (trials;
-    no interval, as they are not independent)."""
+    `over` is CELLS, PUBLISHED_WINDOW or BETTER_HALF. With several seeds it is also BETWEEN (cell
+    means without the seeds' contribution), WITHIN (residuals of cell and seed means) or SINGLE
+    (trials, without an interval: they are not independent).
+    """
     left_out: str
-    """Text: the number of planned trials without a value, by reason."""
+    """Number of planned trials without a value, by reason."""
     points: pd.DataFrame
-    """Done trials with both metrics."""
     cells: pd.DataFrame
-    """One row per cell: group, seeds (a count), the grid's settings, means of both metrics and
-    their deviations over seeds (`press_rank_sd`; NaN for one seed), without the seed's effect
-    common to all cells."""
+    """One row per cell. Deviations over seeds (`press_rank_sd`) exclude the seed's effect common to
+    all cells; NaN for one seed."""
     colour_by: str
-    """Column; empty for one colour."""
+    """Empty for one colour."""
     rows: str
-    """Setting; empty if the cells are not a grid."""
+    """Row setting of the grid; empty without a grid."""
     definitions: pd.DataFrame
-    """One row per definition of rank, for raw and centred rows: x, pearson, within (seeds of one
-    cell), holm_p (over all)."""
+    """One row per definition of rank, for raw and centred rows. `within` compares seeds of one
+    cell."""
     partials: pd.DataFrame
-    """One row per set of removed settings: left_out (paths), levels (removed by value), line
-    (removed as straight lines)."""
+    """One row per set of removed settings: `levels` removes them by value, `line` as straight
+    lines."""
     components: pd.DataFrame
     """One row per metric if a cell has several seeds; see `variance_components`."""
     families: ClassVar[Families] = {"definitions": ("pearson_p",)}
@@ -83,8 +81,7 @@ def correlation_numbers(
     """Return the correlations over all cells and inside the window.
 
     The window is the published one at paper scale, else the better half of y. `grid` names the row
-    and column settings; the column colours the points. Partial correlations remove each varying
-    one, and both.
+    and column settings; partial correlations remove each of them, and both.
     """
     metrics = [request.x, request.y]
     columns = frame.columns.union(metrics, sort=False)
@@ -127,7 +124,7 @@ def correlation_numbers(
 def cell_means(
     points: pd.DataFrame, metrics: Sequence[str], settings: Sequence[str]
 ) -> pd.DataFrame:
-    """Return one row per cell, in plan order: group, seeds, constant settings, metrics' means."""
+    """Return one row per cell, in plan order: seed count, constant settings, metrics' means."""
     cells = points.groupby("group", sort=False)
     columns = [
         name
@@ -149,7 +146,8 @@ def _deviations(points: pd.DataFrame, metric: str) -> pd.Series[float]:
 
 
 def describe_missing(states: Sequence[str], *, usable: int) -> str:
-    """Return, for example, "2 of 72 trials failed, 1 of 72 trials diverged"; empty if all count."""
+    """Return, for example, "2 of 72 trials failed, 1 of 72 trials diverged"; "" if every trial
+    counts."""
     counts = {word: states.count(word) for word in ("failed", "diverged", "pruned")}
     counts["have not finished"] = states.count("planned") + states.count("running")
     counts["have no value of one or both metrics"] = states.count("done") - usable

@@ -1,4 +1,4 @@
-"""Sizes at which the loss of small models departs from larger models' power law."""
+"""Sizes at which small models depart from the power law of larger models' loss."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ from search_spaces.laws import Extrapolation
 
 @dataclass(frozen=True, kw_only=True)
 class ExtrapolationNumbers:
-    """Answer to an Extrapolation request; losses are in nats per token."""
+    """Losses are in nats per token."""
 
     request: Extrapolation
     laws: LawFrames
-    """One law: of the sizes above the first that departs, or of all."""
+    """The law of the sizes above the first that departs, or of all sizes."""
     fitted: tuple[float, ...]
     """Sizes in the law, ascending; empty if there are too few."""
     held_out: pd.DataFrame
-    """One row per size, descending: x, n, fitted_to (number of larger sizes in its law), mean_loss,
-    predicted [95%], difference [95%] (loss minus prediction), p, bonferroni_p, detectable (smallest
-    true excess that the corrected test finds in 80% of draws), leaves (1 above the law, -1 below, 0
-    if no difference was shown), missing.
+    """One row per size, descending. `fitted_to` counts the larger sizes in its law; `difference` is
+    the loss minus its prediction. The corrected test finds a true excess of `detectable` with 80%
+    power. `leaves` is 1 above the law, -1 below, 0 without a significant difference.
 
-    Bonferroni: each comparison decides the next one's law, so a correction must not depend on later
-    comparisons."""
+    Each comparison decides the next one's law, so the correction (Bonferroni) must not depend on
+    later comparisons.
+    """
 
 
 def extrapolation_numbers(
     frame: pd.DataFrame, request: Extrapolation
 ) -> ExtrapolationNumbers | None:
-    """Return the differences over the done trials; None if none has the metric."""
+    """Return the differences over the done trials; None if no trial has the metric."""
     losses = losses_at(frame, request.x, request.metric)
     if losses.empty:
         return None
@@ -79,7 +79,6 @@ def _curve_from(curve: Curve, start: int) -> Curve:
 
 
 def _comparison(curve: Curve, size: int, start: int, *, family: int) -> dict[str, Any]:
-    """Compare the size at index `size` with the law of the sizes from index `start` on."""
     x, loss_B = float(curve.x_R[size]), curve.mean_BR[:, size]
     law = fit_laws([_curve_from(curve, start)])
     difference = over_draws(loss_B - law.at(x), null=0.0)
@@ -102,7 +101,6 @@ def _comparison(curve: Curve, size: int, start: int, *, family: int) -> dict[str
 
 
 def _detectable(difference_B: Array, family: int) -> float:
-    """Return the excess whose corrected interval excludes zero in 80% of repetitions."""
     ends = np.nanquantile(
         difference_B[1:] - difference_B[0], [SIGNIFICANCE / (2 * family), 1 - POWER]
     )

@@ -24,7 +24,6 @@ LAYER = "output_layer.name"
 LAYER_DETAILS = ("output_layer.form", "output_layer.layer")
 """Distinguish output layers of one name: a softcap's form, a user layer's class."""
 ID_DIGITS = SHORT_ID
-"""Digits shown of a trial's id or a setting's hash."""
 METRICS = (
     "train_perplexity",
     "valid_perplexity",
@@ -52,28 +51,24 @@ METRICS = (
 """In reading order."""
 
 Row = Mapping[str, Any]
-"""Trial from `Store.results`: trial_id, name, state, attempt, cause, config (nested), metrics
-(flat), place (in a tuning)."""
+"""One trial of `Store.results`: config is nested, metrics are flat."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class FlatResults:
-    """Trials as flat dicts with equal keys; None if missing."""
-
     records: tuple[dict[str, Any], ...]
     columns: tuple[str, ...]
     config_columns: tuple[str, ...]
     """Dotted paths ("output_layer.c"), in config order."""
     metric_columns: tuple[str, ...]
-    """In reading order, not in the order of finished trials."""
+    """In reading order, not in the order in which trials finish."""
     groups: tuple[str, ...]
-    """Group of each trial: its name without the seed, completed if settings share that name."""
+    """Each trial's name without the seed, completed if several settings share that name."""
     extra_columns: tuple[Mapping[str, Any], ...]
-    """Further frame columns by trial: kind and, in a tuning, side and stage."""
+    """One mapping per trial: kind and, in a tuning, side and stage."""
 
     @property
     def varying(self) -> tuple[str, ...]:
-        """Return the config columns whose values differ between trials."""
         return tuple(
             name
             for name in self.config_columns
@@ -82,7 +77,6 @@ class FlatResults:
         )
 
     def of_variant(self, key: StudyKey) -> FlatResults:
-        """Return the results with leading columns that name the variant."""
         variant = {name: getattr(key, name) for name in VARIANT}
         return replace(
             self,
@@ -91,10 +85,10 @@ class FlatResults:
         )
 
     def frame(self) -> pd.DataFrame:
-        """Return the records as a data frame; a missing number is NaN.
+        """Return the records as a data frame with NaN for missing numbers.
 
-        Extra columns: group, kind and, if present, output_layer ("softmax", "softcap tanh"), side,
-        stage.
+        It also has the group, the extra columns and, for output layers, output_layer ("softcap
+        tanh").
         """
         import pandas as pd
 
@@ -140,7 +134,7 @@ def flatten(rows: Sequence[Row]) -> FlatResults:
         rows, settings, groups, configs, metrics, strict=True
     ):
         name = one_line(row["name"])
-        # The name starts with its group: complete it too.
+        # The name starts with its group, so complete it too.
         name = group + name.removeprefix(group_of(name))
         leading = {**row, "setting": setting[:ID_DIGITS], "name": name}
         records.append(
@@ -169,10 +163,7 @@ def _groups(
     *,
     complete: bool,
 ) -> tuple[str, ...]:
-    """Separate different settings of one name, which an older program or study may have stored.
-
-    They are no repetitions, so they get groups by value (`complete`) or hash.
-    """
+    """Separate settings that an older program stored under one name: they are no repetitions."""
     trials = [
         (group_of(one_line(row["name"])), config) for row, config in zip(rows, configs, strict=True)
     ]
@@ -183,11 +174,6 @@ def _groups(
 
 
 def _with_derived(metrics: Mapping[str, Any], config: Mapping[str, Any]) -> dict[str, Any]:
-    """Add, if finite, `generalisation_gap` and `excess_cross_entropy`.
-
-    They are test minus train perplexity and, for a corpus of known entropy, test loss minus
-    entropy.
-    """
     test_perplexity = float(metrics.get("test_perplexity", math.nan))
     additions = {
         "generalisation_gap": test_perplexity - float(metrics.get("train_perplexity", math.nan))
@@ -198,7 +184,6 @@ def _with_derived(metrics: Mapping[str, Any], config: Mapping[str, Any]) -> dict
 
 
 def _entropy(corpus: Any) -> float | None:
-    """Return the entropy of `spam-V` in nats per token; None for other corpora."""
     with suppress(UserError):
         symbols = spam_symbols(str(corpus))
         return None if symbols is None else spam_floor(symbols)

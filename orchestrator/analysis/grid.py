@@ -14,7 +14,7 @@ from orchestrator.store import LOST, TrialState
 from search_spaces.analyses import GridMap
 
 BAD_STATES: tuple[TrialState, ...] = (*LOST, "pruned", "running", "planned")
-"""Worst first: a cell has the worst state of its trials."""
+"""Worst first: a cell shows the worst state of its trials."""
 EMPTY_CELL = {"value": None, "state": "none", "trials": 0, "done": 0, "settings": 0}
 
 
@@ -22,10 +22,8 @@ EMPTY_CELL = {"value": None, "state": "none", "trials": 0, "done": 0, "settings"
 class GridNumbers:
     request: GridMap
     cells: pd.DataFrame
-    """One row per metric and pair of config values, both ascending: metric, row, column, value
-    (mean of the done trials or None), state ("done" if every trial is, "none" without trials, else
-    the worst), trials, done, settings (of the done trials; above one if other values than the two
-    and the seed differ)."""
+    """One row per metric and pair of config values, both ascending. `value` is the mean over done
+    trials. `settings` exceeds one if the trials also differ in other settings."""
 
 
 def grid_numbers(frame: pd.DataFrame, request: GridMap) -> GridNumbers | None:

@@ -21,40 +21,36 @@ PERPLEXITIES = ("train_perplexity", "test_perplexity")
 class GroupNumbers:
     request: GroupTable
     corpus: str
-    """Empty if nothing is printed."""
+    """Empty if the paper prints no values."""
     comparable: bool
-    """True if the printed values have our scale and corpus, so that one axis fits both."""
+    """True if one axis fits ours and the printed values: same scale and corpus."""
     groups: pd.DataFrame
-    """One row per group: group, trials, done; per metric METRIC_n, _mean, _sd, _low, _high (95%, of
-    the mean), published_CORPUS_METRIC and published_CORPUS_METRIC_sd."""
+    """One row per group: METRIC_low and METRIC_high are the mean's 95% interval,
+    published_CORPUS_METRIC the printed value."""
     trials: pd.DataFrame
-    """One row per metric and done trial: metric, group, name, value."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DifferenceNumbers:
     request: Differences
     corpus: str
-    """Empty if nothing is printed."""
     comparable: bool
     differences: pd.DataFrame
-    """One row per group: group, baseline, ours (the baseline's mean minus the group's; None if
-    either is missing), then the printed differences."""
+    """`ours` is the baseline's mean minus the group's; None if either is missing."""
     sources: Mapping[str, str]
     """Column of printed differences -> source."""
     trials: pd.DataFrame
-    """One row per trial: group, baseline, name, value (the baseline's mean minus the trial's)."""
+    """`value` is the baseline's mean minus the trial's."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CurveNumbers:
-    """Points and printed points by group: x and the metrics, NaN if missing."""
+    """Points by group, with NaN for a missing metric."""
 
     request: Curves
     corpus: str
     points: pd.DataFrame
     means: pd.DataFrame
-    """Mean over seeds, one row per group."""
     printed: pd.DataFrame
 
 
@@ -62,14 +58,13 @@ class CurveNumbers:
 class CountNumbers:
     request: Counts
     counts: pd.DataFrame
-    """One row per group: group, then the number of done trials by observed or requested value,
-    ascending."""
+    """Number of done trials, one row per group, one column per observed or requested value."""
 
 
 def printed_values(
     published: Mapping[str, Mapping[str, Printed]], corpus: str
 ) -> tuple[str, Mapping[str, Printed]]:
-    """Return the corpus whose printed values to show (default: the first), and the values.
+    """Return the corpus whose printed values to show (default: the first), and these values.
 
     The name is empty if nothing is printed.
     """
@@ -110,7 +105,7 @@ def group_numbers(
 def difference_numbers(
     frame: pd.DataFrame, request: Differences, *, corpus: str, scale: str
 ) -> DifferenceNumbers:
-    """Return the differences from the baselines, without groups that the plan does not have."""
+    """Return the differences from the baselines, without groups that are not in the plan."""
     values = values_by_group(frame, request.metric)
     pairs = [pair for pair in request.baselines.items() if values.keys() >= set(pair)]
     comparable = _comparable(request, corpus, scale)
@@ -147,7 +142,7 @@ def _comparable(request: GroupTable | Differences, corpus: str, scale: str) -> b
 
 
 def curve_numbers(frame: pd.DataFrame, request: Curves, *, corpus: str) -> CurveNumbers:
-    """Return our curves and the printed points, with their group's mean x if they have none."""
+    """Return our points and the printed ones; a printed point without x gets its group's mean x."""
     trials = frame[frame["state"] == "done"].set_index("group")
     columns = ["x", *request.metrics]
     points = trials.reindex(columns=[request.x, *request.metrics]).set_axis(columns, axis="columns")
@@ -173,7 +168,6 @@ def curve_numbers(frame: pd.DataFrame, request: Curves, *, corpus: str) -> Curve
 
 
 def count_numbers(frame: pd.DataFrame, request: Counts) -> CountNumbers:
-    """Return how often each value occurred in each group."""
     groups = values_by_group(frame, request.metric)
     values = sorted({*request.values, *(value for sample in groups.values() for value in sample)})
     counts = (
@@ -186,8 +180,8 @@ def count_numbers(frame: pd.DataFrame, request: Counts) -> CountNumbers:
 def tuned_numbers(frame: pd.DataFrame) -> pd.DataFrame:
     """Return one row per side of a tuning, in plan order; empty without a tuning.
 
-    Columns: side; stage1 and stage2 (ended trials, including pruned); pruned; valid_perplexity
-    (lowest of both stages); best (its setting).
+    stage1 and stage2 count ended trials, including pruned ones; valid_perplexity is the lowest of
+    both stages, best its setting.
     """
     sides = frame.groupby("side", sort=False) if "side" in frame else ()
     return tidy(_side(str(name), trials) for name, trials in sides)

@@ -1,6 +1,6 @@
 """Mean spectra of layers' Jacobians, and which claims of the blog post (Orhan 2018) hold.
 
-The post has figures without numbers; here each claim is a rule with a number.
+The post has figures without numbers, so each claim here is a rule with a number.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from search_spaces.analyses import JacobianSpectra
 HALF = Interval(low=0.45, high=0.55)
 """Bounds of "about half"."""
 STRAIGHT_R2 = 0.99
-"""R^2 from which a decrease is roughly linear; over 0 to 1, sqrt(1 - x) has 0.950 and exp(-x)
+"""R^2 from which a decrease is roughly linear. Over 0 to 1, sqrt(1 - x) has 0.950 and exp(-x)
 0.983."""
 FEWEST_SEEDS = 3
-"""Minimum for a verdict: an interval of two values describes only these values."""
+"""Minimum for a verdict: an interval of two values describes only these two."""
 VANISHING, STRAIGHTNESS = "vanishing_1e-3", "first_half_r2"
 LEVELS = (
     ("About half of the dense layer's singular values vanish", VANISHING, HALF),
@@ -45,8 +45,8 @@ LEVELS = (
 DEGENERACY = (VANISHING, "vanishing_1e-1")
 """Shares of singular values below 1e-3 or 1e-1 of the largest."""
 CONDITION = (VANISHING, "entropy_rank", "log10_condition_excess")
-"""Metrics of conditioning. The condition number is infinite for a zero row and grows with the
-number of rows, so it is compared with a Gaussian matrix'."""
+"""The condition number is infinite for a zero row and grows with the number of rows, so its
+logarithm is compared with that of a Gaussian matrix."""
 BETTER_HIGHER = ("entropy_rank",)
 Outcome = Literal["held", "did not hold", "not decided"]
 NOT_DECIDED: Outcome = "not decided"
@@ -57,20 +57,17 @@ NOT_DECIDED: Outcome = "not decided"
 class JacobianNumbers:
     request: JacobianSpectra
     spectra: pd.DataFrame
-    """One row per singular value of each measured layer, in plan order: layer, gates (none, softmax
-    or constant), experts (K; 1 if dense), seeds, index (from 1), mean_singular_value (over seeds,
-    descending), deviation_over_seeds."""
+    """One row per singular value of each measured layer, in plan order; `index` starts at 1,
+    `experts` is 1 for a dense layer."""
     zeros: pd.DataFrame
-    """One row per layer, share of Jacobian rows that are exactly zero: layer, seeds, expected
-    (2^-K, if each expert is off with probability 1/2), mean [95%]."""
+    """Share of each layer's Jacobian rows that are exactly zero. `expected` is 2^-K for K experts
+    that are each off with probability 1/2."""
     claims: pd.DataFrame
-    """One row per claim, single numbers first: claim, metric, seeds (fewest of a layer), outcome,
-    mean [95%] (single numbers: holds within the bounds), comparisons and held (steps: holds if
-    every step does, fails if one is reversed)."""
+    """One row per claim. `seeds` is the smallest number of a layer. A claim about one number holds
+    within bounds; a claim of steps holds if every step does, and fails if one is reversed."""
     steps: pd.DataFrame
-    """One row per step: claim, metric, seeds, layer, against, difference (layer minus against),
-    welch_t, welch_p, holm_p (over the claim's steps), outcome (layer significantly better, worse,
-    or neither), missing."""
+    """One row per step. `difference` is layer minus `against`; `holm_p` corrects over the claim's
+    steps. A step is held if the layer is significantly better, not held if significantly worse."""
 
 
 def jacobian_numbers(

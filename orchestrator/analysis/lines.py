@@ -14,7 +14,7 @@ from orchestrator.analysis.tidy_frames import rows, tidy, values_by_group, value
 from search_spaces.analyses import Lines
 
 MET_RULE = "met_rule"
-"""1 if a fit met its convergence rule, 0 if it stopped at a limit."""
+"""1 if a fit converged, 0 if it stopped at a limit."""
 KL_AT_RANK = "kl_at_rank_"
 LINE = ["panel", "line", "x"]
 POINT = ("n", "mean", "sd", "least", "greatest")
@@ -24,25 +24,25 @@ ByLine = dict[tuple[Any, str, Any], dict[float, Any]]
 
 @dataclass(frozen=True, kw_only=True)
 class LineNumbers:
-    """Answer to a Lines request; `panel` is empty without panels."""
+    """`panel` is empty without panels."""
 
     request: Lines
     panels: tuple[Any, ...]
     groups: tuple[Any, ...]
-    """Values of `by`."""
     points: pd.DataFrame
-    """One row per point: panel, metric, group, x and `POINT`; lines in plan order, x ascending."""
+    """Lines in plan order, each with ascending x."""
     references: pd.DataFrame
-    """Reference group, drawn as a level line: panel, metric and `POINT`."""
+    """One level line per panel and metric: the reference group."""
     reached: pd.DataFrame
-    """One row per reach, panel and line: reach (index in the request), panel, group, x (smallest
-    whose mean reaches the value, or None), least and greatest x of the line."""
+    """One row per reach, panel and line. `reach` is an index in the request; `x` is the smallest x
+    whose mean reaches the value, or None."""
     claims: pd.DataFrame
-    """One row per claim and panel: claim, panel, metric, better, than, then x as text: asked (x of
-    both lines within the claim), holds (better mean), apart (the worst trial of one beats the best
-    of the other), apart_against (the reverse), single (a line has one trial, so no spread)."""
+    """One row per claim and panel; the last five columns list x as text. `asked`: each x that the
+    claim covers. `holds`: the mean is better, as claimed. `apart`: even the worst trial of one line
+    beats the other's best (`apart_against`: the reverse). `single`: a line has only one trial, so
+    no spread."""
     limited: tuple[str, ...]
-    """Names of done trials that stopped at a limit before meeting their convergence rule."""
+    """Names of done trials whose fit stopped at a limit before it converged."""
 
 
 def line_numbers(frame: pd.DataFrame, request: Lines) -> LineNumbers:
@@ -86,7 +86,6 @@ def _points(
 
 
 def point_of(values: Sequence[float]) -> dict[str, Any]:
-    """Return `POINT` of one or more values."""
     sample = summarise_sample(values)
     numbers = (sample.n, sample.mean, sample.sd, min(values), max(values))
     return dict(zip(POINT, numbers, strict=True))
@@ -114,7 +113,6 @@ def _references(
 def _reaches(
     lines: ByLine, request: Lines, panels: Sequence[Any], groups: Sequence[Any]
 ) -> Iterator[dict[str, Any]]:
-    """Count only the first x; the table shows if a line falls back later."""
     for (index, reach), panel, group in product(enumerate(request.reaches), panels, groups):
         if line := lines.get((panel, reach.metric, group)):
             sign = -1 if reach.at_most else 1
@@ -161,7 +159,6 @@ def _claims(lines: ByLine, request: Lines, panels: Sequence[Any]) -> Iterator[di
 
 
 def _is_separate(better: Any, worse: Any, sign: int) -> bool:
-    """Single trials have no spread, so they are never separate."""
     if min(better.n, worse.n) < 2:
         return False
     worst, best = (better.least, worse.greatest) if sign > 0 else (better.greatest, worse.least)
@@ -169,9 +166,10 @@ def _is_separate(better: Any, worse: Any, sign: int) -> bool:
 
 
 def kl_curves(frame: pd.DataFrame) -> pd.DataFrame | None:
-    """Return the KL (nats) of least-squares approximations of log P by rank; None if unmeasured.
+    """Return the KL (nats) of approximations of log P by rank; None if unmeasured.
 
-    Columns: group (in plan order), rank, `POINT`. A group has the ranks common to its curves.
+    Approximations are by least squares. There is one row per group and rank that all its trials
+    have.
     """
     prefixed = [name for name in frame.columns if name.startswith(KL_AT_RANK)]
     metrics = {int(name.removeprefix(KL_AT_RANK)): name for name in prefixed}

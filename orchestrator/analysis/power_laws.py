@@ -32,50 +32,44 @@ from orchestrator.analysis.tidy_frames import Families, add_holm, estimate_row, 
 from search_spaces.laws import PowerLaw
 
 CURVE_POINTS = 60
-"""Points of a law's curve in a figure."""
 Key = tuple[Any, Any]
 """(panel, group)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PowerLawNumbers:
-    """Answer to a PowerLaw request; losses are in nats per token.
+    """Laws by panel and group; losses are in nats per token.
 
-    Frames begin with `panel` and `group`. `factors` has the m for which a group's L(x) is the
-    baseline's L(m x), with shared E and b. `equals` has, for each common x, the x at which the
-    baseline's law has the group's loss (infinite if never), after subtracting the baseline's
-    residual from its own law.
+    `factors` has the m for which a group's L(x) is the baseline's L(m x), with E and b shared.
+    `equals` has, for each common x, the x at which the baseline's law has the group's loss
+    (infinite if never), corrected by the distance of the baseline's data from its law.
     """
 
     request: PowerLaw
     laws: LawFrames
     factors: pd.DataFrame
-    """factor [95%], p (of m = 1), holm_p, misfit_p (F-test against separate laws), missing."""
+    """`p` tests m = 1; `misfit_p` tests shared against separate laws (F-test)."""
     equals: pd.DataFrame
-    """x, mean_loss, equal [95%], ratio [95%] (`equal` over x), p (of a ratio of 1), holm_p,
-    extrapolated (`equal` is outside the baseline's x), missing."""
+    """`ratio` is `equal` over x; `p` tests a ratio of 1. If `extrapolated`, `equal` is outside the
+    baseline's sizes."""
     seed_by_group_p: Mapping[Any, float]
-    """Panel -> p-value of a seed effect on one group at every x, which intervals exclude."""
+    """Panel -> p-value of a seed effect on one group at every x, which intervals ignore."""
     families: ClassVar[Families] = {"factors": ("p",), "equals": ("p",)}
 
 
 @dataclass(frozen=True, kw_only=True)
 class LawFrames:
-    """Laws with their data and curves."""
-
     fits: pd.DataFrame
-    """One row per group: trials, sizes, E, b, log_a [95% each], misfit_p (F-test of residuals
-    against the spread of seeds), not_pinned (parameters at a bound of the fit), missing."""
+    """One row per group. `misfit_p` compares residuals with the spread of seeds (F-test);
+    `not_pinned` names parameters at a bound of the fit."""
     points: pd.DataFrame
-    """One row per x: n, mean_loss [95%, over seeds]."""
+    """`mean_loss` has a 95% interval over seeds."""
     trials: pd.DataFrame
-    """One row per trial: x, loss, name."""
     band: pd.DataFrame
-    """Points x on the laws and their loss [95%]."""
 
 
 def power_law_numbers(frame: pd.DataFrame, request: PowerLaw) -> PowerLawNumbers | None:
-    """Return the laws over the done trials; None if none has the metric."""
+    """Return the laws over the done trials; None if no trial has the metric."""
     keys = [name for name in (request.panel, request.by) if name]
     if frame.empty or not {*keys, request.x} <= set(frame.columns):
         return None

@@ -1,4 +1,4 @@
-"""Likeliest next words of every model at the same contexts (Fig. 3 of AAAI 2021)."""
+"""Most probable next words of every model at the same contexts (Fig. 3 of AAAI 2021)."""
 
 from __future__ import annotations
 
@@ -18,24 +18,19 @@ PREFIX = "top_k"
 def prediction_numbers(
     frame: pd.DataFrame, request: Predictions, *, corpus: str, tag: str = ""
 ) -> pd.DataFrame:
-    """Return the predictions of the done trials' models by context, then the printed ones.
+    """Return the done trials' predictions by context, then the paper's.
 
-    `tag` is that of the user's own contexts, which have no printed predictions. Columns: source
-    (printed table; empty for trials), context, model and, None without a prediction:
-
-    - next (the following word), next_in_text (in the text, if the contexts give it), next_shown
-      ("banknote (as <unk>)" outside the vocabulary), ends_in (last words of the context).
-    - probability, rank: of that word, 1 for the likeliest; None if a paper prints only likelier
-      words.
-    - top: likeliest words with probabilities.
-    - hit: `top` has the word; None for <unk>, which is not a prediction of this word.
+    A `tag` marks the user's own contexts, which the paper does not have. `source` is empty for
+    trials. `next_shown` is "banknote (as <unk>)" for a word outside the vocabulary. `rank` is 1 for
+    the most probable word; None if the paper does not print that far. `hit`: `top` contains the
+    next word; <unk> has no hit, because it predicts no particular word.
     """
     prefix = f"{PREFIX}-{tag} " if tag else f"{PREFIX} "
     trials = frame[frame["state"] == "done"]
     columns = [
         name for name in trials.columns if name.startswith(prefix) and trials[name].notna().any()
     ]
-    # One model per trial: the names distinguish seeds of a group.
+    # Each trial is a separate model: trial names distinguish seeds of a group.
     models = trials["group" if trials["group"].is_unique else "name"]
     records = [
         {"source": "", "context": name.partition(" ")[2], "model": model}

@@ -1,4 +1,4 @@
-"""Ranks of a matrix with noise and after round trips (AAAI 2021, SM Tables 14 to 16)."""
+"""Press ranks of a matrix with noise and after round trips (AAAI 2021, SM Tables 14 to 16)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PRINTED_SIZE, PRINTED_RANK = 10_000, 10
 """Rows (and columns) of the supplement's matrix, and its rank."""
 RANKS = ("press_rank", "effective_rank_1e-3", "effective_rank_1e-4", "effective_rank_1e-5")
 COUNT_SPREAD = 3.0
-"""Bound on |count in a drawn matrix - expectation of the law|, for 40 to 1,000 rows."""
+"""Largest |count in a drawn matrix - expected count|, for 40 to 1,000 rows."""
 FLOAT64_EPS = 2.0**-52
 LAW_POINTS = 400
 
@@ -25,8 +25,8 @@ LAW_POINTS = 400
 def share_below(x: float) -> float:
     """Return the share of singular values of n x n Gaussian noise at or below x s sqrt(n).
 
-    The deviation is s. For large n, the values over s sqrt(n) have the density sqrt(4 - x^2) / pi
-    on [0, 2], a quarter circle (Marchenko and Pastur 1967).
+    s is the standard deviation. For large n, the values over s sqrt(n) have the density sqrt(4 -
+    x^2) / pi on [0, 2], a quarter circle (Marchenko and Pastur 1967).
     """
     x = min(max(x, 0.0), 2.0)
     return (x * math.sqrt(4 - x * x) / 2 + 2 * math.asin(x / 2)) / math.pi
@@ -35,8 +35,8 @@ def share_below(x: float) -> float:
 def rank_with_noise(tolerance: float, *, variance: float, size: int, rank: int) -> float:
     """Return the expected number of singular values above `tolerance` of a noisy matrix.
 
-    Shape `size` x `size`, rank `rank`, noise variance `variance` / `size`^2. The matrix' own values
-    count as above; the others are of noise in `size` - `rank` dimensions.
+    The matrix is `size` x `size`; noise has variance `variance` / `size`^2 per entry. The matrix'
+    own `rank` singular values count as above; the others are noise in `size` - `rank` dimensions.
     """
     noise_size = size - rank
     if variance == 0 or noise_size == 0:
@@ -54,19 +54,15 @@ def rank_at_printed_size(variance: float, *, sigma_max: float = 1.0) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class PressNoiseNumbers:
-    """Answer to a PressNoise request."""
-
     noise: pd.DataFrame
-    """One row per noisy matrix, float64 and most noise first: noise_variance (c: n^2 times an
-    entry's variance), precision, size (n), rank (without noise), press_rank_predicted
-    (quarter-circle law), press_rank_predicted_10000 (printed matrix, if it has this c), each of
-    `RANKS` counted and printed."""
+    """One row per noisy matrix, float64 and most noise first. `noise_variance` is n^2 times the
+    variance of an entry; `rank` is without noise. The quarter-circle law predicts Press ranks, also
+    at the printed size."""
     laws: pd.DataFrame
-    """Law over c: precision, size, noise_variance, share (Press rank over size)."""
+    """Points of the law; `share` is the Press rank over the size."""
     trips: pd.DataFrame
-    """One row per round trip: round_trip, precision, size, rank (without noise), press_rank,
-    printed_press_rank, error (sum of squared differences from the original), printed_error,
-    largest_below_in_tolerances (largest uncounted singular value)."""
+    """One row per round trip. `rank` is without noise; `error` is the sum of squared differences
+    from the original. `largest_below_in_tolerances` is the largest uncounted singular value."""
 
 
 def press_noise_numbers(frame: pd.DataFrame) -> PressNoiseNumbers:
@@ -114,7 +110,7 @@ def _laws(trials: Sequence[Mapping[Any, Any]]) -> Iterator[dict[str, Any]]:
         noise_rows = [row for row in precision_trials if row["noise_variance"] > 0]
         if not noise_rows:
             continue
-        # The rows share one matrix; noise hardly changes its largest singular value and tolerance.
+        # All rows have one matrix; noise hardly changes its largest singular value or tolerance.
         high, low = noise_rows[0], noise_rows[-1]
         size, ends = int(low["size"]), (low["noise_variance"] / 10, high["noise_variance"] * 10)
         for variance in map(float, np.geomspace(*ends, LAW_POINTS)):

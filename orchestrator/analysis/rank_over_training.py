@@ -1,7 +1,6 @@
-"""Rank and validation perplexity from epoch to epoch, as natural logarithms.
+"""Rank and validation perplexity by epoch, as natural logarithms.
 
-The log perplexity is the validation loss. Trials of a setting differ only in the seed. Legend: T
-epochs.
+The log perplexity is the validation loss. Legend: T epochs.
 """
 
 from __future__ import annotations
@@ -20,33 +19,30 @@ from search_spaces.study import RankOverTraining
 from trainables.trial_folder import EpochMetrics
 
 LEAST_CHANGE = 0.05
-"""Change of a logarithm (5%) below which half of it is meaningless."""
+"""If a logarithm changes less than this (5%), half of its change is meaningless."""
 FEWEST_EPOCHS = 3
-"""Minimum to compare: of two epochs, both metrics are half way at the same time."""
+"""Minimum: after only two epochs, every metric is half way at the same time."""
 BOUNDS = ("evaluation.epoch_rank_contexts", "evaluation.valid_tokens", "rank_columns")
 """Bounds of a rank: rows of log P (at most one per token) and columns (one per word)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RankTrainingNumbers:
-    """Answer over the done trials with two or more epochs, all of which have the rank."""
+    """Over the done trials with at least two epochs, all of which have the rank."""
 
     epochs: pd.DataFrame
-    """One row per rank, setting and common epoch of its trials: rank, group, seeds, epoch,
-    averaging (any trial averaged weights), mean_rank and mean_valid_perplexity (geometric, over
-    seeds), rank_half_epoch and log_perplexity_half_epoch (see `half_way`), colour."""
+    """One row per rank, setting and epoch that all its trials have. Means over seeds are geometric;
+    if `averaging`, a trial averaged weights. See `half_way` for half epochs."""
     ranks: pd.DataFrame
-    """One row per rank: rank, settings, compared (both have a half-way epoch), rank_earlier (of
-    these), bound (by the shape of log P; None if unknown or different between trials), at_bound and
-    measured (epochs of trials at their own bound, and in all)."""
+    """One row per rank. `compared` counts settings with both half epochs, `rank_earlier` those
+    whose rank was earlier. `bound` is set by the shape of log P; None if unknown or different
+    between trials. `at_bound` counts measured epochs at their trial's bound."""
     groups: tuple[str, ...]
-    """Every group of the plan."""
     colour_by: str
-    """Config column of `colour`; empty for none."""
+    """Config column that gives `colour`; empty if no column does."""
 
     @property
     def averaged(self) -> bool:
-        """Return whether any trial averaged its weights; a Transformer does not."""
         return any(self.epochs["averaging"])
 
 
@@ -59,7 +55,7 @@ def rank_training_numbers(
 ) -> RankTrainingNumbers | None:
     """Return the ranks that any trial has; None without any.
 
-    `epochs` are by trial id. The first config column of `colours` that is numeric everywhere and
+    `epochs` is by trial id. The first config column in `colours` that is numeric everywhere and
     constant per setting gives the colour.
     """
     records: list[dict[str, Any]] = []

@@ -17,13 +17,10 @@ PREFIX, PAIRS = "similarity", "pairs "
 
 @dataclass(frozen=True, kw_only=True)
 class SimilarityNumbers:
-    """Answer to a Similarity request."""
-
     values: pd.DataFrame
-    """One row per benchmark and group: benchmark, pairs (in the vocabulary), group, rho
-    (Spearman's, mean over trials; None for too few pairs), published."""
+    """`pairs` counts word pairs in the vocabulary; `rho` is Spearman's, the mean over trials."""
     corpus: str
-    """Empty if nothing is printed."""
+    """Empty if the paper prints no values."""
 
 
 def similarity_numbers(
@@ -31,14 +28,14 @@ def similarity_numbers(
 ) -> SimilarityNumbers:
     """Return the done trials' mean rho by benchmark and group.
 
-    `tag` is that of the user's own benchmarks.
+    A `tag` marks the user's own benchmarks; the built-in ones have none.
     """
     prefix = f"{PREFIX}-{tag} " if tag else f"{PREFIX} "
     columns = [name for name in frame.columns if name.startswith(prefix + PAIRS)]
     pairs = {name.removeprefix(prefix + PAIRS): frame[name].dropna() for name in columns}
     groups = list(dict.fromkeys(frame["group"][frame[columns].notna().any(axis=1)]))
     values = {name: values_by_group(frame, prefix + name) for name in pairs}
-    # The printed values are for other benchmarks than the user's.
+    # The paper has no values for the user's benchmarks.
     corpus, printed = printed_values({} if tag else request.published, corpus)
     records = (
         {
@@ -57,7 +54,7 @@ def similarity_numbers(
 def rho_matrix(values: pd.DataFrame, source: str) -> pd.DataFrame:
     """Return rho by benchmark (row) and group (column), NaN if missing.
 
-    `source` is a column of `SimilarityNumbers.values`.
+    `source` is the column to use: "rho" or "published".
     """
     matrix = values.pivot(index="benchmark", columns="group", values=source).astype(float)
     return matrix.reindex(
@@ -66,10 +63,10 @@ def rho_matrix(values: pd.DataFrame, source: str) -> pd.DataFrame:
 
 
 def wins(rho: pd.DataFrame) -> pd.DataFrame:
-    """Return on how many benchmarks the row's group has a greater rho than the column's."""
+    """Return on how many benchmarks the row's group has a higher rho than the column's group."""
     return rho.apply(lambda column: rho.gt(column, axis="index").sum())
 
 
 def comparisons(rho: pd.DataFrame) -> int:
-    """Return the number of comparisons of two groups on one benchmark."""
+    """Return how many pairs of groups can be compared, summed over the benchmarks."""
     return sum(math.comb(int(groups), 2) for groups in rho.notna().sum(axis="columns"))

@@ -1,4 +1,4 @@
-"""Singular values of the trials' log-P matrices, with their Press rank and tolerance."""
+"""Singular values of the trials' log-probability matrices, with Press rank and tolerance."""
 
 from __future__ import annotations
 
@@ -14,14 +14,12 @@ MOST_POINTS = 160
 
 @dataclass(frozen=True, kw_only=True)
 class Spectrum:
-    """Singular values of one trial, descending."""
-
     values: NDArray[np.float64]
     press_rank: float
     relative_tolerance: float | None
     """Press tolerance divided by the largest singular value."""
     group: str | None = None
-    """Colours the line; None colours lines by rank."""
+    """Colours the line; None colours it by its rank."""
     place: int = 0
     """Index of the group in the plan."""
     name: str = ""
@@ -33,7 +31,7 @@ def trial_spectra(
 ) -> tuple[Spectrum, ...]:
     """Return the spectra of done trials with a Press rank and a positive, finite largest value.
 
-    `spectra` is by trial id. Unless `by_group`, take each group's first trial: other seeds would
+    `spectra` is by trial id. Unless `by_group`, take each group's first trial; other seeds would
     overlap it.
     """
     if "press_rank" not in frame.columns:

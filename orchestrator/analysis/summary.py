@@ -22,12 +22,12 @@ Environment = Mapping[str, Mapping[str, int]]
 """Entry (code, host, torch ...) -> value -> number of trials."""
 
 PERPLEXITIES = ("test_perplexity", "valid_perplexity")
-"""Perplexities of the kept model, in order of preference."""
+"""In order of preference."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Extremes:
-    """Smallest and largest value of a metric over the done trials, with trial names."""
+    """Smallest and largest value of a metric over the done trials."""
 
     metric: str
     least: float
@@ -38,23 +38,19 @@ class Extremes:
 
 @dataclass(frozen=True, kw_only=True)
 class StudySummaryNumbers:
-    """Numbers of one study variant."""
-
     key: StudyKey
     counts: dict[TrialState, int]
-    """States without trials are left out."""
     seeds: tuple[int, ...]
     trials_per_setting: int
-    """Most trials that differ only in the seed."""
+    """Largest number of trials that differ only in the seed."""
     extremes: tuple[Extremes, ...]
-    """For each metric of the correlations and grids."""
     trouble: tuple[Mapping[str, Any], ...]
-    """Records of trials without a result, with causes."""
     worse_than_uniform: tuple[str, ...]
-    """Names of done trials that predict worse than a uniform guess over the vocabulary."""
+    """Names of done trials; see `is_worse_than_uniform`."""
 
     named_otherwise: tuple[str, Mapping[str, Any]] | None
-    """First trial trained with other values than its name gives (for paper scale), and these."""
+    """First trial trained with other values than in its name (those of scale paper), and the
+    values."""
 
     @property
     def trials(self) -> int:
@@ -63,14 +59,12 @@ class StudySummaryNumbers:
 
     @property
     def done(self) -> int:
-        """Number of trials with a result."""
         return self.counts.get("done", 0)
 
 
 def summarise(
     study: Study, key: StudyKey, results: FlatResults, frame: pd.DataFrame
 ) -> StudySummaryNumbers:
-    """Return the summary; `frame` is the data frame of `results`."""
     correlations = [request for request in study.analyses if isinstance(request, Correlation)]
     grids = [request for request in study.analyses if isinstance(request, GridMap)]
     metrics = dict.fromkeys(
@@ -112,10 +106,10 @@ def summarise(
 
 
 def is_worse_than_uniform(record: Mapping[str, Any]) -> bool:
-    """Return whether a done trial's perplexity exceeds that of a uniform guess.
+    """Return whether a done trial's perplexity exceeds that of a uniform guess, the vocabulary
+    size.
 
-    A uniform guess has the vocabulary size, which is the number of columns of the spectrum. False
-    if either is unknown.
+    False if either is unknown.
     """
     perplexity = next((record[name] for name in PERPLEXITIES if record.get(name) is not None), None)
     words = record.get("rank_columns")
@@ -130,7 +124,7 @@ def is_worse_than_uniform(record: Mapping[str, Any]) -> bool:
 def count_values(environments: Sequence[Mapping[str, str]]) -> Environment:
     """Return how many trials have each value of each entry, most frequent first.
 
-    `environments` has a mapping per trial; a missing entry counts as "".
+    A trial's missing entry counts as "".
     """
     names = dict.fromkeys(name for environment in environments for name in environment)
     values = {

@@ -18,15 +18,15 @@ from search_spaces.study import Study
 
 MOST_METRICS = 4
 COSTS = ("parameters", "seconds", "seconds_per_epoch", "peak_memory_mib")
-"""Metrics that a study shows but is not about."""
+"""Metrics that a study reports but does not compare."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class BySetting(Analysis):
-    """Ask for metrics over the values of a swept setting, by group."""
+    """Request for metrics over the values of a swept setting, by group."""
 
     key: str
-    """Dotted path of the swept setting."""
+    """Dotted path."""
     others: tuple[str, ...] = ()
     """Dotted paths of the other swept settings."""
     metrics: tuple[str, ...]
@@ -34,19 +34,17 @@ class BySetting(Analysis):
 
 @dataclass(frozen=True, kw_only=True)
 class SweptNumbers:
-    """Answer to a BySetting request; group names have the other swept settings, not this one."""
+    """Group names include the values of the other swept settings, not of this one."""
 
     request: BySetting
     values: tuple[Any, ...]
     """In plan order: numbers ascend."""
     means: pd.DataFrame
-    """One row per group, value and metric: group, value, metric, trials, done, n, mean, sd, low,
-    high (95%, of the mean)."""
+    """One row per group, value and metric; `low` and `high` are the mean's 95% interval."""
     trials: pd.DataFrame
-    """One row per metric and done trial: metric, group, value, measured."""
 
     def compared(self, metric: str) -> pd.DataFrame:
-        """Return the metric's rows of groups with a mean at every value: the comparable ones."""
+        """Return the metric's rows of the groups that have a mean at every value."""
         rows = self.means[(self.means["metric"] == metric) & self.means["mean"].notna()]
         counts = rows.groupby("group")["value"].transform("count")
         return rows[counts == len(self.values)]
@@ -55,7 +53,7 @@ class SweptNumbers:
 def swept_settings(frame: pd.DataFrame, overrides: str) -> tuple[tuple[str, ...], pd.DataFrame]:
     """Return the keys with several `--set` values, and the frame with their None and lists as text.
 
-    `overrides` are those of the study's key.
+    `overrides` is that part of the study's key.
     """
     settings = Variant.read(overrides).settings
     value_lists = {
@@ -96,7 +94,7 @@ def _metrics(study: Study) -> dict[str, None]:
 
 
 def swept_numbers(frame: pd.DataFrame, request: BySetting) -> SweptNumbers:
-    """Return the means by value, without trials that have no such setting."""
+    """Return the means by value, without trials that do not have the setting."""
     swept_trials = frame.dropna(subset=[request.key])
     rows = swept_trials[["group", *request.others]].to_numpy().tolist()
     swept_trials = swept_trials.assign(group=[_label(*row, request=request) for row in rows])
@@ -137,8 +135,8 @@ def at_each_value(
 ) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]:
     """Yield each combination of values, in plan order, with its trials.
 
-    Trials without a setting fit each of its values. Group names are those without the sweep, for
-    analyses that compare groups by name.
+    A trial without a setting fits each of its values. Group names omit the sweep, for analyses that
+    compare groups by name.
     """
     groups = [without_settings(group, keys) for group in frame["group"]]
     trials = frame.assign(group=groups)

@@ -21,9 +21,9 @@ from orchestrator.analysis.tidy_frames import Families, add_holm, estimate_row, 
 from search_spaces.laws import Threshold
 
 FEWEST_SETTINGS = 3
-"""Minimum of z: two parameters fit two points exactly."""
+"""Minimum number of z: a law's two parameters fit two points exactly."""
 LEAST_SHARE = 1e-3
-"""Lower bound of the metric as a share of the requested value: a gap in a finite text may be zero
+"""Lower bound of the metric as a share of the requested value: in a finite text, a gap may be zero
 or negative."""
 
 
@@ -31,17 +31,17 @@ or negative."""
 class ThresholdNumbers:
     request: Threshold
     points: pd.DataFrame
-    """One row per z (ascending) and group: z, group, trained (x as text, ascending), trials, x
-    [95%] (0 if reached at the smallest x, infinite if never; likewise its ends), baseline, ratio
-    [95%] (to the baseline's x at this z), p (of a ratio of 1), holm_p, missing."""
+    """One row per z (ascending) and group. `x` and its ends are 0 if the smallest size reaches the
+    value, infinite if no size does. `ratio` is x over the baseline's x at this z; `p` tests a ratio
+    of 1."""
     laws: pd.DataFrame
-    """One row per group, x = a z^b: group, fitted (z with an x between trained ones, as text), b
-    [95%], log_a [95%], farthest_off (largest factor between x and law, at least 1), missing."""
+    """Law x = a z^b, one row per group. `fitted` lists each z with an x between trained sizes;
+    `farthest_off` is the largest factor between x and law, at least 1."""
     families: ClassVar[Families] = {"points": ("p",)}
 
 
 def threshold_numbers(frame: pd.DataFrame, request: Threshold) -> ThresholdNumbers | None:
-    """Return sizes and laws over the done trials; None if none has the metric."""
+    """Return sizes and laws over the done trials; None if no trial has the metric."""
     if not {request.over, request.by, request.x} <= set(frame.columns):
         return None
     curves = _curves(frame, request)
@@ -81,7 +81,7 @@ def threshold_numbers(frame: pd.DataFrame, request: Threshold) -> ThresholdNumbe
 
 
 def is_reached(x: float | None) -> bool:
-    """Return whether the data determine x, not only a bound."""
+    """Return whether the data determine x, rather than a bound for x."""
     return x is not None and 0 < x < math.inf
 
 
@@ -104,7 +104,7 @@ def number_in(value: Any) -> float | None:
 def least_x(curve: Curve, level: float) -> Array:
     """Return the x (B) at which each curve first falls to `level`, interpolated in log x.
 
-    0 if the first size is at or below the level, infinite if none is.
+    0 if the first size is at or below the level, infinite if no size is.
     """
     below_BR = curve.mean_BR <= level
     right_B = below_BR.argmax(axis=1)[:, None]
@@ -114,7 +114,7 @@ def least_x(curve: Curve, level: float) -> Array:
     )
     log_R = np.log(curve.x_R)
     left_B, right_B = left_B[:, 0], right_B[:, 0]
-    # The first size has no left neighbour: avoid dividing by zero, x is set to 0 below.
+    # The first size has no left neighbour. Avoid a division by zero; x is set to 0 below.
     fall_B = np.where(right_B > 0, left_value_B - right_value_B, 1.0)
     x_B: Array = np.exp(
         log_R[left_B] + (left_value_B - level) / fall_B * (log_R[right_B] - log_R[left_B])
@@ -124,7 +124,7 @@ def least_x(curve: Curve, level: float) -> Array:
 
 
 def law_over(x: Mapping[float, Array]) -> dict[str, Any]:
-    """Return the law by least squares in logarithms, as columns.
+    """Return the law x = a z^b, fitted by least squares in logarithms, as columns.
 
     `x` has B draws per z; a draw counts if it has an x at every z.
     """

@@ -1,7 +1,7 @@
 """Tidy data frames, and the metric values to build them from.
 
-Integers stay integers and None marks a missing value, so files have every digit. "NAME [95%]" means
-the columns NAME, NAME_low and NAME_high; the column `missing` explains a None.
+None marks a missing value and integers stay integers, so files have every digit. "NAME [95%]" means
+the columns NAME, NAME_low and NAME_high. The column `missing` explains a None.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from orchestrator.analysis.statistics.samples import holm, mean_interval, summar
 
 LOW, HIGH = "_low", "_high"
 Families = Mapping[str, tuple[str, ...]]
-"""Frame whose tests form a family -> arguments of `add_holm`."""
+"""Name of a frame whose tests form a family -> arguments of `add_holm`."""
 
 
 def tidy(records: Iterable[Mapping[Any, Any]], columns: Sequence[Any] = ()) -> pd.DataFrame:
@@ -34,13 +34,13 @@ def tidy(records: Iterable[Mapping[Any, Any]], columns: Sequence[Any] = ()) -> p
 
 
 def rows(frame: pd.DataFrame) -> Iterator[Any]:
-    """Yield the rows, with columns as attributes."""
+    """Yield each row as an object with the columns as attributes."""
     for record in frame.to_dict("records"):
         yield SimpleNamespace(**{str(name): value for name, value in record.items()})
 
 
 def ends(name: str, interval: Interval | None) -> dict[str, float | None]:
-    """Return the columns of an interval's ends; None without an interval."""
+    """Return the columns NAME_low and NAME_high; None without an interval."""
     low, high = (interval.low, interval.high) if interval else (None, None)
     return {name + LOW: low, name + HIGH: high}
 
@@ -57,7 +57,7 @@ def test_row(name: str, statistic: Statistic) -> dict[str, float | None]:
 
 
 def sample_row(values: Sequence[float], prefix: str = "") -> dict[str, float | None]:
-    """Return the columns n, mean, sd, low and high (95%, of the mean)."""
+    """Return the columns n, mean, sd, low and high (95% interval of the mean)."""
     sample = summarise_sample(values)
     low, high = ends("", mean_interval(sample)).values()
     numbers = {"n": sample.n, "mean": sample.mean, "sd": sample.sd, "low": low, "high": high}
@@ -81,8 +81,7 @@ def add_holm(frame: pd.DataFrame, p: str = "p", *by: str) -> pd.DataFrame:
 def adjust_together(numbers: Sequence[Any]) -> list[Any]:
     """Return the answers to one request, with each family corrected over all answers.
 
-    `families` maps an answer's frames to arguments of `add_holm`. Answers without it stay
-    unchanged.
+    Answers without `families` stay unchanged.
     """
     answers = [answer for answer in numbers if hasattr(answer, "families")]
     for name, columns in answers[0].families.items() if answers else ():
@@ -115,9 +114,9 @@ def values_by_group(frame: pd.DataFrame, metric: str) -> dict[str, list[float]]:
 
 
 def losses_at(frame: pd.DataFrame, x: str, metric: str) -> pd.DataFrame:
-    """Return x, loss, seed and name of the done trials that have both.
+    """Return x, loss, seed and name of the done trials with both x and the metric.
 
-    The loss is the logarithm of a perplexity, or another metric as it is.
+    The loss is the logarithm of a perplexity; other metrics stay unchanged.
     """
     trials = values_of_done(frame, metric, x, "seed", "name").dropna(subset=[x])
     loss = trials["value"].map(math.log) if metric.endswith("perplexity") else trials["value"]

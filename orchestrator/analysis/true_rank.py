@@ -1,4 +1,4 @@
-"""True rank of a generated language, and ranks of true and learned matrices by metric."""
+"""True rank of a generated language, and ranks of its true and learned matrices."""
 
 from __future__ import annotations
 
@@ -16,36 +16,31 @@ from search_spaces.analyses import TrueRank
 EXACT, LEARNED = "float64", "learned"
 PRESS = "press_rank"
 PRESS_BY_EPS = ("press_rank_float64", "press_rank_float32")
-"""A true matrix has a Press rank for each precision's eps; a learned one is float32."""
+"""A true matrix has a Press rank per floating-point precision; a learned one only for float32."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrueRankNumbers:
-    """Answer to a TrueRank request."""
-
     exact: Mapping[str, float]
-    """Metrics of the exact matrix: language_rank (by construction), true_rank (of the measured
-    rows, possibly fewer contexts), test_perplexity (the true model's, the floor),
-    entropy_perplexity (on endless text), shares_perplexity (of a model that knows only word
-    frequencies)."""
+    """Metrics of the exact matrix. `language_rank` is by construction; `true_rank` is of the
+    measured rows, which may have fewer contexts. `test_perplexity` is the true model's (the floor),
+    `entropy_perplexity` that on endless text, `shares_perplexity` that of a model that knows only
+    word frequencies."""
     metrics: tuple[str, ...]
-    """Rank columns of `matrices`."""
     matrices: pd.DataFrame
-    """One row per true matrix, then one per group (mean over trials), in plan order: matrix,
-    variant (float64, float32, noise or learned), trials, true_rank, language_rank, a rank per
-    metric, test_perplexity, over_floor (ratio to the true model's on the same tokens),
-    nats_over_floor (its logarithm)."""
+    """One row per true matrix, then one per group (mean over trials), in plan order. `over_floor`
+    is the perplexity over the true model's on the same tokens; `nats_over_floor` is its logarithm.
+    """
 
     @property
     def true_rank(self) -> int:
-        """Return the rank of the measured rows."""
         return int(self.exact["true_rank"])
 
 
 def true_rank_numbers(frame: pd.DataFrame, request: TrueRank) -> TrueRankNumbers | None:
-    """Return the ranks; None without a known or measured truth.
+    """Return the ranks; None if no true rank was measured.
 
-    Models measured on other rows than the truth are left out.
+    Models measured on other rows than the true matrix are left out.
     """
     if "true_rank" not in frame:
         return None

@@ -19,7 +19,7 @@ JOIN = (
 def check_address(address: str) -> None:
     """Raise UserError within 15 s if no usable Ray cluster answers at `address`.
 
-    `address` is "host:port" or "auto" (this machine's). Joins from another process, since
+    `address` is "host:port" or "auto" (this machine's). Another process joins the cluster, because
     `ray.init` cannot be cancelled.
     """
     if address != "auto":

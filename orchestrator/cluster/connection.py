@@ -41,8 +41,8 @@ finally:
     gc.freeze()
     gc.enable()
 """
-"""Source of a module that workers preload without garbage collections; a file of its own, as
-workers cannot find this program yet."""
+"""Source of a module that workers preload without garbage collections. It is a file of its own,
+because workers cannot find this program yet."""
 
 
 @contextmanager
@@ -87,7 +87,7 @@ def _connected(options: RunOptions, note: Callable[[str], None]) -> Iterator[Non
 
 
 def _end_ray(thread: ThreadPoolExecutor) -> None:
-    """If a part of Ray has died this never ends; the rest dies with this process."""
+    """`ray.shutdown` never ends if a part of Ray has died; the rest dies with this process."""
     shutdown, deadline_s = thread.submit(ray.shutdown), time.monotonic() + END_S
     thread.shutdown(wait=False)
     while not shutdown.done() and time.monotonic() < deadline_s:

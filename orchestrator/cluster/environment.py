@@ -18,7 +18,7 @@ FOR_WORKERS = {
     "MALLOC_ARENA_MAX": "1",
 }
 """No telemetry, an unchanged working directory, no GPU unless requested, small logs. Tune runs each
-trial in a new thread; with one arena, they reuse freed memory."""
+trial in a new thread; with one arena, threads reuse freed memory."""
 FOR_THE_DRIVER = {
     # Otherwise Ray listens on the machine's outward address, except on macOS and Windows.
     "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
@@ -42,12 +42,11 @@ def set_environment() -> None:
 
 
 def token_path() -> Path:
-    """Return the path of Ray's token."""
     return Path(os.environ.get("RAY_AUTH_TOKEN_PATH", "~/.ray/auth_token")).expanduser()
 
 
 def make_token_private() -> None:
-    """Create the token if missing, readable by this user only, unlike Ray."""
+    """Create the token if missing, readable only by this user; Ray would not restrict it."""
     if os.environ.get("RAY_AUTH_MODE") == "disabled" or os.environ.get("RAY_AUTH_TOKEN"):
         return
     path = token_path()

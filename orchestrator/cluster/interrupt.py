@@ -1,4 +1,4 @@
-"""Signals as requests to stop. A second one ends the process, by the guard if present."""
+"""Signals as requests to stop. A second signal ends the process, through the guard if present."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Interrupt:
 
 @contextmanager
 def interruptible() -> Iterator[Interrupt]:
-    """Make signals only set `requested`, in the main thread."""
+    """Yield a flag that signals in the main thread set, instead of ending the process."""
     interrupt = Interrupt()
 
     def handle(number: int, _frame: FrameType | None) -> None:

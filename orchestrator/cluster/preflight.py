@@ -35,11 +35,11 @@ from trainables.trial_folder import package_versions
 SHARED_PACKAGES = ("torch", "numpy", "ray", "pydantic", "safetensors")
 """Packages that affect numbers or messages between machines."""
 MIN_FREE_BYTES = 10**9
-"""For checkpoints of concurrent trials."""
+"""Disk space for checkpoints of concurrent trials."""
 GPU_VARIABLE = "CUDA_VISIBLE_DEVICES"
 GPU_PROBE = ("-m", "trainables.gpu_probe")
 MIN_CAPABILITY = (8, 0)
-"""Least compute capability for bf16 and TF32."""
+"""Minimum compute capability for bf16 and TF32."""
 PROBE_S = 120.0
 """A GPU driver that hangs never answers."""
 
@@ -192,7 +192,6 @@ def _gpu_fault(gpu_count: float, precisions: Collection[str], *, all_gpus: bool)
 
 
 def precisions_of(configs: Iterable[AnyConfig]) -> tuple[str, ...]:
-    """Return the precisions of language models' products."""
     return tuple(
         sorted(
             {

@@ -23,7 +23,6 @@ LOSSES = {
     HEAD: "a hanging worker is not noticed",
     STOP: "trials that waited for a lost machine wait for another of its size",
 }
-"""Effects of missing private names."""
 
 
 def find(name: str) -> Any:

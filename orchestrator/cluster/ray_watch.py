@@ -1,4 +1,4 @@
-"""Detection of a dead Ray, which may wait for its dead parts forever."""
+"""Detection of a dead Ray, which may wait forever for its dead parts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HEAD_AWAY_S = 20.0
 DIRECTORY, NODE = "gcs_server", "raylet"
 """Processes that everything needs; a raylet ends with either of its agents."""
 Check = Callable[[], str | None]
-"""Returns why Ray is gone, or None."""
+"""A check returns why Ray is gone, or None."""
 
 _reason: str | None = None
 
@@ -79,7 +79,6 @@ def _is_alive(process: psutil.Process) -> bool:
 
 
 def head_check() -> Check:
-    """Return a check that the cluster's head answers."""
     last_answer_s = time.monotonic()
 
     def check() -> str | None:

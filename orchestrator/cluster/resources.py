@@ -12,7 +12,7 @@ SHORTEST_TIMEOUT_S = 10.0
 
 
 def check_timeout(options: RunOptions) -> None:
-    """Raise UserError for a time limit shorter than a worker's reports."""
+    """Raise UserError for a time limit shorter than the interval of workers' reports."""
     if options.trial_timeout_s is not None and not options.trial_timeout_s >= SHORTEST_TIMEOUT_S:
         raise UserError(
             f"--trial-timeout: {options.trial_timeout_s:g} s is too short, because workers report "
@@ -30,7 +30,7 @@ def check_gpus(gpus: float) -> None:
 
 
 def per_pack(options: RunOptions) -> dict[str, float]:
-    """Return Ray's resources for a pack. Ray gives a GPU request no cores by default."""
+    """Return Ray's resources for a pack; by default Ray gives a GPU request no cores."""
     cores: dict[str, float] = {"cpu": options.runtime.threads}
     return {**cores, "gpu": options.gpus_per_trial} if options.gpus_per_trial > 0 else cores
 
@@ -59,7 +59,6 @@ def slots_of(nodes: Sequence[Mapping[str, float]], options: RunOptions) -> int:
 
 
 def fit_on(node: Mapping[str, float], options: RunOptions) -> int:
-    """Return how many packs fit on a machine."""
     need = per_pack(options)
     slots = floor(node.get("CPU", 0.0) / need["cpu"])
     if "gpu" not in need:

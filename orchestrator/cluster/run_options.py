@@ -26,7 +26,7 @@ class RunOptions:
     max_concurrent: int | None = None
     """Limit on packs; None runs all that fit."""
     max_attempts: int = 2
-    """Starts of a trial until a process death is its failure."""
+    """Number of process deaths after which a trial fails."""
     trial_timeout_s: float | None = None
     """Limit without progress; None applies `orchestrator.schedule.worker_watch`."""
     log_to: tuple[str, ...] = ()
@@ -34,7 +34,6 @@ class RunOptions:
 
     @property
     def takes_own_gpu(self) -> bool:
-        """True if trials use this machine's GPUs."""
         return bool(self.gpus_per_trial) and self.address is None
 
     def for_workers(self) -> RunOptions:

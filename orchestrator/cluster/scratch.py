@@ -41,7 +41,6 @@ def scratch_folder() -> Iterator[Path]:
 
 
 def _locked_folder(base: str) -> tuple[Path, int]:
-    """Return a new folder and the descriptor that locks its owner file. Raises OSError."""
     folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=base))
     draft = folder / f"{OWNER}.unfinished"
     try:

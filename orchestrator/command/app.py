@@ -58,7 +58,6 @@ class _Commands(TyperGroup):
         return [*super().shell_complete(ctx, incomplete), *studies]
 
     def invoke(self, ctx: Any) -> object:
-        """Run the command."""
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt as error:

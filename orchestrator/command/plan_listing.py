@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from orchestrator.plan import Plan
 
     Estimates = Mapping[str, Estimate]
-    """Keyed by trial id."""
 
 NOTHING = "\N{EN DASH}"
 
@@ -87,7 +86,6 @@ def print_plans(plans: Sequence[Plan], form: options.Form, *, on_gpu: bool) -> N
 
 
 def _records(plans: Sequence[Plan], estimates: Estimates) -> list[dict[str, Any]]:
-    """Returns one record per trial, which names all its studies."""
     from orchestrator.forecast import BASIS
     from trainables.config import WordPairsConfig
 
@@ -149,7 +147,6 @@ def _trial_rows(records: Sequence[Mapping[str, Any]], *, on_gpu: bool) -> list[d
 
 
 def _total(heading: str, plans: Sequence[Plan], estimates: Estimates, *, on_gpu: bool) -> str:
-    """Includes a tuning's trials that are not known yet."""
     count = len(_untuned_ids(plans)) + sum(plan.total for plan in plans if plan.tuning)
     noun = "trial" if len(plans) == 1 else "different trial"
     memory_gb = max(estimates[trial.trial_id].memory_gb for plan in plans for trial in plan.trials)

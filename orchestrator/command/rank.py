@@ -112,7 +112,6 @@ def _training_step(file: Path) -> int | None:
 
 
 def _print_notes(files: Sequence[Path], ranked_files: Sequence[RankedFile]) -> None:
-    """Prints a note that several files share once."""
     for note in dict.fromkeys(note for item in ranked_files for note in item.notes):
         holders = [
             str(file) for file, item in zip(files, ranked_files, strict=True) if note in item.notes

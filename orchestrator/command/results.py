@@ -30,7 +30,6 @@ class VariantFilter:
     overrides: str | None = None
 
     def fits(self, key: StudyKey) -> bool:
-        """Return whether a variant matches."""
         return all(value in (None, getattr(key, name)) for name, value in vars(self).items())
 
     def __str__(self) -> str:
@@ -75,7 +74,7 @@ def no_study(
 
 
 def _choose_variant(store: Store, study: str, variants: VariantFilter) -> StudyKey:
-    """Prefers a variant with a result, then one without `--set`, then the last planned.
+    """Prefer a variant with a result, then one without `--set`, then the last planned.
 
     Raises UserError if nothing matches.
     """

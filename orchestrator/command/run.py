@@ -160,7 +160,6 @@ def _run_all(
     *,
     again: bool,
 ) -> int:
-    """Runs the studies in turn until one is interrupted. Returns the greatest exit status."""
     from orchestrator.cluster import shared
     from orchestrator.guard import remove_leftovers
     from orchestrator.sweep import INTERRUPTED, Typed, run_study

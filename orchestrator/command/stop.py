@@ -68,7 +68,6 @@ def stop(
 
 
 def _trial(store: Store, start: str) -> RunningTrial | None:
-    """Raises UserError if several running trials match."""
     trials = {trial.trial_id: trial for trial in store.running()}
     matches = [trial_id for trial_id in trials if trial_id.startswith(start)]
     if len(matches) > 1:
@@ -81,7 +80,7 @@ def _trial(store: Store, start: str) -> RunningTrial | None:
 def _stoppable(
     store: Store, running_keys: Sequence[StudyKey], study: str | None, variants: VariantFilter
 ) -> list[StudyKey]:
-    """Returns all variants of a named study if none of them runs.
+    """Return all variants of a named study if none of them runs.
 
     Raises UserError if nothing matches.
     """

@@ -50,13 +50,12 @@ GPU_FLOPS = 3e12
 SOFTMAX_OPERATIONS = 40
 """Time of exponential, maximum and sums per logit, in matrix operations."""
 KL_RANK_OPERATIONS = 12 * 300
-"""Per logit: one bound examines 8 to 19 ranks, more for a higher KL rank. Measured on one core for
-synthetic 512 x 2,000 matrices, medians with the Gram matrix: 0.12 to 0.16 s for a plain softmax,
-0.3 to 0.45 s for bends."""
+"""Per logit: one bound examines 8 to 19 ranks, or more. Measured on one core with 512 x 2,000
+matrices: 0.12 to 0.16 s for a plain softmax, 0.3 to 0.45 s for bends."""
 TRIAL_OVERHEAD_S = 1.0
-"""Reading the corpus, building the model, writing the result."""
+"""To read the corpus, build the model and write the result."""
 STACK = 16
-"""Most trials trained as one; the GPU is then fully used."""
+"""Limit on trials trained as one model, which then fully uses the GPU."""
 PROCESS_BYTES = 600e6
 """Python, torch and a corpus."""
 _GPU_BASIS = (
@@ -77,9 +76,9 @@ class Estimate:
     gpu_hours: float
     core_hours: float
     memory_gb: float
-    """The process, if it trains on a CPU."""
+    """Memory of the process, if it trains on a CPU."""
     gpu_memory_gb: float
-    """The GPU, if it trains there. The process needs about as much for measurements."""
+    """On the GPU, if it trains there; the process then needs about as much for measurements."""
 
 
 def estimate(config: AnyConfig, corpus: CorpusIdentity) -> Estimate:
@@ -146,7 +145,6 @@ def _measured_rows(config: LanguageTrialConfig, corpus: CorpusIdentity) -> int:
 
 
 def _spectrum_operations(rows: int, columns: int) -> float:
-    """The Gram matrix of the narrower side, and its eigenvalues."""
     side = min(rows, columns)
     return rows * columns * side + 4 / 3 * side**3
 
@@ -158,7 +156,7 @@ def _train_operations(config: LanguageTrialConfig, corpus: CorpusIdentity) -> fl
 
 
 def _operations_per_token(config: LanguageTrialConfig, vocabulary: int) -> float:
-    """Six per product and token, forward and backward, plus the output layer's per logit."""
+    """Count six per product and token, forward and backward, plus the output layer's per logit."""
     size, layer = model_size(config), config.output_layer
     # A mixture of contexts has one row of logits; other mixtures have a row per component.
     experts = (
@@ -186,7 +184,6 @@ def _operations_per_logit(layer: OutputLayerConfig) -> float:
 
 
 def _training_bytes(config: LanguageTrialConfig, corpus: CorpusIdentity, device_type: str) -> float:
-    """Weights' copies, activations of the longest window, chunks of logits."""
     size, layer = model_size(config), config.output_layer
     vocabulary = vocabulary_size(config, corpus)
     weights = size.copies * parameter_count(config, vocabulary)
@@ -204,7 +201,6 @@ def _training_bytes(config: LanguageTrialConfig, corpus: CorpusIdentity, device_
 
 
 def _measuring_bytes(config: LanguageTrialConfig, corpus: CorpusIdentity) -> float:
-    """The smaller Gram matrix (words, or rows with log P), a block of rows, chunks of log P."""
     vocabulary, rows = vocabulary_size(config, corpus), _measured_rows(config, corpus)
     gram = min(8.0 * vocabulary**2, 8.0 * rows**2 + 4.0 * rows * vocabulary)
     return gram + 2**26 + 4 * 4 * 1024 * vocabulary + 8.0 * parameter_count(config, vocabulary)

@@ -27,9 +27,9 @@ def seconds_each(
 ) -> tuple[float, str]:
     """Return the mean time of trials with these configs, measurements included, and its basis.
 
-    A family's estimate is multiplied by the ratio of actual to estimated time of its done trials on
-    the same kind of device (GPU or core), in all studies of the plan's scale, corpus and variant. A
-    family without any gets the median ratio.
+    A family's estimate is multiplied by the ratio of actual to estimated time of its done trials:
+    those on the same device (GPU or core), in all studies of the plan's scale, corpus and variant.
+    A family without done trials gets the median ratio.
     """
     estimate_s = partial(gpu_seconds if gpu else core_seconds, corpus=plan.corpus)
     measured_ids: set[str] = set()

@@ -1,8 +1,7 @@
 """The guard of a command: so simple that it cannot hang.
 
 The user's process is the guard; the command runs in a child with its own session. The guard answers
-signals within a second, ends everything within ten, and restarts a sweep that stalls or crashed.
-Sweeps resume from durable work.
+signals within a second, ends everything within ten, and restarts a sweep that stalls or crashes.
 """
 
 from __future__ import annotations
@@ -30,15 +29,15 @@ from orchestrator.guard.processes import (
 
 LOOK_S = 0.1
 ANSWER_S = 0.7
-"""Then the guard announces the stop."""
+"""After this time, the guard announces the stop."""
 LATE_SIGNAL_S = 0.5
 """A signal to all processes may reach the guard this much later."""
 STOP_S = 8.0
-"""Then the command is killed."""
+"""After this time, the command is killed."""
 REPEAT_S = {signal.SIGINT: 0.2, signal.SIGTERM: 1.0, signal.SIGHUP: 1.0}
 """Repeats within this time count once: `timeout` signals a process, then its group."""
 STALL_S = 60.0
-"""A sweep stalls without a beat for this long; several a second are normal."""
+"""A sweep without a beat for this long has stalled; several beats a second are normal."""
 MAX_STARTS = 3
 """Limit on starts without an ended trial."""
 JOB_CONTROL = (signal.SIGTSTP, signal.SIGCHLD)
@@ -84,20 +83,18 @@ class _Command:
     pid: int
     pipe: int
     signals: list[signal.Signals]
-    """Signals that ask for the end."""
     strangers: Collection[psutil.Process]
     """Descendants that are not the command's."""
     stop_signal: signal.Signals | None = None
     """First request to end."""
     restart_reason: str | None = None
     has_progress: bool = False
-    """True if a trial ended."""
     _received_signal: signal.Signals | None = None
     """First signal that reached the command."""
     _stop_s: float = 0.0
     _is_announced: bool = False
     _ended_itself: bool = False
-    """True if the command, not a library, ended its process."""
+    """The command, not a library, ended its process."""
     _patience_s: float | None = None
     """Longest time without a beat; None outside a sweep."""
     _last_beat_s: float = 0.0
@@ -125,7 +122,7 @@ class _Command:
                 return self._kill("")
 
     def _wait_for_a_late_signal(self) -> None:
-        """A signal that ended a part of Ray ends the command, perhaps before the guard gets it."""
+        """The signal may end a part of Ray, and so the command, before the guard receives it."""
         late_s = time.monotonic() + LATE_SIGNAL_S
         while self.stop_signal is None and time.monotonic() < late_s:
             pending_signals = [number for number in self.signals if number in signal.sigpending()]
@@ -133,7 +130,7 @@ class _Command:
             time.sleep(0.01)
 
     def _next_signal(self) -> signal.Signals | None:
-        """`sigtimedwait` may return any number after a stop of this process, so this polls."""
+        """Poll, because `sigtimedwait` may return any number after a stop of this process."""
         select.select([self.pipe], [], [], LOOK_S)
         for number in signal.sigpending():
             if number in (*self.signals, *JOB_CONTROL):
@@ -141,7 +138,6 @@ class _Command:
         return None
 
     def _forward_signal(self, number: signal.Signals) -> bool:
-        """Forward the request to stop; return whether it is the second one."""
         now_s = time.monotonic()
         if self.stop_signal is not None:
             return now_s - self._stop_s > REPEAT_S[number]
@@ -179,7 +175,6 @@ class _Command:
         return True
 
     def _kill(self, reason: str) -> int:
-        """Kill everything, silently before a restart."""
         kill_descendants(self.strangers)
         self._read_pipe()
         os.close(self.pipe)
@@ -189,7 +184,6 @@ class _Command:
         return 128 + self.stop_signal
 
     def _exit_status(self, status: int) -> int:
-        """Return the exit status for `status` (negative for a signal), and report a death."""
         if status == INTERRUPTED:
             self.stop_signal = self.stop_signal or self._received_signal
         if self.stop_signal is not None:
@@ -213,7 +207,6 @@ class _Command:
         return status if status >= 0 else 128 - status
 
     def _reap(self) -> int | None:
-        """Return the process's wait status if it ended. Adopted orphans are reaped silently."""
         with suppress(ChildProcessError):
             while True:
                 pid, wait_status = os.waitpid(-1, os.WNOHANG)
@@ -248,7 +241,6 @@ class _Command:
                     self._reason = argument
 
     def _pause(self) -> None:
-        """Stop everything on Ctrl-Z; continue with the guard."""
         signal_descendants(signal.SIGSTOP, self.strangers)
         os.kill(os.getpid(), signal.SIGSTOP)
         signal_descendants(signal.SIGCONT, self.strangers)
@@ -268,7 +260,7 @@ def _print_line(text: str) -> None:
 
 
 def _show_cursor() -> None:
-    """The live view of a killed sweep had hidden it."""
+    """The live view of a killed sweep had hidden the cursor."""
     with suppress(OSError):
         if os.isatty(1) and _is_writable(1):
             os.write(1, b"\r\x1b[K\x1b[?25h")

@@ -35,7 +35,7 @@ class Word(StrEnum):
     STOPPING = "stopping"
     TRIAL_ENDED = "ended"
     LEFT = "left"
-    """The command ended by its own last line."""
+    """The command reached its own last line."""
     REASON = "reason"
     SIGNAL = "signal"
 
@@ -48,7 +48,6 @@ class _Process:
     is_over: bool = False
     """Ended or interrupted; another signal changes nothing."""
     is_dropping: bool = False
-    """Python is dropping an exception."""
 
 
 _STATE = _Process()
@@ -74,7 +73,7 @@ def was_started_again() -> bool:
 
 
 def beat() -> None:
-    """Report that the sweep moves; see `watched`."""
+    """Report that the sweep makes progress; see `watched`."""
     _STATE.sends_beats = True
     _send(Word.BEAT)
 
@@ -109,7 +108,6 @@ def patient(seconds: float) -> Iterator[None]:
 
 
 def stop_beating() -> None:
-    """Allow any time without a beat from now on."""
     _STATE.sends_beats = False
     _send(Word.REST)
 
@@ -120,9 +118,9 @@ def report_stopping() -> None:
 
 
 def report_signal(number: int) -> None:
-    """Report the signal that asked for the end, as it decides the exit status.
+    """Report the signal that asked for the end; it decides the exit status.
 
-    It may have reached this process only. On SIGHUP, leave the closed terminal.
+    The signal may have reached only this process. On SIGHUP, leave the closed terminal.
     """
     _send(f"{Word.SIGNAL} {number}")
     if number == signal.SIGHUP:

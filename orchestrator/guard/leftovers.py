@@ -1,6 +1,6 @@
 """Temporary folders of killed runs, and the processes that work in them.
 
-A run locks a file in its folder; the kernel releases the lock in any death.
+A run locks a file in its folder; however it dies, the kernel releases the lock.
 """
 
 from __future__ import annotations
@@ -22,9 +22,8 @@ SHORT_BASE = "/tmp"
 OWNER = "owner"
 """Locked file with the machine's names; machines that share a folder may not share locks."""
 FOLDER_NAME = re.compile(PREFIX + r"[a-z0-9_]{8}")
-"""Names of these folders."""
 END_S = 5.0
-"""Wait for killed processes."""
+"""Longest wait for killed processes."""
 BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
@@ -82,7 +81,8 @@ def _remove_abandoned(folder: Path) -> bool:
 
 
 def _is_abandoned(owner: int) -> bool:
-    """Return whether the owner is gone and now locked. Raises OSError if another process has it."""
+    """Return whether the owner is gone, and lock its file. Raises OSError if another process has
+    it."""
     status = os.fstat(owner)
     if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
         return False
@@ -93,8 +93,9 @@ def _is_abandoned(owner: int) -> bool:
 def _works_in(process: psutil.Process, folder: Path) -> bool:
     """Return whether the folder's run started the process.
 
-    Its temporary files are there. Ray's processes overwrite their environment with their title, but
-    write a log. Readers of a log, and processes that joined Ray from elsewhere, do not count.
+    Such a process has its temporary files there. Ray's processes overwrite their environment with
+    their title, but write a log. Processes that only read a log, or joined Ray from elsewhere, do
+    not count.
     """
     with suppress(psutil.Error):
         if process.pid == os.getpid() or process.uids().effective != os.geteuid():

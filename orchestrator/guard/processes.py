@@ -1,4 +1,4 @@
-"""Start, listing and end of the guarded process and descendants."""
+"""Start, list and end the guarded process and its descendants."""
 
 from __future__ import annotations
 

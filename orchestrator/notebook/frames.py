@@ -26,6 +26,7 @@ def results(study: str | None = None, **selection: Any) -> pd.DataFrame:
     `group` (the trial's name without its seed). A missing number is NaN.
 
     `study` is a name or a file, or None for all studies. `selection` may have:
+
     - `scale`, and `corpus` (one or a list).
     - `overrides`, such as {"training.epochs": 3} or {"training.epochs": [3, 5]}; {} for none.
     - `model`: "transformer" for runs with `--model transformer`.
@@ -89,7 +90,6 @@ def _variants(
     storage: str | Path = "results",
     store: str | Path | None = None,
 ) -> Iterator[tuple[Store, list[StudyKey]]]:
-    """Yields the store and the selected variants in order of planning."""
     corpora = (corpus,) if corpus is None or isinstance(corpus, str | os.PathLike) else corpus
     variant = chosen_variant(plain_settings(overrides or {}), model)
     text = None if overrides is None and model is None else variant.text

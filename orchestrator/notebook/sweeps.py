@@ -115,7 +115,7 @@ def _words(options: Mapping[str, Any]) -> list[str]:
 
 
 def _environment() -> dict[str, str]:
-    """Passes on the import path, but no variables of a notebook kernel that force colors."""
+    """Pass on the import path, but no variables of a notebook kernel that force colors."""
     variables = {
         name: value
         for name, value in os.environ.items()

@@ -78,8 +78,8 @@ def require_groups(
 def require_text(config: LanguageTrialConfig, corpus: CorpusIdentity) -> None:
     """Raise UserError if a split is too short for its batch.
 
-    Each parallel stream needs MIN_STREAM tokens, a Transformer's training stream at least a window
-    and one token.
+    Each parallel stream needs MIN_STREAM tokens; a Transformer trains on at least a window and one
+    token.
     """
     evaluation, training = config.evaluation, config.training
     stream = MIN_STREAM

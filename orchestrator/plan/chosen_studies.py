@@ -32,7 +32,7 @@ def studies_of(
 
 
 def default_corpora(study: Study, scale: Scale) -> tuple[str, ...]:
-    """Return the default corpora: the built-in text for small scales, else the paper's."""
+    """Return the built-in text for small scales, else the paper's corpora."""
     if not study.reads_text:
         return (NO_TEXT.name,)
     return ("pydocs",) if scale.name in ("smoke", "quick") else study.corpora or ("ptb",)

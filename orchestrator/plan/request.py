@@ -29,9 +29,8 @@ class PlanRequest:
     seeds: int | None = None
     """Per setting."""
     all_trials: bool = False
-    """Includes those that the scale leaves out."""
+    """Include the trials that the scale leaves out."""
     model: str | None = None
-    """"lstm" or "transformer"."""
 
     @property
     def variant(self) -> Variant:

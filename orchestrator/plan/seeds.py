@@ -36,7 +36,7 @@ def seed_count(
 
 
 def refuse_seeds(study: Study, configs: Sequence[AnyConfig], *, option: str = "--seeds") -> None:
-    """Raise UserError if the study cannot use more seeds, which `option` asks for."""
+    """Raise UserError, which names `option`, if the study cannot use more seeds."""
     if reason := obstacle_to_seeds(study, configs):
         raise UserError(
             f"{option}: needs a study with one seed per setting, but {reason}. Leave it out."
@@ -46,10 +46,11 @@ def refuse_seeds(study: Study, configs: Sequence[AnyConfig], *, option: str = "-
 def repeat_with_seeds(
     trials: Sequence[tuple[str, AnyConfig]], count: int
 ) -> list[tuple[str, AnyConfig]]:
-    """Return names and configs of `count` seeds of each trial, in rounds, the own seed first.
+    """Return names and configs of `count` seeds of each trial, in rounds, the trial's own seed
+    first.
 
-    An interrupted sweep then has whole rounds, which separate a seed's common effect. The truth of
-    a generated language does not depend on seeds and stays one trial.
+    An interrupted sweep then has whole rounds, from which a seed's common effect can be estimated.
+    The truth of a generated language does not depend on seeds and stays one trial.
     """
     if count == 1:
         return list(trials)

@@ -28,8 +28,6 @@ from trainables.parameters import parameter_count
 
 @dataclass(frozen=True, kw_only=True)
 class TrialPlan:
-    """One trial, with what is known before it runs."""
-
     name: str
     config: AnyConfig
     trial_id: str
@@ -37,16 +35,13 @@ class TrialPlan:
     place: Place | None = None
 
     def planned(self) -> PlannedTrial:
-        """Return the trial as the store takes it."""
         return PlannedTrial.of(self.config, self.name, self.place)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """The trials of one variant of a study."""
-
     study: Study
-    """The study as written, even if `--model` replaces its models."""
+    """The study, unchanged even if `--model` replaces its models."""
     scale: Scale
     corpus: CorpusIdentity
     data_dir: Path | None
@@ -58,14 +53,14 @@ class Plan:
     """The study's, over the user's inputs if there are any."""
     inputs: UserInputs
     trials: tuple[TrialPlan, ...]
-    """In a tuned study, those that need no earlier result."""
+    """In a tuned study, only those that need no earlier result."""
     seeds: int = 1
-    """Seeds of each setting for which the study has one seed."""
+    """Number of seeds with which each trial of the study is repeated."""
     tuning: TuningPlan | None = None
 
     @property
     def total(self) -> int:
-        """Number of trials in the end, including a tuning's later ones."""
+        """Return the final number of trials, including a tuning's later ones."""
         return len(self.trials) if self.tuning is None else self.tuning.total
 
 

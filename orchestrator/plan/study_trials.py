@@ -95,7 +95,7 @@ def takes_seeds(study: Study) -> bool:
 def is_paper_scale(study: Study, scale: str) -> bool:
     """Return whether `scale` runs exactly the trials of scale paper.
 
-    For a study that reads text, only scale paper does. Raises UserError for a faulty study.
+    In a study that reads text, no other scale does. Raises UserError for a faulty study.
     """
     if scale == "paper":
         return True
@@ -184,7 +184,7 @@ def _resize(study: Study, scale: Scale, config: AnyConfig) -> AnyConfig:
 
 @contextmanager
 def _study_faults(study: Study, part: str) -> Iterator[None]:
-    """Any exception is the user's, reported as a fault of `part`."""
+    """Any exception is the fault of the user's study; the message names its `part`."""
     try:
         yield
     except UserError:

@@ -9,27 +9,25 @@ from math import ceil
 from orchestrator.worker import Ending, EndingKind
 
 MAX_LOST_MACHINES = 5
-"""A lost machine is no attempt, but after this many the trial may be the cause."""
+"""After this many lost machines, which are no attempts, the trial may be the cause."""
 MORE_MEMORY = "use a smaller batch (--set training.batch_size=N) or a machine with more memory"
 
 
 class Attempts:
-    """Deaths and lost machines by trial id."""
-
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._deaths: Counter[str] = Counter()
         self._losses: Counter[str] = Counter()
         self._alone_ids: set[str] = set()
         self._mate_limits: dict[str, int] = {}
-        """Limits after the death of a shared process, by trial id."""
+        """Limits since the death of a shared process, by trial id."""
         self._death_machines: dict[str, str] = {}
         """Address, by id of an unfinished trial."""
 
     def count_death(self, trial_id: str, ending: Ending) -> str | None:
         """Count a death; return why the trial fails, or None if it may run again.
 
-        After running out of memory, a trial always gets exactly one more attempt, alone.
+        A trial that ran out of memory gets exactly one more attempt, alone.
         """
         if ending.short_of_memory:
             if trial_id in self._alone_ids:
@@ -56,7 +54,7 @@ class Attempts:
         self._mate_limits |= dict.fromkeys(trial_ids, ceil(len(trial_ids) / 2))
 
     def mate_limit(self, trial_id: str, limit: int) -> int:
-        """Return how many trials, up to `limit`, may run with this one (included)."""
+        """Return how many trials, up to `limit`, may run together, counting this one."""
         return min(limit, self._mate_limits.get(trial_id, limit))
 
     def must_run_alone(self, trial_id: str) -> bool:
@@ -64,7 +62,7 @@ class Attempts:
         return trial_id in self._alone_ids
 
     def recount_losses(self, addresses: Collection[str]) -> None:
-        """Recount deaths on machines not in `addresses` as lost machines, not as attempts.
+        """Count deaths on machines not in `addresses` as lost machines instead of attempts.
 
         A process's death is known at once, its machine's loss only later.
         """
@@ -75,5 +73,4 @@ class Attempts:
                 self._losses[trial_id] += 1
 
     def forget(self, trial_id: str) -> None:
-        """Forget a trial that has ended."""
         self._death_machines.pop(trial_id, None)

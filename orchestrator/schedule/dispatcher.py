@@ -1,7 +1,7 @@
 """Choice of the next pack, and requeueing. Independent of Ray.
 
-Drivers that share a study claim pack by pack, shortly before a worker is free. Done trials need no
-claim: measuring twice overwrites nothing.
+Drivers that share a study claim a pack only shortly before a worker is free. Done trials need no
+claim: measuring them twice overwrites nothing.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from orchestrator.words import counted
 from orchestrator.worker import Ending, EndingKind, Pack, TrialEvent
 
 ORDERLY_END = Ending(EndingKind.ERROR)
-"""Ending of a finished pack, for trials that its worker did not report."""
+"""For trials that the worker of a finished pack did not report."""
 
 
 class Dispatcher:
@@ -32,7 +32,7 @@ class Dispatcher:
     def __init__(
         self, trials: Sequence[PlannedTrial], work: StudyWork, owner: str, *, slots: int
     ) -> None:
-        """Queue `trials`. `owner` is this driver in the store; `slots` packs fit at first."""
+        """Queue `trials`. `owner` names this driver in the store; `slots` packs fit at first."""
         self._work = work
         self._listener, self._source = work.listener, work.source
         self.attempts = Attempts(work.options.max_attempts)
@@ -47,7 +47,6 @@ class Dispatcher:
         self._add_waiting(trials)
 
     def resize(self, slots: int) -> None:
-        """Adapt to machines on which `slots` packs fit."""
         self.slots, limit = slots, self._work.options.max_concurrent
         # One pack waits ready for the next free worker, unless that would exceed the user's limit.
         self._workers = slots if limit is None else min(slots, limit)
@@ -68,8 +67,8 @@ class Dispatcher:
     def give_up(self, keys_without_machine: Collection[str] = ()) -> list[str]:
         """Return packs to end, each once.
 
-        Its running trial was asked to stop. Or no worker has it, and no machine fits it
-        (`keys_without_machine`) or all its trials were asked to stop.
+        Either its running trial was asked to stop, or no worker has the pack and it is useless: no
+        machine fits it (`keys_without_machine`), or all its trials were asked to stop.
         """
         running = self._table.trials(State.RUNNING).keys()
         keys = []
@@ -90,7 +89,6 @@ class Dispatcher:
 
     @property
     def claimed_trials(self) -> list[PlannedTrial]:
-        """Trials that this driver holds in the store."""
         return self._table.claimed_trials
 
     @property
@@ -99,7 +97,6 @@ class Dispatcher:
         return bool(self._flights) and not any(flight.started for flight in self._flights.values())
 
     def show(self) -> None:
-        """Show the listener the packs and trials with workers."""
         pack_sizes = [len(flight.pack.trials) for flight in self._flights.values()]
         self._listener.refresh(pack_sizes, set(self._table.trials(State.RUNNING)))
 
@@ -134,15 +131,15 @@ class Dispatcher:
         return None
 
     def process_events(self, key: str, events: Iterable[TrialEvent]) -> None:
-        """Process events from the pack's worker. Raises UserError if it cannot write files."""
+        """Process the worker's events. Raises UserError if it cannot write files."""
         self._enqueue(self._outcomes.process_events(self._flights[key], events))
 
     def end_pack(self, key: str, ending: Ending = ORDERLY_END) -> None:
         """Process the end of a pack.
 
         The trial that was running when the process died is retried alone, or fails. Unstarted
-        trials, and all from an unfit machine, return to the queue, except those asked to stop.
-        Raises UserError if workers keep ending before they start a trial.
+        trials, and all trials from an unfit machine, return to the queue, except those asked to
+        stop. Raises UserError if workers keep ending before they start a trial.
         """
         flight = self._flights.pop(key)
         self._next_ask_s = 0.0
@@ -190,7 +187,7 @@ class Dispatcher:
         if new_trials is None or (self._stop_requests and not (new_trials or busy_ids)):
             self._source = None
             return
-        # If there is nothing new, the answer changes only when a trial ends, here or in another
+        # While nothing is new, the answer changes only when a trial ends, here or in another
         # driver.
         self._next_ask_s = 0.0 if new_trials else time.monotonic() + POLL_S
         self._add_waiting(new_trials)
@@ -199,9 +196,10 @@ class Dispatcher:
         return self._source is not None and self._source.is_searched(trial)
 
     def _make_packs(self, trials: Sequence[PlannedTrial]) -> list[Pack]:
-        """Separate trials that ran out of memory or have later measurements (of unknown duration).
+        """Put a trial alone in a pack if it ran out of memory or needs measurements of unknown
+        duration.
 
-        Searched trials never run one after another, since their thresholds soon change.
+        Searched trials never share a pack one after another, since their thresholds soon change.
         """
         unmeasured, other_trials, searched_trials, lone_packs = self._work.unmeasured, [], [], []
         for trial in trials:

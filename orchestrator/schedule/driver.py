@@ -39,7 +39,7 @@ START_S = 300.0
 
 
 class Driver:
-    """The executor's interface, which does nothing once it is `stopping`."""
+    """Interface for the executor; it does nothing once the sweep is `stopping`."""
 
     def __init__(
         self,
@@ -67,11 +67,9 @@ class Driver:
 
     @property
     def finished(self) -> bool:
-        """True if no pack can follow."""
         return self.stopping or self._dispatcher.finished
 
     def raise_error(self) -> None:
-        """Raise the error that stopped the sweep, if any."""
         if self._error is not None:
             raise self._error
 
@@ -87,18 +85,15 @@ class Driver:
         return self._guarded(lambda: self._next_pack(key), None)
 
     def start_pack(self, key: str) -> None:
-        """Record that a worker has the pack."""
         self._polls_without_start = 0
         self._watch.add(key)
 
     def process_events(self, key: str, text: str) -> None:
-        """Process a worker's events (JSON)."""
         self._guarded(
             lambda: self._dispatcher.process_events(key, EVENTS.validate_json(text)), None
         )
 
     def end_pack(self, key: str, ending: Ending = ORDERLY_END) -> None:
-        """Process the end of the pack."""
         self._guarded(lambda: self._end_pack(key, ending), None)
 
     def poll(self) -> list[str]:
@@ -113,10 +108,7 @@ class Driver:
         return ending_keys
 
     def _guarded(self, action: Callable[[], T], default: T) -> T:
-        """Run `action` unless the sweep is stopping; an error stops it.
-
-        Checks the lease first: a driver that lost it must not record trials of another driver.
-        """
+        """A driver without its lease must not record another driver's trials: check it first."""
         if self.stopping:
             return default
         try:
@@ -184,7 +176,7 @@ class Driver:
             start_again_or_raise("A hanging worker cannot be ended")
 
     def _look_at_starts(self) -> None:
-        """Restart if Ray starts no worker, unless it is a shared cluster, which may be busy."""
+        """A shared cluster may be busy, so only a Ray of our own is restarted."""
         self._polls_without_start = (
             self._polls_without_start + 1 if self._dispatcher.waits_for_a_start else 0
         )

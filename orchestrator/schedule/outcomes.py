@@ -16,12 +16,10 @@ from trainables.errors import UserError
 from trainables.trial_folder import DamagedFileError, EpochMetrics, TrialOutcome
 
 MAX_START_FAILURES, MAX_MEMORY_FAILURES = 3, 20
-"""Limits on consecutive workers that start no trial; the second if memory is short."""
+"""Limits on consecutive workers that start no trial; the second applies if memory is short."""
 
 
 class Outcomes:
-    """Records outcomes in the store and in this driver's trial table."""
-
     def __init__(self, work: StudyWork, table: TrialTable, attempts: Attempts) -> None:
         self._work, self._table, self._attempts = work, table, attempts
         self._listener = work.listener
@@ -67,7 +65,7 @@ class Outcomes:
     def end_pack(self, flight: Flight, ending: Ending) -> list[PlannedTrial]:
         """Process the end of a pack; return the trials that get another attempt.
 
-        Those in `flight.open_trials` were not started. Raises UserError if workers keep ending
+        Trials in `flight.open_trials` were not started. Raises UserError if workers keep ending
         before they start a trial.
         """
         wait_for_storage(lambda: self.recover(flight))
@@ -126,7 +124,6 @@ class Outcomes:
             self._end_if_recorded(flight.open_trials.pop(outcome.trial_id), outcome, is_recorded)
 
     def end_elsewhere(self) -> None:
-        """Process trials that other drivers have ended."""
         elsewhere_trials = self._table.trials(State.ELSEWHERE)
         for outcome in self._table.elsewhere_outcomes():
             self._end(elsewhere_trials[outcome.trial_id], outcome)

@@ -16,19 +16,17 @@ from orchestrator.worker import Pack
 from trainables.stack import stack_key
 
 PACK_S = 10.0
-"""Target for packs of short trials."""
+"""Target duration of a pack of short trials."""
 PACKS_PER_SLOT = 4
-"""Least number, so that no slot idles long at the end."""
+"""Minimum, so that no slot idles long at the end."""
 MIN_PACK_S = 1.0
-"""Lower limit: below it, overhead outweighs balance."""
+"""Below this duration, overhead outweighs balance."""
 MAX_TRIALS = 100
 """Limits the loss from one lost message or dead process."""
 
 
 @dataclass
 class Flight:
-    """A pack with a worker or on its way to one."""
-
     pack: Pack
     open_trials: dict[str, PlannedTrial]
     """Trials without an outcome, in the worker's order."""
@@ -38,7 +36,6 @@ class Flight:
 
     @property
     def has_outcomes(self) -> bool:
-        """True if a trial has ended."""
         return len(self.open_trials) < len(self.pack.trials)
 
 
@@ -52,7 +49,6 @@ class PackQueue:
         return bool(self.shared_packs or self._lone_packs)
 
     def add(self, packs: Sequence[Pack], *, first: bool = False) -> None:
-        """Queue packs, ahead of others if `first`."""
         self._lone_packs.extend(pack for pack in packs if pack.alone)
         shared_packs = [pack for pack in packs if not pack.alone]
         if first:
@@ -78,7 +74,7 @@ def pack(
 ) -> list[Pack]:
     """Return packs of the trials, in order; trials that can run together come first.
 
-    `slots` packs run at a time. `at_once` limits, by trial id, how many run together.
+    `slots` packs run at a time. `at_once` limits, by trial id, how many trials run together.
     """
     groups: dict[tuple[Hashable, int], list[PlannedTrial]] = {}
     single_trials: list[PlannedTrial] = []

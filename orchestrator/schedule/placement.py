@@ -24,30 +24,29 @@ class Placement:
         corpus: CorpusIdentity | None,
         machines: Mapping[str, Mapping[str, float]],
     ) -> None:
-        """`machines` holds Ray's resources. Memory needs are known only with a `corpus`."""
+        """`machines` holds Ray's resources. Without a `corpus`, memory needs are unknown."""
         self._options, self._corpus = options, corpus
         self._unfit_ids: set[str] = set()
         self.update(machines)
 
     def update(self, machines: Mapping[str, Mapping[str, float]]) -> None:
-        """Replace the present machines."""
         usable = {name: node for name, node in machines.items() if fit_on(node, self._options)}
         self._machines = {
             name: node for name, node in usable.items() if name not in self._unfit_ids
         }
 
     def exclude(self, machine: str) -> None:
-        """Exclude this machine."""
         self._unfit_ids.add(machine)
         self._machines.pop(machine, None)
 
     @property
     def slots(self) -> int | None:
-        """Packs that fit at a time; None if none fits now."""
+        """Number of packs that fit at a time; None if none fits now."""
         return sum(fit_on(node, self._options) for node in self._machines.values()) or None
 
     def request(self, configs: Sequence[AnyConfig], *, alone: bool = False) -> MachineRequest:
-        """Return a pack's request: its memory, up to the largest machine's (all, if `alone`)."""
+        """Return a pack's request: its memory, at most the largest machine's (all of it if
+        `alone`)."""
         limit_bytes = int(
             max((node.get("memory", 0) for node in self._machines.values()), default=0)
         )
@@ -62,7 +61,6 @@ class Placement:
         )
 
     def _estimate(self, configs: Sequence[AnyConfig]) -> int:
-        """Return bytes; 0 if unknown."""
         if self._corpus is None:
             return 0
         size_gb = max((estimate(config, self._corpus).memory_gb for config in configs), default=0.0)

@@ -1,6 +1,6 @@
 """Recording of workers' files in the store, the only way for results to get there.
 
-A worker reports durable results only, so an unrecorded one is found later.
+A worker reports durable results only, so a later run finds those that were not recorded.
 """
 
 from __future__ import annotations
@@ -44,10 +44,11 @@ class Recorder:
         note: Callable[[str], None],
         may_be_pruned: Callable[[PlannedTrial], bool] = lambda trial: False,  # noqa: ARG005
     ) -> list[tuple[TrialOutcome, bool]]:
-        """Record results of a dead driver or worker; return each and whether the store took it.
+        """Record results of a dead driver or worker; return each, and whether the store accepted
+        it.
 
-        Considers planned and running trials, and ones stopped early if `may_be_pruned`. Truncated
-        or foreign files are set aside with a note; such a trial runs again.
+        Considers planned and running trials, including those stopped early if `may_be_pruned`.
+        Truncated or foreign files are set aside with a note; such a trial runs again.
         """
         states = self._store.states([trial.trial_id for trial in trials])
         open_trials = [trial for trial in trials if states.get(trial.trial_id) in OPEN]
@@ -69,10 +70,10 @@ class Recorder:
         return self._store.record(outcome, run_id=self._run_id, spectrum=spectrum, attempt=attempt)
 
     def outcome(self, outcome: TrialOutcome) -> bool:
-        """Record a reported outcome and its spectrum; return whether the store took it.
+        """Record a reported outcome and its spectrum; return whether the store accepted it.
 
-        Raises DamagedFileError, with the result set aside, if its spectrum is damaged: a done trial
-        never changes, so could not get it later.
+        If its spectrum is damaged, sets the result aside and raises DamagedFileError: a done trial
+        never changes, so could not get its spectrum later.
         """
         if outcome.state != "done":
             return self._record(outcome, None)
@@ -87,7 +88,7 @@ class Recorder:
     def measurements(self, unmeasured: Mapping[str, Iterable[str]]) -> tuple[int, dict[str, str]]:
         """Record later measurements (names by trial id) found in the trials' folders.
 
-        Returns the number of new ones (existing ones are kept), and problems by trial id.
+        Returns the number of new ones, and problems by trial id.
         """
         self._storage.bring(unmeasured, measurement_files(set[str]().union(*unmeasured.values())))
         count, problems = 0, {}
@@ -109,7 +110,7 @@ class Recorder:
     ) -> list[TrialOutcome]:
         """Record present later measurements; return an outcome for each trial with all of them.
 
-        A measurement with a problem is taken again, and the problem reported then.
+        A measurement with a problem is taken again, which then reports the problem.
         """
         _, problems = self.measurements(dict.fromkeys(trial_ids, names))
         folders = {

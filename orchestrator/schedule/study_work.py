@@ -21,8 +21,6 @@ POLL_S = 2.0
 
 @dataclass(frozen=True, kw_only=True)
 class StudyWork:
-    """Settings of one run of a study."""
-
     store: Store
     run_id: int
     options: RunOptions
@@ -32,13 +30,13 @@ class StudyWork:
     """Limit on similar trials that run together."""
     listener: Listener = field(default_factory=Listener)
     study: StudyKey | None = None
-    """Named by metrics, and its stop requests are obeyed; None outside a study."""
+    """Labels metrics and receives stop requests; None outside a study."""
     corpus: CorpusIdentity | None = None
-    """Read by the trials; needed to estimate memory."""
+    """Needed to estimate memory."""
     measurements: tuple[str, ...] = ()
     """Names with versions, e.g. "spectrum@1", taken of every trial."""
     unmeasured: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """Measurements to take of done trials, by trial id. Others are trained."""
+    """Measurements to take of done trials, by trial id. Other trials are trained."""
     source: Tuner | None = None
     functions: TrialFunctions = field(default_factory=TrialFunctions)
     """Replaced in tests only."""
@@ -49,6 +47,6 @@ class RunSummary:
     """Result of a sweep; outcomes are in the store."""
 
     interrupted: bool = False
-    """True after any signal; the trials then running are planned again."""
+    """True after any signal; the trials that were running are planned again."""
     measurement_failures: Mapping[str, str] = field(default_factory=dict)
     """Reasons, by trial id."""

@@ -1,7 +1,4 @@
-"""The trials of a sweep, each in exactly one state, and permitted changes of state.
-
-The store records which driver owns a trial. Several drivers can share a study.
-"""
+"""The trials of a sweep, each in exactly one state, and permitted changes of state."""
 
 from __future__ import annotations
 
@@ -13,8 +10,6 @@ from trainables.trial_folder import TrialOutcome
 
 
 class State(Enum):
-    """State of a trial, finally ENDED."""
-
     WAITING = auto()
     """Queued, not claimed."""
     CLAIMED = auto()
@@ -43,25 +38,21 @@ TRANSITIONS: dict[State, set[State]] = {
 
 
 class TrialTable:
-    """The state of every trial of one driver."""
-
     def __init__(self, store: Store, owner: str, exempt_ids: Collection[str] = ()) -> None:
         """`owner` is this driver in the store; `exempt_ids` need no claim."""
         self._store, self._owner, self._exempt_ids = store, owner, exempt_ids
         self._states: dict[str, State] = {}
         self._trials: dict[State, dict[str, PlannedTrial]] = {state: {} for state in State}
         self.attempts: dict[str, int] = {}
-        """Attempt of our latest claim, by trial id: our claim token in the store."""
+        """Attempt number of our latest claim, which is its token in the store, by trial id."""
 
     def trials(self, *states: State) -> dict[str, PlannedTrial]:
-        """Return the trials in any of these states, by id."""
         return {
             trial_id: trial for state in states for trial_id, trial in self._trials[state].items()
         }
 
     @property
     def claimed_trials(self) -> list[PlannedTrial]:
-        """Trials that this driver holds in the store."""
         return [
             trial
             for trial_id, trial in self.trials(*CLAIMED_STATES).items()
@@ -81,7 +72,7 @@ class TrialTable:
             self._trials[state][trial.trial_id] = trial
 
     def claim(self, trials: Sequence[PlannedTrial]) -> list[PlannedTrial]:
-        """Claim trials; return those that are ours now. The others move to ELSEWHERE."""
+        """Claim trials; return those that are ours now. Move the others to ELSEWHERE."""
         new_trials = [
             trial for trial in trials if self._states[trial.trial_id] is not State.CLAIMED
         ]
@@ -89,7 +80,7 @@ class TrialTable:
         attempts = self._store.claim(ids, owner=self._owner, lease_s=LEASE_S) if ids else {}
         self.attempts |= attempts
         lost_ids = set(ids).difference(attempts)
-        # Immediately: if anything fails from here on, these are known as ours and are released.
+        # Move them at once: if anything fails from here on, they are known as ours and released.
         self.move([trial for trial in new_trials if trial.trial_id not in lost_ids], State.CLAIMED)
         elsewhere_ids = self._trials[State.ELSEWHERE].keys()
         self.move(
@@ -99,7 +90,6 @@ class TrialTable:
         return [trial for trial in trials if trial.trial_id not in lost_ids]
 
     def release(self, trials: Iterable[PlannedTrial]) -> None:
-        """Release trials unchanged."""
         trials, claimed_ids = list(trials), {trial.trial_id for trial in self.claimed_trials}
         ids = [trial.trial_id for trial in trials if trial.trial_id in claimed_ids]
         if ids:
@@ -107,7 +97,6 @@ class TrialTable:
         self.move(trials, State.ENDED)
 
     def elsewhere_outcomes(self) -> list[TrialOutcome]:
-        """Return outcomes of ELSEWHERE trials that have ended."""
         elsewhere_ids = list(self._trials[State.ELSEWHERE])
         states = self._store.states(elsewhere_ids) if elsewhere_ids else {}
         return [

@@ -48,7 +48,8 @@ FINISHED: Any = Searcher.FINISHED
 LOW_ON_MEMORY = "low on memory"
 """In Ray's message when its memory monitor killed a process."""
 TUNE_KEYS = {"training_iteration", "done", "trial_id", "node_ip", "pid"}
-"""Keys that Tune needs. It keeps each pack's last report, and statistics of all numbers."""
+"""Tune needs these. Others are removed, because Tune keeps each pack's last report, and statistics.
+"""
 
 
 class _Unpickled:
@@ -243,7 +244,7 @@ class _DriverCallback(_Unpickled, TrialProgressCallback):
 
 
 def _ending(trial: Trial) -> Ending:
-    """The error's file is Tune's, in this run's own folder."""
+    """The error file is pickled by Tune in this run's own folder, so it is safe to load."""
     if trial.pickled_error_file is None:
         if trial.error_file is not None and LOW_ON_MEMORY in Path(trial.error_file).read_text(
             encoding="utf-8"

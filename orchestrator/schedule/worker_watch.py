@@ -1,9 +1,7 @@
 """Detection of workers without progress.
 
 By default a training step may take ten times the trial's longest so far, and at least two minutes.
-Without a pace (at the start, in validation or measuring) the limit is ten minutes, or longer if the
-work announces it, e.g. for a large matrix.
-
+Other work (the start, validation, measuring) may take ten minutes, or longer if it announces that.
 Only time in which the driver looked counts: a laptop's sleep ends no trial.
 """
 
@@ -19,7 +17,7 @@ from trainables.pulse import TRAINING
 
 MIN_LIMIT_S, STEP_FACTOR, NO_PACE_LIMIT_S = 120.0, 10, 600.0
 LONGEST_LOOK_S = 3 * POLL_S
-"""After a longer gap (the driver was suspended), one interval counts."""
+"""A longer gap (the driver was suspended) counts as one interval."""
 
 
 @dataclass
@@ -43,32 +41,27 @@ class WorkerWatch:
 
     @property
     def keys(self) -> list[str]:
-        """Packs with a worker."""
         return list(self._workers)
 
     def add(self, key: str) -> None:
-        """Record that a worker has the pack."""
         self._workers[key] = _Worker()
 
     def remove(self, key: str) -> None:
-        """Forget the pack."""
         self._workers.pop(key, None)
 
     def mark_ending(self, key: str) -> None:
-        """Record that the pack's worker is being ended."""
         worker = self._workers.get(key)
         if worker is not None and worker.ending_s is None:
             worker.ending_s = 0.0
 
     def update(self, now_s: float, beats: Mapping[str, Beat]) -> None:
-        """Process the newest beats, by pack name."""
         interval_s = 0.0 if self._last_look_s is None else now_s - self._last_look_s
         self._last_look_s = now_s
         for key, worker in self._workers.items():
             _add_beat(worker, beats.get(key), POLL_S if interval_s > LONGEST_LOOK_S else interval_s)
 
     def stalls(self) -> dict[str, Ending]:
-        """Return endings of newly stalled workers, by pack name."""
+        """Return endings of newly stalled workers."""
         return {
             key: Ending(EndingKind.STALLED, _stall_cause(worker))
             for key, worker in self._workers.items()

@@ -1,8 +1,8 @@
 """A folder of an object store (S3, Google Cloud Storage, Azure).
 
-Objects are whole or absent: a PUT is atomic. Keys and endpoint come from the store's usual sources
-(for S3: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, AWS_ENDPOINT_URL, ~/.aws, an instance's role).
-They are never part of a URL, stored or printed.
+Objects are whole or absent, because a PUT is atomic. Keys and endpoint come from the store's usual
+sources (for S3: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, AWS_ENDPOINT_URL, ~/.aws, an
+instance's role). They are never part of a URL, stored or printed.
 """
 
 from __future__ import annotations
@@ -28,11 +28,9 @@ URL = re.compile(r"(s3|gs|az)://[a-z0-9][a-z0-9.-]+[a-z0-9](/[A-Za-z0-9!_.'()=+/
 ADDRESS = re.compile(r"https?://[^\s/]+(/\S*)?")
 CLIENT = {"connect_timeout": "10s", "timeout": "60s", "allow_http": True}
 RETRIES = {"max_retries": 2, "retry_timeout": timedelta(seconds=30)}
-"""Per request."""
 AT_A_TIME = 8
-"""Parallel requests."""
 AWAY_S = 300.0
-"""Longest wait at a trial's start or end for a store that is away; then the sweep stops."""
+"""Longest wait for the object store at a trial's start or end; then the sweep stops."""
 AGAIN_S = 2.0
 T = TypeVar("T")
 
@@ -61,7 +59,6 @@ def patiently(action: Callable[[], T]) -> T:
 
 
 def is_url(text: str) -> bool:
-    """Return whether a folder argument is a URL."""
     return "://" in text
 
 
@@ -76,7 +73,7 @@ class Bucket:
     def at(cls, text: str) -> Bucket:
         """Return the bucket for a --storage argument.
 
-        Raises UserError if it is not an object store's URL without credentials.
+        Raises UserError unless it is an object store's URL without credentials.
         """
         if not URL.fullmatch(text):
             # Repeat only the scheme: the rest may hold keys.
@@ -96,7 +93,7 @@ class Bucket:
         self.remove([probe])
 
     def files(self, folder: str) -> dict[str, str]:
-        """Return marks that change with an object's content, by relative path below a folder."""
+        """Return a mark that changes with an object's content, by relative path below `folder`."""
         with self._trouble("listed") as client:
             objects = [item for page in client.list(folder) for item in page]
         return {
@@ -124,7 +121,7 @@ class Bucket:
         write_file(path, content)
 
     def put(self, path: Path, key: str) -> None:
-        """Copy a file, unless it has vanished, to an object."""
+        """Copy a file to an object, unless the file has vanished."""
         kind = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
         try:
             file = path.open("rb")
@@ -134,7 +131,6 @@ class Bucket:
             client.put(key, file, attributes={"Content-Type": kind})
 
     def put_many(self, files: Mapping[str, Path]) -> None:
-        """Copy files to objects by key, in parallel."""
         with ThreadPoolExecutor(AT_A_TIME) as threads:
             list(threads.map(self.put, files.values(), files))
 
@@ -158,13 +154,13 @@ class Bucket:
         return None
 
     def remove(self, keys: Iterable[str]) -> None:
-        """Delete objects. Absent ones are ignored."""
+        """Delete objects. Absent objects are ignored."""
         with self._trouble("deleted from") as client:
             client.delete(list(keys))
 
     @contextmanager
     def _trouble(self, doing: str) -> Iterator[Any]:
-        """Yields the client. Raises BucketError, but lets errors of the local disk through."""
+        """Yield the client. Errors of the local disk pass through; others raise BucketError."""
         client = _client(self.url)
         from obstore.exceptions import BaseError
 
@@ -196,7 +192,6 @@ class Bucket:
 
 @functools.cache
 def _client(url: str) -> Any:
-    """One client per process. Raises UserError if it cannot be made."""
     try:
         from obstore.auth.boto3 import Boto3CredentialProvider
         from obstore.store import from_url

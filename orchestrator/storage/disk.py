@@ -19,7 +19,6 @@ DISK_TROUBLES = {
     "another disk with --storage",
     errno.ESTALE: "is no longer mounted (Stale file handle): mount it again",
 }
-"""Trouble and cure by the errno of a failed write."""
 
 
 def check_folder(folder: Path) -> None:

@@ -1,6 +1,6 @@
 """Trials and reports in an object store.
 
-A trial needs locks and renames, which object stores do not have; see
+A trial needs locks and renames, which object stores do not have: see
 `orchestrator.storage.working_copy`.
 """
 
@@ -34,7 +34,7 @@ from trainables.trial_folder import (
 )
 
 MANY = 100
-"""Above this number of files, listing the store is fastest."""
+"""Above this number of files, listing the store is faster."""
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,6 @@ class ObjectStorage(Storage):
         )
 
     def _copy(self, keys: Iterable[str]) -> list[str]:
-        """Returns the keys of the objects that exist."""
         contents = self.bucket.read(keys)
         for key, content in contents.items():
             path = self.folder / key

@@ -30,11 +30,11 @@ STUDIES = "studies"
 class Storage(ABC):
     """A folder or object store for trials and reports.
 
-    `str` gives its address; only that is pickled. A trial's files are in the storage when `working`
-    ends, before its result is reported. The lease in the results store decides who works on a
-    trial. If two workers believe that they do, the fence in the trial's folder lets only the later
-    one write. Methods raise UserError if the storage fails. Methods that are not abstract are for a
-    storage whose files are all below `folder`.
+    Only its address (`str`) is pickled. A trial's files are in the storage when `working` ends,
+    before its result is reported. The lease in the results store decides who works on a trial. If
+    two workers both believe they do, the fence in the trial's folder lets only the later one write.
+    Methods raise UserError if the storage fails. Methods that are not abstract suit a storage whose
+    files are all below `folder`.
     """
 
     @property
@@ -75,11 +75,10 @@ class Storage(ABC):
         return nullcontext(self.trial(trial_id))
 
     def trial(self, trial_id: str) -> TrialFolder:
-        """Return the trial's folder on this host."""
         return TrialFolder(trial_directory(self.folder, trial_id), trial_id)
 
     def in_words_of_user(self, text: str, folder: TrialFolder) -> str:
-        """Return a message with the address of a trial's folder that the user knows."""
+        """Return a message with the address that the user knows for a trial's folder."""
         return text.replace(str(folder.path), f"{self}/{trial_directory(Path(), folder.trial_id)}")
 
     def bring(self, trial_ids: Iterable[str], files: Iterable[str] = RESULT_FILES) -> None:  # noqa: B027
@@ -90,13 +89,12 @@ class Storage(ABC):
         self.trial(trial_id).set_aside_result()
 
     def forget(self, trial_id: str, *, checkpoints: bool) -> None:
-        """Remove the trial's result and, if asked, its checkpoints."""
+        """Remove the trial's result and, if requested, its checkpoints."""
         self.trial(trial_id).forget_result()
         if checkpoints:
             self.trial(trial_id).forget_checkpoints()
 
     def trial_files(self) -> dict[str, list[str]]:
-        """Return all trials' file names by trial id."""
         return {
             folder.name: [path.name for path in folder.iterdir()]
             for folder in sorted((self.folder / TRIALS).glob("*/*"))
@@ -110,7 +108,6 @@ class Storage(ABC):
         write_file(path, content)
 
     def study_files(self) -> list[Path]:
-        """Return the paths of all studies' files on this host."""
         return sorted((self.folder / STUDIES).glob("*.json"))
 
     def bring_reports(self, name: str) -> None:  # noqa: B027
@@ -127,7 +124,6 @@ class FolderStorage(Storage):
     """A folder whose files need no copy."""
 
     root: Path
-    """Absolute."""
 
     @property
     @override

@@ -22,7 +22,7 @@ IDLE_S = 600.0
 def remove_unfinished(folder: Path) -> int:
     """Remove this user's unfinished files of dead processes, at any depth. Return their number.
 
-    None is removed before `IDLE_S`: a shared folder may hold files of other hosts' processes.
+    Files younger than `IDLE_S` stay: in a shared folder, processes of other hosts may write them.
     """
     count = 0
     for path in folder.rglob(".*"):

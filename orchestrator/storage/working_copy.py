@@ -2,8 +2,8 @@
 
 Files are fetched before the trial starts and copied to the store while it runs and at its end. The
 newest worker writes a fence object before it fetches anything, and each copy checks the fence's
-version. A worker resumes from local files, which may not have been copied, only if it can replace
-the fence under which they were fetched.
+version. Local files may not have been copied. A worker resumes from them only if it can replace the
+fence under which they were fetched.
 """
 
 from __future__ import annotations
@@ -33,14 +33,11 @@ VERSION = ".fence"
 
 
 class WorkingCopy:
-    """The local folder of the trial whose objects are below `key`."""
-
     def __init__(self, bucket: Bucket, key: str, folder: TrialFolder) -> None:
         self._bucket, self._key, self._folder = bucket, key, folder
         self._stored: dict[str, tuple[int, int] | None] = {}
-        """Time and size of the local file by name in the store."""
+        """Time and size of the local file, by name in the store."""
         self._version: str | None = None
-        """The version of this worker's fence."""
 
     @contextmanager
     def synchronized(self) -> Iterator[None]:
@@ -58,7 +55,7 @@ class WorkingCopy:
         shutil.rmtree(self._folder.path, ignore_errors=True)
 
     def _begin(self) -> None:
-        """Resumes from local files if no other worker began since and no state was removed."""
+        """Resume from local files if no other worker began since and no state was removed."""
         path, names = self._folder.path, self._stored_names()
         if self._is_up_to_date(names) and self._take_over((path / VERSION).read_text()):
             # The next push removes stored files that are gone here.
@@ -73,7 +70,6 @@ class WorkingCopy:
         write_file(path / VERSION, str(self._version).encode())
 
     def _take_over(self, expected_version: str | None = None) -> bool:
-        """Writes a new fence; with `expected_version`, only if that is its newest version."""
         token = secrets.token_hex(16).encode()
         self._version = self._bucket.write(
             f"{self._key}/{FENCE}", token, expected_version=expected_version
@@ -92,7 +88,7 @@ class WorkingCopy:
         return self._bucket.files(self._key).keys() - {FENCE}
 
     def _push(self) -> None:
-        """Copies changed files, the result last, and removes stored files that are gone here.
+        """Copy changed files, the result last, and remove stored files that are gone here.
 
         Raises SupersededError, before copying, if another worker has taken over the trial.
         """
@@ -114,7 +110,7 @@ class WorkingCopy:
             del self._stored[name]
 
     def _push_last(self) -> None:
-        """Also removes checkpoints that an older worker copied after this one began."""
+        """An older worker may have copied checkpoints after this one began: remove those, too."""
         for name in filter(is_checkpoint, self._stored_names()):
             self._stored.setdefault(name)
         self._push()
@@ -128,7 +124,6 @@ class WorkingCopy:
             )
 
     def _files(self) -> dict[str, tuple[int, int]]:
-        """Time and size by name, without half-written files and those only for this host."""
         excluded_names = (
             {LOCK, FENCE} if (self._folder.path / RESULT).exists() else {LOCK, FENCE, RESULT}
         )

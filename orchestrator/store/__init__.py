@@ -1,6 +1,7 @@
 """The results store: an index of the trials in SQLite or PostgreSQL.
 
-`store` documents its guarantees. Only this package imports SQLAlchemy, and `records` does not.
+`Store` documents its guarantees. Only this package imports SQLAlchemy; its module `records` does
+not.
 """
 
 from trainables import door

@@ -46,7 +46,6 @@ def printable(url: URL) -> str:
 
 
 def has_secret(address: str) -> bool:
-    """Return whether an address holds a secret."""
     url = parse(address)
     return url.password is not None or any(name.lower() in SECRETS for name in url.query)
 

@@ -20,13 +20,12 @@ _PLANNED_VALUES: dict[str, Any] = {"state": "planned", "owner": None, "lease_unt
 
 
 class Claims(Database):
-    """The part of the store for work on trials; see `Store`."""
-
     def claim(self, trial_ids: Sequence[str], *, owner: str, lease_s: float) -> dict[str, int]:
-        """Claim trials for `owner` for `lease_s` seconds. Return attempt numbers, in given order.
+        """Claim trials for `owner` for `lease_s` seconds. Return attempt numbers, in the given
+        order.
 
-        A trial can be claimed if it is planned, its lease has run out, or `owner` has it. Each
-        claim increments the attempt number, which is its token.
+        A trial is free if it is planned, its lease has run out, or `owner` has it. Each claim
+        increments the attempt number, which is the claim's token.
         """
         with self.write() as connection:
             moment = now(connection)
@@ -51,7 +50,8 @@ class Claims(Database):
         return {trial_id: attempts[trial_id] for trial_id in trial_ids if trial_id in claimed_ids}
 
     def renew(self, owner: str, lease_s: float) -> int:
-        """Extend the leases of `owner` to `lease_s` seconds from now. Return their number."""
+        """Extend the leases of `owner` to `lease_s` seconds from now. Return the number of its
+        trials."""
         with self.write() as connection:
             until = now(connection) + timedelta(seconds=lease_s)
             return len(_update(connection, trial.c.owner == owner, {"lease_until": until}))
@@ -61,7 +61,7 @@ class Claims(Database):
     ) -> int:
         """Make the running trials of `owner` planned again, and return their number.
 
-        `cause` is recorded as the end of their attempts.
+        `cause` is recorded for their attempts.
         """
         with self.write() as connection:
             released_ids = _update(
@@ -80,7 +80,7 @@ class Claims(Database):
             )
 
     def reset(self, trial_ids: Collection[str], states: Sequence[TrialState] = LOST) -> list[str]:
-        """Make the trials in one of `states` planned again. Return their ids, in given order.
+        """Make the trials in one of `states` planned again. Return their ids, in the given order.
 
         Causes and measurements are deleted; epochs stay until the next attempt replaces them.
         Raises ValueError for the states done and running.
@@ -98,7 +98,7 @@ class Claims(Database):
         return [trial_id for trial_id in trial_ids if trial_id in ids]
 
     def record_starts(self, hosts: Mapping[str, str], *, attempts: Mapping[str, int]) -> None:
-        """Record that workers have taken up trials. `hosts` maps trial ids to "host, GPU 3".
+        """Record that workers started trials. `hosts` maps trial ids to "host, GPU 3".
 
         A start for a claim that is over is ignored.
         """
@@ -111,7 +111,7 @@ class Claims(Database):
                 connection.execute(attempt.insert().values(row))
 
     def end_attempt(self, trial_id: str, *, claim: int, cause: str) -> None:
-        """Record that the attempt ended for `cause` (a sentence), and the trial is tried again.
+        """Record that the attempt ended for `cause` (a sentence), before the trial's next one.
 
         Does nothing if the claim is over.
         """
@@ -120,7 +120,6 @@ class Claims(Database):
             end_attempts(connection, claimed_ids, storable(cause), now(connection))
 
     def attempts(self, trial_id: str) -> list[Attempt]:
-        """Return the trial's attempts by workers, in order."""
         query = select(attempt).where(attempt.c.trial_id == trial_id)
         with self.read() as connection:
             rows = connection.execute(query.order_by(attempt.c.started_at)).all()
@@ -145,7 +144,7 @@ def claimed_trials(
 def end_attempts(
     connection: Connection, trial_ids: Collection[str], cause: str | None, moment: datetime
 ) -> None:
-    """Record that the open attempts at these trials ended at `moment`."""
+    """Record that these trials' open attempts ended at `moment`."""
     values = {"ended_at": moment, "cause": cause}
     for chunk in chunks(trial_ids):
         is_open = (attempt.c.trial_id.in_(chunk), attempt.c.ended_at.is_(None))
@@ -159,12 +158,12 @@ def _update(
     *,
     among: Collection[str] | None = None,
 ) -> set[str]:
-    """Locks the rows first.
+    """Lock the rows, then update them by id.
 
-    PostgreSQL waits for a lock, then checks the condition again. Skipping locked rows would hide
-    free trials from `claim`; the wait takes milliseconds. FOR NO KEY UPDATE is not blocked by
-    references to the trial (planning a study). Locking in id order prevents deadlocks. The update
-    is by id, because the condition may meanwhile hold for unlocked rows.
+    PostgreSQL waits for a lock, then checks the condition again; skipping locked rows would hide
+    free trials from `claim`. FOR NO KEY UPDATE does not wait for processes that plan a study with
+    the trial. Locking in id order prevents deadlocks. The update is by id, because the condition
+    may meanwhile hold for unlocked rows.
     """
     query = select(trial.c.id).where(condition).order_by(trial.c.id).with_for_update(key_share=True)
     queries = (

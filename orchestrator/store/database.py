@@ -25,7 +25,6 @@ from trainables.errors import first_line, terminal_text
 
 BUSY_TIMEOUT_S = 30.0
 AWAY_S = 180.0
-"""Longest wait for a store that is away or busy."""
 AGAIN_S = 1.0
 SERVER_SETTINGS = {"statement_timeout": "45s", "idle_in_transaction_session_timeout": "60s"}
 CONNECT_ARGUMENTS = {
@@ -45,8 +44,8 @@ IDS_A_STATEMENT = 5_000
 class Database:
     """A database with read and write transactions. Trouble that a user can fix raises UserError.
 
-    A new transaction waits for a database that has answered before and is away, or a busy SQLite
-    file. If two processes create the same file, SQLite refuses one of them without waiting.
+    A new transaction waits for a busy SQLite file, or a database that is away but has answered
+    before. If two processes create the same file, SQLite refuses one of them at once.
     """
 
     def __init__(
@@ -106,7 +105,6 @@ class Database:
             self._check_file()
 
     def close(self) -> None:
-        """Close the store for good."""
         self._writer.dispose()
 
     @contextmanager
@@ -195,7 +193,7 @@ def _set_up_postgresql(connection: Any, _record: object) -> None:
 
 
 def _await_answer(connection: Any, _record: object, _fairy: object) -> None:
-    """Replaces a lost connection, and one to a frozen server, whose kernel still answers TCP."""
+    """Replace lost connections, also those to a frozen server, whose kernel still answers TCP."""
     import psycopg
 
     server = connection.pgconn
@@ -223,7 +221,7 @@ def _begin_sqlite(connection: Connection) -> None:
 
 
 def now(connection: Connection) -> datetime:
-    """Return the time of the users' shared clock: the server's, or this host's for SQLite."""
+    """Return the time by the store's clock: the server's, or this host's for SQLite."""
     if connection.dialect.name == "postgresql":
         moment = connection.execute(text("SELECT clock_timestamp()")).scalar_one()
         assert isinstance(moment, datetime)

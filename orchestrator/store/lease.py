@@ -15,7 +15,7 @@ from orchestrator.store.store import Store
 from trainables.errors import GO_ON, UserError
 
 LEASE_S = 60.0
-"""Time without renewal after which a trial may be taken over."""
+"""Time without renewal after which another driver may take over a trial."""
 RENEWALS_PER_LEASE = 3
 
 
@@ -28,7 +28,7 @@ def this_owner() -> str:
 def dead_owners(owners: Iterable[str]) -> list[str]:
     """Return the owners that were processes of this host and no longer exist.
 
-    Others (other hosts, containers, boots) cannot be checked; their leases run out.
+    Owners on other hosts, containers or boots cannot be checked; their leases run out.
     """
     this_host = [socket.gethostname(), _kernel()]
     processes = ((owner, owner.rsplit(":", 3)) for owner in owners)
@@ -43,7 +43,7 @@ def dead_owners(owners: Iterable[str]) -> list[str]:
 
 
 def expire_dead_owners(store: Store) -> None:
-    """Make the running trials of this host's dead drivers planned again."""
+    """Release the running trials of this host's dead drivers."""
     for owner in dead_owners(store.owners()):
         store.release(owner, cause=TAKEN_OVER)
 
@@ -55,10 +55,6 @@ def _kernel() -> str:
 
 
 def _start_ticks(pid: int) -> str:
-    """Empty for a zombie or a missing process. The fields are those of proc(5).
-
-    Raises OSError if this user may not look.
-    """
     try:
         text = Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):
@@ -68,12 +64,12 @@ def _start_ticks(pid: int) -> str:
 
 
 def _since_boot_s() -> float:
-    """Includes the time in which the host slept."""
+    """Unlike `time.monotonic`, count the time in which the host slept."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 class LeaseKeeper:
-    """Context in which a thread renews the owner's lease. `check` raises its errors."""
+    """Context in which a thread renews the owner's lease. `check` raises the thread's errors."""
 
     def __init__(self, store: Store, owner: str, lease_s: float = LEASE_S) -> None:
         self._store, self._owner, self._lease_s = store, owner, lease_s
@@ -94,8 +90,8 @@ class LeaseKeeper:
     def check(self, claim_count: int) -> None:
         """Raise the thread's error, if any: a store that accepts no lease accepts no result.
 
-        Raises UserError if another driver took over some of the `claim_count` trials while this
-        process was suspended (a laptop slept).
+        Raises UserError if this process was suspended (a laptop slept) and another driver took over
+        some of the `claim_count` trials.
         """
         if self._error is not None:
             raise self._error

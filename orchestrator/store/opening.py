@@ -31,10 +31,8 @@ def open_store(
 
     A SQLite store serves one host, because processes share its log through memory. `create` makes a
     missing store and its folder; an older store is upgraded. `check` searches a SQLite file for
-    damage (0.3 s for 10,000 trials).
-
-    The store waits up to `away_s` seconds for a database that has answered before, or a busy SQLite
-    file, and calls `on_wait` meanwhile. `on_register` is called after a study is registered.
+    damage (0.3 s for 10,000 trials). For `away_s` and `on_wait` see `Database`. `on_register` is
+    called after a study is registered.
 
     Raises UserError if the address has another form, or the store is unreachable, newer, damaged or
     not a store.
@@ -77,7 +75,6 @@ def _missing_store(address: str) -> UserError:
 
 
 def _version(store: Store) -> int | None:
-    """Returns None for a database without tables. Raises UserError for tables of other programs."""
     with store.read() as connection:
         tables = set(inspect(connection).get_table_names())
         if not tables:

@@ -13,8 +13,6 @@ from orchestrator.store.studies import is_study, key_of, select_members
 
 
 class Progress(Database):
-    """The part of the store that is queried every few seconds; see `Store`."""
-
     def running(self) -> list[RunningTrial]:
         """Return the trials that run or are next, once per study, with their last epoch."""
         epochs = select(func.max(epoch.c.epoch)).where(epoch.c.trial_id == trial.c.id)
@@ -72,9 +70,9 @@ class Progress(Database):
         ]
 
     def ended_in_run(self, key: StudyKey) -> tuple[int, float]:
-        """Return how many trials of the study its newest active run has ended, and its age in s.
+        """Return how many of the study's trials its newest active run has ended, and its age in s.
 
-        Runs that have ended none do not count. Returns (0, 0.0) if no run is left.
+        Runs without an ended trial do not count; (0, 0.0) if no run is left.
         """
         query = (
             select(func.count(), run.c.started_at)
@@ -91,7 +89,8 @@ class Progress(Database):
             return (0, 0.0) if row is None else (row[0], (now(connection) - row[1]).total_seconds())
 
     def versions(self, key: StudyKey) -> dict[str, tuple[object, ...]]:
-        """Return by trial id, in plan order, a tuple that changes with the trial's recorded end."""
+        """Return by trial id, in plan order, a tuple that changes when the trial's recorded end
+        does."""
         query = (
             select_members(
                 key, trial.c.id, trial.c.state, trial.c.attempt, func.count(result.c.version)
@@ -105,7 +104,7 @@ class Progress(Database):
             return {row[0]: tuple(row[1:]) for row in rows}
 
     def studies_of(self, trial_id_start: str) -> list[tuple[str, StudyKey]]:
-        """Return the ids that start with `trial_id_start`, once for each study of the trial."""
+        """Return the ids that start with `trial_id_start`, once per study of the trial."""
         query = (
             _select_trials()
             .where(trial.c.id.startswith(trial_id_start, autoescape=True))

@@ -32,12 +32,12 @@ class StudyKey:
     scale: str
     corpus: str
     overrides: str = "{}"
-    """Canonical JSON of the `--set` options; several values are a list. Also "search" if `--search`
-    is not the default, and the user's inputs under "--contexts" and "--benchmarks"."""
+    """Canonical JSON of the `--set` options (several values are a list), of a `--search` other than
+    the default, and of the user's inputs ("--contexts", "--benchmarks")."""
 
     @property
     def variant(self) -> str:
-        """Unique name that can be a folder's name, such as "gss_grid-quick-ptb"."""
+        """Unique name that can name a folder, such as "gss_grid-quick-ptb"."""
         name = f"{self.study}-{self.scale}-{self.corpus}"
         if self.overrides != "{}":
             name += (
@@ -53,13 +53,11 @@ class Place:
     side: str
     stage: Stage
     number: int | None = None
-    """From 1 within the side, in stage 2 only."""
+    """Counts from 1 within the side; only in stage 2."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedTrial:
-    """A trial as planned."""
-
     trial_id: str
     name: str
     """For readers, such as "gss c=-1.5 k=2.5"."""
@@ -78,14 +76,11 @@ class PlannedTrial:
 
     @cached_property
     def validated(self) -> AnyConfig:
-        """The validated config."""
         return read_config(self.config)
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrialRow(PlannedTrial):
-    """A trial as stored."""
-
     state: TrialState
     attempt: int
     """Number of claims; 0 if it never started."""
@@ -99,7 +94,6 @@ class TrialRow(PlannedTrial):
     """Code and package versions, host and device of the recorded attempt; empty before its end."""
 
     def planned(self) -> PlannedTrial:
-        """Return the trial as planned."""
         return PlannedTrial(
             trial_id=self.trial_id, name=self.name, config=self.config, place=self.place
         )
@@ -107,8 +101,6 @@ class TrialRow(PlannedTrial):
 
 @dataclass(frozen=True, kw_only=True)
 class StudySummary:
-    """A study variant and its number of trials in each state."""
-
     key: StudyKey
     planned_at: datetime
     counts: dict[TrialState, int]
@@ -116,14 +108,12 @@ class StudySummary:
 
 @dataclass(frozen=True, kw_only=True)
 class RunningTrial:
-    """A running or next trial, in one of its studies."""
-
     trial_id: str
     name: str
     key: StudyKey
     owner: str
     place: str | None
-    """See `Attempt`; None before a worker has taken up the trial."""
+    """See `Attempt`; None before a worker has started the trial."""
     attempt: int
     epoch: int | None
     """Last finished epoch."""
@@ -136,8 +126,6 @@ class RunningTrial:
 
 @dataclass(frozen=True)
 class Attempt:
-    """One attempt of a worker at a trial."""
-
     number: int
     place: str
     """The worker's host, with its GPU if it has one: "host, GPU 3"."""
@@ -149,8 +137,6 @@ class Attempt:
 
 @dataclass(frozen=True, kw_only=True)
 class LostTrial:
-    """A trial without a usable result, in one of its studies."""
-
     trial_id: str
     name: str
     key: StudyKey
@@ -160,16 +146,12 @@ class LostTrial:
 
 @dataclass(frozen=True, kw_only=True)
 class Requests:
-    """Stop requests made since a sweep began."""
-
     stop_study: bool
     stop_trials: frozenset[str]
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunRecord:
-    """One run of the command: its code, packages and host."""
-
     code_version: str
     packages: dict[str, str]
     host: str

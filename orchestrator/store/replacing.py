@@ -23,8 +23,8 @@ https://www.sqlite.org/src/file?name=src/os.h"""
 def replaced(url: str, report: Callable[[str], None]) -> Iterator[str]:
     """Yield the address of a new store that replaces the one at `url` on exit.
 
-    The old SQLite file is renamed, and `report` receives its new name. After an error it stays in
-    use. PostgreSQL's `url` itself is yielded. Raises UserError if another process has the file
+    The old SQLite file is renamed, and `report` receives its new name; after an error it stays in
+    use. For PostgreSQL, `url` itself is yielded. Raises UserError if another process has the file
     open, or the database holds studies.
     """
     parsed_url = parse(url)
@@ -64,7 +64,6 @@ def replaced(url: str, report: Callable[[str], None]) -> Iterator[str]:
 
 @contextmanager
 def _exclusively(path: Path) -> Iterator[None]:
-    """Raises UserError if another process has the file open."""
     if not path.exists():
         yield
         return

@@ -23,15 +23,13 @@ Spectrum = NDArray[float64]
 
 
 class Results(Database):
-    """The part of the store for what trials measured; see `Store`."""
-
     def record_epochs(
         self, epochs: Mapping[str, Sequence[EpochMetrics]], *, attempts: Mapping[str, int]
     ) -> None:
         """Record epochs by trial id, at least one per trial, for the claims in `attempts`.
 
-        Epochs of an attempt that is over are ignored. An earlier record is replaced, because a
-        resumed trial repeats epochs.
+        Epochs of an attempt that is over are ignored. Epochs that a resumed trial repeats replace
+        the earlier ones.
         """
         with self.write() as connection:
             for trial_id in claimed_trials(connection, epochs, attempts):
@@ -48,11 +46,12 @@ class Results(Database):
         spectrum: np.ndarray | None = None,
         attempt: int | None = None,
     ) -> bool:
-        """Record a trial's end, which replaces measurements and, if it has any, epochs.
+        """Record a trial's end, which replaces its measurements and, if the outcome has any, its
+        epochs.
 
-        `spectrum` is a float64 vector. `attempt` is missing for an end found as a file. Returns
-        False, without writing, if the trial does not accept this end (see `Store`). Raises
-        ValueError for another `spectrum`.
+        Without `attempt`, the end was found as a file. Returns False, without writing, if the trial
+        does not accept this end (see `Store`). Raises ValueError unless `spectrum` is a vector of
+        finite numbers.
         """
         trial_id = outcome.trial_id
         epochs = _epoch_rows(trial_id, outcome.epochs)
@@ -144,16 +143,14 @@ class Results(Database):
         return [{**vars(row), "metrics": metrics[row.trial_id]} for row in rows]
 
     def done(self) -> list[str]:
-        """Return the ids of all done trials, sorted."""
         query = select(trial.c.id).where(trial.c.state == "done")
         with self.read() as connection:
             return sorted(connection.execute(query).scalars())
 
     def ended(self, trial_ids: Collection[str]) -> dict[str, dict[str, Any]]:
-        """Return by trial id the records of those trials that have ended.
+        """Return records of the ended trials, by id.
 
-        Keys: state, cause, environment, epochs, measurements (by "name@version") and spectrum
-        (float64 bytes or None).
+        Measurements are by "name@version"; the spectrum is float64 bytes or None.
         """
         query = select(trial.c.id, trial.c.state, trial.c.outcome).where(
             trial.c.id.in_(trial_ids), trial.c.outcome.is_not(None)
@@ -176,8 +173,8 @@ class Results(Database):
         }
 
     def unmeasured(self, key: StudyKey, measurements: Collection[str]) -> dict[str, list[str]]:
-        """Return by trial id which `measurements` ("name@version") a done trial of the study is
-        missing.
+        """Return by trial id which `measurements` ("name@version") are missing in done trials of
+        the study.
 
         Ids are in plan order, names in the given order. Complete trials are omitted. Reads no
         metrics.
@@ -200,22 +197,18 @@ class Results(Database):
         return {trial_id: names for trial_id, names in missing_names.items() if names}
 
     def epochs(self, trial_id: str) -> list[EpochMetrics]:
-        """Return the trial's epochs in order."""
         with self.read() as connection:
             return _epochs(connection, [trial_id]).get(trial_id, [])
 
     def epochs_by_trial(self, key: StudyKey) -> dict[str, list[EpochMetrics]]:
-        """Return the study's epochs in order, by trial id."""
         with self.read() as connection:
             return _epochs(connection, key)
 
     def spectrum(self, trial_id: str) -> Spectrum | None:
-        """Return the trial's singular values in float64, or None."""
         with self.read() as connection:
             return _spectra(connection, [trial_id]).get(trial_id)
 
     def spectra(self, key: StudyKey) -> dict[str, Spectrum]:
-        """Return the study's singular values by trial id."""
         with self.read() as connection:
             return _spectra(connection, key)
 
@@ -247,7 +240,6 @@ def _spectra(connection: Connection, trials: StudyKey | Collection[str]) -> dict
 
 
 def _locked_row(connection: Connection, trial_id: str) -> Row[Any]:
-    """Keeps the trial's row locked."""
     has_lapsed = (trial.c.lease_until <= now(connection)).label("lapsed")
     query = select(trial.c.state, trial.c.attempt, has_lapsed).where(trial.c.id == trial_id)
     row = connection.execute(query.with_for_update(key_share=True)).one_or_none()

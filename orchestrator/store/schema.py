@@ -21,7 +21,6 @@ changes."""
 
 
 def newest_version() -> int:
-    """Return the version of the tables below."""
     return 1 + len(UPGRADES)
 
 
@@ -52,7 +51,7 @@ class UtcDateTime(sa.TypeDecorator[datetime]):
 class SealedJson(sa.TypeDecorator[dict[str, Any]]):
     """An object as JSON text with a checksum: {"sha256":"16 digits","value":{...}}.
 
-    Reading a changed text raises ValueError: the database's check does not see such damage.
+    Reading a changed text raises ValueError; the database's own check would not find such damage.
     """
 
     impl = sa.Text

@@ -26,7 +26,6 @@ class SqliteFile:
 
     @property
     def url(self) -> URL:
-        """The URL with which SQLite opens the file."""
         if not self.is_unchanging:
             return URL.create("sqlite", database=str(self._path))
         query = {"mode": "ro", "immutable": "1", "uri": "true"}

@@ -32,12 +32,9 @@ OnRegister = Callable[[StudyKey, datetime, Sequence[PlannedTrial]], None]
 
 
 class Studies(Database):
-    """The part of the store for studies and their runs; see `Store`."""
-
     def __init__(
         self, url: URL, *, on_register: OnRegister | None = None, **wait_options: Any
     ) -> None:
-        """Call `on_register` after each registration of a study."""
         super().__init__(url, **wait_options)
         self._on_register = on_register
 
@@ -120,7 +117,6 @@ class Studies(Database):
             return column_of(connection, "state", trial_ids)
 
     def begin_run(self, record: RunRecord) -> int:
-        """Record the start of a run, and return its id."""
         with self.write() as connection:
             row = {
                 **asdict(record),
@@ -192,12 +188,10 @@ def _trial_row(row: Row[Any]) -> TrialRow:
 
 
 def is_study(key: StudyKey) -> ColumnElement[bool]:
-    """Return the condition that selects a study variant."""
     return and_(*(study.c[name] == value for name, value in asdict(key).items()))
 
 
 def key_of(row: Row[Any]) -> StudyKey:
-    """Return the study key in a row that has the columns `STUDY`."""
     return StudyKey(**{column.name: getattr(row, column.name) for column in STUDY})
 
 
@@ -212,7 +206,6 @@ def among(query: Select[Any], trial_ids: Collection[str] | None) -> Select[Any]:
 
 
 def column_of(connection: Connection, name: str, trial_ids: Collection[str]) -> dict[str, Any]:
-    """Return one column by trial id, for the trials that exist."""
     values: dict[str, Any] = {}
     for chunk in chunks(trial_ids):
         query = select(trial.c.id, trial.c[name]).where(trial.c.id.in_(chunk))
@@ -250,7 +243,7 @@ def _member(study_id: int, position: int, planned_trial: PlannedTrial) -> dict[s
 
 
 def _locked_study(connection: Connection, key: StudyKey, moment: datetime) -> int:
-    """Keeps the study's row locked, so that concurrent plans of a study do not mix."""
+    """Keep the study's row locked, so that concurrent plans of a study do not mix."""
     insert_new(connection, study, [{**asdict(key), "planned_at": moment}])
     study_id: int = connection.execute(
         select(study.c.id).where(is_study(key)).with_for_update()

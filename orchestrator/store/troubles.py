@@ -77,7 +77,7 @@ class StoreAwayError(UserError):
     def __init__(self, problem: str, cure: str) -> None:
         super().__init__(f"{problem}: {cure}.")
         self.problem = problem
-        """The message without its dot and cure."""
+        """The message without its cure."""
 
 
 def damaged(store: str, problem: str) -> StoreAwayError:
@@ -112,16 +112,14 @@ def user_errors(store: str) -> Iterator[None]:
 
 
 def code_of(error: DBAPIError) -> str | None:
-    """Return SQLite's error name or PostgreSQL's state; None for an error of neither."""
+    """Return SQLite's error name or PostgreSQL's state; else None."""
     return getattr(error.orig, "sqlite_errorname", None) or getattr(error.orig, "sqlstate", None)
 
 
 def _is_from_the_client(error: DBAPIError) -> bool:
-    """The error is from PostgreSQL's client: no server, lost connection, unknown option."""
     is_server = not isinstance(error.orig, sqlite3.Error) and code_of(error) is None
     return is_server and (isinstance(error, OperationalError) or error.statement is None)
 
 
 def is_temporary(error: DBAPIError) -> bool:
-    """Return whether waiting may help."""
     return (code_of(error) or "").startswith(TEMPORARY) or _is_from_the_client(error)

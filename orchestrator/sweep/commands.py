@@ -27,18 +27,14 @@ SIZES = ("--seeds", "--budget", "--all-trials")
 
 @dataclass(frozen=True, kw_only=True)
 class Typed:
-    """The current command's study and options, as typed."""
-
     study: str
     options: Options = field(default_factory=dict)
 
     def select(self, *names: str) -> Options:
-        """Return the options with these names."""
         return {name: values for name, values in self.options.items() if name in names}
 
 
 def command_line(*words: str, options: Options) -> str:
-    """Return the shell command of these words and options."""
     option_words = [
         word
         for name, values in options.items()
@@ -62,8 +58,8 @@ def run_command(
 def paper_command(typed: Typed, study: Study, key: StudyKey) -> str | None:
     """Return the command for the paper's scale, with the typed paths; None if already there.
 
-    The corpora are the paper's, or a generated language, which is its own question. A study without
-    corpora keeps the current one, but Penn Treebank replaces the built-in one.
+    The corpora are the paper's; a generated language stays, because it is its own question. A study
+    without corpora keeps the current one, but Penn Treebank replaces the built-in one.
     """
     if is_paper_scale(study, key.scale):
         return None
@@ -82,7 +78,7 @@ def paper_command(typed: Typed, study: Study, key: StudyKey) -> str | None:
 def retry_command(key: StudyKey) -> str:
     """Return the `retry` command of this variant, from the store alone.
 
-    It assumes the user's file is named after the study, and leaves out seeds and budget.
+    It assumes that the user's file is named after the study, and leaves out seeds and budget.
     """
     study = key.study if key.study in NAMES else f"{key.study}.py"
     return command_line("retry", study, options=_variant_options(key, Typed(study=study)))
@@ -95,7 +91,6 @@ def _variant_options(key: StudyKey, typed: Typed) -> dict[str, Sequence[str]]:
 
 
 def _corpora(corpora: Sequence[str], typed: Typed) -> list[str]:
-    """Return `--corpus` arguments; a folder as it was typed."""
     folders = {corpus_name(value): value for value in typed.options.get("--corpus", ())}
     return [
         folders.get(corpus) or corpus_argument(corpus)
@@ -105,7 +100,6 @@ def _corpora(corpora: Sequence[str], typed: Typed) -> list[str]:
 
 
 def _seeds(study: Study, key: StudyKey, rows: Sequence[Mapping[str, Any]]) -> Options:
-    """Return `--seeds` if the number of seeds per setting is not the study's default."""
     counts = set(Counter(setting_hash(row["config"]) for row in rows).values())
     if len(counts) != 1 or counts == {study.seeds.get(key.scale, 1)} or not takes_seeds(study):
         return {}

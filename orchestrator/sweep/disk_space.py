@@ -22,8 +22,8 @@ def disk_warning(
 ) -> str | None:
     """Return a warning if the disk has too little room for all files of these trials.
 
-    Returns None if it has enough or that is unknown. Raises UserError if the largest concurrent
-    trials do not fit.
+    None if it has enough or that is unknown. Raises UserError if the largest concurrent trials do
+    not fit.
     """
     storage = options.storage
     if not isinstance(storage, FolderStorage):

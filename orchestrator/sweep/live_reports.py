@@ -20,7 +20,8 @@ from search_spaces.catalog import load_study
 from trainables.errors import UserError
 
 EVERY_S, PAUSE_FACTOR = 180.0, 20
-"""Seconds between reports, or `PAUSE_FACTOR` times the duration of the last one if longer."""
+"""Pause between reports: `EVERY_S` seconds, or `PAUSE_FACTOR` times the last one's duration if
+longer."""
 NICENESS = 19
 """Ray's workers have 15, so trials go first."""
 
@@ -53,7 +54,7 @@ def live_report(
 
 
 def _spawn(arguments: tuple[str, str, StudyKey, Typed], stop: threading.Event) -> float:
-    """Return the duration in seconds. Spawns, because a fork would copy Ray's threads."""
+    """Return the duration in seconds. Spawn, because a fork would copy Ray's threads."""
     start_s = time.monotonic()
     process = get_context("spawn").Process(target=_write, args=arguments, daemon=True)
     process.start()
@@ -65,7 +66,7 @@ def _spawn(arguments: tuple[str, str, StudyKey, Typed], stop: threading.Event) -
 
 
 def _write(url: str, address: str, key: StudyKey, typed: Typed) -> None:
-    """Errors are suppressed: the next report, or the last one, shows them."""
+    """Suppress errors: the next report, or the last one, shows them."""
     os.nice(NICENESS)
     storage = storage_at(address)
     with (

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from orchestrator.store import Store
 
 BATCH_TRIALS = 500
-"""Trials, whose spectra are held in memory."""
+"""Spectra of this many trials are in memory together."""
 
 
 def rebuild_store(url: str, storage: Storage, note: Callable[[str], None]) -> None:
@@ -86,7 +86,6 @@ def _record(
     files: Mapping[str, Sequence[str]],
     note: Callable[[str], None],
 ) -> int:
-    """Returns the number of trials with a result."""
     recorder = Recorder(store, storage, run_id=None)
     recovered = recorder.recover(trials, note=note, may_be_pruned=lambda _: True)
     states = store.states([trial.trial_id for trial in trials])

@@ -41,7 +41,6 @@ class RemainingWork:
     """Run only these, without later measurements; None runs everything."""
     tuner: Tuner | None
     logs: Listener
-    """Receives every trial's events."""
 
     def run(self) -> RunSummary:
         """Print the plan and its time, run the trials, then measure."""
@@ -93,7 +92,6 @@ class RemainingWork:
         self.console.print(opening(self.plan, state, seconds_each, self.options, self.typed))
 
     def _prepare(self, state: StudyState) -> StudyState:
-        """Check requirements before Ray starts; drop trials whose text is missing."""
         if self.options.takes_own_gpu and (note := check_torch_gpu(self._configs(state))):
             self.console.print(note)
         # A retry has fetched the texts before it reset any result.
@@ -102,10 +100,7 @@ class RemainingWork:
         return state
 
     def _recover(self, state: StudyState, run_id: int) -> bool:
-        """Record what an earlier run left as files; return whether there was anything.
-
-        A trial that was stopped early counts if it is searched.
-        """
+        """Record what an earlier run left as files; return whether there was anything."""
         expire_dead_owners(self.store)  # trials with expired claims accept any result
         recorder = Recorder(self.store, self.options.storage, run_id)
         outcomes = recorder.recover(
@@ -137,7 +132,6 @@ class RemainingWork:
             )
 
     def _measure_later(self, work: StudyWork) -> RunSummary:
-        """Take missing measurements of done trials from saved weights."""
         if not (unmeasured := self._state().unmeasured):
             return RunSummary()
         from orchestrator.schedule import run_trials

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 
 def report_folder(storage: Storage, key: StudyKey) -> Path:
-    """Return the report folder of a variant."""
     return storage.folder / "reports" / key.variant
 
 

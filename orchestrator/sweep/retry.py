@@ -18,9 +18,9 @@ def retried_trials(
 ) -> list[PlannedTrial] | None:
     """Plan failed and diverged trials again and return them; None without such trials.
 
-    Diverged trials restart, failed ones resume from their checkpoint. Raises UserError if a GPU is
-    missing, before any result is removed. Trials with a missing text stay unchanged. A restarted
-    process continues with trials already planned.
+    Diverged trials restart; failed ones resume from their checkpoint. Trials with a missing text
+    stay unchanged. Raises UserError if a GPU is missing, before any result is removed. A restarted
+    process continues with the trials that are already planned.
     """
     if was_started_again():
         return open_retries(members, store, plan.key)

@@ -106,12 +106,11 @@ def run_study(
 
 
 def _fixed_trials(plan: Plan) -> list[PlannedTrial]:
-    """Return trials that depend on no result."""
     return [trial.planned() for trial in plan.trials]
 
 
 def _register(plan: Plan, store: Store, console: Console) -> list[PlannedTrial]:
-    """Register all trials; those that an earlier tuning stopped early are run in full."""
+    """Trials that an earlier tuning stopped early are run in full."""
     trials = _fixed_trials(plan)
     planned_ids = {trial.trial_id for trial in trials}
     if other_count := sum(

@@ -10,12 +10,9 @@ from orchestrator.store import PlannedTrial, TrialState
 
 @dataclass(frozen=True, kw_only=True)
 class StudyState:
-    """Progress of a plan's trials."""
-
     states: Mapping[str, TrialState]
-    """States by trial id."""
     trials: Sequence[PlannedTrial]
-    """To run now."""
+    """Trials to run now."""
     unnamed_count: int
     """Trials that a tuning has yet to name."""
     unmeasured: Mapping[str, Sequence[str]]
@@ -23,13 +20,11 @@ class StudyState:
 
     @property
     def missing_count(self) -> int:
-        """Number of trials still to run."""
         return len(self.trials) + self.unnamed_count
 
     def count(self, state: TrialState) -> int:
-        """Return the number of trials in this state."""
         return sum(other == state for other in self.states.values())
 
     def without(self, waiting: Collection[str]) -> StudyState:
-        """Return the state without the `waiting` trials to run."""
+        """Return the state with the `waiting` trials removed from those to run."""
         return replace(self, trials=[t for t in self.trials if t.trial_id not in waiting])

@@ -9,15 +9,15 @@ from trainables.config import AnyConfig, dotted_keys, read_config, replaced, val
 from trainables.errors import UserError, did_you_mean
 
 FIXED_KEYS = ("schema_version", "kind", "corpus.name", "corpus.sha256")
-"""A config with another value of these would misstate the text or the program."""
+"""Other values in a config would misstate the text or the program."""
 
 
 def apply_settings(configs: Sequence[AnyConfig], values: Mapping[str, Any]) -> list[AnyConfig]:
     """Return the configs with the values at these dotted keys.
 
-    Kinds of trials without a key stay: the true matrix of a generated language has no
-    `training.epochs`. Raises UserError if no trial, or not every trial of a kind, has a key, and
-    for an invalid value.
+    Kinds of trials without a key stay unchanged: the true matrix of a generated language has no
+    `training.epochs`. Raises UserError if no trial, or only a part of a kind's trials, has a key,
+    and for an invalid value.
     """
     if not values:
         return list(configs)
@@ -79,7 +79,6 @@ def _single_keys(contents: Sequence[Mapping[str, Any]]) -> set[str]:
 
 
 def _part(content: Mapping[str, Any], key: str) -> str:
-    """Names the part that decides whether a trial has the key: "output layer softmax"."""
     name = key.partition(".")[0]
     part = content.get(name)
     if isinstance(part, dict) and "name" in part:

@@ -29,9 +29,9 @@ def trial_names(
 
     Trials with equal labels get the settings in which they differ ("softmax,
     training.learning_rate=20 seed=1"), or the setting's hash ("mine #1a2b3c4d seed=1").
-    `written_configs` are those of the study, `resolved_configs` those trained, and `variety` all
-    trials of the study, so that names do not depend on the scale. Raises UserError for a label that
-    is not a string.
+    `written_configs` are the study's and `resolved_configs` those trained. `variety` has all trials
+    of the study, so names do not depend on the scale. Raises UserError for a label that is not a
+    string.
     """
     variety_groups = [(*_group(study, config), config) for config in variety]
     varying_keys = varying_settings(
@@ -102,7 +102,6 @@ def with_settings(name: str, config: AnyConfig, keys: Sequence[str]) -> str:
 
 
 def has_any(config: AnyConfig, keys: Sequence[str]) -> bool:
-    """Return whether the trial has one of these dotted keys."""
     return not _settings(config).keys().isdisjoint(keys)
 
 
@@ -114,7 +113,7 @@ def without_settings(group: str, keys: Sequence[str]) -> str:
 
 
 def differing_settings(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings that differ from the trial's name, which has those of scale paper."""
+    """Return the settings that differ from those in the trial's name, which are of scale paper."""
     differing_values = {}
     for key, value in settings.items():
         head, _, tail = name.rpartition(f", {key}=")
@@ -127,7 +126,7 @@ def differing_settings(name: str, settings: Mapping[str, Any]) -> dict[str, Any]
 def told_apart(
     groups: Sequence[str], settings: Sequence[str], digits: int = HASH_DIGITS
 ) -> list[str]:
-    """Return the groups; a group of several `settings` (hashes) gets the hash of each."""
+    """Return the groups; if one has several `settings` (hashes), append each trial's hash to it."""
     owners = defaultdict[str, set[str]](set)
     for group, setting in zip(groups, settings, strict=True):
         owners[group].add(setting)
@@ -140,7 +139,6 @@ def told_apart(
 
 
 def _group(study: Study, config: AnyConfig) -> tuple[str, bool]:
-    """Returns the label without its seed, and whether it ends in one."""
     label: object = study.label(config)
     if not isinstance(label, str):
         raise UserError(f"study {study.name}: its label function gives {label!r}. Return a string.")
@@ -175,5 +173,4 @@ def _completion(settings: Mapping[str, Any], keys: Sequence[str]) -> str:
 
 
 def _value_text(value: object) -> str:
-    """Uses as few digits as identify the number."""
     return f"{value:g}" if isinstance(value, float) and float(f"{value:g}") == value else str(value)

@@ -1,4 +1,4 @@
-"""Settings of `--set`: with several values, `training.learning_rate=5,10`, a study runs at each."""
+"""Settings of `--set`; a study runs at each of several values: `training.learning_rate=5,10`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from typing import Any
 from trainables.errors import UserError
 
 Settings = Mapping[str, tuple[Any, ...]]
-"""Values by dotted key."""
 
 
 def parse_settings(texts: Iterable[str]) -> dict[str, tuple[Any, ...]]:
@@ -84,12 +83,10 @@ def setting_values(key: str, values: Iterable[Any]) -> tuple[Any, ...]:
 
 
 def swept_keys(settings: Settings) -> list[str]:
-    """Return the dotted keys with several values, sorted."""
     return sorted(key for key, values in settings.items() if len(values) > 1)
 
 
 def combinations(settings: Settings) -> list[dict[str, Any]]:
-    """Return every combination of one value per key."""
     keys = sorted(settings)
     return [
         dict(zip(keys, values, strict=True)) for values in product(*(settings[key] for key in keys))

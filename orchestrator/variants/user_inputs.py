@@ -13,13 +13,11 @@ from trainables.errors import UserError
 
 @dataclass(frozen=True, kw_only=True)
 class UserInputs:
-    """Contents of `--contexts` and `--benchmarks`."""
-
     contexts: ContextsFile | None = None
     benchmarks: BenchmarkFolder | None = None
 
     def measurements(self, study: Study) -> tuple[str, ...]:
-        """Return the study's measurements, over the user's inputs in place of the published ones.
+        """Return the study's measurements, with the user's inputs in place of the published ones.
 
         Raises UserError for an unknown measurement, or an input that the study does not use.
         """
@@ -47,7 +45,6 @@ class UserInputs:
         return tuple(names)
 
     def for_study(self, study: Study) -> UserInputs:
-        """Return the inputs that the study uses."""
         return UserInputs(
             contexts=self.contexts if TOP_K in study.measurements else None,
             benchmarks=self.benchmarks if WORD_SIMILARITY in study.measurements else None,

@@ -14,7 +14,7 @@ VARIANT_FIELDS = ("search", "contexts", "benchmarks")
 
 @dataclass(frozen=True, kw_only=True)
 class Variant:
-    """The difference between two plans of a study at one scale and on one corpus.
+    """Options that change the plan of a study at a given scale and corpus.
 
     A larger budget or more seeds do not make another variant.
     """
@@ -47,7 +47,7 @@ class Variant:
 
     @property
     def options(self) -> dict[str, list[str]]:
-        """The command-line options that select this variant, with their values."""
+        """Return the command-line options that select this variant."""
         options: dict[str, list[str | None]] = {
             "--model": [self.model],
             "--set": [f"{key}={as_typed(self.settings[key])}" for key in sorted(self.settings)],
@@ -60,7 +60,7 @@ class Variant:
 
     @property
     def typed(self) -> list[str]:
-        """The options as typed: ["--model transformer", "--set training.epochs=3"]."""
+        """Return the options as typed: ["--model transformer", "--set training.epochs=3"]."""
         return [f"{name} {value}" for name, values in self.options.items() for value in values]
 
     def __str__(self) -> str:
@@ -68,7 +68,6 @@ class Variant:
         return "".join(f", {option}" for option in self.typed)
 
     def study(self, study: Study) -> Study:
-        """Return the study with the variant's model."""
         return study if self.model is None else with_model(study, self.model)
 
 
@@ -83,7 +82,7 @@ def chosen_variant(settings: Settings, model: str | None) -> Variant:
 
 
 def other_model(model: str | None) -> str | None:
-    """Return the model, or None if it is the studies' own. Raises UserError for an unknown one."""
+    """Return the model; None if it is the studies' own. Raises UserError for an unknown model."""
     if model is None or model == LSTM:
         return None
     require_model(model)

@@ -1,7 +1,6 @@
 """Browser pages over the store and the storage, live while a sweep runs.
 
-Dash makes the pages, waitress serves them. Numbers come from `analysis`, sentences from `report`.
-The pages write only requests to stop.
+The pages write nothing but requests to stop.
 """
 
 from trainables import door

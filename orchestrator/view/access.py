@@ -11,13 +11,13 @@ from werkzeug.wrappers import Response as AnyResponse
 
 BASE_POLICY = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 FILE_POLICY = f"{BASE_POLICY}; style-src 'unsafe-inline'; img-src data:"
-"""For files of the storage: strangers' SVG and XML can contain scripts. No sandbox, because some
+"""For files of the storage: a stranger's SVG or XML can contain scripts. No sandbox, because some
 browsers cannot show a PDF in one."""
 REPORT_POLICY = (
     f"{FILE_POLICY}; script-src 'unsafe-inline'; "
     "sandbox allow-scripts allow-downloads allow-top-navigation-by-user-activation"
 )
-"""For HTML reports: scripts sort tables, and cannot access these pages."""
+"""HTML reports have scripts that sort tables; the sandbox keeps them away from these pages."""
 PAGE_POLICY = (
     f"{BASE_POLICY}; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
     "font-src 'self' data:; connect-src 'self'; worker-src blob:; "

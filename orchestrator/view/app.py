@@ -14,7 +14,6 @@ from trainables.errors import UserError
 
 
 def make_app(source: Source, token: str) -> Dash:
-    """Return the pages over `source`, for browsers with the token."""
     app = Dash(
         __name__,
         title="Sweeps",
@@ -57,7 +56,7 @@ def make_app(source: Source, token: str) -> Dash:
 
 
 def show_trouble(error: Exception) -> None:
-    """Show a UserError above the page, which stays as it is. Raises any other error."""
+    """Show a UserError above the page, which stays unchanged. Raises any other error."""
     if not isinstance(error, UserError):
         raise error
     set_props("trouble", {"children": parts.sentence_of(error)})

@@ -24,11 +24,10 @@ COSTS = (
     "tokens_per_second",
     "wall_seconds",
 )
-"""Metrics that a study is seldom about."""
+"""Rarely a study's subject, so not preselected."""
 
 
 def menus(trials: StudyTrials, variant: str) -> list[Any]:
-    """Return a menu for each axis."""
     return [
         html.Label(
             [
@@ -53,7 +52,8 @@ def _options(trials: StudyTrials, axis: str) -> list[dict[str, str]]:
 
 
 def labels(names: Sequence[str]) -> dict[str, str]:
-    """Return titles of columns by name; equal titles are replaced by the name."""
+    """Return the columns' titles by name; a title that several columns share is replaced by the
+    name."""
     titles = [title(name) for name in names]
     return {
         name: name if titles.count(text) > 1 else text

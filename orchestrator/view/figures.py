@@ -22,13 +22,13 @@ from trainables.trial_folder import EpochMetrics, perplexity
 COLOURS = GROUP_COLOURS[:0:-1]
 """Black is invisible on a dark page."""
 DASHES, SYMBOLS = ("solid", "dash", "dot", "dashdot"), ("circle", "diamond", "square", "cross")
-"""One per cycle of the colours."""
+"""One for each cycle of the colours."""
 SCALE = px.colors.sequential.Viridis[2:]
 """Its darkest part is invisible on a dark page."""
 SMALLEST_PX, USUAL_PX, LARGEST_PX = 5, 7, 18
 """Diameters."""
 MOST_MARKED, FEW_EPOCHS = 100, 12
-"""Most epochs with a marker each, and with a tick each."""
+"""Largest numbers of epochs that each get a marker, and a tick."""
 AXIS = {"automargin": True, "exponentformat": "power"}
 STYLE = {
     "xaxis": AXIS,
@@ -49,7 +49,6 @@ px.defaults.line_dash_sequence = [dash for dash in DASHES for _ in COLOURS]
 
 
 def empty_figure(sentence: str) -> Figure:
-    """Return an empty figure with a sentence."""
     figure = Figure()
     figure.update_xaxes(visible=False).update_yaxes(visible=False)
     return figure.add_annotation(
@@ -63,10 +62,11 @@ def scatter(
     logarithmic: Collection[str] = (),
     shown: Sequence[str] | None = None,
 ) -> Figure:
-    """Return a point for each trial that has x and y, or a sentence if none has.
+    """Return a point for each trial that has x and y, or a sentence if no trial has both.
 
-    `axes`: columns of x, y, colour and size. `logarithmic`: "x", "y" or both. `shown`: ids of
-    trials that may have a point (default: all). `customdata` of a point is the short id.
+    `axes` names the columns of x, y, colour and size; `logarithmic` may have "x" and "y". Only
+    trials whose ids are in `shown` have a point (default: all). A point's `customdata` is the short
+    id.
     """
     x, y, colour, size = (axes[name] for name in ("x", "y", "colour", "size"))
     if x not in trials.frame or y not in trials.frame:
@@ -114,7 +114,8 @@ def learning_curves(
 ) -> Figure:
     """Return validation perplexity by epoch, a line per trial.
 
-    A diamond marks the start of averaging. `training` adds the only trial's training perplexity.
+    A diamond marks the start of averaging. `training` adds the training perplexity of a single
+    trial.
     """
     y = "perplexity" if training else "validation perplexity"
     rows = [
@@ -148,7 +149,7 @@ def learning_curves(
 def spectra(
     trials: Mapping[str, NDArray[np.float64] | None], tolerance: float | None = None
 ) -> Figure:
-    """Return singular values, a line per trial; `tolerance` is the Press rank's."""
+    """Return singular values, a line per trial. `tolerance` is that of the Press rank."""
     lines = [
         pd.DataFrame({"line": as_text(name), "index": index + 1, "singular value": sigma[index]})
         for name, sigma in trials.items()
@@ -181,5 +182,5 @@ def _escaped(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def as_text(words: str) -> str:
-    """Escape text for plotly, which interprets some HTML."""
+    """Escape text, because plotly interprets some HTML."""
     return html.escape(words, quote=False)

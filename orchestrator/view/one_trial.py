@@ -24,23 +24,19 @@ LOG_LINES, LOG_BYTES = 60, 20_000
 
 @dataclass(frozen=True, kw_only=True)
 class OneTrial:
-    """A trial as its page shows it."""
-
     row: Mapping[str, Any]
     """Row of `Store.results`."""
     keys: Sequence[StudyKey]
     key: StudyKey
-    """Study in whose context it is shown."""
+    """Study in whose context the trial is shown."""
     settings: Mapping[str, Any]
-    """Keyed by dotted path."""
     varying_settings: Sequence[str]
     """Settings that differ within study `key`."""
     epochs: Sequence[EpochMetrics]
     spectrum: NDArray[np.float64] | None
     predictions: Mapping[str, WordsAfter]
-    """Likeliest words after a context, by metric."""
+    """Most probable words after a context, by metric."""
     attempts: Sequence[Attempt]
-    """In order."""
     log: str
     """Last lines of the log and of a failure's traceback."""
 
@@ -52,7 +48,6 @@ class OneTrial:
 
     @property
     def facts(self) -> dict[str, str]:
-        """Return id, state, attempts, hosts and cause, if present."""
         row, attempts = self.row, self.attempts[-1:]
         hosts = [
             attempt.place
@@ -80,7 +75,7 @@ class OneTrial:
 def read_trial(source: Source, trial_id: str, variant: str = "") -> OneTrial:
     """Return a trial in the context of study `variant`, or of its first study.
 
-    Raises UserError if the store cannot be read or does not have it.
+    Raises UserError if the store cannot be read or does not have the trial.
     """
     trial_id, keys = source.trial(trial_id)
     key = next((key for key in keys if key.variant == variant), keys[0])

@@ -35,8 +35,6 @@ def layout(source: Source) -> Any:
 
 
 def register(app: Dash, source: Source) -> None:
-    """Update the page from the store."""
-
     @app.callback(Output("overview", "children"), Input("overview-tick", "n_intervals"))
     def show(_: int | None) -> Any:
         return content(source.overview())
@@ -73,7 +71,6 @@ def content(overview: Overview) -> parts.Children:
 
 
 def progress(studies: Sequence[StudySummary], overview: Overview) -> Any:
-    """Return a table of these studies' progress."""
     return parts.table(
         [
             "study",

@@ -23,7 +23,6 @@ Children = list[Any]
 
 
 def register(app: Dash, source: Source) -> None:
-    """Make graphs and stop buttons work, on every page."""
     app.clientside_callback(
         ClientsideFunction("view", "draw"),
         Output({"drawn": MATCH, "as": "graph"}, "figure"),
@@ -48,9 +47,9 @@ def register(app: Dash, source: Source) -> None:
 
 
 def graph(name: str, file: str) -> Any:
-    """Return a figure that can be zoomed and saved as `file`.
+    """Return a figure that can be zoomed, and saved as `file`.
 
-    A callback draws it with `Output({"drawn": name}, "data")`.
+    Callbacks draw it with `Output({"drawn": name}, "data")`.
     """
     config: Any = {
         # Remove plotly's logo and its button that uploads figures to its makers' server.
@@ -72,7 +71,7 @@ def graph(name: str, file: str) -> Any:
 
 
 def stop_button(target: str, text: str) -> Any:
-    """Return a button that stops a study (by variant) or trial (by id), once confirmed."""
+    """Return a button that stops a study (by variant) or trial (by id) after confirmation."""
     question = f"{text}? Results and checkpoints are kept."
     button = html.Button(text, className="stop")
     dialog = dcc.ConfirmDialogProvider(button, id={"stop": target}, message=question)
@@ -80,26 +79,22 @@ def stop_button(target: str, text: str) -> Any:
 
 
 def study_link(key: StudyKey) -> Any:
-    """Return a link to the study, named by name, scale, corpus and settings."""
     words = ", ".join([key.study, key.scale, key.corpus]) + str(Variant.read(key.overrides))
     return dcc.Link(words, href=f"/study/{quote(key.variant)}")
 
 
 def trial_link(trial_id: str, name: str, key: StudyKey) -> Any:
-    """Return a link to the trial, in the context of study `key`."""
     query = urlencode({"study": key.variant})
     return dcc.Link(name, href=f"/trial/{short_id(trial_id)}?{query}")
 
 
 def downloads(key: StudyKey, trial_ids: Sequence[str] = ()) -> list[Any]:
-    """Return links to the results of these trials (default: all)."""
     query = urlencode([("trial", trial_id) for trial_id in trial_ids])
     address = f"/download/study/{quote(key.variant)}"
     return [html.A(form.upper(), href=f"{address}.{form}?{query}") for form in ("csv", "json")]
 
 
 def table(head: Sequence[str], body: Sequence[Sequence[Any]], *, empty: str = "") -> Any:
-    """Return a table that can scroll sideways, or `empty` if it has no row."""
     if not body:
         return html.P(empty, className="soft")
     rows = [html.Tr([html.Td(cell, className=_kind(cell)) for cell in row]) for row in body]
@@ -117,7 +112,7 @@ def sentence_of(error: UserError) -> str:
 
 
 def host_of(owner: str) -> str:
-    """Return the host from the store's name for a command."""
+    """Return the host in an owner's name."""
     return owner.partition(":")[0]
 
 

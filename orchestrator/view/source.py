@@ -32,8 +32,6 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, kw_only=True)
 class Overview:
-    """Progress of all studies, running and lost trials."""
-
     studies: list[StudySummary]
     running: list[RunningTrial]
     lost: list[LostTrial]
@@ -42,7 +40,7 @@ class Overview:
 
 
 class CachedValue(Generic[T]):
-    """A value cached for `CACHE_S`. `read` receives the previous one."""
+    """A value cached for `CACHE_S`. `read` receives the previous value."""
 
     def __init__(self, read: Callable[[T | None], T]) -> None:
         self._read, self._lock = read, threading.Lock()
@@ -50,7 +48,6 @@ class CachedValue(Generic[T]):
         self._read_s = float("-inf")
 
     def get(self) -> T:
-        """Return the value, read again if too old."""
         with self._lock:
             if time.monotonic() - self._read_s >= CACHE_S:
                 self._value = self._read(self._value)
@@ -79,7 +76,6 @@ class Source:
         return open_store(self.url, create=False, check=False, away_s=0)
 
     def overview(self) -> Overview:
-        """Return the progress of all studies."""
         return self._overview.get()
 
     def study(self, variant: str) -> StudySummary:
@@ -90,11 +86,11 @@ class Source:
         raise UserError(f"the store has no study {variant!r}. Choose one on the overview.")
 
     def trials(self, variant: str) -> StudyTrials:
-        """Return the study's trials. Raises UserError if it does not exist."""
+        """Return the study's trials. Raises UserError if the study does not exist."""
         return self._trials(variant).get()
 
     def warm(self) -> None:
-        """Read the study planned last, the likeliest to be opened."""
+        """Read the latest study, which the viewer will probably open first."""
         with suppress(UserError):
             for summary in self.overview().studies[-1:]:
                 self.trials(summary.key.variant)
@@ -102,7 +98,7 @@ class Source:
     def trial(self, start: str) -> tuple[str, list[StudyKey]]:
         """Return the one trial whose id begins with `start`, and its studies.
 
-        Raises UserError if none or several match.
+        Raises UserError if no trial or several match.
         """
         with self.store() as opened:
             rows = opened.studies_of(start) if start else []
@@ -115,7 +111,7 @@ class Source:
         return rows[0][0], [key for _, key in rows]
 
     def fetch(self, key: str, bring: Callable[[], None]) -> None:
-        """Call `bring` in the background, one at a time: pages do not wait for an object store."""
+        """Call `bring` in the background, one at a time, so that pages do not wait."""
         is_old = time.monotonic() - self._fetch_s.get(key, float("-inf")) >= FETCH_EVERY_S
         if not is_old or not self._fetch_lock.acquire(blocking=False):
             return
@@ -149,7 +145,6 @@ class Source:
 
 
 def _seconds_left(store: Store, summary: StudySummary, running: list[RunningTrial]) -> float | None:
-    """Return None before the first trial ends, or if no driver runs the study."""
     trials = [trial for trial in running if trial.key == summary.key and trial.alive]
     ended_count, seconds = store.ended_in_run(summary.key) if trials else (0, 0.0)
     # Epochs of an earlier attempt may belong to an earlier run, whose time is not counted.

@@ -75,7 +75,6 @@ def _version(trials: StudyTrials) -> dict[str, Any]:
 
 
 def register(app: Dash, source: Source) -> None:
-    """Update the page from the store and its reader's choices."""
     study_table.register(app)
 
     @app.callback(
@@ -180,7 +179,7 @@ def _choose(frame: pd.DataFrame, ticked_ids: Sequence[str]) -> tuple[list[str], 
 
 
 def _head(source: Source, summary: StudySummary) -> list[Any]:
-    """A user's own study may be out of reach: its report has its title and question."""
+    """The user's own study may not be loadable, so take title and question from its report."""
     source.fetch("reports", lambda: source.storage.bring_reports(CARD_FILE))
     key = summary.key
     folder = source.storage.folder / "reports" / key.variant

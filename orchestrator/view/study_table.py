@@ -44,7 +44,6 @@ GRID = {
 
 
 def layout(trials: StudyTrials) -> list[Any]:
-    """Return the table and the state it shares with the page."""
     return [
         html.P(id="trials-shown", role="status"),
         # Columns that a box filters; ids of the trials in the table (None: all), of the scatter
@@ -84,14 +83,12 @@ def _column(trials: StudyTrials, name: str, label: str) -> dict[str, Any]:
 
 
 def rows(trials: StudyTrials, since_s: float = -math.inf) -> list[dict[Hashable, Any]]:
-    """Return the rows of trials read after `since_s`."""
     frame = trials.frame.loc[trials.read_s > since_s, _names(trials)]
     records = frame.astype(object).where(frame.notna(), None)
     return records.assign(id=frame.index).to_dict("records")
 
 
 def register(app: Dash) -> None:
-    """Connect the table with boxes in the scatter plot and with the page."""
     app.clientside_callback(
         ClientsideFunction("view", "choose"),
         Output("shown", "data"),

@@ -14,20 +14,18 @@ from orchestrator.analysis import LEADING, flatten, in_reading_order
 from orchestrator.store import Store, StudyKey
 
 READ_AT_ONCE = 1_000
-"""Trials whose configs are in memory together. PostgreSQL looks up fewer, such as 500, one by one,
+"""Trials whose configs are in memory together. PostgreSQL looks up fewer (such as 500) one by one,
 four times as slowly."""
 LONGEST_TEXT = 100
 MOST_LEVELS = 24
-"""Distinct texts that colours and symbols can show."""
+"""Most distinct texts that colours and symbols can show."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class StudyTrials:
-    """A study's trials as the pages show them."""
-
     frame: pd.DataFrame
-    """One row per trial id, in plan order: name, state, attempt, cause, settings, metrics. A column
-    holds numbers or texts; a missing value is NaN."""
+    """One row per trial id, in plan order. A column holds numbers or texts; a missing value is NaN.
+    """
     settings: Sequence[str]
     """Only those that differ."""
     metrics: Sequence[str]
@@ -45,7 +43,6 @@ class StudyTrials:
 
     @cached_property
     def numbers(self) -> list[str]:
-        """Return the numeric settings and metrics."""
         return [name for name in (*self.settings, *self.metrics) if _is_numeric(self.frame[name])]
 
     @cached_property
@@ -56,7 +53,7 @@ class StudyTrials:
 
     @cached_property
     def shape(self) -> str:
-        """Return a hash of trials and columns, without values."""
+        """Return a hash of trials and columns, not of values."""
         names = (*self.frame.index, *self.settings, *self.short_metrics, *self.numbers)
         return format(hash(names), "x")
 
@@ -65,12 +62,11 @@ class StudyTrials:
         return self.frame if ids is None else self.frame[self.frame.index.isin(ids)]
 
     def levels(self, name: str) -> list[str]:
-        """Return a column's distinct texts in plan order."""
         return [str(value) for value in self.frame[name].dropna().unique()]
 
 
 def read_trials(store: Store, key: StudyKey, previous: StudyTrials | None = None) -> StudyTrials:
-    """Return the study's current trials, unchanged ones from `previous`."""
+    """Return the study's current trials; `previous` provides the unchanged ones."""
     versions = store.versions(key)
     old_versions = previous.versions if previous else {}
     if previous and old_versions == versions:

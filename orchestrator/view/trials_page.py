@@ -1,7 +1,4 @@
-"""The page of one trial, or of two to six side by side: configs, curves, spectra, metrics.
-
-One trial also has its attempts, its log, and the command that runs it.
-"""
+"""The page of one trial, or of two to six side by side."""
 
 from __future__ import annotations
 
@@ -62,8 +59,6 @@ def layout(source: Source, starts: Sequence[str], variant: str) -> Any:
 
 
 def register(app: Dash, source: Source) -> None:
-    """Update the page from its trials."""
-
     @app.callback(
         Output("trials-version", "data"),
         Output("trials-head", "children"),

@@ -1,4 +1,4 @@
-"""Consoles whose terminal no text from a store, corpus or file can control."""
+"""Consoles that keep text from a store, corpus or file from controlling the terminal."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ class Listener:
     """
 
     def started(self, trial_id: str, name: str, epoch_count: int | None) -> None:
-        """Handle an attempt's start. `epoch_count`: epochs that it trains, or None."""
+        """Handle an attempt's start. A trial without epochs has no `epoch_count`."""
 
     def epoch(self, trial_id: str, metrics: EpochMetrics) -> None:
         """Handle an epoch's end. Workers report at most about two per second."""
@@ -28,13 +28,13 @@ class Listener:
         """
 
     def stopped(self, trial_id: str, name: str) -> None:
-        """Handle a user's request to stop the trial; this sweep runs it no more."""
+        """Handle a user's request to stop the trial; this sweep no longer runs it."""
 
     def refresh(self, pack_sizes: Sequence[int], running: Set[str]) -> None:
         """Handle the current state, several times a second.
 
-        `pack_sizes`: trials of each pack with a worker. `running`: ids of trials that workers run,
-        without those whose worker died or that a user asked to stop.
+        `pack_sizes` counts the trials of each pack with a worker. `running` has the ids of trials
+        that workers run, except those whose worker died or that a user asked to stop.
         """
 
     def note(self, text: str) -> None:

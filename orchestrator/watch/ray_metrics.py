@@ -1,7 +1,7 @@
 """A running sweep's metrics in Ray, which Prometheus scrapes from every node.
 
-Ray drops a gauge that is not set again within two of its reporting intervals (2 x 10 s). The driver
-keeps setting those of running trials, so an ended trial's series ends by itself.
+Ray drops a gauge that is not set again within two reporting intervals (2 x 10 s). The driver only
+sets those of running trials, so an ended trial's series ends by itself.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class SweepMetrics(Listener):
             self._pack_size.set(fmean(pack_sizes), self._tags)
 
     def _count(self) -> None:
-        """The store counts other drivers' trials too."""
+        """Ask the store, which counts other drivers' trials, too."""
         self._counts = {}
         # Do not end a sweep for a gauge: the next write to the store will report the error.
         with suppress(UserError):

@@ -45,7 +45,6 @@ class _RunningTrial:
     started_s: float
     last_epoch: EpochMetrics | None = None
     share: float = 0.0
-    """Share of epochs that have ended."""
 
 
 class Terminal(Listener):
@@ -63,7 +62,7 @@ class Terminal(Listener):
         self._work = 0.0
         """In trials."""
         self._first_work: tuple[float, float] | None = None
-        """Time and amount of the first work: the estimate excludes earlier time, such as Ray's
+        """Time and amount of the first work. The estimate excludes earlier time, such as Ray's
         start."""
         self._end_s = 0.0
         """0 before there is an estimate."""

@@ -29,7 +29,7 @@ class Curves(Protocol):
 
 
 class Sink(Protocol):
-    """A log of a study's trials. Its methods, and its curves', may raise any error."""
+    """A log of a study's trials. Its methods, and its curves' methods, may raise any error."""
 
     name: str
     """In messages: "MLflow"."""

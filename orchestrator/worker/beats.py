@@ -26,8 +26,6 @@ DIES_WITH_PARENT = 1
 
 
 class Beat(Frozen):
-    """Progress and state of a worker."""
-
     number: int
     """Count of beats; if it stops, the process runs no thread."""
     trial_id: str
@@ -109,6 +107,6 @@ def _beat(number: int, worker: int, machine: str, layer_files: Sequence[str]) ->
 
 @cache
 def _end_forks_with_their_parent() -> None:
-    """A process that an output layer forked must end with the trial: it holds a lock."""
+    """A process that an output layer forked must end with the trial, because it holds a lock."""
     libc = ctypes.CDLL(None)
     os.register_at_fork(after_in_child=lambda: libc.prctl(DIES_WITH_PARENT, signal.SIGKILL))

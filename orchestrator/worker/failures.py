@@ -16,8 +16,6 @@ class BrokenProcessError(Exception):
 
 
 class MemoryShortageError(BrokenProcessError):
-    """The trial asked for more memory than available."""
-
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
         self.reason = reason
@@ -32,8 +30,8 @@ def cause_of(
 ) -> str:
     """Return why the trial failed, and log it in `folder` (None if unavailable).
 
-    Raises HaltError if the disk or storage fails, and MemoryShortageError if memory ran out: alone,
-    in a new process, the trial may have enough.
+    Raises HaltError if the disk or storage fails. Raises MemoryShortageError if memory ran out:
+    alone in a new process, the trial may have enough.
     """
     trouble = DISK_TROUBLES.get(error.errno or 0) if isinstance(error, OSError) else None
     if trouble is not None:

@@ -1,4 +1,4 @@
-"""Memory of this machine or its limited container."""
+"""Memory of this machine, or of its container if that has a limit."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 PROC, CGROUPS = Path("/proc"), Path("/sys/fs/cgroup")
 FULL_BELOW = 0.05
-"""Share of free memory below which a machine is full."""
+"""A machine is full below this share of free memory."""
 
 
 class MachineMemory(NamedTuple):
@@ -17,7 +17,8 @@ class MachineMemory(NamedTuple):
     total_bytes: int = 0
     free_bytes: int = 0
     kills: int = 0
-    """Kernel kills for memory since the machine or container started."""
+    """Number of processes that the kernel killed for memory since the machine or container started.
+    """
 
     def ran_out_since(self, earlier: MachineMemory) -> bool:
         """Return whether the kernel has killed since `earlier`, or memory was full then."""
@@ -25,7 +26,6 @@ class MachineMemory(NamedTuple):
 
 
 def machine_memory(proc: Path = PROC, cgroups: Path = CGROUPS) -> MachineMemory:
-    """Return the current memory from Linux's files."""
     meminfo, kills = _numbers(proc / "meminfo"), _numbers(proc / "vmstat").get("oom_kill", 0)
     total, free = 1024 * meminfo.get("MemTotal:", 0), 1024 * meminfo.get("MemAvailable:", 0)
     for group in _groups(proc, cgroups):
@@ -39,7 +39,6 @@ def machine_memory(proc: Path = PROC, cgroups: Path = CGROUPS) -> MachineMemory:
 
 
 def _groups(proc: Path, cgroups: Path) -> Iterator[Path]:
-    """Yield this process's control groups (version 2), innermost first."""
     lines = _lines(proc / "self/cgroup")
     inner = next(
         (line.removeprefix("0::").lstrip("/") for line in lines if line.startswith("0::")), None

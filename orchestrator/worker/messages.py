@@ -35,8 +35,6 @@ PACK: TypeAdapter[Pack] = TypeAdapter(Pack)
 
 @dataclass(frozen=True)
 class MachineRequest:
-    """A pack's requirements on its machine."""
-
     memory_bytes: int
     """0 if unknown."""
     excluded_machines: tuple[str, ...]
@@ -46,18 +44,16 @@ class MachineRequest:
 class Parcel:
     """A pack on its way to a worker, as text that all of Tune's config copies share.
 
-    Defined here so that workers import no driver code.
+    It is in this module so that workers import no driver code.
     """
 
     def __init__(self, key: str, pack: Pack, request: MachineRequest) -> None:
         self.key, self.request, self._text = key, request, PACK.dump_json(pack)
 
     def open(self) -> Pack:
-        """Return the pack."""
         return PACK.validate_json(self._text)
 
     def empty(self) -> None:
-        """Free the text."""
         self._text = b""
 
     def __str__(self) -> str:
@@ -85,7 +81,7 @@ EVENTS: TypeAdapter[tuple[TrialEvent, ...]] = TypeAdapter(tuple[TrialEvent, ...]
 
 
 class EndingKind(StrEnum):
-    """Reason, as a clause, why a worker ended before its pack."""
+    """Why a worker ended before its pack, as a clause."""
 
     PROCESS_DIED = "its process died (by a signal or an exit call)"
     STALLED = "it stalled"
@@ -98,8 +94,6 @@ class EndingKind(StrEnum):
 
 @dataclass(frozen=True)
 class Ending:
-    """A worker's ending, translated from Ray's errors."""
-
     kind: EndingKind
     text: str = ""
     """Details; empty to use the kind's clause."""
@@ -108,7 +102,6 @@ class Ending:
 
     @property
     def cause(self) -> str:
-        """The text, or the kind's clause."""
         return self.text or self.kind.value
 
     @property
@@ -118,7 +111,6 @@ class Ending:
 
     @property
     def short_of_memory(self) -> bool:
-        """True if the trial had too little memory."""
         return self.kind in (EndingKind.LOW_MEMORY, EndingKind.OUT_OF_MEMORY)
 
 
@@ -126,7 +118,7 @@ class Ending:
 class TrialFunctions:
     """Replacements of functions of `trainables.trial`, importable in the worker.
 
-    None: the originals, imported in the worker so that the driver needs no torch.
+    If None, the worker imports the original: the driver needs no torch.
     """
 
     run_trial: Callable[..., TrialOutcome] | None = None
@@ -135,8 +127,6 @@ class TrialFunctions:
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """Settings shared by all packs of a sweep."""
-
     options: RunOptions
     measurements: tuple[str, ...]
     functions: TrialFunctions

@@ -9,14 +9,14 @@ from collections.abc import Callable
 from orchestrator.worker.messages import EVENTS, TrialEvent
 
 REPORT_EVERY_S = 0.5
-"""Least interval of reports, as each blocks the worker. Starts and ends of longer trials are sent
-at once."""
+"""Minimum interval of reports, each of which blocks the worker. Starts and ends of longer trials
+are sent at once."""
 
 
 class Outbox:
     """Collects events and sends them together.
 
-    A process that an output layer forked exits if it gets here.
+    A process that an output layer forked exits when it tries to send.
     """
 
     def __init__(

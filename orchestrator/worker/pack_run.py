@@ -1,4 +1,4 @@
-"""Running of one pack in a worker. A failed trial does not affect the others.
+"""Run one pack in a worker. A failed trial does not affect the others.
 
 Trials run one after another or, if possible, as one model.
 """

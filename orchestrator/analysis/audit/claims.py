@@ -1,8 +1,8 @@
 """Claims of the papers that other printed numbers, configurations or files decide.
 
-claims.csv has a row per claim: `cells` (its printed numbers), `inputs` (numbers to recompute it
-from), `rule` (a function of rules.py) with `argument`, the verdicts `if_true` and `if_false`, and a
-`note` on them. A reference is a pattern of cell names, "table:texts of the line:column".
+Each row of claims.csv names the printed numbers (`cells`), the numbers to recompute them from
+(`inputs`), a function of rules.py with its argument, and a verdict for each outcome. A reference is
+a pattern of cell names: "table:texts of the line:column".
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 LABELS = ("stage", "context", "iteration")
-"""Columns that number the lines."""
+"""Columns that only number the lines."""
 NUMBER = re.compile(r"[-+]?\d+\.?\d*(e[-+]?\d+)?")
 TWO_DECIMALS = re.compile("ppl|_test_|params")
-"""Columns that the AAAI paper prints with two decimals; the CSV files drop a final zero."""
+"""The AAAI paper prints these columns with two decimals; the CSV files drop a final zero."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +32,7 @@ class Cell:
 
     table: str
     line: int
-    """Line of the CSV file; its heading is line 1."""
+    """The heading is line 1."""
     column: str
     row: Row
     numbers: list[float]
@@ -51,7 +51,7 @@ class Claim:
 
     @property
     def printed(self) -> str:
-        """Return the claim in words or, without these, its first number."""
+        """Return the claim's text or, without a text, its first printed number."""
         return self.row["printed"] or self.cells[0].printed
 
 
@@ -63,7 +63,7 @@ def claims(frame: pd.DataFrame) -> Iterator[Claim]:
 
 
 def look_up(references: str) -> list[Cell]:
-    """Return the cells that match the references, separated by "; "."""
+    """Return the cells that match the references, which are separated by "; "."""
     cells = printed_numbers()
     return [
         cells[name]

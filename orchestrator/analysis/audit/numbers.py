@@ -1,4 +1,4 @@
-"""Verdict on every claim, and the fate of every printed number."""
+"""Verdict on every claim, and on every number that a paper prints."""
 
 from __future__ import annotations
 
@@ -10,22 +10,25 @@ from orchestrator.analysis.audit import rules
 from orchestrator.analysis.audit.claims import Cell, claims, printed_numbers
 
 FATES = ("differs", "open", "agrees", "compatible", "explained", "used", "nothing")
-"""Verdicts; a number gets the first that applies. differs: recomputed to another value. open:
-something is missing here. agrees: recomputed to the printed value. compatible: other printed values
-allow it, and would allow a wrong one. explained: differs for a reason given by the rule. used:
-others were computed from it. nothing: no other number determines it."""
+"""Verdicts; a number gets the first that applies.
+
+differs: recomputed to another value. open: something is missing here. agrees: recomputed to the
+printed value. compatible: other printed values allow it, but would also allow a wrong one.
+explained: the rule gives a reason for the difference. used: other numbers were computed from it.
+nothing: no other number determines it.
+"""
 
 
 @dataclass(frozen=True)
 class AuditNumbers:
-    """Every claim with its verdict, and for each published table the count of numbers by fate."""
+    """`account` counts the numbers of each published table by verdict."""
 
     checks: pd.DataFrame
     account: pd.DataFrame
 
 
 def audit_numbers(frame: pd.DataFrame) -> AuditNumbers:
-    """Check every claim; `frame` has the trials that counted word pairs."""
+    """Return a verdict on every claim; `frame` has the trials that counted word pairs."""
     fates = dict.fromkeys(printed_numbers().values(), "nothing")
     checks = []
     for claim in claims(frame):

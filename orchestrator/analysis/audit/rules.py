@@ -1,8 +1,8 @@
 """Rules of claims.csv; each recomputes one kind of claim.
 
-A rule returns the recomputed value and whether the claim holds, None if that cannot be decided
-here. Reports print its docstring as the rule; `{argument}` is the claim's. SM Table 1 and the
-p-values are over 10 seeds, Table 2 over these and the authors' own (SM Tables 10 and 11).
+A rule returns the recomputed value and whether the claim holds; None if that cannot be decided
+here. Reports print its docstring with the claim's `{argument}`. SM Table 1 and the p-values are
+over 10 seeds; Table 2 adds the authors' own (SM Tables 10 and 11).
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ SEEDS, WITH_AUTHORS = 10, 11
 ROUNDING = 0.005 * (1 + 1e-9)
 """Half a unit of the last printed digit, plus the error of binary fractions."""
 SAMUELSON = (WITH_AUTHORS - 1) / math.sqrt(WITH_AUTHORS)
-"""Largest distance of one of n values from their mean, in standard deviations (Samuelson 1968): (n
-- 1) / sqrt(n)."""
+"""One of n values is at most (n - 1) / sqrt(n) standard deviations from their mean (Samuelson
+1968)."""
 LOW_RANK, HIGH_RANK = {"Softmax", "LMS-PLIF", "MoC", "MoC*"}, {"SS", "GSS", "MoS", "MoS*"}
-"""Models of Fig. 3. The text calls LMS-PLIF low-rank, with a Press rank of 580."""
+"""Models of Fig. 3. The text calls LMS-PLIF low-rank although its Press rank is 580."""
 
 
 def _values(cells: list[Cell]) -> list[float]:
@@ -59,7 +59,6 @@ def p_value_span(claim: Claim) -> Outcome:
 
 
 def _student_p(claim: Claim, step: float = 0.0) -> float:
-    """Return p if means are 2 `step` nearer and deviations `step` larger than printed."""
     mean_a, sd_a, mean_b, sd_b, *_ = _values(claim.inputs)
     distance = max(abs(mean_a - mean_b) - 2 * step, 0.0)
     a = SampleSummary(n=SEEDS, mean=distance, sd=sd_a + step)
@@ -238,10 +237,6 @@ def talk_parameters(claim: Claim) -> Outcome:
 
 
 def _model_parameters(claim: Claim) -> int:
-    """Count the parameters of the model that the argument names.
-
-    "ptb softmax", "ptb mos_dagger" (Table 5) or "ptb 10" (MoS with K = 10).
-    """
     name, model = claim.row["argument"].split()
     corpus = CorpusConfig(name=name, sha256="0" * 64)
     if model.isdigit():

@@ -26,7 +26,7 @@ def fisher_interval(value: float, variance: float) -> Interval:
 
 
 def student_statistic(value: float, df: int, interval: Interval) -> Statistic:
-    """Return a correlation with the p-value of Student's t with `df` degrees of freedom."""
+    """Return a correlation with its p-value by Student's t."""
     t = value * math.sqrt(df / max(1 - value**2, sys.float_info.min))
     p_value = 2 * float(stdtr(df, -abs(t)))
     return Statistic(value=value, interval=interval, p_value=p_value, t=t, df=df)
@@ -37,9 +37,9 @@ def correlate(
 ) -> Statistic:
     """Return Pearson's r of two equally long sequences, with Fisher's interval.
 
-    `ranks` gives Spearman's rho (ties share their mean rank), with the variance (1 + rho^2 / 2) /
-    (n - 3) of Bonett and Wright (2000). Raises ValueError for different lengths or numbers that are
-    not finite.
+    With `ranks`, return Spearman's rho (ties share their mean rank), whose variance is (1 + rho^2 /
+    2) / (n - 3) (Bonett and Wright 2000). Raises ValueError for different lengths or numbers that
+    are not finite.
     """
     x_n, y_n = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
     if x_n.shape != y_n.shape or not (np.isfinite(x_n) & np.isfinite(y_n)).all():
@@ -54,7 +54,7 @@ def correlate(
         return Statistic(
             missing=f"{' and '.join(constant_names)} had the same value at all {n} points"
         )
-    # scipy.stats takes most of a second to import.
+    # Do not use scipy.stats: it takes most of a second to import.
     if ranks:
         value = float(np.corrcoef([pd.Series(values).rank() for values in (x_n, y_n)])[0, 1])
     else:
@@ -83,9 +83,9 @@ def _direction(values_n: Array) -> Array:
 def partial_correlation(
     x: ArrayLike, y: ArrayLike, controls: ArrayLike, *, names: Names = ("x", "y")
 ) -> Statistic:
-    """Return Pearson's r of x and y without straight lines in the controls; no interval.
+    """Return Pearson's r of x and y after removing straight lines in the controls; no interval.
 
-    `controls` has a row per point, a column per control.
+    `controls` has a row per point and a column per control.
     """
     controls_nk = np.ascontiguousarray(controls, dtype=np.float64)
     centred_nk = controls_nk - controls_nk.mean(axis=0)

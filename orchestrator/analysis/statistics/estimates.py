@@ -1,7 +1,6 @@
 """Estimated means and differences of means: t-test, effect size, power.
 
-"Not significant" never means "equal": the smallest margin bounds the value, and the detectable
-difference is what the seeds could have shown.
+"Not significant" never means "equal": see `smallest_margin` and `detectable_value`.
 """
 
 from __future__ import annotations
@@ -21,9 +20,8 @@ SIGNIFICANCE = 0.05
 POWER = 0.8
 Array = NDArray[np.float64]
 Names = tuple[str, str]
-"""Sides of a comparison or a correlation, for `missing`."""
 LARGEST_T = 1e4
-"""The noncentral t distribution has been checked up to here."""
+"""The noncentral t distribution was checked up to here."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,9 +41,9 @@ class Statistic:
 
     value: float | None = None
     interval: Interval | None = None
-    """95%, of the true value."""
+    """95% interval of the true value."""
     p_value: float | None = None
-    """Two-sided, of a true value of zero unless stated otherwise."""
+    """Two-sided, against zero unless stated otherwise."""
     t: float | None = None
     df: float | None = None
     missing: str = ""
@@ -53,7 +51,7 @@ class Statistic:
 
 @dataclass(frozen=True, kw_only=True)
 class Estimate:
-    """Mean, or difference of two, whose error follows Student's t."""
+    """Mean, or difference of two means, whose error follows Student's t."""
 
     value: float
     error: float
@@ -62,16 +60,13 @@ class Estimate:
 
     @property
     def t(self) -> float:
-        """Return the distance from zero in standard errors."""
         return self.value / self.error
 
     def interval(self, confidence: float = CONFIDENCE) -> Interval:
-        """Return the confidence interval."""
         half_width = float(stdtrit(self.df, 0.5 + confidence / 2)) * self.error
         return Interval(low=self.value - half_width, high=self.value + half_width)
 
     def test(self) -> Statistic:
-        """Return the two-sided test against zero."""
         p_value = 2 * float(stdtr(self.df, -abs(self.t)))
         return Statistic(
             value=self.value, t=self.t, df=self.df, p_value=p_value, interval=self.interval()
@@ -80,7 +75,7 @@ class Estimate:
     def smallest_margin(self) -> float:
         """Return the larger absolute end of the 90% interval.
 
-        Two one-sided t-tests at 0.05 (Schuirmann 1987) find two means equivalent within any larger
+        Two one-sided t-tests at 0.05 (Schuirmann 1987) find means equivalent within any larger
         margin.
         """
         interval = self.interval(1 - 2 * SIGNIFICANCE)
@@ -89,8 +84,8 @@ class Estimate:
     def detectable_value(self) -> float:
         """Return the smallest true value that a two-sided t-test at 0.05 finds with 80% power.
 
-        It depends only on the error. Exact for Student's test (Cohen 1988, chapter 2); simulated
-        power of Welch's was within two points of 80%.
+        It depends only on the error. Exact for Student's test (Cohen 1988, chapter 2); in
+        simulations the power of Welch's test was within two points of 80%.
         """
         df, critical = self.df, stdtrit(self.df, 1 - SIGNIFICANCE / 2)
         return self.error * _root_near(
@@ -101,9 +96,9 @@ class Estimate:
     def effect(self, sd: float) -> Statistic:
         """Return Hedges' g: the unbiased value in units of `sd`, the deviation behind the error.
 
-        The interval inverts the noncentral t distribution (Steiger and Fouladi 1997): exact for
-        normal groups of one variance, so without Hedges' correction. It excludes zero exactly if
-        the test is significant.
+        The interval inverts the noncentral t distribution (Steiger and Fouladi 1997). It is exact
+        for normal groups of one variance, so it is not corrected for bias. It excludes zero exactly
+        if the test is significant.
         """
         if self.df <= 1:
             return Statistic(missing="an effect size needs more than one degree of freedom")
@@ -128,7 +123,6 @@ def small_sample_correction(df: float) -> float:
 
 
 def _noncentrality(probability: float, t: float, df: float) -> float:
-    """Return the noncentrality for which P(T <= `t`) is `probability`."""
     if t < 0:
         return -_noncentrality(1 - probability, -t, df)
     guess = nctdtrinc(df, probability, t)
@@ -136,7 +130,7 @@ def _noncentrality(probability: float, t: float, df: float) -> float:
 
 
 def _root_near(guess: float, function: Callable[[float], float]) -> float:
-    """Refine: scipy's inverse of the noncentral t has 3 to 6 digits, its distribution all."""
+    """scipy's inverse of the noncentral t has only 3 to 6 digits, but its distribution has all."""
     from scipy.optimize import brentq  # slow to import
 
     margin = 0.02 * (1 + abs(guess))

@@ -29,7 +29,8 @@ def over_blocks(
     """Return the correlation `estimate` of all points, with interval and p-value over blocks.
 
     A block has one value of `setting`. Tukey's jackknife leaves out each of B blocks in turn, on
-    Fisher's scale, with Student's t of B - 1 degrees of freedom. Coverage: benchmarks/coverage.py.
+    Fisher's scale, with Student's t of B - 1 degrees of freedom. benchmarks/coverage.py measures
+    its coverage.
     """
     block_n, name = _codes(points[setting]), setting.rpartition(".")[2]
     count = int(block_n.max(initial=-1)) + 1
@@ -61,8 +62,8 @@ def over_blocks(
 def permutation_p(x: ArrayLike, y: ArrayLike, rows: ArrayLike, columns: ArrayLike) -> float:
     """Return the two-sided p-value of Pearson's r over grid cells labelled by `rows` and `columns`.
 
-    Cells may be missing. Whole rows and columns of x are permuted against y: `PERMUTATIONS` draws,
-    identical in every call, and the observed order.
+    Cells may be missing. Whole rows and columns of x are permuted against y; every call uses the
+    same `PERMUTATIONS` draws, and counts the observed order.
     """
     row_n, column_n = _codes(rows), _codes(columns)
     x_RC, y_RC = np.full((2, row_n.max() + 1, column_n.max() + 1), math.nan)
@@ -80,14 +81,13 @@ def permutation_p(x: ArrayLike, y: ArrayLike, rows: ArrayLike, columns: ArrayLik
 
 
 def _codes(labels: ArrayLike) -> NDArray[np.intp]:
-    """Compare labels as text: they may be missing or of several types."""
+    """Labels may be missing or of several types, so compare them as text."""
     return np.unique(
         [str(label) for label in np.asarray(labels, dtype=object)], return_inverse=True
     )[1]
 
 
 def _pearson(x_Pn: Array, y_n: Array) -> Array:
-    """Use the points that both have, for each row of x; return 0 if either is constant there."""
     mask_Pn = np.isfinite(x_Pn) & np.isfinite(y_n)
     counts_P1 = np.maximum(mask_Pn.sum(axis=1, keepdims=True), 1)
     x_dev, y_dev = (

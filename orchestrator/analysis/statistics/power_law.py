@@ -1,11 +1,10 @@
 """Power laws L(x) = E + a x^-b by least squares, with draws of other seeds.
 
-Curves may share E and b: they are then shifted along a logarithmic x axis. For a given b, sums give
-the best E and a (variable projection: Golub and Pereyra 1973), so only b is searched, for all draws
-at once. Dividing x by its geometric mean makes the search independent of its unit.
+Curves may share E and b, that is, be shifted along a logarithmic x axis. For a given b, sums give
+the best E and a (variable projection: Golub and Pereyra 1973), so only b is searched.
 
-Legend: R sizes x, K curves, B draws (the first is the data), G exponents tried, P points, N trials,
-S seeds. A point is one panel, group and x.
+Legend: R sizes x, K curves, B draws (the first is the data), G exponents tried, P points (one
+panel, group and x), N trials, S seeds.
 """
 
 from __future__ import annotations
@@ -23,15 +22,15 @@ from scipy.special import fdtrc, gammaincinv
 from orchestrator.analysis.statistics.estimates import TAILS, Array, Interval, Statistic, codes
 
 RESAMPLES = 19_999
-"""Enough: with 4,999, an interval's width differs by 1% between seeds of the draws."""
+"""Enough: with only 4,999, an interval's width varies by 1% between random seeds."""
 SEED = 0
 FEWEST_SIZES = 4
-"""Minimum of x: a law of three parameters fits three points exactly."""
+"""Minimum: a law of three parameters fits three points exactly."""
 EXPONENTS = Interval(low=0.01, high=10.0)
 """Search range of b."""
 GRID = np.geomspace(EXPONENTS.low, EXPONENTS.high, 61)
 REFINED, ROUNDS = 7, 3
-"""Exponents between the neighbours of the best one, and rounds of this, before a parabola."""
+"""Exponents between the neighbours of the best one, and rounds of this before a parabola."""
 AT_BOUND = 1e-4
 """Relative distance below which an estimate is at a bound."""
 MOST_MISSING = 0.05
@@ -40,24 +39,19 @@ MOST_MISSING = 0.05
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Curve:
-    """Means over seeds at each x, and draws with other seeds."""
-
     x_R: Array
     """Ascending."""
     count_R: Array
-    """Values at each x."""
+    """Number of values at each x."""
     mean_BR: Array
-    """Observed means in the first row, draws below; one row if no deviations can be drawn."""
+    """Observed means, then draws; one row if no deviations can be drawn."""
     variance: float | None
     """Residual variance within points, without seed effects; None if no point has two values."""
     df: float
-    """Degrees of freedom of the variance."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Laws:
-    """Best E, b and a of the data and of each draw."""
-
     curves: Sequence[Curve]
     limit_B: Array
     """E."""
@@ -92,10 +86,10 @@ def curves_over_seeds(
 
     `trials` has the columns panel, group, x > 0, loss and seed. A loss is its point's mean, plus a
     seed effect common to all points, plus a residual of one variance per group. Residuals at one
-    panel, x and seed correlate between groups, and the draws keep that: groups that share seeds
-    differ as much as their pairs. Effects and residuals are drawn from Student's t with their
-    estimates' degrees of freedom, so intervals of linear functions are exact for normal values. A
-    group without two values at some point has no draws.
+    panel, x and seed correlate between groups, also in the draws: groups that share seeds differ as
+    much as their pairs. Effects and residuals are drawn from Student's t with their estimates'
+    degrees of freedom, so intervals of linear functions are exact for normal values. A group
+    without two values at some point has no draws.
 
     Raises ValueError if a value is not finite or x <= 0.
     """
@@ -153,7 +147,6 @@ def curves_over_seeds(
 
 
 def _unique(*columns: NDArray[Any]) -> tuple[Array, NDArray[np.intp]]:
-    """Return the different rows, ascending, as columns; and each row's index among them."""
     rows, index = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
     return rows.T, index.ravel()
 
@@ -163,8 +156,7 @@ def _remove_seeds(
 ) -> tuple[Array, Array, int, Array]:
     """Return seed shares of points (P x S), seed effects (S), their df, and residuals (N).
 
-    Effects are by least squares. Without other degrees of freedom each seed is at one point only,
-    and effects are zero.
+    If no degrees of freedom are left, each seed is at one point only, and effects are zero.
     """
     indicator_NS = np.eye(seed_N.max() + 1)[seed_N]
     share_PS = np.zeros((point_N.max() + 1, indicator_NS.shape[1]))
@@ -212,10 +204,6 @@ def fit_laws(curves: Sequence[Curve]) -> Laws:
 
 
 def _vertex(exponent_BG: Array, squares_BG: Array, best_B: NDArray[np.intp]) -> Array:
-    """Minimise the parabola in log b through the best exponent and its neighbours.
-
-    Keep the best at an end of the range, or without an upward parabola.
-    """
     draw_B, middle_B = np.arange(len(best_B)), np.clip(best_B, 1, exponent_BG.shape[1] - 2)
     log_b, squares = (
         [values_BG[draw_B, middle_B + step] for step in (-1, 0, 1)]
@@ -232,8 +220,8 @@ def _vertex(exponent_BG: Array, squares_BG: Array, best_B: NDArray[np.intp]) -> 
 def _profile(exponent: Array, points: Sequence[tuple[Array, ...]]) -> tuple[Array, Array, Array]:
     """Return the best E, its sum of squares (infinite if an a is not positive) and each a.
 
-    Each is B x G; `exponent` is G or, per draw, B x G. With z = x^-b, the best a for a given E is
-    (Szy - E Sz) / Szz, and the residual is a parabola in E.
+    `exponent` is G or, per draw, B x G. With z = x^-b, the best a for a given E is (Szy - E Sz) /
+    Szz, and the sum of squares is a parabola in E.
     """
     sums, parabolas = [], []
     for log_R, count_R, y_BR in points:
@@ -259,14 +247,15 @@ def _profile(exponent: Array, points: Sequence[tuple[Array, ...]]) -> tuple[Arra
 def lack_of_fit(laws: Laws) -> float | None:
     """Return the p-value of the laws' residuals against the spread of seeds (F-test, Fisher 1922).
 
-    None without a spread, or with at least as many parameters as points.
+    None without a spread or if there are as many parameters as points.
     """
     points = sum(len(curve.x_R) for curve in laws.curves)
     return f_test(laws.curves, float(laws.squares_B[0]), points - 2 - len(laws.curves))
 
 
 def f_test(curves: Sequence[Curve], squares: float, df: int) -> float | None:
-    """Return the p-value of squares with `df` degrees of freedom against variance within points.
+    """Return the F-test's p-value of `squares` (`df` degrees of freedom) against the seeds'
+    variance.
 
     None if either is missing.
     """
@@ -282,8 +271,8 @@ def f_test(curves: Sequence[Curve], squares: float, df: int) -> float | None:
 def seed_by_group_p(trials: pd.DataFrame) -> float | None:
     """Return the F-test's p-value for a seed effect on single groups at every x.
 
-    `curves_over_seeds` excludes this effect, so its intervals are too narrow if there is one. None
-    if no degrees of freedom are left.
+    `curves_over_seeds` ignores this effect; if there is one, its intervals are too narrow. None if
+    no degrees of freedom are left.
     """
     y_N = trials["loss"].to_numpy(dtype=np.float64)
     columns = (["group", "x"], ["seed"], ["group", "seed"])
@@ -310,8 +299,8 @@ def _residual_squares(y_N: Array, design_Nk: Array) -> tuple[float, int]:
 def over_draws(values_B: Array, *, null: float | None = None) -> Statistic:
     """Return the data's value with the draws' 95% percentile interval and p-value of `null`.
 
-    Interval ends may be infinite. Draws without a number are left out; there is no interval without
-    draws, or if those exceed `MOST_MISSING`.
+    Interval ends may be infinite. Draws without a number are left out; if more than `MOST_MISSING`
+    are, or there are no draws, there is no interval.
     """
     value, draw_B = float(values_B[0]), values_B[1:]
     if math.isnan(value):

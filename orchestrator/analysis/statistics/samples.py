@@ -14,21 +14,18 @@ from numpy.typing import ArrayLike
 from orchestrator.analysis.statistics.estimates import Estimate, Interval, Names, Statistic
 
 FEWEST = 5
-"""Values per group for a bootstrap or a statement about power; fewer make both overconfident."""
+"""Minimum per group for a bootstrap or a statement about power; fewer make both overconfident."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SampleSummary:
-    """Numbers of a group that a t-test needs."""
-
     n: int
     mean: float | None
-    """Absent (None) if n is 0."""
     sd: float | None
     """Sample standard deviation (ddof 1); None for fewer than 2 values."""
 
     def estimate(self) -> Estimate:
-        """Return the mean with its standard error; needs two or more values."""
+        """Return the mean with its standard error; needs at least two values."""
         assert self.mean is not None and self.sd is not None
         return Estimate(value=self.mean, error=self.sd / math.sqrt(self.n), df=self.n - 1)
 
@@ -59,7 +56,7 @@ def mean_interval(sample: SampleSummary) -> Interval | None:
 
 
 def difference_of_means(a: SampleSummary, b: SampleSummary) -> float | None:
-    """Return mean of a minus mean of b; None if one has no values."""
+    """Return mean of a minus mean of b; None if either has no values."""
     return None if a.mean is None or b.mean is None else a.mean - b.mean
 
 
@@ -82,14 +79,15 @@ def welch_difference(a: SampleSummary, b: SampleSummary) -> Estimate:
     """
     mean_a, mean_b = a.estimate(), b.estimate()
     error = math.hypot(mean_a.error, mean_b.error)
-    # Shares of the variance: its fourth powers under- and overflow early.
+    # Use shares of the variance, because fourth powers of the errors under- and overflow early.
     share_a, share_b = (mean_a.error / error) ** 2, (mean_b.error / error) ** 2
     df = 1 / (share_a**2 / mean_a.df + share_b**2 / mean_b.df)
     return Estimate(value=mean_a.value - mean_b.value, error=error, df=df)
 
 
 def obstacle(a: SampleSummary, b: SampleSummary, *, names: Names, fewest: int = 2) -> str:
-    """Return why the two cannot be compared, with `fewest` values of each; empty if they can."""
+    """Return why two samples cannot be compared, for example fewer than `fewest` values; empty if
+    they can."""
     if min(a.n, b.n) < fewest:
         return (
             f"each group needs at least {fewest} values: {names[0]} has {a.n}, {names[1]} has {b.n}"
@@ -102,10 +100,8 @@ def obstacle(a: SampleSummary, b: SampleSummary, *, names: Names, fewest: int = 
 def t_test(
     a: SampleSummary, b: SampleSummary, *, equal_variances: bool = False, names: Names = ("a", "b")
 ) -> Statistic:
-    """Return the unpaired t-test of a minus b.
-
-    Welch's (1947) or, for `equal_variances`, Student's (1908; the paper's test).
-    """
+    """Return the unpaired t-test of a minus b: Welch's (1947) or Student's (1908; the paper's
+    test)."""
     if missing := obstacle(a, b, names=names):
         return Statistic(value=difference_of_means(a, b), missing=missing)
     return (student_difference(a, b)[0] if equal_variances else welch_difference(a, b)).test()

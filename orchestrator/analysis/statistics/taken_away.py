@@ -27,17 +27,15 @@ from orchestrator.words import is_number
 RESAMPLES = 1_999
 SEED = 0
 FEWEST_DF = 10
-"""Minimum degrees of freedom of a correlation."""
 CONSTANT_SHARE = 0.9
-"""Share of trials with one value from which a metric has no correlation."""
+"""If this share of trials has one value, a metric has no correlation."""
 ROUNDING = 1e-9
-"""Relative residual of a metric that settings explain completely."""
+"""Relative residual below which the settings explain a metric completely."""
 Shape = Literal["none", "lines", "levels", "pairs", "triples"]
-"""Removal of settings: nothing, a straight line per setting, or a level per value, per pair of
-values of any two, or per triple of any three."""
+"""How to remove settings: not at all, by a straight line per setting, or by a level per value, per
+pair of values of any two settings, or per triple of any three."""
 SHAPES: tuple[Shape, ...] = ("none", "lines", "levels", "pairs", "triples")
 LEVEL_SIZES: dict[Shape, int] = {"levels": 1, "pairs": 2, "triples": 3}
-"""Number of settings that share a level."""
 
 
 def design(settings: pd.DataFrame, shape: Shape) -> Array:
@@ -63,10 +61,7 @@ def _levels(settings: pd.DataFrame) -> Array:
 
 
 def describe_constant(values: ArrayLike, name: str) -> str:
-    """Return a message if 90% of the trials have one value, else "".
-
-    The others are too few to correlate.
-    """
+    """Return a message if 90% of the trials have one value, too many for a correlation, else ""."""
     numbers, counts = np.unique(np.asarray(values, dtype=np.float64), return_counts=True)
     largest_count, count = int(counts.max()), int(counts.sum())
     if largest_count < CONSTANT_SHARE * count:
@@ -84,13 +79,13 @@ def correlation_without(
 ) -> Statistic:
     """Return Spearman's rho of the residuals of x and y on N x K `controls` and a constant.
 
-    Controls are removed before ranking: effects that add up in values do not in ranks, and would
-    leave a remainder. p is Student's t with the remaining degrees of freedom.
+    Controls are removed before ranking: effects that add up in values do not add up in ranks. p is
+    Student's t with the remaining degrees of freedom.
 
-    The interval is a percentile bootstrap of artanh(rho) over pairs of residuals, wider by sqrt((N
-    - 3) / (df - 1)), because residuals have fewer dimensions than trials. In simulations with 108
-    pairs it covered the truth in 94 to 96% for normal values, for any controls, and in 85 to 94%
-    for Student's t with 3 degrees of freedom.
+    The interval is a percentile bootstrap of artanh(rho) over pairs of residuals, widened by
+    sqrt((N - 3) / (df - 1)), because residuals have fewer dimensions than trials. In simulations
+    with 108 pairs, it covered the truth in 94 to 96% for normal values, and in 85 to 94% for
+    Student's t with 3 degrees of freedom.
 
     There is no value if the controls explain x or y completely, or leave fewer than `FEWEST_DF`
     degrees of freedom.
@@ -116,7 +111,7 @@ def correlation_without(
 
 
 def degrees_left(controls: Array) -> int:
-    """Return a correlation's degrees of freedom without controls and constant; may be negative."""
+    """Return a correlation's degrees of freedom after removing the controls; may be negative."""
     return len(controls) - 1 - _basis(controls).shape[1]
 
 
@@ -131,7 +126,6 @@ def explained_share(y: ArrayLike, controls: Array) -> float | None:
 
 
 def _basis(controls: Array) -> Array:
-    """Return orthonormal columns that span a constant and the controls."""
     count = len(controls)
     centred = controls - controls.mean(axis=0) if count else controls
     scale = np.linalg.norm(centred, axis=0)
@@ -145,12 +139,10 @@ def _residual(values: Array, basis_NK: Array) -> Array:
 
 
 def _artanh(r: ArrayLike) -> Array:
-    """Stay finite at -1 and 1."""
     return np.arctanh(np.clip(np.asarray(r, dtype=np.float64), -1 + 1e-12, 1 - 1e-12))
 
 
 def _spearman(x_N: Array, y_N: Array, count_BN: NDArray[Any]) -> Array:
-    """Return each draw's rho of the pairs, counted `count_BN` times; ties share their mean rank."""
     ranks_BN = []
     for values_N in (x_N, y_N):
         _, index_N = np.unique(values_N, return_inverse=True)

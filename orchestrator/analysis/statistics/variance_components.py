@@ -1,10 +1,11 @@
 """Variance components of cells that share seeds, and correlations from them.
 
-The model is additive with crossed random effects: a value is its cell's effect, plus its seed's
-effect common to all cells, plus a normal residual of one variance (Searle, Casella and McCulloch
-1992, chapters 4 and 5). Points have the columns group (the cell) and seed, and may be missing. If
-no two cells share a seed, values are nested in cells. Legend: N values, C cells, S seeds; axis 3 is
-x^2, y^2, x y.
+The model is additive with crossed random effects: a cell effect, a seed effect common to all cells,
+and a normal residual (Searle, Casella and McCulloch 1992, chapters 4 and 5). Points have the
+columns group (the cell) and seed, and may be missing. If no two cells share a seed, values are
+nested in cells.
+
+Legend: N values, C cells, S seeds; axis 3 is x^2, y^2, x y.
 """
 
 from __future__ import annotations
@@ -34,18 +35,15 @@ def variance_components(points: pd.DataFrame, metric: str) -> dict[str, Any]:
 
     Numbers are missing if the values do not allow them.
 
-    - metric, cells, trials.
     - variance_cells: of cell effects; zero if the estimate is negative.
     - variance_seed_in_one_cell: of a seed's effect on one cell.
     - variance_seed_in_all_cells: of its effect common to all cells, which cancels between them;
       None if no two cells share a seed.
     - seed_share [95%]: seeds' share of the variance between cells of one seed.
     - reliability [95%]: cells' share of the variance of their means.
-    - missing: why there is no share.
 
-    The interval of the ratio of cell to residual variance is Harville's and Fenech's (1985), cut at
-    zero. It is exact under the model for any seed effect and missing values. The shares' intervals
-    follow.
+    The intervals follow from that of the ratio of cell to residual variance (Harville and Fenech
+    1985), cut at zero. It is exact under the model for any seed effect and missing values.
     """
     model = _CrossedModel(points, metric, metric)
     cell = seed = residual = None
@@ -99,9 +97,9 @@ def within_correlation(points: pd.DataFrame, x: str, y: str) -> Statistic:
 def between_correlation(points: pd.DataFrame, x: str, y: str, *, blocks: str) -> Statistic:
     """Return the correlation of cell effects on x and y, without the seeds' contribution.
 
-    Components of (co)variance allow for correlated residuals of one seed, unlike the usual
-    correction for attenuation. The interval is a jackknife over `blocks`. There is no value if a
-    cell variance cannot be distinguished from zero: the correlation would be of noise.
+    Unlike the usual correction for attenuation, (co)variance components allow for correlated
+    residuals of one seed. The interval is a jackknife over `blocks`. There is no value if a cell
+    variance may be zero: the correlation would be of noise.
     """
     if missing := _CrossedModel(points, x, y).missing:
         return Statistic(missing=missing)
@@ -130,7 +128,6 @@ class _CrossedModel:
         total, cells_count = len(cell_N), len(set(cell_N))
         self.total, self.cells = total, cells_count
         self.has_shared_seeds = len(set(zip(cell_N, seed_N, strict=True))) > len(set(seed_N))
-        """True if two cells share a seed."""
         if not self.has_shared_seeds:
             seed_N = np.zeros_like(seed_N)
         # Subtract the first value, so that equal values become zero, then the mean: sums of squares
@@ -181,8 +178,8 @@ class _CrossedModel:
     def ratio_interval(self) -> Interval:
         """Return the interval of the ratio of cell to residual variance, cut at zero.
 
-        Its ends are the ratios at which the cells' weighted mean square, without seeds, is a
-        quantile of F, its distribution at the true ratio.
+        At its ends, the cells' weighted mean square (without seeds) equals a quantile of F, which
+        is its distribution at the true ratio.
         """
         from scipy.optimize import brentq  # slow to import
 
@@ -216,7 +213,6 @@ def _products(values_2: Array) -> Array:
 
 
 def _drop_rounding(parts_3: Array, rounding_3: Array) -> Array:
-    """Set a variance and its covariance to zero if they may be rounding error."""
     xx, yy = parts_3[:2] * (np.abs(parts_3[:2]) > rounding_3[:2])
     return np.stack([xx, yy, np.where((xx == 0) | (yy == 0), 0.0, parts_3[2])])
 

@@ -1,7 +1,7 @@
 """Suggest the next cell of a search, and the validation losses that stop its trial.
 
-A suggestion is a pure function of seed and history: each call builds a new sampler. So nothing is
-stored, and a killed search resumes exactly. Only this file imports Optuna, when it is needed.
+A suggestion is a pure function of seed and history, so nothing is stored, and a killed search
+resumes exactly. Only this file imports Optuna, when it is needed.
 
 The stopping rule is that of Optuna's SuccessiveHalvingPruner (asynchronous successive halving, Li
 et al. 2020), as one threshold per rung that a worker can apply.
@@ -25,7 +25,7 @@ Method = Literal["tpe", "random"]
 RANDOM_FIRST = 10
 """Random trials before TPE begins to model: Optuna's default."""
 REDRAWS = 20
-"""Redraws of a tried cell, before the nearest untried cell is taken."""
+"""Redraws of a tried cell before the nearest untried cell is taken."""
 REDUCTION_FACTOR = 3
 """About the best third of the trials passes a rung."""
 RUNGS = 2
@@ -38,8 +38,6 @@ the third of nine."""
 
 @dataclass(frozen=True, kw_only=True)
 class PastTrial:
-    """A cell that was suggested before, and its trial's outcome."""
-
     cell: Cell
     state: TrialState
     losses: Mapping[int, float]
@@ -49,7 +47,7 @@ class PastTrial:
 def suggest(
     space: Space, *, method: Method, seed: int, history: Sequence[PastTrial]
 ) -> Cell | None:
-    """Return a cell that is not in `history` (in order of suggestion), or None."""
+    """Return a cell that is not in `history` (in order of suggestion); None if all were tried."""
     tried_cells = {past_trial.cell for past_trial in history}
     if len(tried_cells) >= cell_count(space):
         return None
@@ -128,7 +126,7 @@ def rung_epochs(epochs: int) -> tuple[int, ...]:
 def thresholds(epochs: int, earlier_losses: Iterable[Mapping[int, float]]) -> dict[int, float]:
     """Return by rung the greatest validation loss (nats per token) that passes.
 
-    `earlier_losses` are by epoch, stopped trials included. With m losses at a rung, the new trial
+    `earlier_losses` are by epoch, including stopped trials. With m losses at a rung, the new trial
     passes if it is among the best max(1, (m + 1) // 3) of m + 1; ties pass. Rungs without losses
     are missing.
     """

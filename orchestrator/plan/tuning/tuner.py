@@ -10,10 +10,10 @@ from orchestrator.store import OPEN, Place, PlannedTrial, Store, StudyKey, Trial
 from search_spaces.tuning import Cell, cell_count
 
 JUDGED_BY = ("done", "pruned", "diverged", "running")
-"""States of earlier trials that set thresholds. Others' losses may be incomplete, because a dead
+"""States of earlier trials that set thresholds. In other states, losses may be incomplete: a dead
 process may not have reported its last epochs."""
 SUGGESTION_SEED = 2021
-"""Seed of every search, so that any driver suggests the same."""
+"""Constant, so that every driver makes the same suggestions."""
 STAGES = ("stage1", "stage2", "final")
 
 
@@ -38,8 +38,8 @@ class Tuner:
     def start(self) -> list[PlannedTrial]:
         """Register the first trials and those of an earlier search. Return all in plan order.
 
-        Trials over budget, in other spaces, or final for another best config leave the study, but
-        stay in the store.
+        Some trials leave the study but stay in the store: those over budget, in other spaces, or
+        final for another best config.
         """
         while True:
             rows = self._rows()
@@ -63,7 +63,7 @@ class Tuner:
             new_trials = self._next(rows)
             if not new_trials:
                 return [] if open_trials else None
-            # The new trial may be done in another study, or another driver may have planned its own
+            # The new trial may be done in another study, or another driver may have planned one
             # meanwhile, so look again.
             self._register([*rows, *new_trials], rows)
         return None
@@ -79,7 +79,7 @@ class Tuner:
     def is_searched(self, trial: PlannedTrial) -> bool:
         """Return whether `stop_above` may stop the trial early.
 
-        A worker takes up such a trial only when free, to know as many results as possible.
+        A worker takes such a trial only when free, so that the most results are known.
         """
         return (
             trial.place is not None
@@ -88,7 +88,7 @@ class Tuner:
         )
 
     def stop_above(self, trial: PlannedTrial) -> dict[int, float]:
-        """Return by epoch the validation losses above which a starting trial is stopped.
+        """Return, by epoch, the validation loss above which a starting trial is stopped.
 
         Empty if another driver with a smaller budget dropped the trial.
         """
@@ -114,7 +114,7 @@ class Tuner:
         ]
 
     def _register(self, trials: Sequence[PlannedTrial], rows: Sequence[TrialRow]) -> bool:
-        """Also resets stopped trials that must run in full.
+        """Reset stopped trials that must run in full, too.
 
         Returns False if another driver was faster.
         """
@@ -140,7 +140,6 @@ class Tuner:
         return self._store.trials(self._key)
 
     def _cell(self, row: TrialRow) -> Cell | None:
-        """Returns None for a final trial and for a cell that is not in the plan."""
         if row.trial_id not in self._cells:
             position = _tuning_position(row)
             is_final = position.stage == "final"
@@ -160,7 +159,6 @@ class Tuner:
         return losses
 
     def _next(self, rows: Sequence[TrialRow]) -> list[PlannedTrial]:
-        """One trial of stage 2, or the final trials of finished sides."""
         side = self._next_side(rows)
         if side is None:
             return self._finals(rows)
@@ -175,7 +173,8 @@ class Tuner:
         return [self._plan.searched(side, 1 + _searched_count(rows, side), cell)]
 
     def _next_side(self, rows: Sequence[TrialRow]) -> str | None:
-        """Picks the fewest trials of stage 2: no side's choice depends on another's results."""
+        """Pick the side with the fewest trials, so that no side's choice depends on another's
+        results."""
         if self._plan.search == "grid":
             return None
         cells = cell_count(self._plan.tuning.stage2)
@@ -188,7 +187,6 @@ class Tuner:
         return min(open_sides, key=counts.__getitem__, default=None)
 
     def _finals(self, rows: Sequence[TrialRow]) -> list[PlannedTrial]:
-        """Empty until all sides have spent their budgets."""
         if self._next_side(rows) is not None:
             return []
         present_ids = {row.trial_id for row in rows}
@@ -204,7 +202,6 @@ class Tuner:
         return [trial for trial in trials if trial.trial_id not in present_ids]
 
     def _history(self, rows: Sequence[TrialRow], side: str) -> list[PastTrial]:
-        """Includes trials of stage 1 whose cell is also in stage 2."""
         return [
             PastTrial(cell=cell, state=row.state, losses=self._valid_losses(row))
             for row in _tuned_rows(rows, side)

@@ -22,8 +22,6 @@ SMOKE_SEEDS = 2
 
 @dataclass(frozen=True, kw_only=True)
 class TuningPlan:
-    """The possible trials of a tuning, by side and stage."""
-
     tuning: Tuning
     bases: Mapping[str, TrialConfig]
     """Each side's config at paper scale."""
@@ -35,18 +33,16 @@ class TuningPlan:
 
     @property
     def stage1_cells(self) -> tuple[Cell, ...]:
-        """The cells of stage 1 that are trained."""
         first, *other_cells = cells(self.tuning.stage1)
         return (first, *(other_cells[-1:] if self.smoke else other_cells))
 
     @property
     def seeds(self) -> tuple[int, ...]:
-        """Seeds of each side's final trials."""
         return self.tuning.seeds[:SMOKE_SEEDS] if self.smoke else self.tuning.seeds
 
     @property
     def total(self) -> int:
-        """Number of trials in the end, if every side has a best one."""
+        """Return the final number of trials, if every side has a best trial."""
         return len(self.bases) * (len(self.stage1_cells) + self.budget + len(self.seeds))
 
     def certain(self) -> Iterator[tuple[str, Place, TrialConfig]]:
@@ -61,7 +57,6 @@ class TuningPlan:
                 yield self._named(Place(side=side, stage="stage2", number=number), cell)
 
     def searched(self, side: str, number: int, cell: Cell) -> PlannedTrial:
-        """Return the side's trial of stage 2 with this number."""
         name, position, config = self._named(Place(side=side, stage="stage2", number=number), cell)
         return PlannedTrial.of(config, name, position)
 
@@ -113,7 +108,6 @@ class TuningPlan:
         return {side: self._resolved_choices(side, self.tuning.stage2) for side in self.bases}
 
     def _resolved_choices(self, side: str, space: Space) -> list[list[Any]]:
-        """The other dimensions are at their first choice."""
         values: list[list[Any]] = [[] for _ in space]
         for axis, dimension in enumerate(space):
             for choice in range(len(dimension.values)):
@@ -155,6 +149,5 @@ def plan_tuning(
 
 
 def _name(position: Place, text: str) -> str:
-    """Example: "mos_dagger stage2 #7 de=0.31 dh=0.2"."""
     number = "" if position.number is None else f" #{position.number}"
     return f"{position.side} {position.stage}{number} {text}"
