@@ -1,5 +1,3 @@
-"""Peak memory."""
-
 from __future__ import annotations
 
 import contextlib
