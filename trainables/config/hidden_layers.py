@@ -30,7 +30,7 @@ class ExpertsLayerConfig(Frozen):
 
 
 Examples = Annotated[int, Field(ge=2)]
-"""Two or more, so that the targets have a variance."""
+"""At least two, so that the targets have a variance."""
 
 HiddenLayerConfig = Annotated[DenseLayerConfig | ExpertsLayerConfig, Field(discriminator="name")]
 
@@ -45,7 +45,6 @@ class LayerJacobianConfig(ExperimentConfig):
     width: Annotated[int, Field(ge=4)] = 128
     """Input and output."""
     inputs: PositiveInt = 1_000
-    """Inputs averaged over."""
     input_distribution: Literal["normal", "uniform"] = "normal"
     """Standard normal as in the post, or uniform on [0, 1) as in its program."""
 

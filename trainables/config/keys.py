@@ -12,7 +12,6 @@ from trainables.errors import UserError, first_problem
 Config = TypeVar("Config")
 
 NO_SETTINGS = ("schema_version", "kind")
-"""Keys that are not settings."""
 
 
 def dotted_keys(content: Mapping[str, Any]) -> list[str]:

@@ -20,7 +20,7 @@ class ModelSize:
     products: float
     """Forward multiplications per token between embedding and context vector."""
     tokens: int
-    """In the longest window of a batch."""
+    """Tokens in a batch's longest window."""
     activations: int
     """Numbers per token for the backward pass, between embedding and context vector."""
     copies: int
@@ -30,7 +30,6 @@ class ModelSize:
 
 
 def model_size(config: LanguageTrialConfig) -> ModelSize:
-    """Return the size of a trial's model."""
     return _transformer(config) if isinstance(config, TransformerTrialConfig) else _awd_lstm(config)
 
 

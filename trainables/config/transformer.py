@@ -11,7 +11,6 @@ from trainables.config.language_model import CorpusConfig, EvaluationConfig, req
 from trainables.config.output_layer import OutputLayerConfig
 
 FEED_FORWARD_STEP = 8
-"""Feed-forward widths are multiples of this."""
 
 
 class TransformerConfig(Frozen):
@@ -38,10 +37,8 @@ class TransformerConfig(Frozen):
 
     @property
     def feed_forward_width(self) -> int:
-        """Return the width at which SwiGLU's three matrices hold about 8 d^2 numbers.
-
-        So do two matrices of width 4 d.
-        """
+        """Width at which SwiGLU's three matrices hold about 8 d^2 numbers, like two matrices of
+        width 4 d."""
         return FEED_FORWARD_STEP * max(1, round(8 * self.width / 3 / FEED_FORWARD_STEP))
 
     @model_validator(mode="after")
@@ -84,8 +81,6 @@ class TransformerTrainingConfig(Frozen):
 
 
 class TransformerTrialConfig(Identified):
-    """Complete config of a Transformer trial."""
-
     schema_version: Literal[1] = 1
     kind: Literal["transformer"] = "transformer"
     corpus: CorpusConfig
@@ -96,5 +91,4 @@ class TransformerTrialConfig(Identified):
 
     @property
     def family(self) -> str:
-        """Return a key shared by trials of about the same cost."""
         return f"transformer {self.output_layer.name}"
