@@ -1,4 +1,4 @@
-"""Names, paths and path errors of corpora."""
+"""Names and paths of corpora."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def resolve_argument(corpus: str, data_dir: Path | None) -> tuple[str, Path | No
     """Return the name and absolute data folder of a `--corpus` argument.
 
     A name is a built-in corpus (data folder None), a published one, or a folder of `data_dir`
-    (default `data`). With a slash, it is a folder's path: the last part is the name, its parent the
-    data folder, and `data_dir` is ignored.
+    (default `data`). An argument with a slash is a folder's path: its last part is the name, its
+    parent the data folder, and `data_dir` is ignored.
 
     Raises UserError for an unknown corpus (with similar names), an invalid number or a missing
     folder.
