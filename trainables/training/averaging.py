@@ -18,7 +18,7 @@ from trainables.config import AveragingConfig, EtAsgdConfig, NtAsgdConfig
 def should_switch(config: AveragingConfig, losses: Sequence[float]) -> bool:
     """Return whether to switch to averaged SGD after these epochs' validation losses.
 
-    NT-ASGD: the last loss exceeds the minimum of all but the last n losses before it. ET-ASGD:
+    NT-ASGD switches if the last loss exceeds the minimum of all but the n losses before it, ET-ASGD
     after a fixed epoch.
     """
     match config:

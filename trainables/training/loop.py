@@ -46,7 +46,7 @@ MAX_LOSS = 100.0
 ADAM_STATE = ("step", "exp_avg", "exp_avg_sq")
 """Adam's state per parameter, by Adam's own names."""
 CHECKPOINT_SHARE = 0.05
-"""Maximum share of a trial's time for checkpoints."""
+"""Maximum share of a trial's time."""
 STEPS_PER_LOOK = 50
 """Steps between two checks of the loss for divergence; each fetches it from the device."""
 
@@ -61,8 +61,6 @@ def _recipe_of(config: LanguageTrialConfig, length: int) -> Recipe:
 
 
 class Trainer:
-    """Training of one model on one corpus."""
-
     def __init__(
         self,
         config: LanguageTrialConfig,
@@ -90,7 +88,7 @@ class Trainer:
         self.epoch_loss = torch.zeros((), dtype=torch.float64, device=runtime.device)
         self.progress = Progress(position=self._recipe.first_position(self.draws))
         self.ends_epoch = False
-        """Set by `advance` if the step was the last of an epoch."""
+        """Set by `advance`."""
         self.average: WeightAverage | None = None
         self.kept: dict[str, Tensor] = {}
         self._saved_at = time.monotonic()
@@ -104,7 +102,7 @@ class Trainer:
         """Train from the current progress to the last epoch. Raises DivergedError.
 
         Raises PrunedError after an epoch of `stop_above` whose validation loss exceeds its limit
-        (nats per token), also if it ended before a checkpoint.
+        (nats per token), also if that epoch ended before a checkpoint.
         """
         while not self.finished:
             self.raise_if_pruned(stop_above)
@@ -114,7 +112,6 @@ class Trainer:
 
     @property
     def finished(self) -> bool:
-        """Return whether all epochs are over."""
         return len(self.progress.epochs) >= self.config.training.epochs
 
     def settle(
@@ -153,7 +150,7 @@ class Trainer:
         )
 
     def step(self) -> None:
-        """Train on one window: forward, backward, one update."""
+        """Train on one window."""
         training, model = self.config.training, self.model
         window = self.next_window()
         with products_in(training.precision, self.runtime.device):
@@ -171,7 +168,6 @@ class Trainer:
         self.advance(window)
 
     def _forward(self, window: Window) -> tuple[Tensor, Tensor]:
-        """Return the loss in nats per token, and the objective."""
         model = self.model.train()
         inputs_TB, targets_N = self.tokens(window)
         contexts = model.contexts(inputs_TB, self.state, self.masks)
@@ -259,7 +255,7 @@ class Trainer:
             )
 
     def raise_if_pruned(self, stop_above: Mapping[int, float]) -> None:
-        """Raise PrunedError if the last epoch exceeded `stop_above`, see `train`."""
+        """Raise PrunedError if the last epoch exceeded its limit, as in `train`."""
         losses = [epoch.valid_loss for epoch in self.progress.epochs]
         limit = stop_above.get(len(losses), math.inf)
         if losses and losses[-1] > limit:
