@@ -48,12 +48,9 @@ class DirichletConfig(ExperimentConfig):
 
     kind: Literal["dirichlet"] = "dirichlet"
     targets: Annotated[int, Field(ge=2)] = 1_000
-    """N."""
     outcomes: Annotated[int, Field(ge=2)] = 1_000
-    """M."""
     alpha: Annotated[float, Field(ge=1e-3, le=1e3)]
     width: PositiveInt
-    """d."""
     output_layer: OutputLayerConfig
     fit: FitConfig = FitConfig()
 

@@ -22,7 +22,6 @@ class ExpertsLayerConfig(Frozen):
 
     name: Literal["experts"] = "experts"
     experts: Annotated[int, Field(ge=2)]
-    """K."""
     gates: Literal["softmax", "constant"] = "softmax"
     """Softmax over the experts of v_k x, or 1/K each."""
     gate_for: Literal["expert", "unit"] = "expert"

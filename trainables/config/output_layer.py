@@ -86,7 +86,6 @@ class MixtureConfig(Frozen):
     """K context vectors tanh(U_k h3 + b_k) in R^d, weighted by softmax(W_pi h3)."""
 
     mixtures: PositiveInt = 15
-    """K."""
     latent_dropout: Rate = 0.29
     """Locked dropout on the K context vectors."""
 
