@@ -20,11 +20,10 @@ class Analysis:
 
     @property
     def has_published(self) -> bool:
-        """Return True if the answer shows published values."""
+        """True if the answer shows published values."""
         return bool(getattr(self, "published", None))
 
     def without_published(self) -> Self:
-        """Return a copy without published values."""
         return replace(self, **{"published": {}}) if hasattr(self, "published") else self
 
 
@@ -52,7 +51,6 @@ class Correlation(Analysis):
 
     @override
     def without_published(self) -> Self:
-        """Return a copy without published values and windows."""
         return replace(self, published={}, windows={})
 
 
@@ -86,7 +84,7 @@ class AgainstBaselines(Analysis):
     metric: str = "test_perplexity"
 
     def __post_init__(self) -> None:
-        """Raise TypeError now, not after training, unless `baselines` is a mapping."""
+        """A wrong type is reported now, not after training."""
         if not isinstance(self.baselines, Mapping):
             raise TypeError(
                 f"{type(self).__name__}.baselines: must map each group to its baseline, such as "
@@ -159,7 +157,7 @@ class Claim:
     """A value of `by`."""
     than: str
     panels: tuple[Any, ...] = ()
-    """Values of `panel`; empty for all."""
+    """Empty for all."""
     x_up_to: float | None = None
     """Largest x covered; None for all."""
     lower_is_better: bool = False
@@ -178,7 +176,7 @@ class Lines(Analysis):
     by: str
     metrics: tuple[str, ...]
     panel: str | None = None
-    """If None, one panel per metric."""
+    """Default: one panel per metric."""
     reference: str = ""
     """Group without these config values, drawn as a level line."""
     title: str = ""
@@ -190,8 +188,8 @@ class Lines(Analysis):
     note: str = ""
     """Remarks on the source and the method."""
     after: Mapping[str, tuple[str, float]] = field(default_factory=dict)
-    """Settings applied after training: prefix of metrics -> line and x. "bent tanh 15 " ->
-    ("bent", 15.0) puts "bent tanh 15 press_rank" at 15 on the line "bent"."""
+    """Settings applied after training: prefix of metrics -> line and x. "bent tanh 15 " -> ("bent",
+    15.0) puts "bent tanh 15 press_rank" at 15 on the line "bent"."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -286,7 +284,7 @@ class PressNoise(Analysis):
     @property
     @override
     def has_published(self) -> bool:
-        """Return True, for the ranks of SM Tables 15 and 16."""
+        """The ranks of SM Tables 15 and 16."""
         return True
 
 

@@ -42,7 +42,6 @@ ALL = "all"
 
 
 def is_file(name: str) -> bool:
-    """Return True if the study is given as a file."""
     return name.endswith(".py") or "/" in name
 
 

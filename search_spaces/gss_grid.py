@@ -35,7 +35,6 @@ def label(config: LanguageTrialConfig) -> str:
 
 
 def corner(trials: Sequence[LanguageTrialConfig]) -> list[LanguageTrialConfig]:
-    """Return the four extreme cells."""
     layers = [layer for trial in trials if isinstance(layer := trial.output_layer, GssConfig)]
     ends_c, ends_k = (
         {f(values) for f in (min, max)}

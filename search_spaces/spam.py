@@ -37,9 +37,7 @@ LAYERS: tuple[OutputLayerConfig, ...] = (
     SoftcapConfig(cap=15.0),
 )
 SYMBOLS = (500, 1_000, 2_000, 4_000, 32_000, 128_000)
-"""V."""
 WIDTHS = (8, 12, 16, 20, 24, 32, 48, 64, 128, 256)
-"""d."""
 SEEDS = (1, 2, 3)
 HIDDEN_WIDTH = 64
 EPOCHS, EPOCH_TOKENS = 10, 32_000

@@ -42,8 +42,6 @@ WARM_UP_TOKENS = 1_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class Rung:
-    """A size of the ladder."""
-
     width: int
     layers: int
     heads: int
