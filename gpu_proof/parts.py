@@ -33,9 +33,9 @@ class PartsMs(NamedTuple):
     network: float
     """Up to the context vectors, forward and backward."""
     output: float
-    """Including the loss, forward and backward."""
+    """Output layer and loss, forward and backward."""
     optimiser: float
-    """Including clipping."""
+    """Includes clipping."""
 
 
 def parts_ms(trainers: Sequence[Trainer], calls: int) -> PartsMs:
@@ -112,7 +112,7 @@ def _optimiser(trainers: Sequence[Trainer], weights: Weights, window: Window) ->
 
 
 def _capture(function: Callable[[], None], graphs: Graphs) -> Callable[[], None]:
-    """Run once uncaptured, to compile kernels, which a capture may not do."""
+    """The first run compiles kernels, which a capture may not do."""
     graphs.run(function)
     return graphs.captured(function)
 

@@ -17,8 +17,6 @@ class NotTriedError(Exception):
 
 @dataclass(frozen=True)
 class Question:
-    """A check to be made."""
-
     name: str
     ask: Callable[[], float | str]
     """Returns a number to compare, or a text, which passes."""
@@ -40,7 +38,6 @@ class Check:
 
     @property
     def line(self) -> str:
-        """Return the printed line."""
         return f"{self.result}  {self.name}: {self.text}"
 
 

@@ -26,8 +26,6 @@ class Work(NamedTuple):
 
 
 class StepCost(NamedTuple):
-    """One step of a stack."""
-
     elementwise: Work
     """Everything except matrix products."""
     products: Work

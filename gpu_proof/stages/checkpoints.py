@@ -52,7 +52,7 @@ def _save_seconds(device: str, folder: Path) -> float:
 
 
 def _share(device: str, folder: Path) -> float:
-    """Return the share of a stack's time that saves cost, between each trial's first and last save.
+    """Between each trial's first and last save, return the saves' share of a stack's time.
 
     The time of `settle` without a save does not count.
     """

@@ -38,7 +38,7 @@ def questions(device: str, _folder: Path) -> Iterator[Question]:
 
 
 def _peak_bytes(device: str, headline: Headline) -> float:
-    """Use each window twice, for steps with and without capture."""
+    """Each window is used twice, for steps with and without capture."""
     stack = headline.stack(device)
     forget_cache(device)
     torch.cuda.reset_peak_memory_stats()
