@@ -236,7 +236,6 @@ def coverage(draws: int, *, seed: int = 0) -> dict[tuple[str, str], tuple[float,
 
 
 def main() -> None:
-    """Print a line per interval and noise."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -72,7 +72,6 @@ def spectrum_seconds(config: LanguageTrialConfig, corpus: Corpus, device: str) -
 
 
 class Job(NamedTuple):
-    """The measurement of a line."""
 
     how: str
     """One of `METHODS`."""
@@ -83,7 +82,6 @@ class Job(NamedTuple):
 
     @property
     def label(self) -> str:
-        """Printed label."""
         return f"stack {self.models}" if self.how == "stack" else self.how
 
 
@@ -105,7 +103,6 @@ class Line:
 
 
 class Bench:
-    """Measures jobs on one device."""
 
     def __init__(self, model: Model, device: str, scale: Scale, steps: int) -> None:
         self._trial = TRIALS[model]
@@ -266,7 +263,6 @@ def run_lines(options: argparse.Namespace, name: str) -> int:
 
 
 def main() -> None:
-    """Print the lines."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

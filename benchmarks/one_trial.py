@@ -26,7 +26,7 @@ from trainables.trial_folder import EpochMetrics
 
 
 class StoppedError(Exception):
-    """Ends a trial half-way."""
+    pass
 
 
 def stop_half_way(epoch: EpochMetrics) -> None:
@@ -48,7 +48,6 @@ def seconds_of(
 
 
 def main() -> None:
-    """Print a line per layer."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -59,7 +59,6 @@ def log_p_chunks(rows: int, columns: int, shape: Shape) -> Iterator[NDArray[np.f
 
 
 def log_p_matrix(shape: Shape) -> NDArray[np.float32]:
-    """Return the methods' ROWS x COLUMNS matrix."""
     return np.concatenate(list(log_p_chunks(ROWS, COLUMNS, shape)))
 
 
@@ -70,7 +69,6 @@ def prepare_numpy() -> Callable[[], object]:
 
 
 def prepare_spectrum(shape: Shape, method: Method = "gram") -> Callable[[], object]:
-    """Prepare the streamed spectrum."""
     matrix_NV = log_p_matrix(shape)
     matrix_spectrum(matrix_NV[:100, :100], method=method)  # loads the libraries
     chunks = np.split(matrix_NV, range(CHUNK, ROWS, CHUNK))
@@ -119,7 +117,6 @@ def run_ptb() -> None:
 
 
 def main() -> None:
-    """Run the chosen comparison."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -200,7 +200,6 @@ def measure(url: str, *, rounds: int = 5) -> None:
 
 
 def main() -> None:
-    """Run the benchmark, or one step of it."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -64,7 +64,6 @@ def pages(url: str) -> None:
 
 
 def _pages(trials: list[PlannedTrial]) -> dict[str, str]:
-    """Return the JavaScript condition for a loaded page, by path."""
     ids = [trial.trial_id[:12] for trial in trials[:6]]
     return {
         "/": "document.querySelector('#overview table')",
@@ -87,7 +86,6 @@ def _seconds(browser: Browser, address: str, condition: str) -> float:
 
 
 def main() -> None:
-    """Measure the given store, or a new one."""
     if sys.argv[1:]:
         pages(sys.argv[1])
     else:
