@@ -72,7 +72,6 @@ def spectrum_seconds(config: LanguageTrialConfig, corpus: Corpus, device: str) -
 
 
 class Job(NamedTuple):
-
     how: str
     """One of `METHODS`."""
     corpus: str
@@ -103,7 +102,6 @@ class Line:
 
 
 class Bench:
-
     def __init__(self, model: Model, device: str, scale: Scale, steps: int) -> None:
         self._trial = TRIALS[model]
         self._device, self._scale, self._steps = device, scale, steps

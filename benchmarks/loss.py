@@ -130,7 +130,6 @@ def chunked(layer: OutputLayer, hidden_TBC: Tensor, weight_VD: Tensor, targets_N
 
 
 def plain(layer: OutputLayer, hidden_TBC: Tensor, weight_VD: Tensor, targets_N: Tensor) -> Tensor:
-    """Return the loss by the plain formula."""
     hidden_NC = hidden_TBC.flatten(0, 1)
     if not isinstance(layer, MixtureOfSoftmaxes):
         return nll_loss(layer.log_probabilities(hidden_NC, weight_VD), targets_N)

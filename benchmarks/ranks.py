@@ -76,7 +76,6 @@ def prepare_spectrum(shape: Shape, method: Method = "gram") -> Callable[[], obje
 
 
 def prepare_kl_rank(shape: Shape) -> Callable[[], object]:
-    """Prepare the KL ranks for three bounds."""
     torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
     matrix = torch.from_numpy(log_p_matrix(shape))
     kl_ranks(lambda: [matrix[:100, :100]], rows=100, columns=100)

@@ -33,7 +33,7 @@ CS, KS, SEEDS, TRIALS = 40, 25, 10, 10_000
 SINGULAR_VALUES = 500
 KEY = StudyKey(study="gss_grid", scale="quick", corpus="pydocs")
 BOUND_S = 2.0
-"""For `status` and `replan`."""
+"""Limit for `status` and `replan`."""
 
 
 def plan() -> list[PlannedTrial]:

@@ -28,7 +28,6 @@ ROOT = Path(__file__).parents[1]
 
 @contextmanager
 def _serve(*options: str) -> Iterator[tuple[str, int]]:
-    """Yield the link to the pages and the id of the server's process."""
     command = [sys.executable, str(ROOT / "sweep.py"), "view", *options]
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
     try:

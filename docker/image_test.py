@@ -73,7 +73,6 @@ touch results/probe && rm results/probe && test "$(id -u)" != 0
 
 
 class Images:
-
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 

@@ -33,7 +33,7 @@ class Stage(NamedTuple):
     """Limits of a part of the proof."""
 
     limit_s: float
-    """Plus time that earlier stages did not use."""
+    """Time that earlier stages did not use is added."""
     on_cpu: bool = True
 
 
@@ -48,7 +48,7 @@ STAGES = {
     "checkpoints": Stage(30),
     "speed": Stage(110),
 }
-"""In order; at most 540 s."""
+"""In order; together at most 540 s."""
 TOTAL_MINUTES = sum(stage.limit_s for stage in STAGES.values()) / 60
 DESCRIPTION = (
     "Prove that the GPU of this machine computes the right numbers, and fast enough, in at most "
@@ -184,7 +184,6 @@ def _command(name: str, device: str, folder: str) -> list[str]:
 
 
 def _checks(name: str, limit_s: float, device: str, folder: str, log: Path) -> Iterator[Check]:
-    """Includes a FAIL unless the stage's process ends well."""
     path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
     timed_out, count = Event(), 0
     with (

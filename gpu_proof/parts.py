@@ -112,7 +112,6 @@ def _optimiser(trainers: Sequence[Trainer], weights: Weights, window: Window) ->
 
 
 def _capture(function: Callable[[], None], graphs: Graphs) -> Callable[[], None]:
-    """The first run compiles kernels, which a capture may not do."""
     graphs.run(function)
     return graphs.captured(function)
 

@@ -24,13 +24,11 @@ class Question:
     """Largest passing number; None: only report it."""
     unit: str = ""
     figures: Mapping[str, Any] = field(default_factory=dict)
-    """Values for the file."""
+    """Values to write to the file."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """The answer to a question."""
-
     name: str
     result: Result
     text: str

@@ -20,7 +20,7 @@ class Work(NamedTuple):
 
     kernels: int
     gigabytes: float
-    """Read and written."""
+    """Bytes read and written."""
     teraflop: float
     """Matrix products only."""
 
@@ -37,9 +37,9 @@ class Card(NamedTuple):
     """Rates that a GPU reaches."""
 
     copy_tb_s: float
-    """Read and written."""
+    """Bytes read and written."""
     product_tflop_s: float
-    """For large square matrices."""
+    """Products of large square matrices."""
 
 
 COSTS: dict[tuple[str, str], StepCost] = {

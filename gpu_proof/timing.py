@@ -30,12 +30,10 @@ from trainables.stack import Stack, stack_bytes
 from trainables.training import EagerSGD, Trainer, WeightAverage
 
 WARM_UP_PASSES = 3
-"""Over the timed windows; a stack captures a length at its second use."""
+"""Passes over the timed windows; a stack captures a length at its second use."""
 
 
 class Pace(NamedTuple):
-    """Totals over all trials."""
-
     seconds: float
     tokens: int
     model_steps: int
@@ -176,9 +174,9 @@ def framework_pace(config: TrialConfig, vocabulary: int, device: str, steps: int
 
 class Ceilings(NamedTuple):
     tflop_s: dict[Precision, float]
-    """For square matrices."""
+    """Products of square matrices."""
     copy_gb_s: float
-    """Read and written."""
+    """Bytes read and written."""
 
 
 def ceilings(precisions: Sequence[Precision], device: str, size: int) -> Ceilings:

@@ -33,7 +33,7 @@ class PublishedCorrelation:
 
     all_cells: float
     windowed: float
-    """Inside the perplexity window."""
+    """Only over trials inside the perplexity window."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +69,7 @@ class GroupTable(Analysis):
 
     metrics: tuple[str, ...]
     groups: tuple[str, ...] = ()
-    """Empty for all."""
+    """Empty: all."""
     title: str = "Results by model"
     source: str = ""
     published: PublishedTable = field(default_factory=dict)
@@ -157,7 +157,7 @@ class Claim:
     """A value of `by`."""
     than: str
     panels: tuple[Any, ...] = ()
-    """Empty for all."""
+    """Empty: all."""
     x_up_to: float | None = None
     """Largest x covered; None for all."""
     lower_is_better: bool = False
@@ -172,7 +172,7 @@ class Lines(Analysis):
     """
 
     x: str
-    """Numeric."""
+    """Path of a number."""
     by: str
     metrics: tuple[str, ...]
     panel: str | None = None
@@ -182,7 +182,7 @@ class Lines(Analysis):
     title: str = ""
     logarithmic_x: bool = False
     logarithmic_y: tuple[str, ...] = ()
-    """Metrics, with positive values only."""
+    """Metrics with a logarithmic axis; positive values only."""
     reaches: tuple[Reach, ...] = ()
     claims: tuple[Claim, ...] = ()
     note: str = ""
@@ -284,7 +284,7 @@ class PressNoise(Analysis):
     @property
     @override
     def has_published(self) -> bool:
-        """The ranks of SM Tables 15 and 16."""
+        """Always true: SM Tables 15 and 16 print ranks."""
         return True
 
 

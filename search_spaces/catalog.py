@@ -1,5 +1,3 @@
-"""Studies by name or file."""
-
 from __future__ import annotations
 
 import importlib

@@ -28,7 +28,6 @@ def trials(corpus: CorpusConfig) -> Iterator[TrialConfig]:
 
 
 def label(config: LanguageTrialConfig) -> str:
-    """Return a name such as "gss c=-1.5 k=2.5"."""
     layer = config.output_layer
     assert isinstance(layer, GssConfig)
     return f"gss c={layer.c:g} k={layer.k:g}"

@@ -55,6 +55,5 @@ class Threshold(Analysis):
     metric: str
     """Must fall as x grows."""
     value: float
-    """Positive."""
     title: str = ""
     claim: str = ""

@@ -61,7 +61,6 @@ def require_model(model: str) -> None:
 
 
 def _transformers(study: Study, corpus: CorpusConfig) -> Iterator[AnyConfig]:
-    """Configs without a language model, such as a true rank, are kept."""
     configs = list(study.trials(corpus))
     lstms = _require_lstms(study, configs)
     names: dict[str, str] = {}

@@ -44,7 +44,6 @@ def trials(corpus: CorpusConfig) -> Iterator[TrialConfig]:
 
 
 def label(config: AnyConfig) -> str:
-    """Return a name such as "softcap tanh 15"."""
     layer = output_layer_of(config)
     return _group(layer) if isinstance(layer, SoftcapConfig) else PLAIN
 

@@ -73,7 +73,7 @@ CLAIM = (
     "output layer\N{RIGHT DOUBLE QUOTATION MARK}. It gives no width or number of symbols."
 )
 SMOKE = (1_000, 8, 1)
-"""V, d, seed."""
+"""V, d and seed at scale smoke."""
 
 
 def trials(corpus: CorpusConfig) -> Iterator[TrialConfig]:
@@ -129,7 +129,6 @@ def trial(corpus: CorpusConfig, layer: OutputLayerConfig, *, width: int, seed: i
 
 
 def label(config: AnyConfig) -> str:
-    """Return a name such as "softmax V=1000 d=16 seed=1"."""
     assert isinstance(config, TrialConfig)
     layer, width = config.output_layer.name, config.model.embedding_width
     return f"{layer} V={_symbols(config)} d={width} seed={config.seed}"

@@ -54,7 +54,7 @@ class Study:
     """A question, trials at paper scale that answer it, and analyses of their results."""
 
     name: str
-    """In commands and folder names."""
+    """Used in commands and folder names."""
     trials: Callable[[CorpusConfig], Iterable[AnyConfig]] = lambda corpus: ()  # noqa: ARG005
     """At paper scale; `apply_scale` shrinks each later. A tuned study has none."""
     tuning: Tuning | None = None

@@ -22,7 +22,7 @@ class Dimension:
     key: str
     """Dotted, as in `--set`: "model.dropout_hidden"."""
     short: str
-    """In names of trials."""
+    """Short form, for trial names."""
     values: tuple[float, ...]
     """Ascending; a search treats neighbours as similar."""
 

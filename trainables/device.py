@@ -97,7 +97,7 @@ def network_dtype(precision: Precision, weights: Tensor) -> torch.dtype:
 
 
 ALIGNMENT = 8
-"""Elements: 16 bytes of bf16."""
+"""Elements: 16 bytes in bf16."""
 
 
 def aligned_empty(like: Tensor, shape: Sequence[int], dtype: torch.dtype) -> Tensor:

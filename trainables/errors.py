@@ -102,6 +102,5 @@ def nearest(word: str, choices: Iterable[str], *, most: int = 1, cutoff: float) 
 
 
 def _is_abbreviation(word: str, name: str) -> bool:
-    """For example, "training.lr" abbreviates "training.learning_rate"."""
     (group, _, letters), (section, _, key) = word.rpartition("."), name.rpartition(".")
     return group == section and "_" in key and letters == "".join(s[:1] for s in key.split("_"))

@@ -19,7 +19,7 @@ class Runtime:
     device: str = "cpu"
     """`cpu` or `cuda`."""
     threads: int = 1
-    """Per trial, on a CPU."""
+    """CPU threads per trial."""
     checkpoint_every_s: float = 30.0
     """Maximum seconds of work lost when a process dies; more if checkpoints would take over 5% of
     the time. 0 saves every step."""
@@ -44,7 +44,7 @@ class GpuProbe(Frozen):
     cuda: str | None
     """Version that torch was built for; None without CUDA."""
     capability: tuple[int, int] | None = None
-    """Lowest of the usable GPUs."""
+    """Lowest compute capability of the usable GPUs."""
     faults: tuple[str, ...] = ()
     """Why the other GPUs would fail, with the fix."""
     triton: str | None = None

@@ -87,7 +87,7 @@ class _TimedRun:
         trainer.runtime = Runtime(device=trainer.runtime.device, checkpoint_every_s=0.1)
         self._trainer, self._checkpoints = trainer, _CountedCheckpoints(folder)
         self._calls = list[tuple[float, float]]()
-        """Start and duration."""
+        """Start and duration of each call."""
         self.saves = list[int]()
         """Indices of calls that saved."""
 

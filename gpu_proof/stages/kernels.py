@@ -51,7 +51,6 @@ def _step(
 
 
 def _check_files(counts: Counter[str]) -> str:
-    """A search of the source also finds kernels of later versions."""
     folder = Path(trainables.__path__[0])
     files = [
         path.relative_to(folder.parent)

@@ -26,7 +26,7 @@ CASES: dict[str, tuple[Model, Sequence[str]]] = {
     "stack of Transformers": ("transformer", ("gss", "mos", "lms_plif")),
 }
 STEPS = 6
-"""Before and after the checkpoint."""
+"""Steps before the checkpoint, and again after it."""
 
 
 def questions(device: str, folder: Path) -> Iterator[Question]:

@@ -21,7 +21,7 @@ STACKS = (
 MATRIX = 8192
 """Rows and columns of the measured product."""
 LIMIT = 2.0
-"""Largest passing time, in predictions."""
+"""Largest passing time, relative to the prediction."""
 
 
 def questions(device: str, _folder: Path) -> Iterator[Question | Check]:

@@ -15,7 +15,7 @@ from trainables.stack import Stack
 STEPS = {"awd_lstm": 150, "transformer": 20}
 """Enough to capture most window lengths."""
 LAST_STEPS = 10
-"""Must not wait."""
+"""Number of last steps that must not wait."""
 
 
 def questions(device: str, _folder: Path) -> Iterator[Question]:

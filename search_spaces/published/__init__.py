@@ -68,8 +68,8 @@ class PublishedNumber:
 PublishedTable = Mapping[str, Mapping[str, Mapping[str, PublishedNumber]]]
 """Corpus -> group -> metric -> number."""
 PublishedPredictions = Mapping[str, Mapping[str, Mapping[str, Any]]]
-"""Model or group -> context ("yang 1") -> prediction, with the keys of the measurement top_k. A
-`probability` or `rank` of the true word is None if not printed."""
+"""Model or group -> context ("yang 1") -> prediction, with the keys of the measurement top_k. The
+true word's `probability` and `rank` may be missing (None)."""
 
 
 @cache

@@ -22,7 +22,7 @@ SPAM = "spam"
 """Each text of `spam-V` repeats one of V symbols."""
 MIN_SPAM_SYMBOLS, MAX_SPAM_SYMBOLS = 100, 200_000
 SPAM_REPEATS = 7
-"""Before `<eos>`."""
+"""Repeats in each text, before `<eos>`."""
 SPAM_TEXTS = {"train": 50_000, "valid": 5_000, "test": 5_000}
 """Minimum per split. Symbols are equally frequent, and occur at least twice in train."""
 

@@ -27,7 +27,7 @@ EVEN_CONTEXTS = 18
 class Context(Frozen):
     group: Annotated[str, Field(pattern=r"^[\w-]+$")] = "own"
     number: Annotated[int, Field(ge=1, lt=10**18)] = 0
-    """0: position in the list, from 1."""
+    """Default 0: replaced by the position in the list, from 1."""
     last_token_index: Annotated[int, Field(ge=0)]
     next_token: str | None = None
     """Checked against the text; None: not checked."""

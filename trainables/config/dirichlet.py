@@ -1,5 +1,3 @@
-"""Config of fits to known distributions."""
-
 from __future__ import annotations
 
 from typing import Annotated, Literal
@@ -29,13 +27,13 @@ class FitConfig(Frozen):
 
     adam_steps: Annotated[int, Field(ge=0)] = 700
     step_size: PositiveFloat = 0.05
-    """Adam's first step."""
+    """Adam's first step size."""
     round_iterations: PositiveInt = 20
     """Maximum L-BFGS iterations per round; the line search may fail earlier."""
     tolerance: NonNegative = 0.02
     """Stop if a round closes less than this share of the gap to the floor."""
     gap_nats: NonNegative = 1e-4
-    """Stop if the gap is below this."""
+    """Also stop if the gap is below this."""
     most_rounds: PositiveInt = 50
     """At this limit, a fit is reported as not converged."""
 

@@ -50,7 +50,7 @@ class PressNoiseConfig(ExperimentConfig):
     noise_variance: NonNegative = 0.0
     """c: noise entries have variance c / n^2."""
     round_trips: NonNegativeInt = 0
-    """Decompositions, each multiplied back without truncation."""
+    """Number of SVDs, each multiplied back without truncation."""
     precision: Literal["float32", "float64"] = "float64"
     """Precision of the matrix, its round trips, and eps in the Press tolerance."""
 

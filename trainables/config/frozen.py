@@ -40,7 +40,7 @@ def identity(content: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def completed(content: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the complete config of an identity."""
+    """Return the complete config, given its identity."""
     sections = _defaults(content).items()
     return {
         **content,

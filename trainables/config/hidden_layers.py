@@ -38,11 +38,11 @@ class LayerJacobianConfig(ExperimentConfig):
     """Singular values of an untrained, unbiased layer's Jacobian at random inputs (Orhan 2018)."""
 
     schema_version: Literal[2] = 2
-    """2: compared with a Gaussian matrix; independent random streams."""
+    """Version 2: compared with a Gaussian matrix; independent random streams."""
     kind: Literal["layer_jacobian"] = "layer_jacobian"
     layer: HiddenLayerConfig
     width: Annotated[int, Field(ge=4)] = 128
-    """Input and output."""
+    """Width of input and output."""
     inputs: PositiveInt = 1_000
     input_distribution: Literal["normal", "uniform"] = "normal"
     """Standard normal as in the post, or uniform on [0, 1) as in its program."""
@@ -65,7 +65,7 @@ class LayerTaskConfig(ExperimentConfig):
     """Learn an invented function with one hidden layer of `width` units and a linear output."""
 
     schema_version: Literal[2] = 2
-    """2: independent random streams."""
+    """Version 2: independent random streams."""
     kind: Literal["layer_task"] = "layer_task"
     task: Literal["regions", "wide", "deep"]
     """See `trainables.experiments.layer_task`."""

@@ -1,5 +1,3 @@
-"""Union of all kinds of trial."""
-
 from __future__ import annotations
 
 from typing import Annotated, Any, get_args

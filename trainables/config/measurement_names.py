@@ -1,5 +1,3 @@
-"""Names and versions of measurements."""
-
 PERPLEXITY = "perplexity@1"
 SPECTRUM = "spectrum@1"
 TOP_K = "top_k@1"

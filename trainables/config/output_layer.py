@@ -65,7 +65,7 @@ class PlifConfig(Frozen):
     knots: Annotated[int, Field(ge=2)] = 100_000
     """Intervals, each with its own slope."""
     limit: PositiveFloat = 20.0
-    """T; the outermost pieces continue beyond it."""
+    """The outermost pieces continue beyond it."""
 
 
 class LmsPlifConfig(PlifConfig):
@@ -73,7 +73,7 @@ class LmsPlifConfig(PlifConfig):
 
     name: Literal["lms_plif"] = "lms_plif"
     learning_rate: PositiveFloat = 0.02
-    """For the slopes."""
+    """Learning rate of the slopes."""
 
 
 class LmsPlifFrozenConfig(PlifConfig):
@@ -108,7 +108,7 @@ class MosPlifConfig(MixtureConfig, PlifConfig):
     name: Literal["mos_plif"] = "mos_plif"
     knots: Annotated[int, Field(ge=2)] = 1_000_000
     learning_rate: PositiveFloat = 0.02
-    """For the slopes."""
+    """Learning rate of the slopes."""
 
 
 class MonotoneNnConfig(Frozen):

@@ -15,7 +15,7 @@ class TextFile:
     """A UTF-8 file, on disk or generated."""
 
     name: str
-    """Without folder."""
+    """File name, without the folder."""
     text: str
 
     @property

@@ -1,5 +1,3 @@
-"""Config of a Transformer trial."""
-
 from __future__ import annotations
 
 from typing import Literal, Self
@@ -21,7 +19,7 @@ class TransformerConfig(Frozen):
     layers: PositiveInt = 8
     heads: PositiveInt = 8
     dropout: Rate = 0.1
-    """On embedding, attention and feed-forward outputs."""
+    """Applied to embedding, attention and feed-forward outputs."""
     head: Literal["tied", "untied"] = "tied"
     """Output weights: the embedding, or a separate matrix."""
     head_rank: PositiveInt | None = None
@@ -64,9 +62,9 @@ class TransformerTrainingConfig(Frozen):
     window: PositiveInt = 256
     """Context length in tokens."""
     learning_rate: PositiveFloat = 0.001
-    """Peak, after the warm-up."""
+    """Peak rate, after the warm-up."""
     final_rate_share: Rate = 0.1
-    """Last step's share of the peak."""
+    """The last step's rate, relative to the peak."""
     warm_up_tokens: NonNegativeInt = 1_000_000
     beta1: Rate = 0.9
     beta2: Rate = 0.95

@@ -17,7 +17,7 @@ from trainables.corpora.source import read_files, read_texts
 from trainables.errors import UserError, first_line
 
 RETRIES = 3
-"""Per file, after 1, 2 and 3 seconds."""
+"""Retries per file, after 1, 2 and 3 seconds."""
 
 
 def ensure(name: str, *, data_dir: Path | None) -> None:

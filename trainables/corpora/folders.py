@@ -1,5 +1,3 @@
-"""Names and paths of corpora."""
-
 from __future__ import annotations
 
 from pathlib import Path

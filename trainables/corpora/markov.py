@@ -148,7 +148,6 @@ def _text(chain: Iterator[int], types: tuple[str, ...], tokens: int) -> str:
 
 
 def _scales(factors: int) -> NDArray[np.int64]:
-    """Units of 2^-24; the logits get standard deviation STRENGTH."""
     first = STRENGTH * 2**LOGIT_BITS / math.sqrt(math.fsum(1 / k**2 for k in range(1, factors + 1)))
     return np.array([round(first / k) for k in range(1, factors + 1)], dtype=np.int64)
 

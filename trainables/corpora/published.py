@@ -91,7 +91,7 @@ PUBLISHED: Mapping[str, PublishedFolder] = {
     "wikitext-2": WIKITEXT_2,
     WORD_SIMILARITY: BENCHMARKS,
 }
-"""Keys: folder names."""
+"""Published folders by name."""
 
 PUBLISHED_CORPORA: Mapping[str, CorpusIdentity] = {
     "ptb": CorpusIdentity(

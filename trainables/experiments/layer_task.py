@@ -32,7 +32,7 @@ from trainables.trial_folder import Measured, Metric
 
 REGIONS, HIDDEN, DEPTH = 8, 64, 3
 SCALE_EXAMPLES = 10_000
-"""Sample for an output's variance."""
+"""Size of the sample that gives an output's variance."""
 
 TASK, WEIGHTS, BATCHES = 0, 1, 2
 """Random streams: function and examples, initial weights, batches."""

@@ -49,7 +49,7 @@ class SymmetricMatrix:
             lapack_driver="sterf",
             check_finite=False,
         )[::-1].copy()
-        """Descending."""
+        """In descending order."""
 
     def leading(self, count: int) -> Tensor:
         """Return orthonormal eigenvectors of the `count` largest eigenvalues, V x k, descending."""

@@ -30,7 +30,7 @@ BOUNDS = ("1e-1", "1e-2", "1e-3")
 FEW_ROWS = 2048
 """Above this, a sample of rows first shows which ranks to evaluate."""
 LEAST_KL = 1e-12
-"""Nats; the floor in logarithms."""
+"""Nats; logarithms treat smaller values as this."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +109,6 @@ def _mean_kl(chunks: Iterable[Tensor], directions: Directions, ranks: Sequence[i
 
 
 def _sums_of_kl(log_p_NV: Tensor, vectors_VR: Tensor, ranks: Sequence[int], count: int) -> Tensor:
-    """A row's KL is sum P log P - sum P L_r + log sum exp L_r."""
     log_p_NV = torch.log_softmax(log_p_NV, dim=1)  # float32 rows sum to one only within 1e-6
     p_NV = log_p_NV.exp()
     minus_entropy = torch.linalg.vecdot(p_NV, log_p_NV).sum()

@@ -59,7 +59,7 @@ from trainables.training import MAX_LOSS, DivergedError, mean_loss
 from trainables.trial_folder import EpochMetrics, Measured, Metric
 
 EPOCH_BOUND = "1e-2"
-"""Nats."""
+"""Nats: bound of the KL rank after an epoch."""
 
 
 @dataclass(frozen=True)

@@ -92,7 +92,6 @@ def backward_(
 
 @triton.jit
 def _bend(x, table, knots, inverse_width, KIND: tl.constexpr):
-    """f(x) is up to a constant. Interval and position are a piecewise function's."""
     f, position = x, x
     slope = tl.full(x.shape, 1.0, tl.float32)
     index = tl.full(x.shape, 0, tl.int32)

@@ -67,7 +67,6 @@ class PiecewiseLinear(Pointwise):
         positions.sub_(scratch.copy_(indices).sub_(middle))
 
     def _from_middle_(self, logits: Tensor) -> Tensor:
-        """Overwrite with the distance, in intervals, from the left end of the middle one."""
         logits.mul_(1 / self.width)
         return logits.add_(0.5) if len(self.weight_K) % 2 else logits
 

@@ -22,7 +22,7 @@ class Draw(NamedTuple):
 
     name: str
     shape: tuple[int, ...]
-    """Noise: the shape of one time step."""
+    """For noise, the shape of one time step."""
     rate: float
     """Dropout rate, or the deviation of noise."""
 

@@ -58,7 +58,6 @@ def run_stack(
 
 
 def _earlier_outcome(run: TrialRun) -> TrialOutcome | None:
-    """The last checkpoint may already end or prune the trial."""
     if run.trainer.finished:
         return run.end()
     try:

@@ -19,7 +19,7 @@ from trainables.stack.weights import Weights
 from trainables.training import ADAM_STATE, Trainer, Window
 
 EPSILON = 1e-8
-"""Kingma and Ba 2015."""
+"""Adam's usual value (Kingma and Ba 2015)."""
 
 
 class ModelNumbers(NamedTuple):
@@ -35,7 +35,7 @@ class Adam(NamedTuple):
     square: Tensor
     mean_divisor_G: Tensor
     square_divisor_G: Tensor
-    """1 - beta ** steps."""
+    """Both divisors are 1 - beta ** steps."""
     betas: tuple[float, float]
 
 
@@ -155,7 +155,6 @@ def _update_(
 
 
 def _adam_change(adam: Adam, gradient: Tensor) -> Tensor:
-    """Return the change for a learning rate of 1."""
     mean, square, mean_divisor_G, square_divisor_G, betas = adam
     mean.lerp_(gradient, 1 - betas[0])
     square.mul_(betas[1]).addcmul_(gradient, gradient, value=1 - betas[1])

@@ -46,7 +46,7 @@ MAX_LOSS = 100.0
 ADAM_STATE = ("step", "exp_avg", "exp_avg_sq")
 """Adam's state per parameter, by Adam's own names."""
 CHECKPOINT_SHARE = 0.05
-"""Maximum share of a trial's time."""
+"""Maximum share of a trial's time for checkpoints."""
 STEPS_PER_LOOK = 50
 """Steps between two checks of the loss for divergence; each fetches it from the device."""
 
@@ -88,7 +88,6 @@ class Trainer:
         self.epoch_loss = torch.zeros((), dtype=torch.float64, device=runtime.device)
         self.progress = Progress(position=self._recipe.first_position(self.draws))
         self.ends_epoch = False
-        """Set by `advance`."""
         self.average: WeightAverage | None = None
         self.kept: dict[str, Tensor] = {}
         self._saved_at = time.monotonic()
@@ -142,7 +141,6 @@ class Trainer:
             self._saved_at = time.monotonic()
 
     def _checkpoint_is_due(self, checkpoints: Checkpoints, together: int) -> bool:
-        """Checkpoints of all `together` trials take at most `CHECKPOINT_SHARE` of the time."""
         every_s = self.runtime.checkpoint_every_s
         interval_s = max(every_s, checkpoints.seconds * together / CHECKPOINT_SHARE)
         return not every_s or (
@@ -150,7 +148,6 @@ class Trainer:
         )
 
     def step(self) -> None:
-        """Train on one window."""
         training, model = self.config.training, self.model
         window = self.next_window()
         with products_in(training.precision, self.runtime.device):
@@ -176,7 +173,6 @@ class Trainer:
         return loss, self._recipe.objective(loss, contexts)
 
     def next_window(self) -> Window:
-        """Draw the window of the next step."""
         progress = self.progress
         PULSE.begin_step(len(progress.epochs) + 1, progress.step + 1)
         return self._recipe.window(progress.position, self.draws)

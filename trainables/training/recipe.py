@@ -33,11 +33,11 @@ class Recipe(ABC):
     """
 
     longest_window: int
-    """Time steps."""
+    """In time steps."""
 
     @abstractmethod
     def model(self, corpus: Corpus, draws: torch.Generator) -> LanguageModel:
-        """Return the model with its initial weights."""
+        pass
 
     @abstractmethod
     def first_position(self, draws: torch.Generator) -> int:

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from trainables.language_model import EMBEDDING_BOUND, AwdLstm, LanguageModel
 
 EMBEDDING_WIDTH = 400
-"""In the papers."""
+"""Embedding width of the papers."""
 OUTPUT_DEVIATION = 0.5
 """An LSTM's outputs start at 0.2. Assuming more starts deeper layers more softly: at 0.2 steep
 functions of the logits learn worse, from 0.3 to 1 all are similar (Penn Treebank, scale quick)."""

@@ -217,7 +217,6 @@ class TrialRun:
 
 
 def _previous_outcome(folder: TrialFolder) -> TrialOutcome | None:
-    """A pruned result is not final, and a damaged one is set aside."""
     try:
         result = folder.result()
     except DamagedFileError as error:

@@ -69,7 +69,6 @@ class TrialOutcome(Frozen):
     @field_validator("cause", mode="before")
     @classmethod
     def _replace_unprintable(cls, cause: Any) -> Any:
-        """Exception messages may contain unprintable characters."""
         if not isinstance(cause, str):
             return cause
         return "".join(
