@@ -209,7 +209,8 @@ def gss_grid(
 
 
 def coverage(draws: int, *, seed: int = 0) -> dict[tuple[str, str], tuple[float, int]]:
-    """Return interval and noise -> share of intervals with the truth, and their number."""
+    """Return, by interval and noise, the share of intervals that contain the truth, and their
+    number."""
     rng, grid_rng = np.random.default_rng(seed), np.random.default_rng(seed + 1)
     hits: dict[tuple[str, str], list[bool]] = {}
 

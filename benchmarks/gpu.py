@@ -173,7 +173,8 @@ def _error_text(error: Exception) -> str:
 
 
 def jobs(options: argparse.Namespace) -> list[Job]:
-    """Return the jobs by the options' order; the first stack size and four layers lead."""
+    """Return the jobs in the options' order, but the first stack size and the first four layers
+    first."""
     corpora, layers, precisions, sizes = (
         options.corpora,
         options.layers,

@@ -26,7 +26,7 @@ from trainables.trial_folder import EpochMetrics
 
 
 class StoppedError(Exception):
-    pass
+    """Ends a trial half-way."""
 
 
 def stop_half_way(epoch: EpochMetrics) -> None:

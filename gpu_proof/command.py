@@ -227,7 +227,7 @@ def _checks(name: str, limit_s: float, device: str, folder: str, log: Path) -> I
 
 
 def _kill(process: subprocess.Popen[str]) -> None:
-    """The id is still the group's own, because its process was not waited for."""
+    """The group id cannot have been reused, because its process was not waited for."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
 

@@ -41,7 +41,7 @@ class PartsMs(NamedTuple):
 def parts_ms(trainers: Sequence[Trainer], calls: int) -> PartsMs:
     """Time the parts of a stack's step, replayed from graphs on a GPU.
 
-    The trainers' weights change and leave their stack.
+    Changes the trainers' weights and takes them out of their stack.
     """
     first, weights = trainers[0], Weights.shared_by([trainer.model for trainer in trainers])
     device, training = weights["embedding_VD"].device, first.config.training

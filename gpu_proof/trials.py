@@ -113,7 +113,7 @@ def scale_on(device: str) -> Scale:
 
 
 def random_corpus(name: str, scale: Scale) -> Corpus:
-    """Return random words, on which step times do not depend."""
+    """Return a corpus of random words; step times do not depend on the words."""
     train, test, vocabulary = TINY_CORPUS if scale == "tiny" else CORPORA[name]
     text = np.random.default_rng(0).integers(vocabulary, size=train)
     return Corpus(

@@ -61,7 +61,7 @@ class Scale:
     knots: int | None = None
     """Maximum; a step of a piecewise linear function visits all knots."""
     batch_size: int | None = None
-    """One for all output layers, for equally many steps; the papers' are smaller if memory was
+    """Equal for all output layers, for equally many steps; the papers reduced it when memory was
     short."""
     bptt: int | None = None
     epochs: int | None = None

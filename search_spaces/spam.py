@@ -42,8 +42,8 @@ SEEDS = (1, 2, 3)
 HIDDEN_WIDTH = 64
 EPOCHS, EPOCH_TOKENS = 10, 32_000
 WARM_UP_SHARE = 0.1
-"""Share of train tokens. Without warm-up, or with a longer one, the comparison would be of the
-layers' starts."""
+"""Share of train tokens. Without warm-up, or with a longer one, the study would compare the layers'
+starts."""
 LEARNED = 0.1
 """Nats per token above the entropy: 1/60 of an untrained model's excess at V = 1,000."""
 EXCESS = "excess_cross_entropy"

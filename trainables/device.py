@@ -1,6 +1,6 @@
 """Code that differs between CPU and GPU, except `trainables.config.chunk_rows`.
 
-Any device but the CPU counts as a GPU, so "meta" tensors take its path on any host.
+Any device but the CPU counts as a GPU, so "meta" tensors take the GPU's path on any host.
 """
 
 from __future__ import annotations
@@ -184,7 +184,7 @@ def add_multiple_(total: Tensor, values: Tensor, factor: Any) -> None:
 def write_numbers(vector: Tensor, numbers: Sequence[float]) -> None:
     """Overwrite the vector, on a GPU asynchronously.
 
-    torch does not reuse the source's pinned memory before.
+    torch does not reuse the source's pinned memory before the copy is done.
     """
     vector.copy_(
         torch.tensor(numbers, dtype=vector.dtype, pin_memory=vector.is_cuda), non_blocking=True
@@ -195,8 +195,8 @@ class Graphs:
     """CUDA graphs of work on tensors at fixed addresses, in one memory pool.
 
     No graph needs what another left there. The work must not copy from the host, read back or draw
-    random numbers. All graphs are freed together and share a stream with no others: the first one
-    freed would free its cuBLAS workspace, to which others still write (pytorch 193402).
+    random numbers. All graphs are freed together, and no others use their stream: freeing one frees
+    the stream's cuBLAS workspace, to which others still write (pytorch 193402).
     """
 
     _live: ClassVar = WeakSet[Any]()
@@ -259,7 +259,7 @@ def gpu_name() -> str:
 
 
 def svd_driver(matrices: Tensor) -> str | None:
-    """Return QR's driver on a GPU, whose default (Jacobi) stops at a tolerance."""
+    """Return the SVD driver: QR on a GPU, because the default (Jacobi) stops at a tolerance."""
     return "gesvd" if on_gpu(matrices) else None
 
 

@@ -31,7 +31,7 @@ class UserError(Exception):
 def first_line(error: BaseException | str) -> str:
     """Return the first line of an error, without its final dot or colon, for use in a sentence.
 
-    Without a text, an error gives its type's name, a string "".
+    An error without text gives its type's name; an empty string gives "".
     """
     return _lines(error)[0].rstrip(".:")
 

@@ -1,4 +1,4 @@
-"""Launches of Triton kernels in a step; a silent fallback is slower, with equal numbers."""
+"""Launches of Triton kernels in a step; a silent fallback would give equal numbers, but slower."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ _SPAM = re.compile(rf"{SPAM}-[0-9]{{1,9}}")
 
 
 def is_built_in(name: str) -> bool:
-    """Return whether the name is a built-in corpus', even with an invalid number."""
+    """Return whether a built-in corpus has this name; its number may be invalid."""
     return (
         name in (PYDOCS, MARKOV)
         or name.startswith(f"{MARKOV}-")
@@ -68,7 +68,7 @@ def _number(name: str, rule: str, minimum: int, maximum: int) -> int:
 
 
 def spam_floor(symbols: int) -> float:
-    """Return ln V per text: the entropy of `spam-V` in nats per token, without memory of earlier
+    """Return the entropy of `spam-V` in nats per token: ln V per text, without memory of earlier
     texts."""
     return math.log(symbols) / (SPAM_REPEATS + 1)
 

@@ -49,7 +49,7 @@ class LayerJacobianConfig(ExperimentConfig):
 
     @property
     def operations(self) -> float:
-        """Return operations, mainly of singular values; small products are slow."""
+        """Return approximate operations. Most are for singular values; small products are slow."""
         return self.inputs * (30.0 * self.width**3 + 20.0 * self.layer.experts * self.width**2)
 
     @property

@@ -69,7 +69,7 @@ def replaced(
     read: Callable[[Any], Config],
     source: str,
 ) -> Config:
-    """Return `read` of the content with other values at existing keys.
+    """Return `read(content)` after setting values at existing keys.
 
     Raises UserError, beginning with `source`, for an invalid value.
     """

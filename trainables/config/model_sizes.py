@@ -34,7 +34,7 @@ def model_size(config: LanguageTrialConfig) -> ModelSize:
 
 
 def head_products(config: LanguageTrialConfig, vocabulary: int) -> float:
-    """Return multiplications per token to form A B once per step; 0 for a single matrix."""
+    """Return multiplications per token for forming A B, once per step; 0 without A B."""
     model, tokens = config.model, model_size(config).tokens
     return vocabulary * (model.head_rank or 0) * model.embedding_width / tokens
 

@@ -17,7 +17,8 @@ def corpus_name(argument: str) -> str:
 
 
 def corpus_argument(name: str) -> str:
-    """Return the `--corpus` argument: a path if the folder is here and in no data folder."""
+    """Return the `--corpus` argument for a name: a path if its folder is here and not found by
+    name."""
     is_resolvable = (
         _is_path(name)
         or is_built_in(name)

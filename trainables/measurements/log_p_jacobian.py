@@ -1,6 +1,6 @@
 """Derivative J of log P at one context by the context vector, V x C, in closed form or by autograd.
 
-Exact up to a number common to all words, which a softmax ignores. N is copies of the context.
+Exact up to a number common to all words, which a softmax ignores. N: copies of the context.
 """
 
 from __future__ import annotations

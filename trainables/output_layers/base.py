@@ -56,7 +56,7 @@ class OutputLayer(nn.Module, ABC):
         """Draw the starting weights. The default keeps them."""
 
     def scale_start(self, log_share_V: Tensor, hidden_deviation: float) -> None:
-        """Rescale weights drawn for hidden states of this standard deviation.
+        """Rescale the drawn weights for hidden states of this standard deviation.
 
         Without information from the context, log P is then about `log_share_V`. The default changes
         nothing.

@@ -29,7 +29,7 @@ from trainables.output_layers.fused import Inputs, fused_cross_entropy, is_fused
 from trainables.output_layers.pointwise import Pointwise
 
 Rows = tuple[Tensor, Tensor | None]
-"""Targets, and their weights in a sum that replaces the mean."""
+"""Targets, and optional weights of a sum that replaces the mean."""
 Result = tuple[Tensor, tuple[Tensor, ...]]
 
 

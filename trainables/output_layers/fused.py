@@ -19,7 +19,7 @@ from trainables.output_layers.softcap import Softcap
 ALIGNMENT = 16
 """Logit rows begin at multiples of this, for tensor cores and wide reads."""
 CHUNK_BYTES = 2**30
-"""Bytes of logits. Each chunk also reads and writes the G x V x D weight gradient."""
+"""Bytes of logits per chunk; each chunk also reads and writes the G x V x D weight gradient."""
 UNIT = 2.0**-60
 """Unit of integer sums, which unlike float sums do not depend on the order."""
 

@@ -19,14 +19,15 @@ from trainables.output_layers.fused import UNIT, Bend, IntervalSums
 
 UNITS = tl.constexpr(1 / UNIT)
 MAX_COLUMNS, MAX_BYTES = 2048, 2048
-"""Columns of the first kernel's blocks, bytes of the second's: a thread reads 16 at once."""
+"""Maximum block: columns in the first kernel, bytes in the second. A thread reads 16 bytes at
+once."""
 WARPS, REGISTERS, REGISTERS_WITH_SUMS = 4, 64, 80
 """Second kernel: 32 or 24 warps fit on a multiprocessor. Without a limit, the compiler takes twice
 the registers."""
 ROWS = 16
 """Rows per program of the second kernel, over which it sums the bias gradient."""
 NOT_SPECIALISED = ["rows", "knots"]
-"""Specialising on their divisors would not be faster."""
+"""Specialising kernels on divisors of these arguments would not be faster."""
 
 
 def forward(

@@ -15,7 +15,7 @@ from torch import Tensor
 
 MAX_COLUMNS = 256
 STRIDES = ["sums_stride", "state_stride", "h_stride", "output_stride"]
-"""Strides of models vary with the window, so specialised kernels would be many."""
+"""Model strides vary with the window; specialising on them would compile many kernels."""
 
 
 def cell_(sums: Tensor, bias: Tensor, c_before: Tensor, c: Tensor, h: Tensor) -> None:

@@ -1,8 +1,8 @@
 """One LSTM layer of all models of a stack, with an explicit backward pass through time.
 
-Backward takes only the product with the hidden-to-hidden weights step by step; the weights'
-gradients are one product. Steps beyond a model's window have no gradient, and its state is that at
-the window's end.
+Only the product with the hidden-to-hidden weights goes step by step in the backward pass; the
+weights' gradients are one product. Steps beyond a model's window have no gradient, and its state is
+that at the window's end.
 
 Shapes: also I inputs, H outputs.
 """

@@ -37,7 +37,7 @@ class Recipe(ABC):
 
     @abstractmethod
     def model(self, corpus: Corpus, draws: torch.Generator) -> LanguageModel:
-        pass
+        """Return the model with its initial weights."""
 
     @abstractmethod
     def first_position(self, draws: torch.Generator) -> int:

@@ -29,8 +29,9 @@ from trainables.language_model import EMBEDDING_BOUND, AwdLstm, LanguageModel
 EMBEDDING_WIDTH = 400
 """Embedding width of the papers."""
 OUTPUT_DEVIATION = 0.5
-"""An LSTM's outputs start at 0.2. Assuming more starts deeper layers more softly: at 0.2 steep
-functions of the logits learn worse, from 0.3 to 1 all are similar (Penn Treebank, scale quick)."""
+"""Assumed standard deviation of an LSTM's outputs, which start at 0.2. A larger value starts deeper
+layers more softly: at 0.2 steep functions of the logits learn worse, from 0.3 to 1 all are similar
+(Penn Treebank, scale quick)."""
 
 
 @torch.no_grad()

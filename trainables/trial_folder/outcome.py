@@ -52,7 +52,7 @@ class EpochMetrics(Frozen):
 class TrialOutcome(Frozen):
     """The final record of one attempt at a trial, in `result.json`.
 
-    All of it can be recorded: epochs in order, 64-bit integers, printable text. Metric names are
+    The store can hold all of it: epochs in order, 64-bit integers, printable text. Metric names are
     unique over all measurements, because each is a column of the results.
     """
 
