@@ -114,7 +114,6 @@ def head_rank(
 def saturation(
     rng: np.random.Generator, noise: Mapping[str, float]
 ) -> Iterator[tuple[str, Statistic, float]]:
-    """Yield E and b."""
     [curve] = simulated_curves(rng, WIDTHS, (1.0,), seeds=3, limit=4.36, exponent=0.59, **noise)
     yield from _law("saturation", curve, 4.36, 0.59)
 
@@ -210,7 +209,8 @@ def gss_grid(
 
 
 def coverage(draws: int, *, seed: int = 0) -> dict[tuple[str, str], tuple[float, int]]:
-    """Return interval and noise -> share of intervals with the truth, and their number."""
+    """Return, by interval and noise, the share of intervals that contain the truth, and their
+    number."""
     rng, grid_rng = np.random.default_rng(seed), np.random.default_rng(seed + 1)
     hits: dict[tuple[str, str], list[bool]] = {}
 
@@ -236,7 +236,6 @@ def coverage(draws: int, *, seed: int = 0) -> dict[tuple[str, str], tuple[float,
 
 
 def main() -> None:
-    """Print a line per interval and noise."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -72,8 +72,6 @@ def spectrum_seconds(config: LanguageTrialConfig, corpus: Corpus, device: str) -
 
 
 class Job(NamedTuple):
-    """The measurement of a line."""
-
     how: str
     """One of `METHODS`."""
     corpus: str
@@ -83,7 +81,6 @@ class Job(NamedTuple):
 
     @property
     def label(self) -> str:
-        """Printed label."""
         return f"stack {self.models}" if self.how == "stack" else self.how
 
 
@@ -105,8 +102,6 @@ class Line:
 
 
 class Bench:
-    """Measures jobs on one device."""
-
     def __init__(self, model: Model, device: str, scale: Scale, steps: int) -> None:
         self._trial = TRIALS[model]
         self._device, self._scale, self._steps = device, scale, steps
@@ -178,7 +173,8 @@ def _error_text(error: Exception) -> str:
 
 
 def jobs(options: argparse.Namespace) -> list[Job]:
-    """Return the jobs by the options' order; the first stack size and four layers lead."""
+    """Return the jobs in the options' order, but the first stack size and the first four layers
+    first."""
     corpora, layers, precisions, sizes = (
         options.corpora,
         options.layers,
@@ -266,7 +262,6 @@ def run_lines(options: argparse.Namespace, name: str) -> int:
 
 
 def main() -> None:
-    """Print the lines."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -126,12 +126,10 @@ def print_table(title: str, timings: Mapping[str, Timing], *, reference: str) ->
 
 
 def chunked(layer: OutputLayer, hidden_TBC: Tensor, weight_VD: Tensor, targets_N: Tensor) -> Tensor:
-    """Return this project's loss."""
     return layer.loss(hidden_TBC, weight_VD, targets_N)
 
 
 def plain(layer: OutputLayer, hidden_TBC: Tensor, weight_VD: Tensor, targets_N: Tensor) -> Tensor:
-    """Return the loss by the plain formula."""
     hidden_NC = hidden_TBC.flatten(0, 1)
     if not isinstance(layer, MixtureOfSoftmaxes):
         return nll_loss(layer.log_probabilities(hidden_NC, weight_VD), targets_N)
@@ -157,7 +155,6 @@ def framework(
 
 
 def losses_for(config: OutputLayerConfig) -> dict[str, Loss]:
-    """Return the losses to compare, by name."""
     losses: dict[str, Loss] = {"plain": plain, "chunked": chunked}
     if isinstance(config, SoftmaxConfig) and hasattr(functional, "linear_cross_entropy"):
         losses["framework"] = framework
@@ -185,7 +182,6 @@ def prepare_loss(config: OutputLayerConfig, loss: Loss) -> Callable[[], object]:
 
 
 def prepare_products(config: OutputLayerConfig) -> Callable[[], object]:
-    """Prepare the loss's three matrix products."""
     torch.set_num_threads(len(os.sched_getaffinity(0)))
     total = N * (config.mixtures if isinstance(config, MosConfig | MosPlifConfig) else 1)
     hidden_ND, weight_VD = torch.randn(total, D), torch.empty(V, D).uniform_(-0.1, 0.1)
@@ -229,7 +225,6 @@ def prepare_step(config: OutputLayerConfig, loss: Loss) -> Callable[[], object]:
 
 
 def main() -> None:
-    """Print a table per layer and part."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -48,7 +48,6 @@ def seconds_of(
 
 
 def main() -> None:
-    """Print a line per layer."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -59,7 +59,6 @@ def log_p_chunks(rows: int, columns: int, shape: Shape) -> Iterator[NDArray[np.f
 
 
 def log_p_matrix(shape: Shape) -> NDArray[np.float32]:
-    """Return the methods' ROWS x COLUMNS matrix."""
     return np.concatenate(list(log_p_chunks(ROWS, COLUMNS, shape)))
 
 
@@ -70,7 +69,6 @@ def prepare_numpy() -> Callable[[], object]:
 
 
 def prepare_spectrum(shape: Shape, method: Method = "gram") -> Callable[[], object]:
-    """Prepare the streamed spectrum."""
     matrix_NV = log_p_matrix(shape)
     matrix_spectrum(matrix_NV[:100, :100], method=method)  # loads the libraries
     chunks = np.split(matrix_NV, range(CHUNK, ROWS, CHUNK))
@@ -78,7 +76,6 @@ def prepare_spectrum(shape: Shape, method: Method = "gram") -> Callable[[], obje
 
 
 def prepare_kl_rank(shape: Shape) -> Callable[[], object]:
-    """Prepare the KL ranks for three bounds."""
     torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
     matrix = torch.from_numpy(log_p_matrix(shape))
     kl_ranks(lambda: [matrix[:100, :100]], rows=100, columns=100)
@@ -119,7 +116,6 @@ def run_ptb() -> None:
 
 
 def main() -> None:
-    """Run the chosen comparison."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -27,7 +27,6 @@ LIMIT_S = 0.05
 
 
 def do_nothing(config: TrialConfig, **_: Any) -> TrialOutcome:
-    """Return a result without any work."""
     return TrialOutcome(
         trial_id=config.trial_id, state="done", measurements={"nothing@1": {"number": config.seed}}
     )
@@ -44,12 +43,10 @@ def plan_trials(trials: int) -> list[PlannedTrial]:
 
 
 def peak_mib() -> float:
-    """Return this process's peak memory so far."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def main(trials: int) -> None:
-    """Run and print the figures."""
     plan = plan_trials(trials)
     with (
         tempfile.TemporaryDirectory() as folder,

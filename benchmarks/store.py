@@ -33,7 +33,7 @@ CS, KS, SEEDS, TRIALS = 40, 25, 10, 10_000
 SINGULAR_VALUES = 500
 KEY = StudyKey(study="gss_grid", scale="quick", corpus="pydocs")
 BOUND_S = 2.0
-"""For `status` and `replan`."""
+"""Limit for `status` and `replan`."""
 
 
 def plan() -> list[PlannedTrial]:
@@ -200,7 +200,6 @@ def measure(url: str, *, rounds: int = 5) -> None:
 
 
 def main() -> None:
-    """Run the benchmark, or one step of it."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -28,7 +28,6 @@ ROOT = Path(__file__).parents[1]
 
 @contextmanager
 def _serve(*options: str) -> Iterator[tuple[str, int]]:
-    """Yield the link to the pages and the id of the server's process."""
     command = [sys.executable, str(ROOT / "sweep.py"), "view", *options]
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
     try:
@@ -64,7 +63,6 @@ def pages(url: str) -> None:
 
 
 def _pages(trials: list[PlannedTrial]) -> dict[str, str]:
-    """Return the JavaScript condition for a loaded page, by path."""
     ids = [trial.trial_id[:12] for trial in trials[:6]]
     return {
         "/": "document.querySelector('#overview table')",
@@ -87,7 +85,6 @@ def _seconds(browser: Browser, address: str, condition: str) -> float:
 
 
 def main() -> None:
-    """Measure the given store, or a new one."""
     if sys.argv[1:]:
         pages(sys.argv[1])
     else:

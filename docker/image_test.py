@@ -73,8 +73,6 @@ touch results/probe && rm results/probe && test "$(id -u)" != 0
 
 
 class Images:
-    """buildah, with all its data in one folder."""
-
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
@@ -111,7 +109,6 @@ def make_base(images: Images) -> None:
 
 
 def build(images: Images, arguments: list[str]) -> None:
-    """Build the image from the Dockerfile."""
     dockerfile = str(REPOSITORY / "docker/Dockerfile")
     # PyTorch's CPU build does not include Triton.
     build_args = ("--build-arg", f"BASE={BASE}", "--build-arg", "EXTRAS=triton")
@@ -120,7 +117,6 @@ def build(images: Images, arguments: list[str]) -> None:
 
 
 def results_folder(images: Images, name: str, user: int) -> Path:
-    """Return a new folder of the image's user."""
     folder = images.folder / name
     subprocess.run(["rm", "-rf", folder], check=True)
     folder.mkdir()
@@ -158,7 +154,6 @@ def check_contents(root: Path, config: dict[str, Any]) -> None:
 
 
 def main(folder: Path, arguments: list[str]) -> None:
-    """Build the image, check its contents, and run it in three ways."""
     folder.mkdir(parents=True, exist_ok=True)
     images = Images(folder.resolve())
     make_base(images)

@@ -33,7 +33,7 @@ class Stage(NamedTuple):
     """Limits of a part of the proof."""
 
     limit_s: float
-    """Plus time that earlier stages did not use."""
+    """Time that earlier stages did not use is added."""
     on_cpu: bool = True
 
 
@@ -48,7 +48,7 @@ STAGES = {
     "checkpoints": Stage(30),
     "speed": Stage(110),
 }
-"""In order; at most 540 s."""
+"""In order; together at most 540 s."""
 TOTAL_MINUTES = sum(stage.limit_s for stage in STAGES.values()) / 60
 DESCRIPTION = (
     "Prove that the GPU of this machine computes the right numbers, and fast enough, in at most "
@@ -123,8 +123,6 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 class Proof:
-    """Checks so far, and their file."""
-
     def __init__(self, device: str, file: Path) -> None:
         self._device, self._file = device, file
         self._started = datetime.now(UTC)
@@ -159,7 +157,6 @@ class Proof:
         self.write()
 
     def write(self) -> None:
-        """Write the results so far."""
         from trainables.trial_folder import code_version, write_file
 
         content = {
@@ -187,7 +184,6 @@ def _command(name: str, device: str, folder: str) -> list[str]:
 
 
 def _checks(name: str, limit_s: float, device: str, folder: str, log: Path) -> Iterator[Check]:
-    """Yield a stage's checks as they arrive, and a FAIL unless its process ends well."""
     path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
     timed_out, count = Event(), 0
     with (
@@ -231,7 +227,7 @@ def _checks(name: str, limit_s: float, device: str, folder: str, log: Path) -> I
 
 
 def _kill(process: subprocess.Popen[str]) -> None:
-    """Kill a process group; the id is still its own, as its process was not waited for."""
+    """The group id cannot have been reused, because its process was not waited for."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
 
@@ -252,7 +248,7 @@ def _anonymous(text: str) -> str:
 
 @contextmanager
 def _raise_on_signals() -> Iterator[None]:
-    """Make SIGTERM and SIGHUP raise, so that the running stage is killed too.
+    """SIGTERM and SIGHUP raise, so that the running stage is killed too.
 
     `sweep.py` starts with these and SIGINT blocked.
     """

@@ -33,15 +33,15 @@ class PartsMs(NamedTuple):
     network: float
     """Up to the context vectors, forward and backward."""
     output: float
-    """Including the loss, forward and backward."""
+    """Output layer and loss, forward and backward."""
     optimiser: float
-    """Including clipping."""
+    """Includes clipping."""
 
 
 def parts_ms(trainers: Sequence[Trainer], calls: int) -> PartsMs:
     """Time the parts of a stack's step, replayed from graphs on a GPU.
 
-    The trainers' weights change and leave their stack.
+    Changes the trainers' weights and takes them out of their stack.
     """
     first, weights = trainers[0], Weights.shared_by([trainer.model for trainer in trainers])
     device, training = weights["embedding_VD"].device, first.config.training
@@ -112,7 +112,6 @@ def _optimiser(trainers: Sequence[Trainer], weights: Weights, window: Window) ->
 
 
 def _capture(function: Callable[[], None], graphs: Graphs) -> Callable[[], None]:
-    """Run once uncaptured, to compile kernels, which a capture may not do."""
     graphs.run(function)
     return graphs.captured(function)
 

@@ -17,8 +17,6 @@ class NotTriedError(Exception):
 
 @dataclass(frozen=True)
 class Question:
-    """A check to be made."""
-
     name: str
     ask: Callable[[], float | str]
     """Returns a number to compare, or a text, which passes."""
@@ -26,13 +24,11 @@ class Question:
     """Largest passing number; None: only report it."""
     unit: str = ""
     figures: Mapping[str, Any] = field(default_factory=dict)
-    """Values for the file."""
+    """Values to write to the file."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """The answer to a question."""
-
     name: str
     result: Result
     text: str
@@ -40,7 +36,6 @@ class Check:
 
     @property
     def line(self) -> str:
-        """Return the printed line."""
         return f"{self.result}  {self.name}: {self.text}"
 
 

@@ -20,14 +20,12 @@ class Work(NamedTuple):
 
     kernels: int
     gigabytes: float
-    """Read and written."""
+    """Bytes read and written."""
     teraflop: float
     """Matrix products only."""
 
 
 class StepCost(NamedTuple):
-    """One step of a stack."""
-
     elementwise: Work
     """Everything except matrix products."""
     products: Work
@@ -39,9 +37,9 @@ class Card(NamedTuple):
     """Rates that a GPU reaches."""
 
     copy_tb_s: float
-    """Read and written."""
+    """Bytes read and written."""
     product_tflop_s: float
-    """For large square matrices."""
+    """Products of large square matrices."""
 
 
 COSTS: dict[tuple[str, str], StepCost] = {
@@ -64,7 +62,8 @@ COSTS: dict[tuple[str, str], StepCost] = {
 }
 """Keys: corpus, output layer."""
 SHARES = ((0.85, 1.0), (0.85, 0.6), (0.7, 0.3))
-"""Share of the copy and product rates by kind of work. A tile of 64 rows holds a batch of 20."""
+"""Reached shares of the copy and product rates, by kind of work. A recurrent
+product, with a batch of 20, fills only part of a tile's 64 rows."""
 
 
 def step_seconds(cost: StepCost, card: Card) -> float:

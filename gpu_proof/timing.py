@@ -34,8 +34,6 @@ WARM_UP_PASSES = 3
 
 
 class Pace(NamedTuple):
-    """Totals over all trials."""
-
     seconds: float
     tokens: int
     model_steps: int
@@ -87,7 +85,6 @@ class Headline(NamedTuple):
         return f"{self.models} models, {self.corpus}, {self.layer}, {self.precision}"
 
     def config(self, device: str) -> TrialConfig:
-        """Return the config of each model."""
         scale = scale_on(device)
         return trial(
             self.corpus, layer_config(self.layer, self.corpus, scale), self.precision, scale
@@ -108,7 +105,6 @@ class Headline(NamedTuple):
 
 
 def stack_pace(stack: Stack, steps: int) -> Pace:
-    """Time `steps` steps of a stack."""
     return _pace(stack.step, stack.trainers, steps)
 
 
@@ -118,7 +114,7 @@ def alone_pace(trainer: Trainer, steps: int) -> Pace:
 
 
 def _pace(step: Callable[[], None], trainers: Sequence[Trainer], steps: int) -> Pace:
-    """Give all passes equal window lengths."""
+    """Gives all passes equal window lengths."""
     draws = trainers[0].draws.get_state()
 
     def run() -> None:
@@ -151,10 +147,8 @@ class _Framework(nn.Module):
 
 
 def framework_pace(config: TrialConfig, vocabulary: int, device: str, steps: int) -> Pace:
-    """Time `steps` steps of the framework's modules for a softmax, the floor of lone models.
-
-    In bf16, parameters are bf16 too.
-    """
+    """Time `steps` steps of the framework's modules for a softmax, in bf16 with bf16 parameters:
+    the floor of lone models."""
     training = config.training
     model = _Framework(config, vocabulary).to(device)
     if training.precision == "bf16":
@@ -179,12 +173,10 @@ def framework_pace(config: TrialConfig, vocabulary: int, device: str, steps: int
 
 
 class Ceilings(NamedTuple):
-    """Peak rates of a device."""
-
     tflop_s: dict[Precision, float]
-    """For square matrices."""
+    """Products of square matrices."""
     copy_gb_s: float
-    """Read and written."""
+    """Bytes read and written."""
 
 
 def ceilings(precisions: Sequence[Precision], device: str, size: int) -> Ceilings:

@@ -80,7 +80,6 @@ def layer_config(name: str, corpus: str, scale: Scale = "paper") -> OutputLayerC
 def trial(
     corpus: str, layer: OutputLayerConfig, precision: str, scale: Scale, **training: Any
 ) -> TrialConfig:
-    """Return an AWD-LSTM trial with matrix products in `precision`."""
     config = awd_lstm(CorpusConfig(name=corpus, sha256="0" * 64), layer)
     return _resize(config, TINY if scale == "tiny" else {}, precision, training)
 
@@ -110,12 +109,11 @@ TRIALS: dict[Model, Callable[..., LanguageTrialConfig]] = {
 
 
 def scale_on(device: str) -> Scale:
-    """Return the papers' scale on a GPU, tiny on a CPU."""
     return "tiny" if device == "cpu" else "paper"
 
 
 def random_corpus(name: str, scale: Scale) -> Corpus:
-    """Return random words, on which step times do not depend."""
+    """Return a corpus of random words; step times do not depend on the words."""
     train, test, vocabulary = TINY_CORPUS if scale == "tiny" else CORPORA[name]
     text = np.random.default_rng(0).integers(vocabulary, size=train)
     return Corpus(
@@ -159,10 +157,10 @@ def flop_per_token(config: LanguageTrialConfig, vocabulary: int) -> int:
     """Return the operations of a training step's matrix products, per token.
 
     A weight counts 6 per row: 2 (product and sum) for the forward pass, 4 for the backward pass. An
-    LSTM layer with I inputs and H outputs has 4 H (I + H) weights. A Transformer layer has
-    4 D^2 + 3 D F, plus 2 T D for attention over T tokens. The output layer has V D; K experts have
-    K V D, plus K (C D + C) for latent contexts and prior. For example, an AWD-LSTM on Penn Treebank
-    takes 203 GFLOP for 20 x 70 tokens.
+    LSTM layer with I inputs and H outputs has 4 H (I + H) weights. A Transformer layer has 4 D^2 +
+    3 D F, plus 2 T D for attention over T tokens. The output layer has V D; K experts have K V D,
+    plus K (C D + C) for latent contexts and prior. For example, an AWD-LSTM on Penn Treebank takes
+    203 GFLOP for 20 x 70 tokens.
     """
     layer = config.output_layer
     width, context = config.model.embedding_width, config.model.context_width

@@ -20,11 +20,10 @@ class Analysis:
 
     @property
     def has_published(self) -> bool:
-        """Return True if the answer shows published values."""
+        """True if the answer shows published values."""
         return bool(getattr(self, "published", None))
 
     def without_published(self) -> Self:
-        """Return a copy without published values."""
         return replace(self, **{"published": {}}) if hasattr(self, "published") else self
 
 
@@ -34,7 +33,7 @@ class PublishedCorrelation:
 
     all_cells: float
     windowed: float
-    """Inside the perplexity window."""
+    """Only over trials inside the perplexity window."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +51,6 @@ class Correlation(Analysis):
 
     @override
     def without_published(self) -> Self:
-        """Return a copy without published values and windows."""
         return replace(self, published={}, windows={})
 
 
@@ -71,7 +69,7 @@ class GroupTable(Analysis):
 
     metrics: tuple[str, ...]
     groups: tuple[str, ...] = ()
-    """Empty for all."""
+    """Empty: all."""
     title: str = "Results by model"
     source: str = ""
     published: PublishedTable = field(default_factory=dict)
@@ -86,7 +84,7 @@ class AgainstBaselines(Analysis):
     metric: str = "test_perplexity"
 
     def __post_init__(self) -> None:
-        """Raise TypeError now, not after training, unless `baselines` is a mapping."""
+        """A wrong type is reported now, not after training."""
         if not isinstance(self.baselines, Mapping):
             raise TypeError(
                 f"{type(self).__name__}.baselines: must map each group to its baseline, such as "
@@ -161,7 +159,7 @@ class Claim:
     """A value of `by`."""
     than: str
     panels: tuple[Any, ...] = ()
-    """Values of `panel`; empty for all."""
+    """Empty: all."""
     x_up_to: float | None = None
     """Largest x covered; None for all."""
     lower_is_better: bool = False
@@ -176,24 +174,24 @@ class Lines(Analysis):
     """
 
     x: str
-    """Numeric."""
+    """Path of a number."""
     by: str
     metrics: tuple[str, ...]
     panel: str | None = None
-    """If None, one panel per metric."""
+    """Default: one panel per metric."""
     reference: str = ""
     """Group without these config values, drawn as a level line."""
     title: str = ""
     logarithmic_x: bool = False
     logarithmic_y: tuple[str, ...] = ()
-    """Metrics, with positive values only."""
+    """Metrics with a logarithmic axis; positive values only."""
     reaches: tuple[Reach, ...] = ()
     claims: tuple[Claim, ...] = ()
     note: str = ""
     """Remarks on the source and the method."""
     after: Mapping[str, tuple[str, float]] = field(default_factory=dict)
-    """Settings applied after training: prefix of metrics -> line and x. "bent tanh 15 " ->
-    ("bent", 15.0) puts "bent tanh 15 press_rank" at 15 on the line "bent"."""
+    """Settings applied after training: prefix of metrics -> line and x. "bent tanh 15 " -> ("bent",
+    15.0) puts "bent tanh 15 press_rank" at 15 on the line "bent"."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -288,7 +286,7 @@ class PressNoise(Analysis):
     @property
     @override
     def has_published(self) -> bool:
-        """Return True, for the ranks of SM Tables 15 and 16."""
+        """Always true: SM Tables 15 and 16 print ranks."""
         return True
 
 

@@ -20,7 +20,6 @@ def trials(corpus: CorpusConfig) -> Iterator[WordPairsConfig]:
 
 
 def label(config: WordPairsConfig) -> str:
-    """Return a name such as "word pairs ptb"."""
     return f"word pairs {config.text}"
 
 

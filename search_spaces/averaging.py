@@ -20,7 +20,6 @@ def trials(corpus: CorpusConfig) -> Iterator[TrialConfig]:
 
 
 def group(row: Row) -> str:
-    """Return the group of a row of SM Tables 10 and 11."""
     return f"{row['model']} {row['averaging'].replace('_', '-').upper()}"
 
 

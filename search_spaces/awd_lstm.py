@@ -35,8 +35,6 @@ V100_SECONDS_PER_EPOCH = {
 
 @dataclass(frozen=True, kw_only=True)
 class _Column:
-    """One column of SM Table 6."""
-
     authors_seed: int
     embedding_width: int = 400
     hidden_width: int = 1150

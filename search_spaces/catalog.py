@@ -1,5 +1,3 @@
-"""Studies by name or file."""
-
 from __future__ import annotations
 
 import importlib
@@ -42,7 +40,6 @@ ALL = "all"
 
 
 def is_file(name: str) -> bool:
-    """Return True if the study is given as a file."""
     return name.endswith(".py") or "/" in name
 
 

@@ -33,7 +33,6 @@ def trials(corpus: CorpusConfig) -> Iterator[TransformerTrialConfig]:
 
 
 def label(config: TransformerTrialConfig) -> str:
-    """Return a name such as "B=32 wd=0.1 lr=0.0014 epochs=60 seed=1"."""
     training = config.training
     return (
         f"B={training.batch_size} wd={training.weight_decay:g} lr={training.learning_rate:.2g} "

@@ -15,7 +15,6 @@ from trainables.config import (
 
 Config = TypeVar("Config", bound=ExperimentConfig)
 Changes = Callable[[Any], Mapping[str, Any]]
-"""Fields that a scale replaces."""
 
 
 def shrink(scale: str, config: Config) -> Config:

@@ -35,17 +35,17 @@ WEIGHT_DECAY = Dimension(
 
 
 def dropout_embedding(*values: float) -> Dimension:
-    """Return the dimension of locked dropout on the embedding output."""
+    """Locked dropout on the embedding output."""
     return Dimension(key="model.dropout_embedding", short="de", values=values)
 
 
 def dropout_hidden(*values: float) -> Dimension:
-    """Return the dimension of locked dropout between LSTM layers."""
+    """Locked dropout between LSTM layers."""
     return Dimension(key="model.dropout_hidden", short="dh", values=values)
 
 
 def embedding_noise(*values: float) -> Dimension:
-    """Return the dimension of the standard deviation of noise on the embedding output."""
+    """Standard deviation of noise on the embedding output."""
     return Dimension(key="model.embedding_noise", short="noise", values=values)
 
 

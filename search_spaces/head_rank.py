@@ -26,12 +26,11 @@ from trainables.config import (
 )
 
 LSTM_WIDTH, TRANSFORMER_WIDTH = 1024, 512
-"""d."""
 LEAST_RANK = 4
 QUICK_SHARE = 1 / 32
 """Smallest rank per d at scale quick: 2 of 61 and of 64."""
 SMOKE_SHARE = 1 / 8
-"""At scale smoke: 2 of 16."""
+"""Smallest rank per d at scale smoke: 2 of 16."""
 SEED = 1
 MIXTURES = 3
 """Two already exceed the head's rank; more only cost time."""
@@ -84,7 +83,6 @@ def trials(corpus: CorpusConfig) -> Iterator[LanguageTrialConfig]:
 
 
 def width(config: LanguageTrialConfig) -> int:
-    """Return d."""
     return config.model.embedding_width
 
 

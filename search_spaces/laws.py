@@ -31,7 +31,7 @@ class PowerLaw(Analysis):
 
 @dataclass(frozen=True, kw_only=True)
 class Extrapolation(Analysis):
-    """Sizes at which the loss leaves the law E + a x^-b of all (at least four) larger sizes."""
+    """Sizes whose loss deviates from the law E + a x^-b of all (at least four) larger sizes."""
 
     x: str
     metric: str = "test_perplexity"
@@ -55,6 +55,5 @@ class Threshold(Analysis):
     metric: str
     """Must fall as x grows."""
     value: float
-    """Positive."""
     title: str = ""
     claim: str = ""

@@ -40,7 +40,6 @@ def layer_name(layer: HiddenLayerConfig) -> str:
 
 
 def label(config: LayerJacobianConfig) -> str:
-    """Return a name such as "softmax gates K=4 seed=1"."""
     return f"{layer_name(config.layer)} seed={config.seed}"
 
 

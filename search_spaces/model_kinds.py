@@ -13,7 +13,6 @@ from trainables.errors import UserError, did_you_mean
 
 LSTM, TRANSFORMER = "lstm", "transformer"
 MODELS = (LSTM, TRANSFORMER)
-"""The papers' studies use AWD-LSTMs."""
 OPTION = "--model"
 
 
@@ -54,7 +53,6 @@ def with_model(study: Study, model: str) -> Study:
 
 
 def require_model(model: str) -> None:
-    """Raise UserError for an unknown model."""
     if model not in MODELS:
         raise UserError(
             f"unknown {OPTION} {model!r}: {did_you_mean(model, MODELS)}Choose from "
@@ -63,7 +61,6 @@ def require_model(model: str) -> None:
 
 
 def _transformers(study: Study, corpus: CorpusConfig) -> Iterator[AnyConfig]:
-    """Keep configs without a language model, such as a true rank."""
     configs = list(study.trials(corpus))
     lstms = _require_lstms(study, configs)
     names: dict[str, str] = {}

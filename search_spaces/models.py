@@ -53,7 +53,6 @@ def trial(
 
 
 def model_and_seed(config: LanguageTrialConfig) -> str:
-    """Return a name such as "mos seed=28"."""
     return f"{config.output_layer.name} seed={config.seed}"
 
 

@@ -27,7 +27,6 @@ def trials(corpus: CorpusConfig) -> Iterator[TrialConfig]:
 
 
 def label(config: LanguageTrialConfig) -> str:
-    """Return a name such as "mos K=15"."""
     assert isinstance(config.output_layer, MosConfig)
     return f"mos K={config.output_layer.mixtures}"
 

@@ -39,7 +39,6 @@ def trials(corpus: CorpusConfig) -> Iterator[AnyConfig]:
 
 
 def _truth_and_models(corpus: CorpusConfig) -> Iterator[AnyConfig]:
-    """Give all layers softmax's model, so that only the layer differs; moc has its rank bound."""
     yield TrueRankConfig(seed=SEED, corpus=corpus, variant="float64")
     yield TrueRankConfig(seed=SEED, corpus=corpus, variant="float32")
     yield TrueRankConfig(seed=SEED, corpus=corpus, variant="noise")

@@ -42,7 +42,6 @@ def trials(corpus: CorpusConfig) -> Iterator[TransformerTrialConfig]:
 
 
 def label(config: TransformerTrialConfig) -> str:
-    """Return a name such as "d=256 seed=1"."""
     return f"d={config.model.width} seed={config.seed}"
 
 

@@ -57,11 +57,11 @@ class Scale:
     """Factor. The papers' 20 is for SGD; Adam needs another magnitude."""
     warm_up_tokens: int | None = None
     start: Literal["scaled"] | None = None
-    """`trainables.training.start` gives the reasons."""
+    """See `trainables.training.start`."""
     knots: int | None = None
     """Maximum; a step of a piecewise linear function visits all knots."""
     batch_size: int | None = None
-    """One for all output layers, for equally many steps; the papers' are smaller if memory was
+    """Equal for all output layers, for equally many steps; the papers reduced it when memory was
     short."""
     bptt: int | None = None
     epochs: int | None = None
@@ -141,7 +141,6 @@ SCALES = {
 
 
 def apply_scale(scale: Scale, config: AnyConfig) -> AnyConfig:
-    """Return the config at this scale."""
     if isinstance(config, TrialConfig):
         return _awd_lstm(scale, config)
     if isinstance(config, TransformerTrialConfig):
@@ -243,7 +242,7 @@ def _trained_evaluation(scale: Scale, config: LanguageTrialConfig) -> Evaluation
 
 
 def _evaluation(scale: Scale, config: LanguageTrialConfig | TrueRankConfig) -> EvaluationConfig:
-    """Keep all contexts if the true rank is known: a sample may miss some."""
+    """If the true rank is known, all contexts are kept: a sample may miss some."""
     evaluation = config.evaluation
     rank_contexts = scale.rank_contexts if markov_rank(config.corpus.name) is None else None
     return evaluation.model_copy(
@@ -257,7 +256,6 @@ def _evaluation(scale: Scale, config: LanguageTrialConfig | TrueRankConfig) -> E
 
 
 def smoke_corner(trials: Sequence[AnyConfig]) -> list[AnyConfig]:
-    """Return four trials spread over a study."""
     if len(trials) <= 4:
         return list(trials)
     last = len(trials) - 1

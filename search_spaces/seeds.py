@@ -18,7 +18,6 @@ def trials(corpus: CorpusConfig) -> Iterator[TrialConfig]:
 
 
 def corner(trials: Sequence[LanguageTrialConfig]) -> list[LanguageTrialConfig]:
-    """Return two models with two random seeds."""
     return [
         config
         for config in trials

@@ -32,7 +32,6 @@ from trainables.config import (
 )
 
 ENDS = (5.0, 30.0)
-"""Smallest and largest cap."""
 SEEDS = 5
 PLAIN = "softmax"
 
@@ -45,7 +44,6 @@ def trials(corpus: CorpusConfig) -> Iterator[TrialConfig]:
 
 
 def label(config: AnyConfig) -> str:
-    """Return a name such as "softcap tanh 15"."""
     layer = output_layer_of(config)
     return _group(layer) if isinstance(layer, SoftcapConfig) else PLAIN
 
@@ -89,7 +87,8 @@ def _bent_prefix(layer: SoftcapConfig) -> str:
 
 
 def softmax_bent_after_training(results: Any) -> list[Any]:
-    """Compare a trained softmax with bent logits, not trained further, with models trained bent.
+    """Compare models trained with bent logits with a trained softmax whose logits are bent
+    afterwards.
 
     Values are means over seeds. KL is of the bent from the unbent softmax, in nats per context.
     """

@@ -37,15 +37,13 @@ LAYERS: tuple[OutputLayerConfig, ...] = (
     SoftcapConfig(cap=15.0),
 )
 SYMBOLS = (500, 1_000, 2_000, 4_000, 32_000, 128_000)
-"""V."""
 WIDTHS = (8, 12, 16, 20, 24, 32, 48, 64, 128, 256)
-"""d."""
 SEEDS = (1, 2, 3)
 HIDDEN_WIDTH = 64
 EPOCHS, EPOCH_TOKENS = 10, 32_000
 WARM_UP_SHARE = 0.1
-"""Share of train tokens. Without warm-up, or with a longer one, the comparison would be of the
-layers' starts."""
+"""Share of train tokens. Without warm-up, or with a longer one, the study would compare the layers'
+starts."""
 LEARNED = 0.1
 """Nats per token above the entropy: 1/60 of an untrained model's excess at V = 1,000."""
 EXCESS = "excess_cross_entropy"
@@ -75,7 +73,7 @@ CLAIM = (
     "output layer\N{RIGHT DOUBLE QUOTATION MARK}. It gives no width or number of symbols."
 )
 SMOKE = (1_000, 8, 1)
-"""V, d, seed."""
+"""V, d and seed at scale smoke."""
 
 
 def trials(corpus: CorpusConfig) -> Iterator[TrialConfig]:
@@ -131,7 +129,6 @@ def trial(corpus: CorpusConfig, layer: OutputLayerConfig, *, width: int, seed: i
 
 
 def label(config: AnyConfig) -> str:
-    """Return a name such as "softmax V=1000 d=16 seed=1"."""
     assert isinstance(config, TrialConfig)
     layer, width = config.output_layer.name, config.model.embedding_width
     return f"{layer} V={_symbols(config)} d={width} seed={config.seed}"

@@ -54,7 +54,7 @@ class Study:
     """A question, trials at paper scale that answer it, and analyses of their results."""
 
     name: str
-    """In commands and folder names."""
+    """Used in commands and folder names."""
     trials: Callable[[CorpusConfig], Iterable[AnyConfig]] = lambda corpus: ()  # noqa: ARG005
     """At paper scale; `apply_scale` shrinks each later. A tuned study has none."""
     tuning: Tuning | None = None
@@ -66,8 +66,8 @@ class Study:
     """Paper, and figure or table."""
     label: Callable[[Any], str] = describe
     """Name of a trial by its config at paper scale, equal at every scale. The text before " seed="
-    is the group: trials that differ only in seed. If settings have equal or similar names, the
-    plan appends the difference or the setting's hash."""
+    is the group: trials that differ only in seed. The plan makes equal names differ, by the setting
+    or its hash."""
     corpora: tuple[str, ...] = ()
     """Corpora of the paper."""
     reads_text: bool = True
@@ -93,7 +93,7 @@ class Study:
     setting."""
 
     def __post_init__(self) -> None:
-        """Raise UserError for a wrong type now, not after training."""
+        """A wrong type raises UserError now, not after training."""
         for name in ("name", "title", "question", "source"):
             _require(isinstance(getattr(self, name), str), self, name, "a string")
         _require(

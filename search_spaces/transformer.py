@@ -30,7 +30,7 @@ WIDTH = 512
 GPT_WIDTH, GPT_LEARNING_RATE = 768, 0.0006
 HEAD_WIDTH = 64
 LAYERS = (2, 12)
-"""Minimum and maximum."""
+"""Minimum and maximum number."""
 SEED = 1
 WINDOW = 256
 DROPOUT = 0.3
@@ -42,8 +42,6 @@ WARM_UP_TOKENS = 1_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class Rung:
-    """A size of the ladder."""
-
     width: int
     layers: int
     heads: int

@@ -71,7 +71,7 @@ def in_proportion(value: int, recipe: int, scaled: int | None) -> int:
 
 
 def scaled_width(scale: TransformerScale, width: int) -> int:
-    """Return an even width, as rotary positions rotate pairs."""
+    """Return an even width, because rotary positions rotate pairs."""
     return max(2, 2 * round(width * scale.width / 2))
 
 

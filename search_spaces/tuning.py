@@ -22,7 +22,7 @@ class Dimension:
     key: str
     """Dotted, as in `--set`: "model.dropout_hidden"."""
     short: str
-    """In names of trials."""
+    """Short form, for trial names."""
     values: tuple[float, ...]
     """Ascending; a search treats neighbours as similar."""
 
@@ -35,8 +35,6 @@ Cell = tuple[int, ...]
 
 @dataclass(frozen=True, kw_only=True)
 class Tuning:
-    """Sides, spaces and final seeds."""
-
     sides: Mapping[str, Callable[[CorpusConfig], TrialConfig]]
     """Config by side; its seed serves all but the final trials."""
     stage1: Space
@@ -62,12 +60,10 @@ def cells(space: Space) -> Iterator[Cell]:
 
 
 def cell_count(space: Space) -> int:
-    """Return the number of cells."""
     return math.prod(len(dimension.values) for dimension in space)
 
 
 def with_cell(config: TrialConfig, space: Space, cell: Cell) -> TrialConfig:
-    """Return the config with the cell's choices."""
     choices = {
         dimension.key: dimension.values[index] for dimension, index in zip(space, cell, strict=True)
     }

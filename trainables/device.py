@@ -1,6 +1,6 @@
 """Code that differs between CPU and GPU, except `trainables.config.chunk_rows`.
 
-Any device but the CPU counts as a GPU, so "meta" tensors take its path on any host.
+Any device but the CPU counts as a GPU, so "meta" tensors take the GPU's path on any host.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ GLOBAL, GLOBAL_CUDA = "random.global", "random.global_cuda"
 
 
 def on_gpu(device: str | torch.device | Tensor) -> bool:
-    """Return whether a device or tensor is on a GPU."""
     target = device.device if isinstance(device, Tensor) else torch.device(device)
     return target.type != "cpu"
 
@@ -69,9 +68,8 @@ def products_in(precision: Precision, device: str) -> Iterator[None]:
     """Set the precision of a GPU's matrix products inside the context, then restore torch's flags.
 
     "tf32" rounds factors of float32 products to TF32 (10 bits of mantissa); bf16 products are
-    summed in float32. On a CPU, float32 stays float32.
-
-    By default torch rounds only an LSTM's factors, and may sum parts of bf16 products in bf16.
+    summed in float32. By default torch rounds only an LSTM's factors, and may sum parts of bf16
+    products in bf16.
     """
     if not on_gpu(device):
         yield
@@ -94,15 +92,12 @@ def products_in(precision: Precision, device: str) -> Iterator[None]:
 
 
 def network_dtype(precision: Precision, weights: Tensor) -> torch.dtype:
-    """Return the dtype of the products between embedding and output layer.
-
-    A CPU ignores bf16, which few CPUs support.
-    """
+    """Return the dtype of the products between embedding and output layer; a CPU ignores bf16."""
     return torch.bfloat16 if precision == "bf16" and on_gpu(weights) else weights.dtype
 
 
 ALIGNMENT = 8
-"""Elements: 16 bytes of bf16."""
+"""Elements: 16 bytes in bf16."""
 
 
 def aligned_empty(like: Tensor, shape: Sequence[int], dtype: torch.dtype) -> Tensor:
@@ -153,7 +148,6 @@ def repeat_bits(deterministic: bool) -> None:
 
 
 def generator(seed: int, device: str) -> torch.Generator:
-    """Return a generator of random numbers on the device."""
     return torch.Generator(device).manual_seed(seed)
 
 
@@ -164,14 +158,12 @@ def global_random_states(device: str) -> dict[str, Tensor]:
 
 
 def set_global_random_states(states: dict[str, Tensor], device: str) -> None:
-    """Restore the states from `global_random_states`."""
     torch.set_rng_state(states[GLOBAL].cpu())
     if on_gpu(device) and GLOBAL_CUDA in states:
         torch.cuda.set_rng_state(states[GLOBAL_CUDA].cpu())
 
 
 def seed_gpu(seed: int, device: str) -> None:
-    """Seed torch's global generator of a GPU."""
     if on_gpu(device):
         torch.cuda.manual_seed(seed)
 
@@ -192,7 +184,7 @@ def add_multiple_(total: Tensor, values: Tensor, factor: Any) -> None:
 def write_numbers(vector: Tensor, numbers: Sequence[float]) -> None:
     """Overwrite the vector, on a GPU asynchronously.
 
-    torch does not reuse the source's pinned memory before.
+    torch does not reuse the source's pinned memory before the copy is done.
     """
     vector.copy_(
         torch.tensor(numbers, dtype=vector.dtype, pin_memory=vector.is_cuda), non_blocking=True
@@ -203,8 +195,8 @@ class Graphs:
     """CUDA graphs of work on tensors at fixed addresses, in one memory pool.
 
     No graph needs what another left there. The work must not copy from the host, read back or draw
-    random numbers. All graphs are freed together, and no others use their stream: the first one
-    freed would free its cuBLAS workspace, to which others still write (pytorch 193402).
+    random numbers. All graphs are freed together, and no others use their stream: freeing one frees
+    the stream's cuBLAS workspace, to which others still write (pytorch 193402).
     """
 
     _live: ClassVar = WeakSet[Any]()
@@ -241,7 +233,6 @@ class Graphs:
 
 
 def graphs_on(device: torch.device) -> Graphs | None:
-    """Return new graphs; None on a CPU."""
     return Graphs() if device.type == "cuda" else None
 
 
@@ -252,7 +243,6 @@ def wait(device: str) -> None:
 
 
 def forget_cache(device: str) -> None:
-    """Release the GPU memory that torch caches."""
     if on_gpu(device):
         torch.cuda.empty_cache()
 
@@ -265,15 +255,11 @@ def free_bytes() -> int:
 
 
 def gpu_name() -> str:
-    """Return the GPU's model."""
     return torch.cuda.get_device_name()
 
 
 def svd_driver(matrices: Tensor) -> str | None:
-    """Return the driver for `torch.linalg.svd`.
-
-    QR on a GPU, whose default (Jacobi) stops at a tolerance.
-    """
+    """Return the SVD driver: QR on a GPU, because the default (Jacobi) stops at a tolerance."""
     return "gesvd" if on_gpu(matrices) else None
 
 

@@ -28,10 +28,7 @@ def mix_seed(seed: int, part: int) -> int:
 def _drop(
     values: Tensor, shape: tuple[int, ...], rate: float, generator: torch.Generator | None
 ) -> Tensor:
-    """Use a float32 mask for bf16 values.
-
-    In bf16, 1 / (1 - rate) and later means are off by up to 0.4%.
-    """
+    """A bf16 mask and later means would be off by up to 0.4%, so bf16 values get a float32 mask."""
     if generator is None or rate == 0:
         return values
     dtype = torch.float32 if values.dtype == torch.bfloat16 else values.dtype

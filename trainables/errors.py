@@ -21,21 +21,17 @@ GO_ON = f"type the same command again to go on; {KEPT}."
 CONTROL_CHARACTERS = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]",
 )
-"""Characters that control a terminal: control characters except tab and line feed, marks of writing
-direction, surrogates."""
+"""Control characters except tab and line feed, marks of writing direction, and surrogates."""
 
 
 class UserError(Exception):
-    """Bad input: one sentence with the problem, the value and the fix.
-
-    The command exits with 2.
-    """
+    """Bad input: one sentence with the problem, the value and the fix. The command exits with 2."""
 
 
 def first_line(error: BaseException | str) -> str:
     """Return the first line of an error, without its final dot or colon, for use in a sentence.
 
-    Without a text, an error gives its type's name, a string "".
+    An error without text gives its type's name; an empty string gives "".
     """
     return _lines(error)[0].rstrip(".:")
 
@@ -52,10 +48,8 @@ def _lines(error: BaseException | str) -> list[str]:
 
 
 def line_of(frames: Iterable[tuple[str, int]], names: Iterable[str] = ("",)) -> str | None:
-    """Return "my_layer.py, line 3" for the first frame in a file of `names`.
-
-    A name may be the beginning of a file's name.
-    """
+    """Return "my_layer.py, line 3" for the first frame in a file whose name begins with one of
+    `names`."""
     for file, line in frames:
         # A frame without a file is named "<frozen importlib._bootstrap>" or similar.
         if Path(file).name.startswith(tuple(names)) and not file.startswith("<"):
@@ -108,6 +102,5 @@ def nearest(word: str, choices: Iterable[str], *, most: int = 1, cutoff: float) 
 
 
 def _is_abbreviation(word: str, name: str) -> bool:
-    """Return True for "training.lr" and "training.learning_rate"."""
     (group, _, letters), (section, _, key) = word.rpartition("."), name.rpartition(".")
     return group == section and "_" in key and letters == "".join(s[:1] for s in key.split("_"))

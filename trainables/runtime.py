@@ -14,23 +14,21 @@ from trainables.corpora import BenchmarkFolder
 
 @dataclass(frozen=True, kw_only=True)
 class Runtime:
-    """Folders, device and threads of one worker."""
-
     data_dir: Path | None = None
     """Folder of corpora; None: `data/`."""
     device: str = "cpu"
     """`cpu` or `cuda`."""
     threads: int = 1
-    """Per trial, on a CPU."""
+    """CPU threads per trial."""
     checkpoint_every_s: float = 30.0
     """Maximum seconds of work lost when a process dies; more if checkpoints would take over 5% of
     the time. 0 saves every step."""
     deterministic: bool = False
-    """On a GPU: bitwise reproducible, at some cost of speed. A CPU always is."""
+    """On a GPU: bitwise reproducible, but slower. A CPU always is."""
     layer_files: tuple[TextFile, ...] = ()
     """The user's own output layers."""
     benchmarks_dir: Path | None = None
-    """Folder that contains the published benchmarks in `word-similarity`; None: `data_dir`."""
+    """Parent of the published benchmarks' folder `word-similarity`; None: `data_dir`."""
     contexts: ContextsFile | None = None
     """The user's own contexts for `top_k`."""
     benchmarks: BenchmarkFolder | None = None
@@ -46,7 +44,7 @@ class GpuProbe(Frozen):
     cuda: str | None
     """Version that torch was built for; None without CUDA."""
     capability: tuple[int, int] | None = None
-    """Lowest of the usable GPUs."""
+    """Lowest compute capability of the usable GPUs."""
     faults: tuple[str, ...] = ()
     """Why the other GPUs would fail, with the fix."""
     triton: str | None = None

@@ -19,7 +19,7 @@ from trainables.stack import Stack, program
 
 LAYERS = ("gss", "softmax", "lms_plif", "softcap")
 STEPS = {"cuda": (70, 60, 70), "cpu": (7, 6, 7)}
-"""A trial leaves after the first, another joins after the second."""
+"""Steps of three parts: a trial leaves after the first, another joins after the second."""
 EPOCH_TOKENS = {"tiny": 300, "paper": 40_000}
 """Averaging starts in the second epoch."""
 

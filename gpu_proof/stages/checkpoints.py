@@ -24,7 +24,7 @@ from trainables.trial_folder import Checkpoints, TrialFolder, save_tensors
 MODELS, SAVES, TIME_LIMIT_S = 4, 3, 15.0
 """Ends after `SAVES` saves per trial or `TIME_LIMIT_S` seconds."""
 LIMIT = 0.05
-"""Largest passing share. Training would save seldom enough even without its thread."""
+"""Largest passing share. Even without a writer thread, training would save rarely enough."""
 
 
 def questions(device: str, folder: Path) -> Iterator[Question]:
@@ -52,7 +52,7 @@ def _save_seconds(device: str, folder: Path) -> float:
 
 
 def _share(device: str, folder: Path) -> float:
-    """Return the share of a stack's time that saves cost, between each trial's first and last save.
+    """Return the share of a stack's time that saves take, between each trial's first and last save.
 
     The time of `settle` without a save does not count.
     """
@@ -87,7 +87,7 @@ class _TimedRun:
         trainer.runtime = Runtime(device=trainer.runtime.device, checkpoint_every_s=0.1)
         self._trainer, self._checkpoints = trainer, _CountedCheckpoints(folder)
         self._calls = list[tuple[float, float]]()
-        """Start and duration."""
+        """Start and duration of each call."""
         self.saves = list[int]()
         """Indices of calls that saved."""
 

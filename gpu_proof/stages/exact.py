@@ -50,12 +50,11 @@ PAPER_SHAPE_LIMITS: dict[str, dict[Precision, float]] = {
     "mos": {"float32": 1e-5, "bf16": 1e-2},
     "lms_plif": {"float32": 5e-3},
 }
-"""Limits of errors. PLIF has 100,000 intervals: near an end, rounding may move a logit into the
-next one, in bf16 into any of the next ten."""
+"""PLIF has 100,000 intervals: near an end, rounding may move a logit into the next one, in bf16
+into any of the next ten."""
 
 
 def questions(device: str, _folder: Path) -> Iterator[Question]:
-    """Yield the checks of exactness."""
     for name, limit, error in _errors():
         yield Question(name, partial(error, device), limit)
     corpora = list(CORPORA) if on_gpu(device) else ["ptb"]  # tiny corpora have the same shape
@@ -161,7 +160,7 @@ def perplexity_error(
 
 
 def _max_error(errors: Iterable[float]) -> float:
-    """Return the largest error, or NaN if any is NaN."""
+    """NaN if any error is NaN."""
     return float(torch.tensor(list(errors)).max())
 
 
@@ -245,11 +244,9 @@ def layer_error(device: str, name: str, product_dtype: torch.dtype | None = None
 
 
 class StackShape(NamedTuple):
-    """Size of a stack's output layers."""
-
     vocabulary: int
     width: int
-    """Embeddings' and contexts'."""
+    """Width of embeddings and contexts."""
     models: int
     rows: int
     """Contexts of the longest window; not a multiple of 16."""

@@ -1,4 +1,4 @@
-"""Launches of Triton kernels in a step; a silent fallback is slower, with equal numbers."""
+"""Launches of Triton kernels in a step; a silent fallback would give equal numbers, but slower."""
 
 from __future__ import annotations
 
@@ -51,7 +51,6 @@ def _step(
 
 
 def _check_files(counts: Counter[str]) -> str:
-    """Search the source, to find kernels of later versions too."""
     folder = Path(trainables.__path__[0])
     files = [
         path.relative_to(folder.parent)

@@ -19,7 +19,7 @@ STACKS = (
 )
 STEPS = 12
 PLAN_LIMIT = 4.0
-"""Largest passing plan, in peaks; larger plans leave a GPU unused."""
+"""Largest passing plan, relative to the peak; larger plans leave a GPU unused."""
 
 
 def questions(device: str, _folder: Path) -> Iterator[Question]:
@@ -38,7 +38,6 @@ def questions(device: str, _folder: Path) -> Iterator[Question]:
 
 
 def _peak_bytes(device: str, headline: Headline) -> float:
-    """Use each window twice, for steps with and without capture."""
     stack = headline.stack(device)
     forget_cache(device)
     torch.cuda.reset_peak_memory_stats()

@@ -26,7 +26,7 @@ CASES: dict[str, tuple[Model, Sequence[str]]] = {
     "stack of Transformers": ("transformer", ("gss", "mos", "lms_plif")),
 }
 STEPS = 6
-"""Before and after the checkpoint."""
+"""Steps before the checkpoint, and again after it."""
 
 
 def questions(device: str, folder: Path) -> Iterator[Question]:
@@ -43,7 +43,6 @@ def _changed_share(device: str, folder: Path, case: str) -> float:
 
 @cache
 def _changed_shares(device: str, folder: Path) -> dict[str, float]:
-    """One new process resumes all cases."""
     expected = dict[str, dict[str, str]]()
     for case in CASES:
         trainers = _new_trainers(device, case)
@@ -87,7 +86,6 @@ def _digests(trainers: Sequence[Trainer]) -> dict[str, str]:
 
 
 def main() -> None:
-    """Resume from the checkpoints and write the digests."""
     device, folder = sys.argv[1], Path(sys.argv[2])
     torch.set_num_threads(1)
     for case in sys.argv[3:]:

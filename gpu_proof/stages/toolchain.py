@@ -20,7 +20,6 @@ from trainables.trial_folder import package_versions
 
 
 def questions(device: str, _folder: Path) -> Iterator[Question | Check]:
-    """Report versions; on a GPU, also try them."""
     versions = {"python": platform.python_version(), **package_versions()}
     if device != "cpu":
         cuda = {

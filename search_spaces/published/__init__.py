@@ -38,7 +38,6 @@ TITLES = {
     "table5_fair_capacity": "Table 5, equal capacity",
     "table6_rank_metrics": "Table 6, rank metrics",
 }
-"""Titles of the tables in reports."""
 METRICS = {
     "train_ppl": "train_perplexity",
     "valid_ppl": "valid_perplexity",
@@ -69,13 +68,13 @@ class PublishedNumber:
 PublishedTable = Mapping[str, Mapping[str, Mapping[str, PublishedNumber]]]
 """Corpus -> group -> metric -> number."""
 PublishedPredictions = Mapping[str, Mapping[str, Mapping[str, Any]]]
-"""Model or group -> context ("yang 1") -> prediction, with the keys of the measurement top_k. An
-unprinted `probability` or `rank` of the true word is absent (None)."""
+"""Model or group -> context ("yang 1") -> prediction, with the keys of the measurement top_k. The
+true word's `probability` and `rank` may be missing (None)."""
 
 
 @cache
 def rows(table: str) -> tuple[Row, ...]:
-    """Return a CSV file's rows, with values as printed, empty if missing."""
+    """Return a CSV file's rows, with values as printed; "" if a value is missing."""
     with (FOLDER / f"{table}.csv").open(encoding="utf-8", newline="") as file:
         return tuple(csv.DictReader(file))
 
@@ -104,7 +103,7 @@ def _numbers(row: Row) -> dict[str, PublishedNumber]:
 
 
 def p_values(table: str, column: str = "p_value_vs_softmax") -> dict[str, dict[str, float]]:
-    """Return the printed p-values: corpus -> model -> p-value."""
+    """Return printed p-values: corpus -> model -> p-value."""
     values: dict[str, dict[str, float]] = {}
     for row in rows(table):
         if row[column]:

@@ -8,11 +8,10 @@ import re
 from trainables.errors import UserError
 
 PYDOCS = "pydocs"
-"""See `trainables.corpora.pydocs`."""
 MARKOV = "markov"
-"""See `trainables.corpora.markov`; `markov-R` has a log-P matrix of rank R."""
+"""`markov-R` has a log-P matrix of rank R."""
 MARKOV_RANK = 100
-"""Rank of `markov`: above the 26 that softmax reaches at embedding width 24 (scale quick)."""
+"""Above 26, which softmax reaches at embedding width 24 (scale quick)."""
 MIN_MARKOV_RANK, MAX_MARKOV_RANK = 5, 500
 MARKOV_TYPES = 1_000
 """Includes `<eos>`."""
@@ -20,10 +19,10 @@ MARKOV_TOKENS = {"train": 200_000, "valid": 20_000, "test": 20_000}
 """Minimum per split; the last line is completed."""
 
 SPAM = "spam"
-"""See `trainables.corpora.spam`; each text of `spam-V` repeats one of V symbols."""
+"""Each text of `spam-V` repeats one of V symbols."""
 MIN_SPAM_SYMBOLS, MAX_SPAM_SYMBOLS = 100, 200_000
 SPAM_REPEATS = 7
-"""Repeats of the symbol in a text, before `<eos>`."""
+"""Repeats in each text, before `<eos>`."""
 SPAM_TEXTS = {"train": 50_000, "valid": 5_000, "test": 5_000}
 """Minimum per split. Symbols are equally frequent, and occur at least twice in train."""
 
@@ -31,7 +30,7 @@ _SPAM = re.compile(rf"{SPAM}-[0-9]{{1,9}}")
 
 
 def is_built_in(name: str) -> bool:
-    """Return whether a built-in corpus has the name, even with an invalid number."""
+    """Return whether a built-in corpus has this name; its number may be invalid."""
     return (
         name in (PYDOCS, MARKOV)
         or name.startswith(f"{MARKOV}-")
@@ -69,10 +68,8 @@ def _number(name: str, rule: str, minimum: int, maximum: int) -> int:
 
 
 def spam_floor(symbols: int) -> float:
-    """Return the entropy of `spam-V` in nats per token, without memory of earlier texts.
-
-    It is ln V per text, for the first symbol.
-    """
+    """Return the entropy of `spam-V` in nats per token: ln V per text, without memory of earlier
+    texts."""
     return math.log(symbols) / (SPAM_REPEATS + 1)
 
 

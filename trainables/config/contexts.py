@@ -19,20 +19,18 @@ from trainables.config.text_file import TextFile
 from trainables.errors import UserError, first_problem
 
 PTB = Path(__file__).with_name("contexts_ptb.json")
-"""18 contexts of the qualitative analysis (AAAI 2021, Fig. 3 and SM Table 2): six from Yang et al.
-2018, six chosen by its authors, six random."""
+"""18 contexts of AAAI 2021 (Fig. 3, SM Table 2): six from Yang et al. 2018, six chosen, six
+random."""
 EVEN_CONTEXTS = 18
 
 
 class Context(Frozen):
-    """A context, identified by group and number within its file."""
-
     group: Annotated[str, Field(pattern=r"^[\w-]+$")] = "own"
     number: Annotated[int, Field(ge=1, lt=10**18)] = 0
-    """Default: position in the list, from 1."""
+    """Default 0: replaced by the position in the list, from 1."""
     last_token_index: Annotated[int, Field(ge=0)]
     next_token: str | None = None
-    """Expected next token; None: not checked."""
+    """Checked against the text; None: not checked."""
 
 
 _CONTEXT_LIST: TypeAdapter[tuple[Context, ...]] = TypeAdapter(tuple[Context, ...])
@@ -40,24 +38,19 @@ _CONTEXT_LIST: TypeAdapter[tuple[Context, ...]] = TypeAdapter(tuple[Context, ...
 
 @dataclass(frozen=True, kw_only=True)
 class ContextsFile(TextFile):
-    """Custom contexts."""
-
     @property
     def tag(self) -> str:
-        """Return 8 hexadecimal digits of the file's SHA-256."""
+        """Eight hexadecimal digits of the file's SHA-256."""
         return self.sha256[:TAG_DIGITS]
 
     @property
     def measurement(self) -> str:
-        """Return the name of the measurement."""
         return f"top_k-{self.tag}@1"
 
     @property
     def contexts(self) -> tuple[Context, ...]:
-        """Return the contexts.
-
-        Raises UserError if they are no JSON list of contexts, empty, or not distinct.
-        """
+        """Return the contexts. Raises UserError unless they are a JSON list, not empty, all
+        distinct."""
         try:
             entries = _CONTEXT_LIST.validate_json(self.text)
         except ValidationError as error:
@@ -80,7 +73,7 @@ class ContextsFile(TextFile):
 
 
 def read_contexts(path: Path) -> ContextsFile:
-    """Return a custom contexts file. Raises UserError if it is unreadable or invalid."""
+    """Return a contexts file. Raises UserError if it is unreadable or invalid."""
     file = ContextsFile.read(path, "--contexts")
     assert file.contexts  # parse, so that a bad file is refused here
     return file
@@ -88,7 +81,6 @@ def read_contexts(path: Path) -> ContextsFile:
 
 @functools.cache
 def published_contexts() -> tuple[Context, ...]:
-    """Return the published contexts of Penn Treebank."""
     return read_contexts(PTB).contexts
 
 

@@ -1,5 +1,3 @@
-"""Config of fits to known distributions."""
-
 from __future__ import annotations
 
 from typing import Annotated, Literal
@@ -17,26 +15,25 @@ from trainables.config.output_layer import (
 )
 
 PASSES = 900.0
-"""Typical passes of a fit over its targets."""
+"""Typical number of passes over the targets."""
 
 
 class FitConfig(Frozen):
     """Adam with half a cosine decay to zero, then rounds of L-BFGS until one improves little.
 
-    Adam avoids bad optima of L-BFGS, especially with a piecewise function. A fit that meets the
+    Adam avoids L-BFGS's bad optima, especially with a piecewise function. A fit that meets the
     stopping rule may still be above its optimum.
     """
 
     adam_steps: Annotated[int, Field(ge=0)] = 700
     step_size: PositiveFloat = 0.05
-    """First step of Adam."""
+    """Adam's first step size."""
     round_iterations: PositiveInt = 20
-    """Maximum L-BFGS iterations between two checks of the rule; the line search may fail
-    earlier."""
+    """Maximum L-BFGS iterations per round; the line search may fail earlier."""
     tolerance: NonNegative = 0.02
-    """Stop if a round lowers the gap to the floor by less than this share of the gap."""
+    """Stop if a round closes less than this share of the gap to the floor."""
     gap_nats: NonNegative = 1e-4
-    """Or if the gap is below this."""
+    """Also stop if the gap is below this."""
     most_rounds: PositiveInt = 50
     """At this limit, a fit is reported as not converged."""
 
@@ -49,18 +46,15 @@ class DirichletConfig(ExperimentConfig):
 
     kind: Literal["dirichlet"] = "dirichlet"
     targets: Annotated[int, Field(ge=2)] = 1_000
-    """N."""
     outcomes: Annotated[int, Field(ge=2)] = 1_000
-    """M."""
     alpha: Annotated[float, Field(ge=1e-3, le=1e3)]
     width: PositiveInt
-    """d."""
     output_layer: OutputLayerConfig
     fit: FitConfig = FitConfig()
 
     @property
     def family(self) -> str:
-        """Return kind and output layer, which determines the time of a pass."""
+        """Return kind and output layer, which determine the time of a pass."""
         return f"{self.kind} {self.output_layer.name}"
 
     @property
@@ -74,7 +68,7 @@ class DirichletConfig(ExperimentConfig):
     def operations(self) -> float:
         """Return a typical fit's cost in operations of language-model training.
 
-        Its products are larger and faster than those here.
+        Its products are larger and faster than a fit's.
         """
         layer = self.output_layer
         experts = layer.mixtures if isinstance(layer, MosConfig | MosPlifConfig) else 1

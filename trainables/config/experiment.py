@@ -1,4 +1,4 @@
-"""Configs of trials without a language model: small computations with a known answer."""
+"""Configs of trials without a language model."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ class ExperimentConfig(Identified):
     """A trial without checkpoints: if killed, it starts over."""
 
     schema_version: Literal[1, 2] = 1
-    """Each kind has its own."""
     kind: str
 
     @property
@@ -25,25 +24,22 @@ class ExperimentConfig(Identified):
 
     @property
     def parameters(self) -> int:
-        """Return the number of fitted parameters."""
         return 0
 
     @property
     def operations(self) -> float:
-        """Return approximate operations; by default, those to read megabytes of text."""
+        """Return approximate operations; by default, those of reading megabytes of text."""
         return 1e10
 
     @property
     def memory_bytes(self) -> float:
-        """Return the arrays' approximate bytes; by default, of a text and its words."""
+        """Return the arrays' approximate bytes; by default, those of a text and its words."""
         return 3e8
 
 
 class PressNoiseConfig(ExperimentConfig):
-    """Ranks of a synthetic, truncated n x n log-P matrix, with noise or after SVD round trips.
-
-    AAAI 2021, SM Algorithms 1 and 2; the noise is Gaussian.
-    """
+    """Ranks of a truncated n x n log-P matrix, with Gaussian noise or after SVD round trips (AAAI
+    2021, SM Algorithms 1 and 2)."""
 
     schema_version: Literal[2] = 2
     kind: Literal["press_noise"] = "press_noise"
@@ -52,28 +48,28 @@ class PressNoiseConfig(ExperimentConfig):
     rank: Annotated[int, Field(ge=3, le=18)] = 10
     """Singular values kept, of 18; all are divided by the largest."""
     noise_variance: NonNegative = 0.0
-    """c: entries of the noise have variance c / n^2."""
+    """c: noise entries have variance c / n^2."""
     round_trips: NonNegativeInt = 0
-    """Decompositions, each multiplied back without truncation."""
+    """Number of SVDs, each multiplied back without truncation."""
     precision: Literal["float32", "float64"] = "float64"
-    """Type of the matrix, its round trips, and eps in the Press tolerance."""
+    """Precision of the matrix, its round trips, and eps in the Press tolerance."""
 
     @property
     def operations(self) -> float:
-        """Return operations by times on one core: 18 n^3 per SVD and product, 4 n^3 for noise."""
+        """Return measured costs on one core: 18 n^3 per SVD and product, 4 n^3 for noise."""
         return (18.0 * (self.round_trips + 1) if self.round_trips else 4.0) * self.size**3
 
     @property
     def memory_bytes(self) -> float:
         """Return the bytes of matrix, noise and Gram matrix.
 
-        For round trips, of two matrices, both singular bases and LAPACK's workspace.
+        For round trips: two matrices, both singular bases and LAPACK's workspace.
         """
         return 8.0 * (9.5 if self.round_trips else 3.3) * self.size**2
 
 
 class TrueRankConfig(ExperimentConfig):
-    """The true log-P matrix of a generated language, measured with one row per test token."""
+    """The true log-P matrix of a generated language, one row per test token."""
 
     kind: Literal["true_rank"] = "true_rank"
     corpus: CorpusConfig
@@ -81,7 +77,6 @@ class TrueRankConfig(ExperimentConfig):
     """float64: exact. float32: rounded. noise: every value times 1 + eps g, with float32's eps and
     g standard normal per entry."""
     evaluation: EvaluationConfig = EvaluationConfig()
-    """Rows and predicted test tokens, as for a language model."""
 
     @field_validator("corpus")
     @classmethod
@@ -106,10 +101,7 @@ class TrueRankConfig(ExperimentConfig):
 
     @property
     def memory_bytes(self) -> float:
-        """Return the arrays' bytes.
-
-        Three language matrices, their lists, the triangle, and rows in two precisions.
-        """
+        """Three language matrices, their lists, the triangle, and rows in two precisions."""
         return 8.0 * 8 * MARKOV_TYPES**2 + 3 * 2**26
 
 
@@ -118,5 +110,4 @@ class WordPairsConfig(ExperimentConfig):
 
     kind: Literal["word_pairs"] = "word_pairs"
     text: Literal["ptb", "wikitext-2"]
-    """Files and benchmarks must have the published SHA-256, so that the name identifies the
-    content."""
+    """The published files and benchmarks, so that the name identifies the content."""

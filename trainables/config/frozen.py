@@ -24,12 +24,12 @@ ADDED_LATER: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
     },
     "true_rank": {"evaluation": _EVALUATION},
 }
-"""Settings newer than stored trials, by kind and section, with those trials' value. At that value a
-setting is left out of the identity, so that older trials keep theirs."""
+"""Settings newer than stored trials, by kind and section. At these values a setting is left out of
+the identity, so that older trials keep their ids."""
 
 
 def identity(content: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the stored part of a config's JSON data, which identifies the trial."""
+    """Return the part of a config's JSON data that identifies the trial."""
     result = dict(content)
     for section, defaults in _defaults(content).items():
         values = content[section].items()
@@ -40,7 +40,7 @@ def identity(content: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def completed(content: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the whole config from its identity."""
+    """Return the complete config, given its identity."""
     sections = _defaults(content).items()
     return {
         **content,
@@ -59,7 +59,7 @@ class Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:  # noqa: ARG002
-        """Return a copy with fields replaced, validated (unlike in pydantic)."""
+        """Return a copy with fields replaced and, unlike in pydantic, validated."""
         return type(self).model_validate({**dict(self), **(update or {})})
 
     @field_validator("*", mode="after")
@@ -99,5 +99,5 @@ class Identified(Frozen):
 
     @property
     def trial_id(self) -> str:
-        """Return the SHA-256 of the canonical JSON in hexadecimal."""
+        """SHA-256 of the canonical JSON, in hexadecimal."""
         return hashlib.sha256(self.canonical_json().encode()).hexdigest()

@@ -22,7 +22,6 @@ class ExpertsLayerConfig(Frozen):
 
     name: Literal["experts"] = "experts"
     experts: Annotated[int, Field(ge=2)]
-    """K."""
     gates: Literal["softmax", "constant"] = "softmax"
     """Softmax over the experts of v_k x, or 1/K each."""
     gate_for: Literal["expert", "unit"] = "expert"
@@ -30,7 +29,7 @@ class ExpertsLayerConfig(Frozen):
 
 
 Examples = Annotated[int, Field(ge=2)]
-"""Two or more, so that the targets have a variance."""
+"""At least two, so that the targets have a variance."""
 
 HiddenLayerConfig = Annotated[DenseLayerConfig | ExpertsLayerConfig, Field(discriminator="name")]
 
@@ -39,19 +38,18 @@ class LayerJacobianConfig(ExperimentConfig):
     """Singular values of an untrained, unbiased layer's Jacobian at random inputs (Orhan 2018)."""
 
     schema_version: Literal[2] = 2
-    """2: compared with a Gaussian matrix; independent random streams."""
+    """Version 2: compared with a Gaussian matrix; independent random streams."""
     kind: Literal["layer_jacobian"] = "layer_jacobian"
     layer: HiddenLayerConfig
     width: Annotated[int, Field(ge=4)] = 128
-    """Input and output."""
+    """Width of input and output."""
     inputs: PositiveInt = 1_000
-    """Inputs averaged over."""
     input_distribution: Literal["normal", "uniform"] = "normal"
     """Standard normal as in the post, or uniform on [0, 1) as in its program."""
 
     @property
     def operations(self) -> float:
-        """Return operations, mainly of singular values; small products are slow."""
+        """Return approximate operations. Most are for singular values; small products are slow."""
         return self.inputs * (30.0 * self.width**3 + 20.0 * self.layer.experts * self.width**2)
 
     @property
@@ -67,7 +65,7 @@ class LayerTaskConfig(ExperimentConfig):
     """Learn an invented function with one hidden layer of `width` units and a linear output."""
 
     schema_version: Literal[2] = 2
-    """2: independent random streams."""
+    """Version 2: independent random streams."""
     kind: Literal["layer_task"] = "layer_task"
     task: Literal["regions", "wide", "deep"]
     """See `trainables.experiments.layer_task`."""

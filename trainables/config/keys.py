@@ -12,7 +12,6 @@ from trainables.errors import UserError, first_problem
 Config = TypeVar("Config")
 
 NO_SETTINGS = ("schema_version", "kind")
-"""Keys that are not settings."""
 
 
 def dotted_keys(content: Mapping[str, Any]) -> list[str]:
@@ -70,7 +69,7 @@ def replaced(
     read: Callable[[Any], Config],
     source: str,
 ) -> Config:
-    """Return `read` of the content with other values at existing keys.
+    """Return `read(content)` after setting values at existing keys.
 
     Raises UserError, beginning with `source`, for an invalid value.
     """

@@ -1,5 +1,3 @@
-"""Union of all kinds of trial."""
-
 from __future__ import annotations
 
 from typing import Annotated, Any, get_args
@@ -27,21 +25,16 @@ _Kind = (
 )
 AnyConfig = Annotated[_Kind, Field(discriminator="kind")]
 KINDS: tuple[type[_Kind], ...] = get_args(_Kind)
-"""For `isinstance`."""
 _CONFIG: TypeAdapter[AnyConfig] = TypeAdapter(AnyConfig)
 
 
 def read_config(content: Any) -> AnyConfig:
-    """Return the config of JSON data, by default of kind language_model.
-
-    Raises ValidationError.
-    """
+    """Return the config of JSON data, by default of kind language_model. Raises ValidationError."""
     if isinstance(content, dict) and "kind" not in content:
         content = {**content, "kind": "language_model"}
     return _CONFIG.validate_python(content)
 
 
 def output_layer_of(config: AnyConfig) -> OutputLayerConfig | None:
-    """Return the trial's output layer, if any."""
     layer: OutputLayerConfig | None = getattr(config, "output_layer", None)
     return layer

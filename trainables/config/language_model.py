@@ -1,7 +1,7 @@
 """Config of an AWD-LSTM trial: everything that can change a result.
 
-This includes every default, the seed, the corpus' SHA-256 and a schema version, but not device,
-threads and folders. Imports neither torch nor numpy, so that a plan takes milliseconds.
+Device, threads and folders are left out. Imports neither torch nor numpy, so that a plan takes
+milliseconds.
 """
 
 from __future__ import annotations
@@ -15,17 +15,15 @@ from trainables.config.frozen import Frozen, Identified, NonNegative, Rate
 from trainables.config.output_layer import CustomConfig, MixtureConfig, OutputLayerConfig
 
 MIN_STREAM = 3
-"""Tokens of each parallel stream, at least: two to read, and one more to predict."""
+"""Minimum tokens of each parallel stream: two to read, and one more to predict."""
 
 
 class CorpusConfig(Frozen):
-    """A corpus and its vocabulary limit."""
-
     name: str
     """`pydocs`, `markov`, `markov-20`, `spam-1000`, `ptb`, `wikitext-2`, or a folder with
     train.txt, valid.txt and test.txt."""
     sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-    """See `trainables.corpora.published`."""
+    """See `corpus_sha256`."""
     vocabulary_limit: Annotated[int, Field(ge=3)] | None = None
     """Types to keep, most frequent in train first; the rest become `<unk>`. None: all."""
 
@@ -57,8 +55,8 @@ class LanguageModelConfig(Frozen):
     embedding_noise: NonNegative = 0.0
     """Standard deviation of Gaussian noise on e_t in training (fair-capacity study)."""
     start: Literal["published", "scaled"] = "published"
-    """Initial weights: as in the papers, or rescaled for narrow models (see
-    `trainables.training.start`)."""
+    """Initial weights: as published, or rescaled for narrow models
+    (`trainables.training.start`)."""
     head_rank: PositiveInt | None = None
     """r: output weights are A B (V x r times r x d), not the embedding. None: tied, as in the
     papers."""
@@ -70,7 +68,6 @@ class LanguageModelConfig(Frozen):
 
     @property
     def layer_widths(self) -> tuple[tuple[int, int], ...]:
-        """Return input and output width of each LSTM layer."""
         return tuple(
             pairwise(
                 (self.embedding_width, self.hidden_width, self.hidden_width, self.context_width)
@@ -79,14 +76,14 @@ class LanguageModelConfig(Frozen):
 
 
 class EtAsgdConfig(Frozen):
-    """Epoch-triggered averaged SGD: switch after a fixed epoch."""
+    """Averaged SGD that starts after a fixed epoch."""
 
     name: Literal["et_asgd"] = "et_asgd"
     switch_epoch: PositiveInt = 200
 
 
 class NtAsgdConfig(Frozen):
-    """Non-monotonically triggered averaged SGD: switch once the validation loss stops improving."""
+    """Averaged SGD that starts once the validation loss stops improving."""
 
     name: Literal["nt_asgd"] = "nt_asgd"
     nonmonotone_interval: PositiveInt = 5
@@ -115,12 +112,12 @@ class TrainingConfig(Frozen):
     averaging: AveragingConfig = EtAsgdConfig()
     epochs: PositiveInt = 1000
     epoch_tokens: PositiveInt | None = None
-    """Train tokens between two validations; the next epoch continues from there. None: one pass, as
-    in the papers."""
+    """Train tokens between validations; the next epoch continues from there. None: one pass, as in
+    the papers."""
     precision: Literal["float32", "tf32", "bf16"] = "float32"
-    """Rounding of matrix factors in training. On a GPU, tf32 (10 bits of mantissa) and bf16 (7) are
-    faster. On a CPU, tf32 is float32, and bf16 affects only the output layer. Weights, sums and
-    measurements are float32."""
+    """Rounding of matrix factors in training; weights, sums and measurements are float32. On a GPU,
+    tf32 (10 bits of mantissa) and bf16 (7) are faster. On a CPU, tf32 is float32, and bf16 affects
+    only the output layer."""
 
 
 class EvaluationConfig(Frozen):
@@ -130,9 +127,9 @@ class EvaluationConfig(Frozen):
     test_batch_size: PositiveInt = 1
     window: PositiveInt = 70
     valid_tokens: PositiveInt | None = None
-    """Tokens to validate on, from the start; None: all."""
+    """From the start; None: all."""
     test_tokens: PositiveInt | None = None
-    """Tokens to test on, from the start; None: all."""
+    """From the start; None: all."""
     rank_contexts: PositiveInt | None = None
     """Rows of the log-P matrix: test contexts, from the start; None: all."""
     epoch_rank_contexts: PositiveInt | None = None
@@ -140,8 +137,6 @@ class EvaluationConfig(Frozen):
 
 
 class TrialConfig(Identified):
-    """Complete config of an AWD-LSTM trial."""
-
     schema_version: Literal[2] = 2
     kind: Literal["language_model"] = "language_model"
     corpus: CorpusConfig
@@ -164,5 +159,4 @@ class TrialConfig(Identified):
 
     @property
     def family(self) -> str:
-        """Return a key shared by trials of about the same cost."""
         return self.output_layer.name

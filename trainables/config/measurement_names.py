@@ -1,5 +1,3 @@
-"""Names and versions of measurements."""
-
 PERPLEXITY = "perplexity@1"
 SPECTRUM = "spectrum@1"
 TOP_K = "top_k@1"
@@ -21,7 +19,7 @@ NAMES = (
     *(LAYER_JACOBIAN, LAYER_TASK, PRESS_NOISE, WORD_PAIRS),
 )
 """Measurements that a study may request; the last line is for trials without a language model. A
-user's own contexts and benchmarks add others: "top_k-1a2b3c4d@1"."""
+user's own contexts and benchmarks add others, such as "top_k-1a2b3c4d@1"."""
 WITH_SPECTRUM = ("spectrum", "layer_jacobian")
 """Measurements, of any version, with singular values."""
 TAG_DIGITS = 8

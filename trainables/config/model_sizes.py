@@ -20,7 +20,7 @@ class ModelSize:
     products: float
     """Forward multiplications per token between embedding and context vector."""
     tokens: int
-    """In the longest window of a batch."""
+    """Tokens in a batch's longest window."""
     activations: int
     """Numbers per token for the backward pass, between embedding and context vector."""
     copies: int
@@ -30,12 +30,11 @@ class ModelSize:
 
 
 def model_size(config: LanguageTrialConfig) -> ModelSize:
-    """Return the size of a trial's model."""
     return _transformer(config) if isinstance(config, TransformerTrialConfig) else _awd_lstm(config)
 
 
 def head_products(config: LanguageTrialConfig, vocabulary: int) -> float:
-    """Return multiplications per token to form A B once per step; 0 for a single matrix."""
+    """Return multiplications per token for forming A B, once per step; 0 without A B."""
     model, tokens = config.model, model_size(config).tokens
     return vocabulary * (model.head_rank or 0) * model.embedding_width / tokens
 

@@ -42,8 +42,8 @@ class GssConfig(Frozen):
 class SoftcapConfig(Frozen):
     """log_softmax(f(x)) with a bounded f: see `output_layers.softcap`.
 
-    tanh: cap tanh(x / cap) (Gemma 2, arXiv 2408.00118: cap 30). sigmoid: 23 sigmoid((x + 5) / 7.5)
-    (modded-nanogpt), its numbers scaled with the cap.
+    tanh: cap tanh(x / cap), as in Gemma 2 (arXiv 2408.00118). sigmoid: 23 sigmoid((x + 5) / 7.5),
+    as in modded-nanogpt, with its numbers scaled by cap / 23.
     """
 
     name: Literal["softcap"] = "softcap"
@@ -63,9 +63,9 @@ class PlifConfig(Frozen):
     """Increasing function, linear on equal intervals of [-limit, limit] (Ganea et al. 2019)."""
 
     knots: Annotated[int, Field(ge=2)] = 100_000
-    """Number of intervals, each with its own slope."""
+    """Intervals, each with its own slope."""
     limit: PositiveFloat = 20.0
-    """T; the outermost pieces continue beyond it."""
+    """The outermost pieces continue beyond it."""
 
 
 class LmsPlifConfig(PlifConfig):
@@ -73,7 +73,7 @@ class LmsPlifConfig(PlifConfig):
 
     name: Literal["lms_plif"] = "lms_plif"
     learning_rate: PositiveFloat = 0.02
-    """For the slopes."""
+    """Learning rate of the slopes."""
 
 
 class LmsPlifFrozenConfig(PlifConfig):
@@ -86,7 +86,6 @@ class MixtureConfig(Frozen):
     """K context vectors tanh(U_k h3 + b_k) in R^d, weighted by softmax(W_pi h3)."""
 
     mixtures: PositiveInt = 15
-    """K."""
     latent_dropout: Rate = 0.29
     """Locked dropout on the K context vectors."""
 
@@ -109,14 +108,12 @@ class MosPlifConfig(MixtureConfig, PlifConfig):
     name: Literal["mos_plif"] = "mos_plif"
     knots: Annotated[int, Field(ge=2)] = 1_000_000
     learning_rate: PositiveFloat = 0.02
-    """For the slopes."""
+    """Learning rate of the slopes."""
 
 
 class MonotoneNnConfig(Frozen):
-    """f(x) = sum_i v_i sigmoid(u_i x + b_i) + b, u, v >= 0.
-
-    Any increasing function, given enough units.
-    """
+    """f(x) = sum_i v_i sigmoid(u_i x + b_i) + b, u, v >= 0: any increasing function, given enough
+    units."""
 
     name: Literal["monotone_nn"] = "monotone_nn"
     units: PositiveInt = 16
@@ -131,7 +128,7 @@ class CustomConfig(Frozen):
 
     name: Literal["custom"] = "custom"
     layer: str
-    """A `trainables.output_layers.OutputLayer`, called with a `LayerShape` and `settings`."""
+    """Name of an `OutputLayer` class, called with a `LayerShape` and `settings`."""
     sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
     """SHA-256 of the defining file."""
     settings: dict[str, float | int | str | bool | None] = {}

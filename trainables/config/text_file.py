@@ -15,17 +15,15 @@ class TextFile:
     """A UTF-8 file, on disk or generated."""
 
     name: str
-    """Without folder."""
+    """File name, without the folder."""
     text: str
 
     @property
     def content(self) -> bytes:
-        """Return the file's bytes."""
         return self.text.encode()
 
     @property
     def sha256(self) -> str:
-        """Return the SHA-256 in hexadecimal."""
         return hashlib.sha256(self.content).hexdigest()
 
     @classmethod

@@ -1,5 +1,3 @@
-"""Config of a Transformer trial."""
-
 from __future__ import annotations
 
 from typing import Literal, Self
@@ -11,7 +9,6 @@ from trainables.config.language_model import CorpusConfig, EvaluationConfig, req
 from trainables.config.output_layer import OutputLayerConfig
 
 FEED_FORWARD_STEP = 8
-"""Feed-forward widths are multiples of this."""
 
 
 class TransformerConfig(Frozen):
@@ -22,7 +19,7 @@ class TransformerConfig(Frozen):
     layers: PositiveInt = 8
     heads: PositiveInt = 8
     dropout: Rate = 0.1
-    """On embedding, attention and feed-forward outputs."""
+    """Applied to embedding, attention and feed-forward outputs."""
     head: Literal["tied", "untied"] = "tied"
     """Output weights: the embedding, or a separate matrix."""
     head_rank: PositiveInt | None = None
@@ -38,10 +35,8 @@ class TransformerConfig(Frozen):
 
     @property
     def feed_forward_width(self) -> int:
-        """Return the width at which SwiGLU's three matrices hold about 8 d^2 numbers.
-
-        So do two matrices of width 4 d.
-        """
+        """Width at which SwiGLU's three matrices hold about 8 d^2 numbers, like two matrices of
+        width 4 d."""
         return FEED_FORWARD_STEP * max(1, round(8 * self.width / 3 / FEED_FORWARD_STEP))
 
     @model_validator(mode="after")
@@ -67,9 +62,9 @@ class TransformerTrainingConfig(Frozen):
     window: PositiveInt = 256
     """Context length in tokens."""
     learning_rate: PositiveFloat = 0.001
-    """Peak, after the warm-up."""
+    """Peak rate, after the warm-up."""
     final_rate_share: Rate = 0.1
-    """Last step's share of the peak."""
+    """The last step's rate, relative to the peak."""
     warm_up_tokens: NonNegativeInt = 1_000_000
     beta1: Rate = 0.9
     beta2: Rate = 0.95
@@ -84,8 +79,6 @@ class TransformerTrainingConfig(Frozen):
 
 
 class TransformerTrialConfig(Identified):
-    """Complete config of a Transformer trial."""
-
     schema_version: Literal[1] = 1
     kind: Literal["transformer"] = "transformer"
     corpus: CorpusConfig
@@ -96,5 +89,4 @@ class TransformerTrialConfig(Identified):
 
     @property
     def family(self) -> str:
-        """Return a key shared by trials of about the same cost."""
         return f"transformer {self.output_layer.name}"

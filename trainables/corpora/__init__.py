@@ -1,6 +1,6 @@
 """Corpora: names, identities, download, verification and encoding.
 
-`Corpus` and `load` need numpy and are imported on first use; a plan needs identities only.
+`Corpus` and `load` need numpy, so they are imported on first use; a plan needs identities only.
 """
 
 from trainables import door

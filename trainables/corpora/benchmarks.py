@@ -1,4 +1,4 @@
-"""Word-similarity benchmarks: files and parsing. Imports neither torch nor numpy."""
+"""Word-similarity benchmarks. Imports neither torch nor numpy."""
 
 from __future__ import annotations
 
@@ -25,14 +25,12 @@ class Benchmark:
 
 @dataclass(frozen=True, kw_only=True)
 class BenchmarkFolder:
-    """Custom benchmarks."""
-
     name: str
     benchmarks: tuple[Benchmark, ...]
 
     @property
     def tag(self) -> str:
-        """Return 8 hexadecimal digits of a SHA-256 over the files' sorted names and hashes."""
+        """Eight hexadecimal digits of a SHA-256 over the files' sorted names and hashes."""
         files = sorted(
             [benchmark.file.name, benchmark.file.sha256] for benchmark in self.benchmarks
         )
@@ -42,7 +40,6 @@ class BenchmarkFolder:
 
     @property
     def measurement(self) -> str:
-        """Return the name of the measurement over these benchmarks."""
         return f"word_similarity-{self.tag}@1"
 
 

@@ -1,5 +1,3 @@
-"""Token ids of a corpus."""
-
 from __future__ import annotations
 
 import functools
@@ -31,7 +29,7 @@ class Corpus:
     valid: TokenIds
     test: TokenIds
     vocabulary: tuple[str, ...]
-    """Type of each id."""
+    """Types by id."""
 
 
 def load(config: CorpusConfig, *, data_dir: Path | None) -> Corpus:

@@ -23,7 +23,7 @@ RETRIES = 3
 def ensure(name: str, *, data_dir: Path | None) -> None:
     """Verify the corpus or benchmarks `name`, downloading missing published files.
 
-    Built-in corpora need nothing. Raises UserError as `download` and `read_texts` do.
+    Raises UserError as `download` and `read_texts` do.
     """
     if is_built_in(name):
         return
@@ -91,7 +91,7 @@ def download(publication: PublishedFolder, folder: Path) -> None:
 
 
 def _request(url: str, file: str, _: object) -> None:
-    """Give files the permissions of a new file; pooch's temporary ones are private."""
+    """Files get the permissions of a new file; pooch's temporary ones are private."""
     import pooch
 
     pooch.HTTPDownloader()(url, file, None)
@@ -101,7 +101,6 @@ def _request(url: str, file: str, _: object) -> None:
 
 
 def _reason(error: BaseException) -> str:
-    """The first cause, without the libraries' wrapping errors."""
     while cause := error.__cause__ or error.__context__:
         error = cause
     return first_line(getattr(error, "strerror", None) or error)

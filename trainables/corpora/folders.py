@@ -1,5 +1,3 @@
-"""Names, paths and path errors of corpora."""
-
 from __future__ import annotations
 
 from pathlib import Path
@@ -19,7 +17,8 @@ def corpus_name(argument: str) -> str:
 
 
 def corpus_argument(name: str) -> str:
-    """Return the `--corpus` argument: a path if the folder is here and in no data folder."""
+    """Return the `--corpus` argument for a name: a path if its folder is here and not found by
+    name."""
     is_resolvable = (
         _is_path(name)
         or is_built_in(name)
@@ -38,8 +37,8 @@ def resolve_argument(corpus: str, data_dir: Path | None) -> tuple[str, Path | No
     """Return the name and absolute data folder of a `--corpus` argument.
 
     A name is a built-in corpus (data folder None), a published one, or a folder of `data_dir`
-    (default `data`). With a slash, it is a folder's path: the last part is the name, its parent the
-    data folder, and `data_dir` is ignored.
+    (default `data`). An argument with a slash is a folder's path: its last part is the name, its
+    parent the data folder, and `data_dir` is ignored.
 
     Raises UserError for an unknown corpus (with similar names), an invalid number or a missing
     folder.

@@ -5,17 +5,16 @@ after type i. With rank R and F = R - 2 factors,
 
     log P = A S B^T + 1 b^T - z 1^T,
 
-with b a Zipf-like bias and z the logarithms of the row sums. The rank is R if [A S, 1, z] and
-[B, b, 1] have full column rank. A and B are random signs, F per type: every agreement makes the
-next token likelier. S falls like 1/k, so that the spectrum decays like a trained model's, but stays
-above float64's resolution.
+with b a Zipf-like bias and z the logarithms of the row sums. The rank is R if [A S, 1, z] and [B,
+b, 1] have full column rank. A and B are random signs, F per type: every agreement makes the next
+token likelier. S falls like 1/k, so the spectrum decays like a trained model's but stays above
+float64's resolution.
 
-Every host generates the same bits, because nothing depends on a library's exp, summation order or a
-random generator. log P consists of multiples of 2^-40 below 2^5, which float64 holds exactly; the
-product is an integer product and z is rounded to this grid, so the rank is exactly R, and rows sum
-to 1 within 1e-11. Logarithms and exp tables use decimal arithmetic (correctly rounded by its
-standard), products of tables are single IEEE 754 roundings, sums are integer sums, random bytes are
-SHAKE-256, and tokens are drawn by integer weights, each within 1e-13 of the row's sum.
+Every host generates the same bits, because nothing depends on a library's exp, summation order or
+random generator. log P consists of multiples of 2^-40 below 2^5, which float64 holds exactly, so
+the rank is exactly R; rows sum to 1 within 1e-11. Logarithms and exp tables use decimal arithmetic
+(correctly rounded by its standard), products of tables are single IEEE 754 roundings, random bytes
+are SHAKE-256, and tokens are drawn by integer weights, each within 1e-13 of the row's sum.
 """
 
 from __future__ import annotations
@@ -38,9 +37,9 @@ LOGIT_BITS, LOG_P_BITS, WEIGHT_BITS = 24, 40, 44
 """Logits are multiples of 2^-24, log P of 2^-40; a weight of 2^44 is exp(0)."""
 DIGITS = 25
 END_PROBABILITY = Decimal("0.05")
-"""`<eos>` in the bias: lines of about twenty tokens."""
+"""Share of `<eos>` in the bias: lines of about twenty tokens."""
 ZIPF_OFFSET = Decimal("2.7")
-"""Zipf-Mandelbrot: in the bias, word j has a probability like 1 / (j + 2.7)."""
+"""Zipf-Mandelbrot: in the bias, word j has a probability proportional to 1 / (j + 2.7)."""
 STRENGTH = 2.5
 """Standard deviation of A S B^T in nats: how much the next token depends on the last one."""
 DRAW_BYTES = 8
@@ -51,11 +50,9 @@ class MarkovLanguage:
     """The chain. Type 0 is `<eos>`, type j the word of rank j in the bias."""
 
     rank: int
-    """Rank of the log-P matrix, by construction."""
     types: tuple[str, ...]
     log_p_VV: NDArray[np.float64]
-    """log P of each next type (columns) after each type (rows), in nats; exactly of rank R,
-    read-only."""
+    """Nats, by type before (rows) and next type (columns); exactly of rank R, read-only."""
     left_VR: NDArray[np.int64]
     """[A S, 1, z] as integers; with `right_VR`, proves the rank."""
     right_VR: NDArray[np.int64]
@@ -64,7 +61,6 @@ class MarkovLanguage:
     """Sampling weights: exp(logit) in units of 2^-44."""
 
     def stationary_distribution(self) -> NDArray[np.float64]:
-        """Return the stationary distribution of the chain."""
         p_VV = np.exp(self.log_p_VV)
         equations = np.vstack([p_VV.T - np.eye(len(p_VV)), np.ones(len(p_VV))])
         shares_V: NDArray[np.float64] = np.linalg.lstsq(
@@ -108,7 +104,7 @@ def markov_language(rank: int) -> MarkovLanguage:
 
 
 def states(language: MarkovLanguage) -> Iterator[int]:
-    """Yield the endless chain as type numbers, starting as after `<eos>`."""
+    """Yield the endless chain as type numbers; the first follows `<eos>`."""
     bounds = [row.tolist() for row in language.weights_VV.cumsum(1)]
     state, block = 0, 0
     while True:
@@ -152,7 +148,6 @@ def _text(chain: Iterator[int], types: tuple[str, ...], tokens: int) -> str:
 
 
 def _scales(factors: int) -> NDArray[np.int64]:
-    """Units of 2^-24; the logits get standard deviation STRENGTH."""
     first = STRENGTH * 2**LOGIT_BITS / math.sqrt(math.fsum(1 / k**2 for k in range(1, factors + 1)))
     return np.array([round(first / k) for k in range(1, factors + 1)], dtype=np.int64)
 
@@ -165,7 +160,6 @@ def _random_signs(rank: int, purpose: str, count: int) -> NDArray[np.int64]:
 
 
 def _bias(size: int) -> NDArray[np.int64]:
-    """Return b in units of 2^-24."""
     with localcontext(Context(prec=DIGITS)):
         shares = [1 / (word + ZIPF_OFFSET) for word in range(1, size)]
         word_share = (1 - END_PROBABILITY) / sum(shares)
@@ -177,10 +171,7 @@ def _bias(size: int) -> NDArray[np.int64]:
 
 
 def _weights(logits_VV: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return weights in units of 2^-44.
-
-    exp is the product of tables for the integer part and the three fractional bytes.
-    """
+    """exp is the product of tables for the integer part and the three fractional bytes."""
     integer_VV = logits_VV >> LOGIT_BITS
     minimum, maximum = int(integer_VV.min()), int(integer_VV.max())
     with localcontext(Context(prec=DIGITS)):
@@ -197,7 +188,6 @@ def _weights(logits_VV: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _logarithms(sums_V: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return z in units of 2^-40."""
     with localcontext(Context(prec=DIGITS)):
         zero = (Decimal(2) ** WEIGHT_BITS).ln()
         logarithms = (Decimal(int(total)).ln() - zero for total in sums_V)

@@ -17,7 +17,6 @@ class CorpusIdentity:
 
     name: str
     sha256: str
-    """See `corpus_sha256`."""
     train_tokens: int
     valid_tokens: int
     test_tokens: int
@@ -31,15 +30,12 @@ class CorpusIdentity:
 NO_TEXT = CorpusIdentity(
     name="none", sha256="0" * 64, train_tokens=0, valid_tokens=0, test_tokens=0, vocabulary_size=0
 )
-"""Placeholder for studies whose trials read no corpus."""
+"""For studies whose trials read no corpus."""
 
 
 def corpus_sha256(digests: Mapping[str, str]) -> str:
-    """Return the identity of a corpus from the SHA-256 of its files.
-
-    It is the SHA-256 of the JSON object {"test.txt": ..., "train.txt": ..., "valid.txt": ...}, keys
-    sorted, no white space.
-    """
+    """Return a corpus' identity: the SHA-256 of the JSON object {"test.txt": SHA256, "train.txt":
+    ..., "valid.txt": ...}, keys sorted, no white space."""
     return hashlib.sha256(
         json.dumps(digests, sort_keys=True, separators=(",", ":")).encode()
     ).hexdigest()
@@ -47,8 +43,6 @@ def corpus_sha256(digests: Mapping[str, str]) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class PublishedFolder:
-    """Files that can be downloaded and verified."""
-
     url: str
     """Prefix of a file's URL."""
     files: Mapping[str, str]
@@ -90,14 +84,14 @@ BENCHMARKS = PublishedFolder(  # Word similarity, collected by Faruqui and Dyer 
     },
 )
 WORD_SIMILARITY = "word-similarity"
-"""Not a corpus, but fetched and checked like one: see `trainables.corpora.benchmarks`."""
+"""Not a corpus, but fetched and checked like one."""
 
 PUBLISHED: Mapping[str, PublishedFolder] = {
     "ptb": PTB,
     "wikitext-2": WIKITEXT_2,
     WORD_SIMILARITY: BENCHMARKS,
 }
-"""Keys: folder names."""
+"""Published folders by name."""
 
 PUBLISHED_CORPORA: Mapping[str, CorpusIdentity] = {
     "ptb": CorpusIdentity(

@@ -71,7 +71,6 @@ def split_texts() -> dict[str, str]:
 
 
 def deal(paragraphs_in_order: Iterable[Paragraph]) -> dict[str, str]:
-    """Deal paragraphs to the splits, block by block."""
     lines: dict[str, list[str]] = {split: [] for split in SPLITS}
     block, block_tokens = 0, 0
     for paragraph in paragraphs_in_order:

@@ -26,8 +26,8 @@ from trainables.trial_folder import DamagedFileError, read_file
 def identity(name: str, *, data_dir: Path | None) -> CorpusIdentity:
     """Return a corpus' identity, without torch and, except for generated languages, without numpy.
 
-    Published corpora and generated ones of built-in studies are constants. Others are read or
-    generated: see `read_texts`.
+    Those of published corpora and of built-in studies' generated languages are constants. Others
+    are computed from the texts: see `read_texts`.
     """
     if is_built_in(name):
         return _built_in_identity(name)
@@ -50,7 +50,6 @@ def check(name: str, *, data_dir: Path | None) -> tuple[CorpusIdentity, tuple[Te
 
 
 def compute_identity(name: str, texts: Mapping[str, TextFile]) -> CorpusIdentity:
-    """Return the identity computed from the texts."""
     splits = [tokenise(texts[split].text) for split in SPLITS]
     train, valid, test = map(len, splits)
     return CorpusIdentity(
@@ -64,7 +63,6 @@ def compute_identity(name: str, texts: Mapping[str, TextFile]) -> CorpusIdentity
 
 
 def texts_sha256(texts: Mapping[str, TextFile]) -> str:
-    """Return the SHA-256 that identifies the texts: see `corpus_sha256`."""
     return corpus_sha256({text.name: text.sha256 for text in texts.values()})
 
 

@@ -4,9 +4,9 @@ A text is one of V symbols seven times and `<eos>`, on its own line. A model tha
 language loses ln V per eight tokens (`spam_floor`), for the first symbol. In arXiv 2603.10145
 models stop learning this pattern as V grows.
 
-A deal is all V symbols in random order; a split is as many deals as it needs. So symbols are
-equally frequent, and over whole deals the mean loss of such a model is exactly the floor. Only
-memory of the current deal could go below it, by at most one nat per text.
+A deal is all V symbols in random order, and a split consists of whole deals. So symbols are equally
+frequent, and the mean loss of such a model is exactly the floor. Only memory of the current deal
+could go below it, by at most one nat per text.
 
 Every host generates the same text: the order comes from SHAKE-256. Imports neither torch nor numpy.
 """
@@ -66,7 +66,6 @@ def _deals(split: str, symbols: int) -> int:
 
 
 def _order(split: str, symbols: int, deal: int) -> list[int]:
-    """Sort random keys; equal ones, which do not occur in practice, by number."""
     stream = hashlib.shake_256(f"{SPAM} {symbols} {split} {deal}".encode()).digest(
         KEY_BYTES * symbols
     )

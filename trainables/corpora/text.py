@@ -1,4 +1,4 @@
-"""Tokenising a text, and choosing and numbering its vocabulary, by pure functions."""
+"""Tokens of a text, and its numbered vocabulary."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from itertools import chain
 from trainables.errors import UserError
 
 SPLITS = ("train", "valid", "test")
-"""Splits of every corpus, in the order in which tokens are numbered."""
+"""In the order in which tokens are numbered."""
 
 END_OF_SENTENCE = "<eos>"
 UNKNOWN = "<unk>"
@@ -29,8 +29,6 @@ def tokenise(text: str) -> list[str]:
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """Numbering of a text's types."""
-
     types: tuple[str, ...]
     """Types by id."""
     ids: dict[str, int]

@@ -1,7 +1,7 @@
 """Fits of output layers to known distributions (Ganea et al. 2019, the talk's experiment).
 
 N targets from Dir(alpha) over V outcomes have a vector each; the outcomes' vectors are shared, so
-that only output layer and width limit the fit.
+only output layer and width limit the fit.
 
 Shapes: N targets (contexts), D width, V outcomes.
 """
@@ -54,9 +54,9 @@ def draw_targets(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return N distributions from Dir(alpha, .., alpha) and their logs.
 
-    A Dirichlet variate is a vector of Gamma(alpha) variates over its sum. At alpha = 0.01 most, or
-    a whole row, underflow; their logs stay finite, as Gamma(alpha) is Gamma(alpha + 1) U^(1 /
-    alpha) with U uniform.
+    A Dirichlet variate is a vector of Gamma(alpha) variates over its sum. At alpha = 0.01 they
+    underflow, but Gamma(alpha) is Gamma(alpha + 1) U^(1 / alpha) with U uniform, so the logs stay
+    finite.
     """
     rng = np.random.default_rng(seed)
     size = (targets, outcomes)
@@ -119,9 +119,8 @@ def compare(
 def fit(model: Model, targets_NV: Tensor, *, floor: float, config: FitConfig) -> dict[str, int]:
     """Minimise the model's loss in place by `FitConfig`; `floor` is a lower bound of the loss.
 
-    Returns `iterations` (of Adam and L-BFGS), `passes` (evaluations of loss and gradients, line
-    search included) and `met_rule` (1 if met within the limit, else 0). Raises DivergedError if the
-    loss is not finite.
+    Returns `iterations` (of Adam and L-BFGS), `passes` (evaluations of loss and gradients) and
+    `met_rule` (1 if met within the limit, else 0). Raises DivergedError if the loss is not finite.
     """
     parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
     passes = 0

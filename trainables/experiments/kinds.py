@@ -1,5 +1,3 @@
-"""Dispatch from an experiment's config to its module."""
-
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -1,6 +1,6 @@
 """Singular values of an untrained layer's Jacobian over random inputs (Orhan 2018).
 
-Dimensions: N inputs, K experts, O outputs, I input width, U gates per expert (1 or O), R singular
+Shapes: N inputs, K experts, O outputs, I input width, U gates per expert (1 or O), R singular
 values.
 """
 
@@ -23,16 +23,14 @@ from trainables.runtime import Runtime
 from trainables.trial_folder import Measured, Metric
 
 BATCH = 100
-"""Jacobians per batch."""
 THRESHOLDS = ("1e-1", "1e-2", "1e-3", "1e-6")
-"""Thresholds of vanishing, relative to the largest singular value of the same Jacobian; as in
-metric names."""
+"""Shares of the same Jacobian's largest singular value, spelt as in metric names."""
 
 
 def measure(config: LayerJacobianConfig, runtime: Runtime) -> dict[str, Measured]:
     """Draw a layer and inputs from the seed, in float64; the spectrum is the mean over inputs.
 
-    The layer's description numbers the random streams, so that layers of a seed differ in weights,
+    The layer's description selects the random streams, so layers of one seed differ in weights,
     inputs and Gaussian matrices.
     """
     description, width = config.layer.model_dump_json(), config.width
@@ -88,11 +86,11 @@ def gaussian_like(jacobian_NOI: Tensor, generator: torch.Generator) -> Tensor:
 def spectrum_metrics(
     sigma_NR: NDArray[np.float64], zero_rows_N: NDArray[np.int64], gaussian_NR: NDArray[np.float64]
 ) -> dict[str, Metric]:
-    """Return the metrics of one layer's Jacobians that are finite.
+    """Return the finite metrics of one layer's Jacobians.
 
     `sigma_NR` has descending singular values per input, `gaussian_NR` those of Gaussian matrices
     with the same rows 0. `zero_rows_N` counts each Jacobian's rows that are exactly 0; as many
-    singular values are exactly 0, and their computed values rounding errors.
+    singular values are exactly 0, so their computed values are replaced.
 
     - `zero_share`: share of rows that are 0. `singular_share`: share of inputs whose Jacobian has
       such a row, and so no condition number.
@@ -100,11 +98,10 @@ def spectrum_metrics(
       Jacobian, averaged over inputs; `mean_vanishing_1e-3`: that of the mean spectrum.
     - `log10_condition`: median over inputs of log10(largest / smallest), infinite ones included.
       `log10_condition_nonzero`: without singular values that are exactly 0. It grows with the
-      number of nonzero rows, regardless of their values; `log10_condition_excess` subtracts that of
-      the Gaussian matrices.
+      number of nonzero rows; `log10_condition_excess` subtracts the Gaussian matrices' value.
     - `sigma_max`, `sigma_middle`, `sigma_min`, `entropy_rank`, `stable_rank`,
       `effective_rank_1e-3`: of the mean spectrum.
-    - `first_half_r2`: R^2 of a straight line over the index in the mean spectrum's first half.
+    - `first_half_r2`: R^2 of a straight line through the mean spectrum's first half.
     - `input_spread`: standard deviation over inputs of the first half's singular values, over their
       mean.
     """
@@ -149,7 +146,6 @@ def spectrum_metrics(
 
 
 def _nonzero_condition(sigma_NR: NDArray[np.float64], zero_rows_N: NDArray[np.int64]) -> float:
-    """Median over inputs of log10(largest / smallest that is not exactly 0); NaN without inputs."""
     if not len(sigma_NR):
         return math.nan
     last_N = sigma_NR.shape[1] - zero_rows_N - 1

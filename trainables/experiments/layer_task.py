@@ -2,14 +2,14 @@
 
 Each function is drawn from a seed, without noise: the least possible error is 0.
 
-- `regions`: eight linear maps, of which that with the largest linear score is applied. It jumps at
-  the borders, like a mixture of linear experts with hard gates.
+- `regions`: eight linear maps; the one with the largest linear score is applied. It jumps at the
+  borders, like a mixture of linear experts with hard gates.
 - `wide`: one hidden layer of 64 relu units, which an equally wide dense layer can represent.
 - `deep`: three hidden layers of 64 relu units, unlike any layer compared.
 
 No function has biases. Inputs are standard normal; outputs are scaled to variance 1 over a sample.
 
-Dimensions: N examples, I input width, O outputs, R regions, H hidden units.
+Shapes: N examples, I input width, O outputs, R regions, H hidden units.
 """
 
 from __future__ import annotations
@@ -32,15 +32,13 @@ from trainables.trial_folder import Measured, Metric
 
 REGIONS, HIDDEN, DEPTH = 8, 64, 3
 SCALE_EXAMPLES = 10_000
-"""Sample for an output's variance."""
+"""Size of the sample that gives an output's variance."""
 
 TASK, WEIGHTS, BATCHES = 0, 1, 2
 """Random streams: function and examples, initial weights, batches."""
 
 
 class Examples(NamedTuple):
-    """Inputs and the function's values."""
-
     inputs_NI: Tensor
     targets_NO: Tensor
 
@@ -52,9 +50,9 @@ Task = tuple[Examples, Examples, Examples]
 def measure(config: LayerTaskConfig, runtime: Runtime) -> dict[str, Measured]:
     """Train once per learning rate; the lowest validation error counts.
 
-    Rates share initial weights and batches. Errors are mean squared errors in percent of the
-    sample's target variance: 0 is the function itself, 100 its mean. Raises DivergedError if no
-    rate gives finite errors.
+    Rates share initial weights and batches. Errors are mean squared errors in percent of the target
+    variance: 0 is the function itself, 100 its mean. Raises DivergedError if no rate gives finite
+    errors.
     """
     task = make_task(config, runtime.device)
     fits = [_fit(config, rate, task, runtime.device) for rate in config.learning_rates]
@@ -132,7 +130,6 @@ def make_network(config: LayerTaskConfig, generator: torch.Generator) -> nn.Sequ
 
 
 def _fit(config: LayerTaskConfig, rate: float, task: Task, device: str) -> dict[str, float]:
-    """Adam (Kingma and Ba 2015) with a learning rate that falls linearly to 0."""
     # Separate streams, so that a layer's size does not change the batches.
     weights, batches = stream(config.seed, WEIGHTS), stream(config.seed, BATCHES)
     network = make_network(config, weights).to(device)

@@ -1,10 +1,10 @@
 """A layer of experts: K small layers, summed with input-dependent gates.
 
-Source: Orhan (2018), "The softmax bottleneck is a special case of a more general phenomenon", y =
-sum_k g_k(x) h_k(x), and its program's dense layer and initial weights, with one gate per expert
+Source: Orhan (2018), "The softmax bottleneck is a special case of a more general phenomenon", and
+its program's dense layer and initial weights, with one gate per expert
 (github.com/eminorhan/mixture-of-experts).
 
-Dimensions: N examples, K experts, O outputs, U gates per expert (1 or O), I input width.
+Shapes: N examples, K experts, O outputs, U gates per expert (1 or O), I input width.
 """
 
 from __future__ import annotations
@@ -66,5 +66,5 @@ class MixtureOfExperts(nn.Module):
         return scores.unflatten(1, self.expert_weights_KOI.shape[:2])
 
     def forward(self, inputs_NI: Tensor) -> Tensor:
-        """Return outputs N x O of inputs N x I."""
+        """Return outputs, N x O."""
         return (self.gates(inputs_NI) * self.expert_scores(inputs_NI).relu()).sum(1)

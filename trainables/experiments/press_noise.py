@@ -2,7 +2,7 @@
 
 Uses numpy on the CPU, so that round trips show the rounding of one LAPACK library.
 
-Legend: N rows (contexts), V columns (words), N = V; R directions kept.
+Shapes: N rows (contexts), V columns (words), N = V; R directions kept.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def measure(config: PressNoiseConfig, runtime: Runtime) -> dict[str, Measured]:
 
 
 def log_p_factors(size: int, seed: int) -> tuple[Matrix, Matrix]:
-    """Return factors (N, 18) and (V, 18) of log_softmax(H W^T + b), without an N x V decomposition.
+    """Return factors (N, 18) and (V, 18) of log_softmax(H W^T + b).
 
     H is standard normal, W normal so that H W^T has variance 1, and b the shuffled log frequencies
     of Zipf's law.
@@ -74,10 +74,8 @@ def log_p_factors(size: int, seed: int) -> tuple[Matrix, Matrix]:
 
 
 def cut_log_p(size: int, rank: int, seed: int) -> tuple[Matrix, Matrix, Matrix]:
-    """Return a log-P matrix truncated to rank `rank`.
-
-    Left vectors, singular values over the largest, right vectors.
-    """
+    """Return left vectors, singular values over the largest, and right vectors of a log-P matrix
+    truncated to rank `rank`."""
     (left_NK, left_KK), (right_VK, right_KK) = map(np.linalg.qr, log_p_factors(size, seed))
     turn_KK, sigma_K, back_KK = np.linalg.svd(left_KK @ right_KK.T)
     return (left_NK @ turn_KK)[:, :rank], sigma_K[:rank] / sigma_K[0], (back_KK @ right_VK.T)[:rank]

@@ -1,6 +1,6 @@
 """The true log-P matrix of a generated language, measured like a trained model's.
 
-Legend: N rows (test contexts), V columns (types), D distinct contexts among the rows.
+Shapes: N rows (test contexts), V columns (types), D distinct contexts among the rows.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ EPS = {"float64": FLOAT64_EPS, "float32": FLOAT32_EPS, "noise": FLOAT32_EPS}
 def measure(config: TrueRankConfig, runtime: Runtime) -> dict[str, Measured]:
     """Return perplexity and spectrum of the truth, and `true_rank@1`.
 
-    `true_rank` is the measured rows' rank by exact elimination, `language_rank` that of the V x V
-    matrix by construction, which fewer distinct contexts cannot show. Press ranks use both
-    precisions' eps, `press_rank` the variant's. `entropy_perplexity` is exp of the entropy rate,
+    `true_rank` is the measured rows' rank by exact elimination, `language_rank` the V x V matrix's
+    by construction, which too few distinct contexts cannot show. Press ranks use both precisions'
+    eps, `press_rank` the variant's. `entropy_perplexity` is exp of the entropy rate,
     `shares_perplexity` the test perplexity of a model that knows only type frequencies.
     """
     corpus = load(config.corpus, data_dir=runtime.data_dir)

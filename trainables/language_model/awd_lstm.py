@@ -81,10 +81,9 @@ class AwdLstm(LanguageModel):
         self.config = config
 
     def initialise(self, generator: torch.Generator) -> None:
-        """Draw the initial weights.
+        """Draw the embedding from uniform(-0.1, 0.1), LSTM layers as torch's, and the output layer.
 
-        Embedding uniform(-0.1, 0.1), LSTM layers as torch's, output layer by its own rule with bias
-        0, then a head whose product has the embedding's deviation.
+        A head is drawn last; its product has the embedding's deviation.
         """
         nn.init.uniform_(self.embedding_VD, -EMBEDDING_BOUND, EMBEDDING_BOUND, generator=generator)
         for layer in self.layers:

@@ -23,12 +23,10 @@ LstmState = tuple[Tensor, Tensor]
 
 @dataclass(frozen=True)
 class Contexts:
-    """Context vectors of one window."""
-
     dropped_TBC: Tensor
     """Input of the output layer; in training, after the last dropout."""
     undropped_TBC: Tensor
-    """Before that dropout."""
+    """Context vectors before that dropout."""
     state: list[LstmState]
     """Initial state of the next window, detached; empty if windows are independent."""
 
@@ -60,10 +58,8 @@ class LanguageModel(nn.Module, ABC):
 
     @torch.no_grad()
     def exact_output_weight(self) -> Tensor:
-        """Return the output weights in float64.
-
-        In float32, rounding gives a head's product A B full rank.
-        """
+        """Return the output weights in float64: in float32, rounding gives a head's product A B
+        full rank."""
         return (
             self.embedding_VD.double()
             if self.head is None
@@ -81,8 +77,7 @@ class LanguageModel(nn.Module, ABC):
     def mode(self, masks: torch.Generator | None) -> tuple[torch.Generator | None, torch.dtype]:
         """Return the dropouts' generator, None outside training, and the dtype of inner products.
 
-        Inner: before the output layer. Raises ValueError if a model in training mode has no
-        generator.
+        Inner: before the output layer. Raises ValueError in training mode without `masks`.
         """
         if not self.training:
             return None, self.embedding_VD.dtype

@@ -31,10 +31,8 @@ ROTARY_BASE = 10_000.0
 
 
 class Rotation:
-    """Rotary positions: elements i and i + K / 2 of a query or key rotate as a pair.
-
-    The angle grows with the position.
-    """
+    """Rotary positions: elements i and i + K / 2 of a query or key rotate as a pair, by an angle
+    that grows with the position."""
 
     def __init__(
         self, steps: int, head_width: int, dtype: torch.dtype, device: torch.device
@@ -62,10 +60,8 @@ class Product(nn.Module):
         self.weight_OI = nn.Parameter(torch.empty(output_width, input_width))
 
     def initialise(self, generator: torch.Generator, factor: float = 1.0) -> None:
-        """Draw normal weights with standard deviation `factor` / sqrt(I).
-
-        Factor 1 keeps the input's scale.
-        """
+        """Draw normal weights with standard deviation `factor` / sqrt(I); factor 1 keeps the
+        input's scale."""
         nn.init.normal_(
             self.weight_OI, 0.0, factor * self.weight_OI.shape[1] ** -0.5, generator=generator
         )
@@ -110,10 +106,7 @@ class FeedForward(nn.Module):
 
 
 class TransformerLayer(nn.Module):
-    """x + attention(RMSNorm(x)), then x + feed-forward(RMSNorm(x)).
-
-    Both addends have dropout.
-    """
+    """x + attention(RMSNorm(x)), then x + feed-forward(RMSNorm(x)); both addends have dropout."""
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
@@ -167,10 +160,7 @@ class Transformer(LanguageModel):
 
     @property
     def embedding_deviation(self) -> float:
-        """Return the initial standard deviation of embedding entries.
-
-        Embeddings are divided by it when read.
-        """
+        """Initial standard deviation of embedding entries, which are divided by it when read."""
         return LOGIT_DEVIATION * self.config.width**-0.5
 
     def initialise(self, generator: torch.Generator) -> None:
@@ -181,9 +171,9 @@ class Transformer(LanguageModel):
 
         RMSNorm makes context vectors of length sqrt(D), so the embedding is drawn small to give
         small logits. When read, it is divided by its deviation, so that the residual stream starts
-        at variance 1, like the factor sqrt(D) of Vaswani et al. (2017, section 3.4). With tied
-        weights at one scale for both ends, the likeliest next word starts as the word just read; at
-        scale quick this learns worse.
+        at variance 1 (compare Vaswani et al. 2017, section 3.4). With tied weights at one scale for
+        both ends, the likeliest next word starts as the word just read; at scale quick this learns
+        worse.
         """
         layers = self.config.layers
         nn.init.normal_(self.embedding_VD, 0.0, self.embedding_deviation, generator=generator)
@@ -200,7 +190,6 @@ class Transformer(LanguageModel):
     def contexts(
         self, tokens_TB: Tensor, state: list[LstmState], masks: torch.Generator | None = None
     ) -> Contexts:
-        """Return context vectors of the window; the state is empty."""
         generator, dtype = self.mode(masks)
         config, rows_BT = self.config, tokens_TB.t()
         rotation = rotation_of(

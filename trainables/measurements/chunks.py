@@ -1,4 +1,4 @@
-"""Gram matrix (float64) and spectrum of a log-P matrix in chunks of rows."""
+"""Gram matrix and spectrum, in float64, of a log-P matrix in chunks of rows."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from trainables.measurements.spectrum import (
 from trainables.pulse import PULSE, SLOWEST_GPU_FLOPS
 
 BLOCK_VALUES, GPU_BLOCK_VALUES = 2**19, 2**25
-"""Values per block; on a CPU, what its cache holds."""
+"""Values per block; a CPU's block fits in its cache."""
 PANEL = 1024
 
 Chunks = Callable[[], Iterable[Tensor]]
-"""Return a log-P matrix's chunks on one device, identical at every call."""
+"""Yield a log-P matrix's chunks on one device, identical at every call."""
 Result = TypeVar("Result")
 
 
@@ -37,7 +37,7 @@ def compute_in_memory(
 ) -> Result:
     """Return `compute` of the log-P matrix after these contexts, on the model's device.
 
-    Uses the CPU if GPU memory cannot hold `squares` float64 matrices of n x n.
+    Falls back to the CPU if GPU memory cannot hold `squares` float64 n x n matrices.
     """
     chunks = partial(log_probability_chunks, model, contexts_NC)
     weight_VD = model.embedding_VD
@@ -75,7 +75,7 @@ def spectrum_of_chunks(
 
 
 def gram(chunks: Iterable[Tensor], rows: int, columns: int, *, centre: bool) -> Tensor:
-    """Return L^T L in float64, or L L^T if L is wide (its chunks are then kept).
+    """Return L^T L in float64, or L L^T if L is wide, which keeps all chunks in memory.
 
     On a CPU only the lower triangle is valid, in Fortran order.
     """
@@ -106,7 +106,7 @@ def _sum_of_squares(parts: Iterable[Tensor], side: int) -> Tensor:
 
 
 def finite(chunks: Iterable[Tensor]) -> Iterator[Tensor]:
-    """Yield the chunks unchanged. Raises UserError with the row of a NaN or an infinity."""
+    """Yield the chunks. Raises UserError with the row of a NaN or an infinity."""
     row = 0
     for chunk_NV in chunks:
         PULSE.touch()
@@ -118,7 +118,7 @@ def finite(chunks: Iterable[Tensor]) -> Iterator[Tensor]:
 
 
 def blocks(chunks: Iterable[Tensor], *, least_rows: int = 16) -> Iterator[Tensor]:
-    """Yield float64 blocks of at least `least_rows` rows."""
+    """Yield float64 blocks of at least `least_rows` rows, except at a chunk's end."""
     for chunk_NV in chunks:
         values = GPU_BLOCK_VALUES if on_gpu(chunk_NV) else BLOCK_VALUES
         for block_NV in chunk_NV.split(max(least_rows, values // chunk_NV.shape[1])):
@@ -127,5 +127,4 @@ def blocks(chunks: Iterable[Tensor], *, least_rows: int = 16) -> Iterator[Tensor
 
 
 def centred(block_NV: Tensor) -> Tensor:
-    """Return the rows minus their means."""
     return block_NV - block_NV.mean(1, keepdim=True)

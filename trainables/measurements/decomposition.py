@@ -1,11 +1,9 @@
 """Singular values on any device, and in-place eigenvalues of a large symmetric matrix.
 
-Matrix products first reduce blocks of columns to a band: twice as fast as LAPACK at 8,000 columns,
-as fast at 2,000.
+Matrix products first reduce blocks of columns to a band (Bischof, Lang and Sun 2000, ACM TOMS
+26(4)): as fast as LAPACK at 2,000 columns, twice as fast at 8,000.
 
-Source: Bischof, Lang and Sun (2000), A framework for symmetric band reduction, ACM TOMS 26(4).
-
-Legend: V rows and columns, M = those not yet reduced, B = bandwidth.
+Shapes: V rows and columns, M of them not yet reduced, B bandwidth.
 """
 
 from __future__ import annotations
@@ -22,13 +20,12 @@ from trainables.device import svd_driver
 from trainables.pulse import PULSE, SLOWEST_FLOPS
 
 BANDWIDTH = 48
-"""The fastest of 24 to 96 at V = 4,000."""
+"""Fastest of 24 to 96 at V = 4,000."""
 BLOCK = 512
 """Columns per product; 256 to 1,000 perform alike."""
 
 
 def singular_values(matrices: Tensor) -> Tensor:
-    """Return the singular values, descending."""
     values: Tensor = torch.linalg.svdvals(matrices, driver=svd_driver(matrices))
     return values
 
@@ -36,7 +33,8 @@ def singular_values(matrices: Tensor) -> Tensor:
 def eigenvalues_in_place(symmetric_VV: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return all V eigenvalues, ascending, of a symmetric float64 matrix, which is overwritten.
 
-    Reads the lower triangle; needs memory for 6 V B more values. Off by a few eps of the largest.
+    Reads the lower triangle; needs memory for 6 V B more values. Errors are a few eps of the
+    largest.
     """
     band_BV = _band(torch.from_numpy(symmetric_VV), max(1, min(BANDWIDTH, len(symmetric_VV) - 1)))
     PULSE.touch(quiet_s=6 * len(band_BV) * len(symmetric_VV) ** 2 / SLOWEST_FLOPS)
@@ -71,8 +69,7 @@ def _band(matrix_VV: Tensor, width: int) -> Tensor:
 def _reduce_columns(panel_MB: Tensor, trailing_MM: Tensor) -> Tensor:
     """Return R of panel = Q R; overwrite the trailing matrix A with Q^T A Q.
 
-    With Q = I - Y T Y^T, Q^T A Q = A - Y X^T - X Y^T, where W = A Y T and X = W - Y T^T (Y^T W) /
-    2.
+    With Q = I - Y T Y^T, W = A Y T and X = W - Y T^T (Y^T W) / 2: Q^T A Q = A - Y X^T - X Y^T.
     """
     factored_MB, tau_B = torch.geqrf(panel_MB)
     count = len(tau_B)
@@ -91,8 +88,8 @@ def _reduce_columns(panel_MB: Tensor, trailing_MM: Tensor) -> Tensor:
 def reflectors(stored_MB: Tensor, tau_B: Tensor) -> tuple[Tensor, Tensor]:
     """Return Y and the inverse of T such that H_1 ... H_B = I - Y T Y^T.
 
-    `stored_MB` is Y without its ones. T^-1 is the strict upper triangle of Y^T Y plus diag(1 /
-    tau).
+    `stored_MB` is Y without its unit diagonal. T^-1 is the strict upper triangle of Y^T Y plus
+    diag(1 / tau).
     """
     nonzero_B = tau_B != 0  # a reflector with tau = 0 is the identity
     y_MB = stored_MB.tril(-1)
@@ -112,6 +109,6 @@ def _symmetric_product(trailing_MM: Tensor, thin_MB: Tensor) -> Tensor:
 
 
 def _column_blocks(size: int) -> Iterator[tuple[int, int]]:
-    """Cut from the end, so that trailing submatrices have the same bounds."""
+    """Blocks are cut from the end, so that trailing submatrices have the same bounds."""
     for right in range(size, 0, -BLOCK):
         yield max(0, right - BLOCK), right

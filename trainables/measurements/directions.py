@@ -1,6 +1,6 @@
 """Leading right singular vectors of a log-P matrix with centred rows, from its float64 Gram matrix.
 
-Every pass recomputes the rows, unless the rows' Gram matrix is the smaller one.
+Every pass over the matrix recomputes its rows.
 """
 
 from __future__ import annotations
@@ -20,13 +20,10 @@ SAMPLE_ROWS = 1024
 
 
 class Directions:
-    """Right singular vectors, computed on demand."""
-
     def __init__(self, chunks: Chunks, *, rows: int, columns: int) -> None:
         """Raises as `finite` does.
 
-        If the Gram matrix exceeds memory, raises UserError on a CPU, torch.OutOfMemoryError on a
-        GPU.
+        If the Gram matrix exceeds memory, raises UserError (CPU) or torch.OutOfMemoryError (GPU).
         """
         self._chunks, self._wide = chunks, is_wide(rows, columns)
         self._sample = list[Tensor]()

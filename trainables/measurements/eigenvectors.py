@@ -1,9 +1,9 @@
-"""Leading eigenvectors of a large symmetric matrix, computed as needed.
+"""Leading eigenvectors of a large symmetric matrix, computed on demand.
 
-On a CPU, LAPACK reduces the matrix to a tridiagonal one, MRRR (Dhillon and Parlett) finds the
-requested eigenvectors, and blocks of reflectors transform them back. A GPU computes all.
+On a CPU, LAPACK reduces the matrix to a tridiagonal one, MRRR finds the requested eigenvectors, and
+blocks of reflectors transform them back. A GPU computes all.
 
-Legend: V rows and columns, k eigenvectors, B reflectors of a block.
+Shapes: V rows and columns, k eigenvectors, M rows and B reflectors of a block.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ class SymmetricMatrix:
             lapack_driver="sterf",
             check_finite=False,
         )[::-1].copy()
-        """Descending."""
+        """In descending order."""
 
     def leading(self, count: int) -> Tensor:
-        """Return the `count` largest eigenvalues' orthonormal eigenvectors, V x k, descending."""
+        """Return orthonormal eigenvectors of the `count` largest eigenvalues, V x k, descending."""
         if self._vectors_VV is not None:
             return self._vectors_VV[:, :count]
         size = len(self.eigenvalues_V)
@@ -73,7 +73,7 @@ class SymmetricMatrix:
         return result_Vk
 
     def _reflect_(self, vectors_Vk: Tensor, start: int, end: int) -> None:
-        """Apply H_start ... H_(end-1) = I - Y T Y^T in place.
+        """H_start ... H_(end-1) = I - Y T Y^T.
 
         Reflector j begins below the diagonal of column j.
         """

@@ -1,22 +1,15 @@
 """Gradient bottleneck: the part of the loss gradient that a step on the context vector can follow.
 
-At a context h with next word t, g = P - onehot(t) is the gradient of -log P(t) by the logits. J = d
-log P / dh, V x C, has columns centred over words: a softmax ignores a common number. A small step
-dh moves centred log P by J dh.
+docs/measurements.md explains the metrics. At a context h with next word t, g = P - onehot(t) is the
+gradient of -log P(t) by the logits, and J = d log P / dh, V x C, has its columns centred. In
+float64.
 
-- `gradient_lost_share`: mean over contexts of the share of |g|^2 outside the columns of J, which no
-  step reaches. 0 if V = d + 1; for random columns, mean 1 - d / (V - 1).
-- `gradient_angle_degrees`: mean angle between g and J J^T g, along which the gradient step dh =
-  -J^T g (that of -log P(t), as P^T J = 0) moves log P; -g would lower the loss fastest. At least
-  arccos(sqrt(1 - share)).
-- `gradient_norm_lost`, for a plain softmax with weights W: |G_lost|_F / |G|_F over the gradients G
-  of many contexts, with G_lost their part in the kernel of W^T, which backpropagation maps to zero.
-  W is not centred. About sqrt(share): 0.95 to 0.99 is 0.90 to 0.98 of |g|^2.
-
-Source of the last: Godey and Artzi 2026, Lost in Backpropagation: The LM Head is a Gradient
-Bottleneck, arXiv 2603.10145, by others' notes: the paper could not be read here.
-
-In float64.
+- `gradient_lost_share`: share of |g|^2 outside the columns of J, mean over contexts.
+- `gradient_angle_degrees`: mean angle between g and J J^T g; at least arccos(sqrt(1 - share)). A
+  gradient step moves log P along -J J^T g, while -g would lower the loss fastest.
+- `gradient_norm_lost`, only for a plain softmax with weights W: |G_lost|_F / |G|_F over the
+  gradients G of all contexts, with G_lost in the kernel of W^T. W is not centred. Source: Godey and
+  Artzi 2026, arXiv 2603.10145, as others report it; the paper could not be read here.
 """
 
 from __future__ import annotations
@@ -42,7 +35,7 @@ def gradient_bottleneck_metrics(
 ) -> dict[str, Metric]:
     """Return "gradient_contexts" and the metrics of the module docstring.
 
-    Contexts whose next word is certain are left out.
+    Omits contexts whose next word is certain.
     """
     layer = copy.deepcopy(output).double().eval().requires_grad_(False)
     weight_VD, contexts_nC = weight_VD.detach().double(), contexts_nC.detach().double()
@@ -77,8 +70,7 @@ def gradient_bottleneck_metrics(
 def triangle(columns_VC: Tensor, vectors_V: Tensor) -> tuple[Tensor, Tensor]:
     """Return both in an orthonormal basis of their joint span: columns of at most C + n numbers.
 
-    `vectors_V` is one vector, or n columns. The results are on the CPU: small SVDs are faster
-    there.
+    `vectors_V` is one vector, or n columns. Results are on the CPU, which is faster for small SVDs.
     """
     count = columns_VC.shape[1]
     factor = torch.linalg.qr(
@@ -95,7 +87,7 @@ def residual_outside(columns: Tensor, vectors: Tensor) -> Tensor:
 
 
 def _angle(first: Tensor, second: Tensor) -> float:
-    """Degrees; 90 if `second` is zero. The half-angle formula keeps small angles exact."""
+    """The half-angle formula keeps small angles exact."""
     lengths = float(first.norm()), float(second.norm())
     if not lengths[1]:
         return 90.0

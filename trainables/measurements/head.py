@@ -15,9 +15,9 @@ from trainables.measurements.head_bounds import kl_bounds, log_p_rank_bound
 from trainables.measurements.weights_file import Checkpoint, StoredTensor, unique
 
 UNTIED_NAMES = ("lm_head.weight", "embed_out.weight", "transformer.ff_out.weight")
-"""Untied heads: Llama, Mistral, OLMo, GPT-J and most others; Pythia (GPT-NeoX); the first OLMo."""
+"""Llama, Mistral, OLMo, GPT-J and most others; Pythia (GPT-NeoX); the first OLMo."""
 TIED_NAMES = ("embed_tokens.weight", "wte.weight", "embed_in.weight")
-"""Embeddings of these and GPT-2: the head if none is untied."""
+"""Embeddings of these models and GPT-2: their head if none is untied."""
 NORMS = ("model.norm.weight", "gpt_neox.final_layer_norm.weight", "ln_f.weight")
 PLAIN_GAINS = (
     *("llama", "mistral", "mixtral", "olmo2", "olmo3", "olmoe", "phi3"),
@@ -29,18 +29,17 @@ ONE_PLUS_GAINS = (
 )
 """Their gain is 1 + the stored weight."""
 CAPS = ("final_logit_softcapping", "logits_soft_cap")
-"""Settings that bend the logits."""
 KL_NATS = ("1e-1", "1e-2", "1e-3")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Head:
-    """A checkpoint's head, and why this tensor is it."""
+    """A checkpoint's head, and why this tensor was chosen."""
 
     tensor: StoredTensor
     reason: str
     is_usual: bool
-    """The input of a matrix with another name is unknown."""
+    """False for an unusual name: the matrix's input is then unknown."""
     has_bias: bool
 
 
@@ -92,7 +91,7 @@ def _matches(checkpoint: Checkpoint, names: Iterable[str]) -> list[str]:
 def bounds_of_head(
     checkpoint: Checkpoint, head: Head, context_norm: float | None
 ) -> tuple[dict[str, Any], list[str]]:
-    """Return the metrics that the head bounds, and notes about them."""
+    """Return the head's bounds by metric name (None if unknown), and notes about them."""
     names = ("log_p_rank_bound", "context_norm", *(f"kl_rank_bound_{nats}" for nats in KL_NATS))
     bounds: dict[str, Any] = dict.fromkeys(names)
     words, width = head.tensor.shape
@@ -124,10 +123,6 @@ def bounds_of_head(
 
 
 def _final_gain(checkpoint: Checkpoint, head: Head) -> tuple[NDArray[np.float64] | None, str]:
-    """Return the D gains of the final norm (None if unknown), and a note.
-
-    The normed vector has norm at most sqrt(D).
-    """
     missing_note = "KL has no bound because the norm of contexts is unknown. Set --context-norm."
     kind, width = checkpoint.config.get("model_type"), head.tensor.shape[1]
     [name, *_] = [*_matches(checkpoint, NORMS), ""]

@@ -1,8 +1,8 @@
 """Bounds on log P from the head's matrix W alone: a rank that is enough at any context.
 
 Logits are z = W x plus biases common to all contexts, with |x| <= c. x is the vector between the
-norm and its gain, c = sqrt(D), and W the head times the gain, centred over words (a softmax ignores
-a common number).
+final norm and its gain, so c = sqrt(D). W is the head times the gain, centred over words, because a
+softmax ignores a common number.
 
 W_r is W cut to its first r right singular vectors. Let e_v be the rows of E = W - W_r, d = E x, and
 P, P_r the softmax of z and z - d. For every context
@@ -12,16 +12,15 @@ P, P_r the softmax of z and z - d. For every context
 
 with v and w the rows of the two largest norms. KL(P_r || P) has the same bounds.
 
-(1): Hoeffding's lemma bounds KL = E_P[d] + log E_P[exp(-d)]. Source: Hoeffding (1963), Probability
-inequalities for sums of bounded random variables, section 4.
+(1): Hoeffding's lemma (1963, section 4) bounds KL = E_P[d] + log E_P[exp(-d)].
 
 (2): d_v - d_w = (e_v - e_w) x <= |e_v - e_w| c, and d_v - d_w <= sqrt(2) |d| <= sqrt(2) sigma_{r+1}
 c.
 
-So the least r whose bound is at most epsilon nats, plus the biases, is enough; smaller ranks may
-be, too. For a plain softmax, in exact arithmetic.
+So the least r whose bound is at most epsilon nats, plus the biases, is enough; a smaller rank may
+be, too. Valid for a plain softmax in exact arithmetic.
 
-Legend: V words, D width, R the lesser of both, N rows of a block.
+Shapes: V words, D width, R = min(V, D), N rows of a block.
 """
 
 from __future__ import annotations
@@ -39,23 +38,21 @@ from trainables.measurements.spectrum import FLOAT64_EPS
 from trainables.pulse import PULSE, SLOWEST_FLOPS
 
 Blocks = Callable[[], Iterable[NDArray[np.floating[Any]]]]
-"""Iterate over the rows in blocks; every call starts at the first row."""
+"""Iterate over the rows in blocks, from the first row at every call."""
 Centred = Callable[[], Iterator[NDArray[np.float64]]]
 
 
 def log_p_rank_bound(words: int, width: int, *, bias: bool) -> int:
-    """Return the highest rank of log P of a softmax over W h (+ b): at most V.
-
-    W h has rank D; the normaliser and a bias add one each.
-    """
+    """Return the highest possible rank of log P of a softmax over W h (+ b): D, plus one each for
+    the normaliser and a bias, at most V."""
     return min(words, width + 1 + bias)
 
 
 def kl_bounds(blocks: Blocks, *, gain_D: NDArray[np.float64], norm: float) -> NDArray[np.float64]:
     """Return bounds in nats on `KL(P || P_r)`, r = 0 ... R, at all contexts with |x| <= norm.
 
-    W is the matrix of `blocks`, read three times, times `gain_D`. Bounds never increase. Needs
-    memory for three D x D float64 matrices. Raises UserError if squares overflow.
+    W is the matrix of `blocks`, read three times, times `gain_D`. The bounds never increase with r.
+    Needs memory for three D x D float64 matrices. Raises UserError if squares overflow.
     """
     words, mean_D = _mean(blocks)
 
@@ -82,7 +79,6 @@ def _mean(blocks: Blocks) -> tuple[int, NDArray[np.float64]]:
 def _directions(
     centred: Centred, words: int, width: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return right singular vectors as columns, descending, and their values, rounded up."""
     gram_DD = np.zeros((width, width), order="F")
     for block_ND in centred():
         gram_DD = blas.dsyrk(1.0, block_ND.T, beta=1.0, c=gram_DD, lower=1, overwrite_c=1)
@@ -101,7 +97,6 @@ def _directions(
 
 
 def _largest_pair(centred: Centred, directions_DR: NDArray[np.float64]) -> NDArray[np.float64]:
-    """For r = 0 ... R - 1, sum the two largest row norms outside the first r directions."""
     largest_2R = np.zeros((2, directions_DR.shape[1]))
     for block_ND in centred():
         squares_NR = np.square(block_ND @ directions_DR)

@@ -1,15 +1,11 @@
 """KL rank of a log-P matrix: an upper bound on the number of directions that a loss in nats needs.
 
-L is log P with centred rows (a softmax ignores the row mean). L_r = L V_r V_r^T, with the r leading
-right singular vectors, is its best least-squares approximation (Eckart and Young 1936). KL_r is the
-mean over contexts of KL(P || softmax(L_r)) in nats; the KL rank for a bound is the least r with
-KL_r at or below it. Other matrices of rank r can have a lower KL: optimised factors had about half
-the nats. KL_r is undefined between tied singular values.
+L is log P with centred rows, and L_r = L V_r V_r^T its projection onto the r leading right singular
+vectors. KL_r is the mean over contexts of KL(P || softmax(L_r)) in nats; the KL rank for a bound is
+the least r with KL_r at or below it. docs/measurements.md discusses how tight it is.
 
-It is evaluated over all rows at rank 0, powers of two, and around each crossing of a bound until r
-- 1 and r are on opposite sides. It can rise with r: for a 256 x 500 matrix of gss with c = 0, k = 3
-and width 20 at 43 of 256 steps, by up to 4.8 nats. After a missed dip, the result is a later r,
-still with KL_r at or below the bound and KL_(r-1) above. All in float64.
+The search evaluates rank 0, powers of two, and ranks around each crossing of a bound until r - 1
+and r are on opposite sides. KL_r can rise with r, so a later crossing may be found. All in float64.
 """
 
 from __future__ import annotations
@@ -32,9 +28,9 @@ from trainables.trial_folder import Metric
 BOUNDS = ("1e-1", "1e-2", "1e-3")
 """Nats, spelt as in metric names."""
 FEW_ROWS = 2048
-"""Above this, a sample first shows which ranks to evaluate."""
+"""Above this, a sample of rows first shows which ranks to evaluate."""
 LEAST_KL = 1e-12
-"""Nats; smaller values count as this in logarithms."""
+"""Nats; logarithms treat smaller values as this."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,20 +38,16 @@ class KlRanks:
     """KL ranks of a log-P matrix."""
 
     ranks: dict[str, int]
-    """KL rank by bound."""
+    """KL ranks by bound."""
     curve: dict[int, float]
-    """KL_r in nats by evaluated r, ascending, at least 0 and powers of two below the largest
-    rank.
-    """
+    """KL_r in nats by evaluated r, ascending; includes 0 and powers of two below the largest
+    rank."""
     rows: int
     columns: int
 
 
 def kl_ranks(chunks: Chunks, *, rows: int, columns: int, bounds: Sequence[str] = BOUNDS) -> KlRanks:
-    """Return the KL ranks of a log-P matrix of any float type, on any device.
-
-    Raises as `Directions` does.
-    """
+    """Return the KL ranks of a log-P matrix of any float type. Raises as `Directions` does."""
     directions = Directions(chunks, rows=rows, columns=columns)
     limits = [float(name) for name in bounds]
     # Leaving out squares of t in total costs at most t / (4 N): a row's change has a range of at
@@ -84,7 +76,6 @@ def kl_ranks(chunks: Chunks, *, rows: int, columns: int, bounds: Sequence[str] =
 def kl_ranks_after(
     model: LanguageModel, contexts_NC: Tensor, *, bounds: Sequence[str] = BOUNDS
 ) -> KlRanks:
-    """Return the KL ranks of the log-P matrix after these contexts."""
     rows, columns = len(contexts_NC), len(model.embedding_VD)
     ranks = partial(kl_ranks, rows=rows, columns=columns, bounds=bounds)
     return compute_in_memory(ranks, model, contexts_NC, squares=5)
@@ -93,8 +84,8 @@ def kl_ranks_after(
 def kl_rank_metrics(result: KlRanks) -> dict[str, Metric]:
     """Return metrics by name.
 
-    These are "kl_rank_1e-3" by bound, "kl_at_rank_R" for R = 0, 1, 2, 4, ... below the largest KL
-    rank, "kl_rank_rows" and "kl_rank_columns".
+    They are "kl_rank_1e-3" (one per bound), "kl_at_rank_R" for R = 0, 1, 2, 4, ... below the
+    largest KL rank, "kl_rank_rows" and "kl_rank_columns".
     """
     powers = [0, *_powers_of_two(max(result.ranks.values()))]
     return {
@@ -118,7 +109,6 @@ def _mean_kl(chunks: Iterable[Tensor], directions: Directions, ranks: Sequence[i
 
 
 def _sums_of_kl(log_p_NV: Tensor, vectors_VR: Tensor, ranks: Sequence[int], count: int) -> Tensor:
-    """Per rank, sum over the rows: sum P log P - sum P L_r + log sum exp L_r."""
     log_p_NV = torch.log_softmax(log_p_NV, dim=1)  # float32 rows sum to one only within 1e-6
     p_NV = log_p_NV.exp()
     minus_entropy = torch.linalg.vecdot(p_NV, log_p_NV).sum()
@@ -137,11 +127,10 @@ def _sums_of_kl(log_p_NV: Tensor, vectors_VR: Tensor, ranks: Sequence[int], coun
 def approximations(
     centred_NV: Tensor, vectors_VR: Tensor, ranks: Sequence[int], count: int
 ) -> Iterator[tuple[int, Tensor]]:
-    """Yield each rank r with L_r, which overwrites the previous one.
+    """Yield each rank r with L_r, in a buffer that the next step overwrites.
 
-    Products skip the widest gap between two of 0, the ascending `ranks` and `count` (all
-    directions): ranks below it add directions to zero, higher ones subtract trailing ones from L,
-    highest first.
+    Skips the widest gap between two of 0, the ascending `ranks` and `count` (all directions). Ranks
+    below the gap add directions to zero; ranks above subtract trailing ones from L, highest first.
     """
     stops = [0, *ranks, count]
     widest = max(range(len(ranks) + 1), key=lambda step: stops[step + 1] - stops[step])
@@ -169,7 +158,7 @@ def curve_around(
     """Return KL_r by r at 0, at powers of two below the largest crossing, and around crossings.
 
     Each limit gets an r with KL_r at or below and KL_(r-1) above. `evaluate` takes ascending ranks
-    up to `last`, beyond which KL_r is below every limit except for rounding. `starts` are expected
+    up to `last`; beyond it, KL_r is below every limit except for rounding. `starts` are expected
     crossings.
     """
     neighbours = {rank + step for rank in starts for step in (-rank // 16, -1, 0, rank // 16)}

@@ -1,6 +1,6 @@
 """Derivative J of log P at one context by the context vector, V x C, in closed form or by autograd.
 
-Exact up to a number common to all words, which a softmax ignores. N is copies of the context.
+Exact up to a number common to all words, which a softmax ignores. N: copies of the context.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ COPIES = 128
 
 @torch.no_grad()
 def log_p_jacobian(layer: OutputLayer, weight_VD: Tensor, context_C: Tensor) -> Tensor:
-    """Return J at this context, in its dtype, which is also the layer's (in evaluation mode).
+    """Return J at this context, in its dtype, which must be the layer's (in evaluation mode).
 
     Each row of a user's `log_probabilities` must depend only on its own context.
     """
@@ -37,7 +37,6 @@ def log_p_jacobian(layer: OutputLayer, weight_VD: Tensor, context_C: Tensor) -> 
 
 
 def jacobian_by_backpropagation(layer: OutputLayer, weight_VD: Tensor, context_C: Tensor) -> Tensor:
-    """Return J of any layer."""
     rows = list[Tensor]()
     for words_N in torch.arange(len(weight_VD), device=context_C.device).split(COPIES):
         copies_NC = context_C.expand(len(words_N), -1).clone().requires_grad_()
@@ -58,7 +57,7 @@ def _slopes(function: Pointwise, logits: Tensor) -> Tensor:
 def _mixed_contexts_jacobian(
     layer: MixtureOfContexts, weight_VD: Tensor, context_C: Tensor
 ) -> Tensor:
-    """diag(f') W times the derivative of sum_k pi_k h_k."""
+    """J = diag(f') W times the derivative of sum_k pi_k h_k."""
     prior_K, prior_by_context_KC, latent_KD, latent_by_context_KDC = _parts(layer, context_C)
     logits_V = torch.addmv(layer.bias_V, weight_VD, prior_K @ latent_KD)
     mixed_DC = torch.einsum("k,kdc->dc", prior_K, latent_by_context_KDC)
@@ -69,7 +68,7 @@ def _mixed_contexts_jacobian(
 def _mixed_softmaxes_jacobian(
     layer: MixtureOfSoftmaxes, weight_VD: Tensor, context_C: Tensor
 ) -> Tensor:
-    """sum_k s_k (J_k + d log pi_k / dh), with s_kv the share of component k in P of word v.
+    """J = sum_k s_k (J_k + d log pi_k / dh), with s_kv the share of component k in P of word v.
 
     J_k is diag(f') W dh_k / dh minus its mean under the component.
     """
@@ -88,7 +87,6 @@ def _mixed_softmaxes_jacobian(
 def _parts(
     layer: MixtureOfContexts | MixtureOfSoftmaxes, context_C: Tensor
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Return pi, d log pi / dh (K x C), the h_k, and their derivatives (K x D x C)."""
     prior_K = layer.log_prior(context_C.unsqueeze(0)).squeeze(0).exp()
     latent_KD = layer.latent(context_C.expand(1, 1, -1)).squeeze(0)
     by_context_KDC = (1 - latent_KD.square()).unsqueeze(2) * layer.latent_KDC

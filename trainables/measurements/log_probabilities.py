@@ -15,14 +15,14 @@ from trainables.pulse import PULSE
 
 ROWS_PER_CHUNK = 1024
 NORMALISED_WITHIN = 1e-2
-"""Nats; float32 rounding may leave the log of a row's sum this far from zero."""
+"""Nats: how far float32 rounding may move the log of a row's sum from zero."""
 
 
 @torch.no_grad()
 def context_vectors(model: LanguageModel, tokens: NDArray[np.int64], *, window: int) -> Tensor:
     """Return the output layer's input after each token, N x C.
 
-    Reads one stream in windows and carries the hidden state over; a Transformer's context is the
+    Reads one stream in windows and carries the hidden state over. A Transformer sees only the
     window so far.
     """
     model.eval()
@@ -37,7 +37,6 @@ def context_vectors(model: LanguageModel, tokens: NDArray[np.int64], *, window: 
 
 
 def log_probability_matrix(model: LanguageModel, contexts_NC: Tensor) -> NDArray[np.float32]:
-    """Return the log-P matrix, N x V, in the model's precision, on the CPU."""
     chunks = [chunk_NV.cpu() for chunk_NV in log_probability_chunks(model, contexts_NC)]
     matrix_NV: NDArray[np.float32] = torch.cat(chunks).numpy()
     return matrix_NV
@@ -57,7 +56,6 @@ def log_probability_chunks(model: LanguageModel, contexts_NC: Tensor) -> Iterato
 
 
 def _require_probabilities(log_p_NV: Tensor) -> None:
-    """Ranks and perplexity of anything but log P are meaningless."""
     deviation = log_p_NV.double().logsumexp(1).abs().max().item()
     if deviation > NORMALISED_WITHIN:
         raise UserError(

@@ -1,5 +1,3 @@
-"""Peak memory."""
-
 from __future__ import annotations
 
 import contextlib
@@ -10,7 +8,10 @@ STATUS, CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
 
 class PeakMemory:
-    """Peak memory of this process, or of its GPU, since construction. Only Linux can reset it."""
+    """Peak memory of this process, or of its GPU, since construction.
+
+    For a process, only Linux can reset the peak.
+    """
 
     def __init__(self, device: str = "cpu") -> None:
         self.device = device

@@ -28,8 +28,6 @@ EPS: dict[EpsName, float] = {"float32": FLOAT32_EPS, "float64": FLOAT64_EPS}
 
 @dataclass(frozen=True, kw_only=True)
 class RankedFile:
-    """Ranks of the matrix in a file."""
-
     report: dict[str, Any]
     spectrum: Spectrum
     notes: tuple[str, ...] = ()
@@ -45,10 +43,10 @@ def rank_file(
 ) -> RankedFile:
     """Return the rank report (see `rank_report`) of a .npy matrix or of a checkpoint's head.
 
-    A head's report adds the tensor's name and dtype, `sigma_min`, `log_p_rank_bound` and
-    `kl_rank_bound_1e-1` and so on: the least head rank certain to lose at most that many nats at
-    any context (see `kl_bounds`), None without a norm of contexts. `context_norm` is their greatest
-    norm, by default the final norm's. `tensor` names the head.
+    A head's report adds `tensor`, `dtype`, `sigma_min`, `log_p_rank_bound` and
+    `kl_rank_bound_NATS`: the least head rank certain to lose at most that many nats at any context
+    (see `kl_bounds`). The last needs the contexts' greatest norm: `context_norm`, by default the
+    final norm's. `tensor` names the head.
 
     Raises UserError for another kind of file, a missing tensor, a matrix that is empty, not finite
     (with the row) or too large for memory, and an eps finer than the method resolves.

@@ -29,16 +29,15 @@ PRIME = 2**31 - 1
 def press_tolerance(
     sigma: NDArray[np.float64], *, rows: int, columns: int, eps: float = FLOAT32_EPS
 ) -> float:
-    """Return 0.5 sqrt(m + n + 1) sigma_max eps: the rounding of an SVD of precision eps in a zero.
+    """Return 0.5 sqrt(m + n + 1) sigma_max eps: the rounding error of a zero singular value.
 
-    Source: Press et al. (2007), Numerical Recipes, 3rd edition, section 2.6; the papers use
-    float32's eps.
+    Source: Press et al. (2007), Numerical Recipes, section 2.6; the papers use float32's eps.
     """
     return _press_ratio(rows, columns, eps) * float(sigma[0])
 
 
 def press_rank(spectrum: Spectrum, *, eps: float = FLOAT32_EPS) -> int:
-    """Return the number of singular values above the Press tolerance.
+    """Return the number of singular values above the tolerance.
 
     Raises as `require_resolved` does.
     """
@@ -65,10 +64,8 @@ def require_resolved(method: Method, *, rows: int, columns: int, eps: float) -> 
 
 
 def effective_rank(sigma: NDArray[np.float64], epsilon: float) -> int:
-    """Return the least k with sum_{i<=k} sigma_i^2 >= (1 - epsilon) sum sigma_i^2.
-
-    `epsilon` is in [0, 1).
-    """
+    """Return the least k with sum_{i<=k} sigma_i^2 >= (1 - epsilon) sum sigma_i^2, epsilon in [0,
+    1)."""
     if sigma[0] == 0:
         return 0
     energy = np.cumsum((sigma / sigma[0]) ** 2)
@@ -76,11 +73,8 @@ def effective_rank(sigma: NDArray[np.float64], epsilon: float) -> int:
 
 
 def entropy_rank(sigma: NDArray[np.float64]) -> float:
-    """Return exp(-sum p_i ln p_i) with p_i = sigma_i / sum sigma (sigma, not sigma^2).
-
-    Source: Roy and Vetterli (2007), The effective rank: a measure of effective dimensionality,
-    EUSIPCO.
-    """
+    """Return exp(-sum p_i ln p_i) with p_i = sigma_i / sum sigma (Roy and Vetterli 2007,
+    EUSIPCO)."""
     positive_sigma = sigma[sigma > 0]
     if len(positive_sigma) == 0:
         return 0.0
@@ -92,7 +86,7 @@ def entropy_rank(sigma: NDArray[np.float64]) -> float:
 
 
 def stable_rank(sigma: NDArray[np.float64]) -> float:
-    """Return ||A||_F^2 / ||A||_2^2 = sum sigma_i^2 / sigma_max^2 (Rudelson and Vershynin 2007)."""
+    """Return sum sigma_i^2 / sigma_max^2 (Rudelson and Vershynin 2007)."""
     return float(np.sum((sigma / sigma[0]) ** 2)) if sigma[0] > 0 else 0.0
 
 
@@ -124,8 +118,7 @@ def rank_report(spectrum: Spectrum, *, eps: float = FLOAT32_EPS) -> dict[str, in
 def rank_modulo_prime(matrix_NR: NDArray[np.int64]) -> int:
     """Return the rank of an N x R integer matrix modulo 2^31 - 1, by elimination.
 
-    Never above the rank over the rationals (a vanishing minor also vanishes modulo a prime), so
-    min(N, R) is the rank over both.
+    It never exceeds the rank over the rationals, so min(N, R) is exact.
     """
     block = (matrix_NR if len(matrix_NR) <= matrix_NR.shape[1] else matrix_NR.T) % PRIME
     rank = 0

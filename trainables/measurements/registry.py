@@ -1,4 +1,7 @@
-"""Measurements by name and version. A changed one gets a new name, so old numbers stay valid."""
+"""Measurements by name and version.
+
+A changed measurement gets a new name, so old numbers stay valid.
+"""
 
 from __future__ import annotations
 
@@ -56,13 +59,11 @@ from trainables.training import MAX_LOSS, DivergedError, mean_loss
 from trainables.trial_folder import EpochMetrics, Measured, Metric
 
 EPOCH_BOUND = "1e-2"
-"""Nats: bound of the KL rank at the end of an epoch."""
+"""Nats: bound of the KL rank after an epoch."""
 
 
 @dataclass(frozen=True)
 class TrainedModel:
-    """A trained model and what its measurements need."""
-
     model: LanguageModel
     corpus: Corpus
     config: LanguageTrialConfig
@@ -84,9 +85,9 @@ def measure(
     *,
     epochs: Sequence[EpochMetrics] = (),
 ) -> dict[str, Measured]:
-    """Take the named measurements. `epochs` are those of the training.
+    """Take the named measurements.
 
-    Raises UserError for an unknown name, and for a missing or wrong file.
+    Raises UserError for an unknown name, and a missing or wrong file.
     """
     trained = TrainedModel(model, corpus, config, runtime, epochs)
     by_name = dict(BY_NAME)
@@ -129,14 +130,13 @@ def _centred_spectrum(trained: TrainedModel) -> Measured:
 
 
 def rank_tokens(corpus: Corpus, config: LanguageTrialConfig) -> NDArray[np.int64]:
-    """Return the tokens of the contexts of `spectrum@1`."""
     return corpus.test[: config.evaluation.test_tokens][: config.evaluation.rank_contexts]
 
 
 def log_p_matrix(
     model: LanguageModel, corpus: Corpus, config: LanguageTrialConfig, contexts: int | None = None
 ) -> NDArray[np.float32]:
-    """Return the log-P matrix of `spectrum@1`, or of the first `contexts` test tokens."""
+    """Return the log-P matrix of `spectrum@1`, or after the first `contexts` test tokens."""
     tokens = rank_tokens(corpus, config) if contexts is None else corpus.test[:contexts]
     contexts_NC = context_vectors(model, tokens, window=config.evaluation.window)
     return log_probability_matrix(model, contexts_NC)
@@ -147,7 +147,7 @@ def epoch_ranks(
 ) -> dict[str, Metric]:
     """Return ranks after the first `evaluation.epoch_rank_contexts` validation tokens; {} if unset.
 
-    As in `spectrum@1`, for a Transformer also `kl_rank@1`. The test text stays unseen.
+    They are as in `spectrum@1` and, for a Transformer, `kl_rank@1`. The test text stays unseen.
     """
     evaluation = config.evaluation
     if evaluation.epoch_rank_contexts is None:
@@ -191,10 +191,7 @@ def _gradient_bottleneck(trained: TrainedModel) -> Measured:
 
 
 def _bent_softmax(trained: TrainedModel) -> Measured:
-    """Perplexity, ranks and KL (nats per context) of a trained softmax with bent logits.
-
-    Names are "bent tanh 15 press_rank": form, cap, metric.
-    """
+    """KL is from the unbent softmax, in nats per context. Metrics are "bent FORM CAP METRIC"."""
     if not isinstance(trained.config.output_layer, SoftmaxConfig):
         return Measured({})
     contexts_NC = trained.contexts()
@@ -257,4 +254,4 @@ BY_NAME: Mapping[str, Callable[[TrainedModel], Measured]] = {
     CENTRED_SPECTRUM: _centred_spectrum,
     SPECTRUM_BY_EPOCH: lambda trained: Measured(ranks_by_epoch_metrics(trained.epochs)),
 }
-"""A runtime can add two: its own contexts and benchmarks."""
+"""A runtime can add the user's own contexts and benchmarks."""

@@ -1,12 +1,10 @@
-"""Singular values of a matrix that arrives in blocks of rows, in float64.
+"""Singular values, in float64, of a matrix that arrives in blocks of rows.
 
-Memory: one V x V matrix and one block; a wide matrix (N < V) is gathered and its transpose
+Memory: one V x V matrix and one block. A wide matrix (N < V) is gathered and its transpose
 streamed, with one N x N matrix.
 
-- gram: roots of the eigenvalues of A^T A, added up by symmetric rank-k updates. Fast, but squaring
-  costs half of the digits.
-- qr: singular values of R of A = Q R, by Householder reflections. Keeps every digit in two to three
-  times the time.
+- gram: roots of the eigenvalues of A^T A. Fast, but squaring costs half of the digits.
+- qr: singular values of R of A = Q R. Keeps every digit, in two to three times the time.
 """
 
 from __future__ import annotations
@@ -26,7 +24,8 @@ from trainables.pulse import PULSE, SLOWEST_FLOPS
 Method = Literal["gram", "qr"]
 FLOAT64_EPS = float(np.finfo(np.float64).eps)
 SQUARE_SAFE = (1e-140, 1e140)
-"""Largest values whose squares, summed over any matrix on a disk, stay within float64."""
+"""Limits of the largest magnitude: sums of squares over any matrix on a disk stay within
+float64."""
 BLOCK_BYTES = 64 * 2**20
 QR_PANEL = 64
 """Within 7% of the best of 32, 64 and 128 at V = 2,000 and 4,000."""
@@ -48,13 +47,12 @@ def resolution(method: Method, *, rows: int, columns: int) -> float:
     n = min(N, V) is the streamed side; eps is float64's.
 
     gram: 5 sqrt(eps) n^(1/4). Rounding moves the eigenvalues sigma^2 by less than eps sqrt(n)
-    sigma_max^2 (zeros, measured: 2 to 17 eps for n from 100 to 4,000; wide 10 x 400 to 512 x
-    10,000: below 9 eps and sqrt(n) eps). A zero comes out below a fifth of the resolution; a value
-    at it is off by less than eps sqrt(n) / (2 * 25 eps sqrt(n)) = 2%, one r times larger by 2% /
-    r^2. The Press tolerance of float32 is above it for every shape.
+    sigma_max^2 (measured on zeros: at most 17 eps, n from 10 to 4,000). So a zero comes out below a
+    fifth of the resolution, and a value r times the resolution is off by less than 2% / r^2. The
+    Press tolerance of float32 is larger for every shape.
 
-    qr: 0.5 sqrt(N + V + 1) eps, the Press tolerance of float64 (Press et al. 2007, section 2.6).
-    Zeros came out below two thirds of it from 10 x 10 upwards.
+    qr: 0.5 sqrt(N + V + 1) eps, the Press tolerance of float64. Measured zeros were below two
+    thirds of it.
     """
     if method == "gram":
         return 5 * math.sqrt(FLOAT64_EPS * math.sqrt(min(rows, columns)))
@@ -64,8 +62,8 @@ def resolution(method: Method, *, rows: int, columns: int) -> float:
 class SpectrumStream:
     """Spectrum of an N x V matrix that `update` receives in blocks of rows; `finish` returns it.
 
-    Stream a wide matrix's transpose: N < V costs the time, and in zeros the rounding, of V rows.
-    Raises UserError if a V x V float64 matrix exceeds memory.
+    For N < V, stream the transpose: it is faster and rounds less. Raises UserError if a V x V
+    float64 matrix exceeds memory.
     """
 
     def __init__(self, method: Method, columns: int) -> None:
@@ -83,7 +81,7 @@ class SpectrumStream:
     def update(self, rows_NV: NDArray[np.floating[Any]]) -> None:
         """Add rows: float16, float32 or float64, in any byte order and memory layout.
 
-        Raises UserError with the row of a NaN or an infinity, counted from 0 over all calls.
+        Raises UserError with the row, counted over all calls, of a NaN or an infinity.
         """
         step = max(1, BLOCK_BYTES // (8 * self.columns))
         for start in range(0, len(rows_NV), step):
@@ -108,7 +106,7 @@ class SpectrumStream:
             assert info == 0, f"dtpqrt returned {info}"
 
     def gram(self) -> NDArray[np.float64]:
-        """Return A^T A of all rows so far (method gram): the lower triangle, in Fortran order.
+        """Return the lower triangle of A^T A of all rows so far (method gram), in Fortran order.
 
         Raises UserError if squares would leave float64.
         """
@@ -156,15 +154,11 @@ def log_p_spectrum(
 
 
 def is_wide(rows: int, columns: int) -> bool:
-    """True if a float32 matrix and its row Gram matrix are smaller than its column one."""
     return 4 * rows * columns + 8 * rows**2 < 8 * columns**2
 
 
 def matrix_spectrum(matrix_NV: NDArray[np.floating[Any]], *, method: Method = "gram") -> Spectrum:
-    """Return the spectrum of a matrix, streamed by its narrower side.
-
-    It may be memory-mapped. Raises as `SpectrumStream` does.
-    """
+    """Return the spectrum of a matrix, possibly memory-mapped. Raises as `SpectrumStream` does."""
     rows, columns = matrix_NV.shape
     if rows < columns:
         return _wide_spectrum([matrix_NV], method)
@@ -186,10 +180,7 @@ def _wide_spectrum(chunks: Sequence[NDArray[np.floating[Any]]], method: Method) 
 
 
 def largest_magnitude(block_NV: NDArray[np.floating[Any]], *, first_row: int) -> float:
-    """Return the largest absolute value of a block that is not empty.
-
-    Raises UserError with the row of a NaN or an infinity, counted from `first_row`.
-    """
+    """Return the largest absolute value. Raises UserError with the row of a NaN or an infinity."""
     # Two reductions need no temporary array; a NaN makes both NaN.
     largest = max(-float(block_NV.min()), float(block_NV.max()))
     if not math.isfinite(largest):
@@ -199,7 +190,6 @@ def largest_magnitude(block_NV: NDArray[np.floating[Any]], *, first_row: int) ->
 
 
 def bad_row_error(row: int) -> UserError:
-    """Return the error for a row with a NaN or an infinity."""
     return UserError(
         f"The matrix has a NaN or an infinity in row {row} (counted from 0). "
         "Remove that row, or compute it again."

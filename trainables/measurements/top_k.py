@@ -37,13 +37,13 @@ def top_k_metrics(
     """Return a metric "PREFIX GROUP NUMBER" per context: JSON text.
 
     - "context": the last eight words.
-    - "next": the true next word, like all these words from the model's vocabulary.
+    - "next": the true next word.
     - "next_in_text": the next word in the contexts file, if any; differs if the vocabulary was cut.
     - "probability", "rank": of "next"; rank 1 is the most likely.
-    - "top": the five most likely words with probabilities, most likely first, ties by word id.
+    - "top": the five most likely words with probabilities, ties by word id.
 
-    Probabilities have six significant digits. The text is read from its start as one stream (batch
-    1, the protocol's windows), if necessary beyond the evaluated tokens.
+    Probabilities have six significant digits. The text is read from its start as one stream, if
+    necessary beyond the evaluated tokens.
     """
     indices = [context.last_token_index for context in contexts]
     tokens, window = corpus.test[: max(indices) + 1], config.evaluation.window

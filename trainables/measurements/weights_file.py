@@ -1,4 +1,7 @@
-"""Tensors of an open checkpoint: safetensors files, read in blocks of rows, nothing unpickled."""
+"""Tensors of an open checkpoint's safetensors files, read in blocks of rows.
+
+Nothing is unpickled.
+"""
 
 from __future__ import annotations
 
@@ -23,15 +26,12 @@ DTYPE_NAMES = {"F16": "float16", "BF16": "bfloat16", "F32": "float32", "F64": "f
 PICKLED = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
 INDEX_ENDING, SINGLE = ".safetensors.index.json", "model.safetensors"
 BLOCK_BYTES = 16 * 2**20
-"""Bytes of a block's rows in float64."""
 MAX_LISTED, LONGEST_NAME = 12, 120
 SHARD = re.compile(r"(.+)-\d+-of-\d+\.safetensors")
 
 
 @dataclass(frozen=True, kw_only=True)
 class StoredTensor:
-    """A tensor in a file."""
-
     name: str
     path: Path
     dtype: str
@@ -43,13 +43,13 @@ class StoredTensor:
 
     @property
     def has_floats(self) -> bool:
-        """True if it has numbers, of a dtype that is read."""
+        """True if it is not empty and its dtype can be read."""
         return self.dtype in DTYPE_NAMES and math.prod(self.shape) > 0
 
     def blocks(self) -> Iterator[NDArray[np.floating[Any]]]:
-        """Yield blocks of rows in float32, or float64 if the file has that.
+        """Yield blocks of rows in float32, or float64 if stored so.
 
-        Raises UserError if the file cannot be read.
+        Raises UserError if unreadable.
         """
         step = max(1, BLOCK_BYTES // (8 * self.shape[1]))
         dtype = torch.float64 if self.dtype == "F64" else torch.float32
@@ -67,13 +67,11 @@ class StoredTensor:
 
 @dataclass(frozen=True, kw_only=True)
 class Checkpoint:
-    """The tensors of one checkpoint, in one file or several."""
-
     path: Path
     files: Mapping[str, Path]
     """Path by tensor name. A file may be missing."""
     config: Mapping[str, Any]
-    """Content of config.json in its folder; may be empty."""
+    """Content of config.json in the checkpoint's folder; may be empty."""
 
     @property
     def is_shard(self) -> bool:
@@ -81,7 +79,7 @@ class Checkpoint:
         return SHARD.fullmatch(self.path.name) is not None
 
     def tensor(self, name: str) -> StoredTensor:
-        """Return the tensor of that name. Raises UserError if it or its file does not exist."""
+        """Return the tensor. Raises UserError if it or its file does not exist."""
         path = self.files.get(name)
         if path is None:
             names = [tensor.name for tensor in self._matrices()]
@@ -104,7 +102,7 @@ class Checkpoint:
 
     @property
     def matrices_text(self) -> str:
-        """Largest matrices with their shapes, for a sentence."""
+        """Largest matrices with their shapes, for a message."""
         matrices = self._matrices()
         hidden_count = len(matrices) - MAX_LISTED
         text = ", ".join(map(str, matrices[:MAX_LISTED])) or "none"
@@ -112,15 +110,14 @@ class Checkpoint:
 
 
 def is_weights(path: Path) -> bool:
-    """Return whether a path names a checkpoint and not a .npy file."""
     return path.name.endswith((".safetensors", INDEX_ENDING, *PICKLED)) or path.is_dir()
 
 
 def open_checkpoint(path: Path) -> Checkpoint:
     """Open a safetensors file, the index of several, or a folder with either.
 
-    A shard opens with its folder's index if that exists. Raises UserError for anything else, and
-    for a truncated or damaged file.
+    A shard opens with its folder's index if that exists. Raises UserError for any other file, and
+    for a truncated or damaged one.
     """
     if path.name.endswith(PICKLED):
         raise UserError(
@@ -187,7 +184,7 @@ def _json(path: Path) -> Mapping[str, Any]:
 
 
 def _config(path: Path) -> Mapping[str, Any]:
-    """Return the settings of the text model, also if it is part of an image model."""
+    """In a model of images and text, the text model's settings count."""
     config = _json(path) if path.exists() else {}
     text_config = config.get("text_config")
     return {**config, **text_config} if isinstance(text_config, dict) else config
@@ -207,7 +204,7 @@ def _weight_map(index: Path) -> dict[str, str]:
 
 
 def unique(names: Iterable[str], ending: str) -> str | None:
-    """Return the name equal to `ending`, or the only one that ends in "." and it."""
+    """Return the name equal to `ending`, or the only one that ends in "." and `ending`."""
     all_names = list(names)
     if ending in all_names:
         return ending

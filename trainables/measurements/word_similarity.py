@@ -14,7 +14,6 @@ from trainables.corpora import Benchmark, WordPair, parse_pairs
 from trainables.trial_folder import Metric
 
 FEWEST_PAIRS = 3
-"""A rank correlation of fewer pairs is meaningless."""
 
 
 def similarity_metrics(
@@ -26,8 +25,8 @@ def similarity_metrics(
 ) -> dict[str, Metric]:
     """Return "PREFIX pairs NAME" and "PREFIX NAME" for each benchmark.
 
-    The first counts the pairs with both words in the vocabulary. The second is Spearman's rho of
-    their scores and embedding cosines, omitted for fewer than 3 pairs or if one side is constant.
+    The first counts pairs with both words in the vocabulary. The second is Spearman's rho of their
+    scores and embedding cosines, omitted for fewer than 3 pairs or if one side is constant.
     """
     ids = {word: index for index, word in enumerate(vocabulary)}
     metrics: dict[str, Metric] = {}
@@ -43,7 +42,6 @@ def similarity_metrics(
 
 
 def pairs_in_vocabulary(pairs: Iterable[WordPair], words: Container[str]) -> list[WordPair]:
-    """Return the pairs whose two lower-cased words are both in the vocabulary."""
     return [pair for pair in pairs if pair.first in words and pair.second in words]
 
 
@@ -63,7 +61,6 @@ def _centred_ranks(values_n: NDArray[np.float64]) -> NDArray[np.float64]:
 def _cosines(
     embedding_VD: NDArray[np.float32], pairs: Sequence[WordPair], ids: Mapping[str, int]
 ) -> NDArray[np.float64]:
-    """Return cosines in float64; 0 for a word whose embedding is zero."""
     first_nD = embedding_VD[[ids[pair.first] for pair in pairs]].astype(np.float64)
     second_nD = embedding_VD[[ids[pair.second] for pair in pairs]].astype(np.float64)
     lengths = np.linalg.norm(first_nD, axis=1) * np.linalg.norm(second_nD, axis=1)

@@ -1,5 +1,3 @@
-"""Base of all output layers: hidden states in, log-probabilities or a training loss out."""
-
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
@@ -16,17 +14,14 @@ from trainables.output_layers.pointwise import Identity, Pointwise, centred_bias
 
 @dataclass(frozen=True, kw_only=True)
 class LayerShape:
-    """Sizes of an output layer."""
-
     vocabulary_size: int
     embedding_width: int
-    """D."""
     context_width: int
-    """C; D unless the layer maps one to the other."""
+    """Equals `embedding_width` unless the layer maps one to the other."""
 
 
 class OutputLayer(nn.Module, ABC):
-    """The last layer of a language model. The V x D weights are the embedding's, passed in."""
+    """The last layer of a language model. Its V x D weights are passed in."""
 
     product_dtype: torch.dtype | None = None
     """Dtype of matrix product factors in training; None: no cast."""
@@ -53,18 +48,18 @@ class OutputLayer(nn.Module, ABC):
     ) -> Tensor:
         """Return the mean cross-entropy of the targets in nats, a scalar.
 
-        Never holds more than a chunk of N x V. Without `masks`, as outside training, there is no
-        dropout. Layers of this package also accept N x V probabilities as targets.
+        Never holds more than a chunk of N x V. Without `masks`, there is no dropout. Layers of this
+        package also accept N x V probabilities as targets.
         """
 
     def initialise(self, generator: torch.Generator) -> None:
         """Draw the starting weights. The default keeps them."""
 
     def scale_start(self, log_share_V: Tensor, hidden_deviation: float) -> None:
-        """Rescale weights drawn for hidden states of this standard deviation.
+        """Rescale the drawn weights for hidden states of this standard deviation.
 
-        Without information from the context, log P is then about `log_share_V`. The default keeps
-        all.
+        Without information from the context, log P is then about `log_share_V`. The default changes
+        nothing.
         """
 
 

@@ -1,5 +1,3 @@
-"""Builds the output layer of a config."""
-
 from __future__ import annotations
 
 from trainables.config import (

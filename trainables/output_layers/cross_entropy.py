@@ -1,20 +1,18 @@
 """Cross-entropy of a linear layer, or of a mixture of them, without holding N x K x V logits.
 
-Each chunk of rows goes forward and backward while it is in the processor's cache.
+Each chunk of rows goes forward and backward while it is in the processor's cache. GPU kernels
+process the models of a stack together; elsewhere they go one by one, because a chunk should fill
+the cache.
 
-With x_k the logits of expert k, a mixture's loss needs only each expert's log-sum-exp and target
-logit,
+With x_k the logits of expert k,
 
     log P(y) = logsumexp_k(log pi_k + x_k[y] - logsumexp(x_k)).
 
-Its gradient by x_k is r_k (softmax(x_k) - one at y), with the responsibility r_k = P(k | y) =
-exp(log pi_k + x_k[y] - logsumexp(x_k) - log P(y)).
+The loss's gradient by x_k is r_k (softmax(x_k) - one at y), with the responsibility r_k = P(k | y)
+= exp(log pi_k + x_k[y] - logsumexp(x_k) - log P(y)).
 
 For a distribution P* over all words, let r_k(v) = P(k | v), a_k(v) = P*(v) r_k(v) and A_k = sum_v
-a_k(v). The gradient by x_k is A_k softmax(x_k) - a_k, that by log pi_k is -A_k.
-
-GPU kernels process the models of a stack together. Elsewhere they go one by one: a chunk should
-fill the cache.
+a_k(v). Then the gradient by x_k is A_k softmax(x_k) - a_k, and by log pi_k it is -A_k.
 """
 
 from __future__ import annotations
@@ -31,7 +29,7 @@ from trainables.output_layers.fused import Inputs, fused_cross_entropy, is_fused
 from trainables.output_layers.pointwise import Pointwise
 
 Rows = tuple[Tensor, Tensor | None]
-"""Targets, and their weights in a sum that replaces the mean."""
+"""Targets, and optional weights of a sum that replaces the mean."""
 Result = tuple[Tensor, tuple[Tensor, ...]]
 
 
@@ -78,7 +76,7 @@ def cross_entropies(
 
 
 class _CrossEntropies(torch.autograd.Function):
-    """Computes gradients in the forward pass, for loss gradients of 1.
+    """The forward pass computes gradients for loss gradients of 1.
 
     Backward scales them if there is one model.
     """
@@ -150,9 +148,9 @@ def _compute_in_chunks(
     function: Pointwise,
     gradients: Inputs | None,
 ) -> Result:
-    """Return loss and gradients of one model; `gradients` of weights and bias must start at zero.
+    """`gradients` of weights and bias must start at zero.
 
-    With probabilities, gradients are of the sum over rows.
+    With probabilities, they are of the sum over rows.
     """
     (targets, weights_N), (hidden_NKD, log_prior_NK, weight_VD, bias_V) = rows, inputs
     total, experts, width = hidden_NKD.shape
@@ -233,7 +231,6 @@ def _softmax_losses_(logits_nV: Tensor, targets_nV: Tensor) -> Tensor:
 def _mixture_losses_(
     logits: Tensor, log_prior_nK: Tensor, targets_nV: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Does what `_id_losses_` does, for probabilities."""
     logits_nKV = logits.view(*log_prior_nK.shape, -1)
     logits_nKV.sub_(logits_nKV.amax(2, keepdim=True))
     experts_nKV = logits_nKV.exp()

@@ -1,4 +1,4 @@
-"""Output layers of the user: classes in a file, identified by its content."""
+"""A user's own output layers: classes in a file, identified by its content."""
 
 from __future__ import annotations
 

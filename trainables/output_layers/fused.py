@@ -19,18 +19,18 @@ from trainables.output_layers.softcap import Softcap
 ALIGNMENT = 16
 """Logit rows begin at multiples of this, for tensor cores and wide reads."""
 CHUNK_BYTES = 2**30
-"""Bytes of logits. Each chunk also reads and writes the G x V x D weight gradient."""
+"""Bytes of logits per chunk; each chunk also reads and writes the G x V x D weight gradient."""
 UNIT = 2.0**-60
 """Unit of integer sums, which unlike float sums do not depend on the order."""
 
 
 class Bend(NamedTuple):
-    """The functions of the models, of one kind."""
+    """The models' functions, all of one kind."""
 
     kind: str
     """`identity`, `smooth`, `softcap` or `piecewise`."""
     table: Tensor
-    """G x 1 x 2, softcaps G x 2 x 2, piecewise G x K x 2, in float32; any for the identity."""
+    """float32: G x 1 x 2, softcaps G x 2 x 2, piecewise G x K x 2; unused for the identity."""
     width: float = 1.0
 
     def arguments(self) -> tuple[Tensor, int, float, str]:
@@ -71,7 +71,6 @@ class Inputs(NamedTuple):
 
 
 def is_fused(targets: Tensor, functions: Sequence[Pointwise], weight: Tensor) -> bool:
-    """Return whether the loss uses the kernels."""
     kinds = Identity, SmoothBend, Softcap, PiecewiseLinear
     is_supported = targets.dim() == 2 and all(type(function) in kinds for function in functions)
     return is_supported and weight.dtype == torch.float32 and runs_triton(weight.device)
@@ -84,11 +83,11 @@ def fused_cross_entropy(
     parameters: Sequence[Tensor],
     gradients: Inputs | None,
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
-    """Return every model's sum of weight times -log P(target), and its parameter gradients.
+    """Return every model's sum of weight times -log P(target), G in float64, and its parameter
+    gradients.
 
-    The sums are G in float64. `rows` are targets and weights, G x N; a model's weights sum to at
-    most 1. `parameters` have a leading G. Writes the other gradients to `gradients`, adding those
-    by weights and bias.
+    `rows` are targets and weights, G x N; a model's weights sum to at most 1. `parameters` have a
+    leading G. Writes the other gradients to `gradients`, adding those by weights and bias.
     """
     from trainables.output_layers import kernels  # Triton: only on a GPU
 
@@ -138,7 +137,6 @@ def fused_cross_entropy(
 
 
 def _mix(log_p_Gm: Tensor, log_prior_GnK: Tensor, weights_Gn: Tensor) -> tuple[Tensor, Tensor]:
-    """Return each context's weighted loss (float64) and its experts' weighted responsibilities."""
     joint_GnK = log_prior_GnK.float() + log_p_Gm.view(log_prior_GnK.shape)
     log_p_Gn1 = joint_GnK.logsumexp(2, keepdim=True)
     share_GnK = (joint_GnK - log_p_Gn1).exp_().mul_(weights_Gn.unsqueeze(2))
@@ -163,8 +161,5 @@ def _bend_of(functions: Sequence[Pointwise], parameters: Sequence[Tensor], like:
 
 @functools.cache
 def _constants(bends: tuple[tuple[float, ...], ...], device: torch.device) -> Tensor:
-    """Return G x 1 x 2 or G x 2 x 2.
-
-    Cached: a copy would delay every step, and captured graphs read this tensor.
-    """
+    """Cached: a copy would delay every step, and captured graphs read this tensor."""
     return torch.tensor(bends, dtype=torch.float32, device=device).unflatten(1, (-1, 2))

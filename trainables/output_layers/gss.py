@@ -1,5 +1,3 @@
-"""Generalized SigSoftmax (gss)."""
-
 from __future__ import annotations
 
 import torch

@@ -4,8 +4,8 @@
 Both read the matrix product of G models, G x m x V, whose rows begin `stride` numbers apart;
 numbers from V to `stride` are scratch. Bias rows, G x `stride`, are as far apart, so both are read
 16 bytes at once. f is computed in float32 from the model's table row: c and k of a smooth bend;
-height, shift and inverse width of a softcap; every interval's left value and rise for a piecewise
-linear function. Only `fused` imports this, if Triton is available.
+height, shift and inverse width of a softcap; each interval's left value and rise for a piecewise
+linear function. Only `fused` imports this module, if Triton is available.
 """
 
 from __future__ import annotations
@@ -19,14 +19,15 @@ from trainables.output_layers.fused import UNIT, Bend, IntervalSums
 
 UNITS = tl.constexpr(1 / UNIT)
 MAX_COLUMNS, MAX_BYTES = 2048, 2048
-"""Columns of the first kernel's blocks, bytes of the second's: a thread reads 16 at once."""
+"""Maximum block: columns in the first kernel, bytes in the second. A thread reads 16 bytes at
+once."""
 WARPS, REGISTERS, REGISTERS_WITH_SUMS = 4, 64, 80
 """Second kernel: 32 or 24 warps fit on a multiprocessor. Without a limit, the compiler takes twice
 the registers."""
 ROWS = 16
 """Rows per program of the second kernel, over which it sums the bias gradient."""
 NOT_SPECIALISED = ["rows", "knots"]
-"""Specialising on their divisors would not be faster."""
+"""Specialising kernels on divisors of these arguments would not be faster."""
 
 
 def forward(
@@ -92,7 +93,6 @@ def backward_(
 
 @triton.jit
 def _bend(x, table, knots, inverse_width, KIND: tl.constexpr):
-    """Return f(x) up to a constant, f'(x), and a piecewise function's interval and position."""
     f, position = x, x
     slope = tl.full(x.shape, 1.0, tl.float32)
     index = tl.full(x.shape, 0, tl.int32)
@@ -226,7 +226,7 @@ def _backward(
 
 @triton.jit
 def _thread_values(x, number, PER_THREAD: tl.constexpr):
-    """Return one number of each thread in place; an atomic on a block would exchange them."""
+    """An atomic on a block would exchange numbers between threads."""
     by_thread = tl.reshape(x.to(tl.int32, bitcast=True), (x.shape[0] // PER_THREAD, PER_THREAD))
     selector = tl.arange(0, PER_THREAD)[None, :] == number
     return tl.sum(tl.where(selector, by_thread, 0), 1).to(x.dtype, bitcast=True)

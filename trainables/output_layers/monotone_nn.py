@@ -1,4 +1,4 @@
-"""An increasing function as a network of U units in one layer (the talk on Ganea et al. 2019)."""
+"""An increasing function: a network of one layer with U units (the talk on Ganea et al. 2019)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from trainables.device import add_multiple_, numbers
 from trainables.output_layers.pointwise import ChunkPass, Pointwise
 
 START_RANGE = 10.0
-"""The units' bends start evenly over [-10, 10]."""
+"""The units' bends start evenly spread over [-10, 10]."""
 
 
 class MonotoneNetwork(Pointwise):
@@ -43,7 +43,7 @@ class MonotoneNetwork(Pointwise):
 
 
 class _NetworkPass(ChunkPass):
-    """Iterates over the units: memory is two chunks for any number."""
+    """Iterates over the units, so memory is two chunks for any number."""
 
     def __init__(self, function: MonotoneNetwork, like_nV: Tensor) -> None:
         self._function = function

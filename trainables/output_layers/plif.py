@@ -12,7 +12,7 @@ from trainables.device import running_sum
 from trainables.output_layers.pointwise import ChunkPass, Pointwise
 
 START = math.log(math.e - 1)
-"""softplus(START) = 1: the slopes start around the identity's."""
+"""softplus(START) = 1, the identity's slope."""
 
 
 class PiecewiseLinear(Pointwise):
@@ -22,7 +22,7 @@ class PiecewiseLinear(Pointwise):
     """
 
     def __init__(self, knots: int, *, limit: float, learning_rate: float | None) -> None:
-        """Without a rate, slopes stay as drawn (LMS-PLIF dagger in AAAI 2021, Table 3)."""
+        """Without a learning rate, slopes stay as drawn (LMS-PLIF dagger in AAAI 2021, Table 3)."""
         super().__init__()
         self.limit = limit
         self.learning_rate = learning_rate
@@ -67,7 +67,6 @@ class PiecewiseLinear(Pointwise):
         positions.sub_(scratch.copy_(indices).sub_(middle))
 
     def _from_middle_(self, logits: Tensor) -> Tensor:
-        """Overwrite with the distance, in intervals, from the left end of the middle one."""
         logits.mul_(1 / self.width)
         return logits.add_(0.5) if len(self.weight_K) % 2 else logits
 

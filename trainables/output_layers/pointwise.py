@@ -22,7 +22,7 @@ class ChunkPass:
         """Overwrite the logits with f, up to a constant."""
 
     def pull_back_(self, gradient_nV: Tensor) -> None:
-        """Overwrite the gradient by f with that by the last logits; sum the parameter gradients."""
+        """Turn the gradient by f into that by the last logits; sum the parameter gradients."""
 
     def gradients(self) -> tuple[Tensor, ...]:
         """Return the function's parameter gradients over all chunks so far."""
@@ -39,7 +39,7 @@ class Pointwise(nn.Module, ABC):
     learning_rate: float | None = None
     """Learning rate of the function's parameters; None: the model's."""
     start_range: tuple[float, float] | None = None
-    """Logits between which a bounded f is steep enough to learn; None if f has no bound."""
+    """Logits between which a bounded f is steep enough to learn; None: f is unbounded."""
 
     @abstractmethod
     def forward(self, logits: Tensor) -> Tensor:
@@ -58,8 +58,9 @@ class Pointwise(nn.Module, ABC):
 def centred_bias(function: Pointwise, log_p_V: Tensor) -> Tensor:
     """Return logits x with log_softmax(f(x)) = log P and mean f(x) = f(0), by bisection.
 
-    |x| is at most 40. With a bounded f, x stays in its start range and the constant lets f reach
-    the most likely word; unlikely words, which weigh least in a loss, stay at the end of the range.
+    |x| is at most 40. For a bounded f, x stays in its start range, and the mean moves so that f
+    reaches the most likely word. Unlikely words, which weigh least in a loss, stay at the end of
+    the range.
     """
     low, high = function.start_range or (-GREATEST_BIAS, GREATEST_BIAS)
     value_V = log_p_V - log_p_V.mean() + function(torch.zeros_like(log_p_V[:1]))
@@ -75,8 +76,6 @@ def centred_bias(function: Pointwise, log_p_V: Tensor) -> Tensor:
 
 
 class Identity(Pointwise):
-    """f(x) = x: the softmax itself."""
-
     def forward(self, logits: Tensor) -> Tensor:
         return logits
 
@@ -85,8 +84,6 @@ class Identity(Pointwise):
 
 
 class _AutogradPass(ChunkPass):
-    """A pass for any function: autograd with a small graph per chunk."""
-
     def __init__(self, function: Pointwise) -> None:
         self._function = function
         self._sums: dict[Tensor, Tensor] = {p: torch.zeros_like(p) for p in function.parameters()}

@@ -1,5 +1,3 @@
-"""Softcaps: logits bent into a bounded interval."""
-
 from __future__ import annotations
 
 from typing import Literal
@@ -18,9 +16,9 @@ class Softcap(Pointwise):
 
     - tanh: f(x) = cap tanh(x / cap), slope 1 at 0. Gemma 2 has cap 30 (arXiv 2408.00118), nanochat
       15 (Karpathy 2025).
-    - sigmoid: f(x) = cap sigmoid((x + shift) / scale), shift and scale proportional to the cap, so
-      f_cap(x) = cap g(x / cap), slope 0.69 at 0 and at most 0.77. Cap 23 is 23 sigmoid((x + 5) /
-      7.5) of modded-nanogpt's train_gpt.py, from its log of records.
+    - sigmoid: f(x) = cap sigmoid((x + shift) / scale), shift and scale proportional to the cap;
+      slope 0.69 at 0 and at most 0.77. Cap 23 is 23 sigmoid((x + 5) / 7.5) of modded-nanogpt's
+      train_gpt.py.
 
     Up to a constant, both are height tanh((x + shift) / width).
     """

@@ -1,5 +1,3 @@
-"""AWD-LSTMs of a stack and their activation penalties."""
-
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -33,7 +31,7 @@ def lstm_draws(config: TrialConfig, vocabulary: int) -> list[Draw]:
 
 
 class StackedAwdLstm(StackedModel):
-    """The models of a stack of `trainables.language_model.AwdLstm`."""
+    """Models of `trainables.language_model.AwdLstm`."""
 
     @override
     def contexts(
@@ -71,7 +69,6 @@ class ActivationPenalties:
     """Both activation regularisers of `LstmRecipe`."""
 
     def __init__(self, trainings: Sequence[TrainingConfig], like: Tensor) -> None:
-        """Dtype and device are those of `like`."""
         self._alpha_G = like.new_tensor(
             [training.activation_regularisation for training in trainings]
         )

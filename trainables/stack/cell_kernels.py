@@ -3,7 +3,7 @@
 
 They compute in float32. The gates' sums, h and the gradients by the sums have the dtype of the
 matrix products; bias and c are float32. The backward pass recomputes the gates, bit for bit. Only
-`lstm` imports this, if Triton is available.
+`lstm` imports this module, if Triton is available.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from torch import Tensor
 
 MAX_COLUMNS = 256
 STRIDES = ["sums_stride", "state_stride", "h_stride", "output_stride"]
-"""Strides of models vary with the window: specialised kernels would be many."""
+"""Model strides vary with the window; specialising on them would compile many kernels."""
 
 
 def cell_(sums: Tensor, bias: Tensor, c_before: Tensor, c: Tensor, h: Tensor) -> None:
@@ -51,11 +51,10 @@ def cell_back(
     *,
     out: Tensor,
 ) -> Tensor:
-    """Write the gradient by the gates' sums; overwrite and return `by_c`, the gradient by c.
+    """Write the gradient by the gates' sums; turn `by_c` into the gradient by c before the step.
 
-    The input is by c after the step, the result by c before it. `c_pair` is c before and after, G x
-    2 x B x H. `by_states` are the gradients by the output, by h from the next step, and by c. Rows
-    of `by_h` may begin further apart than H.
+    `c_pair` is c before and after, G x 2 x B x H. `by_states` are the gradients by the output, by h
+    from the next step, and by c. Rows of `by_h` may begin further apart than H. Returns `by_c`.
     """
     by_output, by_h, by_c = by_states
     models, batch, width = by_c.shape

@@ -1,5 +1,3 @@
-"""The number of trials that a GPU trains as one."""
-
 from __future__ import annotations
 
 from collections.abc import Sequence

@@ -1,5 +1,3 @@
-"""Selection of trials that can be trained as one: equal shapes, one text, one kind of step."""
-
 from __future__ import annotations
 
 from collections.abc import Hashable

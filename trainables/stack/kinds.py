@@ -25,7 +25,7 @@ Penalties = Callable[[StackedContexts, Tensor], Tensor]
 
 
 def stacked_model(models: Sequence[LanguageModel], weights: Weights) -> StackedModel:
-    """Return the stack of models, ordered by the kind of their output layers."""
+    """Return the stack of models, which are ordered by the kind of their output layers."""
     kind = StackedAwdLstm if isinstance(models[0], AwdLstm) else StackedTransformer
     return kind(models, weights)
 
@@ -47,6 +47,5 @@ def draws_of(config: LanguageTrialConfig, vocabulary: int, longest: int) -> list
 
 
 def penalties_of(configs: Sequence[LanguageTrialConfig], like: Tensor) -> Penalties | None:
-    """Return the penalties; None if nothing is added to the loss."""
     trainings = [config.training for config in configs if isinstance(config, TrialConfig)]
     return ActivationPenalties(trainings, like) if trainings else None

@@ -1,8 +1,8 @@
 """One LSTM layer of all models of a stack, with an explicit backward pass through time.
 
-Backward takes only the product with the hidden-to-hidden weights step by step; the weights'
-gradients are one product. Steps beyond a model's window have no gradient, and its state is that at
-the window's end.
+Only the product with the hidden-to-hidden weights goes step by step in the backward pass; the
+weights' gradients are one product. Steps beyond a model's window have no gradient, and its state is
+that at the window's end.
 
 Shapes: also I inputs, H outputs.
 """
@@ -20,7 +20,7 @@ from trainables.device import aligned, aligned_empty, batched_product, runs_trit
 
 
 class StackedState(NamedTuple):
-    """The start state of a layer's next window, G x B x H."""
+    """Start state of a layer's next window, G x B x H."""
 
     h: Tensor
     c: Tensor
@@ -46,10 +46,9 @@ def stacked_lstm(
     lengths_G: Tensor,
     dtype: torch.dtype,
 ) -> tuple[Tensor, StackedState]:
-    """Return outputs, G x T x B x H, and every model's state at the end of its own window.
+    """Return outputs, G x T x B x H, and every model's detached state at the end of its own window.
 
-    Matrix products use `dtype` for factors and results, all else the weights' dtype. The state is
-    detached.
+    Matrix products use `dtype` for factors and results, all else the weights' dtype.
     """
     apply: Callable[..., tuple[Tensor, Tensor, Tensor]] = _StackedLstm.apply
     outputs_GTBH, h, c = apply(inputs_GTBI, *state, *weights, lengths_G, dtype)
@@ -157,7 +156,6 @@ def _cell_back(
     *,
     out: Tensor,
 ) -> Tensor:
-    """Do what `cell_back` of `cell_kernels` does, with the gates in place of their sums."""
     by_output, by_h, by_c = by_states
     i, f, g, o = gates.chunk(4, dim=2)
     by_h = by_output + by_h

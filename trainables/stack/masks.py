@@ -22,14 +22,12 @@ class Draw(NamedTuple):
 
     name: str
     shape: tuple[int, ...]
-    """Noise: the shape of one time step."""
+    """For noise, the shape of one time step."""
     rate: float
     """Dropout rate, or the deviation of noise."""
 
 
 class StackedDraws:
-    """The draws of all models."""
-
     def __init__(
         self,
         draws: Sequence[Sequence[Draw]],
@@ -50,7 +48,6 @@ class StackedDraws:
 
     @torch.no_grad()
     def draw(self, lengths: Sequence[int]) -> None:
-        """Draw for windows of these lengths."""
         models = zip(self._draws, self._generators, lengths, strict=True)
         for row, (draws, generator, length) in enumerate(models):
             for draw in draws:

@@ -20,8 +20,6 @@ from trainables.stack.weights import Weights
 
 @dataclass(frozen=True)
 class StackedContexts:
-    """Context vectors of one window."""
-
     dropped_GTBC: Tensor
     undropped_GTBC: Tensor
     state: list[StackedState]
@@ -91,7 +89,6 @@ class StackedModel(ABC):
 
 
 def stacked_states(states: Sequence[Sequence[LstmState]]) -> list[StackedState]:
-    """Return the states by layer, from those by model."""
     layers = zip(*states, strict=True)
     return [
         StackedState(*(torch.cat([state[part] for state in layer]) for part in (0, 1)))

@@ -1,4 +1,4 @@
-"""The output layers of a stack that are of one kind. Shapes: also K experts."""
+"""Output layers of one kind in a stack. Shapes: also K experts."""
 
 from __future__ import annotations
 
@@ -42,8 +42,6 @@ def output_kind(layer: OutputLayer) -> Hashable:
 
 
 class StackedOutput:
-    """Output layers of one kind, of the models in one part of the stack."""
-
     def __init__(
         self, layers: Sequence[OutputLayer], part: slice, parameters: Mapping[str, Tensor]
     ) -> None:
@@ -100,7 +98,6 @@ def _latent(
     mask_GBX: Tensor | None,
     dtype: torch.dtype,
 ) -> Tensor:
-    """Return the context vectors, G x N x K x D, with locked dropout."""
     latent, bias = parameters["latent_KDC"], parameters["latent_bias_KD"]
     models, experts, width, context_width = latent.shape
     steps = hidden_GTBC.shape[1]

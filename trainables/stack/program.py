@@ -1,8 +1,8 @@
 """A step of a stack in two parts: decisions in Python, and computation on a device.
 
 The second part is a function of tensors with fixed addresses. It copies nothing from the host,
-reads nothing back and draws nothing: a GPU captures it as a CUDA graph once per length of the
-longest window. P is the number of trained weights.
+reads nothing back and draws nothing, so a GPU can capture it as a CUDA graph, once per length of
+the longest window.
 """
 
 from __future__ import annotations
@@ -52,7 +52,6 @@ class StepProgram:
         self._replays = _Replays(like.device)
 
     def run(self, windows: Sequence[Window]) -> None:
-        """Run one step of all trainers."""
         lengths = [window.steps for window in windows]
         self._draws.draw(lengths)
         self._adopt_states()
@@ -64,7 +63,7 @@ class StepProgram:
                 trainer.average.update(trainer.model)
 
     def _adopt_states(self) -> None:
-        """Copy states that the last step did not leave: those at the start of the text."""
+        """At the start of the text, a trainer's state is new and must be copied."""
         for trainer, rows in zip(self._trainers, self._rows, strict=True):
             if trainer.state is not rows:
                 for row, state in zip(rows, trainer.state, strict=True):
@@ -88,10 +87,8 @@ class StepProgram:
     def _forward(
         self, steps: int, starts_G: Tensor, lengths_G: Tensor
     ) -> tuple[Tensor, Tensor, list[StackedState]]:
-        """Return every trial's loss, the sum of the objectives, and the states after the windows.
-
-        The sum has the right gradients: no trial's gradient depends on another trial.
-        """
+        """No trial's gradient depends on another trial, so the sum of the objectives has the right
+        gradients."""
         time_T = torch.arange(steps, device=starts_G.device)
         # Beyond a trial's window comes more of the text, with weight 0.
         positions_GT = (starts_G.unsqueeze(1) + time_T).clamp_(max=len(self._text_TB) - 2)
@@ -110,7 +107,6 @@ class StepProgram:
     def _targets(
         self, positions_GT: Tensor, within_GT: Tensor, lengths_G: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """Return the targets, G x N, and the weight of each in its trial's mean."""
         targets_GTB = self._text_TB[positions_GT + 1]
         weight_G = (1 / (lengths_G * targets_GTB.shape[2])).to(within_GT.dtype)
         weights_GT = within_GT * weight_G.unsqueeze(1)

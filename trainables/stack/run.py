@@ -1,4 +1,4 @@
-"""Several trials trained as one; each leaves the files that it leaves alone."""
+"""Several trials trained as one, each with the same files as a trial alone."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from trainables.trial import TrialRun, TrialTask
 from trainables.trial_folder import TrialOutcome
 
 Ending = tuple[TrialTask, TrialOutcome | Exception]
-"""A trial with its outcome or error."""
 
 
 def run_stack(
@@ -29,9 +28,9 @@ def run_stack(
 ) -> Generator[Ending]:
     """Train and measure trials, at most `most` at a time, and yield each when it ends.
 
-    All have one `stack_key`. `taken_up` receives every trial about to start: the next as soon as
-    one ends. An outcome is on disk before it is yielded. A trial's own error (at its start, at the
-    end of an epoch or in a measurement) is yielded in its place; an error of the common step or
+    All have one `stack_key`. `taken_up` receives every trial about to start; the next starts as
+    soon as one ends. An outcome is on disk before it is yielded. A trial's own error (at its start,
+    at the end of an epoch or in a measurement) is yielded; an error of the common step or
     validation is raised.
     """
     queue, live_runs = iter(tasks), list[TrialRun]()
@@ -59,7 +58,6 @@ def run_stack(
 
 
 def _earlier_outcome(run: TrialRun) -> TrialOutcome | None:
-    """Return the outcome of a trial whose last checkpoint already ends or prunes it."""
     if run.trainer.finished:
         return run.end()
     try:
@@ -70,7 +68,6 @@ def _earlier_outcome(run: TrialRun) -> TrialOutcome | None:
 
 
 def _train(live_runs: Sequence[TrialRun]) -> dict[TrialRun, Exception | None]:
-    """Step until a trial ends; return the ended ones, each with its error."""
     stack, endings = Stack([run.trainer for run in live_runs]), dict[TrialRun, Exception | None]()
     while not endings:
         start_time = time.monotonic()
@@ -96,10 +93,7 @@ def _train(live_runs: Sequence[TrialRun]) -> dict[TrialRun, Exception | None]:
 
 
 def _valid_losses(trainers: Sequence[Trainer]) -> dict[Trainer, float]:
-    """Validate several trainers at once, each charged an equal share of the time.
-
-    A single trainer validates itself.
-    """
+    """Each trainer is charged an equal share of the time. A single one validates itself."""
     if len(trainers) < 2:
         return {}
     start_time = time.monotonic()

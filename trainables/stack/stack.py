@@ -1,7 +1,7 @@
 """Several trials of equal shapes, trained as one model with a leading axis.
 
 Every trial keeps its `Trainer`: random streams, progress and checkpoints are those of the trial
-alone. Parameters, moments, losses and states are one tensor per name; the trainers' are views of
+alone. Parameters, moments, losses and states are one tensor per name; the trainers hold views of
 it. Trials can leave or join after any step.
 """
 
@@ -30,7 +30,6 @@ class Stack:
         self._program = StepProgram(self.trainers, self.weights)
 
     def step(self) -> None:
-        """Train every trial on one window."""
         windows = [trainer.next_window() for trainer in self.trainers]
         self._program.run(windows)
         for trainer, window in zip(self.trainers, windows, strict=True):
@@ -38,7 +37,8 @@ class Stack:
 
     @staticmethod
     def leave(trainer: Trainer) -> None:
-        """Copy the tensors of a trainer that leaves, so that it does not hold its mates' memory."""
+        """Copy the tensors of a trainer that leaves, so that it does not hold the others'
+        memory."""
         for parameter in trainer.model.parameters():
             parameter.data = parameter.data.clone()
         tensors, state = trainer.snapshot()

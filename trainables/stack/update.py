@@ -23,8 +23,6 @@ EPSILON = 1e-8
 
 
 class ModelNumbers(NamedTuple):
-    """Numbers of each model, on the device."""
-
     shrink_G: Tensor
     rate_G: Tensor
     decay_G: Tensor
@@ -37,7 +35,7 @@ class Adam(NamedTuple):
     square: Tensor
     mean_divisor_G: Tensor
     square_divisor_G: Tensor
-    """1 - beta ** steps."""
+    """Both divisors are 1 - beta ** steps."""
     betas: tuple[float, float]
 
 
@@ -50,7 +48,7 @@ class _Weight:
     decay_G: Tensor
     """Covers only the models in `part`."""
     moments: dict[str, Tensor]
-    """Adam's, by the names of `ADAM_STATE`; empty for SGD."""
+    """Adam's moments, by the names of `ADAM_STATE`; empty for SGD."""
 
     @property
     def gradient(self) -> Tensor:
@@ -59,8 +57,6 @@ class _Weight:
 
 
 class StackedUpdate:
-    """Updates the weights with their gradients."""
-
     def __init__(self, trainers: Sequence[Trainer], weights: Weights) -> None:
         self._trainers = trainers
         like = weights["embedding_VD"]
@@ -89,7 +85,6 @@ class StackedUpdate:
 
     @property
     def weights(self) -> int:
-        """Number of trained weights."""
         return len(self._weights)
 
     def rates(self, windows: Sequence[Window]) -> list[float]:
@@ -127,7 +122,6 @@ class StackedUpdate:
 
 
 def _next_moments(moments: dict[str, Tensor], betas: tuple[float, float]) -> Adam:
-    """Count a step; return the moments before it."""
     step_G, mean, square = (moments[key] for key in ADAM_STATE)
     step_G += 1
     mean_divisor_G, square_divisor_G = (1 - beta ** step_G.to(mean.dtype) for beta in betas)
@@ -161,7 +155,6 @@ def _update_(
 
 
 def _adam_change(adam: Adam, gradient: Tensor) -> Tensor:
-    """Update the moments; return the change for a learning rate of 1."""
     mean, square, mean_divisor_G, square_divisor_G, betas = adam
     mean.lerp_(gradient, 1 - betas[0])
     square.mul_(betas[1]).addcmul_(gradient, gradient, value=1 - betas[1])
@@ -173,7 +166,7 @@ def _adam_change(adam: Adam, gradient: Tensor) -> Tensor:
 
 
 def _stacked_moments(trainers: Sequence[Trainer], name: str) -> dict[str, Tensor]:
-    """Return the moments of all models; the trainers' optimizers get views of their rows."""
+    """The trainers' optimizers get views of the rows."""
     parameters = [trainer.model.get_parameter(name) for trainer in trainers]
     states = [trainer.optimizer.state for trainer in trainers]
     old_moments = [

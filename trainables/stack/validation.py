@@ -1,5 +1,3 @@
-"""Validation of several models at once."""
-
 from __future__ import annotations
 
 from collections.abc import Sequence

@@ -18,7 +18,6 @@ class Weights:
     """Parameters of models that are ordered by the kind of their output layers."""
 
     def __init__(self, models: Sequence[LanguageModel]) -> None:
-        """Copy the parameters."""
         tensors = [{name: p.detach() for name, p in m.named_parameters()} for m in models]
         kinds = [output_kind(model.output) for model in models]
         self._common = _stacked(tensors, output=False)

@@ -18,8 +18,8 @@ from trainables.config import AveragingConfig, EtAsgdConfig, NtAsgdConfig
 def should_switch(config: AveragingConfig, losses: Sequence[float]) -> bool:
     """Return whether to switch to averaged SGD after these epochs' validation losses.
 
-    NT-ASGD: the last loss exceeds the minimum of all but the last n losses before it. ET-ASGD:
-    after a fixed epoch.
+    NT-ASGD switches if the last loss exceeds the minimum of those more than n epochs earlier,
+    ET-ASGD after a fixed epoch.
     """
     match config:
         case EtAsgdConfig(switch_epoch=switch_epoch):
@@ -39,7 +39,7 @@ class WeightAverage:
 
     @torch.no_grad()
     def update(self, model: nn.Module) -> None:
-        """Add the parameters after one more step."""
+        """Include the parameters after one more step."""
         parameters: dict[str, Tensor] = dict(model.named_parameters())
         averages = [self.tensors[name] for name in parameters]
         self.steps += 1

@@ -61,8 +61,6 @@ def _recipe_of(config: LanguageTrialConfig, length: int) -> Recipe:
 
 
 class Trainer:
-    """Training of one model on one corpus."""
-
     def __init__(
         self,
         config: LanguageTrialConfig,
@@ -90,7 +88,6 @@ class Trainer:
         self.epoch_loss = torch.zeros((), dtype=torch.float64, device=runtime.device)
         self.progress = Progress(position=self._recipe.first_position(self.draws))
         self.ends_epoch = False
-        """Set by `advance` if the step was the last of an epoch."""
         self.average: WeightAverage | None = None
         self.kept: dict[str, Tensor] = {}
         self._saved_at = time.monotonic()
@@ -104,7 +101,7 @@ class Trainer:
         """Train from the current progress to the last epoch. Raises DivergedError.
 
         Raises PrunedError after an epoch of `stop_above` whose validation loss exceeds its limit
-        (nats per token), also if it ended before a checkpoint.
+        (nats per token), also if that epoch ended before a checkpoint.
         """
         while not self.finished:
             self.raise_if_pruned(stop_above)
@@ -114,7 +111,6 @@ class Trainer:
 
     @property
     def finished(self) -> bool:
-        """Return whether all epochs are over."""
         return len(self.progress.epochs) >= self.config.training.epochs
 
     def settle(
@@ -145,7 +141,6 @@ class Trainer:
             self._saved_at = time.monotonic()
 
     def _checkpoint_is_due(self, checkpoints: Checkpoints, together: int) -> bool:
-        """Checkpoints of all `together` trials take at most `CHECKPOINT_SHARE` of the time."""
         every_s = self.runtime.checkpoint_every_s
         interval_s = max(every_s, checkpoints.seconds * together / CHECKPOINT_SHARE)
         return not every_s or (
@@ -153,7 +148,6 @@ class Trainer:
         )
 
     def step(self) -> None:
-        """Train on one window: forward, backward, one update."""
         training, model = self.config.training, self.model
         window = self.next_window()
         with products_in(training.precision, self.runtime.device):
@@ -171,7 +165,6 @@ class Trainer:
         self.advance(window)
 
     def _forward(self, window: Window) -> tuple[Tensor, Tensor]:
-        """Return the loss in nats per token, and the objective."""
         model = self.model.train()
         inputs_TB, targets_N = self.tokens(window)
         contexts = model.contexts(inputs_TB, self.state, self.masks)
@@ -180,7 +173,6 @@ class Trainer:
         return loss, self._recipe.objective(loss, contexts)
 
     def next_window(self) -> Window:
-        """Draw the window of the next step."""
         progress = self.progress
         PULSE.begin_step(len(progress.epochs) + 1, progress.step + 1)
         return self._recipe.window(progress.position, self.draws)
@@ -259,7 +251,7 @@ class Trainer:
             )
 
     def raise_if_pruned(self, stop_above: Mapping[int, float]) -> None:
-        """Raise PrunedError if the last epoch exceeded `stop_above`, see `train`."""
+        """Raise PrunedError if the last epoch exceeded its limit, as in `train`."""
         losses = [epoch.valid_loss for epoch in self.progress.epochs]
         limit = stop_above.get(len(losses), math.inf)
         if losses and losses[-1] > limit:

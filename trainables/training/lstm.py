@@ -1,6 +1,6 @@
 """Training of AWD-LSTMs: SGD or Adam, windows of random length, activation regularisers, averaging.
 
-Sources: Merity et al. 2018; the AAAI-2021 paper.
+Sources: Merity et al. 2018; AAAI 2021.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class LstmRecipe(Recipe):
 
     @override
     def rate(self, base_rate: float, window: Window, tokens: int) -> float:
-        """Return the rate, scaled by warm-up and drawn length."""
+        """The rate is scaled by warm-up and drawn length."""
         training = self.config.training
         return (
             min(1.0, tokens / max(1, training.warm_up_tokens))
@@ -62,7 +62,6 @@ class LstmRecipe(Recipe):
 
     @override
     def objective(self, loss: Tensor, contexts: Contexts) -> Tensor:
-        """Return the loss with both activation regularisers."""
         undropped_TBC = contexts.undropped_TBC
         # At least float32: a bf16 network gives bf16.
         dtype = torch.promote_types(undropped_TBC.dtype, torch.float32)

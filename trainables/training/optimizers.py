@@ -39,8 +39,8 @@ def optimizer_of(
 ) -> Optimizer:
     """Return the optimizer; each parameter group has the config's learning rate as `base_lr`.
 
-    Functions of the logits may have their own. AdamW decays matrices only: not gains, biases or
-    functions of the logits.
+    Functions of the logits may have their own rate. AdamW decays matrices only: not gains, biases
+    or functions of the logits.
     """
     function_rates: dict[nn.Parameter, float | None] = {}
     for function in (module for module in model.modules() if isinstance(module, Pointwise)):

@@ -22,7 +22,6 @@ class Progress(BaseModel):
     position: int = 0
     """Time step of the train streams at which the next window starts."""
     epoch_tokens: int = 0
-    """In the running epoch."""
     tokens: int = 0
     epoch_seconds: float = 0.0
     wall_seconds: float = 0.0

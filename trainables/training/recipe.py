@@ -1,5 +1,3 @@
-"""Interface of the training recipes, one per kind of model."""
-
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
@@ -25,7 +23,6 @@ class Window(NamedTuple):
 
     @property
     def steps(self) -> int:
-        """Return the number of time steps."""
         return self.end - self.start
 
 
@@ -36,7 +33,7 @@ class Recipe(ABC):
     """
 
     longest_window: int
-    """Time steps."""
+    """In time steps."""
 
     @abstractmethod
     def model(self, corpus: Corpus, draws: torch.Generator) -> LanguageModel:
@@ -56,10 +53,8 @@ class Recipe(ABC):
 
     @abstractmethod
     def rate(self, base_rate: float, window: Window, tokens: int) -> float:
-        """Return the learning rate of a step.
-
-        `tokens`: train tokens read after it, in total.
-        """
+        """Return the learning rate of a step after which `tokens` train tokens are read in
+        total."""
 
     def objective(self, loss: Tensor, contexts: Contexts) -> Tensor:  # noqa: ARG002
         """Return what a step minimises; by default, the loss."""

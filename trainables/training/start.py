@@ -1,10 +1,10 @@
 """Initial weights from which a narrow model learns within minutes, with any output layer.
 
-As in the papers, AWD-LSTM barely responds to its input at first: each LSTM layer shrinks the
+As drawn in the papers, an AWD-LSTM barely responds to its input: each LSTM layer shrinks the
 differences between contexts to a third or less, and logits start nearly equal. A full-width model
 has hundreds of thousands of steps to recover. A narrow one with a thousand stays near the
-perplexity of word frequencies, the longer the less signal its output layer passes, which would bias
-a comparison of layers.
+perplexity of word frequencies, the more so the less signal its output layer passes, which would
+bias a comparison of layers.
 
 Three changes, equal for every output layer:
 
@@ -12,8 +12,8 @@ Three changes, equal for every output layer:
 - Input weights of each LSTM layer are rescaled, so that a word's contribution to the first layer's
   gates has variance 1, and deeper layers respond to the one before. So are the weights of a
   mixture's context vectors.
-- The output bias makes the first predictions the train text's word frequencies, through any
-  function of the logits. Otherwise the context vectors learn the frequencies and stay saturated.
+- The output bias makes the first predictions the train text's word frequencies. Otherwise the
+  context vectors learn the frequencies and stay saturated.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from trainables.language_model import EMBEDDING_BOUND, AwdLstm, LanguageModel
 EMBEDDING_WIDTH = 400
 """Embedding width of the papers."""
 OUTPUT_DEVIATION = 0.5
-"""Assumed instead of an LSTM's actual initial 0.2, for a softer start of deeper layers: at 0.2
-steep functions of the logits learn worse, from 0.3 to 1 all are similar (Penn Treebank, scale
-quick)."""
+"""Assumed standard deviation of an LSTM's outputs, which start at 0.2. A larger value starts deeper
+layers more softly: at 0.2 steep functions of the logits learn worse, from 0.3 to 1 all are similar
+(Penn Treebank, scale quick)."""
 
 
 @torch.no_grad()

@@ -1,7 +1,7 @@
 """Parallel streams of a text: cutting, drawing training windows, and the perplexity protocol.
 
-Its windows have a fixed length, carry over any hidden state, and predict every token once. Shapes:
-T time, B batch.
+The protocol's windows have a fixed length, carry over any hidden state, and predict every token
+once. Shapes: T time, B batch.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def draw_window(bptt: int, generator: torch.Generator) -> int:
 def mean_loss(model: LanguageModel, tokens: NDArray[np.int64], *, batch: int, window: int) -> float:
     """Return the mean cross-entropy in nats per predicted token, all but each stream's first.
 
-    Without carried state, a model sees only earlier tokens of the window. The model stays in
+    Without carried state, a model sees only earlier tokens of the window. Leaves the model in
     evaluation mode.
     """
     model.eval()

@@ -1,5 +1,3 @@
-"""Training of Transformers: AdamW on windows of one length, warm-up, cosine decay."""
-
 from __future__ import annotations
 
 import math
@@ -15,10 +13,10 @@ from trainables.training.start import start_at_frequencies
 
 
 class TransformerRecipe(Recipe):
-    """Steps with a constant number of tokens.
+    """AdamW on windows of one length, with warm-up and cosine decay.
 
     A pass starts at a random one of the first `window` time steps. So windows differ between
-    passes, and no token is always left out before the first or after the last window.
+    passes, and no token is always left out.
     """
 
     def __init__(self, config: TransformerTrialConfig, length: int) -> None:
@@ -59,10 +57,8 @@ class TransformerRecipe(Recipe):
 
     @override
     def rate(self, base_rate: float, window: Window, tokens: int) -> float:
-        """Return the rate: linear from 0 over `warm_up_tokens`, then half a cosine.
-
-        It ends at `final_rate_share`.
-        """
+        """The rate is linear from 0 over `warm_up_tokens`, then half a cosine down to
+        `final_rate_share`."""
         training = self.config.training
         if tokens < training.warm_up_tokens:
             return base_rate * tokens / training.warm_up_tokens

@@ -1,5 +1,3 @@
-"""Later measurements of a trained trial, on its kept weights."""
-
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence

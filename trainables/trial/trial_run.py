@@ -1,7 +1,4 @@
-"""One trial from start to end: train, measure, and write the result before reporting it.
-
-Each trial has its own folder: see `trainables.trial_folder.folder`.
-"""
+"""One trial from start to end: train, measure, and write the result before reporting it."""
 
 from __future__ import annotations
 
@@ -45,7 +42,7 @@ from trainables.trial_folder import (
 )
 
 LOCK_S = 3600.0
-"""Longest wait of a healthy trial for its folder: another driver may be measuring there."""
+"""Seconds that a healthy trial may wait for its folder: another driver may be measuring there."""
 
 
 def run_trial(
@@ -162,7 +159,6 @@ class TrialRun:
         self.task.on_epoch(epoch)
 
     def run_experiment(self) -> TrialOutcome:
-        """Run and record a trial without a language model."""
         assert not isinstance(self.task.config, LanguageTrialConfig)
         try:
             measurements = measure_experiment(self.task.config, self._runtime)
@@ -221,7 +217,6 @@ class TrialRun:
 
 
 def _previous_outcome(folder: TrialFolder) -> TrialOutcome | None:
-    """A pruned result is not final, and a damaged one is set aside."""
     try:
         result = folder.result()
     except DamagedFileError as error:
@@ -248,7 +243,6 @@ def _restore(
 
 
 def prepare(runtime: Runtime) -> None:
-    """Set threads, determinism and the user's own output layers of this process."""
     torch.set_num_threads(runtime.threads)
     repeat_bits(runtime.deterministic)
     for file in runtime.layer_files:

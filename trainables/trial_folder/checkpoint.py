@@ -1,7 +1,7 @@
 """Checkpoints: one file with everything that the next step depends on, written atomically.
 
 The safetensors header holds the other state as JSON, with the SHA-256 of the file (64 zeros in
-place of its digits). Two are kept: a crash or a full disk while writing leaves a good one.
+place of its digits). Two are kept, so that a crash or a full disk while writing leaves a good one.
 """
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-"""The environment of a result."""
-
 from __future__ import annotations
 
 import os
@@ -48,7 +46,6 @@ def package_versions() -> dict[str, str]:
 
 @cache
 def processor_name() -> str:
-    """Return the processor's model name."""
     with suppress(OSError):
         for line in Path("/proc/cpuinfo").read_text().splitlines():
             if line.startswith("model name"):

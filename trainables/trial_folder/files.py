@@ -27,7 +27,7 @@ SEAL = re.compile(rb'\{\n "sha256": "([0-9a-f]{64})",')
 
 
 class DamagedFileError(Exception):
-    """A file cannot be what its worker wrote."""
+    """A file is not what its worker wrote."""
 
 
 class UnreadableFileError(UserError):
@@ -37,7 +37,7 @@ class UnreadableFileError(UserError):
 def write_file(path: Path, *parts: bytes | memoryview, durable: bool = True) -> None:
     """Write a file atomically: at any time `path` holds either its old or its new content.
 
-    On return it is on disk, if `durable`. Of concurrent writes to one path the last wins, none
+    If `durable`, it is on disk on return. Of concurrent writes to one path the last wins and none
     fails. A killed process leaves `.NAME.PID-*.tmp`.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
@@ -103,17 +103,13 @@ def read_file(path: Path) -> bytes:
 
 
 def unreadable_error(path: Path, error: OSError) -> UnreadableFileError:
-    """Return the error for a file that cannot be read."""
     return UnreadableFileError(
         f"{path} cannot be read ({error.strerror}): give this user access, or check the disk"
     )
 
 
 def set_aside(path: Path) -> Path:
-    """Rename an unusable file to NAME.unusable, replacing an earlier one; return its new path.
-
-    Another process may have done so already.
-    """
+    """Rename an unusable file to NAME.unusable, replacing an earlier one; return its new path."""
     unusable_path = path.with_name(f"{path.name}.unusable")
     try:
         return path.replace(unusable_path)
@@ -132,7 +128,6 @@ def remove(path: Path) -> None:
 
 
 def sha256(content: bytes) -> str:
-    """Return the SHA-256 as 64 hexadecimal digits."""
     return hashlib.sha256(content).hexdigest()
 
 
@@ -158,8 +153,8 @@ def unsealed(path: Path) -> bytes:
 def read_record(path: Path, kind: type[Record]) -> Record | None:
     """Return the object that was `sealed` into a file; None if it does not exist.
 
-    Raises DamagedFileError if the file is truncated or changed, UnreadableFileError if this user
-    may not read it or the disk fails.
+    Raises DamagedFileError if the file is truncated or changed, UnreadableFileError if it cannot be
+    read.
     """
     try:
         return kind.model_validate_json(unsealed(path))

@@ -108,8 +108,8 @@ class TrialFolder:
     def take_over(self) -> None:
         """Take the fence: the right to write here until another worker takes it.
 
-        The lock works only between workers that see it: a host cut off from the cluster keeps
-        training while its trial may run elsewhere.
+        A lock is not enough: a host cut off from the cluster does not see it, and keeps training
+        while its trial may run elsewhere.
         """
         self._token, self._pid = secrets.token_hex(16).encode(), os.getpid()
         write_file(self.path / FENCE, self._token)
@@ -123,7 +123,7 @@ class TrialFolder:
     def config(self) -> AnyConfig:
         """Return the trial's config.
 
-        Raises DamagedFileError if it is missing or of another trial.
+        Raises DamagedFileError if it is missing or another trial's.
         """
         path = self.path / CONFIG
         try:
@@ -228,7 +228,6 @@ class TrialFolder:
             remove(self.error_log)
 
     def checkpoint(self, step: int) -> Path:
-        """Return the checkpoint file of this step."""
         return self.path / f"{CHECKPOINT}{step:012d}.safetensors"
 
     def checkpoints(self) -> list[Path]:
@@ -341,5 +340,4 @@ def progress(names: Collection[str]) -> tuple[bool, str]:
 
 
 def is_checkpoint(name: str) -> bool:
-    """Return whether a file of this name is a checkpoint."""
     return name.startswith(CHECKPOINT) and name.endswith(".safetensors")

@@ -15,7 +15,7 @@ Values = NDArray[float64] | None
 
 
 class Measured(NamedTuple):
-    """A measurement: finite metrics, and singular values if it has some."""
+    """Finite metrics, and singular values if there are some."""
 
     metrics: Metrics
     singular_values: Values = None
@@ -28,8 +28,6 @@ def spectrum_of(measured: Iterable[Measured]) -> NDArray[float64] | None:
 
 
 class MeasurementFile(Frozen):
-    """The file of the metrics."""
-
     trial_id: str
     name: str
     """Includes the version, for example "top_k@1"."""

@@ -31,11 +31,10 @@ COLUMNS = {
     *("study", "scale", "overrides", "trial_id", "setting", "name", "state", "attempt", "cause"),
     *("group", "side", "stage"),
 }
-"""Columns of every table of results."""
 SETTINGS = {key for kind in KINDS for key in kind.model_fields}
 """Top-level config keys."""
 TOP_K = re.compile(r"top_k(-[0-9a-f]{8})? \S+ [0-9]{1,18}")
-"""The contexts' tag, group and number."""
+"""Tag of a contexts file (optional), group and number."""
 
 
 class WordsAfter(Frozen):

@@ -1,5 +1,3 @@
-"""The record of a trial."""
-
 from __future__ import annotations
 
 import math
@@ -48,16 +46,14 @@ class EpochMetrics(Frozen):
 
     @property
     def valid_perplexity(self) -> float:
-        """Perplexity of the validation loss."""
         return perplexity(self.valid_loss)
 
 
 class TrialOutcome(Frozen):
     """The final record of one attempt at a trial, in `result.json`.
 
-    Everything accepted can be recorded: epochs in order, 64-bit integers, printable text.
-    `measurements` maps "name@version" to metrics, for example "spectrum@1" -> {"press_rank": 402,
-    ...}. Metric names are unique over all measurements: each is a column of the results.
+    The store can hold all of it: epochs in order, 64-bit integers, printable text. Metric names are
+    unique over all measurements, because each is a column of the results.
     """
 
     trial_id: str
@@ -73,7 +69,6 @@ class TrialOutcome(Frozen):
     @field_validator("cause", mode="before")
     @classmethod
     def _replace_unprintable(cls, cause: Any) -> Any:
-        """Exception messages may contain unprintable characters."""
         if not isinstance(cause, str):
             return cause
         return "".join(
@@ -98,7 +93,6 @@ class TrialOutcome(Frozen):
 
     @property
     def metrics(self) -> dict[str, Metric]:
-        """The metrics of all measurements."""
         return {
             name: value for metrics in self.measurements.values() for name, value in metrics.items()
         }

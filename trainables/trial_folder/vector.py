@@ -55,4 +55,3 @@ def _npy(values: NDArray[float64]) -> bytes:
 
 
 HEADER = len(_npy(np.empty(0)))
-"""Bytes; equal for every vector."""
