@@ -153,18 +153,18 @@ def _draw_all(
     answers: Sequence[Answer], out: Path, *, pdf: bool
 ) -> tuple[tuple[Answer, ...], dict[str, bytes]]:
     """If a user's figure cannot be drawn, its section becomes one sentence about the error."""
-    shown: list[Answer] = []
+    drawn_answers: list[Answer] = []
     documents: dict[str, bytes] = {}
     for drawn in answers:
         try:
             for drawing in drawn.section.drawings:
                 documents |= draw(drawing, out, pdf=pdf)
-            shown.append(drawn)
+            drawn_answers.append(drawn)
         except (Exception, SystemExit) as error:
             if isinstance(drawn.request, Analysis):
                 raise
-            shown.append(replace(drawn, section=failed_section(drawn.request, error)))
-    return tuple(shown), documents
+            drawn_answers.append(replace(drawn, section=failed_section(drawn.request, error)))
+    return tuple(drawn_answers), documents
 
 
 def _lead(sections: Sequence[Section]) -> Section | None:

@@ -97,7 +97,7 @@ class Table:
 
     frame: pd.DataFrame
     caption: str = ""
-    shown: Sequence[str | tuple[str, Column]] = ()
+    columns: Sequence[str | tuple[str, Column]] = ()
     """Keys of the columns to show, in order, each with a `Column` if it differs from `COLUMNS`."""
     file: str = ""
     """CSV file with every column and digit; empty for none."""
@@ -109,7 +109,7 @@ class Table:
     def text(self) -> TextTable:
         """Return the table for a page or the terminal."""
         columns = [
-            key if isinstance(key, tuple) else (key, self._column(key)) for key in self.shown
+            key if isinstance(key, tuple) else (key, self._column(key)) for key in self.columns
         ]
         body = [[_cell(row, key, column) for key, column in columns] for row in rows(self.frame)]
         head = [column.heading + " [95%]" * column.interval for _, column in columns]
@@ -144,8 +144,8 @@ def pivot(
 ) -> tuple[pd.DataFrame, list[tuple[str, Column]]]:
     """Return a frame with a row per value of `index` and a column of cells per value of `across`.
 
-    Also returns these columns for `Table.shown`. `headings` maps the values of `across`, in order,
-    to their headings; without it the values are numbers."""
+    Also returns these columns for `Table.columns`. `headings` maps the values of `across`, in
+    order, to their headings; without it the values are numbers."""
     if headings is None:
         headings = {x: f"{x:g}" for x in sorted(set(points[across]))}
     names = {value: f"{across} {heading}" for value, heading in headings.items()}

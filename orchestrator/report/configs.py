@@ -31,7 +31,7 @@ def configs_table(results: FlatResults) -> Table:
             }
             for (group, setting), members in trials.items()
         ),
-        shown=[
+        columns=[
             ("group", Column("label")),
             "setting",
             "trials",

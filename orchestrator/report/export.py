@@ -42,8 +42,8 @@ def write_results(
         from orchestrator.report.terminal import Fitting
 
         width = None if stream.isatty() else WIDEST_TABLE
-        shown = ShownConsole(file=stream, width=width)
-        shown.print(Fitting(table=trials_table(results, first_metrics, hashes=True)))
+        console = ShownConsole(file=stream, width=width)
+        console.print(Fitting(table=trials_table(results, first_metrics, hashes=True)))
 
 
 def write_archive(store: Store, folder: Path) -> None:

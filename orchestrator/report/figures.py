@@ -113,7 +113,7 @@ def make_logarithmic(axes: Axes, name: Literal["x", "y"]) -> None:
     axes.set(**{f"{name}scale": "log"})
     axis = axes.xaxis if name == "x" else axes.yaxis
     low, high = axis.get_view_interval()
-    subs = next(subs for most, subs in TICKS.items() if high <= most * low)
+    subs = next(subs for ratio, subs in TICKS.items() if high <= ratio * low)
     axis.set_major_locator(LogLocator(subs=subs))
     axis.set_major_formatter("{x:g}")
     axis.set_minor_formatter(NullFormatter())

@@ -236,7 +236,7 @@ def ranked(values: Mapping[str, float], *, decimals: int = 1) -> str:
         if len(set(texts)) == len(names):
             break
     return ", ".join(
-        f"{' = '.join(same)} {text}" for text, same in zip(texts, names.values(), strict=True)
+        f"{' = '.join(equal)} {text}" for text, equal in zip(texts, names.values(), strict=True)
     )
 
 

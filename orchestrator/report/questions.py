@@ -187,14 +187,16 @@ def answer(results: StudyResults) -> tuple[Answer, ...]:
         swept = analysis.by_setting_requests(results.study, keys, frame)
         answers = _answers(replace(results, frame=frame), swept)
         at_values = list(analysis.at_each_value(frame, keys))
-        found = [_numbers(replace(results, frame=of_value), requests) for _, of_value in at_values]
+        numbers_at = [
+            _numbers(replace(results, frame=of_value), requests) for _, of_value in at_values
+        ]
         # A question's comparisons at all values are one family of tests.
-        adjusted = [analysis.adjust_together(numbers) for numbers in zip(*found, strict=True)]
+        adjusted = [analysis.adjust_together(numbers) for numbers in zip(*numbers_at, strict=True)]
         for place, (values, of_value) in enumerate(at_values):
             numbers = [of_request[place] for of_request in adjusted]
             answers += [
                 replace(answered, section=section_at(answered.section, values))
-                for answered in _shown(requests, numbers, of_value)
+                for answered in _sections(requests, numbers, of_value)
             ]
     else:
         answers = _answers(results, requests)
@@ -212,7 +214,7 @@ Request = Analysis | Callable[[Any], Any]
 
 
 def _answers(results: StudyResults, requests: Sequence[Request]) -> list[Answer]:
-    return list(_shown(requests, _numbers(results, requests), results.frame))
+    return list(_sections(requests, _numbers(results, requests), results.frame))
 
 
 def _numbers(results: StudyResults, requests: Sequence[Request]) -> list[Any]:
@@ -223,16 +225,16 @@ def _numbers(results: StudyResults, requests: Sequence[Request]) -> list[Any]:
     ]
 
 
-def _shown(
+def _sections(
     requests: Sequence[Request], numbers: Sequence[Any], frame: pd.DataFrame
 ) -> Iterator[Answer]:
     """Skip requests with no numbers or an empty collection of them."""
-    for request, found in zip(requests, numbers, strict=True):
+    for request, answered in zip(requests, numbers, strict=True):
         if not isinstance(request, Analysis):
             section = custom_section(request, frame)
-        elif found is None or (isinstance(found, Sized) and not len(found)):
+        elif answered is None or (isinstance(answered, Sized) and not len(answered)):
             continue
         else:
-            section = QUESTIONS[type(request)][1](found)
+            section = QUESTIONS[type(request)][1](answered)
         if section is not NOTHING:
-            yield Answer(request=request, numbers=found, section=section)
+            yield Answer(request=request, numbers=answered, section=section)

@@ -76,8 +76,8 @@ def _trained(results: FlatResults) -> dict[str, str]:
 
 def _range(results: FlatResults, name: str) -> str:
     values = sorted({value for record in results.records if is_number(value := record.get(name))})
-    shown = [formats.setting(value) if value % 1 else formats.number(value) for value in values]
-    return " to ".join(dict.fromkeys([*shown[:1], *shown[-1:]]))
+    texts = [formats.setting(value) if value % 1 else formats.number(value) for value in values]
+    return " to ".join(dict.fromkeys([*texts[:1], *texts[-1:]]))
 
 
 def _time(results: FlatResults) -> str:

@@ -21,8 +21,8 @@ DECISIVE = {"code": "code version", "torch": "torch", "hardware": "hardware"}
 
 def answer_sentence(summary: StudySummaryNumbers, sections: Sequence[Section]) -> str:
     """Return the first finding, or the coverage if no trial is done."""
-    shown = sections if summary.done else ()
-    return next((text for section in shown for text in section.sentences), coverage(summary))
+    answered = sections if summary.done else ()
+    return next((text for section in answered for text in section.sentences), coverage(summary))
 
 
 def ranges(summary: StudySummaryNumbers) -> list[str]:
@@ -45,11 +45,11 @@ def _done(summary: StudySummaryNumbers) -> str:
         several = summary.trials > 1
         return f"All {summary.trials} trials are done." if several else "The one trial is done."
     states = summary.counts.items()
-    rest = ", ".join(f"{count} {state}" for state, count in states if state != "done")
-    are, over = ("is", "that one") if summary.done == 1 else ("are", "the done ones")
+    others = ", ".join(f"{count} {state}" for state, count in states if state != "done")
+    verb, subject = ("is", "that one") if summary.done == 1 else ("are", "the done ones")
     return (
-        f"{summary.done} of {summary.trials} trials {are} done ({rest}). All numbers are over "
-        f"{over}."
+        f"{summary.done} of {summary.trials} trials {verb} done ({others}). All numbers are over "
+        f"{subject}."
     )
 
 

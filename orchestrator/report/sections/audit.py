@@ -24,7 +24,7 @@ def audit_section(numbers: AuditNumbers) -> Section:
         Table(
             caption="Every printed number, counted once",
             frame=numbers.account,
-            shown=[
+            columns=[
                 ("table", Column("table", TITLES.__getitem__)),
                 "numbers",
                 *FATES,
@@ -69,7 +69,7 @@ def _claims(checks: pd.DataFrame, which: str, *, folded: bool = False) -> Table:
     return Table(
         caption=f"{counted(len(checks), 'printed statement')}, {which}",
         frame=checks,
-        shown=("verdict", "source", "what", "printed", "recomputed", "rule"),
+        columns=("verdict", "source", "what", "printed", "recomputed", "rule"),
         folded=folded,
     )
 

@@ -52,18 +52,19 @@ def confounding_section(numbers: ConfoundingNumbers) -> Section:
 
 
 def _drawings(numbers: ConfoundingNumbers, y: str, settings: str) -> Iterator[Forest]:
-    shown = numbers.correlations.dropna(subset=["rho"])
-    if shown.empty:
+    correlations = numbers.correlations.dropna(subset=["rho"])
+    if correlations.empty:
         return
-    shown = shown.assign(
-        metric=shown["metric"].map(formats.title), series=shown["taken_away"].map(SHAPE_TITLES)
+    correlations = correlations.assign(
+        metric=correlations["metric"].map(formats.title),
+        series=correlations["taken_away"].map(SHAPE_TITLES),
     )
     yield Forest(
         name=f"correlations_with_{numbers.request.y}",
         caption=f"Spearman's {RHO} of each metric with {y} over "
         f"{counted(numbers.trials, 'trial')}, 95% intervals, as it is and with {settings} taken "
         "away.",
-        marks=estimates(shown, "rho", name="metric"),
+        marks=estimates(correlations, "rho", name="metric"),
         labels={"": f"{RHO} with {y}"},
         null=0.0,
     )
@@ -118,8 +119,8 @@ def _sign(row: Any) -> int:
 
 
 def _spelled(missing: str) -> str:
-    name, _, rest = missing.partition(" is ")
-    return f"{formats.title(name)} is {rest}" if rest and " " not in name else missing
+    name, _, reason = missing.partition(" is ")
+    return f"{formats.title(name)} is {reason}" if reason and " " not in name else missing
 
 
 def _cautions(numbers: ConfoundingNumbers) -> Iterator[str]:
@@ -157,7 +158,7 @@ def _tables(numbers: ConfoundingNumbers) -> Iterator[Table]:
         caption=f"Spearman's {RHO} with {formats.title(numbers.request.y)}, {mark}; degrees of "
         f"freedom: {left}",
         frame=frame,
-        shown=["metric", "n", *across],
+        columns=["metric", "n", *across],
     )
     yield Table(frame=numbers.correlations, file="confounding.csv")
     together = f"all, {finest}" if (finest := numbers.finest) in ("pairs", "triples") else "all"
@@ -172,7 +173,7 @@ def _tables(numbers: ConfoundingNumbers) -> Iterator[Table]:
     yield Table(
         caption="Share of the variance that the settings explain (adjusted R\N{SUPERSCRIPT TWO})",
         frame=frame,
-        shown=["metric", *across],
+        columns=["metric", *across],
     )
     yield Table(frame=numbers.shares, file="shares_of_settings.csv")
 

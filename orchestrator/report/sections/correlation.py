@@ -167,7 +167,7 @@ def _tables(numbers: CorrelationNumbers) -> Iterator[Table]:
     yield Table(
         caption=f"{formats.capital(x)} and {y}{left_out}",
         frame=numbers.lines,
-        shown=[
+        columns=[
             ("over", Column("cells", cell=over)),
             ("n", Column("n")),
             "pearson",
@@ -184,14 +184,14 @@ def _tables(numbers: CorrelationNumbers) -> Iterator[Table]:
         yield Table(
             caption=f"Share of the seed: {len(numbers.points)} trials of {cells}",
             frame=numbers.components,
-            shown=("metric", *VARIANCES, "seed_share", "reliability"),
+            columns=("metric", *VARIANCES, "seed_share", "reliability"),
             file="variance_components.csv",
         )
     if len(numbers.definitions) > 1:
         yield Table(
             caption=f"Correlation with {y} by definition of rank",
             frame=numbers.definitions,
-            shown=[RANK, "pearson", "pearson_p", ("holm_p", COLUMNS["holm_p"]), "within"],
+            columns=[RANK, "pearson", "pearson_p", ("holm_p", COLUMNS["holm_p"]), "within"],
             file="definitions.csv",
             names={"holm_p": "p_adjusted"},
         )
@@ -199,6 +199,6 @@ def _tables(numbers: CorrelationNumbers) -> Iterator[Table]:
         yield Table(
             caption="Partial correlations over cells, without each setting",
             frame=numbers.partials,
-            shown=[LEFT_OUT, "levels", "levels_p", "line", "line_p"],
+            columns=[LEFT_OUT, "levels", "levels_p", "line", "line_p"],
             file="partial_correlations.csv",
         )

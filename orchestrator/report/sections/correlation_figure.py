@@ -75,9 +75,9 @@ def _marks(numbers: CorrelationNumbers, window: Any) -> Iterator[dict[str, Any]]
             "colour": cell[numbers.colour_by] if numbers.colour_by else None,
         }
         if cell["seeds"] > 1:
-            across, along = cell[f"{x}_sd"], cell[f"{y}_sd"]
-            mark |= {"left": cell[x] - across, "right": cell[x] + across}
-            mark |= {"low": cell[y] - along, "high": cell[y] + along}
+            x_sd, y_sd = cell[f"{x}_sd"], cell[f"{y}_sd"]
+            mark |= {"left": cell[x] - x_sd, "right": cell[x] + x_sd}
+            mark |= {"low": cell[y] - y_sd, "high": cell[y] + y_sd}
             metrics = {x: cell[x], y: cell[y]}
             mark["text"] = formats.described(cell["group"], metrics, trials=cell["seeds"])
         yield mark

@@ -110,15 +110,15 @@ def _table(frame: pd.DataFrame, caption: str, file: str) -> Table:
     # Name columns by texts first: categories and intervals accept no other name among them, and
     # columns of several levels become one.
     names = [name if isinstance(name, tuple) else (name,) for name in frame]
-    shown = frame.set_axis([" ".join(map(str, name)).strip() for name in names], axis="columns")
-    if not isinstance(shown.index, pd.RangeIndex) or shown.index.name is not None:
-        shown = shown.reset_index(allow_duplicates=True)
-    keys = {f"column {i}": str(name) for i, name in enumerate(shown)}
-    values = shown.astype(object).where(shown.notna(), None)
+    table = frame.set_axis([" ".join(map(str, name)).strip() for name in names], axis="columns")
+    if not isinstance(table.index, pd.RangeIndex) or table.index.name is not None:
+        table = table.reset_index(allow_duplicates=True)
+    keys = {f"column {i}": str(name) for i, name in enumerate(table)}
+    values = table.astype(object).where(table.notna(), None)
     return Table(
         caption=str(frame.attrs.get("caption", caption)),
         frame=values.set_axis(list(keys), axis="columns"),
-        shown=[(key, Column(name)) for key, name in keys.items()],
+        columns=[(key, Column(name)) for key, name in keys.items()],
         file=file,
         names=keys,
     )

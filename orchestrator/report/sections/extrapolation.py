@@ -111,7 +111,7 @@ def _tables(numbers: ExtrapolationNumbers) -> Iterator[Table]:
         caption="Each size against the law of larger ones, in nats per token; that over "
         f"{x} {fitted} has E {estimate(law, 'E')}, b {estimate(law, 'b')}",
         frame=numbers.held_out,
-        shown=[
+        columns=[
             ("x", Column(x, _size)),
             "n",
             "fitted_to",

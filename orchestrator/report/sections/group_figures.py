@@ -23,12 +23,12 @@ def group_drawings(numbers: GroupNumbers) -> tuple[Drawing, ...]:
     """Return the figure of a GroupTable request: a panel per metric, with published values."""
     measured = set(numbers.trials["metric"])
     metrics = [metric for metric in numbers.request.metrics if metric in measured]
-    shown = [metric for metric in metrics if metric not in NOT_DRAWN] or metrics
-    if not shown:
+    drawn_metrics = [metric for metric in metrics if metric not in NOT_DRAWN] or metrics
+    if not drawn_metrics:
         return ()
-    shown.sort(key=lambda metric: FIRST.index(metric) if metric in FIRST else len(FIRST))
+    drawn_metrics.sort(key=lambda metric: FIRST.index(metric) if metric in FIRST else len(FIRST))
     groups, marks = list(rows(numbers.groups)), []
-    for metric in shown:
+    for metric in drawn_metrics:
         panel = formats.capital(formats.title(metric))
         of_metric = numbers.trials[numbers.trials["metric"] == metric]
         for row in groups:
@@ -40,7 +40,9 @@ def group_drawings(numbers: GroupNumbers) -> tuple[Drawing, ...]:
                 source = f"{PUBLISHED}, {formats.corpus_title(numbers.corpus)}"
                 deviation = getattr(row, f"{printed}_sd")
                 marks.append(_printed(panel, name, source, metric, value, deviation))
-    caption = f"{formats.capital(listed([formats.title(metric) for metric in shown]))} by group"
+    caption = (
+        f"{formats.capital(listed([formats.title(metric) for metric in drawn_metrics]))} by group"
+    )
     if any(row.done < row.trials for row in groups):
         caption += ", in brackets the done trials of those planned"
     return _drawings("groups", caption, marks, comparable=numbers.comparable)

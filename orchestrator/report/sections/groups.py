@@ -41,14 +41,14 @@ ORDERED = ("valid_perplexity", "press_rank", "effective_rank_1e-4")
 def group_section(numbers: GroupNumbers) -> Section:
     """Return the section of a GroupTable request."""
     request, corpus = numbers.request, numbers.corpus
-    shown: list[Any] = ["group", "done"]
+    columns: list[Any] = ["group", "done"]
     printed = _printed_metrics(numbers)
     for metric in request.metrics:
         title = formats.title(metric)
-        shown.append((metric, Column(title, cell=partial(_mean, metric))))
+        columns.append((metric, Column(title, cell=partial(_mean, metric))))
         if metric in printed:
             heading = f"{title}, published {formats.corpus_title(corpus)}"
-            shown.append((metric, Column(heading, cell=partial(_published, metric, corpus))))
+            columns.append((metric, Column(heading, cell=partial(_published, metric, corpus))))
     beside = f", next to {request.source}" if printed and request.source else ""
     return Section(
         kind="groups",
@@ -60,7 +60,7 @@ def group_section(numbers: GroupNumbers) -> Section:
                 caption="Means \N{PLUS-MINUS SIGN} standard deviations over the done "
                 f"trials{beside}",
                 frame=numbers.groups,
-                shown=shown,
+                columns=columns,
                 file="groups.csv",
             ),
         ),
@@ -148,7 +148,7 @@ def difference_section(numbers: DifferenceNumbers) -> Section:
                 caption=f"{formats.capital(metric)} of the baseline less the model's: positive is "
                 f"better{beside}",
                 frame=numbers.differences,
-                shown=[
+                columns=[
                     "group",
                     "baseline",
                     ("ours", Column("ours", formats.coefficient)),
@@ -188,7 +188,7 @@ def count_section(numbers: CountNumbers) -> Section:
             Table(
                 caption=f"Done trials by {metric}",
                 frame=counts,
-                shown=["group", *columns],
+                columns=["group", *columns],
                 file="counts.csv",
             ),
         ),
@@ -211,7 +211,7 @@ def tuned_section(sides: pd.DataFrame) -> Section:
             Table(
                 caption="Trials of each side, and the best of them",
                 frame=sides,
-                shown=list(sides.columns),
+                columns=list(sides.columns),
                 file="tuning.csv",
                 names=names,
             ),
@@ -230,7 +230,7 @@ def contrast_section(numbers: ContrastNumbers) -> Section:
     published = f"published_p_{corpus}"
     printed = published in numbers.comparisons.dropna(axis="columns", how="all")
     unpaired_p = f"unpaired p{' (as in the paper)' * printed}"
-    shown: list[str | tuple[str, Column]] = [
+    columns: list[str | tuple[str, Column]] = [
         "group",
         "baseline",
         ("pairs_lower", Column("lower at", cell=_lower_at)),
@@ -246,7 +246,7 @@ def contrast_section(numbers: ContrastNumbers) -> Section:
     ]
     if printed:
         heading = f"published {formats.corpus_title(corpus)}: p"
-        shown.append((published, Column(heading, formats.p_value)))
+        columns.append((published, Column(heading, formats.p_value)))
     beside = f", next to {request.source}" if printed and request.source else ""
     # A lower loss is better; a lower rank is neither better nor worse.
     negative = "the model's is lower" if "rank" in request.metric else "the model is better"
@@ -259,7 +259,7 @@ def contrast_section(numbers: ContrastNumbers) -> Section:
                 caption=f"Differences in {metric}, model less baseline (negative: {negative})"
                 f"{beside}",
                 frame=numbers.comparisons,
-                shown=shown,
+                columns=columns,
                 file="tests.csv",
             ),
         ),

@@ -75,13 +75,13 @@ def _zero_rows(zeros: pd.DataFrame) -> Finding:
 
 def _tables(numbers: JacobianNumbers) -> Iterator[Table]:
     plain = {"difference": ("difference", Column("difference", formats.digits(4)))}
-    shown = [plain.get(name, name) for name in numbers.steps.columns if name != "seeds"]
-    decided = numbers.steps[numbers.steps["seeds"] >= FEWEST_SEEDS] if shown else numbers.steps
+    columns = [plain.get(name, name) for name in numbers.steps.columns if name != "seeds"]
+    decided = numbers.steps[numbers.steps["seeds"] >= FEWEST_SEEDS] if columns else numbers.steps
     yield Table(
         caption="The comparisons that decide the post's claims; it shows figures and prints no "
         "number",
         frame=decided,
-        shown=shown,
+        columns=columns,
     )
     yield Table(frame=numbers.steps, file="steps.csv")
     interval = Column("95% interval", cell=_zeros_interval)
@@ -89,7 +89,7 @@ def _tables(numbers: JacobianNumbers) -> Iterator[Table]:
         caption="Share of the Jacobian's rows that are exactly zero: units whose experts are all "
         "off",
         frame=numbers.zeros,
-        shown=[
+        columns=[
             "layer",
             "seeds",
             ("expected", Column("expected")),

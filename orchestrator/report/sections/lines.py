@@ -81,14 +81,14 @@ def _tables(numbers: LineNumbers) -> Iterator[Table]:
             caption=f"{formats.capital(formats.title(metric))} over {x} (across): mean, and the "
             "least and the greatest of several trials",
             frame=frame,
-            shown=[*settings, *across],
+            columns=[*settings, *across],
         )
     yield Table(frame=numbers.points, file="lines.csv", names=names)
     if len(numbers.claims):
         yield Table(
             caption=f"What was claimed: at which {x} the one is better than the other",
             frame=numbers.claims,
-            shown=[
+            columns=[
                 "claim",
                 ("panel", Column(formats.title(panel), formats.setting)),
                 "metric",

@@ -72,16 +72,16 @@ def _cautions(numbers: PowerLawNumbers) -> Iterator[str]:
                 f"{len(loose)} of {fitted} laws do not determine {words}, which is at a bound of "
                 f"the fit, or an end of its interval is: {listed(loose)}."
             )
-    if bent := _bent(laws):
+    if misfits := _misfits(laws):
         yield (
-            f"The law misses {listed(bent)} by more than the seeds' spread (F-test, p < "
+            f"The law misses {listed(misfits)} by more than the seeds' spread (F-test, p < "
             f"{SIGNIFICANCE}). The intervals contain the effect of other seeds, not that of "
             "another formula."
         )
-    if bent := _bent(rows(numbers.factors)):
+    if misfits := _misfits(rows(numbers.factors)):
         yield (
             f"One factor for all sizes is not enough (F-test, p < {SIGNIFICANCE}) for "
-            f"{listed(bent)}: see the table of single sizes."
+            f"{listed(misfits)}: see the table of single sizes."
         )
     for panel, p_value in numbers.seed_by_group_p.items():
         if p_value < SIGNIFICANCE:
@@ -100,7 +100,7 @@ def _cautions(numbers: PowerLawNumbers) -> Iterator[str]:
         yield "Laws of one seed a size have no interval, and their factors no test."
 
 
-def _bent(lines: Iterable[Any]) -> list[str]:
+def _misfits(lines: Iterable[Any]) -> list[str]:
     """Return the groups whose law an F-test rejects."""
     return [
         _name(line) for line in lines if line.misfit_p is not None and line.misfit_p < SIGNIFICANCE
@@ -127,7 +127,7 @@ def _tables(numbers: PowerLawNumbers) -> Iterator[Table]:
     yield Table(
         caption="Loss in nats per token as E + a x^-b",
         frame=laws.fits,
-        shown=[*key, "trials", "sizes", "E", "b", "log_a", "misfit_p", NOT_PINNED],
+        columns=[*key, "trials", "sizes", "E", "b", "log_a", "misfit_p", NOT_PINNED],
         file="power_laws.csv",
         names=names,
     )
@@ -136,7 +136,7 @@ def _tables(numbers: PowerLawNumbers) -> Iterator[Table]:
     yield Table(
         caption=f"By what factor of its {x} each is like {baseline}",
         frame=numbers.factors,
-        shown=[*key, ("factor", factor), "p", "holm_p", ("misfit_p", ONE_FACTOR)],
+        columns=[*key, ("factor", factor), "p", "holm_p", ("misfit_p", ONE_FACTOR)],
         file="factors.csv",
         names=names,
     )
@@ -145,7 +145,7 @@ def _tables(numbers: PowerLawNumbers) -> Iterator[Table]:
         caption=f"At single sizes: the {x} at which the law of {baseline}, moved through its "
         "trials of that size, has the same loss (\N{INFINITY}: none has)",
         frame=numbers.equals,
-        shown=[*key, "x", "mean_loss", ("equal", equal), "ratio", "p", "holm_p", "extrapolated"],
+        columns=[*key, "x", "mean_loss", ("equal", equal), "ratio", "p", "holm_p", "extrapolated"],
         file="equal_ranks.csv",
         names=names,
         folded=True,

@@ -79,7 +79,7 @@ def _hits_table(numbers: pd.DataFrame) -> Table:
     return Table(
         caption="Contexts with the true next word among the five likeliest",
         frame=frame,
-        shown=["model", *((source, Column(source, str)) for source in frame.columns[1:])],
+        columns=["model", *((source, Column(source, str)) for source in frame.columns[1:])],
     )
 
 
@@ -101,7 +101,7 @@ def _words_table(numbers: pd.DataFrame) -> Table:
     return Table(
         caption="The five likeliest words with their probabilities, and the place of the true one",
         frame=tidy(records).fillna(DASH),
-        shown=[
+        columns=[
             *((name, Column(name, str)) for name in ("context", *with_ends, "next word")),
             *models,
         ],
@@ -160,8 +160,8 @@ def _row_name(context: str, first: Any) -> str:
 
 
 def _likeliest(cell: Any) -> str:
-    shown = _cut(cell.top[0][0], WORD_LETTERS) if cell.top else DASH
-    return f"{shown} ({cell.rank})" if cell.hit else shown
+    word = _cut(cell.top[0][0], WORD_LETTERS) if cell.top else DASH
+    return f"{word} ({cell.rank})" if cell.hit else word
 
 
 def _cut(word: str, letters: int) -> str:

@@ -35,13 +35,13 @@ def press_noise_section(numbers: PressNoiseNumbers) -> Section:
         caption="Ranks of an n x n matrix with Gaussian noise of variance c / "
         f"n\N{SUPERSCRIPT TWO}{printed}",
         frame=numbers.noise,
-        shown=[name for name in numbers.noise.columns if name != "rank"],
+        columns=[name for name in numbers.noise.columns if name != "rank"],
         file="press_noise.csv",
     )
     trips = Table(
         caption=f"Ranks of an n x n matrix after SVD round trips that cut nothing{printed}",
         frame=numbers.trips,
-        shown=list(numbers.trips.columns),
+        columns=list(numbers.trips.columns),
         file="round_trips.csv",
     )
     return Section(

@@ -73,13 +73,13 @@ def _table(rank: Any, epochs: pd.DataFrame, *, averaged: bool) -> Table:
     )
     step = math.ceil(len(means) / MOST_ROWS)
     over = counted(rank.settings, "setting")
-    shown = f"; one epoch in {step}, all of them in rank_over_training.csv" if step > 1 else ""
+    thinning = f"; one epoch in {step}, all of them in rank_over_training.csv" if step > 1 else ""
     title = formats.capital(formats.title(rank.rank))
     perplexity = Column("validation perplexity", partial(formats.cell, PERPLEXITY))
     return Table(
-        caption=f"Geometric means over {over}{shown}",
+        caption=f"Geometric means over {over}{thinning}",
         frame=means[::-step][::-1],
-        shown=[
+        columns=[
             "epoch",
             "settings",
             ("mean_rank", Column(title, formats.digits(4))),
@@ -96,8 +96,8 @@ def _geometric_mean(values: pd.Series[float]) -> float:
 def _drawing(rank: Any, epochs: pd.DataFrame, numbers: RankTrainingNumbers) -> LineFigure:
     title = formats.title(rank.rank)
     colour = formats.title(numbers.colour_by) if numbers.colour_by else ""
-    least, most = min(epochs["seeds"]), max(epochs["seeds"])
-    mean = f", the mean of {formats.bounds(least, most)} seeds" if most > 1 else ""
+    fewest, seeds = min(epochs["seeds"]), max(epochs["seeds"])
+    mean = f", the mean of {formats.bounds(fewest, seeds)} seeds" if seeds > 1 else ""
     pale = ", pale points those with averaged weights" if numbers.averaged else ""
     return LineFigure(
         name="rank_over_training",

@@ -40,7 +40,7 @@ class Section:
     @property
     def texts(self) -> tuple[TextTable, ...]:
         """Return the tables that a page shows."""
-        return tuple(table.text() for table in self.tables if table.shown and len(table.frame))
+        return tuple(table.text() for table in self.tables if table.columns and len(table.frame))
 
     @property
     def written(self) -> Mapping[str, Sequence[Sequence[Any]]]:

@@ -36,7 +36,7 @@ def similarity_section(numbers: SimilarityNumbers) -> Section:
             Table(
                 caption=caption,
                 frame=won.rename_axis("model").reset_index(),
-                shown=["model", *((f"of {group}", Column(str(group))) for group in rho)],
+                columns=["model", *((f"of {group}", Column(str(group))) for group in rho)],
                 file=f"{name}.csv",
                 names={f"of {group}": str(group) for group in rho},
             )
@@ -86,7 +86,7 @@ def _tables(numbers: SimilarityNumbers) -> Iterator[Table]:
     yield Table(
         caption=f"Spearman's \N{GREEK SMALL LETTER RHO} of each benchmark{printed}",
         frame=frame,
-        shown=["benchmark", "pairs", *across],
+        columns=["benchmark", "pairs", *across],
     )
     without = [] if numbers.corpus else ["published"]
     yield Table(

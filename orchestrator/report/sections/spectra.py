@@ -118,7 +118,7 @@ def kl_curve_section(curves: pd.DataFrame) -> Section:
     wide = Table(
         caption="KL in nats of least-squares approximations of rank r (across), means over seeds",
         frame=frame.assign(trials=frame["group"].map(trials)),
-        shown=[("group", Column("group", formats.setting)), *across, "trials"],
+        columns=[("group", Column("group", formats.setting)), *across, "trials"],
     )
     figure = LineFigure(
         name="kl_over_rank",
@@ -142,15 +142,15 @@ def kl_curve_section(curves: pd.DataFrame) -> Section:
 
 def _cost_marks(curves: pd.DataFrame) -> pd.DataFrame:
     # A logarithmic axis cannot show rank 0 (a uniform guess) or costs that rounding makes negative.
-    shown = curves[(curves["rank"] > 0) & (curves["least"] > 0)]
+    drawable = curves[(curves["rank"] > 0) & (curves["least"] > 0)]
     texts = [
         formats.described(
             f"{point.group}, rank {point.rank}",
             {f"kl_at_rank_{point.rank}": point.mean},
             trials=point.n,
         )
-        for point in rows(shown)
+        for point in rows(drawable)
     ]
     names = {"rank": "x", "mean": "y", "least": "low", "greatest": "high"}
     bounds = pd.DataFrame({"kind": "bound", "y": BOUNDS_NATS})
-    return pd.concat([shown.rename(columns=names).assign(kind="joined", text=texts), bounds])
+    return pd.concat([drawable.rename(columns=names).assign(kind="joined", text=texts), bounds])

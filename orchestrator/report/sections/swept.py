@@ -116,7 +116,7 @@ def _tables(numbers: SweptNumbers, title: str, file: str) -> Iterator[Table]:
     yield Table(
         caption=f"Means over the done trials by {title}, with their 95% intervals",
         frame=frame,
-        shown=["group", ("value", value), "done", *across],
+        columns=["group", ("value", value), "done", *across],
     )
     yield Table(frame=numbers.means, file=file, names={"value": numbers.request.key})
 

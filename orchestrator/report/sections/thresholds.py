@@ -105,11 +105,11 @@ def _cautions(numbers: ThresholdNumbers) -> Iterator[str]:
         f"{x} follows a power of {z}. A ratio at one {z} can be less affected, as far as the error "
         "is common to both layers."
     )
-    tried = numbers.points["group"].value_counts()
+    sizes = numbers.points["group"].value_counts()
     partly = [
         str(law.group)
         for law in rows(numbers.laws)
-        if law.b is not None and len(law.fitted.split()) < tried[law.group]
+        if law.b is not None and len(law.fitted.split()) < sizes[law.group]
     ]
     if partly:
         yield (
@@ -146,7 +146,7 @@ def _tables(numbers: ThresholdNumbers) -> Iterator[Table]:
     yield Table(
         caption=f"The least {x} with a {_goal(numbers)}",
         frame=numbers.points,
-        shown=[
+        columns=[
             ("z", Column(z, formats.setting)),
             "group",
             ("trained", trained),
@@ -163,7 +163,7 @@ def _tables(numbers: ThresholdNumbers) -> Iterator[Table]:
     yield Table(
         caption=f"That {x} as a {z}^b",
         frame=numbers.laws,
-        shown=[
+        columns=[
             "group",
             ("fitted", fitted),
             "b",

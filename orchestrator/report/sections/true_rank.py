@@ -27,7 +27,7 @@ def true_rank_section(numbers: TrueRankNumbers) -> Section:
     table = Table(
         caption=f"Ranks next to the true one, {true}, and test perplexity above the floor",
         frame=numbers.matrices,
-        shown=["matrix", *numbers.metrics, "test_perplexity", "over_floor"],
+        columns=["matrix", *numbers.metrics, "test_perplexity", "over_floor"],
         file="true_rank.csv",
     )
     figure = Forest(
@@ -82,8 +82,8 @@ def _findings(numbers: TrueRankNumbers) -> Iterator[Finding]:
         of_models = {"nothing": nothing, "models": len(models)}
         yield describe("nothing_learned", **of_models)
     if models:
-        above = {one.matrix: one.over_floor for one in models}
-        yield describe("over_floor", over_floor=above)
+        ratios = {one.matrix: one.over_floor for one in models}
+        yield describe("over_floor", over_floor=ratios)
 
 
 def _marks(numbers: TrueRankNumbers) -> pd.DataFrame:
