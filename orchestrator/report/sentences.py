@@ -80,6 +80,7 @@ def certainty(
     return [
         coverage(summary),
         *["Each setting has one seed, so the effect of the seed is unknown."] * once,
+        *next((answer.section.cautions[:1] for answer in answers if answer.section.findings), ()),
         *_not_the_paper(study, summary, published=published),
         *names(summary),
         *_not_alike(environment),

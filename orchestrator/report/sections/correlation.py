@@ -136,6 +136,14 @@ def comparison(line: Any, corpus: str) -> Finding:
 
 def _cautions(numbers: CorrelationNumbers) -> Iterator[str]:
     kinds, published = set(numbers.lines["over"]), numbers.request.published
+    for row in rows(numbers.partials):
+        if row.levels_low is not None and row.levels_low <= 0 <= row.levels_high:
+            yield (
+                f"The settings may explain it: without the effect of {_settings(row)}, no "
+                f"correlation was shown (r = {formats.coefficient(row.levels)} "
+                f"{formats.interval(row.levels_low, row.levels_high)})."
+            )
+            break
     if len(numbers.components):
         yield (
             f"The {len(numbers.points)} single trials are not independent, because those of one "

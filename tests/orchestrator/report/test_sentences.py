@@ -53,7 +53,7 @@ def certainty(
 def test_significant_interval_gives_direction() -> None:
     text = correlation_finding(make_line(0.5, 0.3, 0.66)).sentence
     assert "Pearson r = +0.50, 95% interval [+0.30, +0.66], p = 0.010" in text
-    assert text.startswith("A higher Press rank went with a higher test perplexity")
+    assert text.startswith("A higher Press rank went with a higher (worse) test perplexity")
     assert "25% of the variance" in text
     unsettled = correlation_finding(make_line(0.1, -0.13, 0.32)).sentence
     assert unsettled.startswith("No correlation") and "went with" not in unsettled
