@@ -123,6 +123,8 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 class Proof:
+    """Checks so far, and their file."""
+
     def __init__(self, device: str, file: Path) -> None:
         self._device, self._file = device, file
         self._started = datetime.now(UTC)
@@ -157,6 +159,7 @@ class Proof:
         self.write()
 
     def write(self) -> None:
+        """Write the results so far."""
         from trainables.trial_folder import code_version, write_file
 
         content = {

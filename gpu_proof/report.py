@@ -17,6 +17,8 @@ class NotTriedError(Exception):
 
 @dataclass(frozen=True)
 class Question:
+    """A check to make."""
+
     name: str
     ask: Callable[[], float | str]
     """Returns a number to compare, or a text, which passes."""
@@ -29,6 +31,8 @@ class Question:
 
 @dataclass(frozen=True)
 class Check:
+    """The answer to a question."""
+
     name: str
     result: Result
     text: str
@@ -36,6 +40,7 @@ class Check:
 
     @property
     def line(self) -> str:
+        """Return the printed line."""
         return f"{self.result}  {self.name}: {self.text}"
 
 

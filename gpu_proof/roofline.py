@@ -26,6 +26,8 @@ class Work(NamedTuple):
 
 
 class StepCost(NamedTuple):
+    """Work of one step of a stack."""
+
     elementwise: Work
     """Everything except matrix products."""
     products: Work

@@ -34,6 +34,8 @@ WARM_UP_PASSES = 3
 
 
 class Pace(NamedTuple):
+    """Totals over all trials."""
+
     seconds: float
     tokens: int
     model_steps: int
@@ -85,6 +87,7 @@ class Headline(NamedTuple):
         return f"{self.models} models, {self.corpus}, {self.layer}, {self.precision}"
 
     def config(self, device: str) -> TrialConfig:
+        """Return each model's config."""
         scale = scale_on(device)
         return trial(
             self.corpus, layer_config(self.layer, self.corpus, scale), self.precision, scale
@@ -105,6 +108,7 @@ class Headline(NamedTuple):
 
 
 def stack_pace(stack: Stack, steps: int) -> Pace:
+    """Time `steps` steps of a stack."""
     return _pace(stack.step, stack.trainers, steps)
 
 
@@ -147,8 +151,10 @@ class _Framework(nn.Module):
 
 
 def framework_pace(config: TrialConfig, vocabulary: int, device: str, steps: int) -> Pace:
-    """Time `steps` steps of the framework's modules for a softmax, in bf16 with bf16 parameters:
-    the floor of lone models."""
+    """Time `steps` steps of the framework's softmax, the floor of lone models.
+
+    In bf16, parameters are bf16 too.
+    """
     training = config.training
     model = _Framework(config, vocabulary).to(device)
     if training.precision == "bf16":
@@ -173,6 +179,8 @@ def framework_pace(config: TrialConfig, vocabulary: int, device: str, steps: int
 
 
 class Ceilings(NamedTuple):
+    """Peak rates of a device."""
+
     tflop_s: dict[Precision, float]
     """Products of square matrices."""
     copy_gb_s: float

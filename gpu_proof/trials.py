@@ -80,6 +80,7 @@ def layer_config(name: str, corpus: str, scale: Scale = "paper") -> OutputLayerC
 def trial(
     corpus: str, layer: OutputLayerConfig, precision: str, scale: Scale, **training: Any
 ) -> TrialConfig:
+    """Return an AWD-LSTM trial."""
     config = awd_lstm(CorpusConfig(name=corpus, sha256="0" * 64), layer)
     return _resize(config, TINY if scale == "tiny" else {}, precision, training)
 
@@ -109,6 +110,7 @@ TRIALS: dict[Model, Callable[..., LanguageTrialConfig]] = {
 
 
 def scale_on(device: str) -> Scale:
+    """Return "paper" on a GPU, else "tiny"."""
     return "tiny" if device == "cpu" else "paper"
 
 

@@ -24,6 +24,7 @@ class Analysis:
         return bool(getattr(self, "published", None))
 
     def without_published(self) -> Self:
+        """Return a copy without published values."""
         return replace(self, **{"published": {}}) if hasattr(self, "published") else self
 
 

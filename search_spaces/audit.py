@@ -20,6 +20,7 @@ def trials(corpus: CorpusConfig) -> Iterator[WordPairsConfig]:
 
 
 def label(config: WordPairsConfig) -> str:
+    """Return a name: "word pairs ptb"."""
     return f"word pairs {config.text}"
 
 

@@ -20,6 +20,7 @@ def trials(corpus: CorpusConfig) -> Iterator[TrialConfig]:
 
 
 def group(row: Row) -> str:
+    """Return a row's group (SM Tables 10, 11)."""
     return f"{row['model']} {row['averaging'].replace('_', '-').upper()}"
 
 

@@ -17,8 +17,7 @@ from trainables.config import (
 )
 
 WIKITEXT_2_RANK_CONTEXTS = 33_320
-"""The paper's limit, "due to time and space complexities"; on PTB it uses all contexts. A GPU can
-use all: `--set evaluation.rank_contexts=null`."""
+"""The paper's limit, "due to time and space complexities"; on PTB it uses all contexts."""
 
 V100_SECONDS_PER_EPOCH = {
     "ptb": {"softmax": 55.0, "sigsoftmax": 57.0, "gss": 58.0, "lms_plif": 59.0, "mos": 100.0},

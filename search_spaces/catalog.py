@@ -1,3 +1,5 @@
+"""Studies by name or file."""
+
 from __future__ import annotations
 
 import importlib
@@ -40,6 +42,7 @@ ALL = "all"
 
 
 def is_file(name: str) -> bool:
+    """Return True if `name` is a path."""
     return name.endswith(".py") or "/" in name
 
 

@@ -33,6 +33,7 @@ def trials(corpus: CorpusConfig) -> Iterator[TransformerTrialConfig]:
 
 
 def label(config: TransformerTrialConfig) -> str:
+    """Return a name: settings and seed."""
     training = config.training
     return (
         f"B={training.batch_size} wd={training.weight_decay:g} lr={training.learning_rate:.2g} "

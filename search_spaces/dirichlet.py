@@ -46,6 +46,7 @@ def trials(corpus: CorpusConfig) -> Iterator[DirichletConfig]:
 
 
 def label(config: DirichletConfig) -> str:
+    """Return a name: "softmax alpha=0.01 d=20 seed=1"."""
     return f"{config.output_layer.name} alpha={config.alpha:g} d={config.width} seed={config.seed}"
 
 

@@ -28,12 +28,14 @@ def trials(corpus: CorpusConfig) -> Iterator[TrialConfig]:
 
 
 def label(config: LanguageTrialConfig) -> str:
+    """Return a name: "gss c=-1.5 k=2.5"."""
     layer = config.output_layer
     assert isinstance(layer, GssConfig)
     return f"gss c={layer.c:g} k={layer.k:g}"
 
 
 def corner(trials: Sequence[LanguageTrialConfig]) -> list[LanguageTrialConfig]:
+    """Return the four extreme cells."""
     layers = [layer for trial in trials if isinstance(layer := trial.output_layer, GssConfig)]
     ends_c, ends_k = (
         {f(values) for f in (min, max)}

@@ -83,6 +83,7 @@ def trials(corpus: CorpusConfig) -> Iterator[LanguageTrialConfig]:
 
 
 def width(config: LanguageTrialConfig) -> int:
+    """Return the width d."""
     return config.model.embedding_width
 
 

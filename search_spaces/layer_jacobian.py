@@ -40,6 +40,7 @@ def layer_name(layer: HiddenLayerConfig) -> str:
 
 
 def label(config: LayerJacobianConfig) -> str:
+    """Return a name: layer and seed."""
     return f"{layer_name(config.layer)} seed={config.seed}"
 
 

@@ -53,6 +53,7 @@ def with_model(study: Study, model: str) -> Study:
 
 
 def require_model(model: str) -> None:
+    """Raise UserError for an unknown model."""
     if model not in MODELS:
         raise UserError(
             f"unknown {OPTION} {model!r}: {did_you_mean(model, MODELS)}Choose from "

@@ -53,6 +53,7 @@ def trial(
 
 
 def model_and_seed(config: LanguageTrialConfig) -> str:
+    """Return a name: "mos seed=28"."""
     return f"{config.output_layer.name} seed={config.seed}"
 
 

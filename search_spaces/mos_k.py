@@ -27,6 +27,7 @@ def trials(corpus: CorpusConfig) -> Iterator[TrialConfig]:
 
 
 def label(config: LanguageTrialConfig) -> str:
+    """Return a name: "mos K=15"."""
     assert isinstance(config.output_layer, MosConfig)
     return f"mos K={config.output_layer.mixtures}"
 

@@ -42,6 +42,7 @@ def trials(corpus: CorpusConfig) -> Iterator[TransformerTrialConfig]:
 
 
 def label(config: TransformerTrialConfig) -> str:
+    """Return a name: "d=256 seed=1"."""
     return f"d={config.model.width} seed={config.seed}"
 
 

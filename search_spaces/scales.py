@@ -141,6 +141,7 @@ SCALES = {
 
 
 def apply_scale(scale: Scale, config: AnyConfig) -> AnyConfig:
+    """Return the config at this scale."""
     if isinstance(config, TrialConfig):
         return _awd_lstm(scale, config)
     if isinstance(config, TransformerTrialConfig):
@@ -256,6 +257,7 @@ def _evaluation(scale: Scale, config: LanguageTrialConfig | TrueRankConfig) -> E
 
 
 def smoke_corner(trials: Sequence[AnyConfig]) -> list[AnyConfig]:
+    """Return at most four spread-out trials."""
     if len(trials) <= 4:
         return list(trials)
     last = len(trials) - 1

@@ -18,6 +18,7 @@ def trials(corpus: CorpusConfig) -> Iterator[TrialConfig]:
 
 
 def corner(trials: Sequence[LanguageTrialConfig]) -> list[LanguageTrialConfig]:
+    """Return two models with two seeds."""
     return [
         config
         for config in trials

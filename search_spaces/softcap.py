@@ -44,6 +44,7 @@ def trials(corpus: CorpusConfig) -> Iterator[TrialConfig]:
 
 
 def label(config: AnyConfig) -> str:
+    """Return a name: "softcap tanh 15"."""
     layer = output_layer_of(config)
     return _group(layer) if isinstance(layer, SoftcapConfig) else PLAIN
 
@@ -87,8 +88,7 @@ def _bent_prefix(layer: SoftcapConfig) -> str:
 
 
 def softmax_bent_after_training(results: Any) -> list[Any]:
-    """Compare models trained with bent logits with a trained softmax whose logits are bent
-    afterwards.
+    """Compare a softmax bent after training with models trained with bent logits.
 
     Values are means over seeds. KL is of the bent from the unbent softmax, in nats per context.
     """

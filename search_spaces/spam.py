@@ -1,8 +1,8 @@
 """Output layers on a trivial language over V symbols (Godey and Artzi 2026, arXiv 2603.10145).
 
-Every text of `spam-V` repeats one symbol, so the least loss is known: ln V for its first token. The
-paper blames the head, which passes a gradient of V numbers through d. Here only d changes:
-recurrent layers before the last keep their width.
+The least loss of `spam-V` is known: ln V per text. The paper blames the head, which passes a
+gradient of V numbers through d. Here only d changes: recurrent layers before the last keep their
+width.
 """
 
 from __future__ import annotations
@@ -129,6 +129,7 @@ def trial(corpus: CorpusConfig, layer: OutputLayerConfig, *, width: int, seed: i
 
 
 def label(config: AnyConfig) -> str:
+    """Return a name: "softmax V=1000 d=16 seed=1"."""
     assert isinstance(config, TrialConfig)
     layer, width = config.output_layer.name, config.model.embedding_width
     return f"{layer} V={_symbols(config)} d={width} seed={config.seed}"

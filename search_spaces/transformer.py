@@ -42,6 +42,8 @@ WARM_UP_TOKENS = 1_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class Rung:
+    """A model size of the ladder."""
+
     width: int
     layers: int
     heads: int

@@ -35,6 +35,8 @@ Cell = tuple[int, ...]
 
 @dataclass(frozen=True, kw_only=True)
 class Tuning:
+    """Sides, spaces and final seeds."""
+
     sides: Mapping[str, Callable[[CorpusConfig], TrialConfig]]
     """Config by side; its seed serves all but the final trials."""
     stage1: Space
@@ -45,7 +47,6 @@ class Tuning:
     """For each side's best cell, by validation loss in both stages."""
 
     def __post_init__(self) -> None:
-        """Raise UserError without sides, or if a side's name is not one word."""
         bad_names = [name for name in self.sides if not re.fullmatch(r"\S+", name)]
         if bad_names or not self.sides:
             raise UserError(
@@ -60,10 +61,12 @@ def cells(space: Space) -> Iterator[Cell]:
 
 
 def cell_count(space: Space) -> int:
+    """Return the number of cells."""
     return math.prod(len(dimension.values) for dimension in space)
 
 
 def with_cell(config: TrialConfig, space: Space, cell: Cell) -> TrialConfig:
+    """Return the config with the cell's choices."""
     choices = {
         dimension.key: dimension.values[index] for dimension, index in zip(space, cell, strict=True)
     }

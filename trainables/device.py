@@ -23,6 +23,7 @@ GLOBAL, GLOBAL_CUDA = "random.global", "random.global_cuda"
 
 
 def on_gpu(device: str | torch.device | Tensor) -> bool:
+    """Return True for a GPU."""
     target = device.device if isinstance(device, Tensor) else torch.device(device)
     return target.type != "cpu"
 
@@ -148,6 +149,7 @@ def repeat_bits(deterministic: bool) -> None:
 
 
 def generator(seed: int, device: str) -> torch.Generator:
+    """Return a seeded generator on the device."""
     return torch.Generator(device).manual_seed(seed)
 
 
@@ -158,12 +160,14 @@ def global_random_states(device: str) -> dict[str, Tensor]:
 
 
 def set_global_random_states(states: dict[str, Tensor], device: str) -> None:
+    """Restore states from `global_random_states`."""
     torch.set_rng_state(states[GLOBAL].cpu())
     if on_gpu(device) and GLOBAL_CUDA in states:
         torch.cuda.set_rng_state(states[GLOBAL_CUDA].cpu())
 
 
 def seed_gpu(seed: int, device: str) -> None:
+    """Seed torch's global GPU generator."""
     if on_gpu(device):
         torch.cuda.manual_seed(seed)
 
@@ -233,6 +237,7 @@ class Graphs:
 
 
 def graphs_on(device: torch.device) -> Graphs | None:
+    """Return new graphs; None on a CPU."""
     return Graphs() if device.type == "cuda" else None
 
 
@@ -243,6 +248,7 @@ def wait(device: str) -> None:
 
 
 def forget_cache(device: str) -> None:
+    """Release torch's cached GPU memory."""
     if on_gpu(device):
         torch.cuda.empty_cache()
 
@@ -255,6 +261,7 @@ def free_bytes() -> int:
 
 
 def gpu_name() -> str:
+    """Return the GPU's model."""
     return torch.cuda.get_device_name()
 
 

@@ -48,8 +48,10 @@ def _lines(error: BaseException | str) -> list[str]:
 
 
 def line_of(frames: Iterable[tuple[str, int]], names: Iterable[str] = ("",)) -> str | None:
-    """Return "my_layer.py, line 3" for the first frame in a file whose name begins with one of
-    `names`."""
+    """Return "my_layer.py, line 3" for the first frame in a file of `names`.
+
+    A name may be the beginning of a file's name.
+    """
     for file, line in frames:
         # A frame without a file is named "<frozen importlib._bootstrap>" or similar.
         if Path(file).name.startswith(tuple(names)) and not file.startswith("<"):
@@ -58,7 +60,7 @@ def line_of(frames: Iterable[tuple[str, int]], names: Iterable[str] = ("",)) -> 
 
 
 def terminal_text(text: str) -> str:
-    """Return the text with terminal control characters escaped, as in "\\x1b[2J"."""
+    r"""Return the text with terminal control characters escaped, as in "\x1b[2J"."""
     return CONTROL_CHARACTERS.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
 
 

@@ -19,6 +19,7 @@ class Pulse:
         self.begin("")
 
     def begin(self, trial_id: str) -> None:
+        """Start another trial."""
         self.trial_id, self.count = trial_id, 0
         self.epoch = self.step = 0
         self.enter(START)

@@ -14,6 +14,8 @@ from trainables.corpora import BenchmarkFolder
 
 @dataclass(frozen=True, kw_only=True)
 class Runtime:
+    """A worker's folders, device and threads."""
+
     data_dir: Path | None = None
     """Folder of corpora; None: `data/`."""
     device: str = "cpu"

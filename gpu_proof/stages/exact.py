@@ -55,6 +55,7 @@ into any of the next ten."""
 
 
 def questions(device: str, _folder: Path) -> Iterator[Question]:
+    """Yield the checks of exactness."""
     for name, limit, error in _errors():
         yield Question(name, partial(error, device), limit)
     corpora = list(CORPORA) if on_gpu(device) else ["ptb"]  # tiny corpora have the same shape
@@ -244,6 +245,8 @@ def layer_error(device: str, name: str, product_dtype: torch.dtype | None = None
 
 
 class StackShape(NamedTuple):
+    """Size of a stack's output layers."""
+
     vocabulary: int
     width: int
     """Width of embeddings and contexts."""

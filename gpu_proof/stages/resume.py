@@ -86,6 +86,7 @@ def _digests(trainers: Sequence[Trainer]) -> dict[str, str]:
 
 
 def main() -> None:
+    """Resume from checkpoints and write digests."""
     device, folder = sys.argv[1], Path(sys.argv[2])
     torch.set_num_threads(1)
     for case in sys.argv[3:]:

@@ -68,8 +68,10 @@ def _number(name: str, rule: str, minimum: int, maximum: int) -> int:
 
 
 def spam_floor(symbols: int) -> float:
-    """Return the entropy of `spam-V` in nats per token: ln V per text, without memory of earlier
-    texts."""
+    """Return the entropy of `spam-V` in nats per token, without memory of earlier texts.
+
+    It is ln V per text.
+    """
     return math.log(symbols) / (SPAM_REPEATS + 1)
 
 

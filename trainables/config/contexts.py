@@ -25,6 +25,8 @@ EVEN_CONTEXTS = 18
 
 
 class Context(Frozen):
+    """A file's context, by group and number."""
+
     group: Annotated[str, Field(pattern=r"^[\w-]+$")] = "own"
     number: Annotated[int, Field(ge=1, lt=10**18)] = 0
     """Default 0: replaced by the position in the list, from 1."""
@@ -38,6 +40,8 @@ _CONTEXT_LIST: TypeAdapter[tuple[Context, ...]] = TypeAdapter(tuple[Context, ...
 
 @dataclass(frozen=True, kw_only=True)
 class ContextsFile(TextFile):
+    """Custom contexts."""
+
     @property
     def tag(self) -> str:
         """Eight hexadecimal digits of the file's SHA-256."""
@@ -45,12 +49,15 @@ class ContextsFile(TextFile):
 
     @property
     def measurement(self) -> str:
+        """Return the measurement's name."""
         return f"top_k-{self.tag}@1"
 
     @property
     def contexts(self) -> tuple[Context, ...]:
-        """Return the contexts. Raises UserError unless they are a JSON list, not empty, all
-        distinct."""
+        """Return the contexts.
+
+        Raises UserError unless they are a JSON list, not empty, all distinct.
+        """
         try:
             entries = _CONTEXT_LIST.validate_json(self.text)
         except ValidationError as error:
@@ -81,6 +88,7 @@ def read_contexts(path: Path) -> ContextsFile:
 
 @functools.cache
 def published_contexts() -> tuple[Context, ...]:
+    """Return Penn Treebank's published contexts."""
     return read_contexts(PTB).contexts
 
 

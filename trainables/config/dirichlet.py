@@ -1,3 +1,5 @@
+"""Config of fits to known distributions."""
+
 from __future__ import annotations
 
 from typing import Annotated, Literal
@@ -59,6 +61,7 @@ class DirichletConfig(ExperimentConfig):
 
     @property
     def parameters(self) -> int:
+        """Return the number of fitted parameters."""
         d = self.width
         return (self.targets + self.outcomes) * d + layer_parameters(
             self.output_layer, vocabulary=self.outcomes, embedding_width=d, context_width=d
@@ -77,4 +80,5 @@ class DirichletConfig(ExperimentConfig):
 
     @property
     def memory_bytes(self) -> float:
+        """Return the bytes of 30 float32 matrices, N x M."""
         return 4.0 * 30 * self.targets * self.outcomes

@@ -24,6 +24,7 @@ class ExperimentConfig(Identified):
 
     @property
     def parameters(self) -> int:
+        """Return the number of fitted parameters."""
         return 0
 
     @property
@@ -38,8 +39,10 @@ class ExperimentConfig(Identified):
 
 
 class PressNoiseConfig(ExperimentConfig):
-    """Ranks of a truncated n x n log-P matrix, with Gaussian noise or after SVD round trips (AAAI
-    2021, SM Algorithms 1 and 2)."""
+    """Ranks of a truncated n x n log-P matrix, with Gaussian noise or after SVD round trips.
+
+    Source: AAAI 2021, SM Algorithms 1 and 2.
+    """
 
     schema_version: Literal[2] = 2
     kind: Literal["press_noise"] = "press_noise"

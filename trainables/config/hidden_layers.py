@@ -95,6 +95,7 @@ class LayerTaskConfig(ExperimentConfig):
 
     @property
     def parameters(self) -> int:
+        """Return the number of trained parameters."""
         hidden = self.layer.experts * self.width * self.input_width
         if isinstance(self.layer, ExpertsLayerConfig) and self.layer.gates == "softmax":
             gates = 1 if self.layer.gate_for == "expert" else self.width
@@ -108,5 +109,6 @@ class LayerTaskConfig(ExperimentConfig):
 
     @property
     def memory_bytes(self) -> float:
+        """Return the approximate bytes of all examples."""
         examples = self.train_examples + self.valid_examples + self.test_examples
         return 4.0 * 3 * examples * (self.input_width + self.outputs + 4 * self.width)

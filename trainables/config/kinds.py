@@ -1,3 +1,5 @@
+"""Union of all kinds of trial."""
+
 from __future__ import annotations
 
 from typing import Annotated, Any, get_args
@@ -36,5 +38,6 @@ def read_config(content: Any) -> AnyConfig:
 
 
 def output_layer_of(config: AnyConfig) -> OutputLayerConfig | None:
+    """Return the trial's output layer, if any."""
     layer: OutputLayerConfig | None = getattr(config, "output_layer", None)
     return layer

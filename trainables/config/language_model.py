@@ -19,6 +19,8 @@ MIN_STREAM = 3
 
 
 class CorpusConfig(Frozen):
+    """A corpus and its vocabulary limit."""
+
     name: str
     """`pydocs`, `markov`, `markov-20`, `spam-1000`, `ptb`, `wikitext-2`, or a folder with
     train.txt, valid.txt and test.txt."""
@@ -68,6 +70,7 @@ class LanguageModelConfig(Frozen):
 
     @property
     def layer_widths(self) -> tuple[tuple[int, int], ...]:
+        """Return each LSTM layer's widths: (input, output)."""
         return tuple(
             pairwise(
                 (self.embedding_width, self.hidden_width, self.hidden_width, self.context_width)
@@ -137,6 +140,8 @@ class EvaluationConfig(Frozen):
 
 
 class TrialConfig(Identified):
+    """Config of an AWD-LSTM trial."""
+
     schema_version: Literal[2] = 2
     kind: Literal["language_model"] = "language_model"
     corpus: CorpusConfig
@@ -159,4 +164,5 @@ class TrialConfig(Identified):
 
     @property
     def family(self) -> str:
+        """Return a key of similar cost."""
         return self.output_layer.name

@@ -1,3 +1,5 @@
+"""Names and versions of measurements."""
+
 PERPLEXITY = "perplexity@1"
 SPECTRUM = "spectrum@1"
 TOP_K = "top_k@1"

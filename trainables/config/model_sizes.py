@@ -30,6 +30,7 @@ class ModelSize:
 
 
 def model_size(config: LanguageTrialConfig) -> ModelSize:
+    """Return the size of a trial's model."""
     return _transformer(config) if isinstance(config, TransformerTrialConfig) else _awd_lstm(config)
 
 

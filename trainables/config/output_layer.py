@@ -112,8 +112,10 @@ class MosPlifConfig(MixtureConfig, PlifConfig):
 
 
 class MonotoneNnConfig(Frozen):
-    """f(x) = sum_i v_i sigmoid(u_i x + b_i) + b, u, v >= 0: any increasing function, given enough
-    units."""
+    """f(x) = sum_i v_i sigmoid(u_i x + b_i) + b, u, v >= 0.
+
+    Any increasing function, given enough units.
+    """
 
     name: Literal["monotone_nn"] = "monotone_nn"
     units: PositiveInt = 16

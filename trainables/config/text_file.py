@@ -20,10 +20,12 @@ class TextFile:
 
     @property
     def content(self) -> bytes:
+        """Return the file's bytes."""
         return self.text.encode()
 
     @property
     def sha256(self) -> str:
+        """Return the SHA-256 in hexadecimal."""
         return hashlib.sha256(self.content).hexdigest()
 
     @classmethod

@@ -1,3 +1,5 @@
+"""Config of a Transformer trial."""
+
 from __future__ import annotations
 
 from typing import Literal, Self
@@ -27,16 +29,17 @@ class TransformerConfig(Frozen):
 
     @property
     def embedding_width(self) -> int:
+        """Return the width d."""
         return self.width
 
     @property
     def context_width(self) -> int:
+        """Return the width d."""
         return self.width
 
     @property
     def feed_forward_width(self) -> int:
-        """Width at which SwiGLU's three matrices hold about 8 d^2 numbers, like two matrices of
-        width 4 d."""
+        """Return SwiGLU's width: its three matrices hold about 8 d^2 numbers, as do two of 4 d."""
         return FEED_FORWARD_STEP * max(1, round(8 * self.width / 3 / FEED_FORWARD_STEP))
 
     @model_validator(mode="after")
@@ -79,6 +82,8 @@ class TransformerTrainingConfig(Frozen):
 
 
 class TransformerTrialConfig(Identified):
+    """Config of a Transformer trial."""
+
     schema_version: Literal[1] = 1
     kind: Literal["transformer"] = "transformer"
     corpus: CorpusConfig
@@ -89,4 +94,5 @@ class TransformerTrialConfig(Identified):
 
     @property
     def family(self) -> str:
+        """Return a key of similar cost."""
         return f"transformer {self.output_layer.name}"

@@ -19,12 +19,16 @@ NAMES_OF_FILES = {"WS-353-ALL": "WS-353", "MEN-TR-3k": "MEN", "SIMLEX-999": "Sim
 
 @dataclass(frozen=True, kw_only=True)
 class Benchmark:
+    """A word-similarity benchmark's name and file."""
+
     name: str
     file: TextFile
 
 
 @dataclass(frozen=True, kw_only=True)
 class BenchmarkFolder:
+    """Custom benchmarks."""
+
     name: str
     benchmarks: tuple[Benchmark, ...]
 
@@ -40,6 +44,7 @@ class BenchmarkFolder:
 
     @property
     def measurement(self) -> str:
+        """Return the measurement's name."""
         return f"word_similarity-{self.tag}@1"
 
 

@@ -1,3 +1,5 @@
+"""Token ids of a corpus."""
+
 from __future__ import annotations
 
 import functools

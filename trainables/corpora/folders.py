@@ -1,3 +1,5 @@
+"""Names, paths and path errors of corpora."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -17,8 +19,7 @@ def corpus_name(argument: str) -> str:
 
 
 def corpus_argument(name: str) -> str:
-    """Return the `--corpus` argument for a name: a path if its folder is here and not found by
-    name."""
+    """Return the `--corpus` argument: a path if its folder is here and not found by name."""
     is_resolvable = (
         _is_path(name)
         or is_built_in(name)

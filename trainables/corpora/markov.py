@@ -61,6 +61,7 @@ class MarkovLanguage:
     """Sampling weights: exp(logit) in units of 2^-44."""
 
     def stationary_distribution(self) -> NDArray[np.float64]:
+        """Return the stationary distribution, V."""
         p_VV = np.exp(self.log_p_VV)
         equations = np.vstack([p_VV.T - np.eye(len(p_VV)), np.ones(len(p_VV))])
         shares_V: NDArray[np.float64] = np.linalg.lstsq(
@@ -171,7 +172,7 @@ def _bias(size: int) -> NDArray[np.int64]:
 
 
 def _weights(logits_VV: NDArray[np.int64]) -> NDArray[np.int64]:
-    """exp is the product of tables for the integer part and the three fractional bytes."""
+    """Exp is the product of tables for the integer part and the three fractional bytes."""
     integer_VV = logits_VV >> LOGIT_BITS
     minimum, maximum = int(integer_VV.min()), int(integer_VV.max())
     with localcontext(Context(prec=DIGITS)):

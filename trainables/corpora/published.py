@@ -34,8 +34,11 @@ NO_TEXT = CorpusIdentity(
 
 
 def corpus_sha256(digests: Mapping[str, str]) -> str:
-    """Return a corpus' identity: the SHA-256 of the JSON object {"test.txt": SHA256, "train.txt":
-    ..., "valid.txt": ...}, keys sorted, no white space."""
+    """Return the SHA-256 that identifies a corpus.
+
+    Its input is the JSON object {"test.txt": SHA256, "train.txt": ..., "valid.txt": ...}, keys
+    sorted, no white space.
+    """
     return hashlib.sha256(
         json.dumps(digests, sort_keys=True, separators=(",", ":")).encode()
     ).hexdigest()
@@ -43,6 +46,8 @@ def corpus_sha256(digests: Mapping[str, str]) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class PublishedFolder:
+    """Files to download and verify."""
+
     url: str
     """Prefix of a file's URL."""
     files: Mapping[str, str]

@@ -71,6 +71,7 @@ def split_texts() -> dict[str, str]:
 
 
 def deal(paragraphs_in_order: Iterable[Paragraph]) -> dict[str, str]:
+    """Deal paragraphs to splits in blocks."""
     lines: dict[str, list[str]] = {split: [] for split in SPLITS}
     block, block_tokens = 0, 0
     for paragraph in paragraphs_in_order:

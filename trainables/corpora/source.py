@@ -50,6 +50,7 @@ def check(name: str, *, data_dir: Path | None) -> tuple[CorpusIdentity, tuple[Te
 
 
 def compute_identity(name: str, texts: Mapping[str, TextFile]) -> CorpusIdentity:
+    """Return the identity computed from texts."""
     splits = [tokenise(texts[split].text) for split in SPLITS]
     train, valid, test = map(len, splits)
     return CorpusIdentity(
@@ -63,6 +64,7 @@ def compute_identity(name: str, texts: Mapping[str, TextFile]) -> CorpusIdentity
 
 
 def texts_sha256(texts: Mapping[str, TextFile]) -> str:
+    """Return the texts' `corpus_sha256`."""
     return corpus_sha256({text.name: text.sha256 for text in texts.values()})
 
 

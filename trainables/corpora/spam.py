@@ -1,8 +1,7 @@
 """A generated language in which every text repeats one symbol (Godey and Artzi 2026, SpamLang).
 
 A text is one of V symbols seven times and `<eos>`, on its own line. A model that has learned the
-language loses ln V per eight tokens (`spam_floor`), for the first symbol. In arXiv 2603.10145
-models stop learning this pattern as V grows.
+language loses ln V per eight tokens (`spam_floor`), for the first symbol.
 
 A deal is all V symbols in random order, and a split consists of whole deals. So symbols are equally
 frequent, and the mean loss of such a model is exactly the floor. Only memory of the current deal

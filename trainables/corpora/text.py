@@ -29,6 +29,8 @@ def tokenise(text: str) -> list[str]:
 
 @dataclass(frozen=True)
 class Vocabulary:
+    """Numbering of a text's types."""
+
     types: tuple[str, ...]
     """Types by id."""
     ids: dict[str, int]

@@ -1,3 +1,5 @@
+"""Dispatch of experiments to their modules."""
+
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -39,6 +39,8 @@ TASK, WEIGHTS, BATCHES = 0, 1, 2
 
 
 class Examples(NamedTuple):
+    """Inputs and the function's values."""
+
     inputs_NI: Tensor
     targets_NO: Tensor
 

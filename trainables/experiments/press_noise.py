@@ -74,8 +74,10 @@ def log_p_factors(size: int, seed: int) -> tuple[Matrix, Matrix]:
 
 
 def cut_log_p(size: int, rank: int, seed: int) -> tuple[Matrix, Matrix, Matrix]:
-    """Return left vectors, singular values over the largest, and right vectors of a log-P matrix
-    truncated to rank `rank`."""
+    """Return a log-P matrix truncated to rank `rank`.
+
+    Left vectors, singular values over the largest, right vectors.
+    """
     (left_NK, left_KK), (right_VK, right_KK) = map(np.linalg.qr, log_p_factors(size, seed))
     turn_KK, sigma_K, back_KK = np.linalg.svd(left_KK @ right_KK.T)
     return (left_NK @ turn_KK)[:, :rank], sigma_K[:rank] / sigma_K[0], (back_KK @ right_VK.T)[:rank]

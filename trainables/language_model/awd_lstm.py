@@ -94,6 +94,7 @@ class AwdLstm(LanguageModel):
             self.head.initialise(EMBEDDING_BOUND / math.sqrt(3), generator)
 
     def zero_state(self, batch: int) -> list[LstmState]:
+        """Return each LSTM layer's zero state."""
         zeros = [
             self.embedding_VD.new_zeros(1, batch, width) for _, width in self.config.layer_widths
         ]

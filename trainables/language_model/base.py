@@ -23,6 +23,8 @@ LstmState = tuple[Tensor, Tensor]
 
 @dataclass(frozen=True)
 class Contexts:
+    """Context vectors of one window."""
+
     dropped_TBC: Tensor
     """Input of the output layer; in training, after the last dropout."""
     undropped_TBC: Tensor
@@ -58,8 +60,10 @@ class LanguageModel(nn.Module, ABC):
 
     @torch.no_grad()
     def exact_output_weight(self) -> Tensor:
-        """Return the output weights in float64: in float32, rounding gives a head's product A B
-        full rank."""
+        """Return the output weights in float64.
+
+        In float32, rounding gives a head's product A B full rank.
+        """
         return (
             self.embedding_VD.double()
             if self.head is None

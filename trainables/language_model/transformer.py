@@ -31,8 +31,10 @@ ROTARY_BASE = 10_000.0
 
 
 class Rotation:
-    """Rotary positions: elements i and i + K / 2 of a query or key rotate as a pair, by an angle
-    that grows with the position."""
+    """Rotary positions: elements i and i + K / 2 of a query or key rotate as a pair.
+
+    The angle grows with the position.
+    """
 
     def __init__(
         self, steps: int, head_width: int, dtype: torch.dtype, device: torch.device
@@ -60,13 +62,16 @@ class Product(nn.Module):
         self.weight_OI = nn.Parameter(torch.empty(output_width, input_width))
 
     def initialise(self, generator: torch.Generator, factor: float = 1.0) -> None:
-        """Draw normal weights with standard deviation `factor` / sqrt(I); factor 1 keeps the
-        input's scale."""
+        """Draw normal weights with standard deviation `factor` / sqrt(I).
+
+        Factor 1 keeps the input's scale.
+        """
         nn.init.normal_(
             self.weight_OI, 0.0, factor * self.weight_OI.shape[1] ** -0.5, generator=generator
         )
 
     def forward(self, inputs: Tensor) -> Tensor:
+        """Return the product, in the input's dtype."""
         return linear(inputs, self.weight_OI.to(inputs.dtype))
 
 
@@ -80,6 +85,7 @@ class CausalAttention(nn.Module):
         self.projection = Product(width, width)
 
     def forward(self, inputs_BTD: Tensor, rotation: Rotation) -> Tensor:
+        """Return B x T x D outputs."""
         batch, steps, width = inputs_BTD.shape
         joint_BT3HK = self.query_key_value(inputs_BTD).view(
             batch, steps, 3, self.heads, width // self.heads
@@ -101,6 +107,7 @@ class FeedForward(nn.Module):
         self.projection = Product(hidden_width, width)
 
     def forward(self, inputs_BTD: Tensor) -> Tensor:
+        """Return B x T x D outputs."""
         gate_BTF, up_BTF = self.gate_up(inputs_BTD).chunk(2, -1)
         return self.projection(silu(gate_BTF) * up_BTF)
 
@@ -185,11 +192,13 @@ class Transformer(LanguageModel):
             self.head.initialise(self.embedding_deviation, generator)
 
     def zero_state(self, batch: int) -> list[LstmState]:  # noqa: ARG002
+        """Return no state."""
         return []
 
     def contexts(
         self, tokens_TB: Tensor, state: list[LstmState], masks: torch.Generator | None = None
     ) -> Contexts:
+        """Return the window's contexts, without state."""
         generator, dtype = self.mode(masks)
         config, rows_BT = self.config, tokens_TB.t()
         rotation = rotation_of(

@@ -127,4 +127,5 @@ def blocks(chunks: Iterable[Tensor], *, least_rows: int = 16) -> Iterator[Tensor
 
 
 def centred(block_NV: Tensor) -> Tensor:
+    """Return the rows minus their means."""
     return block_NV - block_NV.mean(1, keepdim=True)

@@ -26,6 +26,7 @@ BLOCK = 512
 
 
 def singular_values(matrices: Tensor) -> Tensor:
+    """Return the singular values, descending."""
     values: Tensor = torch.linalg.svdvals(matrices, driver=svd_driver(matrices))
     return values
 

@@ -20,6 +20,8 @@ SAMPLE_ROWS = 1024
 
 
 class Directions:
+    """Right singular vectors, computed on demand."""
+
     def __init__(self, chunks: Chunks, *, rows: int, columns: int) -> None:
         """Raises as `finite` does.
 

@@ -1,15 +1,11 @@
 """Gradient bottleneck: the part of the loss gradient that a step on the context vector can follow.
 
-docs/measurements.md explains the metrics. At a context h with next word t, g = P - onehot(t) is the
-gradient of -log P(t) by the logits, and J = d log P / dh, V x C, has its columns centred. In
-float64.
+docs/measurements.md defines the metrics and gives the source. At a context h with next word t, g =
+P - onehot(t) is the gradient of -log P(t) by the logits, and J = d log P / dh, V x C, has its
+columns centred. In float64.
 
-- `gradient_lost_share`: share of |g|^2 outside the columns of J, mean over contexts.
-- `gradient_angle_degrees`: mean angle between g and J J^T g; at least arccos(sqrt(1 - share)). A
-  gradient step moves log P along -J J^T g, while -g would lower the loss fastest.
-- `gradient_norm_lost`, only for a plain softmax with weights W: |G_lost|_F / |G|_F over the
-  gradients G of all contexts, with G_lost in the kernel of W^T. W is not centred. Source: Godey and
-  Artzi 2026, arXiv 2603.10145, as others report it; the paper could not be read here.
+`gradient_angle_degrees` is at least arccos(sqrt(1 - share)). Only a plain softmax has
+`gradient_norm_lost`, which does not centre its weights W.
 """
 
 from __future__ import annotations
@@ -33,7 +29,7 @@ CONTEXTS = 256
 def gradient_bottleneck_metrics(
     output: OutputLayer, weight_VD: Tensor, contexts_nC: Tensor, targets_n: Tensor
 ) -> dict[str, Metric]:
-    """Return "gradient_contexts" and the metrics of the module docstring.
+    """Return the metrics of `gradient_bottleneck@1`.
 
     Omits contexts whose next word is certain.
     """

@@ -43,8 +43,10 @@ Centred = Callable[[], Iterator[NDArray[np.float64]]]
 
 
 def log_p_rank_bound(words: int, width: int, *, bias: bool) -> int:
-    """Return the highest possible rank of log P of a softmax over W h (+ b): D, plus one each for
-    the normaliser and a bias, at most V."""
+    """Return the highest rank of log P of a softmax over W h (+ b): at most V.
+
+    W h has rank D; the normaliser and a bias add one each.
+    """
     return min(words, width + 1 + bias)
 
 

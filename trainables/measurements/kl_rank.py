@@ -2,10 +2,8 @@
 
 L is log P with centred rows, and L_r = L V_r V_r^T its projection onto the r leading right singular
 vectors. KL_r is the mean over contexts of KL(P || softmax(L_r)) in nats; the KL rank for a bound is
-the least r with KL_r at or below it. docs/measurements.md discusses how tight it is.
-
-The search evaluates rank 0, powers of two, and ranks around each crossing of a bound until r - 1
-and r are on opposite sides. KL_r can rise with r, so a later crossing may be found. All in float64.
+the least r with KL_r at or below it. KL_r can rise with r, so a later crossing
+may be found. docs/measurements.md explains the search and the rank's tightness.
 """
 
 from __future__ import annotations
@@ -76,17 +74,14 @@ def kl_ranks(chunks: Chunks, *, rows: int, columns: int, bounds: Sequence[str] =
 def kl_ranks_after(
     model: LanguageModel, contexts_NC: Tensor, *, bounds: Sequence[str] = BOUNDS
 ) -> KlRanks:
+    """Return the KL ranks after these contexts."""
     rows, columns = len(contexts_NC), len(model.embedding_VD)
     ranks = partial(kl_ranks, rows=rows, columns=columns, bounds=bounds)
     return compute_in_memory(ranks, model, contexts_NC, squares=5)
 
 
 def kl_rank_metrics(result: KlRanks) -> dict[str, Metric]:
-    """Return metrics by name.
-
-    They are "kl_rank_1e-3" (one per bound), "kl_at_rank_R" for R = 0, 1, 2, 4, ... below the
-    largest KL rank, "kl_rank_rows" and "kl_rank_columns".
-    """
+    """Return the `kl_rank@1` metrics of docs/measurements.md by name."""
     powers = [0, *_powers_of_two(max(result.ranks.values()))]
     return {
         **{f"kl_rank_{name}": rank for name, rank in result.ranks.items()},

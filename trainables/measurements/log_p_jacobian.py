@@ -37,6 +37,7 @@ def log_p_jacobian(layer: OutputLayer, weight_VD: Tensor, context_C: Tensor) -> 
 
 
 def jacobian_by_backpropagation(layer: OutputLayer, weight_VD: Tensor, context_C: Tensor) -> Tensor:
+    """Return J, V x C, of any layer."""
     rows = list[Tensor]()
     for words_N in torch.arange(len(weight_VD), device=context_C.device).split(COPIES):
         copies_NC = context_C.expand(len(words_N), -1).clone().requires_grad_()

@@ -1,3 +1,5 @@
+"""Peak memory."""
+
 from __future__ import annotations
 
 import contextlib

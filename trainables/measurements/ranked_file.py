@@ -28,6 +28,8 @@ EPS: dict[EpsName, float] = {"float32": FLOAT32_EPS, "float64": FLOAT64_EPS}
 
 @dataclass(frozen=True, kw_only=True)
 class RankedFile:
+    """Ranks of a file's matrix."""
+
     report: dict[str, Any]
     spectrum: Spectrum
     notes: tuple[str, ...] = ()

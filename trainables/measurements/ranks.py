@@ -64,8 +64,10 @@ def require_resolved(method: Method, *, rows: int, columns: int, eps: float) -> 
 
 
 def effective_rank(sigma: NDArray[np.float64], epsilon: float) -> int:
-    """Return the least k with sum_{i<=k} sigma_i^2 >= (1 - epsilon) sum sigma_i^2, epsilon in [0,
-    1)."""
+    """Return the least k with sum_{i<=k} sigma_i^2 >= (1 - epsilon) sum sigma_i^2.
+
+    `epsilon` is in [0, 1).
+    """
     if sigma[0] == 0:
         return 0
     energy = np.cumsum((sigma / sigma[0]) ** 2)
@@ -73,8 +75,10 @@ def effective_rank(sigma: NDArray[np.float64], epsilon: float) -> int:
 
 
 def entropy_rank(sigma: NDArray[np.float64]) -> float:
-    """Return exp(-sum p_i ln p_i) with p_i = sigma_i / sum sigma (Roy and Vetterli 2007,
-    EUSIPCO)."""
+    """Return exp(-sum p_i ln p_i) with p_i = sigma_i / sum sigma.
+
+    Source: Roy and Vetterli (2007), EUSIPCO.
+    """
     positive_sigma = sigma[sigma > 0]
     if len(positive_sigma) == 0:
         return 0.0

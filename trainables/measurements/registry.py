@@ -64,6 +64,8 @@ EPOCH_BOUND = "1e-2"
 
 @dataclass(frozen=True)
 class TrainedModel:
+    """A trained model and its measurements' inputs."""
+
     model: LanguageModel
     corpus: Corpus
     config: LanguageTrialConfig
@@ -130,6 +132,7 @@ def _centred_spectrum(trained: TrainedModel) -> Measured:
 
 
 def rank_tokens(corpus: Corpus, config: LanguageTrialConfig) -> NDArray[np.int64]:
+    """Return the tokens of `spectrum@1`'s contexts."""
     return corpus.test[: config.evaluation.test_tokens][: config.evaluation.rank_contexts]
 
 

@@ -154,6 +154,7 @@ def log_p_spectrum(
 
 
 def is_wide(rows: int, columns: int) -> bool:
+    """Return True if the row Gram matrix saves memory."""
     return 4 * rows * columns + 8 * rows**2 < 8 * columns**2
 
 
@@ -190,6 +191,7 @@ def largest_magnitude(block_NV: NDArray[np.floating[Any]], *, first_row: int) ->
 
 
 def bad_row_error(row: int) -> UserError:
+    """Return the error for a non-finite row."""
     return UserError(
         f"The matrix has a NaN or an infinity in row {row} (counted from 0). "
         "Remove that row, or compute it again."

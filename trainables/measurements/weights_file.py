@@ -32,6 +32,8 @@ SHARD = re.compile(r"(.+)-\d+-of-\d+\.safetensors")
 
 @dataclass(frozen=True, kw_only=True)
 class StoredTensor:
+    """A tensor in a file."""
+
     name: str
     path: Path
     dtype: str
@@ -67,6 +69,8 @@ class StoredTensor:
 
 @dataclass(frozen=True, kw_only=True)
 class Checkpoint:
+    """Tensors of one checkpoint."""
+
     path: Path
     files: Mapping[str, Path]
     """Path by tensor name. A file may be missing."""
@@ -110,6 +114,7 @@ class Checkpoint:
 
 
 def is_weights(path: Path) -> bool:
+    """Return True for a checkpoint path."""
     return path.name.endswith((".safetensors", INDEX_ENDING, *PICKLED)) or path.is_dir()
 
 

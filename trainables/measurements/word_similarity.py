@@ -42,6 +42,7 @@ def similarity_metrics(
 
 
 def pairs_in_vocabulary(pairs: Iterable[WordPair], words: Container[str]) -> list[WordPair]:
+    """Return the pairs with both words in `words`."""
     return [pair for pair in pairs if pair.first in words and pair.second in words]
 
 

@@ -1,3 +1,5 @@
+"""Base of all output layers."""
+
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
@@ -14,6 +16,8 @@ from trainables.output_layers.pointwise import Identity, Pointwise, centred_bias
 
 @dataclass(frozen=True, kw_only=True)
 class LayerShape:
+    """Sizes of an output layer."""
+
     vocabulary_size: int
     embedding_width: int
     context_width: int
@@ -92,6 +96,7 @@ class PointwiseSoftmax(OutputLayer):
         self.function = function or Identity()
 
     def log_probabilities(self, hidden_NC: Tensor, weight_VD: Tensor) -> Tensor:
+        """Return log P, N x V."""
         logits_NV = torch.addmm(self.bias_V, hidden_NC, weight_VD.t())
         return bent_log_softmax_(self.function, logits_NV)
 
@@ -102,11 +107,14 @@ class PointwiseSoftmax(OutputLayer):
         targets_N: Tensor,
         masks: torch.Generator | None = None,  # noqa: ARG002
     ) -> Tensor:
+        """Return the mean cross-entropy in nats."""
         hidden_NC = self.cast(hidden_TBC).flatten(0, -2)
         return linear_cross_entropy(hidden_NC, weight_VD, self.bias_V, targets_N, self.function)
 
     def initialise(self, generator: torch.Generator) -> None:
+        """Draw f's parameters."""
         self.function.initialise(generator)
 
     def scale_start(self, log_share_V: Tensor, hidden_deviation: float) -> None:  # noqa: ARG002
+        """Set biases to yield `log_share_V`."""
         self.bias_V.data = centred_bias(self.function, log_share_V)

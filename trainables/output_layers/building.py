@@ -1,3 +1,5 @@
+"""Builds the output layer of a config."""
+
 from __future__ import annotations
 
 from trainables.config import (

@@ -34,6 +34,7 @@ class Bend(NamedTuple):
     width: float = 1.0
 
     def arguments(self) -> tuple[Tensor, int, float, str]:
+        """Return the kernels' arguments."""
         return self.table, self.table.shape[1], 1 / self.width, self.kind
 
 
@@ -71,6 +72,7 @@ class Inputs(NamedTuple):
 
 
 def is_fused(targets: Tensor, functions: Sequence[Pointwise], weight: Tensor) -> bool:
+    """Return True if the kernels apply."""
     kinds = Identity, SmoothBend, Softcap, PiecewiseLinear
     is_supported = targets.dim() == 2 and all(type(function) in kinds for function in functions)
     return is_supported and weight.dtype == torch.float32 and runs_triton(weight.device)
@@ -83,11 +85,11 @@ def fused_cross_entropy(
     parameters: Sequence[Tensor],
     gradients: Inputs | None,
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
-    """Return every model's sum of weight times -log P(target), G in float64, and its parameter
-    gradients.
+    """Return every model's sum of weight times -log P(target), and its parameter gradients.
 
-    `rows` are targets and weights, G x N; a model's weights sum to at most 1. `parameters` have a
-    leading G. Writes the other gradients to `gradients`, adding those by weights and bias.
+    The sums are G in float64. `rows` are targets and weights, G x N; a model's weights sum to at
+    most 1. `parameters` have a leading G. Writes the other gradients to `gradients`, adding those
+    by weights and bias.
     """
     from trainables.output_layers import kernels  # Triton: only on a GPU
 

@@ -1,3 +1,5 @@
+"""Generalized SigSoftmax (gss)."""
+
 from __future__ import annotations
 
 import torch
@@ -20,11 +22,13 @@ class SmoothBend(Pointwise):
         self.k = k
 
     def forward(self, logits: Tensor) -> Tensor:
+        """Return f(logits)."""
         shifted = logits - self.c
         # torch's softplus turns linear at a threshold of 20, 2e-9 too early for float64.
         return self.k * shifted + self.c - (self.k - 1) * softplus(shifted, threshold=40.0)
 
     def chunk_pass(self, like_nV: Tensor) -> ChunkPass:
+        """Return the exact chunk pass."""
         return _BendPass(self, like_nV)
 
 

@@ -44,6 +44,7 @@ class Mixture(OutputLayer):
         self.function.initialise(generator)
 
     def scale_start(self, log_share_V: Tensor, hidden_deviation: float) -> None:
+        """Scale latent weights and set biases."""
         self.latent_KDC.data *= (
             math.sqrt(3) / hidden_deviation
         )  # drawn with a deviation of 1 / sqrt(3 C)
@@ -69,6 +70,7 @@ class MixtureOfSoftmaxes(Mixture):
     """P = sum_k pi_k softmax(f(W h_k + b)), in log space."""
 
     def log_probabilities(self, hidden_NC: Tensor, weight_VD: Tensor) -> Tensor:
+        """Return log P, N x V."""
         log_prior_NK, latent_NKD = self.log_prior(hidden_NC), self.latent(hidden_NC.unsqueeze(1))
         log_p_NV: Tensor | None = None
         for k in range(self.mixtures):
@@ -85,6 +87,7 @@ class MixtureOfSoftmaxes(Mixture):
         targets_N: Tensor,
         masks: torch.Generator | None = None,
     ) -> Tensor:
+        """Return the mean cross-entropy in nats."""
         log_prior_NK = self.log_prior(hidden_TBC.flatten(0, -2))
         latent_NKD = self.latent(hidden_TBC, masks)
         return linear_cross_entropy(
@@ -101,6 +104,7 @@ class MixtureOfContexts(Mixture):
     """softmax(f(W sum_k pi_k h_k + b)): the parameters of MoS, the rank of one softmax."""
 
     def log_probabilities(self, hidden_NC: Tensor, weight_VD: Tensor) -> Tensor:
+        """Return log P, N x V."""
         mixed_ND = self._mix_contexts(hidden_NC.unsqueeze(1), None)
         logits_NV = torch.addmm(self.bias_V, mixed_ND, weight_VD.t())
         return bent_log_softmax_(self.function, logits_NV)
@@ -112,6 +116,7 @@ class MixtureOfContexts(Mixture):
         targets_N: Tensor,
         masks: torch.Generator | None = None,
     ) -> Tensor:
+        """Return the mean cross-entropy in nats."""
         return linear_cross_entropy(
             self._mix_contexts(hidden_TBC, masks), weight_VD, self.bias_V, targets_N, self.function
         )

@@ -31,6 +31,7 @@ class MonotoneNetwork(Pointwise):
         self.bias_U = nn.Parameter(-steepness * centres_U)
 
     def forward(self, logits: Tensor) -> Tensor:
+        """Return f(logits)."""
         f = torch.zeros_like(logits)
         for u, v, b in zip(
             softplus(self.steepness_U), softplus(self.height_U), self.bias_U, strict=True
@@ -39,6 +40,7 @@ class MonotoneNetwork(Pointwise):
         return f
 
     def chunk_pass(self, like_nV: Tensor) -> ChunkPass:
+        """Return the exact chunk pass."""
         return _NetworkPass(self, like_nV)
 
 

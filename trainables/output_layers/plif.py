@@ -71,6 +71,7 @@ class PiecewiseLinear(Pointwise):
         return logits.add_(0.5) if len(self.weight_K) % 2 else logits
 
     def forward(self, logits: Tensor) -> Tensor:
+        """Return f(logits)."""
         indices = torch.empty(logits.shape, dtype=torch.int64, device=logits.device)
         self.locate_(logits.detach().clone(), indices, torch.empty_like(logits))
         start_K, rise_K = self.tables(self.weight_K, logits.dtype)
@@ -78,6 +79,7 @@ class PiecewiseLinear(Pointwise):
         return start_K[indices] + rise_K[indices] * positions
 
     def chunk_pass(self, like_nV: Tensor) -> ChunkPass:
+        """Return the exact chunk pass."""
         return _LookUpPass(self, like_nV)
 
 

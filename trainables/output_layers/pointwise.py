@@ -76,10 +76,14 @@ def centred_bias(function: Pointwise, log_p_V: Tensor) -> Tensor:
 
 
 class Identity(Pointwise):
+    """f(x) = x: the softmax itself."""
+
     def forward(self, logits: Tensor) -> Tensor:
+        """Return the logits."""
         return logits
 
     def chunk_pass(self, like_nV: Tensor) -> ChunkPass:  # noqa: ARG002
+        """Return a pass without effect."""
         return ChunkPass()
 
 

@@ -1,3 +1,5 @@
+"""Softcaps: logits bent into a bounded interval."""
+
 from __future__ import annotations
 
 from typing import Literal
@@ -40,11 +42,13 @@ class Softcap(Pointwise):
         self.start_range = max(-GREATEST_BIAS, low), min(GREATEST_BIAS, high)
 
     def forward(self, logits: Tensor) -> Tensor:
+        """Return f(logits)."""
         if self.form == "tanh":
             return self.cap * torch.tanh(logits / self.cap)
         return self.cap * torch.sigmoid((logits + self.shift) / (self.width / 2))
 
     def chunk_pass(self, like_nV: Tensor) -> ChunkPass:
+        """Return the exact chunk pass."""
         return _SoftcapPass(self, like_nV)
 
 

@@ -1,3 +1,5 @@
+"""AWD-LSTM stacks and their activation penalties."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence

@@ -1,3 +1,5 @@
+"""Choice of a stack's size."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence

@@ -1,3 +1,5 @@
+"""Selection of trials that can share a stack."""
+
 from __future__ import annotations
 
 from collections.abc import Hashable

@@ -47,5 +47,6 @@ def draws_of(config: LanguageTrialConfig, vocabulary: int, longest: int) -> list
 
 
 def penalties_of(configs: Sequence[LanguageTrialConfig], like: Tensor) -> Penalties | None:
+    """Return the loss penalties, if any."""
     trainings = [config.training for config in configs if isinstance(config, TrialConfig)]
     return ActivationPenalties(trainings, like) if trainings else None

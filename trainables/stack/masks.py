@@ -28,6 +28,8 @@ class Draw(NamedTuple):
 
 
 class StackedDraws:
+    """The draws of all models."""
+
     def __init__(
         self,
         draws: Sequence[Sequence[Draw]],
@@ -48,6 +50,7 @@ class StackedDraws:
 
     @torch.no_grad()
     def draw(self, lengths: Sequence[int]) -> None:
+        """Draw for windows of these lengths."""
         models = zip(self._draws, self._generators, lengths, strict=True)
         for row, (draws, generator, length) in enumerate(models):
             for draw in draws:

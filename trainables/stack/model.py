@@ -20,6 +20,8 @@ from trainables.stack.weights import Weights
 
 @dataclass(frozen=True)
 class StackedContexts:
+    """Context vectors of one window."""
+
     dropped_GTBC: Tensor
     undropped_GTBC: Tensor
     state: list[StackedState]
@@ -89,6 +91,7 @@ class StackedModel(ABC):
 
 
 def stacked_states(states: Sequence[Sequence[LstmState]]) -> list[StackedState]:
+    """Return states by layer, from states by model."""
     layers = zip(*states, strict=True)
     return [
         StackedState(*(torch.cat([state[part] for state in layer]) for part in (0, 1)))

@@ -42,6 +42,8 @@ def output_kind(layer: OutputLayer) -> Hashable:
 
 
 class StackedOutput:
+    """Output layers of one kind and part."""
+
     def __init__(
         self, layers: Sequence[OutputLayer], part: slice, parameters: Mapping[str, Tensor]
     ) -> None:

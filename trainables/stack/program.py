@@ -52,6 +52,7 @@ class StepProgram:
         self._replays = _Replays(like.device)
 
     def run(self, windows: Sequence[Window]) -> None:
+        """Run one step of all trainers."""
         lengths = [window.steps for window in windows]
         self._draws.draw(lengths)
         self._adopt_states()
@@ -87,8 +88,7 @@ class StepProgram:
     def _forward(
         self, steps: int, starts_G: Tensor, lengths_G: Tensor
     ) -> tuple[Tensor, Tensor, list[StackedState]]:
-        """No trial's gradient depends on another trial, so the sum of the objectives has the right
-        gradients."""
+        """The objectives' sum has the right gradients: trials are independent."""
         time_T = torch.arange(steps, device=starts_G.device)
         # Beyond a trial's window comes more of the text, with weight 0.
         positions_GT = (starts_G.unsqueeze(1) + time_T).clamp_(max=len(self._text_TB) - 2)

@@ -30,6 +30,7 @@ class Stack:
         self._program = StepProgram(self.trainers, self.weights)
 
     def step(self) -> None:
+        """Train every trial on one window."""
         windows = [trainer.next_window() for trainer in self.trainers]
         self._program.run(windows)
         for trainer, window in zip(self.trainers, windows, strict=True):
@@ -37,8 +38,7 @@ class Stack:
 
     @staticmethod
     def leave(trainer: Trainer) -> None:
-        """Copy the tensors of a trainer that leaves, so that it does not hold the others'
-        memory."""
+        """Copy a leaving trainer's tensors, so that the stack's memory can be freed."""
         for parameter in trainer.model.parameters():
             parameter.data = parameter.data.clone()
         tensors, state = trainer.snapshot()

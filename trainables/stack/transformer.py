@@ -40,6 +40,8 @@ def transformer_draws(config: TransformerTrialConfig, steps: int) -> list[Draw]:
 
 
 class StackedTransformer(StackedModel):
+    """Transformers of equal shapes."""
+
     def __init__(self, models: Sequence[LanguageModel], weights: Weights) -> None:
         super().__init__(models, weights)
         first = models[0]

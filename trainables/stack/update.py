@@ -23,6 +23,8 @@ EPSILON = 1e-8
 
 
 class ModelNumbers(NamedTuple):
+    """Numbers of each model, on the device."""
+
     shrink_G: Tensor
     rate_G: Tensor
     decay_G: Tensor
@@ -57,6 +59,8 @@ class _Weight:
 
 
 class StackedUpdate:
+    """Updates weights with their gradients."""
+
     def __init__(self, trainers: Sequence[Trainer], weights: Weights) -> None:
         self._trainers = trainers
         like = weights["embedding_VD"]
@@ -85,6 +89,7 @@ class StackedUpdate:
 
     @property
     def weights(self) -> int:
+        """Number of trained weights."""
         return len(self._weights)
 
     def rates(self, windows: Sequence[Window]) -> list[float]:

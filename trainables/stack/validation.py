@@ -1,3 +1,5 @@
+"""Validation of several models at once."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence

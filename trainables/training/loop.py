@@ -61,6 +61,8 @@ def _recipe_of(config: LanguageTrialConfig, length: int) -> Recipe:
 
 
 class Trainer:
+    """Training of one model on one corpus."""
+
     def __init__(
         self,
         config: LanguageTrialConfig,
@@ -111,6 +113,7 @@ class Trainer:
 
     @property
     def finished(self) -> bool:
+        """Return True if all epochs are over."""
         return len(self.progress.epochs) >= self.config.training.epochs
 
     def settle(
@@ -148,6 +151,7 @@ class Trainer:
         )
 
     def step(self) -> None:
+        """Train on one window."""
         training, model = self.config.training, self.model
         window = self.next_window()
         with products_in(training.precision, self.runtime.device):
@@ -173,6 +177,7 @@ class Trainer:
         return loss, self._recipe.objective(loss, contexts)
 
     def next_window(self) -> Window:
+        """Draw the window of the next step."""
         progress = self.progress
         PULSE.begin_step(len(progress.epochs) + 1, progress.step + 1)
         return self._recipe.window(progress.position, self.draws)

@@ -21,6 +21,8 @@ from trainables.training.streams import MAX_EXTRA, draw_window
 
 
 class LstmRecipe(Recipe):
+    """Training of AWD-LSTMs."""
+
     def __init__(self, config: TrialConfig, length: int) -> None:
         """`length`: time steps of the train streams."""
         self.config, self._length = config, length

@@ -1,3 +1,5 @@
+"""Interface of training recipes."""
+
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
@@ -23,6 +25,7 @@ class Window(NamedTuple):
 
     @property
     def steps(self) -> int:
+        """Return the number of time steps."""
         return self.end - self.start
 
 
@@ -53,8 +56,10 @@ class Recipe(ABC):
 
     @abstractmethod
     def rate(self, base_rate: float, window: Window, tokens: int) -> float:
-        """Return the learning rate of a step after which `tokens` train tokens are read in
-        total."""
+        """Return the learning rate of a step.
+
+        `tokens`: train tokens read after it, in total.
+        """
 
     def objective(self, loss: Tensor, contexts: Contexts) -> Tensor:  # noqa: ARG002
         """Return what a step minimises; by default, the loss."""

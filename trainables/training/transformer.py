@@ -1,3 +1,5 @@
+"""Training of Transformers."""
+
 from __future__ import annotations
 
 import math
@@ -57,8 +59,10 @@ class TransformerRecipe(Recipe):
 
     @override
     def rate(self, base_rate: float, window: Window, tokens: int) -> float:
-        """The rate is linear from 0 over `warm_up_tokens`, then half a cosine down to
-        `final_rate_share`."""
+        """Return the rate: linear from 0 over `warm_up_tokens`, then half a cosine.
+
+        It ends at `final_rate_share`.
+        """
         training = self.config.training
         if tokens < training.warm_up_tokens:
             return base_rate * tokens / training.warm_up_tokens

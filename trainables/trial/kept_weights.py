@@ -1,3 +1,5 @@
+"""Later measurements on kept weights."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence

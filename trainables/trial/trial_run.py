@@ -159,6 +159,7 @@ class TrialRun:
         self.task.on_epoch(epoch)
 
     def run_experiment(self) -> TrialOutcome:
+        """Run and record an experiment."""
         assert not isinstance(self.task.config, LanguageTrialConfig)
         try:
             measurements = measure_experiment(self.task.config, self._runtime)
@@ -243,6 +244,7 @@ def _restore(
 
 
 def prepare(runtime: Runtime) -> None:
+    """Set this process's threads, determinism and layers."""
     torch.set_num_threads(runtime.threads)
     repeat_bits(runtime.deterministic)
     for file in runtime.layer_files:

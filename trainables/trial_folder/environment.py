@@ -1,3 +1,5 @@
+"""The environment of a result."""
+
 from __future__ import annotations
 
 import os
@@ -46,6 +48,7 @@ def package_versions() -> dict[str, str]:
 
 @cache
 def processor_name() -> str:
+    """Return the processor's model name."""
     with suppress(OSError):
         for line in Path("/proc/cpuinfo").read_text().splitlines():
             if line.startswith("model name"):

@@ -103,6 +103,7 @@ def read_file(path: Path) -> bytes:
 
 
 def unreadable_error(path: Path, error: OSError) -> UnreadableFileError:
+    """Return the error for an unreadable file."""
     return UnreadableFileError(
         f"{path} cannot be read ({error.strerror}): give this user access, or check the disk"
     )
@@ -128,6 +129,7 @@ def remove(path: Path) -> None:
 
 
 def sha256(content: bytes) -> str:
+    """Return the SHA-256 in hexadecimal."""
     return hashlib.sha256(content).hexdigest()
 
 

@@ -228,6 +228,7 @@ class TrialFolder:
             remove(self.error_log)
 
     def checkpoint(self, step: int) -> Path:
+        """Return the checkpoint file of this step."""
         return self.path / f"{CHECKPOINT}{step:012d}.safetensors"
 
     def checkpoints(self) -> list[Path]:
@@ -340,4 +341,5 @@ def progress(names: Collection[str]) -> tuple[bool, str]:
 
 
 def is_checkpoint(name: str) -> bool:
+    """Return True for a checkpoint name."""
     return name.startswith(CHECKPOINT) and name.endswith(".safetensors")

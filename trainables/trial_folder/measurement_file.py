@@ -28,6 +28,8 @@ def spectrum_of(measured: Iterable[Measured]) -> NDArray[float64] | None:
 
 
 class MeasurementFile(Frozen):
+    """The file of the metrics."""
+
     trial_id: str
     name: str
     """Includes the version, for example "top_k@1"."""

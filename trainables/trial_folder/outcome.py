@@ -1,3 +1,5 @@
+"""The record of a trial."""
+
 from __future__ import annotations
 
 import math
@@ -46,6 +48,7 @@ class EpochMetrics(Frozen):
 
     @property
     def valid_perplexity(self) -> float:
+        """Perplexity of the validation loss."""
         return perplexity(self.valid_loss)
 
 
@@ -93,6 +96,7 @@ class TrialOutcome(Frozen):
 
     @property
     def metrics(self) -> dict[str, Metric]:
+        """Metrics of all measurements."""
         return {
             name: value for metrics in self.measurements.values() for name, value in metrics.items()
         }
