@@ -30,6 +30,8 @@ ALL = "all"
 
 @dataclass(frozen=True, kw_only=True)
 class ConfoundingNumbers:
+    """Answer to PartialCorrelations."""
+
     request: PartialCorrelations
     trials: int
     settings: tuple[str, ...]
@@ -43,6 +45,7 @@ class ConfoundingNumbers:
 
     @property
     def finest(self) -> Shape:
+        """The finest shape with a correlation."""
         shapes = set(self.correlations.dropna(subset=["rho"])["taken_away"])
         return next((shape for shape in reversed(SHAPES) if shape in shapes), "none")
 

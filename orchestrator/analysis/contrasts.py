@@ -39,6 +39,8 @@ FEWEST_PAIRS = 2
 
 @dataclass(frozen=True, kw_only=True)
 class ContrastNumbers:
+    """Answer to Comparison."""
+
     request: Comparison
     corpus: str
     """Empty if the paper prints no p-value."""
@@ -97,6 +99,7 @@ def compare(
       pairs or values per group.
     - equal_within: two one-sided tests at 0.05 find equivalence within any larger margin.
     - unpaired [95%]: Student's unpaired t-test over all values, the paper's.
+    - missing: reason for a None test or detectable difference.
 
     Raises ValueError if a number is not finite.
     """

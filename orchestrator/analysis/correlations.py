@@ -146,8 +146,7 @@ def _deviations(points: pd.DataFrame, metric: str) -> pd.Series[float]:
 
 
 def describe_missing(states: Sequence[str], *, usable: int) -> str:
-    """Return, for example, "2 of 72 trials failed, 1 of 72 trials diverged"; "" if every trial
-    counts."""
+    """Return, for example, "2 of 72 trials failed, 1 of 72 trials diverged"; "" if all count."""
     counts = {word: states.count(word) for word in ("failed", "diverged", "pruned")}
     counts["have not finished"] = states.count("planned") + states.count("running")
     counts["have no value of one or both metrics"] = states.count("done") - usable

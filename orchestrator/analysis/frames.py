@@ -56,6 +56,8 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class FlatResults:
+    """Trials as flat dicts with equal keys."""
+
     records: tuple[dict[str, Any], ...]
     columns: tuple[str, ...]
     config_columns: tuple[str, ...]
@@ -69,6 +71,7 @@ class FlatResults:
 
     @property
     def varying(self) -> tuple[str, ...]:
+        """Config columns whose values differ."""
         return tuple(
             name
             for name in self.config_columns
@@ -77,6 +80,7 @@ class FlatResults:
         )
 
     def of_variant(self, key: StudyKey) -> FlatResults:
+        """Return a copy with variant columns."""
         variant = {name: getattr(key, name) for name in VARIANT}
         return replace(
             self,

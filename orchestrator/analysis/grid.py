@@ -20,6 +20,8 @@ EMPTY_CELL = {"value": None, "state": "none", "trials": 0, "done": 0, "settings"
 
 @dataclass(frozen=True, kw_only=True)
 class GridNumbers:
+    """Answer to GridMap."""
+
     request: GridMap
     cells: pd.DataFrame
     """One row per metric and pair of config values, both ascending. `value` is the mean over done

@@ -19,6 +19,8 @@ PERPLEXITIES = ("train_perplexity", "test_perplexity")
 
 @dataclass(frozen=True, kw_only=True)
 class GroupNumbers:
+    """Answer to GroupTable."""
+
     request: GroupTable
     corpus: str
     """Empty if the paper prints no values."""
@@ -32,6 +34,8 @@ class GroupNumbers:
 
 @dataclass(frozen=True, kw_only=True)
 class DifferenceNumbers:
+    """Answer to Differences."""
+
     request: Differences
     corpus: str
     comparable: bool
@@ -56,6 +60,8 @@ class CurveNumbers:
 
 @dataclass(frozen=True, kw_only=True)
 class CountNumbers:
+    """Answer to Counts."""
+
     request: Counts
     counts: pd.DataFrame
     """Number of done trials, one row per group, one column per observed or requested value."""
@@ -168,6 +174,7 @@ def curve_numbers(frame: pd.DataFrame, request: Curves, *, corpus: str) -> Curve
 
 
 def count_numbers(frame: pd.DataFrame, request: Counts) -> CountNumbers:
+    """Return each value's count by group."""
     groups = values_by_group(frame, request.metric)
     values = sorted({*request.values, *(value for sample in groups.values() for value in sample)})
     counts = (

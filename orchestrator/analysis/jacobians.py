@@ -55,6 +55,8 @@ NOT_DECIDED: Outcome = "not decided"
 
 @dataclass(frozen=True, kw_only=True)
 class JacobianNumbers:
+    """Answer to JacobianSpectra."""
+
     request: JacobianSpectra
     spectra: pd.DataFrame
     """One row per singular value of each measured layer, in plan order; `index` starts at 1,

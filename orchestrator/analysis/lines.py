@@ -86,6 +86,7 @@ def _points(
 
 
 def point_of(values: Sequence[float]) -> dict[str, Any]:
+    """Return `POINT` of the values."""
     sample = summarise_sample(values)
     numbers = (sample.n, sample.mean, sample.sd, min(values), max(values))
     return dict(zip(POINT, numbers, strict=True))

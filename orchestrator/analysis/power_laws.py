@@ -59,6 +59,8 @@ class PowerLawNumbers:
 
 @dataclass(frozen=True, kw_only=True)
 class LawFrames:
+    """Laws with data and curves."""
+
     fits: pd.DataFrame
     """One row per group. `misfit_p` compares residuals with the spread of seeds (F-test);
     `not_pinned` names parameters at a bound of the fit."""

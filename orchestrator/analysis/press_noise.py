@@ -54,6 +54,8 @@ def rank_at_printed_size(variance: float, *, sigma_max: float = 1.0) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class PressNoiseNumbers:
+    """Answer to PressNoise."""
+
     noise: pd.DataFrame
     """One row per noisy matrix, float64 and most noise first. `noise_variance` is n^2 times the
     variance of an entry; `rank` is without noise. The quarter-circle law predicts Press ranks, also

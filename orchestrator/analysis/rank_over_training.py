@@ -43,6 +43,7 @@ class RankTrainingNumbers:
 
     @property
     def averaged(self) -> bool:
+        """True if any trial averaged its weights."""
         return any(self.epochs["averaging"])
 
 

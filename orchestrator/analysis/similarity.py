@@ -17,6 +17,8 @@ PREFIX, PAIRS = "similarity", "pairs "
 
 @dataclass(frozen=True, kw_only=True)
 class SimilarityNumbers:
+    """Answer to Similarity."""
+
     values: pd.DataFrame
     """`pairs` counts word pairs in the vocabulary; `rho` is Spearman's, the mean over trials."""
     corpus: str

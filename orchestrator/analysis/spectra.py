@@ -14,6 +14,8 @@ MOST_POINTS = 160
 
 @dataclass(frozen=True, kw_only=True)
 class Spectrum:
+    """One trial's singular values, descending."""
+
     values: NDArray[np.float64]
     press_rank: float
     relative_tolerance: float | None

@@ -38,6 +38,8 @@ class Extremes:
 
 @dataclass(frozen=True, kw_only=True)
 class StudySummaryNumbers:
+    """Numbers of one variant's trials."""
+
     key: StudyKey
     counts: dict[TrialState, int]
     seeds: tuple[int, ...]
@@ -59,12 +61,14 @@ class StudySummaryNumbers:
 
     @property
     def done(self) -> int:
+        """Number of done trials."""
         return self.counts.get("done", 0)
 
 
 def summarise(
     study: Study, key: StudyKey, results: FlatResults, frame: pd.DataFrame
 ) -> StudySummaryNumbers:
+    """Return the summary; `frame` holds `results`."""
     correlations = [request for request in study.analyses if isinstance(request, Correlation)]
     grids = [request for request in study.analyses if isinstance(request, GridMap)]
     metrics = dict.fromkeys(
@@ -106,8 +110,7 @@ def summarise(
 
 
 def is_worse_than_uniform(record: Mapping[str, Any]) -> bool:
-    """Return whether a done trial's perplexity exceeds that of a uniform guess, the vocabulary
-    size.
+    """Return whether a done trial's perplexity exceeds a uniform guess's (the vocabulary size).
 
     False if either is unknown.
     """

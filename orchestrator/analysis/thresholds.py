@@ -29,6 +29,8 @@ or negative."""
 
 @dataclass(frozen=True, kw_only=True)
 class ThresholdNumbers:
+    """Answer to Threshold."""
+
     request: Threshold
     points: pd.DataFrame
     """One row per z (ascending) and group. `x` and its ends are 0 if the smallest size reaches the

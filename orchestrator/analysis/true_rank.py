@@ -21,6 +21,8 @@ PRESS_BY_EPS = ("press_rank_float64", "press_rank_float32")
 
 @dataclass(frozen=True, kw_only=True)
 class TrueRankNumbers:
+    """Answer to TrueRank."""
+
     exact: Mapping[str, float]
     """Metrics of the exact matrix. `language_rank` is by construction; `true_rank` is of the
     measured rows, which may have fewer contexts. `test_perplexity` is the true model's (the floor),
@@ -34,6 +36,7 @@ class TrueRankNumbers:
 
     @property
     def true_rank(self) -> int:
+        """Rank of the measured rows."""
         return int(self.exact["true_rank"])
 
 

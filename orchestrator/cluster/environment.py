@@ -42,6 +42,7 @@ def set_environment() -> None:
 
 
 def token_path() -> Path:
+    """Return the path of Ray's token."""
     return Path(os.environ.get("RAY_AUTH_TOKEN_PATH", "~/.ray/auth_token")).expanduser()
 
 

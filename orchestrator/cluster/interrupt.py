@@ -17,6 +17,8 @@ ENDED_TEXT = f"Ended at once. {RESUME_HINT}\n".encode()
 
 @dataclass
 class Interrupt:
+    """Flag set by the first signal."""
+
     requested: bool = False
 
 

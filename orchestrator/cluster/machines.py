@@ -31,6 +31,7 @@ def machine_resources(machines: Sequence[dict[str, Any]]) -> dict[str, dict[str,
 
 
 def address_of(machine: dict[str, Any]) -> str:
+    """Return a machine's address."""
     return str(machine["NodeManagerAddress"])
 
 
@@ -44,6 +45,8 @@ class UnfitMachineError(Exception):
 
 @dataclass(frozen=True)
 class LateMachines:
+    """Check of machines that join later."""
+
     question: str
     """`Question` as JSON."""
     checked_machines: frozenset[str]

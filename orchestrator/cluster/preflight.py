@@ -45,6 +45,8 @@ PROBE_S = 120.0
 
 
 class Text(Frozen):
+    """A text that machines must have."""
+
     name: str
     folder: Path | None
     sha256: str | None = None
@@ -192,6 +194,7 @@ def _gpu_fault(gpu_count: float, precisions: Collection[str], *, all_gpus: bool)
 
 
 def precisions_of(configs: Iterable[AnyConfig]) -> tuple[str, ...]:
+    """Return the precisions of language models."""
     return tuple(
         sorted(
             {

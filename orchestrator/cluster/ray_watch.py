@@ -79,6 +79,7 @@ def _is_alive(process: psutil.Process) -> bool:
 
 
 def head_check() -> Check:
+    """Return a check that the head answers."""
     last_answer_s = time.monotonic()
 
     def check() -> str | None:

@@ -59,6 +59,7 @@ def slots_of(nodes: Sequence[Mapping[str, float]], options: RunOptions) -> int:
 
 
 def fit_on(node: Mapping[str, float], options: RunOptions) -> int:
+    """Return how many packs fit."""
     need = per_pack(options)
     slots = floor(node.get("CPU", 0.0) / need["cpu"])
     if "gpu" not in need:

@@ -34,6 +34,7 @@ class RunOptions:
 
     @property
     def takes_own_gpu(self) -> bool:
+        """True if trials use this machine's GPUs."""
         return bool(self.gpus_per_trial) and self.address is None
 
     def for_workers(self) -> RunOptions:

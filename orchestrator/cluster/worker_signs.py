@@ -27,6 +27,7 @@ def signs(keys: Sequence[str]) -> dict[str, bytes] | None:
 
 
 def remove_sign(key: str) -> None:
+    """Delete the text if Ray's head answers."""
     _ask(lambda head: head.internal_kv_del(key.encode(), False, NAMESPACE, timeout=ANSWER_S))
 
 

@@ -228,10 +228,12 @@ def console(*, stderr: bool = False) -> ShownConsole:
 
 
 def print_out(content: RenderableType) -> None:
+    """Print on standard output."""
     console().print(content)
 
 
 def print_err(text: str) -> None:
+    """Print on standard error."""
     console(stderr=True).print(text)
 
 

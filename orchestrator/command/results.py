@@ -30,6 +30,7 @@ class VariantFilter:
     overrides: str | None = None
 
     def fits(self, key: StudyKey) -> bool:
+        """Return whether the variant matches."""
         return all(value in (None, getattr(key, name)) for name, value in vars(self).items())
 
     def __str__(self) -> str:

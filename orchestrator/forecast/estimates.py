@@ -50,8 +50,9 @@ GPU_FLOPS = 3e12
 SOFTMAX_OPERATIONS = 40
 """Time of exponential, maximum and sums per logit, in matrix operations."""
 KL_RANK_OPERATIONS = 12 * 300
-"""Per logit: one bound examines 8 to 19 ranks, or more. Measured on one core with 512 x 2,000
-matrices: 0.12 to 0.16 s for a plain softmax, 0.3 to 0.45 s for bends."""
+"""Per logit: one bound examines 8 to 19 ranks, or more. Measured on one core with synthetic
+512 x 2,000 matrices, medians with the Gram matrix: 0.12 to 0.16 s for a plain softmax, 0.3 to
+0.45 s for bends."""
 TRIAL_OVERHEAD_S = 1.0
 """To read the corpus, build the model and write the result."""
 STACK = 16

@@ -108,6 +108,7 @@ def patient(seconds: float) -> Iterator[None]:
 
 
 def stop_beating() -> None:
+    """Allow unlimited time without a beat."""
     _STATE.sends_beats = False
     _send(Word.REST)
 

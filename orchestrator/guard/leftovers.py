@@ -81,8 +81,7 @@ def _remove_abandoned(folder: Path) -> bool:
 
 
 def _is_abandoned(owner: int) -> bool:
-    """Return whether the owner is gone, and lock its file. Raises OSError if another process has
-    it."""
+    """Return whether the owner is gone, and lock its file. Raises OSError if it is locked."""
     status = os.fstat(owner)
     if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
         return False

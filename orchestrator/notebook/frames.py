@@ -139,6 +139,7 @@ def _plain(value: Any) -> Any:
 
 
 def flat_results(store: Store, key: StudyKey) -> FlatResults:
+    """Return the variant's stored results."""
     return flatten(store.results(key)).of_variant(key)
 
 

@@ -46,8 +46,7 @@ def refuse_seeds(study: Study, configs: Sequence[AnyConfig], *, option: str = "-
 def repeat_with_seeds(
     trials: Sequence[tuple[str, AnyConfig]], count: int
 ) -> list[tuple[str, AnyConfig]]:
-    """Return names and configs of `count` seeds of each trial, in rounds, the trial's own seed
-    first.
+    """Return names and configs of `count` seeds of each trial, in rounds, its own seed first.
 
     An interrupted sweep then has whole rounds, from which a seed's common effect can be estimated.
     The truth of a generated language does not depend on seeds and stays one trial.

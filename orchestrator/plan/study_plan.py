@@ -28,6 +28,8 @@ from trainables.parameters import parameter_count
 
 @dataclass(frozen=True, kw_only=True)
 class TrialPlan:
+    """One trial before it runs."""
+
     name: str
     config: AnyConfig
     trial_id: str
@@ -35,11 +37,14 @@ class TrialPlan:
     place: Place | None = None
 
     def planned(self) -> PlannedTrial:
+        """Return the trial for the store."""
         return PlannedTrial.of(self.config, self.name, self.place)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
+    """Trials of one study variant."""
+
     study: Study
     """The study, unchanged even if `--model` replaces its models."""
     scale: Scale

@@ -15,12 +15,15 @@ def text_of(config: AnyConfig, corpus: CorpusIdentity) -> CorpusIdentity:
 
 
 def vocabulary_size(config: LanguageTrialConfig, corpus: CorpusIdentity) -> int:
+    """Return the limited vocabulary's size."""
     return text_of(config, corpus).limited_vocabulary_size(config.corpus.vocabulary_limit)
 
 
 def valid_tokens(config: LanguageTrialConfig, corpus: CorpusIdentity) -> int:
+    """Return the number of validation tokens."""
     return min(corpus.valid_tokens, config.evaluation.valid_tokens or corpus.valid_tokens)
 
 
 def test_tokens(config: LanguageTrialConfig, corpus: CorpusIdentity) -> int:
+    """Return the number of test tokens."""
     return min(corpus.test_tokens, config.evaluation.test_tokens or corpus.test_tokens)

@@ -64,7 +64,8 @@ def build_report(
 
     `pdf` adds PDF and PNG figures. `index` links the page over all reports in the parent folder.
     Several processes may write the same folder at once. Raises UserError if `out` cannot be written
-    to."""
+    to.
+    """
     results = flatten(records.rows)
     frame = results.frame()
     summary = summarise(study, key, results, frame)

@@ -1,7 +1,8 @@
 """Columns of numbers, declared once, written the same on pages, on the terminal and in files.
 
 A `Table` is a frame and the columns of it that are shown. A key that is not in `COLUMNS` is a
-setting or metric of trials, which `formats` names and writes."""
+setting or metric of trials, which `formats` names and writes.
+"""
 
 from __future__ import annotations
 
@@ -145,7 +146,8 @@ def pivot(
     """Return a frame with a row per value of `index` and a column of cells per value of `across`.
 
     Also returns these columns for `Table.columns`. `headings` maps the values of `across`, in
-    order, to their headings; without it the values are numbers."""
+    order, to their headings; without it the values are numbers.
+    """
     if headings is None:
         headings = {x: f"{x:g}" for x in sorted(set(points[across]))}
     names = {value: f"{across} {heading}" for value, heading in headings.items()}

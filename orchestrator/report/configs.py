@@ -13,7 +13,8 @@ def configs_table(results: FlatResults) -> Table:
     """Return a row per setting of each group: label, hash, counts of trials, trial ids and config.
 
     The config is every value except the seed that differs between trials. Files without labels
-    refer to these rows."""
+    refer to these rows.
+    """
     varying = [name for name in results.varying if name != "seed"]
     trials: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for group, record in zip(results.groups, results.records, strict=True):

@@ -27,7 +27,8 @@ def write_results(
 
     csv: a line per trial, columns in the order of `results.columns`, missing values empty. json: an
     array with an object per trial, missing values null. table: the main columns, `first_metrics`
-    first."""
+    first.
+    """
     if form == "csv":
         writer = csv.writer(for_reader(stream), lineterminator="\n")
         writer.writerow(results.columns)
@@ -50,7 +51,8 @@ def write_archive(store: Store, folder: Path) -> None:
     """Write the studies' planned trials as Parquet files into `folder`, which must exist.
 
     `trials.parquet` has a row per study variant and trial, `epochs.parquet` one per trial and
-    epoch, `spectra.parquet` one per trial with its singular values in a list."""
+    epoch, `spectra.parquet` one per trial with its singular values in a list.
+    """
     keys = [summary.key for summary in store.studies()]
     studies = [flatten(store.results(key)).of_variant(key) for key in keys]
     columns = list(dict.fromkeys(name for study in studies for name in study.columns))
@@ -75,7 +77,8 @@ def write_parquet(
 ) -> None:
     """Write records as Parquet, with the columns and nulls of the CSV and JSON forms.
 
-    Values without a common type, or without a Parquet type, are written as text."""
+    Values without a common type, or without a Parquet type, are written as text.
+    """
     import pyarrow as pa
     import pyarrow.parquet
 

@@ -1,6 +1,7 @@
 """Figures of a report, drawn without a display.
 
-Colour-blind readers and grey print can distinguish the colours."""
+Colour-blind readers and grey print can distinguish the colours.
+"""
 
 from __future__ import annotations
 
@@ -122,7 +123,8 @@ def make_logarithmic(axes: Axes, name: Literal["x", "y"]) -> None:
 def draw(drawing: Drawing, out: Path, *, pdf: bool = False) -> dict[str, bytes]:
     """Draw the figure and return its files by name: an SVG and, with `pdf`, a PDF and a PNG.
 
-    PDF and PNG take most of the time. Those that `out` already has are always written again."""
+    PDF and PNG take most of the time. Those that `out` already has are always written again.
+    """
     files = {}
     with mpl.rc_context(STYLE):
         figure = drawing.draw()
@@ -153,7 +155,8 @@ def inline_svg(document: str, drawing: Drawing) -> str:
     Ids and references begin with the drawing's name, so that figures on a page never share a clip
     path or marker. Paths keep two decimals (0.01 pt). Screen readers read the caption. Greys and
     dark colours become variables, "var(--b8b8b8, #b8b8b8)", which the page's style can set. The XML
-    prologue and metadata are removed."""
+    prologue and metadata are removed.
+    """
     svg = document[document.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     svg = re.sub(r'\bid="([^"]+)"', rf'id="{drawing.name}-\1"', svg)

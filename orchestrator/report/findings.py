@@ -73,7 +73,8 @@ def judge(
 ) -> Verdict:
     """Return the verdict on an estimate `key` of a row, whose value without an effect is `null`.
 
-    A test `is_constant` if its pairs do not differ at all, so that more seeds would not help."""
+    A test `is_constant` if its pairs do not differ at all, so that more seeds would not help.
+    """
     value, low, high = (getattr(row, key + end) for end in ("", LOW, HIGH))
     outcome: Outcome = "no difference shown"
     if value is None or is_constant:

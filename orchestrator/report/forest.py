@@ -134,7 +134,8 @@ class Forest(Drawing):
 def estimates(frame: pd.DataFrame, key: str, *, name: str) -> pd.DataFrame:
     """Return a mark per row of a frame: `key` names the estimate, `name` the column with its label.
 
-    The series is the frame's column `series`, or else `key`."""
+    The series is the frame's column `series`, or else `key`.
+    """
     texts = [f"{formats.setting(getattr(row, name))}: {estimate(row, key)}" for row in rows(frame)]
     ends = {"value": frame[key], "low": frame[key + LOW], "high": frame[key + HIGH]}
     series = frame.get("series", key)

@@ -107,7 +107,8 @@ def number(value: Any, *, digits: int = 5) -> str:
     """Return `value` with `digits` significant digits and thousands separators; a dash if missing.
 
     Whole numbers are written whole. Numbers with more than `digits` digits before the point are
-    rounded to whole ones, up to `LARGEST_WRITTEN`."""
+    rounded to whole ones, up to `LARGEST_WRITTEN`.
+    """
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return DASH
     if not is_number(value):
@@ -135,7 +136,8 @@ def yes_no(value: bool) -> str:
 def setting(value: Any) -> str:
     """Return a config value as typed, without trailing zeros or thousands separators: "-1.5".
 
-    A kind of model has its name in papers; None is a dash."""
+    A kind of model has its name in papers; None is a dash.
+    """
     if value is None:
         return DASH
     text = f"{value:g}" if isinstance(value, float) else KINDS.get(value) or str(value)
@@ -145,7 +147,8 @@ def setting(value: Any) -> str:
 def cell(metric: str, value: Any) -> str:
     """Return a value for a table: ranks whole, perplexities with one or two decimals.
 
-    Values of "metric" are names of metrics and become titles."""
+    Values of "metric" are names of metrics and become titles.
+    """
     if metric == "metric":
         return title(value)
     if value is not None and metric.endswith("perplexity"):
@@ -226,7 +229,8 @@ def bounds(least: int, most: int) -> str:
 def ranked(values: Mapping[str, float], *, decimals: int = 1) -> str:
     """Return names by ascending value, equal ones together: "softmax 26, lms_plif = mos 53.5".
 
-    Decimals are added until different values look different."""
+    Decimals are added until different values look different.
+    """
     names: dict[float, list[str]] = {}
     for name in sorted(values, key=values.__getitem__):
         names.setdefault(values[name], []).append(name)

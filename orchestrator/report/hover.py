@@ -1,6 +1,7 @@
 """Tooltips of a figure's marks, as <title> elements of its SVG, without a script.
 
-They are invisible elements on top of the figure. PNG and PDF have none."""
+They are invisible elements on top of the figure. PNG and PDF have none.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ AREA = ' pointer-events="fill"'
 def name_marks(axes: Axes, marks: Iterable[ArrayLike], names: Sequence[str]) -> None:
     """Give each mark a tooltip.
 
-    A mark is a point (x, y), or the (n, 2) points of a curve or, if closed, of an area."""
+    A mark is a point (x, y), or the (n, 2) points of a curve or, if closed, of an area.
+    """
     points = [np.asarray(mark, dtype=float).reshape(-1, 2) for mark in marks]
     named = NamedMarks(list(zip(points, names, strict=True)))
     named.set_in_layout(False)

@@ -2,7 +2,8 @@
 
 A new kind needs a request in search_spaces/analyses.py (laws: laws.py), numbers in
 orchestrator/analysis, a section in orchestrator/report/sections, and an entry of `QUESTIONS`. A
-function in a study's own file needs none of these."""
+function in a study's own file needs none of these.
+"""
 
 from __future__ import annotations
 
@@ -173,7 +174,8 @@ def answer(results: StudyResults) -> tuple[Answer, ...]:
     """Return the answers in the order of the study's requests; repeated kinds are numbered.
 
     If `--set` gave a setting several values, the first answers compare these; then every request is
-    answered at each value."""
+    answered at each value.
+    """
     # No paper has published values for a generated language, and values for other texts do not
     # apply.
     requests = [

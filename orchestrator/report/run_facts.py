@@ -41,7 +41,8 @@ def run_facts(
 ) -> dict[str, str]:
     """Return scale, corpus, trials, models, dates, time and environment, as far as known.
 
-    `times`: first start and end of each trial. `environment`: that of done trials."""
+    `times`: first start and end of each trial. `environment`: that of done trials.
+    """
     key = summary.key
     with_seeds = study.trains or len(summary.seeds) > 1
     facts = {

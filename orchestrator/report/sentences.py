@@ -73,7 +73,8 @@ def certainty(
 ) -> list[str]:
     """Return how sure the numbers are: coverage first, then their limits.
 
-    `environment` is that of the done trials."""
+    `environment` is that of the done trials.
+    """
     requests = (answer.request for answer in answers)
     published = any(isinstance(one, Analysis) and one.has_published for one in requests)
     once = study.trains and summary.trials_per_setting == 1 and summary.trials > 1

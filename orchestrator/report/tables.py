@@ -75,7 +75,8 @@ def trials_table(
     """Return every trial: name, state, settings that differ, main metrics, cause of trouble.
 
     `first_metrics` come before those that every study has. `hashes` shows the first digits of each
-    setting's hash and of each trial's id."""
+    setting's hash and of each trial's id.
+    """
     varying = [name for name in results.varying if name != "output_layer.name"]
     if len(varying) > MOST_SETTINGS:  # models of different kinds, better described by their names
         varying = [name for name in varying if name == "seed"]

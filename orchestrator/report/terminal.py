@@ -79,7 +79,8 @@ def column_widths(table: TextTable, width: int) -> list[int] | None:
 def split(table: TextTable, width: int) -> list[TextTable]:
     """Return parts of the table, each at most `width` wide; each begins with the first column.
 
-    A part with one other column may still be too wide."""
+    A part with one other column may still be too wide.
+    """
     least = [_least_width(table, i) for i in range(len(table.head))]
     parts: list[list[int]] = [[0] if least else []]
     for i in range(1, len(least)):

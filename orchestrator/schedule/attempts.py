@@ -14,6 +14,8 @@ MORE_MEMORY = "use a smaller batch (--set training.batch_size=N) or a machine wi
 
 
 class Attempts:
+    """Deaths and lost machines by trial."""
+
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._deaths: Counter[str] = Counter()
@@ -73,4 +75,5 @@ class Attempts:
                 self._losses[trial_id] += 1
 
     def forget(self, trial_id: str) -> None:
+        """Forget an ended trial's machine."""
         self._death_machines.pop(trial_id, None)

@@ -47,6 +47,7 @@ class Dispatcher:
         self._add_waiting(trials)
 
     def resize(self, slots: int) -> None:
+        """Adapt to machines for `slots` packs."""
         self.slots, limit = slots, self._work.options.max_concurrent
         # One pack waits ready for the next free worker, unless that would exceed the user's limit.
         self._workers = slots if limit is None else min(slots, limit)
@@ -89,6 +90,7 @@ class Dispatcher:
 
     @property
     def claimed_trials(self) -> list[PlannedTrial]:
+        """Trials that this driver claims."""
         return self._table.claimed_trials
 
     @property
@@ -97,6 +99,7 @@ class Dispatcher:
         return bool(self._flights) and not any(flight.started for flight in self._flights.values())
 
     def show(self) -> None:
+        """Update the listener."""
         pack_sizes = [len(flight.pack.trials) for flight in self._flights.values()]
         self._listener.refresh(pack_sizes, set(self._table.trials(State.RUNNING)))
 
@@ -196,8 +199,7 @@ class Dispatcher:
         return self._source is not None and self._source.is_searched(trial)
 
     def _make_packs(self, trials: Sequence[PlannedTrial]) -> list[Pack]:
-        """Put a trial alone in a pack if it ran out of memory or needs measurements of unknown
-        duration.
+        """Put a trial alone in a pack if it ran out of memory or its measuring time is unknown.
 
         Searched trials never share a pack one after another, since their thresholds soon change.
         """

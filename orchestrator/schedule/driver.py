@@ -67,9 +67,11 @@ class Driver:
 
     @property
     def finished(self) -> bool:
+        """True if no pack follows."""
         return self.stopping or self._dispatcher.finished
 
     def raise_error(self) -> None:
+        """Raise any error that stopped the sweep."""
         if self._error is not None:
             raise self._error
 
@@ -85,15 +87,18 @@ class Driver:
         return self._guarded(lambda: self._next_pack(key), None)
 
     def start_pack(self, key: str) -> None:
+        """Record that a worker has the pack."""
         self._polls_without_start = 0
         self._watch.add(key)
 
     def process_events(self, key: str, text: str) -> None:
+        """Process a worker's JSON events."""
         self._guarded(
             lambda: self._dispatcher.process_events(key, EVENTS.validate_json(text)), None
         )
 
     def end_pack(self, key: str, ending: Ending = ORDERLY_END) -> None:
+        """Process the pack's end."""
         self._guarded(lambda: self._end_pack(key, ending), None)
 
     def poll(self) -> list[str]:

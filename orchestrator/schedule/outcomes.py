@@ -20,6 +20,8 @@ MAX_START_FAILURES, MAX_MEMORY_FAILURES = 3, 20
 
 
 class Outcomes:
+    """Records outcomes in store and table."""
+
     def __init__(self, work: StudyWork, table: TrialTable, attempts: Attempts) -> None:
         self._work, self._table, self._attempts = work, table, attempts
         self._listener = work.listener
@@ -124,6 +126,7 @@ class Outcomes:
             self._end_if_recorded(flight.open_trials.pop(outcome.trial_id), outcome, is_recorded)
 
     def end_elsewhere(self) -> None:
+        """Process trials ended by other drivers."""
         elsewhere_trials = self._table.trials(State.ELSEWHERE)
         for outcome in self._table.elsewhere_outcomes():
             self._end(elsewhere_trials[outcome.trial_id], outcome)

@@ -27,6 +27,8 @@ MAX_TRIALS = 100
 
 @dataclass
 class Flight:
+    """A pack handed out to a worker."""
+
     pack: Pack
     open_trials: dict[str, PlannedTrial]
     """Trials without an outcome, in the worker's order."""
@@ -36,6 +38,7 @@ class Flight:
 
     @property
     def has_outcomes(self) -> bool:
+        """True if any trial has ended."""
         return len(self.open_trials) < len(self.pack.trials)
 
 
@@ -49,6 +52,7 @@ class PackQueue:
         return bool(self.shared_packs or self._lone_packs)
 
     def add(self, packs: Sequence[Pack], *, first: bool = False) -> None:
+        """Queue packs, ahead if `first`."""
         self._lone_packs.extend(pack for pack in packs if pack.alone)
         shared_packs = [pack for pack in packs if not pack.alone]
         if first:

@@ -30,12 +30,14 @@ class Placement:
         self.update(machines)
 
     def update(self, machines: Mapping[str, Mapping[str, float]]) -> None:
+        """Replace the machines."""
         usable = {name: node for name, node in machines.items() if fit_on(node, self._options)}
         self._machines = {
             name: node for name, node in usable.items() if name not in self._unfit_ids
         }
 
     def exclude(self, machine: str) -> None:
+        """Never use this machine again."""
         self._unfit_ids.add(machine)
         self._machines.pop(machine, None)
 
@@ -45,8 +47,7 @@ class Placement:
         return sum(fit_on(node, self._options) for node in self._machines.values()) or None
 
     def request(self, configs: Sequence[AnyConfig], *, alone: bool = False) -> MachineRequest:
-        """Return a pack's request: its memory, at most the largest machine's (all of it if
-        `alone`)."""
+        """Return a pack's request: its memory, up to the largest machine's (all if `alone`)."""
         limit_bytes = int(
             max((node.get("memory", 0) for node in self._machines.values()), default=0)
         )

@@ -26,6 +26,8 @@ def wait_for_storage(action: Callable[[], T]) -> T:
 
 
 class Recorder:
+    """Records trial files in the store."""
+
     def __init__(
         self,
         store: Store,
@@ -44,8 +46,7 @@ class Recorder:
         note: Callable[[str], None],
         may_be_pruned: Callable[[PlannedTrial], bool] = lambda trial: False,  # noqa: ARG005
     ) -> list[tuple[TrialOutcome, bool]]:
-        """Record results of a dead driver or worker; return each, and whether the store accepted
-        it.
+        """Record results of a dead driver or worker; return each with the store's acceptance.
 
         Considers planned and running trials, including those stopped early if `may_be_pruned`.
         Truncated or foreign files are set aside with a note; such a trial runs again.

@@ -21,6 +21,8 @@ POLL_S = 2.0
 
 @dataclass(frozen=True, kw_only=True)
 class StudyWork:
+    """Settings of a study's run."""
+
     store: Store
     run_id: int
     options: RunOptions

@@ -10,6 +10,8 @@ from trainables.trial_folder import TrialOutcome
 
 
 class State(Enum):
+    """A trial's state, finally ENDED."""
+
     WAITING = auto()
     """Queued, not claimed."""
     CLAIMED = auto()
@@ -38,6 +40,8 @@ TRANSITIONS: dict[State, set[State]] = {
 
 
 class TrialTable:
+    """States of one driver's trials; the store records a trial's owner."""
+
     def __init__(self, store: Store, owner: str, exempt_ids: Collection[str] = ()) -> None:
         """`owner` is this driver in the store; `exempt_ids` need no claim."""
         self._store, self._owner, self._exempt_ids = store, owner, exempt_ids
@@ -47,12 +51,14 @@ class TrialTable:
         """Attempt number of our latest claim, which is its token in the store, by trial id."""
 
     def trials(self, *states: State) -> dict[str, PlannedTrial]:
+        """Return trials in `states` by id."""
         return {
             trial_id: trial for state in states for trial_id, trial in self._trials[state].items()
         }
 
     @property
     def claimed_trials(self) -> list[PlannedTrial]:
+        """Trials that this driver claims."""
         return [
             trial
             for trial_id, trial in self.trials(*CLAIMED_STATES).items()
@@ -90,6 +96,7 @@ class TrialTable:
         return [trial for trial in trials if trial.trial_id not in lost_ids]
 
     def release(self, trials: Iterable[PlannedTrial]) -> None:
+        """Release and end the trials."""
         trials, claimed_ids = list(trials), {trial.trial_id for trial in self.claimed_trials}
         ids = [trial.trial_id for trial in trials if trial.trial_id in claimed_ids]
         if ids:
@@ -97,6 +104,7 @@ class TrialTable:
         self.move(trials, State.ENDED)
 
     def elsewhere_outcomes(self) -> list[TrialOutcome]:
+        """Return outcomes of ended ELSEWHERE trials."""
         elsewhere_ids = list(self._trials[State.ELSEWHERE])
         states = self._store.states(elsewhere_ids) if elsewhere_ids else {}
         return [

@@ -41,20 +41,25 @@ class WorkerWatch:
 
     @property
     def keys(self) -> list[str]:
+        """Packs with a worker."""
         return list(self._workers)
 
     def add(self, key: str) -> None:
+        """Watch the pack's worker."""
         self._workers[key] = _Worker()
 
     def remove(self, key: str) -> None:
+        """Forget the pack."""
         self._workers.pop(key, None)
 
     def mark_ending(self, key: str) -> None:
+        """Mark the worker as ending."""
         worker = self._workers.get(key)
         if worker is not None and worker.ending_s is None:
             worker.ending_s = 0.0
 
     def update(self, now_s: float, beats: Mapping[str, Beat]) -> None:
+        """Process beats by pack name."""
         interval_s = 0.0 if self._last_look_s is None else now_s - self._last_look_s
         self._last_look_s = now_s
         for key, worker in self._workers.items():

@@ -59,6 +59,7 @@ def patiently(action: Callable[[], T]) -> T:
 
 
 def is_url(text: str) -> bool:
+    """Return whether the text is a URL."""
     return "://" in text
 
 
@@ -131,6 +132,7 @@ class Bucket:
             client.put(key, file, attributes={"Content-Type": kind})
 
     def put_many(self, files: Mapping[str, Path]) -> None:
+        """Copy files by key, in parallel."""
         with ThreadPoolExecutor(AT_A_TIME) as threads:
             list(threads.map(self.put, files.values(), files))
 

@@ -75,6 +75,7 @@ class Storage(ABC):
         return nullcontext(self.trial(trial_id))
 
     def trial(self, trial_id: str) -> TrialFolder:
+        """Return the trial's local folder."""
         return TrialFolder(trial_directory(self.folder, trial_id), trial_id)
 
     def in_words_of_user(self, text: str, folder: TrialFolder) -> str:
@@ -95,6 +96,7 @@ class Storage(ABC):
             self.trial(trial_id).forget_checkpoints()
 
     def trial_files(self) -> dict[str, list[str]]:
+        """Return file names by trial id."""
         return {
             folder.name: [path.name for path in folder.iterdir()]
             for folder in sorted((self.folder / TRIALS).glob("*/*"))
@@ -108,6 +110,7 @@ class Storage(ABC):
         write_file(path, content)
 
     def study_files(self) -> list[Path]:
+        """Return the sorted study files."""
         return sorted((self.folder / STUDIES).glob("*.json"))
 
     def bring_reports(self, name: str) -> None:  # noqa: B027

@@ -33,6 +33,8 @@ VERSION = ".fence"
 
 
 class WorkingCopy:
+    """Local copy of objects below `key`."""
+
     def __init__(self, bucket: Bucket, key: str, folder: TrialFolder) -> None:
         self._bucket, self._key, self._folder = bucket, key, folder
         self._stored: dict[str, tuple[int, int] | None] = {}

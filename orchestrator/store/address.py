@@ -46,6 +46,7 @@ def printable(url: URL) -> str:
 
 
 def has_secret(address: str) -> bool:
+    """Return whether the address holds a secret."""
     url = parse(address)
     return url.password is not None or any(name.lower() in SECRETS for name in url.query)
 

@@ -20,9 +20,10 @@ _PLANNED_VALUES: dict[str, Any] = {"state": "planned", "owner": None, "lease_unt
 
 
 class Claims(Database):
+    """Claims; see `Store`."""
+
     def claim(self, trial_ids: Sequence[str], *, owner: str, lease_s: float) -> dict[str, int]:
-        """Claim trials for `owner` for `lease_s` seconds. Return attempt numbers, in the given
-        order.
+        """Claim trials for `owner` for `lease_s` seconds. Return attempt numbers, in given order.
 
         A trial is free if it is planned, its lease has run out, or `owner` has it. Each claim
         increments the attempt number, which is the claim's token.
@@ -50,8 +51,7 @@ class Claims(Database):
         return {trial_id: attempts[trial_id] for trial_id in trial_ids if trial_id in claimed_ids}
 
     def renew(self, owner: str, lease_s: float) -> int:
-        """Extend the leases of `owner` to `lease_s` seconds from now. Return the number of its
-        trials."""
+        """Extend the leases of `owner` to `lease_s` seconds from now; return their number."""
         with self.write() as connection:
             until = now(connection) + timedelta(seconds=lease_s)
             return len(_update(connection, trial.c.owner == owner, {"lease_until": until}))
@@ -120,6 +120,7 @@ class Claims(Database):
             end_attempts(connection, claimed_ids, storable(cause), now(connection))
 
     def attempts(self, trial_id: str) -> list[Attempt]:
+        """Return attempts in order of start."""
         query = select(attempt).where(attempt.c.trial_id == trial_id)
         with self.read() as connection:
             rows = connection.execute(query.order_by(attempt.c.started_at)).all()

@@ -105,6 +105,7 @@ class Database:
             self._check_file()
 
     def close(self) -> None:
+        """Close all connections."""
         self._writer.dispose()
 
     @contextmanager

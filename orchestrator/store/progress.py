@@ -13,6 +13,8 @@ from orchestrator.store.studies import is_study, key_of, select_members
 
 
 class Progress(Database):
+    """Live queries; see `Store`."""
+
     def running(self) -> list[RunningTrial]:
         """Return the trials that run or are next, once per study, with their last epoch."""
         epochs = select(func.max(epoch.c.epoch)).where(epoch.c.trial_id == trial.c.id)
@@ -89,8 +91,7 @@ class Progress(Database):
             return (0, 0.0) if row is None else (row[0], (now(connection) - row[1]).total_seconds())
 
     def versions(self, key: StudyKey) -> dict[str, tuple[object, ...]]:
-        """Return by trial id, in plan order, a tuple that changes when the trial's recorded end
-        does."""
+        """Return by trial id, in plan order, a tuple that changes with the trial's recorded end."""
         query = (
             select_members(
                 key, trial.c.id, trial.c.state, trial.c.attempt, func.count(result.c.version)

@@ -58,6 +58,8 @@ class Place:
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedTrial:
+    """A trial as planned."""
+
     trial_id: str
     name: str
     """For readers, such as "gss c=-1.5 k=2.5"."""
@@ -76,11 +78,14 @@ class PlannedTrial:
 
     @cached_property
     def validated(self) -> AnyConfig:
+        """The validated config."""
         return read_config(self.config)
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrialRow(PlannedTrial):
+    """A trial as stored."""
+
     state: TrialState
     attempt: int
     """Number of claims; 0 if it never started."""
@@ -94,6 +99,7 @@ class TrialRow(PlannedTrial):
     """Code and package versions, host and device of the recorded attempt; empty before its end."""
 
     def planned(self) -> PlannedTrial:
+        """Return the trial as planned."""
         return PlannedTrial(
             trial_id=self.trial_id, name=self.name, config=self.config, place=self.place
         )
@@ -101,6 +107,8 @@ class TrialRow(PlannedTrial):
 
 @dataclass(frozen=True, kw_only=True)
 class StudySummary:
+    """A variant's trial counts by state."""
+
     key: StudyKey
     planned_at: datetime
     counts: dict[TrialState, int]
@@ -108,6 +116,8 @@ class StudySummary:
 
 @dataclass(frozen=True, kw_only=True)
 class RunningTrial:
+    """A study's running or next trial."""
+
     trial_id: str
     name: str
     key: StudyKey
@@ -126,6 +136,8 @@ class RunningTrial:
 
 @dataclass(frozen=True)
 class Attempt:
+    """One worker's attempt at a trial."""
+
     number: int
     place: str
     """The worker's host, with its GPU if it has one: "host, GPU 3"."""
@@ -137,6 +149,8 @@ class Attempt:
 
 @dataclass(frozen=True, kw_only=True)
 class LostTrial:
+    """A study's trial without a result."""
+
     trial_id: str
     name: str
     key: StudyKey
@@ -146,12 +160,16 @@ class LostTrial:
 
 @dataclass(frozen=True, kw_only=True)
 class Requests:
+    """Stop requests since a sweep began."""
+
     stop_study: bool
     stop_trials: frozenset[str]
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunRecord:
+    """Code, packages and host of a run."""
+
     code_version: str
     packages: dict[str, str]
     host: str

@@ -23,6 +23,8 @@ Spectrum = NDArray[float64]
 
 
 class Results(Database):
+    """Results; see `Store`."""
+
     def record_epochs(
         self, epochs: Mapping[str, Sequence[EpochMetrics]], *, attempts: Mapping[str, int]
     ) -> None:
@@ -46,8 +48,7 @@ class Results(Database):
         spectrum: np.ndarray | None = None,
         attempt: int | None = None,
     ) -> bool:
-        """Record a trial's end, which replaces its measurements and, if the outcome has any, its
-        epochs.
+        """Record a trial's end; replace its measurements and, if the outcome has any, its epochs.
 
         Without `attempt`, the end was found as a file. Returns False, without writing, if the trial
         does not accept this end (see `Store`). Raises ValueError unless `spectrum` is a vector of
@@ -143,6 +144,7 @@ class Results(Database):
         return [{**vars(row), "metrics": metrics[row.trial_id]} for row in rows]
 
     def done(self) -> list[str]:
+        """Return sorted ids of done trials."""
         query = select(trial.c.id).where(trial.c.state == "done")
         with self.read() as connection:
             return sorted(connection.execute(query).scalars())
@@ -173,8 +175,7 @@ class Results(Database):
         }
 
     def unmeasured(self, key: StudyKey, measurements: Collection[str]) -> dict[str, list[str]]:
-        """Return by trial id which `measurements` ("name@version") are missing in done trials of
-        the study.
+        """Return by trial id the `measurements` ("name@version") missing in done trials.
 
         Ids are in plan order, names in the given order. Complete trials are omitted. Reads no
         metrics.
@@ -197,18 +198,22 @@ class Results(Database):
         return {trial_id: names for trial_id, names in missing_names.items() if names}
 
     def epochs(self, trial_id: str) -> list[EpochMetrics]:
+        """Return the epochs in order."""
         with self.read() as connection:
             return _epochs(connection, [trial_id]).get(trial_id, [])
 
     def epochs_by_trial(self, key: StudyKey) -> dict[str, list[EpochMetrics]]:
+        """Return epochs by trial id."""
         with self.read() as connection:
             return _epochs(connection, key)
 
     def spectrum(self, trial_id: str) -> Spectrum | None:
+        """Return float64 singular values, or None."""
         with self.read() as connection:
             return _spectra(connection, [trial_id]).get(trial_id)
 
     def spectra(self, key: StudyKey) -> dict[str, Spectrum]:
+        """Return spectra by trial id."""
         with self.read() as connection:
             return _spectra(connection, key)
 

@@ -21,6 +21,7 @@ changes."""
 
 
 def newest_version() -> int:
+    """Return the tables' newest version."""
     return 1 + len(UPGRADES)
 
 
@@ -43,6 +44,7 @@ class UtcDateTime(sa.TypeDecorator[datetime]):
         return value.astimezone(UTC).replace(tzinfo=None if dialect.name == "sqlite" else UTC)
 
     def process_result_value(self, value: datetime | None, dialect: sa.Dialect) -> datetime | None:
+        """Return an aware time."""
         if value is None:
             return None
         return value.replace(tzinfo=UTC) if dialect.name == "sqlite" else value.astimezone(UTC)
@@ -64,6 +66,7 @@ class SealedJson(sa.TypeDecorator[dict[str, Any]]):
     def process_result_value(
         self, value: str | None, _dialect: sa.Dialect
     ) -> dict[str, Any] | None:
+        """Raises ValueError for changed text."""
         if value is None:
             return None
         text = value[len(_sealed("")) - 1 : -1]
@@ -87,10 +90,12 @@ class SealedVector(sa.TypeDecorator[NDArray[float64]]):
     cache_ok = True
 
     def process_bind_param(self, value: Any, _dialect: sa.Dialect) -> bytes:
+        """Return checksum and numbers."""
         content = value.astype("<f8").tobytes()
         return hashlib.sha256(content).digest()[:8] + content
 
     def process_result_value(self, value: Any, _dialect: sa.Dialect) -> NDArray[float64]:
+        """Raises ValueError for changed bytes."""
         if hashlib.sha256(value[8:]).digest()[:8] != value[:8]:
             raise ValueError("a spectrum has changed since it was written")
         return np.frombuffer(value, "<f8", offset=8).astype(float64)

@@ -26,6 +26,7 @@ class SqliteFile:
 
     @property
     def url(self) -> URL:
+        """URL, read-only if unchanging."""
         if not self.is_unchanging:
             return URL.create("sqlite", database=str(self._path))
         query = {"mode": "ro", "immutable": "1", "uri": "true"}

@@ -32,6 +32,8 @@ OnRegister = Callable[[StudyKey, datetime, Sequence[PlannedTrial]], None]
 
 
 class Studies(Database):
+    """Studies; see `Store`."""
+
     def __init__(
         self, url: URL, *, on_register: OnRegister | None = None, **wait_options: Any
     ) -> None:
@@ -117,6 +119,7 @@ class Studies(Database):
             return column_of(connection, "state", trial_ids)
 
     def begin_run(self, record: RunRecord) -> int:
+        """Record a run; return its id."""
         with self.write() as connection:
             row = {
                 **asdict(record),
@@ -188,10 +191,12 @@ def _trial_row(row: Row[Any]) -> TrialRow:
 
 
 def is_study(key: StudyKey) -> ColumnElement[bool]:
+    """Return the condition for a variant."""
     return and_(*(study.c[name] == value for name, value in asdict(key).items()))
 
 
 def key_of(row: Row[Any]) -> StudyKey:
+    """Return the key in a row's `STUDY` columns."""
     return StudyKey(**{column.name: getattr(row, column.name) for column in STUDY})
 
 
@@ -206,6 +211,7 @@ def among(query: Select[Any], trial_ids: Collection[str] | None) -> Select[Any]:
 
 
 def column_of(connection: Connection, name: str, trial_ids: Collection[str]) -> dict[str, Any]:
+    """Return a column of existing trials by id."""
     values: dict[str, Any] = {}
     for chunk in chunks(trial_ids):
         query = select(trial.c.id, trial.c[name]).where(trial.c.id.in_(chunk))

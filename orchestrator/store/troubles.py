@@ -122,4 +122,5 @@ def _is_from_the_client(error: DBAPIError) -> bool:
 
 
 def is_temporary(error: DBAPIError) -> bool:
+    """Return whether waiting may help."""
     return (code_of(error) or "").startswith(TEMPORARY) or _is_from_the_client(error)

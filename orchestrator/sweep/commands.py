@@ -27,14 +27,18 @@ SIZES = ("--seeds", "--budget", "--all-trials")
 
 @dataclass(frozen=True, kw_only=True)
 class Typed:
+    """Study and options as typed."""
+
     study: str
     options: Options = field(default_factory=dict)
 
     def select(self, *names: str) -> Options:
+        """Return options with these names."""
         return {name: values for name, values in self.options.items() if name in names}
 
 
 def command_line(*words: str, options: Options) -> str:
+    """Return the quoted shell command."""
     option_words = [
         word
         for name, values in options.items()

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class RemainingWork:
+    """Runs missing trials, then measurements."""
+
     plan: Plan
     options: RunOptions
     typed: Typed

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 
 def report_folder(storage: Storage, key: StudyKey) -> Path:
+    """Return the variant's report folder."""
     return storage.folder / "reports" / key.variant
 
 

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class StudyFile:
+    """A study's planned trials."""
+
     key: StudyKey
     planned_at: AwareDatetime
     trials: Sequence[PlannedTrial]

@@ -10,6 +10,8 @@ from orchestrator.store import PlannedTrial, TrialState
 
 @dataclass(frozen=True, kw_only=True)
 class StudyState:
+    """Progress of a plan's trials."""
+
     states: Mapping[str, TrialState]
     trials: Sequence[PlannedTrial]
     """Trials to run now."""
@@ -20,9 +22,11 @@ class StudyState:
 
     @property
     def missing_count(self) -> int:
+        """Number of trials still to run."""
         return len(self.trials) + self.unnamed_count
 
     def count(self, state: TrialState) -> int:
+        """Return the number of trials in `state`."""
         return sum(other == state for other in self.states.values())
 
     def without(self, waiting: Collection[str]) -> StudyState:

@@ -102,6 +102,7 @@ def with_settings(name: str, config: AnyConfig, keys: Sequence[str]) -> str:
 
 
 def has_any(config: AnyConfig, keys: Sequence[str]) -> bool:
+    """Return whether the config has any of `keys`."""
     return not _settings(config).keys().isdisjoint(keys)
 
 

@@ -83,10 +83,12 @@ def setting_values(key: str, values: Iterable[Any]) -> tuple[Any, ...]:
 
 
 def swept_keys(settings: Settings) -> list[str]:
+    """Return sorted keys with several values."""
     return sorted(key for key, values in settings.items() if len(values) > 1)
 
 
 def combinations(settings: Settings) -> list[dict[str, Any]]:
+    """Return all combinations of values."""
     keys = sorted(settings)
     return [
         dict(zip(keys, values, strict=True)) for values in product(*(settings[key] for key in keys))

@@ -13,6 +13,8 @@ from trainables.errors import UserError
 
 @dataclass(frozen=True, kw_only=True)
 class UserInputs:
+    """Contents of `--contexts` and `--benchmarks`."""
+
     contexts: ContextsFile | None = None
     benchmarks: BenchmarkFolder | None = None
 
@@ -45,6 +47,7 @@ class UserInputs:
         return tuple(names)
 
     def for_study(self, study: Study) -> UserInputs:
+        """Return inputs that the study uses."""
         return UserInputs(
             contexts=self.contexts if TOP_K in study.measurements else None,
             benchmarks=self.benchmarks if WORD_SIMILARITY in study.measurements else None,

@@ -68,6 +68,7 @@ class Variant:
         return "".join(f", {option}" for option in self.typed)
 
     def study(self, study: Study) -> Study:
+        """Return the study with the variant's model."""
         return study if self.model is None else with_model(study, self.model)
 
 

@@ -14,6 +14,7 @@ from trainables.errors import UserError
 
 
 def make_app(source: Source, token: str) -> Dash:
+    """Return the pages, protected by `token`."""
     app = Dash(
         __name__,
         title="Sweeps",

@@ -28,6 +28,7 @@ COSTS = (
 
 
 def menus(trials: StudyTrials, variant: str) -> list[Any]:
+    """Return a menu for each axis."""
     return [
         html.Label(
             [
@@ -52,8 +53,7 @@ def _options(trials: StudyTrials, axis: str) -> list[dict[str, str]]:
 
 
 def labels(names: Sequence[str]) -> dict[str, str]:
-    """Return the columns' titles by name; a title that several columns share is replaced by the
-    name."""
+    """Return the columns' titles by name, with the name in place of a shared title."""
     titles = [title(name) for name in names]
     return {
         name: name if titles.count(text) > 1 else text

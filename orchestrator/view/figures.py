@@ -49,6 +49,7 @@ px.defaults.line_dash_sequence = [dash for dash in DASHES for _ in COLOURS]
 
 
 def empty_figure(sentence: str) -> Figure:
+    """Return a figure with one sentence."""
     figure = Figure()
     figure.update_xaxes(visible=False).update_yaxes(visible=False)
     return figure.add_annotation(

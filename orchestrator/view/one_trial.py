@@ -24,6 +24,8 @@ LOG_LINES, LOG_BYTES = 60, 20_000
 
 @dataclass(frozen=True, kw_only=True)
 class OneTrial:
+    """A trial as shown."""
+
     row: Mapping[str, Any]
     """Row of `Store.results`."""
     keys: Sequence[StudyKey]
@@ -48,6 +50,7 @@ class OneTrial:
 
     @property
     def facts(self) -> dict[str, str]:
+        """Id, state, attempts, hosts and cause."""
         row, attempts = self.row, self.attempts[-1:]
         hosts = [
             attempt.place

@@ -35,6 +35,8 @@ def layout(source: Source) -> Any:
 
 
 def register(app: Dash, source: Source) -> None:
+    """Register the page's callbacks."""
+
     @app.callback(Output("overview", "children"), Input("overview-tick", "n_intervals"))
     def show(_: int | None) -> Any:
         return content(source.overview())
@@ -71,6 +73,7 @@ def content(overview: Overview) -> parts.Children:
 
 
 def progress(studies: Sequence[StudySummary], overview: Overview) -> Any:
+    """Return a table of progress."""
     return parts.table(
         [
             "study",

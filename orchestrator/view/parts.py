@@ -23,6 +23,7 @@ Children = list[Any]
 
 
 def register(app: Dash, source: Source) -> None:
+    """Register graphs and stop buttons."""
     app.clientside_callback(
         ClientsideFunction("view", "draw"),
         Output({"drawn": MATCH, "as": "graph"}, "figure"),
@@ -79,22 +80,26 @@ def stop_button(target: str, text: str) -> Any:
 
 
 def study_link(key: StudyKey) -> Any:
+    """Return a link to the study."""
     words = ", ".join([key.study, key.scale, key.corpus]) + str(Variant.read(key.overrides))
     return dcc.Link(words, href=f"/study/{quote(key.variant)}")
 
 
 def trial_link(trial_id: str, name: str, key: StudyKey) -> Any:
+    """Return a link to the trial."""
     query = urlencode({"study": key.variant})
     return dcc.Link(name, href=f"/trial/{short_id(trial_id)}?{query}")
 
 
 def downloads(key: StudyKey, trial_ids: Sequence[str] = ()) -> list[Any]:
+    """Return download links (default: all trials)."""
     query = urlencode([("trial", trial_id) for trial_id in trial_ids])
     address = f"/download/study/{quote(key.variant)}"
     return [html.A(form.upper(), href=f"{address}.{form}?{query}") for form in ("csv", "json")]
 
 
 def table(head: Sequence[str], body: Sequence[Sequence[Any]], *, empty: str = "") -> Any:
+    """Return a table, or `empty` without rows."""
     if not body:
         return html.P(empty, className="soft")
     rows = [html.Tr([html.Td(cell, className=_kind(cell)) for cell in row]) for row in body]

@@ -32,6 +32,8 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, kw_only=True)
 class Overview:
+    """Studies, running and lost trials."""
+
     studies: list[StudySummary]
     running: list[RunningTrial]
     lost: list[LostTrial]
@@ -48,6 +50,7 @@ class CachedValue(Generic[T]):
         self._read_s = float("-inf")
 
     def get(self) -> T:
+        """Return the value, cached `CACHE_S` seconds."""
         with self._lock:
             if time.monotonic() - self._read_s >= CACHE_S:
                 self._value = self._read(self._value)
@@ -76,6 +79,7 @@ class Source:
         return open_store(self.url, create=False, check=False, away_s=0)
 
     def overview(self) -> Overview:
+        """Return the cached overview."""
         return self._overview.get()
 
     def study(self, variant: str) -> StudySummary:

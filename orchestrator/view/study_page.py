@@ -75,6 +75,7 @@ def _version(trials: StudyTrials) -> dict[str, Any]:
 
 
 def register(app: Dash, source: Source) -> None:
+    """Register the page's callbacks."""
     study_table.register(app)
 
     @app.callback(

@@ -44,6 +44,7 @@ GRID = {
 
 
 def layout(trials: StudyTrials) -> list[Any]:
+    """Return the table's elements."""
     return [
         html.P(id="trials-shown", role="status"),
         # Columns that a box filters; ids of the trials in the table (None: all), of the scatter
@@ -83,12 +84,14 @@ def _column(trials: StudyTrials, name: str, label: str) -> dict[str, Any]:
 
 
 def rows(trials: StudyTrials, since_s: float = -math.inf) -> list[dict[Hashable, Any]]:
+    """Return rows read after `since_s`."""
     frame = trials.frame.loc[trials.read_s > since_s, _names(trials)]
     records = frame.astype(object).where(frame.notna(), None)
     return records.assign(id=frame.index).to_dict("records")
 
 
 def register(app: Dash) -> None:
+    """Register the table's callbacks."""
     app.clientside_callback(
         ClientsideFunction("view", "choose"),
         Output("shown", "data"),

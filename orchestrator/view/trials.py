@@ -23,6 +23,8 @@ MOST_LEVELS = 24
 
 @dataclass(frozen=True, kw_only=True)
 class StudyTrials:
+    """A study's trials as shown."""
+
     frame: pd.DataFrame
     """One row per trial id, in plan order. A column holds numbers or texts; a missing value is NaN.
     """
@@ -43,6 +45,7 @@ class StudyTrials:
 
     @cached_property
     def numbers(self) -> list[str]:
+        """Numeric settings and metrics."""
         return [name for name in (*self.settings, *self.metrics) if _is_numeric(self.frame[name])]
 
     @cached_property
@@ -62,6 +65,7 @@ class StudyTrials:
         return self.frame if ids is None else self.frame[self.frame.index.isin(ids)]
 
     def levels(self, name: str) -> list[str]:
+        """Return distinct texts in plan order."""
         return [str(value) for value in self.frame[name].dropna().unique()]
 
 

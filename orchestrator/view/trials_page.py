@@ -59,6 +59,8 @@ def layout(source: Source, starts: Sequence[str], variant: str) -> Any:
 
 
 def register(app: Dash, source: Source) -> None:
+    """Register the page's callbacks."""
+
     @app.callback(
         Output("trials-version", "data"),
         Output("trials-head", "children"),

@@ -62,6 +62,7 @@ class MLflow:
         self._runs = self._search("tags.trial_id != ''")
 
     def holds(self, trial: PlannedTrial, state: TrialState, metrics: Mapping[str, float]) -> bool:
+        """See `Sink`."""
         run = self._run_of(trial)
         return (
             run is not None
@@ -70,6 +71,7 @@ class MLflow:
         )
 
     def begin(self, trial: PlannedTrial) -> _Curves:
+        """See `Sink`."""
         run = self._run_of(trial)
         self._runs.pop(trial.trial_id, None)
         if run is None:

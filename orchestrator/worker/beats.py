@@ -26,6 +26,8 @@ DIES_WITH_PARENT = 1
 
 
 class Beat(Frozen):
+    """A worker's progress and state."""
+
     number: int
     """Count of beats; if it stops, the process runs no thread."""
     trial_id: str

@@ -16,6 +16,8 @@ class BrokenProcessError(Exception):
 
 
 class MemoryShortageError(BrokenProcessError):
+    """A trial needs more memory."""
+
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
         self.reason = reason

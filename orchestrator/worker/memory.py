@@ -26,6 +26,7 @@ class MachineMemory(NamedTuple):
 
 
 def machine_memory(proc: Path = PROC, cgroups: Path = CGROUPS) -> MachineMemory:
+    """Return the current memory."""
     meminfo, kills = _numbers(proc / "meminfo"), _numbers(proc / "vmstat").get("oom_kill", 0)
     total, free = 1024 * meminfo.get("MemTotal:", 0), 1024 * meminfo.get("MemAvailable:", 0)
     for group in _groups(proc, cgroups):

@@ -35,6 +35,8 @@ PACK: TypeAdapter[Pack] = TypeAdapter(Pack)
 
 @dataclass(frozen=True)
 class MachineRequest:
+    """A pack's requirements on machines."""
+
     memory_bytes: int
     """0 if unknown."""
     excluded_machines: tuple[str, ...]
@@ -51,9 +53,11 @@ class Parcel:
         self.key, self.request, self._text = key, request, PACK.dump_json(pack)
 
     def open(self) -> Pack:
+        """Return the pack."""
         return PACK.validate_json(self._text)
 
     def empty(self) -> None:
+        """Free the text."""
         self._text = b""
 
     def __str__(self) -> str:
@@ -94,6 +98,8 @@ class EndingKind(StrEnum):
 
 @dataclass(frozen=True)
 class Ending:
+    """A worker's end, from Ray's errors."""
+
     kind: EndingKind
     text: str = ""
     """Details; empty to use the kind's clause."""
@@ -102,6 +108,7 @@ class Ending:
 
     @property
     def cause(self) -> str:
+        """The text, or the kind's clause."""
         return self.text or self.kind.value
 
     @property
@@ -111,6 +118,7 @@ class Ending:
 
     @property
     def short_of_memory(self) -> bool:
+        """True if the trial had too little memory."""
         return self.kind in (EndingKind.LOW_MEMORY, EndingKind.OUT_OF_MEMORY)
 
 
@@ -127,6 +135,8 @@ class TrialFunctions:
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
+    """Settings shared by all packs."""
+
     options: RunOptions
     measurements: tuple[str, ...]
     functions: TrialFunctions

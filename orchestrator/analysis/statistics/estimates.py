@@ -60,13 +60,16 @@ class Estimate:
 
     @property
     def t(self) -> float:
+        """Distance from zero in standard errors."""
         return self.value / self.error
 
     def interval(self, confidence: float = CONFIDENCE) -> Interval:
+        """Return Student's confidence interval."""
         half_width = float(stdtrit(self.df, 0.5 + confidence / 2)) * self.error
         return Interval(low=self.value - half_width, high=self.value + half_width)
 
     def test(self) -> Statistic:
+        """Return the two-sided test against zero."""
         p_value = 2 * float(stdtr(self.df, -abs(self.t)))
         return Statistic(
             value=self.value, t=self.t, df=self.df, p_value=p_value, interval=self.interval()
@@ -130,7 +133,7 @@ def _noncentrality(probability: float, t: float, df: float) -> float:
 
 
 def _root_near(guess: float, function: Callable[[float], float]) -> float:
-    """scipy's inverse of the noncentral t has only 3 to 6 digits, but its distribution has all."""
+    """The inverse noncentral t of scipy has only 3 to 6 digits, but its distribution has all."""
     from scipy.optimize import brentq  # slow to import
 
     margin = 0.02 * (1 + abs(guess))

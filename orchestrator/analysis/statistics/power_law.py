@@ -39,6 +39,8 @@ MOST_MISSING = 0.05
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Curve:
+    """Means at each x, and draws."""
+
     x_R: Array
     """Ascending."""
     count_R: Array
@@ -52,6 +54,8 @@ class Curve:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Laws:
+    """Fits of data and draws."""
+
     curves: Sequence[Curve]
     limit_B: Array
     """E."""
@@ -254,10 +258,9 @@ def lack_of_fit(laws: Laws) -> float | None:
 
 
 def f_test(curves: Sequence[Curve], squares: float, df: int) -> float | None:
-    """Return the F-test's p-value of `squares` (`df` degrees of freedom) against the seeds'
-    variance.
+    """Return the F-test's p-value of `squares` against the seeds' variance.
 
-    None if either is missing.
+    `df` is its degrees of freedom. None if they or the variance are missing.
     """
     within_df = sum(curve.df for curve in curves)
     within_squares = sum(

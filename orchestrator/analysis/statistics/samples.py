@@ -19,6 +19,8 @@ FEWEST = 5
 
 @dataclass(frozen=True, kw_only=True)
 class SampleSummary:
+    """A sample's numbers for t-tests."""
+
     n: int
     mean: float | None
     sd: float | None
@@ -86,8 +88,7 @@ def welch_difference(a: SampleSummary, b: SampleSummary) -> Estimate:
 
 
 def obstacle(a: SampleSummary, b: SampleSummary, *, names: Names, fewest: int = 2) -> str:
-    """Return why two samples cannot be compared, for example fewer than `fewest` values; empty if
-    they can."""
+    """Return why samples cannot be compared, like fewer than `fewest` values; "" if they can."""
     if min(a.n, b.n) < fewest:
         return (
             f"each group needs at least {fewest} values: {names[0]} has {a.n}, {names[1]} has {b.n}"
@@ -100,8 +101,7 @@ def obstacle(a: SampleSummary, b: SampleSummary, *, names: Names, fewest: int = 
 def t_test(
     a: SampleSummary, b: SampleSummary, *, equal_variances: bool = False, names: Names = ("a", "b")
 ) -> Statistic:
-    """Return the unpaired t-test of a minus b: Welch's (1947) or Student's (1908; the paper's
-    test)."""
+    """Return the unpaired t-test of a minus b: Welch's (1947) or the paper's, Student's (1908)."""
     if missing := obstacle(a, b, names=names):
         return Statistic(value=difference_of_means(a, b), missing=missing)
     return (student_difference(a, b)[0] if equal_variances else welch_difference(a, b)).test()

@@ -33,7 +33,7 @@ ROUNDING = 1e-12
 def variance_components(points: pd.DataFrame, metric: str) -> dict[str, Any]:
     """Return the components of a metric by Henderson's (1953) method 3, as a row.
 
-    Numbers are missing if the values do not allow them.
+    Numbers are missing if the values do not allow them; the column `missing` gives the reason.
 
     - variance_cells: of cell effects; zero if the estimate is negative.
     - variance_seed_in_one_cell: of a seed's effect on one cell.

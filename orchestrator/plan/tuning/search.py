@@ -38,6 +38,8 @@ the third of nine."""
 
 @dataclass(frozen=True, kw_only=True)
 class PastTrial:
+    """A suggested cell with its outcome."""
+
     cell: Cell
     state: TrialState
     losses: Mapping[int, float]

@@ -173,8 +173,7 @@ class Tuner:
         return [self._plan.searched(side, 1 + _searched_count(rows, side), cell)]
 
     def _next_side(self, rows: Sequence[TrialRow]) -> str | None:
-        """Pick the side with the fewest trials, so that no side's choice depends on another's
-        results."""
+        """Pick the side with the fewest trials. No choice depends on another side's results."""
         if self._plan.search == "grid":
             return None
         cells = cell_count(self._plan.tuning.stage2)

@@ -22,6 +22,8 @@ SMOKE_SEEDS = 2
 
 @dataclass(frozen=True, kw_only=True)
 class TuningPlan:
+    """Possible trials by side and stage."""
+
     tuning: Tuning
     bases: Mapping[str, TrialConfig]
     """Each side's config at paper scale."""
@@ -33,11 +35,13 @@ class TuningPlan:
 
     @property
     def stage1_cells(self) -> tuple[Cell, ...]:
+        """Cells trained in stage 1."""
         first, *other_cells = cells(self.tuning.stage1)
         return (first, *(other_cells[-1:] if self.smoke else other_cells))
 
     @property
     def seeds(self) -> tuple[int, ...]:
+        """Seeds of each side's final trials."""
         return self.tuning.seeds[:SMOKE_SEEDS] if self.smoke else self.tuning.seeds
 
     @property
@@ -57,6 +61,7 @@ class TuningPlan:
                 yield self._named(Place(side=side, stage="stage2", number=number), cell)
 
     def searched(self, side: str, number: int, cell: Cell) -> PlannedTrial:
+        """Return trial `number` of stage 2."""
         name, position, config = self._named(Place(side=side, stage="stage2", number=number), cell)
         return PlannedTrial.of(config, name, position)
 

@@ -118,7 +118,8 @@ def _settings(row: Any) -> str:
 def _comparisons(numbers: CorrelationNumbers) -> Iterator[str]:
     """Compare with this corpus, or with all published ones if the paper did not use it.
 
-    Windows other than the published one select other cells and are skipped."""
+    Windows other than the published one select other cells and are skipped.
+    """
     published = numbers.request.published
     for line in rows(numbers.lines):
         if line.over in (CELLS, PUBLISHED_WINDOW):

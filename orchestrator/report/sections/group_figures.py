@@ -139,8 +139,7 @@ def _drawings(
     comparable: bool = True,
     null: float | None = None,
 ) -> tuple[Drawing, ...]:
-    """Published values that are not `comparable` have panels of their own, so that ours fill
-    theirs."""
+    """Published values that are not `comparable` get their own panels, so ours fill theirs."""
     if not any(mark.get("series") == TRIALS for mark in marks):
         return ()
     frame = tidy(marks)

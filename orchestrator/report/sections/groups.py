@@ -1,6 +1,7 @@
 """Tables of groups: means, differences and their tests, counts, tuning.
 
-"Not significant" is never reported as "equal"."""
+"Not significant" is never reported as "equal".
+"""
 
 from __future__ import annotations
 
@@ -272,7 +273,8 @@ def comparisons(tests: Sequence[Any], request: Comparison) -> Iterator[Finding]:
     """Yield a finding per baseline.
 
     Only the p-value adjusted by Holm over its family decides. The intervals and the detectable
-    difference are those of one comparison alone."""
+    difference are those of one comparison alone.
+    """
     for baseline in dict.fromkeys(row.baseline for row in tests):
         yield Finding(
             template="comparison",

@@ -26,8 +26,7 @@ MOST_ROWS = 50
 
 
 def rank_training_section(numbers: RankTrainingNumbers) -> Section:
-    """Return the section of a RankOverTraining request. Figure, table and cautions are the first
-    rank's."""
+    """Return the section of RankOverTraining; figure, table and cautions are the first rank's."""
     first, *_ = ranks = list(rows(numbers.ranks))
     epochs = numbers.epochs[numbers.epochs["rank"] == first.rank]
     return Section(

@@ -92,7 +92,8 @@ def linear_window(spectra: Sequence[Spectrum]) -> tuple[int, int, float]:
     """Return the first and last index and the greatest value of a linear figure.
 
     Spectra as long as Fig. 7's have its window. Smaller ones leave out the largest value, which
-    would fill the axis, and end where values cannot be distinguished from zero."""
+    would fill the axis, and end where values cannot be distinguished from zero.
+    """
     longest = max(len(spectrum.values) for spectrum in spectra)
     if longest >= PAPER_LENGTH:
         return 1, PAPER_END, PAPER_TOP

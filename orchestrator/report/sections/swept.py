@@ -69,7 +69,8 @@ def _overall(numbers: SweptNumbers, metric: str) -> dict[Any, float]:
 def _findings(numbers: SweptNumbers) -> Iterator[Finding]:
     """Describe means, and test nothing.
 
-    The test text must not choose a value, so only the means of test metrics are given."""
+    The test text must not choose a value, so only the means of test metrics are given.
+    """
     for metric in dict.fromkeys(numbers.means["metric"]):
         overall = _overall(numbers, metric)
         if not overall:
