@@ -22,7 +22,7 @@ class Spectrum:
     """Press tolerance divided by the largest singular value."""
     group: str | None = None
     """Colours the line; None colours it by its rank."""
-    place: int = 0
+    group_index: int = 0
     """Index of the group in the plan."""
     name: str = ""
     trial_id: str = ""
@@ -52,7 +52,7 @@ def trial_spectra(
             press_rank=float(row["press_rank"]),
             relative_tolerance=_relative(row.get("press_tolerance"), row.get("sigma_max")),
             group=row["group"] if by_group else None,
-            place=groups.index(row["group"]),
+            group_index=groups.index(row["group"]),
             name=row["name"],
             trial_id=row["trial_id"],
         )

@@ -99,14 +99,14 @@ def legend_above(figure: Figure) -> None:
     )
 
 
-def group_colour(place: int) -> str:
+def group_colour(index: int) -> str:
     """Return the colour of the group at this index; the colours repeat."""
-    return GROUP_COLOURS[place % len(GROUP_COLOURS)]
+    return GROUP_COLOURS[index % len(GROUP_COLOURS)]
 
 
-def group_line(place: int) -> str:
+def group_line(index: int) -> str:
     """Return the line style of the group at this index; it changes when the colours repeat."""
-    return GROUP_LINES[place // len(GROUP_COLOURS) % len(GROUP_LINES)]
+    return GROUP_LINES[index // len(GROUP_COLOURS) % len(GROUP_LINES)]
 
 
 def make_logarithmic(axes: Axes, name: Literal["x", "y"]) -> None:

@@ -104,9 +104,9 @@ class Forest(Drawing):
         marks_with_value = marks.dropna(subset=["series", "value"])
         self._scale(axes, marks_with_value[NUMBERS].to_numpy(dtype=float))
         here = [one for one in series if (marks_with_value["series"] == one).any()]
-        for place, one in enumerate(here):
+        for index, one in enumerate(here):
             of_series = marks_with_value[marks_with_value["series"] == one]
-            offset = SPREAD * ((place + 0.5) / len(here) - 0.5)
+            offset = SPREAD * ((index + 0.5) / len(here) - 0.5)
             y = [names.index(name) + offset for name in of_series["name"]]
             _draw_series(axes, of_series, y, _look(one, series) | {"label": one})
         drawn = set(marks_with_value["name"])
@@ -152,8 +152,8 @@ def _draw_series(axes: Axes, marks: pd.DataFrame, y: Sequence[float], look: dict
     for end, arrow, is_beyond in zip(
         ends, "<>", (numbers < low_end, numbers > high_end), strict=True
     ):
-        for place in np.array(y)[is_beyond.any(axis=1)]:
-            axes.plot(end, place, arrow, **style)
+        for height in np.array(y)[is_beyond.any(axis=1)]:
+            axes.plot(end, height, arrow, **style)
     name_marks(axes, list(zip(x, y, strict=True)), list(marks["text"].fillna("")))
 
 
@@ -164,7 +164,7 @@ def _look(one: str, series: Sequence[str]) -> dict[str, Any]:
     if one.startswith(MEANS):
         return {"color": OURS, "marker": "o", "markersize": 5.5}
     if one.startswith(PUBLISHED):
-        place = [name for name in series if name.startswith(PUBLISHED)].index(one)
-        return {"color": PRINTED, "marker": "^Dv"[place % 3], "markersize": 5.5}
-    place = series.index(one)
-    return {"color": group_colour(place), "marker": GROUP_MARKERS[place], "markersize": 4.5}
+        index = [name for name in series if name.startswith(PUBLISHED)].index(one)
+        return {"color": PRINTED, "marker": "^Dv"[index % 3], "markersize": 5.5}
+    index = series.index(one)
+    return {"color": group_colour(index), "marker": GROUP_MARKERS[index], "markersize": 4.5}

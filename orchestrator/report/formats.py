@@ -235,8 +235,8 @@ def ranked(values: Mapping[str, float], *, decimals: int = 1) -> str:
     for name in sorted(values, key=values.__getitem__):
         names.setdefault(values[name], []).append(name)
     texts: list[str] = []
-    for places in range(decimals, 10):
-        texts = [f"{value:,.{places}f}".rstrip("0").rstrip(".") for value in names]
+    for digits_shown in range(decimals, 10):
+        texts = [f"{value:,.{digits_shown}f}".rstrip("0").rstrip(".") for value in names]
         if len(set(texts)) == len(names):
             break
     return ", ".join(

@@ -54,9 +54,9 @@ class HeatMap(Drawing):
             width_in=max(4.2, 0.6 + LETTER_IN * letters + width_in * len(across)),
             height_in=max(2.2, 1.2 + height_in * len(down)),
         )
-        places = [(across.index(cell.column), down.index(cell.row)) for cell in cells]
+        positions = [(across.index(cell.column), down.index(cell.row)) for cell in cells]
         values = np.full((len(down), len(across)), np.nan)
-        for cell, (x, y) in zip(cells, places, strict=True):
+        for cell, (x, y) in zip(cells, positions, strict=True):
             values[y, x] = np.nan if cell.value is None else cell.value
         low, high = self.limits or (np.nanmin(values), np.nanmax(values))
         mesh = axes.pcolormesh(
@@ -68,8 +68,8 @@ class HeatMap(Drawing):
             linewidth=1,
         )
         axes.patch.set(facecolor="0.93", edgecolor="0.55", hatch="///", linewidth=0)
-        for cell, place in zip(cells, places, strict=True):
-            _write(axes, cell, place, mesh)
+        for cell, position in zip(cells, positions, strict=True):
+            _write(axes, cell, position, mesh)
         tilted: dict[str, Any] = {"rotation": 40, "ha": "right"} if self.tilted else {}
         axes.set_xticks(np.arange(len(across)) + 0.5, across, **tilted)
         axes.set_yticks(np.arange(len(down)) + 0.5, down)
@@ -79,13 +79,13 @@ class HeatMap(Drawing):
         axes.set_title(self.title, fontsize=11)
         if not self.title:  # read from the top, like a table
             axes.invert_yaxis()
-        areas = [np.add(CORNERS, place) for place in places]
+        areas = [np.add(CORNERS, position) for position in positions]
         name_marks(axes, areas, [_name(cell) for cell in cells])
         return figure
 
 
-def _write(axes: Axes, cell: Any, place: tuple[int, int], mesh: Any) -> None:
-    x, y = place
+def _write(axes: Axes, cell: Any, position: tuple[int, int], mesh: Any) -> None:
+    x, y = position
     look: dict[str, Any] = {"fontsize": 7.5}
     if cell.value is not None:
         # A cell keeps its colour on a dark page, and so must its text.

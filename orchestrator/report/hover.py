@@ -52,23 +52,23 @@ class NamedMarks(Artist):
             with np.errstate(
                 invalid="ignore", divide="ignore"
             ):  # zero has no position on a logarithmic axis
-                places = self.axes.transData.transform(points)
-            places = places[
-                [bool(np.isfinite(place).all() and box.contains(*place)) for place in places]
+                points_N2 = self.axes.transData.transform(points)
+            points_N2 = points_N2[
+                [bool(np.isfinite(point).all() and box.contains(*point)) for point in points_N2]
             ]
-            if len(places):
-                places = places * scale * (1, -1) + (0, POINTS_PT * figure.get_figheight())
-                yield _element(places, name)
+            if len(points_N2):
+                points_N2 = points_N2 * scale * (1, -1) + (0, POINTS_PT * figure.get_figheight())
+                yield _element(points_N2, name)
 
 
-def _element(places: NDArray[np.float64], name: str) -> str:
-    """`places` are in SVG units."""
+def _element(points_N2: NDArray[np.float64], name: str) -> str:
+    """`points_N2` are in SVG units."""
     title = f"<title>{html.escape(name)}</title>"
-    if len(places) == 1:
-        (x, y), r = places[0], TARGET_PT / 2
+    if len(points_N2) == 1:
+        (x, y), r = points_N2[0], TARGET_PT / 2
         return f'<circle{AREA} cx="{x:.1f}" cy="{y:.1f}" r="{r}">{title}</circle>\n'
-    path = "L".join(f"{x:.1f} {y:.1f}" for x, y in places)
-    is_area = len(places) > 2 and np.array_equal(places[0], places[-1])
+    path = "L".join(f"{x:.1f} {y:.1f}" for x, y in points_N2)
+    is_area = len(points_N2) > 2 and np.array_equal(points_N2[0], points_N2[-1])
     return f'<path{AREA * is_area} d="M{path}">{title}</path>\n'
 
 

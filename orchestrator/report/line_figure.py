@@ -87,8 +87,8 @@ class LineFigure(Drawing):
             marks["shade"] = marks["colour"].map({one: COLOURS(norm(one)) for one in numbers})
         panels = list(marks["panel"].unique())
         columns = self.across if len(panels) == 1 else len(panels)
-        places = list(product(self.y, panels))
-        lines = math.ceil(len(places) / columns)
+        cells = list(product(self.y, panels))
+        lines = math.ceil(len(cells) / columns)
         width_in, height_in = PANELS_IN.get(columns, SMALL_IN)
         figure, grid = new_panels(
             lines,
@@ -98,17 +98,17 @@ class LineFigure(Drawing):
             sharey="row" if self.across == 1 else False,
         )
         groups = list(self.groups or filter(None, marks["group"].unique()))
-        for place, axes in enumerate(chain(*grid)):
-            if place >= len(places):
+        for index, axes in enumerate(chain(*grid)):
+            if index >= len(cells):
                 axes.set_visible(False)
                 continue
-            row, panel = places[place]
+            row, panel = cells[index]
             of_panel = marks[(marks["row"] == row) & (marks["panel"] == panel)]
             self._draw_panel(axes, of_panel, groups)
             self._scale(axes, row)
-            if place < len(panels):
+            if index < len(panels):
                 axes.set_title(panel, fontsize=10)
-            if place + columns >= len(places):
+            if index + columns >= len(cells):
                 axes.set_xlabel(self.x)
             if panel == panels[0]:
                 axes.set_ylabel(self.y[row])
@@ -126,17 +126,17 @@ class LineFigure(Drawing):
     def _draw_panel(self, axes: Axes, marks: pd.DataFrame, groups: list[str]) -> None:
         several = len(groups) > MOST_NAMED
         for (kind, group, _), part in marks.groupby(["kind", "group", "line"], sort=False):
-            place = groups.index(group) if group in groups else 0
+            index = groups.index(group) if group in groups else 0
             look = {
-                "color": PALE if several else group_colour(place),
-                "marker": "" if several else GROUP_MARKERS[place % len(GROUP_MARKERS)],
-                "linestyle": group_line(place),
+                "color": PALE if several else group_colour(index),
+                "marker": "" if several else GROUP_MARKERS[index % len(GROUP_MARKERS)],
+                "linestyle": group_line(index),
                 "label": "_" if several or not group else group,
             }
             if part["shade"].notna().any():
                 look |= {"color": part["shade"].iloc[0], "linestyle": "-"}
             if self.dodge:
-                part = part.assign(x=part["x"] * ASIDE ** (place - (len(groups) - 1) / 2))
+                part = part.assign(x=part["x"] * ASIDE ** (index - (len(groups) - 1) / 2))
             kind = str(kind)
             DRAWN.get(kind, _draw_line)(axes, part, look | KINDS.get(kind, {}))
             named = part[part["text"].notna()]
@@ -151,10 +151,10 @@ class LineFigure(Drawing):
             make_logarithmic(axes, "x")
         if row in self.logarithmic_y:
             make_logarithmic(axes, "y")
-        if places := sorted(set(self.ticks)):
-            places = places[:: math.ceil(len(places) / MOST_TICKS)]
-            labels = [f"{place:g}" if place < 1e5 else f"{place:.2g}" for place in places]
-            axes.set_xticks(places, labels)
+        if ticks := sorted(set(self.ticks)):
+            ticks = ticks[:: math.ceil(len(ticks) / MOST_TICKS)]
+            labels = [f"{tick:g}" if tick < 1e5 else f"{tick:.2g}" for tick in ticks]
+            axes.set_xticks(ticks, labels)
             axes.xaxis.set_minor_locator(NullLocator())
 
 
@@ -198,8 +198,8 @@ def _draw_path(axes: Axes, part: pd.DataFrame, look: dict[str, Any]) -> None:
     axes.plot(part["x"], part["y"], linewidth=0.9, **look)
     hollow = part["hollow"].astype(bool)
     for chosen, opacity in ((~hollow, 1.0), (hollow, 0.35)):
-        places = part[chosen]["x"], part[chosen]["y"]
-        axes.plot(*places, "o", markersize=3, color=look["color"], alpha=opacity)
+        points = part[chosen]["x"], part[chosen]["y"]
+        axes.plot(*points, "o", markersize=3, color=look["color"], alpha=opacity)
     end = part.iloc[-1]
     axes.plot(end["x"], end["y"], "o", markersize=6.5, mfc="none", mec=look["color"])
 

@@ -10,29 +10,12 @@ from typing import Any
 
 import jinja2
 
+from orchestrator import words
 from orchestrator.report import formats
-from orchestrator.words import counted, listed, some_of
 from trainables.errors import PROGRAM
 
 TEMPLATES = Path(__file__).parent / "templates"
-FILTERS = (
-    formats.bounds,
-    formats.capital,
-    formats.cell,
-    formats.coefficient,
-    formats.corpus_title,
-    formats.deviation,
-    formats.number,
-    formats.p_equals,
-    formats.percent,
-    formats.ranked,
-    formats.setting,
-    formats.title,
-    formats.to_width,
-    counted,
-    listed,
-    some_of,
-)
+FILTERS = {name: value for name, value in (vars(words) | vars(formats)).items() if callable(value)}
 
 
 @cache
@@ -46,7 +29,7 @@ def template(name: str) -> jinja2.Template:
         lstrip_blocks=name.endswith("html.j2"),
     )
     templates.globals["program"] = PROGRAM
-    templates.filters |= {function.__name__: function for function in FILTERS}
+    templates.filters |= FILTERS
     return templates.get_template(name)
 
 

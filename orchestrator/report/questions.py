@@ -194,8 +194,8 @@ def answer(results: StudyResults) -> tuple[Answer, ...]:
         ]
         # A question's comparisons at all values are one family of tests.
         adjusted = [analysis.adjust_together(numbers) for numbers in zip(*numbers_at, strict=True)]
-        for place, (values, of_value) in enumerate(at_values):
-            numbers = [of_request[place] for of_request in adjusted]
+        for index, (values, of_value) in enumerate(at_values):
+            numbers = [of_request[index] for of_request in adjusted]
             answers += [
                 replace(answered, section=section_at(answered.section, values))
                 for answered in _sections(requests, numbers, of_value)
@@ -205,10 +205,10 @@ def answer(results: StudyResults) -> tuple[Answer, ...]:
     if not any(isinstance(request, analyses.Spectra) for request in requests):
         answers += _answers(results, [analyses.Spectra()])
     kinds: Counter[str] = Counter()
-    for place, answered in enumerate(answers):
+    for index, answered in enumerate(answers):
         kinds[answered.section.kind] += 1
         if (number := kinds[answered.section.kind]) > 1:
-            answers[place] = replace(answered, section=answered.section.numbered(number))
+            answers[index] = replace(answered, section=answered.section.numbered(number))
     return tuple(answers)
 
 

@@ -59,10 +59,10 @@ def failed_section(function: Callable[..., Any], error: BaseException) -> Sectio
     file = getattr(getattr(function, "__code__", None), "co_filename", None)
     frames = traceback.extract_tb(error.__traceback__)
     lines = [frame.lineno for frame in frames if frame.filename == file]
-    place = f" in line {lines[-1]}" if lines else ""
+    line = f" in line {lines[-1]}" if lines else ""
     details = f": {first_line(error)}" if str(error).strip() else ""
     words = (
-        f"The analysis {_name(function)} of the study failed{place}: "
+        f"The analysis {_name(function)} of the study failed{line}: "
         f"{type(error).__name__}{details}."
     )
     return replace(_empty_section(function), findings=(describe("text", text=words),))

@@ -83,9 +83,9 @@ def _drawings(numbers: GridNumbers, grids: list[tuple[str, pd.DataFrame]]) -> It
 
 
 def _under_pointer(cell: Any, row: str, column: str) -> str:
-    place = f"{row} {formats.setting(cell.row)}, {column} {formats.setting(cell.column)}"
+    name = f"{row} {formats.setting(cell.row)}, {column} {formats.setting(cell.column)}"
     state = f": {_text(cell)}" if cell.value is None and cell.trials else ""
-    return formats.described(place + state, {cell.metric: cell.value}, trials=cell.done)
+    return formats.described(name + state, {cell.metric: cell.value}, trials=cell.done)
 
 
 def _text(cell: Any) -> str:

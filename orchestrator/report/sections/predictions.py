@@ -38,7 +38,7 @@ def prediction_section(numbers: pd.DataFrame) -> Section:
             HeatMap(
                 name="predictions_printed" if source else "predictions",
                 caption=f"{source or 'This run'}: at each context, with its last words and "
-                "the true next one, the word that a model finds likeliest. Green, with its place "
+                "the true next one, the word that a model finds likeliest. Green, with its rank "
                 "in brackets: the true one is among the five likeliest; blue: it is not; hatched: "
                 "it is not in the vocabulary, or there is no prediction.",
                 cells=tidy(_cells(cells)),
@@ -99,7 +99,7 @@ def _words_table(numbers: pd.DataFrame) -> Table:
     with_ends = ["ends in"] * any(record["ends in"] for record in records)
     models = [(f"of {model}", Column(model, str)) for model in numbers["model"].unique()]
     return Table(
-        caption="The five likeliest words with their probabilities, and the place of the true one",
+        caption="The five likeliest words with their probabilities, and the rank of the true one",
         frame=tidy(records).fillna(DASH),
         columns=[
             *((name, Column(name, str)) for name in ("context", *with_ends, "next word")),
@@ -111,8 +111,8 @@ def _words_table(numbers: pd.DataFrame) -> Table:
 def _expected(cell: Any) -> str:
     if cell.top is None:
         return DASH
-    place = f"({cell.rank})" if cell.hit is not None and cell.rank else ""
-    return f"{' '.join(f'{word} {share:.2f}' for word, share in cell.top)} {place}".rstrip()
+    rank = f"({cell.rank})" if cell.hit is not None and cell.rank else ""
+    return f"{' '.join(f'{word} {share:.2f}' for word, share in cell.top)} {rank}".rstrip()
 
 
 def _record(numbers: pd.DataFrame) -> Table:
@@ -171,7 +171,7 @@ def _cut(word: str, letters: int) -> str:
 def _name(cell: Any) -> str:
     if cell.top is None:
         return f"{cell.model}: {DASH}"
-    true = f"{cell.next_shown}: place {cell.rank or DASH}, {formats.percent(cell.probability)}"
+    true = f"{cell.next_shown}: rank {cell.rank or DASH}, {formats.percent(cell.probability)}"
     words = (f"{word} {formats.percent(share)}" for word, share in cell.top)
     return "\n".join(
         [

@@ -28,7 +28,7 @@ TOLERANCE = "Press tolerance"
 
 def spectra_section(spectra: Sequence[Spectrum]) -> Section:
     """Return the section of a Spectra request: a figure cut as in the paper, a logarithmic one."""
-    groups = {spectrum.place: spectrum.group for spectrum in spectra if spectrum.group}
+    groups = {spectrum.group_index: spectrum.group for spectrum in spectra if spectrum.group}
     colours = "group" if groups else "Press rank"
     lines = f"{counted(len(spectra), 'setting')}, one trial each"
     if groups:
@@ -53,7 +53,7 @@ def spectra_section(spectra: Sequence[Spectrum]) -> Section:
                 marks=pd.concat(marks),
                 x="index of the singular value",
                 y={"": "singular value / largest one"},
-                groups=[groups.get(place, "") for place in range(max(groups, default=-1) + 1)],
+                groups=[groups.get(index, "") for index in range(max(groups, default=-1) + 1)],
                 colour="" if groups else colours,
                 logarithmic_x=words == "logarithmic",
                 logarithmic_y={""} if words == "logarithmic" else (),

@@ -134,7 +134,9 @@ def _drawing(numbers: SweptNumbers, title: str, name: str, *, several: bool) -> 
     metrics = {metric: formats.title(metric) for metric in dict.fromkeys(numbers.means["metric"])}
     are_numbers = all(map(is_number, numbers.values))
     # Numbers are at their value on the axis, other values are side by side.
-    places = {value: value if are_numbers else formats.setting(value) for value in numbers.values}
+    positions = {
+        value: value if are_numbers else formats.setting(value) for value in numbers.values
+    }
     lines = (
         "thick: the mean of the models that have a value everywhere"
         if several
@@ -144,7 +146,7 @@ def _drawing(numbers: SweptNumbers, title: str, name: str, *, several: bool) -> 
         name=name,
         caption=f"{formats.capital(listed(list(metrics.values())))} by {title}, {lines}; dots are "
         "trials.",
-        marks=_marks(numbers, places, several=several),
+        marks=_marks(numbers, positions, several=several),
         x=title,
         y={metric: formats.capital(name) for metric, name in metrics.items()},
         logarithmic_x=are_numbers and numbers.values[-1] > WIDE_RANGE * numbers.values[0] > 0,
@@ -153,7 +155,7 @@ def _drawing(numbers: SweptNumbers, title: str, name: str, *, several: bool) -> 
     )
 
 
-def _marks(numbers: SweptNumbers, places: Mapping[Any, Any], *, several: bool) -> pd.DataFrame:
+def _marks(numbers: SweptNumbers, positions: Mapping[Any, Any], *, several: bool) -> pd.DataFrame:
     names = {"metric": "row", "measured": "y", "mean": "y"}
     trials = numbers.trials.assign(kind="trial")
     # Intervals of means are in the table.
@@ -172,4 +174,4 @@ def _marks(numbers: SweptNumbers, places: Mapping[Any, Any], *, several: bool) -
         for value, mean in _overall(numbers, metric).items()
     )
     marks = pd.concat([part.rename(columns=names) for part in (trials, means, overall)])
-    return marks.assign(x=marks["value"].map(places))
+    return marks.assign(x=marks["value"].map(positions))
