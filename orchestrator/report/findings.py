@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from orchestrator.analysis import HIGH, LOW, SIGNIFICANCE
-from orchestrator.report.prose import template
+from orchestrator.report.prose import one_line, template
 
 Outcome = Literal[
     "higher",
@@ -18,8 +17,6 @@ Outcome = Literal[
     "too few seeds",
     "not measured",
 ]
-
-SPACE_BEFORE_PUNCTUATION = re.compile(r" (?=[,.;:)](\s|$))")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,8 +51,7 @@ class Finding:
     def sentence(self) -> str:
         """Return the finding in words."""
         macro = getattr(template("findings.j2").module, self.template)
-        words = " ".join(macro(self.verdicts, self.numbers).split())
-        return self.prefix + SPACE_BEFORE_PUNCTUATION.sub("", words)
+        return self.prefix + one_line(macro(self.verdicts, self.numbers))
 
 
 def judge(

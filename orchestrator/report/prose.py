@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from base64 import b64encode
 from functools import cache
 from hashlib import sha256
@@ -15,6 +16,7 @@ from orchestrator.report import formats
 from trainables.errors import PROGRAM
 
 TEMPLATES = Path(__file__).parent / "templates"
+SPACE_BEFORE_PUNCTUATION = re.compile(r" (?=[,.;:)](\s|$))")
 FILTERS = {name: value for name, value in (vars(words) | vars(formats)).items() if callable(value)}
 
 
@@ -33,9 +35,20 @@ def template(name: str) -> jinja2.Template:
     return templates.get_template(name)
 
 
+def one_line(text: str) -> str:
+    """Return a text with single spaces, and none before punctuation."""
+    return SPACE_BEFORE_PUNCTUATION.sub("", " ".join(text.split()))
+
+
+def cautions(macro: str, **numbers: Any) -> tuple[str, ...]:
+    """Return the sentences of a macro of cautions.j2."""
+    text = getattr(template("cautions.j2").module, macro)(numbers)
+    return tuple(map(one_line, text.split("* ")[1:]))
+
+
 def prose(name: str, **values: Any) -> str:
     """Return a plain-text template with these values, as one line."""
-    return " ".join(template(name).render(values).split())
+    return one_line(template(name).render(values))
 
 
 @cache

@@ -10,7 +10,7 @@ from orchestrator.report import formats
 from orchestrator.report.columns import Table, estimate, pivot
 from orchestrator.report.findings import Finding, describe, judge
 from orchestrator.report.forest import Forest, estimates
-from orchestrator.report.prose import prose
+from orchestrator.report.prose import cautions, prose
 from orchestrator.report.sections.section import Section
 from orchestrator.report.tables import Cell
 from orchestrator.words import counted, listed
@@ -29,8 +29,6 @@ LONG_TITLES: Mapping[Shape, str] = {
     "pairs": "with a level for each pair of values of two settings taken away",
     "triples": "with a level for each triple of values of three settings taken away",
 }
-NEARLY_ALL = 0.9
-"""Share of the variance of y."""
 RHO = "\N{GREEK SMALL LETTER RHO}"
 
 
@@ -43,7 +41,13 @@ def confounding_section(numbers: ConfoundingNumbers) -> Section:
         kind="confounding",
         heading=request.title or f"Do ranks go with {y} once the settings are taken away?",
         findings=tuple(_findings(numbers)),
-        cautions=tuple(_cautions(numbers)),
+        cautions=cautions(
+            "rank_correlations",
+            settings=numbers.settings,
+            explained=numbers.shares["adjusted_r2"][0],
+            y=request.y,
+            without_trials=[SHAPE_TITLES[shape] for shape in SHAPES if numbers.left[shape] < 1],
+        ),
         tables=tuple(_tables(numbers)),
         remarks=(request.claim,) if request.claim else (),
         method=prose("method_confounding.txt", y=y, settings=settings),
@@ -121,27 +125,6 @@ def _sign(row: Any) -> int:
 def _spelled(missing: str) -> str:
     name, _, reason = missing.partition(" is ")
     return f"{formats.title(name)} is {reason}" if reason and " " not in name else missing
-
-
-def _cautions(numbers: ConfoundingNumbers) -> Iterator[str]:
-    if not numbers.settings:
-        yield "No setting varies among these trials, so none is removed."
-        return
-    left = numbers.shares["adjusted_r2"][0]  # share of y that all settings explain
-    if left is not None and left > NEARLY_ALL:
-        yield (
-            f"The settings explain {formats.percent(left)} of the variance of "
-            f"{formats.title(numbers.request.y)}. Little is left for a rank, and a part of that is "
-            "how settings act together."
-        )
-    few = [SHAPE_TITLES[shape] for shape in SHAPES if numbers.left[shape] < 1]
-    if few:
-        yield f"There are too few trials for: {listed(few)}."
-    yield (
-        "A correlation that remains does not show cause and effect: the seed, for example, may "
-        "change both rank and loss. A correlation that vanishes may come from the settings, or be "
-        "too small for the number of trials."
-    )
 
 
 def _tables(numbers: ConfoundingNumbers) -> Iterator[Table]:

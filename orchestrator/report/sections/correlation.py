@@ -17,7 +17,7 @@ from orchestrator.analysis import (
 from orchestrator.report import formats
 from orchestrator.report.columns import COLUMNS, Column, Table
 from orchestrator.report.findings import Finding, describe, judge
-from orchestrator.report.prose import prose
+from orchestrator.report.prose import cautions, prose
 from orchestrator.report.sections.correlation_figure import correlation_drawings, over
 from orchestrator.report.sections.section import Section
 from orchestrator.words import counted, listed
@@ -30,7 +30,15 @@ def correlation_section(numbers: CorrelationNumbers) -> Section:
         kind="correlation",
         heading="Correlation, next to the published values" if remarks else "Correlation",
         findings=tuple(_findings(numbers)),
-        cautions=tuple(_cautions(numbers)),
+        cautions=cautions(
+            "correlation",
+            partials=numbers.partials.to_dict("records"),
+            trials=len(numbers.points),
+            is_repeated=len(numbers.components) > 0,
+            lines={*numbers.lines["over"]} & {CELLS, PUBLISHED_WINDOW, BETTER_HALF},
+            better_half=BETTER_HALF,
+            published=numbers.request.published,
+        ),
         tables=tuple(_tables(numbers)),
         remarks=remarks,
         method=prose(
@@ -133,35 +141,6 @@ def comparison(line: Any, corpus: str) -> Finding:
     return _of_line(
         "published_correlation", line, window=_window(line), published=published, corpus=corpus
     )
-
-
-def _cautions(numbers: CorrelationNumbers) -> Iterator[str]:
-    kinds, published = set(numbers.lines["over"]), numbers.request.published
-    for row in rows(numbers.partials):
-        if row.levels_low is not None and row.levels_low <= 0 <= row.levels_high:
-            yield (
-                f"The settings may explain it: without the effect of {_settings(row)}, no "
-                f"correlation was shown (r = {formats.coefficient(row.levels)} "
-                f"{formats.interval(row.levels_low, row.levels_high)})."
-            )
-            break
-    if len(numbers.components):
-        yield (
-            f"The {len(numbers.points)} single trials are not independent, because those of one "
-            "cell share its setting. Their correlation has no interval."
-        )
-        if published:
-            yield (
-                "The paper trained each cell once. A mean over seeds has less noise, which makes "
-                "correlations stronger."
-            )
-    if kinds & {PUBLISHED_WINDOW, BETTER_HALF}:
-        yield ("A window narrows the range of a quantity, which alone makes a correlation weaker.")
-    if BETTER_HALF in kinds and published:
-        yield (
-            "The published window fits the paper's models. Here, the better half of the cells "
-            "replaces it."
-        )
 
 
 def _tables(numbers: CorrelationNumbers) -> Iterator[Table]:

@@ -7,17 +7,17 @@ from typing import Any
 
 import pandas as pd
 
-from orchestrator.analysis import SIGNIFICANCE, ExtrapolationNumbers, rows, tidy
+from orchestrator.analysis import ExtrapolationNumbers, rows, tidy
 from orchestrator.report import formats
 from orchestrator.report.columns import Column, Table, estimate, with_interval
 from orchestrator.report.figures import Drawing
 from orchestrator.report.findings import Finding, describe, judge
 from orchestrator.report.forest import Forest, estimates
 from orchestrator.report.line_figure import LineFigure
-from orchestrator.report.prose import prose
+from orchestrator.report.prose import cautions, prose
 from orchestrator.report.sections.power_laws import LOSS, law_marks
 from orchestrator.report.sections.section import Section
-from orchestrator.words import counted, listed
+from orchestrator.words import listed
 
 VERDICTS = {1: "above the law", -1: "below the law", 0: "no difference shown"}
 
@@ -29,7 +29,7 @@ def extrapolation_section(numbers: ExtrapolationNumbers) -> Section:
         kind="extrapolation",
         heading=request.title or f"Sizes off the law of {_larger(request.x)}",
         findings=tuple(_findings(numbers)),
-        cautions=tuple(_cautions(numbers)),
+        cautions=_cautions(numbers),
         tables=tuple(_tables(numbers)),
         remarks=(request.claim,) if request.claim else (),
         method=prose("method_extrapolation.txt", x=formats.title(request.x)),
@@ -70,31 +70,14 @@ def _larger(x: str) -> str:
     return "larger numbers of parameters" if x == "parameters" else f"larger {formats.title(x)}"
 
 
-def _cautions(numbers: ExtrapolationNumbers) -> Iterator[str]:
+def _cautions(numbers: ExtrapolationNumbers) -> tuple[str, ...]:
     if numbers.held_out.empty:
-        return
-    [law] = rows(numbers.laws.fits)
-    if law.misfit_p is not None and law.misfit_p < SIGNIFICANCE:
-        yield (
-            "The law misses the sizes that it was fitted to by more than the seeds' spread "
-            f"(F-test, {formats.p_equals(law.misfit_p)}). Its predictions beyond them are doubtful."
-        )
-    if law.not_pinned:
-        yield (
-            f"{counted(len(numbers.fitted), 'size')} do not determine "
-            f"{listed(law.not_pinned.split())}: it, or an end of its interval, is at a bound of "
-            "the fit."
-        )
-    if len(detectable := numbers.held_out["detectable"].dropna()):
-        low, high = (formats.number(end, digits=2) for end in (min(detectable), max(detectable)))
-        yield (
-            f"The tests can find a true difference of {low} to {high} nats per token, depending on "
-            "the size: in simulations they found it in 59 to 75% of cases. Smaller ones would "
-            "mostly be missed."
-        )
-    yield (
-        "The intervals contain the effect of other seeds. They do not contain the effect of "
-        "another formula, or of another learning rate at each size."
+        return ()
+    return cautions(
+        "extrapolation",
+        law=numbers.laws.fits.to_dict("records")[0],
+        fitted=len(numbers.fitted),
+        detectable=list(numbers.held_out["detectable"].dropna()),
     )
 
 

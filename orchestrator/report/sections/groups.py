@@ -20,7 +20,7 @@ from orchestrator.analysis import (
 from orchestrator.report import formats
 from orchestrator.report.columns import Column, Table, with_interval
 from orchestrator.report.findings import Finding, Verdict, describe, judge
-from orchestrator.report.prose import prose
+from orchestrator.report.prose import cautions, prose
 from orchestrator.report.sections.group_figures import (
     contrast_drawings,
     gain_drawings,
@@ -28,7 +28,6 @@ from orchestrator.report.sections.group_figures import (
 )
 from orchestrator.report.sections.section import Section
 from orchestrator.report.tables import Cell
-from orchestrator.words import listed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -55,7 +54,7 @@ def group_section(numbers: GroupNumbers) -> Section:
         kind="groups",
         heading=request.title,
         findings=tuple(_orders(numbers)),
-        cautions=tuple(_unmeasured(numbers)),
+        cautions=cautions("groups", missing=_unmeasured(numbers)),
         tables=(
             Table(
                 caption="Means \N{PLUS-MINUS SIGN} standard deviations over the done "
@@ -88,14 +87,11 @@ def _printed_metrics(numbers: GroupNumbers) -> Collection[str]:
     ]
 
 
-def _unmeasured(numbers: GroupNumbers) -> Iterator[str]:
+def _unmeasured(numbers: GroupNumbers) -> list[str]:
+    if not any(numbers.groups["done"]):
+        return []
     measured = set(numbers.trials["metric"])
-    missing = [metric for metric in numbers.request.metrics if metric not in measured]
-    if missing and any(numbers.groups["done"]):
-        yield (
-            f"No done trial has {listed(missing)}, which this study asks for; metrics are the "
-            "columns of `results`."
-        )
+    return [metric for metric in numbers.request.metrics if metric not in measured]
 
 
 def _orders(numbers: GroupNumbers) -> Iterator[Finding]:

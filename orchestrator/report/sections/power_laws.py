@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Iterator
 
 import pandas as pd
 
-from orchestrator.analysis import SIGNIFICANCE, LawFrames, PowerLawNumbers, rows
+from orchestrator.analysis import LawFrames, PowerLawNumbers, rows
 from orchestrator.report import formats
 from orchestrator.report.columns import Column, Table, with_interval
 from orchestrator.report.figures import Drawing
 from orchestrator.report.findings import Finding, describe, judge
 from orchestrator.report.forest import Forest, estimates
 from orchestrator.report.line_figure import LineFigure
-from orchestrator.report.prose import prose
+from orchestrator.report.prose import cautions, prose
 from orchestrator.report.sections.section import Section
-from orchestrator.words import listed
 
 LOSS = "loss (nats per token)"
 
@@ -29,7 +27,13 @@ def power_law_section(numbers: PowerLawNumbers) -> Section:
         kind="power-laws",
         heading=request.title or f"The loss as a power law of the {x}",
         findings=tuple(_findings(numbers)),
-        cautions=tuple(_cautions(numbers)),
+        cautions=cautions(
+            "power_laws",
+            laws=numbers.laws.fits.to_dict("records"),
+            factors=numbers.factors.to_dict("records"),
+            seed_by_group_p=numbers.seed_by_group_p,
+            most_seeds=max(numbers.laws.points["n"], default=0),
+        ),
         tables=tuple(_tables(numbers)),
         remarks=(request.claim,) if request.claim else (),
         method=prose("method_power_laws.txt", x=x, baseline=request.baseline),
@@ -61,60 +65,6 @@ def _findings(numbers: PowerLawNumbers) -> Iterator[Finding]:
             ),
             numbers={**of_request, "panel": None if pd.isna(panel) else panel},
         )
-
-
-def _cautions(numbers: PowerLawNumbers) -> Iterator[str]:
-    laws = list(rows(numbers.laws.fits))
-    fitted = sum(law.E is not None for law in laws)
-    for name, words in (("E", "the limit E"), ("b", "the exponent b")):
-        if loose := [_name(law) for law in laws if name in law.not_pinned.split()]:
-            yield (
-                f"{len(loose)} of {fitted} laws do not determine {words}, which is at a bound of "
-                f"the fit, or an end of its interval is: {listed(loose)}."
-            )
-    if misfits := _misfits(laws):
-        yield (
-            f"The law misses {listed(misfits)} by more than the seeds' spread (F-test, p < "
-            f"{SIGNIFICANCE}). The intervals contain the effect of other seeds, not that of "
-            "another formula."
-        )
-    if misfits := _misfits(rows(numbers.factors)):
-        yield (
-            f"One factor for all sizes is not enough (F-test, p < {SIGNIFICANCE}) for "
-            f"{listed(misfits)}: see the table of single sizes."
-        )
-    for panel, p_value in numbers.seed_by_group_p.items():
-        if p_value < SIGNIFICANCE:
-            yield (
-                f"{_at(panel)}a seed shifts some groups at all sizes (F-test, "
-                f"{formats.p_equals(p_value)}). The intervals do not include this effect and are "
-                "too narrow. With an effect as large as the rest, 84% of a factor's intervals "
-                "contained the truth in simulations."
-            )
-    if max(numbers.laws.points["n"], default=0) == 2:
-        yield (
-            "With two seeds a size, the intervals of E are wider than they need to be: they "
-            "contained the truth in 98 to 99% of simulations, with three seeds in 97%."
-        )
-    if any(law.E_low is None for law in laws):
-        yield "Laws of one seed a size have no interval, and their factors no test."
-
-
-def _misfits(lines: Iterable[Any]) -> list[str]:
-    """Return the groups whose law an F-test rejects."""
-    return [
-        _name(line) for line in lines if line.misfit_p is not None and line.misfit_p < SIGNIFICANCE
-    ]
-
-
-def _at(panel: Any) -> str:
-    return "" if panel is None else f"{formats.setting(panel)}: "
-
-
-def _name(line: Any) -> str:
-    return (
-        f"{line.group}" if line.panel is None else f"{line.group} ({formats.setting(line.panel)})"
-    )
 
 
 def _tables(numbers: PowerLawNumbers) -> Iterator[Table]:

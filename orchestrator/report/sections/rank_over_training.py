@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +13,7 @@ from orchestrator.report import formats
 from orchestrator.report.columns import Column, Table
 from orchestrator.report.findings import describe
 from orchestrator.report.line_figure import LineFigure
-from orchestrator.report.prose import prose
+from orchestrator.report.prose import cautions, prose
 from orchestrator.report.sections.section import Section
 from orchestrator.words import counted
 
@@ -37,7 +36,7 @@ def rank_training_section(numbers: RankTrainingNumbers) -> Section:
             for rank in ranks
             if rank.compared
         ),
-        cautions=tuple(_cautions(first)),
+        cautions=cautions("rank_over_training", **vars(first)),
         tables=(
             _table(first, epochs, averaged=numbers.averaged),
             Table(frame=numbers.epochs.drop(columns="colour"), file="rank_over_training.csv"),
@@ -46,20 +45,6 @@ def rank_training_section(numbers: RankTrainingNumbers) -> Section:
         drawings=(_drawing(first, epochs, numbers),),
         wide=False,
     )
-
-
-def _cautions(rank: Any) -> Iterator[str]:
-    if rank.compared:
-        yield (
-            "What moves first need not cause what moves later. Settings share their seeds and "
-            "texts, so they are no independent cases."
-        )
-    if rank.at_bound:
-        bound = f", {rank.bound}" if rank.bound else ""
-        yield (
-            f"In {rank.at_bound} of {counted(rank.measured, 'epoch')} {formats.title(rank.rank)} "
-            f"is as much as the matrix allows{bound}: there it can rise no more."
-        )
 
 
 def _table(rank: Any, epochs: pd.DataFrame, *, averaged: bool) -> Table:

@@ -14,10 +14,9 @@ from orchestrator.report import formats
 from orchestrator.report.columns import Column, Table, with_interval
 from orchestrator.report.findings import Finding, Verdict, describe, judge
 from orchestrator.report.line_figure import LineFigure
-from orchestrator.report.prose import prose
+from orchestrator.report.prose import cautions, prose
 from orchestrator.report.sections.section import Section
 from orchestrator.report.tables import Cell
-from orchestrator.words import listed
 
 
 def threshold_section(numbers: ThresholdNumbers) -> Section:
@@ -28,7 +27,7 @@ def threshold_section(numbers: ThresholdNumbers) -> Section:
         kind="thresholds",
         heading=request.title or f"The least {x} with a {goal}",
         findings=tuple(_findings(numbers)),
-        cautions=tuple(_cautions(numbers)),
+        cautions=cautions("thresholds", x=x, z=z, partly=list(_partly_fitted(numbers))),
         tables=tuple(_tables(numbers)),
         remarks=(request.claim,) if request.claim else (),
         method=prose("method_thresholds.txt", x=x, z=z, goal=goal, baseline=request.baseline),
@@ -97,25 +96,11 @@ def _reached(numbers: ThresholdNumbers) -> Iterator[dict[str, Any]]:
             }
 
 
-def _cautions(numbers: ThresholdNumbers) -> Iterator[str]:
-    x, z = formats.title(numbers.request.x), numbers.request.over_name
-    yield (
-        "The intervals contain the effect of other seeds. They do not contain the error of "
-        f"interpolating between two trained {x}s, which can be larger, and do not test whether the "
-        f"{x} follows a power of {z}. A ratio at one {z} can be less affected, as far as the error "
-        "is common to both layers."
-    )
+def _partly_fitted(numbers: ThresholdNumbers) -> Iterator[str]:
     sizes = numbers.points["group"].value_counts()
-    partly = [
-        str(law.group)
-        for law in rows(numbers.laws)
-        if law.b is not None and len(law.fitted.split()) < sizes[law.group]
-    ]
-    if partly:
-        yield (
-            f"A law is over those {z} alone at which the value is reached between two {x}s that "
-            f"were trained; for {listed(partly)} others are left out."
-        )
+    for law in rows(numbers.laws):
+        if law.b is not None and len(law.fitted.split()) < sizes[law.group]:
+            yield str(law.group)
 
 
 def _trained(point: Any) -> list[float]:
