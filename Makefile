@@ -8,7 +8,7 @@ PIP_ARGS ?=
 PIP_OPTIONS := --quiet --disable-pip-version-check --no-compile
 NEW_ENOUGH := -c 'import sys; sys.exit(sys.version_info < (3, 11))'
 
-.PHONY: sweep test help chaos cluster-test image-test check audit lock format bench clean
+.PHONY: sweep test help chaos cluster-test image-test check docs audit lock format bench clean
 
 sweep: $(VENV)/ready
 	$(BIN)/python sweep.py $(STUDY) $(ARGS)
@@ -16,7 +16,8 @@ sweep: $(VENV)/ready
 help:
 	@echo "make sweep          set everything up and run a study: STUDY=gss_grid ARGS=\"--corpus ptb\""
 	@echo "make test           the checks and the whole test suite"
-	@echo "make check          ruff, mypy, the import contract and the English"
+	@echo "make check          ruff, mypy, the import contract, the English, links of the pages"
+	@echo "make docs           the documentation as a site: site/html/index.html"
 	@echo "make chaos          all rounds of the tests of chance: hours"
 	@echo "make cluster-test   three Ray machines in network namespaces (root, iproute2, PostgreSQL)"
 	@echo "make image-test     the image, built and run without Docker (root, Debian)"
@@ -55,6 +56,13 @@ check: $(VENV)/ready
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python docs/check_prose.py
+	$(BIN)/python docs/build_site.py
+
+# Search needs a server of files, here Python's; the pages themselves also open without one.
+docs: $(VENV)/ready
+	$(BIN)/python docs/build_commands.py
+	$(BIN)/python docs/build_site.py
+	@echo "Open site/html/index.html or, for its search, run: $(PYTHON) -m http.server --directory site/html"
 
 # Known vulnerabilities of everything that is installed, by the registry's own list.
 audit: $(VENV)/ready
@@ -99,4 +107,4 @@ $(VENV)/oldest-triton: $(VENV)/ready
 	touch $@
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) site .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

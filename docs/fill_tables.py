@@ -3,8 +3,8 @@
     python docs/fill_tables.py results            # print differences; exit status 1 if any
     python docs/fill_tables.py results --write    # write them to the pages
 
-Numbers come from CSV files of reports at scale quick on the Penn Treebank. Check sentences that
-repeat a number by hand."""
+The storage needs reports at scale quick on ptb: `all`, `gss_grid --all-trials`, and `gss_grid` and
+`seeds` with `--model transformer`. Check sentences that repeat a number by hand."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from orchestrator.analysis import BETTER_HALF, BETWEEN, CELLS, WITHIN
 from orchestrator.report import title
 
 ROOT = Path(__file__).parents[1]
@@ -61,7 +62,7 @@ class Report:
         return interval(tests.loc[group], "difference") + star(tests.loc[group])
 
 
-Reports = Callable[..., Report]  # takes a study's name and its kind of model
+Reports = Callable[..., Report]  # takes a study's name and the settings of its report
 
 
 def show(value: float, spec: str = ",.0f") -> str:
@@ -95,8 +96,8 @@ def span(values: Any, spec: str = ",.0f") -> str:
 def front_page(reports: Reports) -> Rows:
     report = reports("gss_grid")
     means, correlations = report["cells"], report["correlations"].set_index("over")
-    better = means[means[PERPLEXITY] <= correlations.window_high["better half"] + 1e-9]
-    rows = ("all", "cells", means, "+0.48"), ("the better half", "better half", better, "+0.24")
+    better = means[means[PERPLEXITY] <= correlations.window_high[BETTER_HALF] + 1e-9]
+    rows = ("all", CELLS, means, "+0.48"), ("the better half", BETTER_HALF, better, "+0.24")
     for name, key, cells, printed in rows:
         spans = span(cells[RANK]), span(cells[PERPLEXITY], ".1f")
         row = correlations.loc[key]
@@ -112,10 +113,10 @@ def grid(reports: Reports) -> Rows:
         low, high = show(row.independent_low, "+.2f"), show(row.independent_high, "+.2f")
         return name, interval(row, "pearson"), f"{row.pearson_p:.2g}", f"[{low}, {high}]"
 
-    yield cells("as they are", "cells")
-    without = interval(correlations.loc["cells, without what their seeds add"], "pearson")
+    yield cells("as they are", CELLS)
+    without = interval(correlations.loc[BETWEEN], "pearson")
     yield "without what the seeds add to the means", without, "", ""
-    yield cells("the better half", "better half")
+    yield cells("the better half", BETTER_HALF)
     for name, key in (("k", K), ("c", C), ("both", f"{C} {K}")):
         row = partial.loc[key]
         yield f"without the levels of {name}", interval(row, "levels"), f"{row.levels_p:.2g}", ""
@@ -242,7 +243,7 @@ def gradient(reports: Reports) -> Rows:
 
 
 def transformer_seeds(reports: Reports) -> Rows:
-    report = reports("seeds", "transformer")
+    report = reports("seeds", "--model transformer")
     specs = {RANK: ".0f", "entropy_rank": ".1f", "effective_rank_1e-3": ".1f"}
     for name in map(str, report.means[PERPLEXITY].sort_values().index):
         ranks = [show(report.means[metric][name], spec) for metric, spec in specs.items()]
@@ -266,14 +267,14 @@ def head_rank(reports: Reports) -> Rows:
 
 
 def transformer_grid(reports: Reports) -> Rows:
-    report = reports("gss_grid", "transformer")
+    report = reports("gss_grid", "--model transformer")
     correlations = report["correlations"].set_index("over")
     partial = report["partial_correlations"].set_index("left_out")
-    for name, key in (("cells", "cells"), ("the better half of them", "better half")):
+    for name, key in (("cells", CELLS), ("the better half of them", BETTER_HALF)):
         yield name, interval(correlations.loc[key], "pearson")
     for name, key in (("c", C), ("k", K), ("c and k", f"{C} {K}")):
         yield f"cells, without {name}", interval(partial.loc[key], "levels")
-    yield "seeds of one cell", interval(correlations.loc["seeds of one cell"], "pearson")
+    yield "seeds of one cell", interval(correlations.loc[WITHIN], "pearson")
 
 
 # Page -> start of a table's head -> its rows.
@@ -320,13 +321,12 @@ def main() -> int:
     options = parser.parse_args()
 
     @cache
-    def reports(study: str, model: str = "lstm") -> Report:
+    def reports(study: str, settings: str = "") -> Report:
         for path in options.storage.glob(f"reports/{study}-quick-*/summary.json"):
-            summary = json.loads(path.read_text())
-            kind = "transformer" if "ransformer" in summary["variant"] else "lstm"
-            if (summary["study"], kind) == (study, model):
+            run = json.loads(path.read_text())
+            if (run["study"], run["settings"], run["corpus"] or "PTB") == (study, settings, "PTB"):
                 return Report(path.parent)
-        raise FileNotFoundError(f"no report of {study} ({model}) at scale quick")
+        raise FileNotFoundError(f"no report of {' '.join((study, settings))} (quick, PTB)")
 
     differ = False
     for name, tables in TABLES.items():

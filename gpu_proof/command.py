@@ -111,13 +111,12 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
         metavar="STAGE",
         help=f"stages to run (default: all): {', '.join(STAGES)}",
     )
-    default = f"gpu-proof-{socket.gethostname()}-{datetime.now(UTC):%Y-%m-%d}.json"
     parser.add_argument(
         "--json",
         type=Path,
-        default=Path(default),
+        default=Path(f"gpu-proof-{socket.gethostname()}-{datetime.now(UTC):%Y-%m-%d}.json"),
         metavar="FILE",
-        help=f"file for the results (default: {default})",
+        help="file for the results (default: gpu-proof-HOST-DATE.json)",
     )
     return parser.parse_args(arguments)
 

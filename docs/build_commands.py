@@ -1,0 +1,64 @@
+"""Write docs/commands.md, the reference of the commands, from what each prints for --help.
+
+python docs/build_commands.py            # write the page
+python docs/build_commands.py --check    # exit status 1 if the page is out of date"""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import redirect_stdout, suppress
+from pathlib import Path
+from typing import Any
+
+# Read when the modules below are imported: the width of a help, and the program's name in it.
+os.environ.update(COLUMNS="80", NO_COLOR="1", SWEEP_PROGRAM="python sweep.py")
+
+from typer.main import get_command
+
+from gpu_proof.command import main as prove_gpu
+from orchestrator.command.app import app
+
+ROOT_COMMAND = get_command(app)
+PAGE = Path(__file__).with_name("commands.md")
+HEAD = """# Commands
+
+What `python sweep.py COMMAND --help` prints. `python docs/build_commands.py` writes this page.
+"""
+OUT_OF_DATE = "docs/commands.md: out of date. Run: python docs/build_commands.py"
+
+
+def names(command: Any, words: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Yield the words of a command and of all commands below it."""
+    yield words
+    for word, inner in getattr(command, "commands", {}).items():
+        yield from names(inner, (*words, word))
+
+
+def help_of(*words: str) -> str:
+    """Return what the command prints for --help."""
+    out = io.StringIO()
+    with redirect_stdout(out), suppress(SystemExit):
+        if words == ("prove-gpu",):  # has its own parser, see sweep.py
+            prove_gpu(["--help"])
+        ROOT_COMMAND.main([*words, "--help"], prog_name="sweep.py")
+    return out.getvalue().strip()
+
+
+def main() -> int:
+    """Write or check the page."""
+    page = HEAD
+    for words in names(ROOT_COMMAND):
+        page += f"\n## {' '.join(words) or 'sweep.py'}\n\n```text\n{help_of(*words)}\n```\n"
+    if sys.argv[1:] != ["--check"]:
+        PAGE.write_text(page, encoding="utf-8")
+    elif not PAGE.exists() or PAGE.read_text(encoding="utf-8") != page:
+        print(OUT_OF_DATE, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
