@@ -70,7 +70,7 @@ def test_figure_shows_contexts_and_predictions() -> None:
     assert [text.get_text() for text in axes.texts] == ["big (2)", "a", "big", ""]
     [named] = axes.findobj(NamedMarks)
     _, name = named.marks[1]
-    assert "black: place 9, 25%\nexpects:\na 50%\nthe 25%" in name
+    assert "black: rank 9, 25%\nexpects:\na 50%\nthe 25%" in name
 
 
 def test_printed_predictions_are_below_ours() -> None:
@@ -108,7 +108,7 @@ def test_printed_predictions_are_below_ours() -> None:
     [axes] = section.drawings[1].draw().axes
     assert [text.get_text() for text in axes.texts] == ["million", "", "", "million"]
     [named] = axes.findobj(NamedMarks)
-    assert f"tons: place {DASH}, {DASH}\nexpects:\nmillion 38%" in named.marks[0][1]
+    assert f"tons: rank {DASH}, {DASH}\nexpects:\nmillion 38%" in named.marks[0][1]
     assert len(section.written["predictions.csv"]) == 1 + 2 + 2
     for elsewhere in ({"corpus": "pydocs"}, {"corpus": "ptb", "tag": "1a2b3c4d"}):
         assert "SM Table 2" not in prediction_numbers(frame, request, **elsewhere).to_numpy()
