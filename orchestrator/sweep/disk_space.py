@@ -48,7 +48,7 @@ def disk_warning(
     return (
         f"{storage} has {_format(free_bytes)} left, but {counted(len(configs), 'trial')} will "
         f"keep about {_format(final_bytes)}. The sweep stops if the disk fills up. Then free "
-        "space and type the same command again."
+        "space and run the same command again."
     )
 
 
