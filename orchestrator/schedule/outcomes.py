@@ -198,7 +198,7 @@ class Outcomes:
         ):
             raise UserError(
                 f"{self._start_failures} workers in a row ended before they started a trial "
-                f"({ending.cause}). {fix}, and type the same command again."
+                f"({ending.cause}). {fix}, and run the same command again."
             )
 
     def _end_if_recorded(
@@ -217,4 +217,4 @@ class Outcomes:
         self._attempts.forget(trial.trial_id)
         if trial.trial_id in self._work.unmeasured and outcome.cause is not None:
             self.measurement_failures[trial.trial_id] = outcome.cause
-        self._listener.finished(trial.trial_id, outcome)
+        self._listener.finished(trial.name, outcome)

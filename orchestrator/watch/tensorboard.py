@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -73,4 +74,5 @@ class _Curves:
 
 
 def _mark(trial: PlannedTrial, state: TrialState, metrics: Mapping[str, float]) -> str:
-    return f"ended.{short_id(trial.trial_id)}.{state}-{len(metrics)}"
+    values = hashlib.sha256(repr(sorted(metrics.items())).encode()).hexdigest()
+    return f"ended.{short_id(trial.trial_id)}.{state}-{values[:16]}"

@@ -58,7 +58,7 @@ def test_slots(nodes: list[dict[str, float]], demand: RunOptions, slots: int) ->
         (
             [{"CPU": 4.0}, {"GPU": 1.0}],
             options(gpus_per_trial=1),
-            "needs 1 cores and 1 GPU on one machine",
+            "needs 1 core and 1 GPU on one machine",
         ),
         ([SMALL], options(threads=3), "needs 3 cores on one machine"),
     ],
