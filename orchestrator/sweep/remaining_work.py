@@ -98,7 +98,8 @@ class RemainingWork:
             self.console.print(note)
         # A retry has fetched the texts before it reset any result.
         if self.retries is None:
-            state = state.without(ensure_texts(self.plan, self.console))
+            waiting = ensure_texts(self.plan, self.console)
+            state = replace(state, trials=[t for t in state.trials if t.trial_id not in waiting])
         return state
 
     def _recover(self, state: StudyState, run_id: int) -> bool:

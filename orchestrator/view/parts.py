@@ -44,7 +44,7 @@ def register(app: Dash, source: Source) -> None:
         stop_target = source.study(target).key if "-" in target else target
         with source.store() as opened:
             opened.ask_to_stop(stop_target)
-        return "Asked to stop. Results and checkpoints are kept; run the same command to resume."
+        return "Asked to stop. Results and checkpoints are kept; run its command again to resume."
 
 
 def graph(name: str, file: str) -> Any:

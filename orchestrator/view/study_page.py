@@ -193,7 +193,8 @@ def _head(source: Source, summary: StudySummary) -> list[Any]:
     ]
     if card:
         report_time = datetime.fromtimestamp((folder / CARD_FILE).stat().st_mtime, UTC)
-        note = html.Span(f" (report of {report_time:%Y-%m-%d %H:%M} UTC)", className="soft")
+        state = f" (as of {card.trials}, {report_time:%Y-%m-%d %H:%M} UTC)"
+        note = html.Span(state, className="soft")
         answer = [" ".join(card.findings[:2]), note]
     report: list[Any] = []
     if (folder / REPORT).is_file():
