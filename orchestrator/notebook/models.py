@@ -72,9 +72,10 @@ def trained(
     trial_storage = storage_at(os.fspath(storage))
     trial_storage.bring([row.trial_id], [*RESULT_FILES, KEPT_WEIGHTS])
     files = tuple(TextFile.read(Path(layer), "layers are files") for layer in layers)
-    threads = torch.get_num_threads()
     runtime = Runtime(
-        data_dir=None if data_dir is None else Path(data_dir), threads=threads, layer_files=files
+        data_dir=None if data_dir is None else Path(data_dir),
+        threads=torch.get_num_threads(),
+        layer_files=files,
     )
     model, corpus = kept_model(
         row.validated, directory=trial_storage.trial(row.trial_id).path, runtime=runtime
