@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from math import floor
 
 from orchestrator.cluster.run_options import RunOptions
-from orchestrator.words import counted
 from trainables.errors import UserError
 
 SHORTEST_TIMEOUT_S = 10.0
@@ -52,11 +51,10 @@ def slots_of(nodes: Sequence[Mapping[str, float]], options: RunOptions) -> int:
             "to train on CPUs, or a cluster with GPUs (--address)."
         )
     largest = max((node.get("CPU", 0.0) for node in nodes), default=0.0)
-    needed, present = (counted(round(cores), "core") for cores in (need["cpu"], largest))
-    needed += f" and {need['gpu']:g} GPU" if "gpu" in need else ""
+    gpu = f" and {need['gpu']:g} of its GPUs" if "gpu" in need else ""
     raise UserError(
-        f"A trial needs {needed} on one machine; the largest has {present} "
-        f"(all: {counted(round(gpus), 'GPU')}). Lower --cores-per-trial or --gpus-per-trial."
+        f"A trial needs {need['cpu']:g} of one machine's cores{gpu}; most cores of a machine: "
+        f"{largest:g}, all GPUs: {gpus:g}. Lower --cores-per-trial or --gpus-per-trial."
     )
 
 

@@ -125,10 +125,11 @@ def _print_one(ranked_file: RankedFile, form: options.Form) -> None:
     if form == "json":
         print(json.dumps(ranked_file.report, indent=1))
         return
-    records = [
-        {"measure": name, "value": _text(value)} for name, value in ranked_file.report.items()
-    ]
-    print_records(records, ("measure", "value"), form)
+    print_records(
+        [{"measure": name, "value": _text(value)} for name, value in ranked_file.report.items()],
+        ("measure", "value"),
+        form,
+    )
 
 
 def _print_several(

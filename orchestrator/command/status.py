@@ -90,7 +90,9 @@ def _print_lost(lost_trials: Sequence[LostTrial]) -> None:
         }
         for trial in lost_trials[:CAUSES_SHOWN]
     ]
-    print_out(f"\nFailed or diverged. Run failures again with {PROGRAM} retry STUDY. {DIVERGED}")
+    has_failures = any(trial.state == "failed" for trial in lost_trials)
+    hint = f" Run failures again with {PROGRAM} retry STUDY." if has_failures else ""
+    print_out(f"\nFailed or diverged. {DIVERGED}{hint}")
     print_records(records, list(records[0]), "table")
     if (hidden_count := len(lost_trials) - CAUSES_SHOWN) > 0:
         print_out(f"and {hidden_count:,} more: {PROGRAM} results STUDY prints all causes.")

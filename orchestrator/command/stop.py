@@ -69,13 +69,13 @@ def stop(
 
 def _trial(store: Store, start: str) -> RunningTrial | None:
     """Raises UserError if several running trials match."""
-    trials = {trial.trial_id: trial for trial in store.running()}
-    matches = [trial_id for trial_id in trials if trial_id.startswith(start)]
+    running = store.running()
+    matches = {trial.trial_id: trial for trial in running if trial.trial_id.startswith(start)}
     if len(matches) > 1:
         raise UserError(
             f"stop: {len(matches)} running trials have ids that start with {start}. Add digits."
         )
-    return trials[matches[0]] if matches else None
+    return next(iter(matches.values()), None)
 
 
 def _stoppable(

@@ -63,8 +63,9 @@ def trained(
             row.trial_id: row
             for summary in results_store.studies()
             for row in results_store.trials(summary.key)
+            if row.trial_id.startswith(trial_id)
         }
-    row = _only_one([row for row in rows.values() if row.trial_id.startswith(trial_id)], trial_id)
+    row = _only_one([*rows.values()], trial_id)
     if not isinstance(row.validated, LanguageTrialConfig) or row.state != "done":
         raise UserError(
             f"the trial {row.name} ({short_id(row.trial_id)}) is {row.state} and has no saved model"

@@ -183,19 +183,18 @@ class Outcomes:
 
     def _count_start_failure(self, ending: Ending) -> None:
         self._start_failures += 1
+        limit = MAX_START_FAILURES
         fix = (
             "Check that every machine has this project, its packages and the same Ray token (or "
             "RAY_AUTH_MODE=disabled)"
         )
         if ending.short_of_memory:  # another program used it, and may free it
-            fix = "Free memory on that machine"
+            limit, fix = MAX_MEMORY_FAILURES, "Free memory on that machine"
             if self._start_failures == 1:
                 self._listener.note(
                     f"A worker ended before it started a trial: {ending.cause}; trying again."
                 )
-        if self._start_failures >= (
-            MAX_MEMORY_FAILURES if ending.short_of_memory else MAX_START_FAILURES
-        ):
+        if self._start_failures >= limit:
             raise UserError(
                 f"{self._start_failures} workers in a row ended before they started a trial "
                 f"({ending.cause}). {fix}, and run the same command again."

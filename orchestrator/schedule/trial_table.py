@@ -45,7 +45,7 @@ TRANSITIONS: dict[State, set[State]] = {
 class TrialTable:
     """The state of every trial of one driver."""
 
-    def __init__(self, store: Store, owner: str, exempt_ids: Collection[str] = ()) -> None:
+    def __init__(self, store: Store, owner: str, exempt_ids: Collection[str]) -> None:
         """`owner` is this driver in the store; `exempt_ids` need no claim."""
         self._store, self._owner, self._exempt_ids = store, owner, exempt_ids
         self._states: dict[str, State] = {}

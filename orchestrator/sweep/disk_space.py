@@ -29,7 +29,7 @@ def disk_warning(
     if not isinstance(storage, FolderStorage):
         return None
     count = min(len(configs), concurrent_trials(options))
-    sizes = sorted(running_bytes(config, corpus) for config in configs)[len(configs) - count :]
+    sizes = sorted(running_bytes(config, corpus) for config in configs)[-count:]
     # Trials that resume already have a checkpoint there, which makes room for the next one.
     checkpoints = [
         path for config in configs for path in storage.trial(config.trial_id).checkpoints()

@@ -56,8 +56,9 @@ class RemainingWork:
             if state.missing_count or state.unmeasured:
                 state = self._prepare(state)
             configs = self._configs(state)
-            on_gpu = self.options.gpus_per_trial > 0
-            seconds, basis = seconds_each(configs, self.plan, self.store, gpu=on_gpu)
+            seconds, basis = seconds_each(
+                configs, self.plan, self.store, gpu=self.options.gpus_per_trial > 0
+            )
             self._announce(state, (seconds, basis))
             if warning := disk_warning(configs, self.plan.corpus, self.options):
                 self.console.print(warning)
@@ -143,8 +144,9 @@ class RemainingWork:
             return RunSummary()
         from orchestrator.schedule import run_trials
 
-        rows = self.store.trials(self.plan.key)
-        trials = [row.planned() for row in rows if row.trial_id in unmeasured]
+        trials = [
+            row.planned() for row in self.store.trials(self.plan.key) if row.trial_id in unmeasured
+        ]
         with watching(self.console, len(unmeasured), doing="measuring") as listener:
             return run_trials(trials, replace(work, listener=listener, unmeasured=unmeasured))
 

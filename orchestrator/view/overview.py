@@ -51,7 +51,6 @@ def content(overview: Overview) -> parts.Children:
     suffix = ", the latest below" if lost_count > LOST_SHOWN else ""
     studies = overview.studies[::-1]
     retries = [retry_command(study.key) for study in studies if study.counts["failed"]]
-    lost_states = {trial.state for trial in overview.lost}
     return [
         html.H1("Studies"),
         progress(studies, overview),
@@ -67,7 +66,10 @@ def content(overview: Overview) -> parts.Children:
             [_lost_row(trial) for trial in overview.lost[:LOST_SHOWN]],
             empty="No trial failed or diverged.",
         ),
-        html.P(" ".join(HINTS[state] for state in sorted(lost_states)), className="soft"),
+        html.P(
+            " ".join(HINTS[state] for state in sorted({trial.state for trial in overview.lost})),
+            className="soft",
+        ),
         *([html.Pre("\n".join(retries), className="command")] if retries else []),
     ]
 

@@ -93,12 +93,6 @@ class Source:
         """Return the study's trials. Raises UserError if it does not exist."""
         return self._trials(variant).get()
 
-    def warm(self) -> None:
-        """Read the study planned last, the likeliest to be opened."""
-        with suppress(UserError):
-            for summary in self.overview().studies[-1:]:
-                self.trials(summary.key.variant)
-
     def trial(self, start: str) -> tuple[str, list[StudyKey]]:
         """Return the one trial whose id begins with `start`, and its studies.
 

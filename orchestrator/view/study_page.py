@@ -194,8 +194,7 @@ def _head(source: Source, summary: StudySummary) -> list[Any]:
     if card:
         report_time = datetime.fromtimestamp((folder / CARD_FILE).stat().st_mtime, UTC)
         state = f" (as of {card.trials}, {report_time:%Y-%m-%d %H:%M} UTC)"
-        note = html.Span(state, className="soft")
-        answer = [" ".join(card.findings[:2]), note]
+        answer = [" ".join(card.findings[:2]), html.Span(state, className="soft")]
     report: list[Any] = []
     if (folder / REPORT).is_file():
         address = f"/report/{quote(key.variant)}/{REPORT}"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from zlib import crc32
 
 from tensorboardX import SummaryWriter
 from tensorboardX.summary import hparams
@@ -74,5 +74,5 @@ class _Curves:
 
 
 def _mark(trial: PlannedTrial, state: TrialState, metrics: Mapping[str, float]) -> str:
-    values = hashlib.sha256(repr(sorted(metrics.items())).encode()).hexdigest()
-    return f"ended.{short_id(trial.trial_id)}.{state}-{values[:16]}"
+    values = crc32(repr(sorted(metrics.items())).encode())
+    return f"ended.{short_id(trial.trial_id)}.{state}-{values:08x}"
