@@ -61,8 +61,10 @@ def load_study(name: str) -> Study:
             )
         return study
     if name not in NAMES:
+        is_own = Path(f"{name}.py").is_file()
+        hint = f"did you mean {name}.py? " if is_own else did_you_mean(name, studies)
         raise UserError(
-            f"unknown study {name!r}: {did_you_mean(name, studies)}"
+            f"unknown study {name!r}: {hint}"
             f"Choose from {', '.join(studies)}, or give a Python file that defines STUDY"
         )
     return _study_in(importlib.import_module(f"search_spaces.{MODULES.get(name, name)}"), name)

@@ -47,7 +47,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 2
     except KeyboardInterrupt:
         print(
-            "Interrupted. Type the same command again to resume from the last checkpoint.",
+            "Interrupted. Run the same command again to resume from the last checkpoint.",
             file=sys.stderr,
         )
         return 130

@@ -16,8 +16,9 @@ PROGRAM = (
 """Words typed before a command or study. Python code outside the checkout, such as a notebook, uses
 the module."""
 KEPT = "results and checkpoints are kept"
-GO_ON = f"type the same command again to go on; {KEPT}."
+GO_ON = f"run the same command again to resume; {KEPT}."
 """Printed when a sweep stops early."""
+DIVERGED = "Diverged trials need other settings, such as a lower learning rate."
 CONTROL_CHARACTERS = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]",
 )

@@ -51,10 +51,10 @@ def slots_of(nodes: Sequence[Mapping[str, float]], options: RunOptions) -> int:
             "to train on CPUs, or a cluster with GPUs (--address)."
         )
     largest = max((node.get("CPU", 0.0) for node in nodes), default=0.0)
-    request = f"{need['cpu']:g} cores" + (f" and {need['gpu']:g} GPU" if "gpu" in need else "")
+    gpu = f" and {need['gpu']:g} of its GPUs" if "gpu" in need else ""
     raise UserError(
-        f"A trial needs {request} on one machine; the largest has {largest:g} cores "
-        f"(all: {gpus:g} GPUs). Lower --cores-per-trial or --gpus-per-trial."
+        f"A trial needs {need['cpu']:g} of one machine's cores{gpu}; most cores of a machine: "
+        f"{largest:g}, all GPUs: {gpus:g}. Lower --cores-per-trial or --gpus-per-trial."
     )
 
 

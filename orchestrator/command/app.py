@@ -24,7 +24,7 @@ from orchestrator.command.stop import stop
 from orchestrator.command.store import archive_store, check_store, rebuild_store
 from orchestrator.command.view import view
 from search_spaces.catalog import is_file
-from trainables.errors import KEPT, PROGRAM, UserError, nearest
+from trainables.errors import GO_ON, PROGRAM, UserError, nearest
 
 HELP = f"""Train and compare language models in sweeps.
 
@@ -61,8 +61,11 @@ class _Commands(TyperGroup):
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt as error:
-            print_err(f"Interrupted; {KEPT}. Type the same command again to go on.")
+            print_err(f"Interrupted: {GO_ON}")
             raise typer.Exit(130) from error
+        except typer.BadParameter as error:
+            error.message = error.message.removeprefix("Value error, ")  # pydantic adds it
+            raise
 
 
 app = typer.Typer(
@@ -123,7 +126,10 @@ def prove_gpu() -> None:
     raise typer.Exit(prove([]))  # with options, sweep.py calls it without this module
 
 
-_COMMANDS = get_command(app)
+_COMMANDS: Any = get_command(app)
+# A plan lists trials to run, not to retry.
+_RETRY = _COMMANDS.commands["retry"]
+_RETRY.params = [option for option in _RETRY.params if option.name not in ("dry_run", "form")]
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -9,6 +9,7 @@ import typer
 
 from orchestrator.command import options
 from orchestrator.command.options import print_out
+from orchestrator.words import counted
 from trainables.errors import UserError
 
 
@@ -22,7 +23,6 @@ def clean(
     """
     from orchestrator.guard import remove_leftovers
     from orchestrator.storage import copies_folder, is_url, remove_unfinished
-    from orchestrator.words import counted
 
     if is_url(storage):
         raise UserError(
@@ -41,6 +41,4 @@ def clean(
 
 def removed_sentence(count: int) -> str:
     """Return the sentence about removed temporary folders."""
-    from orchestrator.words import counted
-
     return f"Removed {counted(count, 'temporary folder')} of earlier runs."

@@ -175,7 +175,7 @@ StudyArgument = Annotated[
 def store_url(store: str | os.PathLike[str] | None, storage: str | os.PathLike[str]) -> str:
     """Return the store's address: `store`, or a file in the storage folder.
 
-    Raises UserError if `store` holds a password, or is missing while `storage` is an object store.
+    Raises UserError if `store` holds a password, or is missing while `storage` is no folder.
     """
     from orchestrator.storage import is_url
 
@@ -183,6 +183,10 @@ def store_url(store: str | os.PathLike[str] | None, storage: str | os.PathLike[s
         raise UserError(
             "--store: missing, and an object store cannot hold the results store. Name a file, or "
             "postgresql+psycopg://USER@HOST/DATABASE."
+        )
+    if store is None and Path(storage).is_file():
+        raise UserError(
+            f"--storage: {storage} is a file. Name a folder, or the file of a store with --store."
         )
     url = os.fspath(store or Path(storage).resolve() / "results.db")
     no_password(url)

@@ -124,10 +124,11 @@ def _print_one(ranked_file: RankedFile, form: options.Form) -> None:
     if form == "json":
         print(json.dumps(ranked_file.report, indent=1))
         return
-    records = [
-        {"measure": name, "value": _text(value)} for name, value in ranked_file.report.items()
-    ]
-    print_records(records, ("measure", "value"), form)
+    print_records(
+        [{"measure": name, "value": _text(value)} for name, value in ranked_file.report.items()],
+        ("measure", "value"),
+        form,
+    )
 
 
 def _print_several(
@@ -141,23 +142,17 @@ def _print_several(
         {**position, "file": str(file), **item.report}
         for position, file, item in zip(positions, files, ranked_files, strict=True)
     ]
-    measures = list(dict.fromkeys(name for record in records for name in record))
+    columns = {name: name for record in records for name in record}
     if form == "table":
-        key_columns = {"step": "step"} if steps else {"file": "file"}
-        headings = {
-            name: heading
-            for name, heading in TABLE_HEADINGS.items()
+        headings = {"step" if steps else "file": "", **TABLE_HEADINGS}
+        columns = {
+            name: heading or name
+            for name, heading in headings.items()
             if any(record.get(name) is not None for record in records)
         }
-        texts = [
-            {name: _text(record.get(name)) for name in (*key_columns, *headings)}
-            for record in records
-        ]
-        print_records(texts, {**key_columns, **headings}, form)
-        return
-    print_records(
-        [{name: record.get(name) for name in measures} for record in records], measures, form
-    )
+    value_of = _text if form == "table" else lambda value: value
+    rows = [{name: value_of(record.get(name)) for name in columns} for record in records]
+    print_records(rows, columns, form)
 
 
 def _text(value: Any) -> str:

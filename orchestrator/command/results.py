@@ -18,7 +18,6 @@ from trainables.errors import PROGRAM, UserError
 
 if TYPE_CHECKING:
     from orchestrator.store import Store, StudyKey
-    from search_spaces.study import Study
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,11 +162,9 @@ def report(
     variants = typed_filter(scale, corpus, settings, model)
     location, terminal = storage_at(storage), console(stderr=form == "json")
     with open_existing(store, storage) as results_store:
-        studies = _studies_by_key(results_store, study, variants)
-        for key, content in studies.items():
-            argument = key.study if study == ALL else study
+        for key, argument in _arguments(results_store, study, variants).items():
             command_line = Typed(study=argument, options=options.typed_options(context))
-            out = report_folder(location, key)
+            content, out = load_study(argument), report_folder(location, key)
             result = write_report(results_store, content, key, out, typed=command_line, pdf=pdf)
             if form == "json":
                 typer.echo(result.path.with_name(CARD_FILE).read_text(encoding="utf-8"))
@@ -178,18 +175,14 @@ def report(
     terminal.print(f"All reports: {index}")
 
 
-def _studies_by_key(store: Store, argument: str, variants: VariantFilter) -> dict[StudyKey, Study]:
+def _arguments(store: Store, argument: str, variants: VariantFilter) -> dict[StudyKey, str]:
+    """Return the variants with the names or files of their studies."""
     if argument != ALL:
-        study = load_study(argument)
-        return {_choose_variant(store, study.name, variants): study}
+        return {_choose_variant(store, load_study(argument).name, variants): argument}
     keys = [summary.key for summary in store.studies() if variants.fits(summary.key)]
-    arguments = {key: key.study if key.study in NAMES else f"./{key.study}.py" for key in keys}
-    studies = {
-        key: load_study(name)
-        for key, name in arguments.items()
-        if name in NAMES or Path(name).is_file()
-    }
-    if not studies:
+    names = {key: key.study if key.study in NAMES else f"./{key.study}.py" for key in keys}
+    arguments = {key: name for key, name in names.items() if name in NAMES or Path(name).is_file()}
+    if not arguments:
         if keys:
             raise UserError(
                 f"report all: the store has only your own studies, and this folder has no file of "
@@ -198,4 +191,4 @@ def _studies_by_key(store: Store, argument: str, variants: VariantFilter) -> dic
         raise UserError(
             f"the store has no study{variants}. List its studies with: {PROGRAM} status"
         )
-    return studies
+    return arguments

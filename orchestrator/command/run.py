@@ -47,9 +47,7 @@ def run(
     log_to: options.LogTo = None,
     dry_run: Annotated[
         bool,
-        typer.Option(
-            "--dry-run", help="Print the plan and its costs, and run nothing (not for retry)."
-        ),
+        typer.Option("--dry-run", help="Print the plan and its costs, and run nothing."),
     ] = False,
     form: options.Format = "table",
     settings: options.Settings = None,
@@ -61,8 +59,11 @@ def run(
     from orchestrator.plan import PlanRequest, make_plan, scale_named, studies_of
     from orchestrator.variants import parse_settings, read_inputs
 
-    is_retry = context.info_name == "retry"
-    _check_form(form, study, dry_run=dry_run, is_retry=is_retry)
+    if form in ("csv", "json") and not dry_run:
+        raise UserError(
+            f"--format {form}: needs --dry-run. Print the results of a run with: {PROGRAM} results "
+            f"{study}"
+        )
     folder = options.text_folder(data_dir)
     if folder is not None and not folder.is_dir():
         raise UserError(
@@ -112,20 +113,8 @@ def run(
         )
         for plan, number in zip(plans, gpus, strict=True)
     ]
+    is_retry = context.info_name == "retry"
     raise typer.Exit(_run_all(runs, study, options.typed_options(context), again=is_retry))
-
-
-def _check_form(form: options.Form, study: str, *, dry_run: bool, is_retry: bool) -> None:
-    if is_retry and (dry_run or form != "table"):
-        raise UserError(
-            f"retry: --dry-run and --format do not apply. List failed and diverged trials with: "
-            f"{PROGRAM} status"
-        )
-    if form != "table" and not dry_run:
-        raise UserError(
-            f"--format {form}: needs --dry-run. Print the results of a run with: {PROGRAM} results "
-            f"{study}"
-        )
 
 
 def _gpus_of(gpus_per_trial: float | None, plan: Plan) -> float:

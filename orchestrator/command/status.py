@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,7 +13,7 @@ from orchestrator.command import options
 from orchestrator.command.options import open_existing, print_out, print_records
 from orchestrator.command.results import no_study, study_name
 from orchestrator.words import one_line, short_id
-from trainables.errors import PROGRAM, UserError
+from trainables.errors import DIVERGED, PROGRAM, UserError
 
 if TYPE_CHECKING:
     from orchestrator.store import LostTrial, RunningTrial
@@ -36,22 +37,22 @@ def status(
     from orchestrator.store import expire_dead_owners
 
     name = study and study_name(study)
+
+    def is_shown(row: Any) -> bool:
+        return name in (None, row.key.study)
+
     with open_existing(store, storage, check=False) as results_store:
         with suppress(UserError):  # a read-only store is shown as it is
             expire_dead_owners(results_store)
         all_summaries = results_store.studies()
-        summaries = [s for s in all_summaries if name in (None, s.key.study)]
-        running_trials = [
-            trial for trial in results_store.running() if name in (None, trial.key.study)
-        ]
-        lost_trials = [trial for trial in results_store.lost() if name in (None, trial.key.study)]
+        summaries = list(filter(is_shown, all_summaries))
+        running_trials = list(filter(is_shown, results_store.running()))
+        lost_trials = list(filter(is_shown, results_store.lost()))
     if not summaries and name is not None:
         raise no_study(name, (summary.key for summary in all_summaries))
     records = [
         {
-            "study": s.key.study,
-            "scale": s.key.scale,
-            "corpus": s.key.corpus,
+            **asdict(s.key),
             "overrides": "" if s.key.overrides == "{}" else s.key.overrides,
             "trials": sum(s.counts.values()),
             **s.counts,
@@ -59,14 +60,16 @@ def status(
         for s in summaries
     ]
     print_records(records, COLUMNS, form)
-    if form == "table" and running_trials:
+    if form != "table":
+        return
+    if running_trials:
         print_out(
             f"\nRunning or next on a worker; to stop one, type {PROGRAM} stop and the start of its "
             f"id:"
         )
         for line in dict.fromkeys(map(_running_line, running_trials)):
             print_out(line)
-    if form == "table" and lost_trials:
+    if lost_trials:
         _print_lost(lost_trials)
 
 
@@ -87,7 +90,9 @@ def _print_lost(lost_trials: Sequence[LostTrial]) -> None:
         }
         for trial in lost_trials[:CAUSES_SHOWN]
     ]
-    print_out(f"\nFailed or diverged; {PROGRAM} retry STUDY runs these again:")
+    has_failures = any(trial.state == "failed" for trial in lost_trials)
+    hint = f" Run failures again with {PROGRAM} retry STUDY." if has_failures else ""
+    print_out(f"\nFailed or diverged. {DIVERGED}{hint}")
     print_records(records, list(records[0]), "table")
     if (hidden_count := len(lost_trials) - CAUSES_SHOWN) > 0:
         print_out(f"and {hidden_count:,} more: {PROGRAM} results STUDY prints all causes.")

@@ -11,6 +11,7 @@ import typer
 from orchestrator.command import options
 from orchestrator.command.options import open_existing, print_out
 from orchestrator.command.results import VariantFilter, study_name, typed_filter
+from search_spaces.catalog import ALL
 from trainables.errors import KEPT, UserError
 
 if TYPE_CHECKING:
@@ -24,8 +25,8 @@ def stop(
     target: Annotated[
         str | None,
         typer.Argument(
-            metavar="[STUDY|TRIAL]",
-            help="A study, or the first 4 or more digits of a trial's id.",
+            metavar="STUDY|TRIAL|all",
+            help="A study, the first 4 or more digits of a trial's id, or all studies.",
         ),
     ] = None,
     scale: Annotated[
@@ -37,9 +38,9 @@ def stop(
     store: options.StoreUrl = None,
     storage: options.Storage = options.STORAGE,
 ) -> None:
-    """Stop a running study or trial (default: all running studies).
+    """Stop a running study or trial.
 
-    Run the study again to resume it.
+    Run its command again to resume.
     """
     from orchestrator.variants import Variant
     from orchestrator.words import on_corpus, short_id
@@ -58,23 +59,22 @@ def stop(
         for key in _stoppable(results_store, running_keys, target, variants):
             results_store.ask_to_stop(key)
             effect = (
-                f"{KEPT}, and the same command resumes it"
+                f"{KEPT}; run its command again to resume"
                 if key in running_keys
                 else "it has no running trial, so this stops a command that starts or measures"
             )
-            changes = Variant.read(key.overrides)
-            variant = f"{key.study} at scale {key.scale}{on_corpus(key.corpus)}{changes}"
-            print_out(f"Asked to stop {variant}; {effect}.")
+            variant = f"{on_corpus(key.corpus)}{Variant.read(key.overrides)}"
+            print_out(f"Asked to stop {key.study} at scale {key.scale}{variant}; {effect}.")
 
 
 def _trial(store: Store, start: str) -> RunningTrial | None:
-    trials = {trial.trial_id: trial for trial in store.running()}
-    matches = [trial_id for trial_id in trials if trial_id.startswith(start)]
+    running = store.running()
+    matches = {trial.trial_id: trial for trial in running if trial.trial_id.startswith(start)}
     if len(matches) > 1:
         raise UserError(
             f"stop: {len(matches)} running trials have ids that start with {start}. Add digits."
         )
-    return trials[matches[0]] if matches else None
+    return next(iter(matches.values()), None)
 
 
 def _stoppable(
@@ -82,13 +82,16 @@ def _stoppable(
 ) -> list[StudyKey]:
     """Return all variants of a named study if none of them runs.
 
-    Raises UserError if nothing matches.
+    Raises UserError if nothing is named or matches.
     """
     name = study and study_name(study)
-    candidates = [summary.key for summary in store.studies()] if name else running_keys
-    matches = [key for key in candidates if name in (None, key.study) and variants.fits(key)]
+    candidates = running_keys if name == ALL else [summary.key for summary in store.studies()]
+    matches = [key for key in candidates if name in (ALL, key.study) and variants.fits(key)]
     if not matches:
         names = ", ".join(dict.fromkeys(key.study for key in running_keys)) or "none"
-        subject = f"{study!r}{variants} is not" if study else f"no study{variants} is"
-        raise UserError(f"stop: {subject} running. Running studies: {names}.")
+        problem = "name a study, a trial or all"
+        if study:
+            subject = f"no study{variants} is" if study == ALL else f"{study!r}{variants} is not"
+            problem = f"{subject} running"
+        raise UserError(f"stop: {problem}. Running studies: {names}.")
     return [key for key in matches if key in running_keys] or matches

@@ -25,7 +25,9 @@ def view(
     """Show studies and trials in a browser, live while sweeps run."""
     from orchestrator.view import serve
 
-    def ready(link: str) -> None:
-        print_out(f"Open {link}\nCtrl-C ends it; sweeps continue.")
-
-    serve(store_url(store, storage), storage, port, ready)
+    serve(
+        store_url(store, storage),
+        storage,
+        port,
+        lambda link: print_out(f"Open {link}\nCtrl-C ends it; sweeps continue."),
+    )

@@ -47,7 +47,7 @@ GIVEN_UP_STATUS = 3
 STOPPED_STATES = (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP)
 ORDERLY_STATUSES = (0, 1, 2)
 """Exit statuses of commands that have cleaned up."""
-RESUME_HINT = "Results and checkpoints are kept; type the same command again to go on."
+RESUME_HINT = "Results and checkpoints are kept; run the same command again to resume."
 
 
 def guarded(run: Callable[[], int]) -> int:

@@ -156,7 +156,7 @@ def run_inside(run: Callable[[], int], pipe: int, *, is_restart: bool) -> NoRetu
         if _STATE.is_over:  # Python's import system turns some interrupts into other errors
             cause = "" if isinstance(error, KeyboardInterrupt) else f" ({error!r})"
             with suppress(OSError, KeyboardInterrupt):
-                print(f"Interrupted{cause}. Type the same command again to go on.", file=sys.stderr)
+                print(f"Interrupted{cause}. Run the same command again to resume.", file=sys.stderr)
             status = INTERRUPTED
         else:  # like the interpreter
             _STATE.is_over = True

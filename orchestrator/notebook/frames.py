@@ -13,6 +13,7 @@ import pandas as pd
 
 from orchestrator.analysis import FlatResults, flatten
 from orchestrator.command import VariantFilter, no_study, open_existing, study_name
+from orchestrator.plan import scale_named
 from orchestrator.store import Store, StudyKey
 from orchestrator.variants import chosen_variant, setting_values
 from trainables.corpora import corpus_name
@@ -35,8 +36,7 @@ def results(study: str | None = None, **selection: Any) -> pd.DataFrame:
     Raises UserError if the store or variant does not exist.
     """
     with _variants(study, **selection) as (store, keys):
-        frames = [flat_results(store, key).frame() for key in keys]
-    return pd.concat(frames, ignore_index=True)
+        return results_of(store, keys)
 
 
 def epochs(study: str | None = None, **selection: Any) -> pd.DataFrame:
@@ -91,18 +91,23 @@ def _variants(
     store: str | Path | None = None,
 ) -> Iterator[tuple[Store, list[StudyKey]]]:
     corpora = (corpus,) if corpus is None or isinstance(corpus, str | os.PathLike) else corpus
-    variant = chosen_variant(plain_settings(overrides or {}), model)
-    text = None if overrides is None and model is None else variant.text
-    names = [None if one is None else corpus_name(os.fspath(one)) for one in corpora]
-    variants = [VariantFilter(scale=scale, corpus=one, overrides=text) for one in names]
-    name = study and study_name(study)
+    chosen = chosen_variant(plain_settings(overrides or {}), model)
+    text = None if overrides is None and model is None else chosen.text
+    variants = [
+        VariantFilter(
+            scale=scale, corpus=corpus_name(os.fspath(one)) if one else None, overrides=text
+        )
+        for one in corpora
+    ]
+    name = study and study_name(study_argument(study))
+    if scale is not None:
+        scale_named(scale)
     with open_existing(store, storage) as results_store:
         all_keys = [summary.key for summary in results_store.studies()]
         keys = [
             key
             for key in all_keys
-            if name in (None, key.study)
-            and any(variant_filter.fits(key) for variant_filter in variants)
+            if name in (None, key.study) and any(variant.fits(key) for variant in variants)
         ]
         if not keys and name is not None:
             raise no_study(name, all_keys, variants[0])
@@ -111,6 +116,16 @@ def _variants(
                 f"the store has no study{variants[0]}. Drop a condition, or run a study first."
             )
         yield results_store, keys
+
+
+def study_argument(study: object) -> str:
+    """Return a study's name or path. Raises UserError for anything else, such as a Study."""
+    if not isinstance(study, str | os.PathLike):
+        raise UserError(
+            f"study: must be a name or a Python file that defines STUDY; got a "
+            f"{type(study).__name__}. Write it to a file and name that."
+        )
+    return os.fspath(study)
 
 
 def plain_settings(settings: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:
@@ -138,15 +153,19 @@ def _plain(value: Any) -> Any:
     )
 
 
-def flat_results(store: Store, key: StudyKey) -> FlatResults:
-    """Return the variant's stored results."""
+def results_of(store: Store, keys: Sequence[StudyKey]) -> pd.DataFrame:
+    """Return a row per trial of these variants."""
+    return pd.concat([_flat_results(store, key).frame() for key in keys], ignore_index=True)
+
+
+def _flat_results(store: Store, key: StudyKey) -> FlatResults:
     return flatten(store.results(key)).of_variant(key)
 
 
 def _by_trial(
     store: Store, key: StudyKey, values: Mapping[str, Any]
 ) -> Iterator[tuple[dict[str, str], Any]]:
-    flat = flat_results(store, key)
+    flat = _flat_results(store, key)
     for record, group in zip(flat.records, flat.groups, strict=True):
         if record["trial_id"] in values:
             yield (

@@ -63,8 +63,9 @@ def trained(
             row.trial_id: row
             for summary in results_store.studies()
             for row in results_store.trials(summary.key)
+            if row.trial_id.startswith(trial_id)
         }
-    row = _only_one([row for row in rows.values() if row.trial_id.startswith(trial_id)], trial_id)
+    row = _only_one([*rows.values()], trial_id)
     if not isinstance(row.validated, LanguageTrialConfig) or row.state != "done":
         raise UserError(
             f"the trial {row.name} ({short_id(row.trial_id)}) is {row.state} and has no saved model"
@@ -72,9 +73,10 @@ def trained(
     trial_storage = storage_at(os.fspath(storage))
     trial_storage.bring([row.trial_id], [*RESULT_FILES, KEPT_WEIGHTS])
     files = tuple(TextFile.read(Path(layer), "layers are files") for layer in layers)
-    threads = torch.get_num_threads()
     runtime = Runtime(
-        data_dir=None if data_dir is None else Path(data_dir), threads=threads, layer_files=files
+        data_dir=None if data_dir is None else Path(data_dir),
+        threads=torch.get_num_threads(),
+        layer_files=files,
     )
     model, corpus = kept_model(
         row.validated, directory=trial_storage.trial(row.trial_id).path, runtime=runtime

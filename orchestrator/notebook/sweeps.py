@@ -13,7 +13,7 @@ from typing import Any
 import pandas as pd
 
 from orchestrator.command import open_existing
-from orchestrator.notebook.frames import flat_results, plain_settings
+from orchestrator.notebook.frames import plain_settings, results_of, study_argument
 from orchestrator.plan import PlanRequest, scale_named, studies_of
 from orchestrator.store import StudyKey
 from orchestrator.variants import as_typed, read_inputs
@@ -35,6 +35,7 @@ def run(study: str, **options: Any) -> pd.DataFrame:
     Ctrl-C, and the same call resumes it. Failed trials have their cause in the frame. Raises
     UserError if the command fails or was interrupted.
     """
+    study = study_argument(study)
     words = ["run", study, *_words(options)]
     # A new session: Ctrl-C in a terminal would otherwise reach both processes.
     process = subprocess.Popen(
@@ -87,8 +88,7 @@ def _results_of(study: str, options: Mapping[str, Any]) -> pd.DataFrame:
         )
     ]
     with open_existing(options.get("store"), options.get("storage") or "results") as store:
-        frames = [flat_results(store, key).frame() for key in keys]
-    return pd.concat(frames, ignore_index=True)
+        return results_of(store, keys)
 
 
 def _words(options: Mapping[str, Any]) -> list[str]:
@@ -116,9 +116,7 @@ def _words(options: Mapping[str, Any]) -> list[str]:
 
 def _environment() -> dict[str, str]:
     """Pass on the import path, but no variables of a notebook kernel that force colors."""
-    variables = {
-        name: value
-        for name, value in os.environ.items()
-        if name not in ("FORCE_COLOR", "CLICOLOR_FORCE")
-    }
-    return {**variables, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    variables = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    for name in ("FORCE_COLOR", "CLICOLOR_FORCE"):
+        variables.pop(name, None)
+    return variables

@@ -56,14 +56,7 @@ class Dispatcher:
     def stop(self, trial_ids: Collection[str]) -> None:
         """Release these trials unchanged."""
         self._stop_requests |= set(trial_ids)
-        elsewhere_trials = self._table.trials(State.ELSEWHERE)
-        self._release(
-            [
-                trial
-                for trial_id, trial in elsewhere_trials.items()
-                if trial_id in self._stop_requests
-            ]
-        )
+        self._drop_stopped([*self._table.trials(State.ELSEWHERE).values()])
 
     def give_up(self, keys_without_machine: Collection[str] = ()) -> list[str]:
         """Return packs to end, each once.

@@ -84,7 +84,7 @@ class Driver:
             beat()
         else:
             self.poll()
-        return self._guarded(lambda: self._next_pack(key), None)
+        return self._guarded(lambda: self._next_pack(key))
 
     def start_pack(self, key: str) -> None:
         """Record that a worker has the pack."""
@@ -92,14 +92,12 @@ class Driver:
         self._watch.add(key)
 
     def process_events(self, key: str, text: str) -> None:
-        """Process a worker's JSON events."""
-        self._guarded(
-            lambda: self._dispatcher.process_events(key, EVENTS.validate_json(text)), None
-        )
+        """Process a worker's events (JSON)."""
+        self._guarded(lambda: self._dispatcher.process_events(key, EVENTS.validate_json(text)))
 
     def end_pack(self, key: str, ending: Ending = ORDERLY_END) -> None:
-        """Process the pack's end."""
-        self._guarded(lambda: self._end_pack(key, ending), None)
+        """Process the end of the pack."""
+        self._guarded(lambda: self._end_pack(key, ending))
 
     def poll(self) -> list[str]:
         """Check the lease and, every 2 s, the cluster and the store; return the packs to end."""
@@ -108,20 +106,20 @@ class Driver:
             self._stop_announced = True
             self._work.listener.note(f"Stopping, which may take 10 s; {KEPT}.")
             report_stopping()
-        ending_keys: list[str] = self._guarded(self._poll, [])
+        ending_keys = self._guarded(self._poll)
         self._dispatcher.show()
-        return ending_keys
+        return ending_keys or []
 
-    def _guarded(self, action: Callable[[], T], default: T) -> T:
+    def _guarded(self, action: Callable[[], T]) -> T | None:
         """A driver without its lease must not record another driver's trials: check it first."""
         if self.stopping:
-            return default
+            return None
         try:
             self._keeper.check(len(self._dispatcher.claimed_trials))
             return action()
         except Exception as error:
             self._error = error
-            return default
+            return None
 
     def _next_pack(self, key: str) -> Parcel | None:
         pack = self._dispatcher.next_pack(key)
@@ -200,7 +198,7 @@ class Driver:
             note("A trial fits on no machine any more. Waiting for one.")
         self._waits_for_machines = slots is None
         if slots is not None and slots != old_slots:
-            note(f"Machines joined or left: {slots} trials now fit at a time, {old_slots} before.")
+            note(f"Machines joined or left. Trials at a time: {slots}, {old_slots} before.")
             self._dispatcher.resize(slots)
 
     def _look_at_requests(self, study: StudyKey) -> None:

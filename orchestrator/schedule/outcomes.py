@@ -183,22 +183,21 @@ class Outcomes:
 
     def _count_start_failure(self, ending: Ending) -> None:
         self._start_failures += 1
+        limit = MAX_START_FAILURES
         fix = (
             "Check that every machine has this project, its packages and the same Ray token (or "
             "RAY_AUTH_MODE=disabled)"
         )
         if ending.short_of_memory:  # another program used it, and may free it
-            fix = "Free memory on that machine"
+            limit, fix = MAX_MEMORY_FAILURES, "Free memory on that machine"
             if self._start_failures == 1:
                 self._listener.note(
                     f"A worker ended before it started a trial: {ending.cause}; trying again."
                 )
-        if self._start_failures >= (
-            MAX_MEMORY_FAILURES if ending.short_of_memory else MAX_START_FAILURES
-        ):
+        if self._start_failures >= limit:
             raise UserError(
                 f"{self._start_failures} workers in a row ended before they started a trial "
-                f"({ending.cause}). {fix}, and type the same command again."
+                f"({ending.cause}). {fix}, and run the same command again."
             )
 
     def _end_if_recorded(
@@ -217,4 +216,4 @@ class Outcomes:
         self._attempts.forget(trial.trial_id)
         if trial.trial_id in self._work.unmeasured and outcome.cause is not None:
             self.measurement_failures[trial.trial_id] = outcome.cause
-        self._listener.finished(trial.trial_id, outcome)
+        self._listener.finished(trial.name, outcome)

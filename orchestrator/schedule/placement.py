@@ -30,10 +30,11 @@ class Placement:
         self.update(machines)
 
     def update(self, machines: Mapping[str, Mapping[str, float]]) -> None:
-        """Replace the machines."""
-        usable = {name: node for name, node in machines.items() if fit_on(node, self._options)}
+        """Replace the present machines."""
         self._machines = {
-            name: node for name, node in usable.items() if name not in self._unfit_ids
+            name: node
+            for name, node in machines.items()
+            if name not in self._unfit_ids and fit_on(node, self._options)
         }
 
     def exclude(self, machine: str) -> None:
@@ -47,19 +48,18 @@ class Placement:
         return sum(fit_on(node, self._options) for node in self._machines.values()) or None
 
     def request(self, configs: Sequence[AnyConfig], *, alone: bool = False) -> MachineRequest:
-        """Return a pack's request: its memory, up to the largest machine's (all if `alone`)."""
-        limit_bytes = int(
-            max((node.get("memory", 0) for node in self._machines.values()), default=0)
-        )
+        """Return a pack's request: its memory, up to the largest machine's (all, if `alone`)."""
+        limit_bytes = self._largest_bytes
         memory_bytes = limit_bytes if alone else min(self._estimate(configs), limit_bytes)
         return MachineRequest(memory_bytes, tuple(sorted(self._unfit_ids)))
 
     def fits(self, request: MachineRequest) -> bool:
         """Return whether a machine has the memory, or no machine fits any pack now."""
-        machines = self._machines.values()
-        return not machines or any(
-            node.get("memory", 0) >= request.memory_bytes for node in machines
-        )
+        return not self._machines or request.memory_bytes <= self._largest_bytes
+
+    @property
+    def _largest_bytes(self) -> int:
+        return int(max((node.get("memory", 0) for node in self._machines.values()), default=0))
 
     def _estimate(self, configs: Sequence[AnyConfig]) -> int:
         if self._corpus is None:

@@ -114,13 +114,9 @@ class Recorder:
         A measurement with a problem is taken again, which then reports the problem.
         """
         _, problems = self.measurements(dict.fromkeys(trial_ids, names))
-        folders = {
-            trial_id: self._storage.trial(trial_id)
-            for trial_id in trial_ids
-            if trial_id not in problems
-        }
+        folder_of = self._storage.trial
         return [
             TrialOutcome(trial_id=trial_id, state="done")
-            for trial_id, folder in folders.items()
-            if all(folder.measurement(name) is not None for name in names)
+            for trial_id in trial_ids
+            if trial_id not in problems and all(map(folder_of(trial_id).measurement, names))
         ]

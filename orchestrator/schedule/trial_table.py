@@ -42,7 +42,7 @@ TRANSITIONS: dict[State, set[State]] = {
 class TrialTable:
     """States of one driver's trials; the store records a trial's owner."""
 
-    def __init__(self, store: Store, owner: str, exempt_ids: Collection[str] = ()) -> None:
+    def __init__(self, store: Store, owner: str, exempt_ids: Collection[str]) -> None:
         """`owner` is this driver in the store; `exempt_ids` need no claim."""
         self._store, self._owner, self._exempt_ids = store, owner, exempt_ids
         self._states: dict[str, State] = {}

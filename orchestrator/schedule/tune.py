@@ -126,15 +126,12 @@ def fit(driver: Driver, job: Job, *, title: str, late_machines: LateMachines | N
             cause = error.__cause__ if isinstance(error.__cause__, RayError) else error
             if not isinstance(cause, RayError | OSError):
                 raise
-            start_again_or_raise(_failure_reason(cause))
+            reason = f"Ray Tune failed ({last_line(cause)})"
+            if isinstance(cause, OutOfMemoryError):
+                reason = "Memory ran out, and Ray ended one of its processes"
+            start_again_or_raise(reason)
         finally:
             driver.raise_error()
-
-
-def _failure_reason(error: RayError | OSError) -> str:
-    if isinstance(error, OutOfMemoryError):
-        return "Memory ran out, and Ray ended one of its processes"
-    return f"Ray Tune failed ({last_line(error)})"
 
 
 def _trial_name(trial: Trial) -> str:

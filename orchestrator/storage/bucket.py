@@ -188,7 +188,7 @@ class Bucket:
             )
         return UnreachableError(
             f"{trouble}: {reason}. Check that the store runs and that AWS_ENDPOINT_URL is right, "
-            "then type the same command again"
+            "then run the same command again"
         )
 
 

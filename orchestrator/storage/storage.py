@@ -173,7 +173,7 @@ class FolderStorage(Storage):
     def _change_error(self, change: str) -> UserError:
         return UserError(
             f"The storage folder {self} {change}, and nothing is recorded since. Put it back, or "
-            "name another one with --storage, and type the same command again."
+            "name another one with --storage, and run the same command again."
         )
 
     @override

@@ -73,6 +73,6 @@ def _exclusively(path: Path) -> Iterator[None]:
         except BlockingIOError:
             raise UserError(
                 f"store rebuild: another command has the results store {path} open. End it (a "
-                "sweep, a page of view, a notebook), then type the same command again."
+                "sweep, a page of view, a notebook), then run the same command again."
             ) from None
         yield

@@ -42,13 +42,13 @@ class SqliteFile:
         self._first_identity = self._first_identity or identity
         if self.is_unchanging and (identity != self._first_identity or self._log.exists()):
             raise UserError(
-                f"Another process writes to the results store {self._path}: type the same command "
+                f"Another process writes to the results store {self._path}: run the same command "
                 f"again."
             )
         if identity != self._first_identity:
             raise StoreAwayError(
                 f"{self._path} was deleted or replaced while this command used it as its results "
                 "store",
-                "put it back if you can, and type the same command again, which records the result "
+                "put it back if you can, and run the same command again, which records the result "
                 "files",
             )

@@ -14,7 +14,7 @@ REBUILD = (
     f"rebuild it from the trial folders with `{PROGRAM} store rebuild` (and its --storage and "
     "--store)"
 )
-ROOM = "free some space and type the same command again; recorded results are kept"
+ROOM = "free some space and run the same command again; recorded results are kept"
 SERVER = "check that the server runs and that host, port, user, password and database are right"
 BUSY = ("another process has been writing to it for too long", "end that process, then try again")
 CURES = {
@@ -49,18 +49,18 @@ CURES = {
         "the user is not allowed to do that",
         "grant it CREATE on the schema and all rights on the tables",
     ),
-    "40": ("another process changed the same rows", "type the same command again"),
+    "40": ("another process changed the same rows", "run the same command again"),
     "57014": (
         "the server took more than 45 s for one statement",
         "find out what keeps it busy, then try again",
     ),
     "57P": (
         "the server was shut down",
-        "start it and type the same command again; recorded results are kept",
+        "start it and run the same command again; recorded results are kept",
     ),
     "08": (
         "the connection was lost",
-        "check the server and type the same command again; recorded results are kept",
+        "check the server and run the same command again; recorded results are kept",
     ),
 }
 """Problem and cure by the start of SQLite's error name or PostgreSQL's state. Any other error is

@@ -33,12 +33,11 @@ def opening(
 ) -> str:
     """Return what will run and for how long; `seconds_each` is a trial's time and its basis."""
     variant = Variant.read(plan.key.overrides)
-    changes = f", with {' '.join(variant.typed)}" if variant.typed else ""
     names_protocol = plan.study.reads_text and not variant.model
     summary = f" ({plan.scale.summary})" if names_protocol else ""
     lines = [
         f"Study {plan.study.name}: {plan.study.title or plan.study.question}".rstrip(": "),
-        f"Scale {plan.scale.name}{summary}{on_corpus(plan.corpus.name)}{changes}",
+        f"Scale {plan.scale.name}{summary}{on_corpus(plan.corpus.name)}{variant}",
         *(stage.sentence for stage in stages(plan)),
         _counts(plan, state),
     ]

@@ -42,7 +42,7 @@ def _missing_pair_trials(plan: Plan, console: Console) -> frozenset[str]:
         try:
             ensure(name, data_dir=plan.benchmarks_dir)
         except UserError as error:
-            console.print(f"{error}; the study goes on without it.")
+            console.print(f"{error}; the study continues without it.")
             return True
         return False
 

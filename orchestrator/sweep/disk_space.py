@@ -29,7 +29,7 @@ def disk_warning(
     if not isinstance(storage, FolderStorage):
         return None
     count = min(len(configs), concurrent_trials(options))
-    sizes = sorted(running_bytes(config, corpus) for config in configs)[len(configs) - count :]
+    sizes = sorted(running_bytes(config, corpus) for config in configs)[-count:]
     # Trials that resume already have a checkpoint there, which makes room for the next one.
     checkpoints = [
         path for config in configs for path in storage.trial(config.trial_id).checkpoints()
@@ -48,7 +48,7 @@ def disk_warning(
     return (
         f"{storage} has {_format(free_bytes)} left, but {counted(len(configs), 'trial')} will "
         f"keep about {_format(final_bytes)}. The sweep stops if the disk fills up. Then free "
-        "space and type the same command again."
+        "space and run the same command again."
     )
 
 

@@ -78,4 +78,4 @@ def _write(url: str, address: str, key: StudyKey, typed: Typed) -> None:
     ):
         study, out = load_study(typed.study), report_folder(storage, key)
         page = write_report(store, study, key, out, typed=typed).path
-        write_index(page, storage, Console(quiet=True))
+        write_index(page, storage, Console())

@@ -57,8 +57,9 @@ class RemainingWork:
             if state.missing_count or state.unmeasured:
                 state = self._prepare(state)
             configs = self._configs(state)
-            on_gpu = self.options.gpus_per_trial > 0
-            seconds, basis = seconds_each(configs, self.plan, self.store, gpu=on_gpu)
+            seconds, basis = seconds_each(
+                configs, self.plan, self.store, gpu=self.options.gpus_per_trial > 0
+            )
             self._announce(state, (seconds, basis))
             if warning := disk_warning(configs, self.plan.corpus, self.options):
                 self.console.print(warning)
@@ -98,7 +99,8 @@ class RemainingWork:
             self.console.print(note)
         # A retry has fetched the texts before it reset any result.
         if self.retries is None:
-            state = state.without(ensure_texts(self.plan, self.console))
+            waiting = ensure_texts(self.plan, self.console)
+            state = replace(state, trials=[t for t in state.trials if t.trial_id not in waiting])
         return state
 
     def _recover(self, state: StudyState, run_id: int) -> bool:
@@ -138,8 +140,9 @@ class RemainingWork:
             return RunSummary()
         from orchestrator.schedule import run_trials
 
-        rows = self.store.trials(self.plan.key)
-        trials = [row.planned() for row in rows if row.trial_id in unmeasured]
+        trials = [
+            row.planned() for row in self.store.trials(self.plan.key) if row.trial_id in unmeasured
+        ]
         with watching(self.console, len(unmeasured), doing="measuring") as listener:
             return run_trials(trials, replace(work, listener=listener, unmeasured=unmeasured))
 

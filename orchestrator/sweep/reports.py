@@ -32,15 +32,14 @@ def write_report(
     records = StudyRecords(
         rows=store.results(key), spectra=store.spectra(key), epochs=store.epochs_by_trial(key)
     )
-    commands = Commands(
-        run=run_command(typed, study, key, records.rows),
-        paper=paper_command(typed, study, key),
-    )
     return build_report(
         Variant.read(key.overrides).study(study),
         key,
         records,
-        commands=commands,
+        commands=Commands(
+            run=run_command(typed, study, key, records.rows),
+            paper=paper_command(typed, study, key),
+        ),
         out=out,
         pdf=pdf,
         index=True,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,16 +26,23 @@ class StudyFile:
     planned_at: AwareDatetime
     trials: Sequence[PlannedTrial]
     """In plan order."""
+    file: str = ""
+    """Path of a user's study."""
 
 
 _FORMAT = TypeAdapter(StudyFile)
 
 
 def write_study_file(
-    storage: Storage, key: StudyKey, planned_at: AwareDatetime, trials: Sequence[PlannedTrial]
+    storage: Storage,
+    key: StudyKey,
+    planned_at: AwareDatetime,
+    trials: Sequence[PlannedTrial],
+    *,
+    file: str = "",
 ) -> None:
     """Write the file of a study. Raises UserError if it cannot be written."""
-    content = _FORMAT.dump_json(StudyFile(key=key, planned_at=planned_at, trials=trials))
+    content = _FORMAT.dump_json(StudyFile(key=key, planned_at=planned_at, trials=trials, file=file))
     try:
         storage.write_study(f"{key.variant}.json", sealed(content.decode()))
     except OSError as error:
@@ -42,6 +50,18 @@ def write_study_file(
             f"--storage: the plan of {key.study} cannot be written to {storage} "
             f"({error.strerror or error}). Free space there, or use another --storage."
         ) from error
+
+
+def check_name(storage: Storage, key: StudyKey, file: str) -> None:
+    """Raise UserError if another file with another content defines a study of this name."""
+    for path in storage.study_files() if file else ():
+        with suppress(DamagedFileError, OSError):
+            other = read_study_file(path).file if path.stem == key.variant else ""
+            if other and Path(other).read_bytes() != Path(file).read_bytes():
+                raise UserError(
+                    f"{file}: its STUDY has the name {key.study!r}, as in {other}. Rename one of "
+                    f"them: results are stored by name."
+                )
 
 
 def read_study_file(path: Path) -> StudyFile:

@@ -7,6 +7,7 @@ import importlib
 import threading
 from collections.abc import Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -16,14 +17,16 @@ from orchestrator.guard import beat_on
 from orchestrator.plan import Plan
 from orchestrator.store import COMPLETE, LOST, PlannedTrial, TrialRow
 from orchestrator.sweep.commands import RESULTS, Typed, command_line
+from orchestrator.sweep.corpus_files import ensure_texts
 from orchestrator.sweep.live_reports import live_report
 from orchestrator.sweep.remaining_work import RemainingWork
 from orchestrator.sweep.reports import report_folder, write_index, write_report
 from orchestrator.sweep.retry import retried_trials
-from orchestrator.sweep.study_file import write_study_file
+from orchestrator.sweep.study_file import check_name, write_study_file
 from orchestrator.watch import TrialLogs, open_sinks
 from orchestrator.words import counted, on_corpus
-from trainables.errors import KEPT, PROGRAM
+from search_spaces.catalog import is_file
+from trainables.errors import DIVERGED, GO_ON, PROGRAM
 
 if TYPE_CHECKING:
     from orchestrator.plan import Tuner
@@ -45,6 +48,8 @@ def run_study(
 
     print_line = console.print
     options.storage.check()
+    file = str(Path(typed.study).resolve()) if is_file(typed.study) else ""
+    check_name(options.storage, plan.key, file)
     sinks = open_sinks(options.log_to, plan.key, options.storage.folder)
     for sink in sinks:
         print_line(f"Trials are also logged to {sink.name}: {sink.place}")
@@ -53,7 +58,7 @@ def run_study(
             options.store_url,
             create=not again,
             on_wait=beat_on,
-            on_register=partial(write_study_file, options.storage),
+            on_register=partial(write_study_file, options.storage, file=file),
         ) as store,
         contextlib.closing(TrialLogs(sinks, store, plan.key, print_line)) as logs,
     ):
@@ -70,6 +75,8 @@ def run_study(
                 )
                 return 0
         else:
+            if not store.trials(plan.key):  # a failed download leaves no empty study
+                ensure_texts(plan, Console(quiet=True))
             members = _register(plan, store, console) if tuner is None else tuner.start()
         threading.Thread(
             target=lambda: list(map(importlib.import_module, REPORT_MODULES)), daemon=True
@@ -91,10 +98,7 @@ def run_study(
         rows = store.trials(plan.key)
         if summary.interrupted:
             done_count = sum(row.state == "done" for row in rows)
-            print_line(
-                f"Interrupted with {done_count} of {plan.total} trials done; {KEPT}. Type the same "
-                f"command again to go on."
-            )
+            print_line(f"Interrupted with {done_count} of {plan.total} trials done: {GO_ON}")
             return INTERRUPTED
         if again and (full_tuner := _tuner(plan, store)) is not None and not full_tuner.over:
             command = command_line(typed.study, options=typed.options)
@@ -158,9 +162,12 @@ def _print_failures(
         log = options.storage.trial(row.trial_id).error_log
         traceback = f" (traceback: {log})" if row.state == "failed" and log.is_file() else ""
         console.print(f"{row.state}: {row.name}: {row.cause}{traceback}")
-    if lost_trials:
+    states = {row.state for row in lost_trials}
+    if "failed" in states:
         command = command_line("retry", typed.study, options=typed.options)
-        console.print(f"Retry them with: {command}")
+        console.print(f"Run failed trials again with: {command}")
+    if "diverged" in states:
+        console.print(DIVERGED)
     for row in rows:
         if row.trial_id in measurement_failures:
             console.print(f"not measured: {row.name}: {measurement_failures[row.trial_id]}")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from orchestrator.store import PlannedTrial, TrialState
 
@@ -28,7 +28,3 @@ class StudyState:
     def count(self, state: TrialState) -> int:
         """Return the number of trials in `state`."""
         return sum(other == state for other in self.states.values())
-
-    def without(self, waiting: Collection[str]) -> StudyState:
-        """Return the state with the `waiting` trials removed from those to run."""
-        return replace(self, trials=[t for t in self.trials if t.trial_id not in waiting])

@@ -91,7 +91,7 @@ def scatter(
         custom_data=[points.index.str[:SHORT_ID]],
         labels=_labels(x, y, colour, size),
         category_orders={
-            name: [as_text(text) for text in trials.levels(name)]
+            name: [*map(as_text, trials.frame[name].dropna().unique())]
             for name in (x, kinds)
             if name in trials.texts
         },
@@ -161,15 +161,26 @@ def spectra(
         return empty_figure("No trial has a spectrum yet.")
     figure = _lines(pd.concat(lines), "index", "singular value")
     if tolerance:
-        line = {"dash": "dash", "width": 1, "color": "#888888"}
-        name = "tolerance of the Press rank"
-        figure.add_hline(tolerance, name=name, line=line, showlegend=True)
+        figure.add_hline(
+            tolerance,
+            name="tolerance of the Press rank",
+            line={"dash": "dash", "width": 1, "color": "#888888"},
+            showlegend=True,
+        )
     return figure
 
 
 def _lines(points: pd.DataFrame, x: str, y: str, *, markers: bool = False) -> Figure:
-    kind = {"color": "line", "line_dash": "line", "markers": markers, "render_mode": "svg"}
-    figure = px.line(points, x=x, y=y, log_y=True, **kind)
+    figure = px.line(
+        points,
+        x=x,
+        y=y,
+        log_y=True,
+        color="line",
+        line_dash="line",
+        markers=markers,
+        render_mode="svg",
+    )
     return figure.update_layout(legend_title_text="", uirevision=y)
 
 

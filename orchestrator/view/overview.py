@@ -13,15 +13,16 @@ from orchestrator.sweep import retry_command
 from orchestrator.view import parts
 from orchestrator.view.source import Overview, Source
 from orchestrator.words import duration, one_line
-from trainables.errors import PROGRAM
+from trainables.errors import DIVERGED, PROGRAM
 from trainables.trial_folder import perplexity
 
 LONGEST_CAUSE, LOST_SHOWN = 300, 50
-RETRY = (
-    "Each command runs one study's trials without a result again. Give the path of your own files "
+HINTS = {
+    "diverged": DIVERGED,
+    "failed": "Each command runs one study's failed trials again. Give the path of your own files "
     "and folders, because the store has only their names. Repeat --seeds, --budget, --data-dir, "
-    "--store and --storage if the run had them."
-)
+    "--store and --storage if the run had them.",
+}
 
 
 def layout(source: Source) -> Any:
@@ -49,9 +50,7 @@ def content(overview: Overview) -> parts.Children:
     lost_count = len({trial.trial_id for trial in overview.lost})
     suffix = ", the latest below" if lost_count > LOST_SHOWN else ""
     studies = overview.studies[::-1]
-    retries = [
-        retry_command(study.key) for study in studies if any(study.counts[state] for state in LOST)
-    ]
+    retries = [retry_command(study.key) for study in studies if study.counts["failed"]]
     return [
         html.H1("Studies"),
         progress(studies, overview),
@@ -67,7 +66,10 @@ def content(overview: Overview) -> parts.Children:
             [_lost_row(trial) for trial in overview.lost[:LOST_SHOWN]],
             empty="No trial failed or diverged.",
         ),
-        html.P(RETRY if retries else "", className="soft"),
+        html.P(
+            " ".join(HINTS[state] for state in sorted({trial.state for trial in overview.lost})),
+            className="soft",
+        ),
         *([html.Pre("\n".join(retries), className="command")] if retries else []),
     ]
 

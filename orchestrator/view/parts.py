@@ -41,10 +41,9 @@ def register(app: Dash, source: Source) -> None:
             return no_update
         target = ctx.triggered_id["stop"]
         # A study's variant has hyphens, a trial's id has none.
-        stop_target = source.study(target).key if "-" in target else target
         with source.store() as opened:
-            opened.ask_to_stop(stop_target)
-        return "Asked to stop. Results and checkpoints are kept; run the same command to resume."
+            opened.ask_to_stop(source.study(target).key if "-" in target else target)
+        return "Asked to stop. Results and checkpoints are kept; run its command again to resume."
 
 
 def graph(name: str, file: str) -> Any:

@@ -54,7 +54,10 @@ def serve(url: str, storage: str, port: int | None, ready: Callable[[str], None]
         server = make_server(0)
     # Its warnings only report how many requests wait.
     logging.getLogger("waitress").setLevel(logging.ERROR)
-    source.warm()
+    with suppress(UserError):
+        # Read the study planned last, the likeliest to be opened.
+        for summary in source.overview().studies[-1:]:
+            source.trials(summary.key.variant)
     threading.Thread(target=server.run, daemon=True).start()
     ready(f"http://{HOST}:{server.effective_port}/?token={token}")
     # Do not wait for requests in progress when a signal comes: nothing is lost.

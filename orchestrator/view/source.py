@@ -93,12 +93,6 @@ class Source:
         """Return the study's trials. Raises UserError if the study does not exist."""
         return self._trials(variant).get()
 
-    def warm(self) -> None:
-        """Read the latest study, which the viewer will probably open first."""
-        with suppress(UserError):
-            for summary in self.overview().studies[-1:]:
-                self.trials(summary.key.variant)
-
     def trial(self, start: str) -> tuple[str, list[StudyKey]]:
         """Return the one trial whose id begins with `start`, and its studies.
 

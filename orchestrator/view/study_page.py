@@ -193,8 +193,9 @@ def _head(source: Source, summary: StudySummary) -> list[Any]:
     ]
     if card:
         report_time = datetime.fromtimestamp((folder / CARD_FILE).stat().st_mtime, UTC)
-        note = html.Span(f" (report of {report_time:%Y-%m-%d %H:%M} UTC)", className="soft")
-        answer = [" ".join(dict.fromkeys((card.answer, card.certainty[0]))), note]
+        state = f" (as of {card.trials}, {report_time:%Y-%m-%d %H:%M} UTC)"
+        text = " ".join(dict.fromkeys((card.answer, card.certainty[0])))
+        answer = [text, html.Span(state, className="soft")]
     report: list[Any] = []
     if (folder / REPORT).is_file():
         address = f"/report/{quote(key.variant)}/{REPORT}"

@@ -64,10 +64,6 @@ class StudyTrials:
         """Return these trials' rows in plan order; None means all."""
         return self.frame if ids is None else self.frame[self.frame.index.isin(ids)]
 
-    def levels(self, name: str) -> list[str]:
-        """Return distinct texts in plan order."""
-        return [str(value) for value in self.frame[name].dropna().unique()]
-
 
 def read_trials(store: Store, key: StudyKey, previous: StudyTrials | None = None) -> StudyTrials:
     """Return the study's current trials; `previous` provides the unchanged ones."""

@@ -105,14 +105,22 @@ def _by_name(trials: Sequence[OneTrial]) -> dict[str, OneTrial]:
     }
 
 
-def _table(trials: Mapping[str, OneTrial], column: Callable[[OneTrial], Mapping[str, str]]) -> Any:
+def _table(
+    trials: Mapping[str, OneTrial],
+    column: Callable[[OneTrial], Mapping[str, str]],
+    *,
+    complete: bool = False,
+) -> Any:
+    """Side by side, trials have only rows that differ, unless `complete`."""
     columns = [column(trial) for trial in trials.values()]
     names = dict.fromkeys(name for values in columns for name in values)
     rows = [[name, *(values.get(name, "") for values in columns)] for name in names]
+    if not complete and len(columns) > 1:
+        rows = [row for row in rows if len({*row[1:]}) > 1]
     links = [
         parts.trial_link(trial.row["trial_id"], name, trial.key) for name, trial in trials.items()
     ]
-    return parts.table(["", *links], rows, empty="No values yet.")
+    return parts.table(["", *links], rows, empty="No difference." if names else "No values yet.")
 
 
 def _head(trials: Mapping[str, OneTrial]) -> parts.Children:
@@ -131,7 +139,7 @@ def _head(trials: Mapping[str, OneTrial]) -> parts.Children:
         _table(trials, lambda trial: trial.facts),
         html.H2("Settings that differ in the study"),
         _table(trials, varying_settings),
-        html.Details([html.Summary("All settings"), _table(trials, settings)]),
+        html.Details([html.Summary("All settings"), _table(trials, settings, complete=True)]),
     ]
 
 
@@ -143,7 +151,7 @@ def _metrics(trials: Mapping[str, OneTrial]) -> parts.Children:
 
     return [
         html.H2("Metrics"),
-        _table(trials, metrics),
+        _table(trials, metrics, complete=True),
         html.H2("Environment"),
         _table(trials, lambda trial: trial.row["environment"]),
     ]

@@ -21,7 +21,7 @@ class Listener:
     def epoch(self, trial_id: str, metrics: EpochMetrics) -> None:
         """Handle an epoch's end. Workers report at most about two per second."""
 
-    def finished(self, trial_id: str, outcome: TrialOutcome) -> None:
+    def finished(self, name: str, outcome: TrialOutcome) -> None:
         """Handle a done, pruned, diverged or failed trial, after the store has recorded it.
 
         `outcome` has no measurements if another driver ran the trial.

@@ -6,6 +6,7 @@ import os
 import re
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 
 SETTINGS = {
     "MLFLOW_DISABLE_TELEMETRY": "true",
@@ -46,12 +47,7 @@ class MLflow:
     def __init__(self, key: StudyKey, uri: str) -> None:
         """Raises MLflow's own errors if `uri` cannot be reached."""
         self.place = uri
-        self._tags = {
-            "study": key.study,
-            "scale": key.scale,
-            "corpus": key.corpus,
-            "overrides": key.overrides,
-        }
+        self._tags = asdict(key)
         self._client = MlflowClient(uri)
         experiment = self._client.get_experiment_by_name(key.variant)
         self._experiment = (

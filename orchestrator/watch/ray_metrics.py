@@ -7,22 +7,20 @@ sets those of running trials, so an ended trial's series ends by itself.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Sequence, Set
 from contextlib import suppress
 from statistics import fmean
 
 from ray.util.metrics import Gauge
 from typing_extensions import override
 
-from orchestrator.store import Store, StudyKey, TrialState
+from orchestrator.store import Store, StudyKey
 from orchestrator.watch.listener import Listener
 from trainables.errors import UserError
-from trainables.trial_folder import EpochMetrics, TrialOutcome
+from trainables.trial_folder import EpochMetrics
 
-REFRESH_S = 1.0
+REFRESH_S = 2.0
 """Minimum interval between updates of gauges."""
-COUNT_S = 5.0
-"""Minimum interval between counts of the store's trials."""
 VARIANT = ("study", "scale", "corpus")
 
 
@@ -34,7 +32,7 @@ class SweepMetrics(Listener):
 
     def __init__(self, key: StudyKey, store: Store) -> None:
         self._key, self._store = key, store
-        self._tags = {"study": key.study, "scale": key.scale, "corpus": key.corpus}
+        self._tags = {name: getattr(key, name) for name in VARIANT}
         by_trial = (*VARIANT, "trial")
         self._trials = Gauge("sweep_trials", "Trials of the study by state.", (*VARIANT, "state"))
         self._perplexity = Gauge(
@@ -53,8 +51,7 @@ class SweepMetrics(Listener):
         )
         self._names: dict[str, str] = {}
         self._last_epochs: dict[str, EpochMetrics] = {}
-        self._counts: Mapping[TrialState, int] = {}
-        self._refresh_s = self._count_s = 0.0
+        self._refresh_s = 0.0
 
     @override
     def started(self, trial_id: str, name: str, epoch_count: int | None) -> None:
@@ -66,21 +63,17 @@ class SweepMetrics(Listener):
         self._last_epochs[trial_id] = metrics
 
     @override
-    def finished(self, trial_id: str, outcome: TrialOutcome) -> None:
-        self._names.pop(trial_id, None)
-        self._last_epochs.pop(trial_id, None)
-
-    @override
     def refresh(self, pack_sizes: Sequence[int], running: Set[str]) -> None:
         now_s = time.monotonic()
         if now_s < self._refresh_s:
             return
         self._refresh_s = now_s + REFRESH_S
-        if now_s >= self._count_s:
-            self._count_s = now_s + COUNT_S
-            self._count()
-        for state, count in self._counts.items():
-            self._trials.set(count, {**self._tags, "state": state})
+        # Do not end a sweep for a gauge: the next write to the store will report the error.
+        with suppress(UserError):
+            for summary in self._store.studies():
+                if summary.key == self._key:
+                    for state, count in summary.counts.items():
+                        self._trials.set(count, {**self._tags, "state": state})
         for trial_id in running & self._last_epochs.keys():
             epoch = self._last_epochs[trial_id]
             tags = {**self._tags, "trial": self._names[trial_id]}
@@ -91,12 +84,3 @@ class SweepMetrics(Listener):
         self._packs.set(len(pack_sizes), self._tags)
         if pack_sizes:
             self._pack_size.set(fmean(pack_sizes), self._tags)
-
-    def _count(self) -> None:
-        """Ask the store, which counts other drivers' trials, too."""
-        self._counts = {}
-        # Do not end a sweep for a gauge: the next write to the store will report the error.
-        with suppress(UserError):
-            for summary in self._store.studies():
-                if summary.key == self._key:
-                    self._counts = summary.counts

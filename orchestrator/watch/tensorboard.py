@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from zlib import crc32
 
 from tensorboardX import SummaryWriter
 from tensorboardX.summary import hparams
@@ -73,4 +74,5 @@ class _Curves:
 
 
 def _mark(trial: PlannedTrial, state: TrialState, metrics: Mapping[str, float]) -> str:
-    return f"ended.{short_id(trial.trial_id)}.{state}-{len(metrics)}"
+    values = crc32(repr(sorted(metrics.items())).encode())
+    return f"ended.{short_id(trial.trial_id)}.{state}-{values:08x}"

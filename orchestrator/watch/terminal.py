@@ -17,7 +17,7 @@ from typing_extensions import override
 from orchestrator.forecast import seconds_left
 from orchestrator.store import COMPLETE
 from orchestrator.watch.listener import Listener
-from orchestrator.words import duration, short_id
+from orchestrator.words import duration
 from trainables.trial_folder import EpochMetrics, TrialOutcome
 
 SHOWN_RUNNING = 12
@@ -100,7 +100,7 @@ class Terminal(Listener):
     def stopped(self, trial_id: str, name: str) -> None:
         self._running.pop(trial_id, None)
         self._total -= 1
-        self.note(f"{name} was stopped; run the study again to resume it.")
+        self.note(f"{name} was stopped; run the same command again to resume it.")
 
     @override
     def note(self, text: str) -> None:
@@ -108,9 +108,8 @@ class Terminal(Listener):
         self._console.print(text, soft_wrap=not self._console.is_terminal)
 
     @override
-    def finished(self, trial_id: str, outcome: TrialOutcome) -> None:
-        trial = self._running.pop(trial_id, None)
-        name = short_id(trial_id) if trial is None else trial.name
+    def finished(self, name: str, outcome: TrialOutcome) -> None:
+        trial = self._running.pop(outcome.trial_id, None)
         self._finished_count += 1
         line = f"{name}: {_result(outcome)}"
         if outcome.state not in COMPLETE:
@@ -139,16 +138,13 @@ class Terminal(Listener):
         return f"about {duration(remaining_s)} left" if remaining_s > 0 else ""
 
     def _row(self, trial: _RunningTrial) -> tuple[str, str, str, str]:
+        epoch, progress, result = trial.last_epoch, self._doing, ""
+        if epoch is not None:
+            progress = f"epoch {epoch.epoch}"
+            progress += f"/{trial.epoch_count}" if trial.epoch_count else ""
+            result = f"val. perplexity {epoch.valid_perplexity:.1f}"
         elapsed = duration(time.monotonic() - trial.started_s)
-        if trial.last_epoch is None:
-            return f"  {trial.name}", self._doing, "", elapsed
-        return (
-            f"  {trial.name}",
-            f"epoch {trial.last_epoch.epoch}"
-            + (f"/{trial.epoch_count}" if trial.epoch_count else ""),
-            f"val. perplexity {trial.last_epoch.valid_perplexity:.1f}",
-            elapsed,
-        )
+        return f"  {trial.name}", progress, result, elapsed
 
     def __rich__(self) -> Group:
         self._bar.update(
@@ -159,15 +155,15 @@ class Terminal(Listener):
             running.add_row(*self._row(trial))
         if len(self._running) > SHOWN_RUNNING:
             running.add_row(f"  and {len(self._running) - SHOWN_RUNNING} more")
-        failures = [f"  {line}" for line in self._failures[-SHOWN_FAILURES:]]
-        heading = [f"{len(self._failures)} without a result:"] if failures else []
-        best = (
-            [f"Best of this run: {self._best[1]}, test perplexity {self._best[0]:.2f}"]
-            if self._best
-            else []
-        )
-        texts = [*map(Text, best), *(Text(line, style="red") for line in heading + failures)]
-        return Group(self._bar, running, *texts)
+        group = Group(self._bar, running)
+        if self._best:
+            value, name = self._best
+            text = f"Best of this run: {name}, test perplexity {value:.2f}"
+            group.renderables.append(Text(text))
+        if self._failures:
+            lines = [f"{len(self._failures)} without a result:", *self._failures[-SHOWN_FAILURES:]]
+            group.renderables.append(Text("\n  ".join(lines), style="red"))
+        return group
 
 
 @contextmanager

@@ -74,9 +74,9 @@ class TrialLogs(Listener):
         self._notify(trial_id, lambda curves: curves.add([metrics]))
 
     @override
-    def finished(self, trial_id: str, outcome: TrialOutcome) -> None:
+    def finished(self, name: str, outcome: TrialOutcome) -> None:
         """End the trial's curves; `complete` adds results that did not reach this driver."""
-        numbers = _numbers(outcome.metrics)
+        trial_id, numbers = outcome.trial_id, _numbers(outcome.metrics)
         self._notify(trial_id, lambda curves: curves.end(outcome.state, outcome.cause, numbers))
         self._running.pop(trial_id, None)
 

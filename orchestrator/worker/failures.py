@@ -38,7 +38,7 @@ def cause_of(
     trouble = DISK_TROUBLES.get(error.errno or 0) if isinstance(error, OSError) else None
     if trouble is not None:
         raise HaltError(
-            f"The disk of {storage.work_folder} {trouble} and type the same command again; {KEPT}"
+            f"The disk of {storage.work_folder} {trouble} and run the same command again; {KEPT}"
         ) from error
     if folder is None:
         if isinstance(error, BucketError):

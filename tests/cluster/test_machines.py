@@ -53,9 +53,7 @@ def test_late_machine_gets_work(three: Cluster) -> None:
         summary = end(driver)
         states = {row.name: row.state for row in store.trials(KEY)}
         assert states == {trial.name: "planned" if trial == stopped else "done" for trial in plan}
-        assert any("4 trials now fit at a time, 3 before" in note for note in summary["notes"]), (
-            summary
-        )
+        assert any("Trials at a time: 4, 3 before" in note for note in summary["notes"]), summary
         assert not end(drive(three, seeds))["interrupted"]
         rows = store.results(KEY)
         assert [(row["state"], row["metrics"]) for row in rows] == [

@@ -72,7 +72,7 @@ def test_failed_trials_are_retried(tmp_path: Path) -> None:
     ):
         assert rows[name]["state"] == state and cause in rows[name]["cause"], rows[name]
         assert rows[name]["cause"] in answer.stdout
-    assert f"python sweep.py retry {study}" in answer.stdout
+    assert f"python sweep.py retry {study}" in answer.stdout and "other settings" in answer.stdout
     with without_ray():
         again = sweep(*typed)
     assert again.returncode == 1 and "0 to run" in again.stdout

@@ -2,12 +2,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from orchestrator import epochs, results, run, spectra, trained
 from orchestrator.store import open_store
+from search_spaces.catalog import load_study
 from tests.support.command import results_table
 from trainables.errors import UserError
 
@@ -71,10 +73,11 @@ def test_corpus_and_contexts_make_variant(tmp_path: Path) -> None:
         ("gss_grid", {"dry_run": True}, "dry_run"),
         ("gss_grid", {"settings": ["training.epochs=3"]}, "dict"),
         ("gss_gird", {}, "did you mean gss_grid"),
+        (load_study("gss_grid"), {}, "a Python file"),
     ],
 )
 def test_bad_arguments_raise(
-    study: str, options: dict[str, object], key_word: str, tmp_path: Path
+    study: Any, options: dict[str, object], key_word: str, tmp_path: Path
 ) -> None:
     with pytest.raises(UserError, match=key_word):
         run(study, storage=tmp_path, **options)

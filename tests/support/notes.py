@@ -23,9 +23,9 @@ class RecordingListener(Listener):
         assert trial_id not in self.outcomes and (epoch_count is None or epoch_count > 0)
         self.starts.append(name)
 
-    def finished(self, trial_id: str, outcome: TrialOutcome) -> None:
-        assert trial_id not in self.outcomes
-        self.outcomes[trial_id] = outcome
+    def finished(self, name: str, outcome: TrialOutcome) -> None:
+        assert name and outcome.trial_id not in self.outcomes
+        self.outcomes[outcome.trial_id] = outcome
 
     def stopped(self, trial_id: str, name: str) -> None:
         del trial_id

@@ -75,7 +75,7 @@ def download(publication: PublishedFolder, folder: Path) -> None:
             files.fetch(name, downloader=_request)
         except requests.RequestException as error:
             raise UserError(
-                f"download of {url} failed {1 + RETRIES} times in a row ({_reason(error)}): type "
+                f"download of {url} failed {1 + RETRIES} times in a row ({_reason(error)}): run "
                 f"the same command again later, or put the file at {folder / name} yourself"
             ) from error
         except ValueError as error:

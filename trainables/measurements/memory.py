@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import resource
 from pathlib import Path
 
@@ -21,8 +22,8 @@ class PeakMemory:
             import torch
 
             torch.cuda.reset_peak_memory_stats()
-        elif CLEAR.exists():
-            # A container may forbid it; an overestimated peak should not fail a trial.
+        else:
+            # It may be missing or forbidden; an overestimated peak should not fail a trial.
             with contextlib.suppress(OSError):
                 CLEAR.write_text("5")
 
@@ -32,13 +33,11 @@ class PeakMemory:
             import torch
 
             return torch.cuda.max_memory_allocated() / 2**20
-        peak = status_mib("VmHWM")
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024 if peak is None else peak
+        return status_mib("VmHWM") or resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def status_mib(field: str) -> float | None:
-    """Return a /proc/self/status field in MiB (VmRSS: now, VmHWM: peak); None if not on Linux."""
-    if not STATUS.exists():
-        return None
-    lines = dict(line.split(":", 1) for line in STATUS.read_text().splitlines())
-    return int(lines[field].split()[0]) / 1024
+    """Return a /proc/self/status field in MiB (VmRSS: now, VmHWM: peak); None if it is missing."""
+    text = STATUS.read_text() if STATUS.exists() else ""
+    match = re.search(rf"^{field}:\s*(\d+) kB", text, re.MULTILINE)
+    return int(match[1]) / 1024 if match else None

@@ -41,10 +41,10 @@ def save_tensors(path: Path, tensors: Mapping[str, Tensor], state: Mapping[str, 
 
 
 def _serialised(tensors: Mapping[str, Tensor], state: Mapping[str, Any]) -> bytes:
-    contiguous = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    # One entry, because the file may order several in any way.
     return save(
-        contiguous, metadata={"state": json.dumps({**state, "sha256": BLANK}, allow_nan=False)}
+        {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()},
+        # One entry, because the file may order several in any way.
+        metadata={"state": json.dumps({**state, "sha256": BLANK}, allow_nan=False)},
     )
 
 

@@ -87,13 +87,10 @@ def open_file(path: Path) -> BufferedReader:
 def append(path: Path, content: bytes) -> None:
     """Append to a file, creating it if missing. Raises OSError for a link or a non-regular file."""
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-    descriptor = os.open(path, flags, 0o666)
-    try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+    with os.fdopen(os.open(path, flags, 0o666), "ab") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise OSError(errno.EINVAL, f"{path} is not a regular file")
-        os.write(descriptor, content)
-    finally:
-        os.close(descriptor)
+        file.write(content)
 
 
 def read_file(path: Path) -> bytes:

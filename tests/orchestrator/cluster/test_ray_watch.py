@@ -39,7 +39,7 @@ def test_silent_head_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         assert trouble() == "", "it answers"
         monkeypatch.setattr(ray_watch, "signs", lambda _keys: None)
         message = wait_for(trouble, timeout_s=10, event="the silence is told")
-    assert "does not answer any more: type the same command again" in message
+    assert "does not answer any more: run the same command again" in message
 
 
 def test_hanging_ray_is_left_running(monkeypatch: pytest.MonkeyPatch) -> None:

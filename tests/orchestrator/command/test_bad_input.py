@@ -26,7 +26,7 @@ def over(**fields):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("gss_grid", "--scale", "quikc"), "'quick'"),
+        (("gss_grid", "--scale", "quikc"), "'--scale': 'quikc' is not one of 'smoke', 'quick'"),
         (("gss_grid", "--corpus", "ptp", "--dry-run"), "did you mean ptb"),
         (("gss_grid", "--storag", "x"), "--storage"),
         (("gss_grid", "--set", "training.lr=3"), "did you mean training.learning_rate?"),
@@ -42,6 +42,8 @@ def over(**fields):
         (("rank", "{tmp}/nan.npy"), "row 3"),
         (("status", "--storage", "{tmp}/nowhere"), "nowhere"),
         (("status", "--storage", "s3://bucket/runs"), "--store"),
+        (("status", "--storage", "{tmp}/newer.db"), "newer.db is a file"),
+        (("mine", "--dry-run"), "did you mean mine.py?"),
         (("gss_grid", "--dry-run", "--gpus-per-trial", "1.5"), "1.5"),
         (("gss_grid", "--dry-run", "--format", "yaml"), "'json'"),
         (("gss_grid", "--format", "json"), "--dry-run"),
@@ -129,6 +131,7 @@ def _assert_refused(sentence: str, *arguments: str | Path) -> None:
 
 def _bad_inputs(folder: Path) -> None:
     (folder / "partial").mkdir()
+    (folder / "mine.py").touch()
     (folder / "partial" / "train.txt").write_text("a b c\n" * 100)
     (folder / "wrong" / "ptb").mkdir(parents=True)
     (folder / "short").mkdir()

@@ -32,11 +32,17 @@ def test_study_exit_text_is_shown(tmp_path: Path) -> None:
     assert (answer.returncode, answer.stderr) == (1, "error: no text here\n")
 
 
+def test_retry_offers_only_its_options() -> None:
+    assert "--dry-run" in sweep("run", "--help").stdout
+    offered = sweep("retry", "--help").stdout
+    assert "--set" in offered and "--dry-run" not in offered and "--format" not in offered
+
+
 def test_studies_and_trials_can_stop(store: Store, typed: Typed) -> None:
     trials = planned(range(2))
     store.register(KEY, trials)
     run_id = store.begin_run(RUN)
-    assert "no study is running" in typed("stop").stderr
+    assert "no study is running" in typed("stop", "all").stderr
     store.claim([trials[0].trial_id], owner="somewhere:1:2:3", lease_s=600)
     output = typed("status").stdout
     assert f"{trials[0].trial_id[:12]}  seed=0  (run from somewhere)" in output
@@ -44,7 +50,10 @@ def test_studies_and_trials_can_stop(store: Store, typed: Typed) -> None:
     assert store.requests(KEY, run_id).stop_trials == {trials[0].trial_id}
     assert not store.requests(KEY, run_id).stop_study
     assert typed("stop", "gss_grid", "--scale", "paper").returncode == 2
-    assert typed("stop").returncode == 0
+    bare = typed("stop")
+    assert (bare.returncode, "gss_grid" in bare.stderr) == (2, True) and "all" in bare.stderr
+    assert not store.requests(KEY, run_id).stop_study
+    assert typed("stop", "all").returncode == 0
     assert store.requests(KEY, run_id).stop_study
 
 

@@ -51,6 +51,17 @@ def test_status_names_failures_and_causes(store: Store, typed: Typed) -> None:
     assert json.loads(typed("status", "--format", "json").stdout)[0]["failed"] == 30
 
 
+def test_diverged_trial_gets_no_retry(store: Store, typed: Typed) -> None:
+    first, second = bends(1)
+    store.register(KEY, [first, second])
+    run_id = store.begin_run(RUN)
+    store.record(outcome(first.trial_id, state="diverged"), run_id=run_id, spectrum=None)
+    output = typed("status").stdout
+    assert "other settings" in output and "retry" not in output
+    fail(store, second.trial_id, cause="a cause", run_id=run_id)
+    assert "retry STUDY" in typed("status").stdout
+
+
 def test_results_have_setting_hashes(store: Store, typed: Typed) -> None:
     trials = bends(1, 2, 3)
     store.register(KEY, trials)
@@ -78,6 +89,9 @@ def test_unknown_trial_or_study_is_refused(
     assert answer.returncode == 2 and word in answer.stderr
 
 
+PAGE = "reports/bends-quick-pydocs/report.html"
+
+
 def test_report_all_covers_this_folder(
     store: Store, typed: Typed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -88,7 +102,8 @@ def test_report_all_covers_this_folder(
     study = "from search_spaces.catalog import load_study\nfrom search_spaces.study import Study\n"
     study += "STUDY = Study(name='bends', trials=load_study('gss_grid').trials)\n"
     Path("bends.py").write_text(study)
-    assert "reports/bends-quick-pydocs/report.html" in typed("report", "all").stdout
+    assert PAGE in typed("report", "all").stdout
+    assert " ./bends.py --scale quick" in (tmp_path / PAGE).read_text()
     [summary] = map(json.loads, [typed("report", "bends.py", "--format", "json").stdout])
     assert summary["study"] == "bends"
     assert summary["findings"][0]["verdicts"][0]["verdict"] == "not measured"

@@ -65,7 +65,7 @@ def test_signal_interrupts_the_command(
     else:
         os.kill(process.pid if whom == "guard" else int((tmp_path / "pid").read_text()), number)
     ended, stderr = end(process, timeout_s=10)
-    assert (ended, stderr) == (status, "Interrupted. Type the same command again to go on.\n")
+    assert (ended, stderr) == (status, "Interrupted. Run the same command again to resume.\n")
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_signals_count_during_finalizers(start: Start, pause_s: float, slow_s: f
 """)
     if pause_s == 0:
         process.terminate()
-    assert end(process) == (143, "Interrupted. Type the same command again to go on.\n")
+    assert end(process) == (143, "Interrupted. Run the same command again to resume.\n")
 
 
 def test_error_replacing_interrupt_is_named(start: Start) -> None:

@@ -17,6 +17,7 @@ from orchestrator.notebook.frames import plain_settings
 from orchestrator.notebook.sweeps import _words
 from orchestrator.store import Store
 from orchestrator.variants import Variant, parse_settings
+from search_spaces.catalog import load_study
 from tests.support.command import ROOT
 from tests.support.store_rows import KEY, RUN, SPECTRUM, ids, outcome, plan
 from trainables.errors import UserError
@@ -88,6 +89,8 @@ def test_frame_without_measurements_is_empty(function: type, storage: str) -> No
     [
         ("none", {}, "it has gss_grid"),
         (KEY.study, {"scale": "smoke"}, "List its variants"),
+        (KEY.study, {"scale": "smok"}, "did you mean smoke"),
+        (load_study(KEY.study), {}, "a Python file"),
         (None, {"scale": "smoke"}, "Drop a condition"),
         (None, {"storage": "nowhere"}, "no results store"),
         (KEY.study, {"model": "gru"}, "unknown --model"),
@@ -95,7 +98,7 @@ def test_frame_without_measurements_is_empty(function: type, storage: str) -> No
     ],
 )
 def test_missing_inputs_get_one_sentence(
-    study: str | None, which: dict[str, Any], word: str, storage: str
+    study: Any, which: dict[str, Any], word: str, storage: str
 ) -> None:
     with pytest.raises(UserError, match=word):
         results(study, **{"storage": storage, **which})

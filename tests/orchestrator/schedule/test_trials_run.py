@@ -104,7 +104,7 @@ def test_full_disk_stops_the_sweep(store: Store, tmp_path: Path) -> None:
     ids = [trial.trial_id for trial in plan]
     store.register(KEY, plan)
     with small_disk(tmp_path / "disk", kib=40) as disk:
-        message = f"The disk of {disk} is full: free space there and type the same command again"
+        message = f"The disk of {disk} is full: free space there and run the same command again"
         with pytest.raises(UserError, match=re.escape(message)):
             run_trials(plan, work_in(disk, store, {"max_concurrent": 1}))
         states = Counter(store.states(ids).values())

@@ -40,6 +40,6 @@ def test_tune_failure_is_one_sentence(
     )
     with pytest.raises(UserError) as raised:
         fit(driver, job, title="trials", late_machines=None)
-    assert str(raised.value).startswith(sentence) and "type the same command again" in str(
+    assert str(raised.value).startswith(sentence) and "run the same command again" in str(
         raised.value
     )

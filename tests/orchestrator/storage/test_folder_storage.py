@@ -49,7 +49,7 @@ def test_removed_folder_is_noticed(
         check()
         happens(folder)
         with pytest.raises(
-            UserError, match=f"The storage folder {folder} {sentence}.*type the same command again"
+            UserError, match=f"The storage folder {folder} {sentence}.*run the same command again"
         ):
             check()
 

@@ -53,7 +53,7 @@ def test_deleted_file_is_noticed(tmp_path: Path, change: Callable[[Path], None])
             lambda: store.trials(KEY),
         ):
             with pytest.raises(
-                UserError, match=r"was deleted or replaced.* type the same command again"
+                UserError, match=r"was deleted or replaced.* run the same command again"
             ):
                 call()
     with begin(path) as store:  # the store that is now in place can be used

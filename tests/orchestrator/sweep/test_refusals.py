@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ from orchestrator.store import Store, open_store
 from orchestrator.sweep import Typed, corpus_files, remaining_work, retry, run_study
 from orchestrator.sweep.corpus_files import ensure_texts
 from orchestrator.sweep.retry import open_retries
+from orchestrator.sweep.study_file import check_name, write_study_file
 from search_spaces.catalog import load_study
 from tests.support.store_rows import KEY, RUN, fail, ids, outcome, plan
 from trainables.errors import UserError
@@ -47,6 +50,9 @@ def test_refused_run_is_not_announced(refused: tuple[Plan, RunOptions]) -> None:
     with pytest.raises(UserError, match="here"):
         run_study(*refused, TYPED, Console(file=output))
     assert output.getvalue() == ""
+    with open_store(refused[1].store_url) as store:
+        texts = refused[0].corpus.name == "ptb"
+        assert [summary.key for summary in store.studies()] == [] or not texts
 
 
 def test_refused_retry_forgets_nothing(refused: tuple[Plan, RunOptions]) -> None:
@@ -82,8 +88,22 @@ def test_only_trials_without_text_wait(
     withheld = ensure_texts(planned, Console(file=output, width=200))
     assert [trial.name for trial in planned.trials if trial.trial_id in withheld] == waiting
     assert output.getvalue().splitlines() == [
-        f"{name} cannot be had; the study goes on without it." for name in absent
+        f"{name} cannot be had; the study continues without it." for name in absent
     ]
+
+
+def test_second_file_of_a_name_is_refused(tmp_path: Path) -> None:
+    first, second = tmp_path / "lr.py", tmp_path / "lr2.py"
+    first.write_text("rates = 1, 2")
+    second.write_text("rates = 3, 4")
+    storage = FolderStorage(tmp_path)
+    write_study_file(storage, KEY, datetime.now(UTC), plan(0), file=str(first))
+    check_name(storage, KEY, str(first))
+    check_name(storage, replace(KEY, scale="paper"), str(second))
+    with pytest.raises(UserError, match=r"lr2\.py.*lr\.py.*Rename"):
+        check_name(storage, KEY, str(second))
+    first.rename(tmp_path / "renamed.py")
+    check_name(storage, KEY, str(second))
 
 
 def test_interrupted_retry_resumes_its_trials(store: Store) -> None:

@@ -65,6 +65,14 @@ def test_shared_failure_is_listed_once(store: Store, tmp_path: Path) -> None:
     assert parts[-1].children.splitlines() == [retry_command(other), retry_command(KEY)]
 
 
+def test_diverged_trial_gets_no_retry(store: Store, tmp_path: Path) -> None:
+    store.register(KEY, plan(1))
+    diverged = outcome(plan(1)[0].trial_id, state="diverged", measurements={})
+    store.record(diverged, run_id=store.begin_run(RUN), spectrum=None)
+    shown = str(content(Source(str(tmp_path / "results.db"), str(tmp_path)).overview()))
+    assert "other settings" in shown and "retry" not in shown
+
+
 BROUGHT = {
     "search": ("fair_capacity", "--search", "random"),
     "contexts": ("qualitative", "--contexts", "my words.json"),

@@ -159,11 +159,13 @@ def test_report_gives_question_and_answer(app: Dash, source: Source, tmp_path: P
         "answer": "It does.",
         "certainty": ("All done.", "Also."),
     }
-    card = Card(variant="", scale="smoke", trials="2", **texts)
+    card = Card(variant="", scale="smoke", trials="2 done", **texts)
     (folder / CARD_FILE).write_text(card.model_dump_json())
     heading, question, answer, _, links = follow(app, version)[0]
     assert (heading.children, question.children) == ("My title", "Does it?")
-    assert answer.children[0] == "It does. All done." and "UTC" in answer.children[1].children
+    assert (
+        answer.children[0] == "It does. All done." and "as of 2 done" in answer.children[1].children
+    )
     assert [link.children for link in links.children] == ["Report", "CSV", "JSON"]
 
 
@@ -182,10 +184,19 @@ def test_compared_trials_are_updated(app: Dash, store: Store) -> None:
     version, *_ = show(app)
     with pytest.raises(PreventUpdate):
         show(app, version)
-    attempts = store.claim(IDS, owner="a", lease_s=60)
+    attempts = store.claim(IDS[:1], owner="a", lease_s=60)
     store.record_epochs({IDS[0]: [epoch(1)]}, attempts=attempts)
     now, head, _, curves, *_ = show(app, version)
     assert now != version and "running" in str(head) and curves.data[0].name == "trial 0"
+
+
+def test_compared_trials_show_only_differences(app: Dash) -> None:
+    _, head, *_ = show(app)
+    facts, settings, every = str(head[2]), str(head[4]), str(head[-1])
+    assert IDS[1] in facts and "state" not in facts and "planned" not in facts
+    assert "seed" in settings and "output_layer" not in settings and "output_layer" in every
+    _, alone, *_ = show(app, trials=(IDS[:1], MINE.variant))
+    assert "state" in str(alone[2]) and "planned" in str(alone[2])
 
 
 def test_compared_trials_share_the_study(app: Dash, source: Source, store: Store) -> None:

@@ -31,7 +31,7 @@ class Clock:
             self.picture.started(name, f"trial {name}", epochs)
 
     def end(self, name: str) -> None:
-        self.picture.finished(name, TrialOutcome(trial_id=name, state="done"))
+        self.picture.finished(f"trial {name}", TrialOutcome(trial_id=name, state="done"))
 
     def drawn(self) -> str:
         return draw(Console(file=io.StringIO(), width=120), self.picture)
@@ -135,6 +135,12 @@ def test_remaining_time_is_right(
     assert max(jumps) < 0.1 * slow * max(events) + 30
 
 
+def test_other_commands_trial_has_its_name(clock: Callable[[int], Clock]) -> None:
+    sweep = clock(2)
+    sweep.end("elsewhere")
+    assert sweep.output.getvalue() == "[1/2] trial elsewhere: done\n"
+
+
 def test_results_stay_above_the_status() -> None:
     console = Console(file=io.StringIO(), width=120, force_terminal=True, color_system=None)
     picture = Terminal(console, 3, "first epoch")
@@ -146,9 +152,8 @@ def test_results_stay_above_the_status() -> None:
         picture.started(name, f"trial {name}", 8)
         measured = {} if perplexity is None else {"perplexity@1": {"test_perplexity": perplexity}}
         cause = "the train loss became nan" if state == "diverged" else None
-        picture.finished(
-            name, TrialOutcome(trial_id=name, state=state, cause=cause, measurements=measured)
-        )
+        outcome = TrialOutcome(trial_id=name, state=state, cause=cause, measurements=measured)
+        picture.finished(f"trial {name}", outcome)
     lines = draw(console, picture).splitlines()
     assert [line.strip() for line in lines[:3]] == [
         "[1/3] trial a: test perplexity 90.00",

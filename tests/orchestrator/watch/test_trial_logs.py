@@ -59,7 +59,7 @@ def interrupted_and_resumed(store: Store, opened: Callable[[], list[Sink]]) -> l
     outcome = TrialOutcome(trial_id=TRIAL.trial_id, state="done", epochs=epochs, measurements=FINAL)
     run_id = store.begin_run(RUN)
     store.record(outcome, run_id=run_id, spectrum=None)
-    second.finished(TRIAL.trial_id, outcome)
+    second.finished(TRIAL.name, outcome)
     other = TrialOutcome(
         trial_id=PLAN[1].trial_id,
         state="diverged",
@@ -101,6 +101,14 @@ def test_tensorboard_has_each_epoch_once(store: Store, tmp_path: Path) -> None:
     complete_again("tensorboard", store, tmp_path)
     after = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
     assert after == before, "a complete log is left alone"
+
+
+def test_tensorboard_misses_a_changed_value(store: Store, tmp_path: Path) -> None:
+    interrupted_and_resumed(store, lambda: open_sinks(["tensorboard"], KEY, tmp_path))
+    (log,) = open_sinks(["tensorboard"], KEY, tmp_path)
+    held = {"press_rank": 402.0, "test_perplexity": 56.5}
+    assert log.holds(TRIAL, "done", held)
+    assert not log.holds(TRIAL, "done", {**held, "test_perplexity": 57.0})
 
 
 def test_mlflow_has_one_run_per_trial(store: Store, tmp_path: Path) -> None:
@@ -146,7 +154,7 @@ def test_failing_log_is_noted_once(store: Store, tmp_path: Path) -> None:
         store, lambda: [broken, *open_sinks(["tensorboard"], KEY, tmp_path)]
     )
     assert [note.partition(" (")[0] for note in notes] == ["Broken at somewhere failed"] * 2
-    assert len(list((tmp_path / "tensorboard").rglob("*.done-2"))) == 1
+    assert len(list((tmp_path / "tensorboard").rglob("ended.*.done-*"))) == 1
 
 
 def test_missing_mlflow_server_ends_command(

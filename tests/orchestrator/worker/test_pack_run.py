@@ -195,7 +195,7 @@ def test_removed_storage_stops_the_sweep(tmp_path: Path) -> None:
     results = tmp_path / "results"
     results.mkdir()
     *_, halt = events_of([SOUND, SOUND + 1], results, broken="is gone", run_trial=removed)
-    assert "name another one with --storage, and type the same command again" in str(halt.halt)
+    assert "name another one with --storage, and run the same command again" in str(halt.halt)
     assert halt.trial_id == id_of(SOUND) and halt.outcome is None
 
 

@@ -124,6 +124,11 @@ def test_matrix_is_never_held_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert before_mib is not None and memory.peak_mib() - before_mib < 8 * matrix.size / 2**20
 
 
+def test_missing_memory_field_is_unknown() -> None:
+    assert status_mib("VmNone") is None
+    assert 1 < (status_mib("VmRSS") or 0) <= (status_mib("VmHWM") or 0)
+
+
 @pytest.mark.parametrize(
     ("names", "rank"),
     [

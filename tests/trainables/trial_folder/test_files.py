@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.processes import Process, Report
 from tests.support.small_disk import small_files
-from trainables.trial_folder.files import write_file
+from trainables.trial_folder.files import append, write_file
 
 SIZE = 300_000
 
@@ -43,6 +43,15 @@ def test_threads_write_one_file(tmp_path: Path) -> None:
             pass
     assert len(set(path.read_bytes())) == 1
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_short_append_is_continued(tmp_path: Path) -> None:
+    """The kernel takes the beginning of a line that exceeds the limit; its rest must fail."""
+    path = tmp_path / "log"
+    append(path, b"first\n")
+    with small_files(SIZE), pytest.raises(OSError, match="too large"):
+        append(path, b"x" * 2 * SIZE)
+    assert path.read_bytes() == b"first\n".ljust(SIZE, b"x")
 
 
 def test_failed_write_keeps_old_content(tmp_path: Path) -> None:
