@@ -16,7 +16,7 @@ from orchestrator.report import formats
 from trainables.errors import PROGRAM
 
 TEMPLATES = Path(__file__).parent / "templates"
-SPACE_BEFORE_PUNCTUATION = re.compile(r" (?=[,.;:)](\s|$))")
+NEEDLESS_SPACE = re.compile(r"(?<=[(\[]) | (?=[,.;:)\]]+(?:\s|$))")
 FILTERS = {name: value for name, value in (vars(words) | vars(formats)).items() if callable(value)}
 
 
@@ -36,8 +36,8 @@ def template(name: str) -> jinja2.Template:
 
 
 def one_line(text: str) -> str:
-    """Return a text with single spaces, and none before punctuation."""
-    return SPACE_BEFORE_PUNCTUATION.sub("", " ".join(text.split()))
+    """Return a text with single spaces, and none before punctuation or in brackets."""
+    return NEEDLESS_SPACE.sub("", " ".join(text.split()))
 
 
 def cautions(macro: str, **numbers: Any) -> tuple[str, ...]:
