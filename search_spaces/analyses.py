@@ -13,6 +13,9 @@ from typing_extensions import override
 
 from search_spaces.published import PublishedPredictions, PublishedTable
 
+GROUP_FIELDS = ("baselines", "groups", "published", "reference")
+"""Fields of requests that name groups."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Analysis:
@@ -26,6 +29,19 @@ class Analysis:
     def without_published(self) -> Self:
         """Return a copy without published values."""
         return replace(self, **{"published": {}}) if hasattr(self, "published") else self
+
+    def with_groups(self, names: Mapping[str, str]) -> Self:
+        """Return a copy with other names of groups."""
+        fields = {name: value for name, value in vars(self).items() if name in GROUP_FIELDS}
+        return replace(self, **{name: _renamed(value, names) for name, value in fields.items()})
+
+
+def _renamed(value: Any, names: Mapping[str, str]) -> Any:
+    if isinstance(value, Mapping):
+        return {names.get(key, key): _renamed(content, names) for key, content in value.items()}
+    if isinstance(value, tuple):
+        return tuple(_renamed(content, names) for content in value)
+    return names.get(value, value) if isinstance(value, str) else value
 
 
 @dataclass(frozen=True, kw_only=True)

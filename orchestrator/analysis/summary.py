@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from orchestrator.analysis.frames import FlatResults
 from orchestrator.store import LOST, StudyKey, TrialState
-from orchestrator.variants import differing_settings
 from orchestrator.words import is_number
 from search_spaces.analyses import Correlation, GridMap
 from search_spaces.study import Study
@@ -53,9 +52,6 @@ class StudySummaryNumbers:
     worse_than_uniform: tuple[str, ...]
     """Names of done trials that predict worse than a uniform guess over the vocabulary."""
 
-    named_otherwise: tuple[str, Mapping[str, Any]] | None
-    """First trial trained with other values than its name gives (for paper scale), and these."""
-
     @property
     def trials(self) -> int:
         """Number of planned trials."""
@@ -80,11 +76,6 @@ def summarise(
     trials = frame[frame["state"] == "done"]
     values_by_trial = trials.set_index("name").reindex(columns=list(metrics))
     states = list(frame["state"])
-    settings = (
-        (record["name"], {key: record[key] for key in results.config_columns})
-        for record in results.records
-    )
-    named_settings = ((name, differing_settings(name, config)) for name, config in settings)
     return StudySummaryNumbers(
         key=key,
         counts={state: states.count(state) for state in get_args(TrialState) if state in states},
@@ -107,7 +98,6 @@ def summarise(
         worse_than_uniform=tuple(
             record["name"] for record in results.records if is_worse_than_uniform(record)
         ),
-        named_otherwise=next((trial for trial in named_settings if trial[1]), None),
     )
 
 

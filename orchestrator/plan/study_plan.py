@@ -12,7 +12,7 @@ from orchestrator.plan.checks import (
     require_text,
 )
 from orchestrator.plan.request import PlanRequest
-from orchestrator.plan.study_trials import named_trials, tuning_plan, written_groups
+from orchestrator.plan.study_trials import groups_by_written, named_trials, tuning_plan
 from orchestrator.plan.texts import text_of, vocabulary_size
 from orchestrator.plan.tuning.tuning_plan import TuningPlan
 from orchestrator.store import Place, PlannedTrial, StudyKey
@@ -99,7 +99,7 @@ def make_plan(study: Study, scale: Scale, corpus: str, request: PlanRequest | No
     require_keys(study, configs)
     if tuning is None:
         groups = {group_of(trial.name) for trial in trials}
-        require_groups(study, groups, lambda: written_groups(planned_study, content))
+        require_groups(study, groups, lambda: groups_by_written(planned_study, scale, content))
     return Plan(
         study=study,
         scale=scale,

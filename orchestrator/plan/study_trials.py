@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from dataclasses import replace
 
 from pydantic import ValidationError
 
@@ -19,6 +19,7 @@ from orchestrator.variants import (
     trial_names,
     with_settings,
 )
+from search_spaces.analyses import Analysis
 from search_spaces.scales import SCALES, Scale, apply_scale, smoke_corner
 from search_spaces.study import Study, group_of
 from trainables.config import KINDS, AnyConfig, CorpusConfig, TrialConfig, read_config
@@ -38,21 +39,18 @@ def named_trials(
     """
     all_configs = _all_configs(study, corpus)
     configs = all_configs if request.all_trials else _at_scale(study, scale, all_configs)
+    variety = [_resize(study, scale, config) for config in all_configs]
     scaled_configs = [_resize(study, scale, config) for config in configs]
     keys = swept_keys(request.settings)
     trials: list[tuple[str, AnyConfig]] = []
     for values in combinations(request.settings):
         resolved_configs = apply_settings(scaled_configs, values)
-        # Names come from the configs as written, so that they are equal at every scale. But a value
-        # that fits the scale's config may not fit the paper's.
-        written_configs = _with_values(configs, values, resolved_configs)
+        try:
+            variety_at_values = apply_settings(variety, values)
+        except UserError:  # some trials that the scale leaves out may not have a key
+            variety_at_values = resolved_configs
         with _study_faults(study, "its label function"):
-            variety = (
-                written_configs
-                if configs is all_configs
-                else _with_values(all_configs, values, written_configs)
-            )
-            names = trial_names(study, written_configs, resolved_configs, variety)
+            names = trial_names(study, resolved_configs, variety_at_values)
         # A trial without any of the settings, such as the truth of a generated language, appears
         # once.
         single_ids = {config.trial_id for _, config in trials}
@@ -70,16 +68,34 @@ def named_trials(
     return repeated_trials, count
 
 
-def written_groups(study: Study, corpus: CorpusConfig) -> set[str]:
-    """Return the groups (names without seeds) of scale paper.
+def groups_by_written(study: Study, scale: Scale, corpus: CorpusConfig) -> dict[str, str]:
+    """Return the groups (names without seeds) at this scale by those of scale paper.
 
     Raises UserError if the study cannot make its trials.
     """
-    all_configs = _all_configs(study, corpus)
+    written = _all_configs(study, corpus)
+    trained = [_resize(study, scale, config) for config in written]
     with _study_faults(study, "its label function"):
-        return {
-            group_of(name) for name in trial_names(study, all_configs, all_configs, all_configs)
-        }
+        groups = [map(group_of, trial_names(study, each, each)) for each in (written, trained)]
+    return dict(zip(*groups, strict=True))
+
+
+def with_trained_groups(study: Study, scale: str, corpus: str) -> Study:
+    """Return the study whose analyses name the groups as trained at this scale.
+
+    A study names groups as at scale paper. Raises UserError if it cannot make its trials.
+    """
+    if study.tuning is not None or scale == "paper":
+        return study
+    text = CorpusConfig(name=corpus, sha256=NO_TEXT.sha256)
+    groups = groups_by_written(study, SCALES[scale], text)
+    return replace(
+        study,
+        analyses=tuple(
+            request.with_groups(groups) if isinstance(request, Analysis) else request
+            for request in study.analyses
+        ),
+    )
 
 
 def takes_seeds(study: Study) -> bool:
@@ -167,15 +183,6 @@ def _at_scale(study: Study, scale: Scale, all_configs: Sequence[AnyConfig]) -> S
         return all_configs
     with _study_faults(study, f"its {'corner' if scale.name == 'smoke' else 'quick'} function"):
         return list(pick(all_configs))
-
-
-def _with_values(
-    configs: Sequence[AnyConfig], values: Mapping[str, Any], fallback: Sequence[AnyConfig]
-) -> Sequence[AnyConfig]:
-    try:
-        return apply_settings(configs, values)
-    except UserError:
-        return fallback
 
 
 def _resize(study: Study, scale: Scale, config: AnyConfig) -> AnyConfig:

@@ -10,7 +10,7 @@ from orchestrator.report import formats
 from orchestrator.report.questions import Answer
 from orchestrator.report.sections.section import Section
 from orchestrator.variants import Variant
-from orchestrator.words import listed, some_of
+from orchestrator.words import some_of
 from search_spaces.analyses import Analysis
 from search_spaces.study import Study
 
@@ -81,22 +81,7 @@ def certainty(
         coverage(summary),
         *["Each setting has one seed, so the effect of the seed is unknown."] * once,
         *_not_the_paper(study, summary, published=published),
-        *names(summary),
         *_not_alike(environment),
-    ]
-
-
-def names(summary: StudySummaryNumbers) -> list[str]:
-    """Return a sentence if trials were trained with other settings than their names show."""
-    if summary.named_otherwise is None:
-        return []
-    name, settings = summary.named_otherwise
-    trained = listed(
-        [f"{formats.title(key)} {formats.setting(value)}" for key, value in settings.items()]
-    )
-    return [
-        "Names have the settings of scale paper, and those of --set as typed: "
-        f'"{name}" was trained with {trained}.'
     ]
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
+from orchestrator.plan import with_trained_groups
 from orchestrator.store import StudyKey
 from orchestrator.sweep.commands import Typed, paper_command, run_command
 from orchestrator.variants import Variant
@@ -37,7 +38,7 @@ def write_report(
         paper=paper_command(typed, study, key),
     )
     return build_report(
-        Variant.read(key.overrides).study(study),
+        with_trained_groups(Variant.read(key.overrides).study(study), key.scale, key.corpus),
         key,
         records,
         commands=commands,

@@ -20,38 +20,34 @@ HASH_DIGITS = 8
 
 
 def trial_names(
-    study: Study,
-    written_configs: Sequence[AnyConfig],
-    resolved_configs: Sequence[AnyConfig],
-    variety: Iterable[AnyConfig],
+    study: Study, configs: Sequence[AnyConfig], variety: Iterable[AnyConfig]
 ) -> list[str]:
     """Return one-line names from the study's labels, made unique for each setting.
 
     Trials with equal labels get the settings in which they differ ("softmax,
-    training.learning_rate=20 seed=1"), or the setting's hash ("mine #1a2b3c4d seed=1").
-    `written_configs` are those of the study, `resolved_configs` those trained, and `variety` all
-    trials of the study, so that names do not depend on the scale. Raises UserError for a label that
-    is not a string.
+    training.learning_rate=20 seed=1"), or the setting's hash ("mine #1a2b3c4d seed=1"). `configs`
+    are those trained, and `variety` all trials of the study at their scale, so that names do not
+    depend on the trials that the scale picks. Raises UserError for a label that is not a string.
     """
-    variety_groups = [(*_group(study, config), config) for config in variety]
+    # A small scale may make trials equal.
+    unique_configs = {config.trial_id: config for config in variety}.values()
+    variety_groups = [(*_group(study, config), config) for config in unique_configs]
     varying_keys = varying_settings(
         (group, _settings(config)) for group, _, config in variety_groups
     )
     trials = Counter(
         _completed_key(group, config, varying_keys) for group, _, config in variety_groups
     )
-    labels = [_group(study, config) for config in written_configs]
+    labels = [_group(study, config) for config in configs]
     completed_groups = [
         _completed_key(group, config, varying_keys)
-        for (group, _), config in zip(labels, written_configs, strict=True)
+        for (group, _), config in zip(labels, configs, strict=True)
     ]
-    groups = told_apart(
-        [group for group, _ in completed_groups], [_hash_of(config) for config in resolved_configs]
-    )
+    groups = told_apart(*zip(*completed_groups, strict=True))
     return [
         f"{group} seed={config.seed}" if has_seed or trials[setting] > 1 else group
         for group, (_, has_seed), setting, config in zip(
-            groups, labels, completed_groups, written_configs, strict=True
+            groups, labels, completed_groups, configs, strict=True
         )
     ]
 
@@ -113,17 +109,6 @@ def without_settings(group: str, keys: Sequence[str]) -> str:
     return group
 
 
-def differing_settings(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings that differ from the trial's name, which has those of scale paper."""
-    differing_values = {}
-    for key, value in settings.items():
-        head, _, tail = name.rpartition(f", {key}=")
-        remainder = tail.removeprefix(_value_text(value))
-        if head and (remainder == tail or remainder[:1] not in ("", ",", " ")):
-            differing_values[key] = value
-    return differing_values
-
-
 def told_apart(
     groups: Sequence[str], settings: Sequence[str], digits: int = HASH_DIGITS
 ) -> list[str]:
@@ -175,5 +160,5 @@ def _completion(settings: Mapping[str, Any], keys: Sequence[str]) -> str:
 
 
 def _value_text(value: object) -> str:
-    """Uses as few digits as identify the number."""
-    return f"{value:g}" if isinstance(value, float) and float(f"{value:g}") == value else str(value)
+    """Rounds the last digits, which a scale's factor changes: 0.29 * 0.1 is not 0.029."""
+    return f"{value:.12g}" if isinstance(value, float) else str(value)

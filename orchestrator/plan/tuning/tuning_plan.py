@@ -99,11 +99,8 @@ class TuningPlan:
 
     def _named(self, position: Place, cell: Cell) -> tuple[str, Place, TrialConfig]:
         space = self.tuning.stage1 if position.stage == "stage1" else self.tuning.stage2
-        return (
-            _name(position, cell_text(space, cell)),
-            position,
-            self._config(position.side, space, cell),
-        )
+        config = self._config(position.side, space, cell)
+        return _name(position, cell_text(space, config)), position, config
 
     def _config(self, side: str, space: Space, cell: Cell) -> TrialConfig:
         return self.resolve(with_cell(self.bases[side], space, cell))

@@ -101,17 +101,6 @@ def test_changed_settings_and_single_seeds_are_named() -> None:
     assert "seeds" not in run_facts(computing, make_summary(), flatten([]))
 
 
-def test_misleading_name_is_reported() -> None:
-    """Unchanged rows' names hold no setting that a scale changes."""
-    assert not sentences.names(make_summary())
-    rows, _ = make_results()
-    rows[7]["name"] += ", training.learning_rate=30"
-    rows[7]["config"]["training"]["learning_rate"] = 30.0 * 0.001
-    results = flatten(rows)
-    (sentence,) = sentences.names(summarise(STUDY, KEY, results, results.frame()))
-    assert sentence.endswith('k=3, training.learning_rate=30" was trained with learning rate 0.03.')
-
-
 def test_mixed_versions_are_named() -> None:
     versions = {
         "code": {"abc": 72},
