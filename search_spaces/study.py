@@ -65,8 +65,8 @@ class Study:
     source: str = ""
     """Paper, and figure or table."""
     label: Callable[[Any], str] = describe
-    """Name of a trial by its trained config, with scale and `--set`. The text before " seed=" is the
-    group: trials that differ only in seed. If settings have equal or similar names, the plan
+    """Name of a trial by its trained config, with scale and `--set`. The text before " seed=" is
+    the group: trials that differ only in seed. If settings have equal or similar names, the plan
     appends the difference or the setting's hash. Analyses name groups as at scale paper."""
     corpora: tuple[str, ...] = ()
     """Corpora of the paper."""

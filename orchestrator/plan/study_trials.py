@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -80,15 +80,20 @@ def groups_by_written(study: Study, scale: Scale, corpus: CorpusConfig) -> dict[
     return dict(zip(*groups, strict=True))
 
 
-def with_trained_groups(study: Study, scale: str, corpus: str) -> Study:
+def with_trained_groups(
+    study: Study, scale: str, corpus: str, stored_names: Iterable[str] = ()
+) -> Study:
     """Return the study whose analyses name the groups as trained at this scale.
 
-    A study names groups as at scale paper. Raises UserError if it cannot make its trials.
+    A study names groups as at scale paper, and so do `stored_names` of an older program, for which
+    nothing is changed. Raises UserError if the study cannot make its trials.
     """
     if study.tuning is not None or scale == "paper":
         return study
     text = CorpusConfig(name=corpus, sha256=NO_TEXT.sha256)
     groups = groups_by_written(study, SCALES[scale], text)
+    if not (groups.keys() - groups.values()).isdisjoint(map(group_of, stored_names)):
+        return study
     return replace(
         study,
         analyses=tuple(

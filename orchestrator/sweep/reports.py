@@ -38,7 +38,12 @@ def write_report(
         paper=paper_command(typed, study, key),
     )
     return build_report(
-        with_trained_groups(Variant.read(key.overrides).study(study), key.scale, key.corpus),
+        with_trained_groups(
+            Variant.read(key.overrides).study(study),
+            key.scale,
+            key.corpus,
+            [row["name"] for row in records.rows],
+        ),
         key,
         records,
         commands=commands,

@@ -43,7 +43,8 @@ def trial_names(
         _completed_key(group, config, varying_keys)
         for (group, _), config in zip(labels, configs, strict=True)
     ]
-    groups = told_apart(*zip(*completed_groups, strict=True))
+    completed, hashes = zip(*completed_groups, strict=True)
+    groups = told_apart(completed, hashes)
     return [
         f"{group} seed={config.seed}" if has_seed or trials[setting] > 1 else group
         for group, (_, has_seed), setting, config in zip(

@@ -119,7 +119,12 @@ def test_analyses_find_groups_at_any_scale() -> None:
     assert {f"{rate}=0.01", f"{rate}=0.02"} <= {
         group_of(trial.name) for trial in make_plan(study, scale_named("quick"), "pydocs").trials
     }
-    assert with_trained_groups(study, "paper", "ptb") == study
+    old_names = [f"{rate}=10 seed=1"]
+    for unchanged in (
+        with_trained_groups(study, "paper", "ptb"),
+        with_trained_groups(study, "quick", "pydocs", old_names),
+    ):
+        assert unchanged == study
 
 
 def stored(plan: Plan) -> list[dict[str, Any]]:
