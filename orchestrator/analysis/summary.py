@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, get_args
 
 from orchestrator.analysis.frames import FlatResults
+from orchestrator.plan import setting_total
 from orchestrator.store import LOST, StudyKey, TrialState
 from orchestrator.words import is_number
 from search_spaces.analyses import Correlation, GridMap
@@ -45,6 +46,9 @@ class StudySummaryNumbers:
     seeds: tuple[int, ...]
     trials_per_setting: int
     """Most trials that differ only in the seed."""
+    settings: int
+    all_settings: int
+    """Includes those that the scale leaves out; 0 if unknown."""
     extremes: tuple[Extremes, ...]
     """For each metric of the correlations and grids."""
     trouble: tuple[Mapping[str, Any], ...]
@@ -56,6 +60,12 @@ class StudySummaryNumbers:
     def trials(self) -> int:
         """Number of planned trials."""
         return sum(self.counts.values())
+
+    @property
+    def extent(self) -> str:
+        """Return "4 of 9 settings" if the scale leaves some out, else ""."""
+        is_part = self.settings < self.all_settings
+        return f"{self.settings} of {self.all_settings} settings" if is_part else ""
 
     @property
     def done(self) -> int:
@@ -76,13 +86,14 @@ def summarise(
     trials = frame[frame["state"] == "done"]
     values_by_trial = trials.set_index("name").reindex(columns=list(metrics))
     states = list(frame["state"])
+    settings = Counter(record["setting"] for record in results.records)
     return StudySummaryNumbers(
         key=key,
         counts={state: states.count(state) for state in get_args(TrialState) if state in states},
         seeds=tuple(sorted(set(frame["seed"]))) if "seed" in frame.columns else (),
-        trials_per_setting=max(
-            Counter(record["setting"] for record in results.records).values(), default=0
-        ),
+        trials_per_setting=max(settings.values(), default=0),
+        settings=len(settings),
+        all_settings=setting_total(key, study),
         extremes=tuple(
             Extremes(
                 metric=metric,

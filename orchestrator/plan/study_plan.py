@@ -16,7 +16,7 @@ from orchestrator.plan.study_trials import groups_by_written, named_trials, tuni
 from orchestrator.plan.texts import text_of, vocabulary_size
 from orchestrator.plan.tuning.tuning_plan import TuningPlan
 from orchestrator.store import Place, PlannedTrial, StudyKey
-from orchestrator.variants import UserInputs
+from orchestrator.variants import UserInputs, distinct_settings
 from search_spaces.model_kinds import with_model
 from search_spaces.scales import SCALES, Scale
 from search_spaces.study import Study, group_of
@@ -61,7 +61,17 @@ class Plan:
     """In a tuned study, those that need no earlier result."""
     seeds: int = 1
     """Seeds of each setting for which the study has one seed."""
+    settings: int = 0
+    """Number of the study's settings, with those that the scale leaves out; 0 in a tuned study."""
     tuning: TuningPlan | None = None
+
+    @property
+    def extent(self) -> str:
+        """Return the planned part: "4 of 9 settings, 3 seeds of each setting"; "" for all, once."""
+        planned = len(distinct_settings(trial.config for trial in self.trials))
+        parts = [f"{planned} of {self.settings} settings"] * (planned < self.settings)
+        parts += [f"{self.seeds} seeds of each setting"] * (self.seeds > 1)
+        return ", ".join(parts)
 
     @property
     def total(self) -> int:
@@ -86,12 +96,13 @@ def make_plan(study: Study, scale: Scale, corpus: str, request: PlanRequest | No
     text, data_dir = _text(study, corpus, request.data_dir)
     content = CorpusConfig(name=text.name, sha256=text.sha256)
     tuning, seeds = tuning_plan(planned_study, scale, content, request), 1
+    settings = 0
     if tuning is not None:
         trials = [
             _trial_plan(name, config, text, place) for name, place, config in tuning.certain()
         ]
     else:
-        named_configs, seeds = named_trials(planned_study, scale, content, request)
+        named_configs, seeds, settings = named_trials(planned_study, scale, content, request)
         trials = [_trial_plan(name, config, text) for name, config in named_configs]
     configs = [trial.config for trial in trials]
     cure = "Drop the --set of a key that its trials vary." if request.settings else "Drop one."
@@ -111,6 +122,7 @@ def make_plan(study: Study, scale: Scale, corpus: str, request: PlanRequest | No
         inputs=request.inputs,
         trials=tuple(trials),
         seeds=seeds,
+        settings=settings,
         tuning=tuning,
     )
 

@@ -11,9 +11,12 @@ from pydantic import ValidationError
 from orchestrator.plan.request import PlanRequest
 from orchestrator.plan.seeds import obstacle_to_seeds, refuse_seeds, repeat_with_seeds, seed_count
 from orchestrator.plan.tuning.tuning_plan import TuningPlan, plan_tuning
+from orchestrator.store import StudyKey
 from orchestrator.variants import (
+    Variant,
     apply_settings,
     combinations,
+    distinct_settings,
     has_any,
     swept_keys,
     trial_names,
@@ -32,10 +35,11 @@ def named_trials(
     scale: Scale,
     corpus: CorpusConfig,
     request: PlanRequest,
-) -> tuple[list[tuple[str, AnyConfig]], int]:
-    """Return the scale's named trials, and the number of seeds per setting.
+) -> tuple[list[tuple[str, AnyConfig]], int, int]:
+    """Return the scale's named trials, the number of seeds per setting, and of all settings.
 
-    Raises UserError if the study cannot make its trials, or for wrong settings or seeds.
+    The latter includes settings that the scale leaves out. Raises UserError if the study cannot
+    make its trials, or for wrong settings or seeds.
     """
     all_configs = _all_configs(study, corpus)
     configs = all_configs if request.all_trials else _at_scale(study, scale, all_configs)
@@ -43,6 +47,7 @@ def named_trials(
     scaled_configs = [_resize(study, scale, config) for config in configs]
     keys = swept_keys(request.settings)
     trials: list[tuple[str, AnyConfig]] = []
+    settings: set[str] = set()
     for values in combinations(request.settings):
         resolved_configs = apply_settings(scaled_configs, values)
         try:
@@ -51,6 +56,7 @@ def named_trials(
             variety_at_values = resolved_configs
         with _study_faults(study, "its label function"):
             names = trial_names(study, resolved_configs, variety_at_values)
+        settings |= distinct_settings(variety_at_values)
         # A trial without any of the settings, such as the truth of a generated language, appears
         # once.
         single_ids = {config.trial_id for _, config in trials}
@@ -65,7 +71,7 @@ def named_trials(
         repeated_trials = list(
             {config.trial_id: (name, config) for name, config in repeated_trials}.values()
         )
-    return repeated_trials, count
+    return repeated_trials, count, len(settings)
 
 
 def groups_by_written(study: Study, scale: Scale, corpus: CorpusConfig) -> dict[str, str]:
@@ -80,6 +86,19 @@ def groups_by_written(study: Study, scale: Scale, corpus: CorpusConfig) -> dict[
     return dict(zip(*groups, strict=True))
 
 
+def setting_total(key: StudyKey, study: Study) -> int:
+    """Return the variant's number of settings, with those that its scale leaves out; 0 if unknown.
+
+    `study` has the variant's model.
+    """
+    text = CorpusConfig(name=key.corpus, sha256=NO_TEXT.sha256)
+    request = PlanRequest(settings=Variant.read(key.overrides).settings)
+    try:
+        return named_trials(study, SCALES[key.scale], text, request)[2]
+    except (UserError, KeyError):
+        return 0
+
+
 def with_trained_groups(
     study: Study, scale: str, corpus: str, stored_names: Iterable[str] = ()
 ) -> Study:
@@ -88,7 +107,7 @@ def with_trained_groups(
     A study names groups as at scale paper, and so do `stored_names` of an older program, for which
     nothing is changed. Raises UserError if the study cannot make its trials.
     """
-    if study.tuning is not None or scale == "paper":
+    if study.tuning is not None or scale == "paper" or scale not in SCALES:
         return study
     text = CorpusConfig(name=corpus, sha256=NO_TEXT.sha256)
     groups = groups_by_written(study, SCALES[scale], text)

@@ -36,6 +36,7 @@ METRICS = {
     "small step of the context vector down the gradient makes",
     "gradient_norm_lost": "of a plain softmax, the Frobenius norm of these vectors' part in the "
     "kernel of the output weights' transpose, over their whole norm (Godey and Artzi 2026)",
+    "seconds_per_epoch": "median training time of an epoch, without the first (a worker warms up)",
     "stable_rank": "sum of the squared singular values over the largest square",
 }
 STATISTICS = {

@@ -79,6 +79,7 @@ def certainty(
     once = study.trains and summary.trials_per_setting == 1 and summary.trials > 1
     return [
         coverage(summary),
+        *[f"Scale {summary.key.scale} has {summary.extent}."] * bool(summary.extent),
         *["Each setting has one seed, so the effect of the seed is unknown."] * once,
         *_not_the_paper(study, summary, published=published),
         *_not_alike(environment),
@@ -99,22 +100,20 @@ def _not_alike(environment: Environment) -> Iterator[str]:
 
 
 def _not_the_paper(study: Study, summary: StudySummaryNumbers, *, published: bool) -> Iterator[str]:
-    key = summary.key
-    if not is_paper_scale(study, key.scale):
+    key, variant = summary.key, Variant.read(summary.key.overrides)
+    if study.source and study.scaled and not is_paper_scale(study, key.scale):
         models = "trains smaller models on less text than the paper"
         arrays = (
             "computes less than scale paper: fewer inputs, examples or steps, or smaller arrays"
         )
-        arrays = arrays if study.scaled else "runs a part of the trials of scale paper"
         end = (
             ": its numbers neither confirm nor contradict the published ones." if published else "."
         )
         yield f"Scale {key.scale} {models if study.reads_text else arrays}{end}"
-    if study.corpora and key.corpus not in study.corpora:
+    if study.source and study.corpora and key.corpus not in study.corpora:
         used = " and ".join(formats.corpus_title(corpus) for corpus in study.corpora)
         yield f"The corpus is {formats.corpus_title(key.corpus)}; the paper used {used}."
-    variant = Variant.read(key.overrides)
-    if variant.model:
+    if study.source and variant.model:
         yield (
             "Transformers replace the source's AWD-LSTMs, by this project's recipe: no published "
             "number is of such models."

@@ -60,12 +60,12 @@ def run_command(
 
 
 def paper_command(typed: Typed, study: Study, key: StudyKey) -> str | None:
-    """Return the command for the paper's scale, with the typed paths; None if already there.
+    """Return the command for the paper's scale, with the typed paths, or None.
 
     The corpora are the paper's, or a generated language, which is its own question. A study without
     corpora keeps the current one, but Penn Treebank replaces the built-in one.
     """
-    if is_paper_scale(study, key.scale):
+    if not study.source or is_paper_scale(study, key.scale):
         return None
     default_corpus = "ptb" if key.corpus == "pydocs" else key.corpus
     corpora = [key.corpus] if is_generated(key.corpus) else study.corpora or [default_corpus]

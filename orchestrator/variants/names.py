@@ -61,6 +61,11 @@ def setting_hash(content: Mapping[str, Any]) -> str:
     ).hexdigest()
 
 
+def distinct_settings(configs: Iterable[AnyConfig]) -> set[str]:
+    """Return the hashes of the configs' settings; seeds of one setting count once."""
+    return {setting_hash(config.model_dump(mode="json")) for config in configs}
+
+
 def varying_settings(trials: Iterable[tuple[str, Mapping[str, Any]]]) -> dict[str, list[str]]:
     """Return by group the dotted keys, without the seed, in which the group's trials differ.
 

@@ -92,6 +92,25 @@ def test_quick_run_is_distinguished_from_the_papers() -> None:
     assert not any("neither confirm" in text or "the paper used" in text for text in at_paper_scale)
 
 
+def test_own_study_has_no_paper() -> None:
+    own = replace(STUDY, source="")
+    texts = " ".join(certainty(replace(KEY, overrides='{"model":"transformer"}'), study=own))
+    assert "paper" not in texts and "source" not in texts and "--model transformer" in texts
+    arrays = " ".join(certainty(study=replace(own, reads_text=False)))
+    assert "paper" not in arrays
+
+
+def test_left_out_settings_are_counted() -> None:
+    rows, _ = make_results()
+    results = flatten(rows[:4])
+    summary = summarise(STUDY, KEY, results, results.frame())
+    assert (summary.settings, summary.all_settings) == (4, 72)
+    texts = sentences.certainty(STUDY, summary, make_answers(), {})
+    assert any("4 of 72 settings" in text for text in texts)
+    assert run_facts(STUDY, summary, results)["settings"] == "4 of 72 settings"
+    assert not any(" settings." in text for text in certainty())
+
+
 def test_changed_settings_and_single_seeds_are_named() -> None:
     computing, once = replace(STUDY, trains=False), "Each setting has one seed"
     texts = " ".join(certainty(replace(KEY, overrides='{"settings":{"training.epochs":[2]}}')))

@@ -17,7 +17,9 @@ from search_spaces.catalog import load_study
 from search_spaces.study import Study
 from trainables.errors import PROGRAM
 
-MINE = Study(name="mine", trials=lambda _: (), corpora=("ptb", "wikitext-2"))
+MINE = Study(
+    name="mine", trials=lambda _: (), corpora=("ptb", "wikitext-2"), source="a paper's Fig. 2"
+)
 KEY = StudyKey(study="mine", scale="quick", corpus="pydocs")
 PLACES = {"--storage": ["my results"], "--store": ["postgresql://me@host/db"]}
 
@@ -40,6 +42,7 @@ def test_paper_command_keeps_the_paths() -> None:
     expected += " --storage 'my results' --store postgresql://me@host/db"
     assert words(paper_command(typed, MINE, KEY)) == shlex.split(expected)
     assert paper_command(typed, MINE, replace(KEY, scale="paper")) is None
+    assert paper_command(typed, replace(MINE, source=""), KEY) is None
     builtin = replace(MINE, corpora=())
     assert words(paper_command(Typed(study="mine"), builtin, KEY))[-1] == "ptb"
 

@@ -175,6 +175,14 @@ def test_gpu_checkpoint_resumes_on_cpu(tmp_path: Path) -> None:
     assert "another kind of device" in (tmp_path / "log.txt").read_text()
 
 
+@pytest.mark.parametrize(("epochs", "counted"), [(1, slice(0, 1)), (3, slice(1, 3))])
+def test_epoch_time_excludes_the_warm_up(tmp_path: Path, epochs: int, counted: slice) -> None:
+    config = smoke_trial(**{"training.epochs": epochs, "training.averaging.switch_epoch": 1})
+    outcome = run_trial(config, directory=tmp_path, runtime=Runtime())
+    times = [epoch.seconds for epoch in outcome.epochs][counted]
+    assert outcome.metrics["seconds_per_epoch"] == pytest.approx(sum(times) / len(times))
+
+
 def test_ranks_of_the_kept_epoch(tmp_path: Path) -> None:
     """The kept epoch is averaged. Ranks change nothing in training."""
     config = smoke_trial(**{"training.epochs": 3, "training.averaging.switch_epoch": 1})
