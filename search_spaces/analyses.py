@@ -30,6 +30,15 @@ class Analysis:
         """Return a copy without published values."""
         return replace(self, **{"published": {}}) if hasattr(self, "published") else self
 
+    @property
+    def metric_names(self) -> list[str]:
+        """Return the metrics of the answer. `x` is one, or a config key without a dot."""
+        fields = vars(self)
+        names = [fields.get(name, "") for name in ("metric", "x", "y")]
+        names += [*fields.get("metrics", ()), *fields.get("definitions", ())]
+        names += [part.metric for name in ("reaches", "claims") for part in fields.get(name, ())]
+        return [name for name in names if name and "." not in name]
+
     def with_groups(self, names: Mapping[str, str]) -> Self:
         """Return a copy with other names of groups."""
         fields = {name: value for name, value in vars(self).items() if name in GROUP_FIELDS}
@@ -78,7 +87,7 @@ class GridMap(Analysis):
 
     row: str
     column: str
-    values: tuple[str, ...] = ("press_rank", "test_perplexity")
+    metrics: tuple[str, ...] = ("press_rank", "test_perplexity")
 
 
 @dataclass(frozen=True, kw_only=True)

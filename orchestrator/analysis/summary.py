@@ -81,7 +81,7 @@ def summarise(
     grids = [request for request in study.analyses if isinstance(request, GridMap)]
     metrics = dict.fromkeys(
         [name for request in correlations for name in (request.x, request.y)]
-        + [name for request in grids for name in request.values]
+        + [name for request in grids for name in request.metrics]
     )
     trials = frame[frame["state"] == "done"]
     values_by_trial = trials.set_index("name").reindex(columns=list(metrics))

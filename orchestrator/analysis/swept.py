@@ -13,7 +13,7 @@ import pandas as pd
 
 from orchestrator.analysis.tidy_frames import sample_row, tidy, values_of_done
 from orchestrator.variants import Variant, without_settings
-from search_spaces.analyses import Analysis, Correlation, GridMap
+from search_spaces.analyses import Analysis, Correlation
 from search_spaces.study import Study
 
 MOST_METRICS = 4
@@ -86,8 +86,6 @@ def _metrics(study: Study) -> dict[str, None]:
     for request in study.analyses:
         if isinstance(request, Correlation):
             names += [request.y, request.x]
-        elif isinstance(request, GridMap):
-            names += request.values
         else:
             names += [*getattr(request, "metrics", ()), getattr(request, "metric", "")]
     names = list(filter(None, names)) or ["test_perplexity", "press_rank"]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
+from fnmatch import fnmatchcase
 
 from orchestrator.plan.texts import test_tokens, valid_tokens
 from orchestrator.words import some_of
-from search_spaces.study import AgainstBaselines, Curves, GridMap, Study
+from search_spaces.study import AgainstBaselines, Analysis, Correlation, Curves, GridMap, Study
 from trainables.config import (
+    METRICS,
     MIN_STREAM,
     AnyConfig,
     LanguageTrialConfig,
@@ -51,6 +53,30 @@ def require_keys(study: Study, configs: Iterable[AnyConfig]) -> None:
             raise UserError(
                 f"study {study.name}: an analysis uses the key {key!r}, which no trial has: "
                 f"{did_you_mean(key, keys)}Print the keys with --dry-run --format json."
+            )
+
+
+def require_metrics(study: Study, configs: Sequence[AnyConfig]) -> None:
+    """Raise UserError if an analysis uses a metric that no trial of the study can have.
+
+    Accepts every name if the metrics of a trial's kind are unknown.
+    """
+    kinds = {config.kind for config in configs}
+    if not kinds <= METRICS.keys():
+        return
+    metrics = {metric for kind in kinds for metric in METRICS[kind].split()}
+    # `x` and the settings of an analysis may also be config keys.
+    keys = {key for config in configs for key in flat_values(config.model_dump(mode="json"))}
+    requests = [
+        request
+        for request in study.analyses
+        if isinstance(request, Analysis) and request != Correlation()  # every study's default
+    ]
+    for name in (name for request in requests for name in request.metric_names):
+        if name not in keys and not any(fnmatchcase(name, metric) for metric in metrics):
+            raise UserError(
+                f"study {study.name}: an analysis uses the metric {name!r}, which its trials do "
+                f"not have: {did_you_mean(name, metrics)}See docs/measurements.md."
             )
 
 

@@ -9,6 +9,7 @@ from orchestrator.plan.checks import (
     require_different,
     require_groups,
     require_keys,
+    require_metrics,
     require_text,
 )
 from orchestrator.plan.request import PlanRequest
@@ -108,6 +109,7 @@ def make_plan(study: Study, scale: Scale, corpus: str, request: PlanRequest | No
     cure = "Drop the --set of a key that its trials vary." if request.settings else "Drop one."
     require_different(study, [(trial.name, trial.config) for trial in trials], cure=cure)
     require_keys(study, configs)
+    require_metrics(study, configs)
     if tuning is None:
         groups = {group_of(trial.name) for trial in trials}
         require_groups(study, groups, lambda: groups_by_written(planned_study, scale, content))

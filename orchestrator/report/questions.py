@@ -84,7 +84,7 @@ Numbers = Callable[[StudyResults, Any], Any]
 
 
 def _of_trials(numbers: Callable[[pd.DataFrame, Any], Any]) -> Numbers:
-    return lambda results, request: numbers(results.frame, request)
+    return lambda results, request: numbers(analysis.with_layer_classes(results.frame), request)
 
 
 QUESTIONS: Mapping[type[Analysis], tuple[Numbers, Callable[[Any], Section]]] = {

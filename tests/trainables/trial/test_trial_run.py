@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import time
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from tests.support.smoke_trials import (
 from tests.support.tiny_trial import log_p_matrix
 from trainables.__main__ import main
 from trainables.config import (
+    METRICS,
     ContextsFile,
     CustomConfig,
     LanguageTrialConfig,
@@ -242,6 +244,8 @@ def measured(
 )
 def test_later_measurement_has_same_bits(tmp_path: Path, config: LanguageTrialConfig) -> None:
     at_once = run_trial(config, directory=tmp_path / "at once", runtime=RUNTIME, measurements=NAMES)
+    patterns = METRICS[config.kind].split()
+    assert all(any(fnmatchcase(name, one) for one in patterns) for name in at_once.metrics)
     bare = run_trial(config, directory=tmp_path / "later", runtime=RUNTIME, measurements=())
     assert set(bare.measurements) == {"training@1"}
     later = measured(tmp_path / "later", *NAMES, config=config)
