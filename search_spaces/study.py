@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from search_spaces.analyses import *  # noqa: F403
@@ -138,6 +138,11 @@ class Study:
             "seeds",
             f"a number of seeds by scale ({', '.join(SCALES)}), such as {{'quick': 3}}",
         )
+
+    def with_requests(self, change: Callable[[Analysis], Analysis]) -> Study:
+        """Return a copy with each request changed; functions stay."""
+        analyses = (change(one) if isinstance(one, Analysis) else one for one in self.analyses)
+        return replace(self, analyses=tuple(analyses))
 
 
 def _require(condition: bool, study: Study, field: str, kind: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any, get_args
 
 from orchestrator.analysis.frames import FlatResults
@@ -77,12 +78,10 @@ def summarise(
     study: Study, key: StudyKey, results: FlatResults, frame: pd.DataFrame
 ) -> StudySummaryNumbers:
     """Return the summary; `frame` is the data frame of `results`."""
-    correlations = [request for request in study.analyses if isinstance(request, Correlation)]
-    grids = [request for request in study.analyses if isinstance(request, GridMap)]
-    metrics = dict.fromkeys(
-        [name for request in correlations for name in (request.x, request.y)]
-        + [name for request in grids for name in request.metrics]
-    )
+    requests = study.analyses
+    pairs = [(one.x, one.y) for one in requests if isinstance(one, Correlation)]
+    grids = [one.metrics for one in requests if isinstance(one, GridMap)]
+    metrics = dict.fromkeys(chain(*pairs, *grids))
     trials = frame[frame["state"] == "done"]
     values_by_trial = trials.set_index("name").reindex(columns=list(metrics))
     states = list(frame["state"])
@@ -134,7 +133,7 @@ def count_values(environments: Sequence[Mapping[str, str]]) -> Environment:
     `environments` has a mapping per trial; a missing entry counts as "".
     """
     names = dict.fromkeys(name for environment in environments for name in environment)
-    values = {
-        name: sorted(environment.get(name, "") for environment in environments) for name in names
+    return {
+        name: dict(Counter(sorted(one.get(name, "") for one in environments)).most_common())
+        for name in names
     }
-    return {name: dict(Counter(sample).most_common()) for name, sample in values.items()}

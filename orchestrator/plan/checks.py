@@ -33,20 +33,21 @@ def require_different(study: Study, trials: Iterable[tuple[str, AnyConfig]], *, 
         names[config.trial_id] = name
 
 
-def require_keys(study: Study, configs: Iterable[AnyConfig]) -> None:
-    """Raise UserError if an analysis uses a config key that no trial has."""
+def require_names(study: Study, configs: Sequence[AnyConfig]) -> None:
+    """Raise UserError if an analysis uses a config key or a metric that no trial can have.
+
+    Accepts every metric if those of a trial's kind are unknown.
+    """
     used_keys = [
         key
         for request in study.analyses
         if isinstance(request, GridMap)
         for key in (request.row, request.column)
     ]
-    # A key without a dot may be a metric, which is unknown before training.
+    # A key without a dot may be a metric.
     used_keys += [
         request.x for request in study.analyses if isinstance(request, Curves) and "." in request.x
     ]
-    if not used_keys:
-        return
     keys = {key for config in configs for key in flat_values(config.model_dump(mode="json"))}
     for key in used_keys:
         if key not in keys:
@@ -54,26 +55,18 @@ def require_keys(study: Study, configs: Iterable[AnyConfig]) -> None:
                 f"study {study.name}: an analysis uses the key {key!r}, which no trial has: "
                 f"{did_you_mean(key, keys)}Print the keys with --dry-run --format json."
             )
-
-
-def require_metrics(study: Study, configs: Sequence[AnyConfig]) -> None:
-    """Raise UserError if an analysis uses a metric that no trial of the study can have.
-
-    Accepts every name if the metrics of a trial's kind are unknown.
-    """
     kinds = {config.kind for config in configs}
     if not kinds <= METRICS.keys():
         return
     metrics = {metric for kind in kinds for metric in METRICS[kind].split()}
-    # `x` and the settings of an analysis may also be config keys.
-    keys = {key for config in configs for key in flat_values(config.model_dump(mode="json"))}
-    requests = [
-        request
+    used_metrics = [
+        name
         for request in study.analyses
         if isinstance(request, Analysis) and request != Correlation()  # every study's default
+        for name in request.metric_names
     ]
-    for name in (name for request in requests for name in request.metric_names):
-        if name not in keys and not any(fnmatchcase(name, metric) for metric in metrics):
+    for name in used_metrics:
+        if not any(fnmatchcase(name, metric) for metric in metrics | keys):
             raise UserError(
                 f"study {study.name}: an analysis uses the metric {name!r}, which its trials do "
                 f"not have: {did_you_mean(name, metrics)}See docs/measurements.md."

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from orchestrator.plan.checks import (
     require_different,
     require_groups,
-    require_keys,
-    require_metrics,
+    require_names,
     require_text,
 )
 from orchestrator.plan.request import PlanRequest
@@ -96,20 +97,17 @@ def make_plan(study: Study, scale: Scale, corpus: str, request: PlanRequest | No
     planned_study = study if request.model is None else with_model(study, request.model)
     text, data_dir = _text(study, corpus, request.data_dir)
     content = CorpusConfig(name=text.name, sha256=text.sha256)
-    tuning, seeds = tuning_plan(planned_study, scale, content, request), 1
-    settings = 0
+    tuning, seeds, settings = tuning_plan(planned_study, scale, content, request), 1, 0
+    named: Iterable[tuple[Any, ...]]
     if tuning is not None:
-        trials = [
-            _trial_plan(name, config, text, place) for name, place, config in tuning.certain()
-        ]
+        named = tuning.certain()
     else:
-        named_configs, seeds, settings = named_trials(planned_study, scale, content, request)
-        trials = [_trial_plan(name, config, text) for name, config in named_configs]
+        named, seeds, settings = named_trials(planned_study, scale, content, request)
+    trials = [_trial_plan(text, *trial) for trial in named]
     configs = [trial.config for trial in trials]
     cure = "Drop the --set of a key that its trials vary." if request.settings else "Drop one."
     require_different(study, [(trial.name, trial.config) for trial in trials], cure=cure)
-    require_keys(study, configs)
-    require_metrics(study, configs)
+    require_names(study, configs)
     if tuning is None:
         groups = {group_of(trial.name) for trial in trials}
         require_groups(study, groups, lambda: groups_by_written(planned_study, scale, content))
@@ -144,7 +142,7 @@ def _text(study: Study, corpus: str, data_dir: Path | None) -> tuple[CorpusIdent
 
 
 def _trial_plan(
-    name: str, config: AnyConfig, corpus: CorpusIdentity, place: Place | None = None
+    corpus: CorpusIdentity, name: str, config: AnyConfig, place: Place | None = None
 ) -> TrialPlan:
     if isinstance(config, LanguageTrialConfig):
         require_text(config, text_of(config, corpus))

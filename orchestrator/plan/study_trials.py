@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 
 from pydantic import ValidationError
 
@@ -22,7 +21,6 @@ from orchestrator.variants import (
     trial_names,
     with_settings,
 )
-from search_spaces.analyses import Analysis
 from search_spaces.scales import SCALES, Scale, apply_scale, smoke_corner
 from search_spaces.study import Study, group_of
 from trainables.config import KINDS, AnyConfig, CorpusConfig, TrialConfig, read_config
@@ -89,46 +87,33 @@ def groups_by_written(study: Study, scale: Scale, corpus: CorpusConfig) -> dict[
 def setting_total(key: StudyKey, study: Study) -> int:
     """Return the variant's number of settings, with those that its scale leaves out; 0 if unknown.
 
-    `study` has the variant's model.
+    `study` is that of `reported_study`.
     """
-    text = CorpusConfig(name=key.corpus, sha256=NO_TEXT.sha256)
     request = PlanRequest(settings=Variant.read(key.overrides).settings)
     try:
-        return named_trials(study, SCALES[key.scale], text, request)[2]
+        return named_trials(study, SCALES[key.scale], _text(key.corpus), request)[2]
     except (UserError, KeyError):
         return 0
 
 
-def with_trained_groups(
-    study: Study, scale: str, corpus: str, stored_names: Iterable[str] = ()
-) -> Study:
-    """Return the study whose analyses name the groups as trained at this scale.
+def reported_study(key: StudyKey, study: Study, stored_names: Iterable[str] = ()) -> Study:
+    """Return the study with the variant's model, whose analyses name groups by trained values.
 
     A study names groups as at scale paper, and so do `stored_names` of an older program, for which
-    nothing is changed. Raises UserError if the study cannot make its trials.
+    no name is changed. Raises UserError if the study cannot make its trials.
     """
-    if study.tuning is not None or scale == "paper" or scale not in SCALES:
+    study = Variant.read(key.overrides).study(study)
+    if study.tuning is not None or key.scale not in {*SCALES} - {"paper"}:
         return study
-    text = CorpusConfig(name=corpus, sha256=NO_TEXT.sha256)
-    groups = groups_by_written(study, SCALES[scale], text)
+    groups = groups_by_written(study, SCALES[key.scale], _text(key.corpus))
     if not (groups.keys() - groups.values()).isdisjoint(map(group_of, stored_names)):
         return study
-    return replace(
-        study,
-        analyses=tuple(
-            request.with_groups(groups) if isinstance(request, Analysis) else request
-            for request in study.analyses
-        ),
-    )
+    return study.with_requests(lambda request: request.with_groups(groups))
 
 
 def takes_seeds(study: Study) -> bool:
     """Return whether `--seeds` applies to this study."""
-    configs = (
-        _all_configs(study, CorpusConfig(name=NO_TEXT.name, sha256=NO_TEXT.sha256))
-        if not study.tuning
-        else ()
-    )
+    configs = _all_configs(study, _text()) if not study.tuning else ()
     return not obstacle_to_seeds(study, configs)
 
 
@@ -143,7 +128,7 @@ def is_paper_scale(study: Study, scale: str) -> bool:
         return False
     if study.seeds.get(scale, 1) != study.seeds.get("paper", 1):
         return False
-    all_configs = _all_configs(study, CorpusConfig(name=NO_TEXT.name, sha256=NO_TEXT.sha256))
+    all_configs = _all_configs(study, _text())
     return all_configs == [
         _resize(study, SCALES[scale], config)
         for config in _at_scale(study, SCALES[scale], all_configs)
@@ -180,6 +165,11 @@ def tuning_plan(
         # message.
         apply_settings([apply_scale(scale, base) for base in bases.values()], values)
         return plan_tuning(study.tuning, bases, scale.name, resolve, request)
+
+
+def _text(name: str = NO_TEXT.name) -> CorpusConfig:
+    """For plans that are never run."""
+    return CorpusConfig(name=name, sha256=NO_TEXT.sha256)
 
 
 def _all_configs(study: Study, corpus: CorpusConfig) -> list[AnyConfig]:

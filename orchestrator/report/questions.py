@@ -176,12 +176,10 @@ def answer(results: StudyResults) -> tuple[Answer, ...]:
     answered at each value."""
     # No paper has published values for a generated language, and values for other texts do not
     # apply.
-    requests = [
-        request.without_published()
-        if isinstance(request, Analysis) and is_generated(results.corpus)
-        else request
-        for request in results.study.analyses
-    ]
+    study = results.study
+    if is_generated(results.corpus):
+        study = study.with_requests(lambda request: request.without_published())
+    requests = study.analyses
     keys, frame = analysis.swept_settings(results.frame, results.key.overrides)
     if keys:
         swept = analysis.by_setting_requests(results.study, keys, frame)

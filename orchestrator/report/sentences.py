@@ -102,14 +102,13 @@ def _not_alike(environment: Environment) -> Iterator[str]:
 def _not_the_paper(study: Study, summary: StudySummaryNumbers, *, published: bool) -> Iterator[str]:
     key, variant = summary.key, Variant.read(summary.key.overrides)
     if study.source and study.scaled and not is_paper_scale(study, key.scale):
-        models = "trains smaller models on less text than the paper"
-        arrays = (
-            "computes less than scale paper: fewer inputs, examples or steps, or smaller arrays"
-        )
+        less = "computes less than scale paper: fewer inputs, examples or steps, or smaller arrays"
+        if study.reads_text:
+            less = "trains smaller models on less text than the paper"
         end = (
             ": its numbers neither confirm nor contradict the published ones." if published else "."
         )
-        yield f"Scale {key.scale} {models if study.reads_text else arrays}{end}"
+        yield f"Scale {key.scale} {less}{end}"
     if study.source and study.corpora and key.corpus not in study.corpora:
         used = " and ".join(formats.corpus_title(corpus) for corpus in study.corpora)
         yield f"The corpus is {formats.corpus_title(key.corpus)}; the paper used {used}."

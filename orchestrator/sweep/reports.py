@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from orchestrator.plan import with_trained_groups
+from orchestrator.plan import reported_study
 from orchestrator.store import StudyKey
 from orchestrator.sweep.commands import Typed, paper_command, run_command
-from orchestrator.variants import Variant
 
 if TYPE_CHECKING:
     from orchestrator.report import ReportResult
@@ -38,12 +37,7 @@ def write_report(
         paper=paper_command(typed, study, key),
     )
     return build_report(
-        with_trained_groups(
-            Variant.read(key.overrides).study(study),
-            key.scale,
-            key.corpus,
-            [row["name"] for row in records.rows],
-        ),
+        reported_study(key, study, [row["name"] for row in records.rows]),
         key,
         records,
         commands=commands,

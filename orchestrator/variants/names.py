@@ -30,27 +30,25 @@ def trial_names(
     depend on the trials that the scale picks. Raises UserError for a label that is not a string.
     """
     # A small scale may make trials equal.
-    unique_configs = {config.trial_id: config for config in variety}.values()
-    variety_groups = [(*_group(study, config), config) for config in unique_configs]
-    varying_keys = varying_settings(
-        (group, _settings(config)) for group, _, config in variety_groups
-    )
-    trials = Counter(
-        _completed_key(group, config, varying_keys) for group, _, config in variety_groups
-    )
-    labels = [_group(study, config) for config in configs]
-    completed_groups = [
-        _completed_key(group, config, varying_keys)
-        for (group, _), config in zip(labels, configs, strict=True)
+    trials = {config.trial_id: config for config in (*variety, *configs)}.values()
+    labels, has_seed = zip(*(_group(study, config) for config in trials), strict=True)
+    settings = [_settings(config) for config in trials]
+    varying_keys = varying_settings(zip(labels, settings, strict=True))
+    groups = [
+        completed_group(label, values, varying_keys)
+        for label, values in zip(labels, settings, strict=True)
     ]
-    completed, hashes = zip(*completed_groups, strict=True)
-    groups = told_apart(completed, hashes)
-    return [
-        f"{group} seed={config.seed}" if has_seed or trials[setting] > 1 else group
-        for group, (_, has_seed), setting, config in zip(
-            groups, labels, completed_groups, configs, strict=True
+    hashes = [setting_hash(config.model_dump(mode="json")) for config in trials]
+    # Only the group and the hash together are unique.
+    keys = list(zip(groups, hashes, strict=True))
+    seeds = Counter(keys)
+    names = {
+        config.trial_id: f"{name} seed={config.seed}" if with_seed or seeds[key] > 1 else name
+        for config, name, with_seed, key in zip(
+            trials, told_apart(groups, hashes), has_seed, keys, strict=True
         )
-    ]
+    }
+    return [names[config.trial_id] for config in configs]
 
 
 def setting_hash(content: Mapping[str, Any]) -> str:
@@ -142,17 +140,6 @@ def _group(study: Study, config: AnyConfig) -> tuple[str, bool]:
         group_of(describe(config)), most=LONGEST_GROUP
     )
     return name, group != text
-
-
-def _completed_key(
-    group: str, config: AnyConfig, varying_keys: Mapping[str, Sequence[str]]
-) -> tuple[str, str]:
-    """Only the group and the hash together are unique."""
-    return completed_group(group, _settings(config), varying_keys), _hash_of(config)
-
-
-def _hash_of(config: AnyConfig) -> str:
-    return setting_hash(config.model_dump(mode="json"))
 
 
 def _settings(config: AnyConfig) -> dict[str, Any]:

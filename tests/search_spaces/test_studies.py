@@ -6,7 +6,8 @@ from typing import get_args
 
 import pytest
 
-from orchestrator.plan import Plan, PlanRequest, make_plan, scale_named, with_trained_groups
+from orchestrator.plan import Plan, PlanRequest, make_plan, reported_study, scale_named
+from orchestrator.store import StudyKey
 from search_spaces import head_rank
 from search_spaces.analyses import (
     Comparison,
@@ -77,7 +78,8 @@ def test_names_have_values_of_quick(study: str, names: tuple[str, ...]) -> None:
 @pytest.mark.parametrize(("study", "corpus"), [*PUBLISHED, ("softcap", "ptb")])
 def test_printed_values_have_groups(study: str, corpus: str, scale: str) -> None:
     groups = {group_of(trial.name) for trial in plan_of(study, corpus, scale).trials}
-    for request in with_trained_groups(load_study(study), scale, corpus).analyses:
+    key = StudyKey(study=study, scale=scale, corpus=corpus, overrides="{}")
+    for request in reported_study(key, load_study(study)).analyses:
         match request:
             case GroupTable(published=published) | Curves(published=published):
                 printed = set(published.get(corpus, {}))

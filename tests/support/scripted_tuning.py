@@ -53,7 +53,7 @@ def plan(search: Search | None = None, budget: int | None = 5) -> TuningPlan:
 
 def certain(tuning: TuningPlan) -> list[PlannedTrial]:
     """Return the trials of the study's plan."""
-    return [PlannedTrial.of(config, name, position) for name, position, config in tuning.certain()]
+    return [PlannedTrial.of(config, name, position) for name, config, position in tuning.certain()]
 
 
 def table(store: Store) -> list[tuple[str, str, str, list[float]]]:

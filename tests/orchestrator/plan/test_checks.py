@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.plan.checks import require_metrics, require_text
+from orchestrator.plan.checks import require_names, require_text
 from search_spaces.catalog import load_study
 from search_spaces.study import Analysis, Comparison, Correlation, Curves, GroupTable, Lines, Study
 from search_spaces.transformer import transformer
@@ -74,21 +74,21 @@ def study(*analyses: Analysis) -> Study:
 )
 def test_unknown_metric_is_refused(request_: Analysis) -> None:
     with pytest.raises(UserError, match="metric"):
-        require_metrics(study(request_), [trial()])
+        require_names(study(request_), [trial()])
 
 
 def test_known_metrics_and_settings_pass() -> None:
     metrics = ("kl_at_rank_64", "bent tanh 15 press_rank", "similarity MEN", "generalisation_gap")
     curves = Curves(x="seed", metrics=metrics, caption="")
-    require_metrics(study(curves, Curves(x="press_rank", metrics=metrics, caption="")), [trial()])
+    require_names(study(curves, Curves(x="press_rank", metrics=metrics, caption="")), [trial()])
 
 
 def test_metrics_of_unknown_kinds_pass() -> None:
-    config: Any = SimpleNamespace(kind="mine")
-    require_metrics(study(GroupTable(metrics=("nosuch",))), [config])
+    config: Any = SimpleNamespace(kind="mine", model_dump=lambda **_: {})
+    require_names(study(GroupTable(metrics=("nosuch",))), [config])
     [default] = Study(name="mine").analyses
     layer_task = next(iter(load_study("layer_gates").trials(trial().corpus)))
-    require_metrics(study(default), [layer_task])  # type: ignore[arg-type]
+    require_names(study(default), [layer_task])  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -66,8 +66,8 @@ def test_lines_name_a_users_layers(tmp_path: Path) -> None:
     ]
     rows = []
     for layer in layers:
-        config = TrialConfig(seed=1, corpus=corpus, output_layer=layer).model_dump(mode="json")
-        rows.append(trial_row(layer.name, config=config, press_rank=5))
+        config = TrialConfig(seed=1, corpus=corpus, output_layer=layer)
+        rows.append(trial_row("x", config=config.model_dump(mode="json"), press_rank=5))
     lines = Lines(x="training.learning_rate", by="output_layer.name", metrics=("press_rank",))
     study = replace(STUDY, analyses=(lines,))
     [answered] = report_on(rows, tmp_path, study=study).answers

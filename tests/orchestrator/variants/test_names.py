@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from orchestrator.analysis import flatten
-from orchestrator.plan import Plan, PlanRequest, make_plan, scale_named, with_trained_groups
+from orchestrator.plan import Plan, PlanRequest, make_plan, reported_study, scale_named
+from orchestrator.store import StudyKey
 from orchestrator.variants import setting_hash, told_apart, trial_names
 from search_spaces.study import Comparison, GroupTable, Study, group_of
 from tests.support.synthetic_results import trial_row
@@ -113,7 +114,8 @@ def test_analyses_find_groups_at_any_scale() -> None:
     comparison = Comparison(baselines={f"{rate}=10": f"{rate}=20"})
     table = GroupTable(metrics=("press_rank",), groups=(f"{rate}=20",))
     study = Study(name="mine", trials=trials, analyses=(comparison, table, len))
-    at_quick = with_trained_groups(study, "quick", "pydocs")
+    key = StudyKey(study="mine", scale="quick", corpus="pydocs", overrides="{}")
+    at_quick = reported_study(key, study)
     expected = Comparison(baselines={f"{rate}=0.01": f"{rate}=0.02"})
     assert at_quick.analyses == (expected, replace(table, groups=(f"{rate}=0.02",)), len)
     assert {f"{rate}=0.01", f"{rate}=0.02"} <= {
@@ -121,8 +123,8 @@ def test_analyses_find_groups_at_any_scale() -> None:
     }
     old_names = [f"{rate}=10 seed=1"]
     for unchanged in (
-        with_trained_groups(study, "paper", "ptb"),
-        with_trained_groups(study, "quick", "pydocs", old_names),
+        reported_study(replace(key, scale="paper"), study),
+        reported_study(key, study, old_names),
     ):
         assert unchanged == study
 
