@@ -31,8 +31,15 @@ class Analysis:
         return replace(self, **{"published": {}}) if hasattr(self, "published") else self
 
     @property
+    def config_keys(self) -> list[str]:
+        """Return the config keys without which there is no answer."""
+        return [value for name, value in vars(self).items() if name in ("row", "column")]
+
+    @property
     def metric_names(self) -> list[str]:
         """Return the metrics of the answer. `x` is one, or a config key without a dot."""
+        if self == Correlation():  # every study's default, even if its trials have no such metrics
+            return []
         fields = vars(self)
         names = [fields.get(name, "") for name in ("metric", "x", "y")]
         names += [*fields.get("metrics", ()), *fields.get("definitions", ())]
@@ -161,6 +168,12 @@ class Curves(Analysis):
     metrics: tuple[str, ...]
     caption: str
     published: PublishedTable = field(default_factory=dict)
+
+    @property
+    @override
+    def config_keys(self) -> list[str]:
+        """Return `x`, unless it may be a metric, which has no dot."""
+        return [self.x] * ("." in self.x)
 
 
 @dataclass(frozen=True, kw_only=True)

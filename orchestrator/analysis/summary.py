@@ -65,8 +65,8 @@ class StudySummaryNumbers:
     @property
     def extent(self) -> str:
         """Return "4 of 9 settings" if the scale leaves some out, else ""."""
-        is_part = self.settings < self.all_settings
-        return f"{self.settings} of {self.all_settings} settings" if is_part else ""
+        words = f"{self.settings} of {self.all_settings} settings"
+        return words if self.settings < self.all_settings else ""
 
     @property
     def done(self) -> int:

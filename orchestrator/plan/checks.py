@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 
 from orchestrator.plan.texts import test_tokens, valid_tokens
 from orchestrator.words import some_of
-from search_spaces.study import AgainstBaselines, Analysis, Correlation, Curves, GridMap, Study
+from search_spaces.study import AgainstBaselines, Analysis, Study
 from trainables.config import (
     METRICS,
     MIN_STREAM,
@@ -38,34 +38,17 @@ def require_names(study: Study, configs: Sequence[AnyConfig]) -> None:
 
     Accepts every metric if those of a trial's kind are unknown.
     """
-    used_keys = [
-        key
-        for request in study.analyses
-        if isinstance(request, GridMap)
-        for key in (request.row, request.column)
-    ]
-    # A key without a dot may be a metric.
-    used_keys += [
-        request.x for request in study.analyses if isinstance(request, Curves) and "." in request.x
-    ]
+    requests = [request for request in study.analyses if isinstance(request, Analysis)]
     keys = {key for config in configs for key in flat_values(config.model_dump(mode="json"))}
-    for key in used_keys:
+    for key in (key for request in requests for key in request.config_keys):
         if key not in keys:
             raise UserError(
                 f"study {study.name}: an analysis uses the key {key!r}, which no trial has: "
                 f"{did_you_mean(key, keys)}Print the keys with --dry-run --format json."
             )
     kinds = {config.kind for config in configs}
-    if not kinds <= METRICS.keys():
-        return
-    metrics = {metric for kind in kinds for metric in METRICS[kind].split()}
-    used_metrics = [
-        name
-        for request in study.analyses
-        if isinstance(request, Analysis) and request != Correlation()  # every study's default
-        for name in request.metric_names
-    ]
-    for name in used_metrics:
+    metrics = {metric for kind in kinds for metric in METRICS.get(kind, "*").split()}
+    for name in (name for request in requests for name in request.metric_names):
         if not any(fnmatchcase(name, metric) for metric in metrics | keys):
             raise UserError(
                 f"study {study.name}: an analysis uses the metric {name!r}, which its trials do "
