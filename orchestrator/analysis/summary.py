@@ -47,9 +47,8 @@ class StudySummaryNumbers:
     seeds: tuple[int, ...]
     trials_per_setting: int
     """Most trials that differ only in the seed."""
-    settings: int
-    all_settings: int
-    """Includes those that the scale leaves out; 0 if unknown."""
+    extent: str
+    """Such as "4 of 9 settings" if the scale leaves some out, else empty."""
     extremes: tuple[Extremes, ...]
     """For each metric of the correlations and grids."""
     trouble: tuple[Mapping[str, Any], ...]
@@ -61,12 +60,6 @@ class StudySummaryNumbers:
     def trials(self) -> int:
         """Number of planned trials."""
         return sum(self.counts.values())
-
-    @property
-    def extent(self) -> str:
-        """Return "4 of 9 settings" if the scale leaves some out, else ""."""
-        words = f"{self.settings} of {self.all_settings} settings"
-        return words if self.settings < self.all_settings else ""
 
     @property
     def done(self) -> int:
@@ -86,13 +79,13 @@ def summarise(
     values_by_trial = trials.set_index("name").reindex(columns=list(metrics))
     states = list(frame["state"])
     settings = Counter(record["setting"] for record in results.records)
+    total = setting_total(key, study)
     return StudySummaryNumbers(
         key=key,
         counts={state: states.count(state) for state in get_args(TrialState) if state in states},
         seeds=tuple(sorted(set(frame["seed"]))) if "seed" in frame.columns else (),
         trials_per_setting=max(settings.values(), default=0),
-        settings=len(settings),
-        all_settings=setting_total(key, study),
+        extent=f"{len(settings)} of {total} settings" if len(settings) < total else "",
         extremes=tuple(
             Extremes(
                 metric=metric,

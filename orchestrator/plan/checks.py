@@ -40,20 +40,21 @@ def require_names(study: Study, configs: Sequence[AnyConfig]) -> None:
     """
     requests = [request for request in study.analyses if isinstance(request, Analysis)]
     keys = {key for config in configs for key in flat_values(config.model_dump(mode="json"))}
-    for key in (key for request in requests for key in request.config_keys):
-        if key not in keys:
-            raise UserError(
-                f"study {study.name}: an analysis uses the key {key!r}, which no trial has: "
-                f"{did_you_mean(key, keys)}Print the keys with --dry-run --format json."
-            )
     kinds = {config.kind for config in configs}
     metrics = {metric for kind in kinds for metric in METRICS.get(kind, "*").split()}
-    for name in (name for request in requests for name in request.metric_names):
-        if not any(fnmatchcase(name, metric) for metric in metrics | keys):
-            raise UserError(
-                f"study {study.name}: an analysis uses the metric {name!r}, which its trials do "
-                f"not have: {did_you_mean(name, metrics)}See docs/measurements.md."
-            )
+    for request in requests:
+        for key in request.config_keys:
+            if key not in keys:
+                raise UserError(
+                    f"study {study.name}: an analysis uses the key {key!r}, which no trial has: "
+                    f"{did_you_mean(key, keys)}Print the keys with --dry-run --format json."
+                )
+        for name in request.metric_names:
+            if not any(fnmatchcase(name, metric) for metric in metrics | keys):
+                raise UserError(
+                    f"study {study.name}: an analysis uses the metric {name!r}, which its trials "
+                    f"do not have: {did_you_mean(name, metrics)}See docs/measurements.md."
+                )
 
 
 def require_groups(
@@ -88,7 +89,7 @@ def require_text(config: LanguageTrialConfig, corpus: CorpusIdentity) -> None:
     if isinstance(config, TransformerTrialConfig):
         _require_one_window(config)
         stream = max(MIN_STREAM, config.training.window + 1)
-    splits: Sequence[tuple[str, int, int, int]] = (
+    splits = (
         ("train", corpus.train_tokens, training.batch_size, stream),
         ("valid", valid_tokens(config, corpus), evaluation.valid_batch_size, MIN_STREAM),
         ("test", test_tokens(config, corpus), evaluation.test_batch_size, MIN_STREAM),

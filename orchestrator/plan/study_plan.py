@@ -71,9 +71,11 @@ class Plan:
     def extent(self) -> str:
         """Return the planned part: "4 of 9 settings, 3 seeds of each setting"; "" for all, once."""
         planned = len(distinct_settings(trial.config for trial in self.trials))
-        parts = [f"{planned} of {self.settings} settings"] * (planned < self.settings)
-        parts += [f"{self.seeds} seeds of each setting"] * (self.seeds > 1)
-        return ", ".join(parts)
+        parts = {
+            f"{planned} of {self.settings} settings": planned < self.settings,
+            f"{self.seeds} seeds of each setting": self.seeds > 1,
+        }
+        return ", ".join(filter(parts.get, parts))
 
     @property
     def total(self) -> int:

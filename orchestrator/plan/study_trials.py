@@ -45,7 +45,7 @@ def named_trials(
     scaled_configs = [_resize(study, scale, config) for config in configs]
     keys = swept_keys(request.settings)
     trials: list[tuple[str, AnyConfig]] = []
-    settings: set[str] = set()
+    settings = set[str]()
     for values in combinations(request.settings):
         resolved_configs = apply_settings(scaled_configs, values)
         try:
@@ -103,7 +103,7 @@ def reported_study(key: StudyKey, study: Study, stored_names: Iterable[str] = ()
     no name is changed. Raises UserError if the study cannot make its trials.
     """
     study = Variant.read(key.overrides).study(study)
-    if study.tuning is not None or key.scale not in {*SCALES} - {"paper"}:
+    if study.tuning is not None or key.scale not in SCALES:
         return study
     groups = groups_by_written(study, SCALES[key.scale], _text(key.corpus))
     if not (groups.keys() - groups.values()).isdisjoint(map(group_of, stored_names)):

@@ -87,8 +87,7 @@ IN_NAMES = {
 def terms(results: FlatResults) -> list[tuple[str, str]]:
     """Return the terms that the results use, with their meanings."""
     layers = {record.get("output_layer.name") for record in results.records}
-    words = {word for record in results.records for word in record["name"].split()}
-    words |= {word.partition("=")[0] + "=" for word in words}
+    words = {word for one in results.records for word in re.findall(r"[^\s=]+=?", one["name"])}
     return [
         *STATISTICS.items(),
         *(
