@@ -48,7 +48,7 @@ class StudySummaryNumbers:
     trials_per_setting: int
     """Most trials that differ only in the seed."""
     extent: str
-    """Such as "4 of 9 settings" if the scale leaves some out, else empty."""
+    """Part of the study's settings, such as "4 of 9 settings"; empty for all."""
     extremes: tuple[Extremes, ...]
     """For each metric of the correlations and grids."""
     trouble: tuple[Mapping[str, Any], ...]
