@@ -13,6 +13,9 @@ from typing_extensions import override
 
 from search_spaces.published import PublishedPredictions, PublishedTable
 
+GROUP_FIELDS = ("baselines", "groups", "published", "reference")
+"""Fields of requests that name groups."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Analysis:
@@ -26,6 +29,35 @@ class Analysis:
     def without_published(self) -> Self:
         """Return a copy without published values."""
         return replace(self, **{"published": {}}) if hasattr(self, "published") else self
+
+    @property
+    def config_keys(self) -> list[str]:
+        """Return the config keys without which there is no answer."""
+        return [value for name, value in vars(self).items() if name in ("row", "column")]
+
+    @property
+    def metric_names(self) -> list[str]:
+        """Return the metrics of the answer. `x` is one, or a config key without a dot."""
+        if self == Correlation():  # every study's default, even if its trials have no such metrics
+            return []
+        fields = vars(self)
+        names = [fields.get(name, "") for name in ("metric", "x", "y")]
+        names += [*fields.get("metrics", ()), *fields.get("definitions", ())]
+        names += [part.metric for name in ("reaches", "claims") for part in fields.get(name, ())]
+        return [name for name in names if name and "." not in name]
+
+    def with_groups(self, names: Mapping[str, str]) -> Self:
+        """Return a copy with other names of groups."""
+        fields = {name: value for name, value in vars(self).items() if name in GROUP_FIELDS}
+        return replace(self, **{name: _renamed(value, names) for name, value in fields.items()})
+
+
+def _renamed(value: Any, names: Mapping[str, str]) -> Any:
+    if isinstance(value, Mapping):
+        return {names.get(key, key): _renamed(content, names) for key, content in value.items()}
+    if isinstance(value, tuple):
+        return tuple(_renamed(content, names) for content in value)
+    return names.get(value, value) if isinstance(value, str) else value
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +93,7 @@ class GridMap(Analysis):
 
     row: str
     column: str
-    values: tuple[str, ...] = ("press_rank", "test_perplexity")
+    metrics: tuple[str, ...] = ("press_rank", "test_perplexity")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,6 +169,12 @@ class Curves(Analysis):
     metrics: tuple[str, ...]
     caption: str
     published: PublishedTable = field(default_factory=dict)
+
+    @property
+    @override
+    def config_keys(self) -> list[str]:
+        """Return `x`, unless it may be a metric, which has no dot."""
+        return [self.x] * ("." in self.x)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from search_spaces.analyses import Analysis
 from search_spaces.study import Study
 from search_spaces.transformer import transformer
 from trainables.config import AnyConfig, CorpusConfig, LanguageTrialConfig, TrialConfig
@@ -38,12 +37,8 @@ def with_model(study: Study, model: str) -> Study:
             study, trials=lambda corpus: _require_lstms(study, list(study.trials(corpus)))
         )
     return replace(
-        study,
+        study.with_requests(lambda request: request.without_published()),
         trials=lambda corpus: list(_transformers(study, corpus)),
-        analyses=tuple(
-            request.without_published() if isinstance(request, Analysis) else request
-            for request in study.analyses
-        ),
         deviations=(
             *study.deviations,
             "Transformers with this project's recipe replace the source's AWD-LSTMs. The source "

@@ -28,7 +28,7 @@ def trials(corpus: CorpusConfig) -> Iterator[TrialConfig]:
 
 
 def label(config: LanguageTrialConfig) -> str:
-    """Return a name such as "mos dropout=0.145", the rate at paper scale."""
+    """Return a name such as "mos dropout=0.145"."""
     assert isinstance(config.output_layer, MosConfig)
     return f"mos dropout={config.output_layer.latent_dropout:g}"
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from search_spaces.analyses import *  # noqa: F403
@@ -65,9 +65,9 @@ class Study:
     source: str = ""
     """Paper, and figure or table."""
     label: Callable[[Any], str] = describe
-    """Name of a trial by its config at paper scale, equal at every scale. The text before " seed="
-    is the group: trials that differ only in seed. The plan makes equal names differ, by the setting
-    or its hash."""
+    """Name of a trial by its trained config, with scale and `--set`. The text before " seed=" is
+    the group: trials that differ only in seed. If settings have equal or similar names, the plan
+    appends the difference or the setting's hash. Analyses name groups as at scale paper."""
     corpora: tuple[str, ...] = ()
     """Corpora of the paper."""
     reads_text: bool = True
@@ -138,6 +138,11 @@ class Study:
             "seeds",
             f"a number of seeds by scale ({', '.join(SCALES)}), such as {{'quick': 3}}",
         )
+
+    def with_requests(self, change: Callable[[Analysis], Analysis]) -> Study:
+        """Return a copy with each request changed; functions stay."""
+        analyses = (change(one) if isinstance(one, Analysis) else one for one in self.analyses)
+        return replace(self, analyses=tuple(analyses))
 
 
 def _require(condition: bool, study: Study, field: str, kind: str) -> None:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from trainables.config import CorpusConfig, TrialConfig, with_values
+from trainables.config import CorpusConfig, TrialConfig, value_at, with_values
 from trainables.errors import UserError
 
 
@@ -73,9 +73,9 @@ def with_cell(config: TrialConfig, space: Space, cell: Cell) -> TrialConfig:
     return TrialConfig.model_validate(with_values(config.model_dump(mode="json"), choices))
 
 
-def cell_text(space: Space, cell: Cell) -> str:
-    """Return the cell for a trial's name: "de=0.2 dh=0.225 noise=0.1"."""
+def cell_text(space: Space, config: TrialConfig) -> str:
+    """Return the config's cell for a trial's name: "de=0.2 dh=0.225 noise=0.1"."""
+    content = config.model_dump(mode="json")
     return " ".join(
-        f"{dimension.short}={dimension.values[index]:g}"
-        for dimension, index in zip(space, cell, strict=True)
+        f"{dimension.short}={value_at(content, dimension.key):g}" for dimension in space
     )

@@ -23,6 +23,7 @@ from .frames import FlatResults as FlatResults
 from .frames import Row as Row
 from .frames import flatten as flatten
 from .frames import in_reading_order as in_reading_order
+from .frames import with_layer_classes as with_layer_classes
 from .grid import GridNumbers as GridNumbers
 from .grid import grid_numbers as grid_numbers
 from .groups import CountNumbers as CountNumbers

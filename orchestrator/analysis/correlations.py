@@ -99,9 +99,9 @@ def correlation_numbers(
         kind, (low, high) = BETTER_HALF, (min(values), median(values))
         if published_window and scale == "paper":
             kind, (low, high) = PUBLISHED_WINDOW, published_window
-        window = Interval(low=low, high=high)
-        window_y = cells[request.y].where(cells[request.y].between(window.low, window.high))
+        window_y = cells[request.y].where(cells[request.y].between(low, high))
         window_cells = cells.assign(**{request.y: window_y})
+        window = Interval(low=low, high=high)
         lines.append(_line(window_cells, request, grid, over=kind, window=window))
     if is_repeated:
         lines += _seed_lines(points, request, grid, lines[0])

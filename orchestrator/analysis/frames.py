@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 VARIANT = ("study", "scale", "corpus", "overrides")
 LEADING = ("trial_id", "setting", "name", "state", "attempt", "cause")
 LAYER = "output_layer.name"
-LAYER_DETAILS = ("output_layer.form", "output_layer.layer")
+LAYER_CLASS = "output_layer.layer"
+LAYER_DETAILS = ("output_layer.form", LAYER_CLASS)
 """Distinguish output layers of one name: a softcap's form, a user layer's class."""
 ID_DIGITS = SHORT_ID
 METRICS = (
@@ -106,6 +107,13 @@ class FlatResults:
             details = [(" " + frame[name]).fillna("") for name in LAYER_DETAILS if name in frame]
             frame["output_layer"] = sum(details, start=frame[LAYER])
         return frame
+
+
+def with_layer_classes(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the frame with a user's layers named by their class instead of "custom"."""
+    if (classes := frame.get(LAYER_CLASS)) is None:
+        return frame
+    return frame.assign(**{LAYER: classes.fillna(frame[LAYER])})
 
 
 def in_reading_order(metrics: Collection[str]) -> tuple[str, ...]:

@@ -40,7 +40,7 @@ def grid_numbers(frame: pd.DataFrame, request: GridMap) -> GridNumbers | None:
         for axis in (0, 1)
     )
     cells = []
-    for metric in request.values:
+    for metric in request.metrics:
         values = values_of_done(frame, metric, "setting", request.row, request.column)
         values_by_pair = dict(iter(values.groupby([request.row, request.column])))
         for pair in product(rows, columns):

@@ -82,7 +82,7 @@ def group_numbers(
     frame: pd.DataFrame, request: GroupTable, *, corpus: str, scale: str
 ) -> GroupNumbers:
     """Return the metrics of the requested groups (default: all)."""
-    comparable = _comparable(request, corpus, scale)
+    comparable = scale == "paper" and corpus in request.published
     corpus, printed = printed_values(request.published, corpus)
     values = {metric: values_by_group(frame, metric) for metric in request.metrics}
     records = []
@@ -114,7 +114,7 @@ def difference_numbers(
     """Return the differences from the baselines, without groups that are not in the plan."""
     values = values_by_group(frame, request.metric)
     pairs = [pair for pair in request.baselines.items() if values.keys() >= set(pair)]
-    comparable = _comparable(request, corpus, scale)
+    comparable = scale == "paper" and corpus in request.published
     corpus, printed = printed_values(request.published, corpus)
     sources = dict.fromkeys(source for group, _ in pairs for source in printed.get(group, ()))
     values_by_trial = trial_values(frame, request.metric)
@@ -140,11 +140,6 @@ def difference_numbers(
         sources={f"{source} {corpus}": source for source in sources},
         trials=pd.concat(trials),
     )
-
-
-def _comparable(request: GroupTable | Differences, corpus: str, scale: str) -> bool:
-    """Smaller models or other texts give other perplexities and ranks."""
-    return scale == "paper" and corpus in request.published
 
 
 def curve_numbers(frame: pd.DataFrame, request: Curves, *, corpus: str) -> CurveNumbers:

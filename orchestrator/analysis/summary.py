@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any, get_args
 
 from orchestrator.analysis.frames import FlatResults
+from orchestrator.plan import setting_total
 from orchestrator.store import LOST, StudyKey, TrialState
-from orchestrator.variants import differing_settings
 from orchestrator.words import is_number
 from search_spaces.analyses import Correlation, GridMap
 from search_spaces.study import Study
@@ -45,14 +46,12 @@ class StudySummaryNumbers:
     seeds: tuple[int, ...]
     trials_per_setting: int
     """Largest number of trials that differ only in the seed."""
+    extent: str
+    """Part of the study's settings, such as "4 of 9 settings"; empty for all."""
     extremes: tuple[Extremes, ...]
     trouble: tuple[Mapping[str, Any], ...]
     worse_than_uniform: tuple[str, ...]
     """Names of done trials; see `is_worse_than_uniform`."""
-
-    named_otherwise: tuple[str, Mapping[str, Any]] | None
-    """First trial trained with other values than in its name (those of scale paper), and the
-    values."""
 
     @property
     def trials(self) -> int:
@@ -69,27 +68,21 @@ def summarise(
     study: Study, key: StudyKey, results: FlatResults, frame: pd.DataFrame
 ) -> StudySummaryNumbers:
     """Return the summary; `frame` holds `results`."""
-    correlations = [request for request in study.analyses if isinstance(request, Correlation)]
-    grids = [request for request in study.analyses if isinstance(request, GridMap)]
-    metrics = dict.fromkeys(
-        [name for request in correlations for name in (request.x, request.y)]
-        + [name for request in grids for name in request.values]
-    )
+    requests = study.analyses
+    pairs = [(one.x, one.y) for one in requests if isinstance(one, Correlation)]
+    grids = [one.metrics for one in requests if isinstance(one, GridMap)]
+    metrics = dict.fromkeys(chain(*pairs, *grids))
     trials = frame[frame["state"] == "done"]
     values_by_trial = trials.set_index("name").reindex(columns=list(metrics))
     states = list(frame["state"])
-    settings = (
-        (record["name"], {key: record[key] for key in results.config_columns})
-        for record in results.records
-    )
-    named_settings = ((name, differing_settings(name, config)) for name, config in settings)
+    settings = Counter(record["setting"] for record in results.records)
+    total = setting_total(key, study)
     return StudySummaryNumbers(
         key=key,
         counts={state: states.count(state) for state in get_args(TrialState) if state in states},
         seeds=tuple(sorted(set(frame["seed"]))) if "seed" in frame.columns else (),
-        trials_per_setting=max(
-            Counter(record["setting"] for record in results.records).values(), default=0
-        ),
+        trials_per_setting=max(settings.values(), default=0),
+        extent=f"{len(settings)} of {total} settings" if len(settings) < total else "",
         extremes=tuple(
             Extremes(
                 metric=metric,
@@ -105,7 +98,6 @@ def summarise(
         worse_than_uniform=tuple(
             record["name"] for record in results.records if is_worse_than_uniform(record)
         ),
-        named_otherwise=next((trial for trial in named_settings if trial[1]), None),
     )
 
 
@@ -130,7 +122,7 @@ def count_values(environments: Sequence[Mapping[str, str]]) -> Environment:
     A trial's missing entry counts as "".
     """
     names = dict.fromkeys(name for environment in environments for name in environment)
-    values = {
-        name: sorted(environment.get(name, "") for environment in environments) for name in names
+    return {
+        name: dict(Counter(sorted(one.get(name, "") for one in environments)).most_common())
+        for name in names
     }
-    return {name: dict(Counter(sample).most_common()) for name, sample in values.items()}

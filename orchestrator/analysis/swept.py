@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 
 from orchestrator.analysis.tidy_frames import sample_row, tidy, values_of_done
-from orchestrator.variants import Variant, without_settings
-from search_spaces.analyses import Analysis, Correlation, GridMap
+from orchestrator.variants import Variant, swept_keys, without_settings
+from search_spaces.analyses import Analysis, Correlation
 from search_spaces.study import Study
 
 MOST_METRICS = 4
@@ -56,17 +56,15 @@ def swept_settings(frame: pd.DataFrame, overrides: str) -> tuple[tuple[str, ...]
     `overrides` is that part of the study's key.
     """
     settings = Variant.read(overrides).settings
-    value_lists = {
-        key: values for key, values in settings.items() if len(values) > 1 and key in frame
-    }
-    for key, values in value_lists.items():
+    keys = [key for key in swept_keys(settings) if key in frame]
+    for key in keys:
         texts = frame[key].map(
             lambda value: json.dumps(value) if isinstance(value, list) else value
         )
-        if None in values:
+        if None in settings[key]:
             texts = texts.astype(object).where(texts.notna(), "none")
         frame = frame.assign(**{key: texts})
-    return tuple(sorted(key for key in value_lists if frame[key].nunique() > 1)), frame
+    return tuple(key for key in keys if frame[key].nunique() > 1), frame
 
 
 def by_setting_requests(study: Study, keys: Sequence[str], frame: pd.DataFrame) -> list[BySetting]:
@@ -84,8 +82,6 @@ def _metrics(study: Study) -> dict[str, None]:
     for request in study.analyses:
         if isinstance(request, Correlation):
             names += [request.y, request.x]
-        elif isinstance(request, GridMap):
-            names += request.values
         else:
             names += [*getattr(request, "metrics", ()), getattr(request, "metric", "")]
     names = list(filter(None, names)) or ["test_perplexity", "press_rank"]

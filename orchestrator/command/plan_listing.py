@@ -75,9 +75,9 @@ def print_plans(plans: Sequence[Plan], form: options.Form, *, on_gpu: bool) -> N
         rows = _trial_rows(records, on_gpu=on_gpu)
         print_records(rows, list(rows[0]), form)
     for plan in plans:
-        seeds = f", {plan.seeds} seeds of each setting" if plan.seeds > 1 else ""
+        extent = f", {plan.extent}" if plan.extent else ""
         heading = f"{plan.study.name}, scale {plan.scale.name}{on_corpus(plan.corpus.name)}"
-        print_out(_total(f"{heading}{seeds}", [plan], estimates, on_gpu=on_gpu))
+        print_out(_total(f"{heading}{extent}", [plan], estimates, on_gpu=on_gpu))
         for stage in stages(plan):
             print_out(f"{stage.sentence}; up to {_times([stage], on_gpu=on_gpu)}.")
     if len(plans) > 1:

@@ -7,6 +7,8 @@ from .study_plan import TrialPlan as TrialPlan
 from .study_plan import make_plan as make_plan
 from .study_plan import scale_named as scale_named
 from .study_trials import is_paper_scale as is_paper_scale
+from .study_trials import reported_study as reported_study
+from .study_trials import setting_total as setting_total
 from .study_trials import takes_seeds as takes_seeds
 from .texts import test_tokens as test_tokens
 from .texts import text_of as text_of

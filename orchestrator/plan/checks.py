@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
+from fnmatch import fnmatchcase
 
 from orchestrator.plan.texts import test_tokens, valid_tokens
 from orchestrator.words import some_of
-from search_spaces.study import AgainstBaselines, Curves, GridMap, Study
+from search_spaces.study import AgainstBaselines, Analysis, Study
 from trainables.config import (
+    METRICS,
     MIN_STREAM,
     AnyConfig,
     LanguageTrialConfig,
@@ -31,27 +33,28 @@ def require_different(study: Study, trials: Iterable[tuple[str, AnyConfig]], *, 
         names[config.trial_id] = name
 
 
-def require_keys(study: Study, configs: Iterable[AnyConfig]) -> None:
-    """Raise UserError if an analysis uses a config key that no trial has."""
-    used_keys = [
-        key
-        for request in study.analyses
-        if isinstance(request, GridMap)
-        for key in (request.row, request.column)
-    ]
-    # A key without a dot may be a metric, which is unknown before training.
-    used_keys += [
-        request.x for request in study.analyses if isinstance(request, Curves) and "." in request.x
-    ]
-    if not used_keys:
-        return
+def require_names(study: Study, configs: Sequence[AnyConfig]) -> None:
+    """Raise UserError if an analysis uses a config key or a metric that no trial can have.
+
+    Accepts every metric if those of a trial's kind are unknown.
+    """
+    requests = [request for request in study.analyses if isinstance(request, Analysis)]
     keys = {key for config in configs for key in flat_values(config.model_dump(mode="json"))}
-    for key in used_keys:
-        if key not in keys:
-            raise UserError(
-                f"study {study.name}: an analysis uses the key {key!r}, which no trial has: "
-                f"{did_you_mean(key, keys)}Print the keys with --dry-run --format json."
-            )
+    kinds = {config.kind for config in configs}
+    metrics = {metric for kind in kinds for metric in METRICS.get(kind, "*").split()}
+    for request in requests:
+        for key in request.config_keys:
+            if key not in keys:
+                raise UserError(
+                    f"study {study.name}: an analysis uses the key {key!r}, which no trial has: "
+                    f"{did_you_mean(key, keys)}Print the keys with --dry-run --format json."
+                )
+        for name in request.metric_names:
+            if not any(fnmatchcase(name, metric) for metric in metrics | keys):
+                raise UserError(
+                    f"study {study.name}: an analysis uses the metric {name!r}, which its trials "
+                    f"do not have: {did_you_mean(name, metrics)}See docs/measurements.md."
+                )
 
 
 def require_groups(
@@ -86,7 +89,7 @@ def require_text(config: LanguageTrialConfig, corpus: CorpusIdentity) -> None:
     if isinstance(config, TransformerTrialConfig):
         _require_one_window(config)
         stream = max(MIN_STREAM, config.training.window + 1)
-    splits: Sequence[tuple[str, int, int, int]] = (
+    splits = (
         ("train", corpus.train_tokens, training.batch_size, stream),
         ("valid", valid_tokens(config, corpus), evaluation.valid_batch_size, MIN_STREAM),
         ("test", test_tokens(config, corpus), evaluation.test_batch_size, MIN_STREAM),

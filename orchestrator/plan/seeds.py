@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from orchestrator.variants import setting_hash
 from search_spaces.models import RANDOM_SEEDS
 from search_spaces.scales import Scale
 from search_spaces.study import Study, group_of
@@ -53,15 +54,14 @@ def repeat_with_seeds(
     """
     if count == 1:
         return list(trials)
-    rounds = [(f"{group_of(name)} seed={config.seed}", config) for name, config in trials]
-    for number in range(count - 1):
-        for name, config in trials:
-            if not isinstance(config, TrueRankConfig):
-                seed = _further_seeds(config.seed)[number]
-                rounds.append(
-                    (f"{group_of(name)} seed={seed}", config.model_copy(update={"seed": seed}))
-                )
-    return rounds
+    rounds = [
+        (name, config.model_copy(update={"seed": seeds[number]}))
+        for number in range(count)
+        for name, config in trials
+        if not (number and isinstance(config, TrueRankConfig))
+        for seeds in [(config.seed, *_further_seeds(config.seed))]
+    ]
+    return [(f"{group_of(name)} seed={config.seed}", config) for name, config in rounds]
 
 
 def _further_seeds(first: int) -> list[int]:
@@ -74,9 +74,6 @@ def obstacle_to_seeds(study: Study, configs: Sequence[AnyConfig]) -> str:
         return f"{study.name} tunes, with {len(study.tuning.seeds)} seeds for each side's best"
     if not study.trains:
         return f"{study.name} trains nothing"
-    repeats = max(
-        Counter(
-            config.model_copy(update={"seed": 0}).canonical_json() for config in configs
-        ).values()
-    )
+    contents = (config.model_dump(mode="json") for config in configs)
+    repeats = max(Counter(map(setting_hash, contents)).values())
     return f"{study.name} has {repeats} of each" if repeats > 1 else ""

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from orchestrator.plan.checks import (
     require_different,
     require_groups,
-    require_keys,
+    require_names,
     require_text,
 )
 from orchestrator.plan.request import PlanRequest
-from orchestrator.plan.study_trials import named_trials, tuning_plan, written_groups
+from orchestrator.plan.study_trials import groups_by_written, named_trials, tuning_plan
 from orchestrator.plan.texts import text_of, vocabulary_size
 from orchestrator.plan.tuning.tuning_plan import TuningPlan
 from orchestrator.store import Place, PlannedTrial, StudyKey
-from orchestrator.variants import UserInputs
+from orchestrator.variants import UserInputs, distinct_settings
 from search_spaces.model_kinds import with_model
 from search_spaces.scales import SCALES, Scale
 from search_spaces.study import Study, group_of
@@ -60,8 +62,20 @@ class Plan:
     trials: tuple[TrialPlan, ...]
     """In a tuned study, only those that need no earlier result."""
     seeds: int = 1
-    """Number of seeds with which each trial of the study is repeated."""
+    """Seeds of each setting for which the study has one seed."""
+    settings: int = 0
+    """Number of the study's settings, with those that the scale leaves out; 0 in a tuned study."""
     tuning: TuningPlan | None = None
+
+    @property
+    def extent(self) -> str:
+        """Return the planned part: "4 of 9 settings, 3 seeds of each setting"; "" for all, once."""
+        planned = len(distinct_settings(trial.config for trial in self.trials))
+        parts = {
+            f"{planned} of {self.settings} settings": planned < self.settings,
+            f"{self.seeds} seeds of each setting": self.seeds > 1,
+        }
+        return ", ".join(filter(parts.get, parts))
 
     @property
     def total(self) -> int:
@@ -85,21 +99,20 @@ def make_plan(study: Study, scale: Scale, corpus: str, request: PlanRequest | No
     planned_study = study if request.model is None else with_model(study, request.model)
     text, data_dir = _text(study, corpus, request.data_dir)
     content = CorpusConfig(name=text.name, sha256=text.sha256)
-    tuning, seeds = tuning_plan(planned_study, scale, content, request), 1
+    tuning, seeds, settings = tuning_plan(planned_study, scale, content, request), 1, 0
+    named: Iterable[tuple[Any, ...]]
     if tuning is not None:
-        trials = [
-            _trial_plan(name, config, text, place) for name, place, config in tuning.certain()
-        ]
+        named = tuning.certain()
     else:
-        named_configs, seeds = named_trials(planned_study, scale, content, request)
-        trials = [_trial_plan(name, config, text) for name, config in named_configs]
+        named, seeds, settings = named_trials(planned_study, scale, content, request)
+    trials = [_trial_plan(text, *trial) for trial in named]
     configs = [trial.config for trial in trials]
     cure = "Drop the --set of a key that its trials vary." if request.settings else "Drop one."
     require_different(study, [(trial.name, trial.config) for trial in trials], cure=cure)
-    require_keys(study, configs)
+    require_names(study, configs)
     if tuning is None:
         groups = {group_of(trial.name) for trial in trials}
-        require_groups(study, groups, lambda: written_groups(planned_study, content))
+        require_groups(study, groups, lambda: groups_by_written(planned_study, scale, content))
     return Plan(
         study=study,
         scale=scale,
@@ -111,6 +124,7 @@ def make_plan(study: Study, scale: Scale, corpus: str, request: PlanRequest | No
         inputs=request.inputs,
         trials=tuple(trials),
         seeds=seeds,
+        settings=settings,
         tuning=tuning,
     )
 
@@ -130,7 +144,7 @@ def _text(study: Study, corpus: str, data_dir: Path | None) -> tuple[CorpusIdent
 
 
 def _trial_plan(
-    name: str, config: AnyConfig, corpus: CorpusIdentity, place: Place | None = None
+    corpus: CorpusIdentity, name: str, config: AnyConfig, place: Place | None = None
 ) -> TrialPlan:
     if isinstance(config, LanguageTrialConfig):
         require_text(config, text_of(config, corpus))

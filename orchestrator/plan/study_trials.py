@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 from pydantic import ValidationError
 
 from orchestrator.plan.request import PlanRequest
 from orchestrator.plan.seeds import obstacle_to_seeds, refuse_seeds, repeat_with_seeds, seed_count
 from orchestrator.plan.tuning.tuning_plan import TuningPlan, plan_tuning
+from orchestrator.store import StudyKey
 from orchestrator.variants import (
+    Variant,
     apply_settings,
     combinations,
+    distinct_settings,
     has_any,
     swept_keys,
     trial_names,
@@ -31,28 +33,28 @@ def named_trials(
     scale: Scale,
     corpus: CorpusConfig,
     request: PlanRequest,
-) -> tuple[list[tuple[str, AnyConfig]], int]:
-    """Return the scale's named trials, and the number of seeds per setting.
+) -> tuple[list[tuple[str, AnyConfig]], int, int]:
+    """Return the scale's named trials, the number of seeds per setting, and of all settings.
 
-    Raises UserError if the study cannot make its trials, or for wrong settings or seeds.
+    The latter includes settings that the scale leaves out. Raises UserError if the study cannot
+    make its trials, or for wrong settings or seeds.
     """
     all_configs = _all_configs(study, corpus)
     configs = all_configs if request.all_trials else _at_scale(study, scale, all_configs)
+    variety = [_resize(study, scale, config) for config in all_configs]
     scaled_configs = [_resize(study, scale, config) for config in configs]
     keys = swept_keys(request.settings)
     trials: list[tuple[str, AnyConfig]] = []
+    settings = set[str]()
     for values in combinations(request.settings):
         resolved_configs = apply_settings(scaled_configs, values)
-        # Names come from the configs as written, so that they are equal at every scale. But a value
-        # that fits the scale's config may not fit the paper's.
-        written_configs = _with_values(configs, values, resolved_configs)
+        try:
+            variety_at_values = apply_settings(variety, values)
+        except UserError:  # some trials that the scale leaves out may not have a key
+            variety_at_values = resolved_configs
         with _study_faults(study, "its label function"):
-            variety = (
-                written_configs
-                if configs is all_configs
-                else _with_values(all_configs, values, written_configs)
-            )
-            names = trial_names(study, written_configs, resolved_configs, variety)
+            names = trial_names(study, resolved_configs, variety_at_values)
+        settings |= distinct_settings(variety_at_values)
         # A trial without any of the settings, such as the truth of a generated language, appears
         # once.
         single_ids = {config.trial_id for _, config in trials}
@@ -67,28 +69,51 @@ def named_trials(
         repeated_trials = list(
             {config.trial_id: (name, config) for name, config in repeated_trials}.values()
         )
-    return repeated_trials, count
+    return repeated_trials, count, len(settings)
 
 
-def written_groups(study: Study, corpus: CorpusConfig) -> set[str]:
-    """Return the groups (names without seeds) of scale paper.
+def groups_by_written(study: Study, scale: Scale, corpus: CorpusConfig) -> dict[str, str]:
+    """Return the groups (names without seeds) at this scale by those of scale paper.
 
     Raises UserError if the study cannot make its trials.
     """
-    all_configs = _all_configs(study, corpus)
+    written = _all_configs(study, corpus)
+    trained = [_resize(study, scale, config) for config in written]
     with _study_faults(study, "its label function"):
-        return {
-            group_of(name) for name in trial_names(study, all_configs, all_configs, all_configs)
-        }
+        groups = [map(group_of, trial_names(study, each, each)) for each in (written, trained)]
+    return dict(zip(*groups, strict=True))
+
+
+def setting_total(key: StudyKey, study: Study) -> int:
+    """Return the variant's number of settings, with those that its scale leaves out; 0 if unknown.
+
+    `study` is that of `reported_study`.
+    """
+    request = PlanRequest(settings=Variant.read(key.overrides).settings)
+    try:
+        return named_trials(study, SCALES[key.scale], _text(key.corpus), request)[2]
+    except (UserError, KeyError):
+        return 0
+
+
+def reported_study(key: StudyKey, study: Study, stored_names: Iterable[str] = ()) -> Study:
+    """Return the study with the variant's model, whose analyses name groups by trained values.
+
+    A study names groups as at scale paper, and so do `stored_names` of an older program, for which
+    no name is changed. Raises UserError if the study cannot make its trials.
+    """
+    study = Variant.read(key.overrides).study(study)
+    if study.tuning is not None or key.scale not in SCALES:
+        return study
+    groups = groups_by_written(study, SCALES[key.scale], _text(key.corpus))
+    if not (groups.keys() - groups.values()).isdisjoint(map(group_of, stored_names)):
+        return study
+    return study.with_requests(lambda request: request.with_groups(groups))
 
 
 def takes_seeds(study: Study) -> bool:
     """Return whether `--seeds` applies to this study."""
-    configs = (
-        _all_configs(study, CorpusConfig(name=NO_TEXT.name, sha256=NO_TEXT.sha256))
-        if not study.tuning
-        else ()
-    )
+    configs = _all_configs(study, _text()) if not study.tuning else ()
     return not obstacle_to_seeds(study, configs)
 
 
@@ -103,7 +128,7 @@ def is_paper_scale(study: Study, scale: str) -> bool:
         return False
     if study.seeds.get(scale, 1) != study.seeds.get("paper", 1):
         return False
-    all_configs = _all_configs(study, CorpusConfig(name=NO_TEXT.name, sha256=NO_TEXT.sha256))
+    all_configs = _all_configs(study, _text())
     return all_configs == [
         _resize(study, SCALES[scale], config)
         for config in _at_scale(study, SCALES[scale], all_configs)
@@ -142,6 +167,11 @@ def tuning_plan(
         return plan_tuning(study.tuning, bases, scale.name, resolve, request)
 
 
+def _text(name: str = NO_TEXT.name) -> CorpusConfig:
+    """For plans that are never run."""
+    return CorpusConfig(name=name, sha256=NO_TEXT.sha256)
+
+
 def _all_configs(study: Study, corpus: CorpusConfig) -> list[AnyConfig]:
     with _study_faults(study, "its trials function"):
         configs = list(study.trials(corpus))
@@ -167,15 +197,6 @@ def _at_scale(study: Study, scale: Scale, all_configs: Sequence[AnyConfig]) -> S
         return all_configs
     with _study_faults(study, f"its {'corner' if scale.name == 'smoke' else 'quick'} function"):
         return list(pick(all_configs))
-
-
-def _with_values(
-    configs: Sequence[AnyConfig], values: Mapping[str, Any], fallback: Sequence[AnyConfig]
-) -> Sequence[AnyConfig]:
-    try:
-        return apply_settings(configs, values)
-    except UserError:
-        return fallback
 
 
 def _resize(study: Study, scale: Scale, config: AnyConfig) -> AnyConfig:

@@ -181,8 +181,7 @@ def _csv(lines: Sequence[Sequence[object]]) -> str:
 def _variant(study: Study, key: StudyKey) -> str:
     corpus = f", corpus {formats.corpus_title(key.corpus)}" if study.reads_text else ""
     kind = ", Transformers in place of AWD-LSTMs" if Variant.read(key.overrides).model else ""
-    smaller = "less is computed than at scale paper"
-    if study.reads_text:
-        smaller = "not the paper's models" if study.source else "smaller models than at scale paper"
-    scale = "" if is_paper_scale(study, key.scale) else f": {smaller}"
+    scale = ""
+    if study.source and study.scaled and not is_paper_scale(study, key.scale):
+        scale = ": not the paper's models" if study.reads_text else ": less than the paper computed"
     return f"Study {key.study}, scale {key.scale}{corpus}{kind}{scale}"

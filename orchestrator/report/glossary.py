@@ -36,6 +36,7 @@ METRICS = {
     "small step of the context vector down the gradient makes",
     "gradient_norm_lost": "of a plain softmax, the Frobenius norm of these vectors' part in the "
     "kernel of the output weights' transpose, over their whole norm (Godey and Artzi 2026)",
+    "seconds_per_epoch": "median training time of an epoch, without the first (a worker warms up)",
     "stable_rank": "sum of the squared singular values over the largest square",
 }
 STATISTICS = {
@@ -68,6 +69,12 @@ LAYERS = {
 IN_NAMES = {
     "ET-ASGD": "SGD that changes to averaged SGD after a fixed epoch",
     "NT-ASGD": "SGD that changes to averaged SGD once the validation loss has stopped falling",
+    "dem=": "dropout of the embedding matrix, which drops whole words",
+    "de=": "dropout of the embedded words",
+    "dh=": "dropout between the LSTM layers",
+    "do=": "dropout of the last LSTM layer's output",
+    "noise=": "standard deviation of the noise that is added to the embedded words",
+    "wd=": "weight decay",
     "mos_dagger": "MoS with batch size 12 and d' = d = 280 at the paper's scale (a dagger in the "
     "paper)",
     "softmax_dagger": "softmax with the sizes of mos_dagger, so fewer parameters (a dagger in "
@@ -80,7 +87,7 @@ IN_NAMES = {
 def terms(results: FlatResults) -> list[tuple[str, str]]:
     """Return the terms that the results use, with their meanings."""
     layers = {record.get("output_layer.name") for record in results.records}
-    words = {word for record in results.records for word in record["name"].split()}
+    words = {word for one in results.records for word in re.findall(r"[^\s=]+=?", one["name"])}
     return [
         *STATISTICS.items(),
         *(

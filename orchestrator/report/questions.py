@@ -85,7 +85,7 @@ Numbers = Callable[[StudyResults, Any], Any]
 
 
 def _of_trials(numbers: Callable[[pd.DataFrame, Any], Any]) -> Numbers:
-    return lambda results, request: numbers(results.frame, request)
+    return lambda results, request: numbers(analysis.with_layer_classes(results.frame), request)
 
 
 QUESTIONS: Mapping[type[Analysis], tuple[Numbers, Callable[[Any], Section]]] = {
@@ -178,12 +178,10 @@ def answer(results: StudyResults) -> tuple[Answer, ...]:
     """
     # No paper has published values for a generated language, and values for other texts do not
     # apply.
-    requests = [
-        request.without_published()
-        if isinstance(request, Analysis) and is_generated(results.corpus)
-        else request
-        for request in results.study.analyses
-    ]
+    study = results.study
+    if is_generated(results.corpus):
+        study = study.with_requests(lambda request: request.without_published())
+    requests = study.analyses
     keys, frame = analysis.swept_settings(results.frame, results.key.overrides)
     if keys:
         swept = analysis.by_setting_requests(results.study, keys, frame)

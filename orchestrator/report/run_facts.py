@@ -50,7 +50,7 @@ def run_facts(
         "corpus": formats.corpus_title(key.corpus),
         "trials": ", ".join(f"{count} {state}" for state, count in summary.counts.items()),
         "seeds": some_of(list(map(str, summary.seeds)), formats.VALUES_SHOWN) if with_seeds else "",
-        "settings": ", ".join(Variant.read(key.overrides).typed),
+        "settings": ", ".join(filter(None, [summary.extent, *Variant.read(key.overrides).typed])),
         **_trained(results),
         "date": _date(list(times)),
         "time of all trials": _time(results),

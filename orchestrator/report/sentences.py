@@ -10,7 +10,7 @@ from orchestrator.report import formats
 from orchestrator.report.questions import Answer
 from orchestrator.report.sections.section import Section
 from orchestrator.variants import Variant
-from orchestrator.words import listed, some_of
+from orchestrator.words import some_of
 from search_spaces.analyses import Analysis
 from search_spaces.study import Study
 
@@ -80,25 +80,11 @@ def certainty(
     once = study.trains and summary.trials_per_setting == 1 and summary.trials > 1
     return [
         coverage(summary),
+        *[f"Scale {summary.key.scale} has {summary.extent}."] * bool(summary.extent),
         *["Each setting has one seed, so the effect of the seed is unknown."] * once,
         *next((answer.section.cautions[:1] for answer in answers if answer.section.findings), ()),
         *_not_the_paper(study, summary, published=published),
-        *names(summary),
         *_not_alike(environment),
-    ]
-
-
-def names(summary: StudySummaryNumbers) -> list[str]:
-    """Return a sentence if trials were trained with other settings than their names show."""
-    if summary.named_otherwise is None:
-        return []
-    name, settings = summary.named_otherwise
-    trained = listed(
-        [f"{formats.title(key)} {formats.setting(value)}" for key, value in settings.items()]
-    )
-    return [
-        "Names have the settings of scale paper, and those of --set as typed: "
-        f'"{name}" was trained with {trained}.'
     ]
 
 
@@ -116,22 +102,19 @@ def _not_alike(environment: Environment) -> Iterator[str]:
 
 
 def _not_the_paper(study: Study, summary: StudySummaryNumbers, *, published: bool) -> Iterator[str]:
-    key = summary.key
-    if not is_paper_scale(study, key.scale):
-        models = "trains smaller models on less text than the paper"
-        arrays = (
-            "computes less than scale paper: fewer inputs, examples or steps, or smaller arrays"
-        )
-        arrays = arrays if study.scaled else "runs a part of the trials of scale paper"
+    key, variant = summary.key, Variant.read(summary.key.overrides)
+    if study.source and study.scaled and not is_paper_scale(study, key.scale):
+        less = "computes less than scale paper: fewer inputs, examples or steps, or smaller arrays"
+        if study.reads_text:
+            less = "trains smaller models on less text than the paper"
         end = (
             ": its numbers neither confirm nor contradict the published ones." if published else "."
         )
-        yield f"Scale {key.scale} {models if study.reads_text else arrays}{end}"
-    if study.corpora and key.corpus not in study.corpora:
+        yield f"Scale {key.scale} {less}{end}"
+    if study.source and study.corpora and key.corpus not in study.corpora:
         used = " and ".join(formats.corpus_title(corpus) for corpus in study.corpora)
         yield f"The corpus is {formats.corpus_title(key.corpus)}; the paper used {used}."
-    variant = Variant.read(key.overrides)
-    if variant.model:
+    if study.source and variant.model:
         yield (
             "Transformers replace the source's AWD-LSTMs, by this project's recipe: no published "
             "number is of such models."

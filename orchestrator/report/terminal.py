@@ -50,7 +50,6 @@ def summary_group(report: ReportResult) -> Group:
     return Group(
         Text(sentences.answer_sentence(report.summary, sections)),
         *(Fitting(table=_first_rows(table)) for table in tables),
-        *map(Text, sentences.names(report.summary)),
         Text(sentences.coverage(report.summary)),
     )
 

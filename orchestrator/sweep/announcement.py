@@ -57,10 +57,10 @@ def opening(
 def _counts(plan: Plan, state: StudyState) -> str:
     done_count, stopped_count = state.count("done"), state.count("pruned")
     other_count = plan.total - done_count - stopped_count - state.missing_count
-    seeds = f" ({plan.seeds} seeds of each setting)" if plan.seeds > 1 else ""
+    extent = f" ({plan.extent})" if plan.extent else ""
     names = ", ".join(dict.fromkeys(name for names in state.unmeasured.values() for name in names))
     parts = [
-        f"{counted(plan.total, 'trial')}{seeds}: {state.missing_count} to run",
+        f"{counted(plan.total, 'trial')}{extent}: {state.missing_count} to run",
         f"{done_count} already done",
         f"{len(state.unmeasured)} of them to be measured again for: {names}" if names else "",
         f"{stopped_count} stopped early" if stopped_count else "",

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
+from orchestrator.plan import reported_study
 from orchestrator.store import StudyKey
 from orchestrator.sweep.commands import Typed, paper_command, run_command
-from orchestrator.variants import Variant
 
 if TYPE_CHECKING:
     from orchestrator.report import ReportResult
@@ -33,7 +33,7 @@ def write_report(
         rows=store.results(key), spectra=store.spectra(key), epochs=store.epochs_by_trial(key)
     )
     return build_report(
-        Variant.read(key.overrides).study(study),
+        reported_study(key, study, [row["name"] for row in records.rows]),
         key,
         records,
         commands=Commands(

@@ -1,7 +1,7 @@
 from .applying import FIXED_KEYS as FIXED_KEYS
 from .applying import apply_settings as apply_settings
 from .names import completed_group as completed_group
-from .names import differing_settings as differing_settings
+from .names import distinct_settings as distinct_settings
 from .names import has_any as has_any
 from .names import setting_hash as setting_hash
 from .names import told_apart as told_apart

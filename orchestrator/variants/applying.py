@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from trainables.config import AnyConfig, dotted_keys, read_config, replaced, value_at
+from trainables.config import AnyConfig, dotted_keys, flat_values, read_config, replaced
 from trainables.errors import UserError, did_you_mean
 
 FIXED_KEYS = ("schema_version", "kind", "corpus.name", "corpus.sha256")
@@ -22,23 +22,20 @@ def apply_settings(configs: Sequence[AnyConfig], values: Mapping[str, Any]) -> l
     if not values:
         return list(configs)
     contents = [config.model_dump(mode="json") for config in configs]
-    keys = [dotted_keys(content) for content in contents]
     for key in values:
-        _require_key(key, keys, contents)
+        _require_key(key, contents)
     return [
         replaced(
             content,
-            {key: value for key, value in values.items() if key in content_keys},
+            {key: values[key] for key in dotted_keys(content) if key in values},
             read_config,
             "--set",
         )
-        for content, content_keys in zip(contents, keys, strict=True)
+        for content in contents
     ]
 
 
-def _require_key(
-    key: str, keys: Sequence[list[str]], contents: Sequence[Mapping[str, Any]]
-) -> None:
+def _require_key(key: str, contents: Sequence[Mapping[str, Any]]) -> None:
     if key in FIXED_KEYS:
         raise UserError(
             f"--set: cannot change {key!r}. The program, the study or --corpus determines it."
@@ -48,34 +45,24 @@ def _require_key(
             "--set: cannot change only the output layer's name, which decides the other settings. "
             """Replace the whole layer, for example --set 'output_layer={"name": "softmax"}'"""
         )
-    contents_with_key = [
-        content for content, content_keys in zip(contents, keys, strict=True) if key in content_keys
-    ]
+    contents_with_key = [content for content in contents if key in dotted_keys(content)]
     if not contents_with_key:
+        settings = set().union(*map(flat_values, contents))
         raise UserError(
-            f"--set: no trial has the key {key!r}: {did_you_mean(key, _single_keys(contents))}"
+            f"--set: no trial has the key {key!r}: {did_you_mean(key, settings)}"
             f"Print the keys with --dry-run --format json."
         )
     kinds = {content["kind"] for content in contents_with_key}
     contents_without_key = [
         content
-        for content, content_keys in zip(contents, keys, strict=True)
-        if content["kind"] in kinds and key not in content_keys
+        for content in contents
+        if content["kind"] in kinds and key not in dotted_keys(content)
     ]
     if contents_without_key:
         raise UserError(
             f"--set: {len(contents_without_key)} trials have no {key!r}, for example those with "
             f"{_part(contents_without_key[0], key)}. Write a study of those that have it."
         )
-
-
-def _single_keys(contents: Sequence[Mapping[str, Any]]) -> set[str]:
-    return {
-        key
-        for content in contents
-        for key in dotted_keys(content)
-        if not isinstance(value_at(content, key), Mapping)
-    }
 
 
 def _part(content: Mapping[str, Any], key: str) -> str:

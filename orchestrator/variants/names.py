@@ -20,40 +20,35 @@ HASH_DIGITS = 8
 
 
 def trial_names(
-    study: Study,
-    written_configs: Sequence[AnyConfig],
-    resolved_configs: Sequence[AnyConfig],
-    variety: Iterable[AnyConfig],
+    study: Study, configs: Sequence[AnyConfig], variety: Iterable[AnyConfig]
 ) -> list[str]:
     """Return one-line names from the study's labels, made unique for each setting.
 
     Trials with equal labels get the settings in which they differ ("softmax,
-    training.learning_rate=20 seed=1"), or the setting's hash ("mine #1a2b3c4d seed=1").
-    `written_configs` are the study's and `resolved_configs` those trained. `variety` has all trials
-    of the study, so names do not depend on the scale. Raises UserError for a label that is not a
-    string.
+    training.learning_rate=20 seed=1"), or the setting's hash ("mine #1a2b3c4d seed=1"). `configs`
+    are those trained, and `variety` all trials of the study at their scale, so that names do not
+    depend on the trials that the scale picks. Raises UserError for a label that is not a string.
     """
-    variety_groups = [(*_group(study, config), config) for config in variety]
-    varying_keys = varying_settings(
-        (group, _settings(config)) for group, _, config in variety_groups
-    )
-    trials = Counter(
-        _completed_key(group, config, varying_keys) for group, _, config in variety_groups
-    )
-    labels = [_group(study, config) for config in written_configs]
-    completed_groups = [
-        _completed_key(group, config, varying_keys)
-        for (group, _), config in zip(labels, written_configs, strict=True)
+    # A small scale may make trials equal.
+    trials = {config.trial_id: config for config in (*variety, *configs)}.values()
+    labels, has_seed = zip(*(_group(study, config) for config in trials), strict=True)
+    settings = [_settings(config) for config in trials]
+    varying_keys = varying_settings(zip(labels, settings, strict=True))
+    groups = [
+        completed_group(label, values, varying_keys)
+        for label, values in zip(labels, settings, strict=True)
     ]
-    groups = told_apart(
-        [group for group, _ in completed_groups], [_hash_of(config) for config in resolved_configs]
-    )
-    return [
-        f"{group} seed={config.seed}" if has_seed or trials[setting] > 1 else group
-        for group, (_, has_seed), setting, config in zip(
-            groups, labels, completed_groups, written_configs, strict=True
+    hashes = [setting_hash(config.model_dump(mode="json")) for config in trials]
+    # Only the group and the hash together are unique.
+    keys = list(zip(groups, hashes, strict=True))
+    seeds = Counter(keys)
+    names = {
+        config.trial_id: f"{name} seed={config.seed}" if with_seed or seeds[key] > 1 else name
+        for config, name, with_seed, key in zip(
+            trials, told_apart(groups, hashes), has_seed, keys, strict=True
         )
-    ]
+    }
+    return [names[config.trial_id] for config in configs]
 
 
 def setting_hash(content: Mapping[str, Any]) -> str:
@@ -62,6 +57,11 @@ def setting_hash(content: Mapping[str, Any]) -> str:
     return hashlib.sha256(
         json.dumps(setting, sort_keys=True, separators=(",", ":")).encode()
     ).hexdigest()
+
+
+def distinct_settings(configs: Iterable[AnyConfig]) -> set[str]:
+    """Return the hashes of the configs' settings; seeds of one setting count once."""
+    return {setting_hash(config.model_dump(mode="json")) for config in configs}
 
 
 def varying_settings(trials: Iterable[tuple[str, Mapping[str, Any]]]) -> dict[str, list[str]]:
@@ -113,17 +113,6 @@ def without_settings(group: str, keys: Sequence[str]) -> str:
     return group
 
 
-def differing_settings(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings that differ from those in the trial's name, which are of scale paper."""
-    differing_values = {}
-    for key, value in settings.items():
-        head, _, tail = name.rpartition(f", {key}=")
-        remainder = tail.removeprefix(_value_text(value))
-        if head and (remainder == tail or remainder[:1] not in ("", ",", " ")):
-            differing_values[key] = value
-    return differing_values
-
-
 def told_apart(
     groups: Sequence[str], settings: Sequence[str], digits: int = HASH_DIGITS
 ) -> list[str]:
@@ -152,17 +141,6 @@ def _group(study: Study, config: AnyConfig) -> tuple[str, bool]:
     return name, group != text
 
 
-def _completed_key(
-    group: str, config: AnyConfig, varying_keys: Mapping[str, Sequence[str]]
-) -> tuple[str, str]:
-    """Only the group and the hash together are unique."""
-    return completed_group(group, _settings(config), varying_keys), _hash_of(config)
-
-
-def _hash_of(config: AnyConfig) -> str:
-    return setting_hash(config.model_dump(mode="json"))
-
-
 def _settings(config: AnyConfig) -> dict[str, Any]:
     return {**flat_values(config.model_dump(mode="json")), "kind": config.kind}
 
@@ -174,4 +152,5 @@ def _completion(settings: Mapping[str, Any], keys: Sequence[str]) -> str:
 
 
 def _value_text(value: object) -> str:
-    return f"{value:g}" if isinstance(value, float) and float(f"{value:g}") == value else str(value)
+    """Round the last digits, which a scale's factor changes: 0.29 * 0.1 is not 0.029."""
+    return f"{value:.12g}" if isinstance(value, float) else str(value)

@@ -48,15 +48,14 @@ class Variant:
     @property
     def options(self) -> dict[str, list[str]]:
         """Return the command-line options that select this variant."""
-        options: dict[str, list[str | None]] = {
-            "--model": [self.model],
+        options = {
+            "--model": [str(self.model or "")],
             "--set": [f"{key}={as_typed(self.settings[key])}" for key in sorted(self.settings)],
-            "--search": [self.search],
+            "--search": [str(self.search or "")],
             "--contexts": [str(self.contexts).rpartition(" ")[0]],
             "--benchmarks": [str(self.benchmarks).rpartition(" ")[0]],
         }
-        values = {name: [str(value) for value in texts if value] for name, texts in options.items()}
-        return {name: texts for name, texts in values.items() if texts}
+        return {name: texts for name, texts in options.items() if any(texts)}
 
     @property
     def typed(self) -> list[str]:

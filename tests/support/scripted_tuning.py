@@ -52,8 +52,8 @@ def plan(search: Search | None = None, budget: int | None = 5) -> TuningPlan:
 
 
 def certain(tuning: TuningPlan) -> list[PlannedTrial]:
-    """Return the trials that depend on no result."""
-    return [PlannedTrial.of(config, name, position) for name, position, config in tuning.certain()]
+    """Return the trials of the study's plan."""
+    return [PlannedTrial.of(config, name, position) for name, config, position in tuning.certain()]
 
 
 def table(store: Store) -> list[tuple[str, str, str, list[float]]]:

@@ -57,6 +57,7 @@ from .measurement_names import GRADIENT_BOTTLENECK as GRADIENT_BOTTLENECK
 from .measurement_names import KL_RANK as KL_RANK
 from .measurement_names import LAYER_JACOBIAN as LAYER_JACOBIAN
 from .measurement_names import LAYER_TASK as LAYER_TASK
+from .measurement_names import METRICS as METRICS
 from .measurement_names import NAMES as NAMES
 from .measurement_names import PERPLEXITY as PERPLEXITY
 from .measurement_names import PRESS_NOISE as PRESS_NOISE

@@ -26,3 +26,34 @@ WITH_SPECTRUM = ("spectrum", "layer_jacobian")
 """Measurements, of any version, with singular values."""
 TAG_DIGITS = 8
 """Hexadecimal digits of the SHA-256 in names."""
+
+_COST = "wall_seconds peak_memory_mib"
+_RANKS = (
+    "press_rank effective_rank_1e-3 effective_rank_1e-4 effective_rank_1e-5 entropy_rank "
+    "stable_rank press_tolerance press_eps sigma_max rank_rows rank_columns rank_method"
+)
+_LANGUAGE = f"""{_COST} {_RANKS} train_perplexity valid_perplexity test_perplexity
+    generalisation_gap excess_cross_entropy kept_epoch epochs parameters seconds seconds_per_epoch
+    tokens_per_second kl_rank_1e-1 kl_rank_1e-2 kl_rank_1e-3 kl_rank_rows kl_rank_columns
+    kl_at_rank_* gradient_lost_share gradient_angle_degrees gradient_norm_lost gradient_contexts
+    centred_press_rank centred_effective_rank_1e-3 centred_effective_rank_1e-4
+    centred_effective_rank_1e-5 centred_entropy_rank centred_stable_rank ranked_epochs
+    press_rank_peak press_rank_peak_epoch press_rank_kept press_rank_last entropy_rank_peak
+    entropy_rank_peak_epoch entropy_rank_kept entropy_rank_last kl_rank_peak kl_rank_peak_epoch
+    kl_rank_kept kl_rank_last top_k* similarity* bent*"""
+METRICS = {
+    "language_model": _LANGUAGE,
+    "transformer": _LANGUAGE,
+    "true_rank": f"""{_COST} {_RANKS} test_perplexity language_rank true_rank different_contexts
+    press_rank_float32 press_rank_float64 entropy_perplexity shares_perplexity""",
+    "dirichlet": f"""{_COST} target_entropy excess_cross_entropy modes_matched iterations passes
+    met_rule""",
+    "layer_jacobian": f"""{_COST} zero_share singular_share vanishing_* mean_vanishing_1e-3
+    sigma_max sigma_middle sigma_min entropy_rank stable_rank effective_rank_1e-3 log10_condition
+    log10_condition_nonzero log10_condition_excess first_half_r2 input_spread""",
+    "layer_task": f"""{_COST} test_error_percent validation_error_percent train_error_percent
+    chosen_learning_rate parameters""",
+    "press_noise": f"{_COST} noisy_* round_trip*",
+    "word_pairs": f"{_COST} word_pairs*",
+}
+"""Names of metrics by kind of trial, separated by white space; `*` is any text."""

@@ -27,7 +27,7 @@ from trainables.output_layers import (
 from trainables.pulse import PULSE
 from trainables.runtime import Runtime
 from trainables.training import DivergedError
-from trainables.trial_folder import Measured, Metric
+from trainables.trial_folder import Measured
 
 
 def measure(config: DirichletConfig, runtime: Runtime) -> dict[str, Measured]:
@@ -45,8 +45,7 @@ def measure(config: DirichletConfig, runtime: Runtime) -> dict[str, Measured]:
     targets_NV = torch.from_numpy(p_NV).to(model.contexts_ND)
     report = fit(model, targets_NV, floor=entropy, config=config.fit)
     distances = compare(model, p_NV, log_p_NV)
-    metrics: dict[str, Metric] = {"target_entropy": entropy, **distances, **report}
-    return {"dirichlet@1": Measured(metrics)}
+    return {"dirichlet@1": Measured({"target_entropy": entropy, **distances, **report})}
 
 
 def draw_targets(

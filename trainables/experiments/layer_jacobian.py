@@ -114,7 +114,7 @@ def spectrum_metrics(
     nonzero_N = sigma_NR[:, 0] > 0
     with np.errstate(divide="ignore"):
         conditions_N = np.log10(sigma_NR[nonzero_N, 0] / sigma_NR[nonzero_N, -1])
-    metrics: dict[str, Metric] = {
+    metrics = {
         "zero_share": float(zero_rows_N.mean()) / width,
         "singular_share": float((zero_rows_N > 0).mean()),
         **{

@@ -28,7 +28,7 @@ from trainables.experiments.mixture_of_experts import MixtureOfExperts
 from trainables.pulse import PULSE
 from trainables.runtime import Runtime
 from trainables.training import DivergedError
-from trainables.trial_folder import Measured, Metric
+from trainables.trial_folder import Measured
 
 REGIONS, HIDDEN, DEPTH = 8, 64, 3
 SCALE_EXAMPLES = 10_000
@@ -63,10 +63,8 @@ def measure(config: LayerTaskConfig, runtime: Runtime) -> dict[str, Measured]:
         raise DivergedError(
             f"the errors are not finite at any of the learning rates {config.learning_rates}"
         )
-    best_fit: dict[str, Metric] = {
-        **min(finite_fits, key=lambda fit: fit["validation_error_percent"])
-    }
-    return {LAYER_TASK: Measured(best_fit)}
+    best_fit = min(finite_fits, key=lambda fit: fit["validation_error_percent"])
+    return {LAYER_TASK: Measured({**best_fit})}
 
 
 def make_task(config: LayerTaskConfig, device: str = "cpu") -> Task:

@@ -23,7 +23,7 @@ from trainables.measurements import (
 )
 from trainables.runtime import Runtime
 from trainables.training import parallel_streams
-from trainables.trial_folder import Measured, Metric
+from trainables.trial_folder import Measured
 
 ROWS_PER_CHUNK = 1024
 EPS = {"float64": FLOAT64_EPS, "float32": FLOAT32_EPS, "noise": FLOAT32_EPS}
@@ -61,15 +61,6 @@ def measure(config: TrueRankConfig, runtime: Runtime) -> dict[str, Measured]:
         method="qr",
     )
     contexts_D = np.unique(contexts_N)
-    metrics: dict[str, Metric] = {
-        "language_rank": rank,
-        "true_rank": rank_modulo_prime(language.left_VR[states_V[contexts_D]]),
-        "different_contexts": len(contexts_D),
-        "press_rank_float64": press_rank(spectrum, eps=FLOAT64_EPS),
-        "press_rank_float32": press_rank(spectrum, eps=FLOAT32_EPS),
-        "entropy_perplexity": math.exp(language.entropy_rate()),
-        "shares_perplexity": math.exp(-float(log_share_V[targets].mean())),
-    }
     return {
         PERPLEXITY: Measured(
             {"test_perplexity": math.exp(-float(log_p_VV[inputs, targets].mean()))}
@@ -78,7 +69,17 @@ def measure(config: TrueRankConfig, runtime: Runtime) -> dict[str, Measured]:
             metrics=rank_report(spectrum, eps=EPS[config.variant]),
             singular_values=spectrum.singular_values,
         ),
-        "true_rank@1": Measured(metrics),
+        "true_rank@1": Measured(
+            {
+                "language_rank": rank,
+                "true_rank": rank_modulo_prime(language.left_VR[states_V[contexts_D]]),
+                "different_contexts": len(contexts_D),
+                "press_rank_float64": press_rank(spectrum, eps=FLOAT64_EPS),
+                "press_rank_float32": press_rank(spectrum, eps=FLOAT32_EPS),
+                "entropy_perplexity": math.exp(language.entropy_rate()),
+                "shares_perplexity": math.exp(-float(log_share_V[targets].mean())),
+            }
+        ),
     }
 
 

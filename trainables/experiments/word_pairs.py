@@ -18,7 +18,7 @@ def measure(config: WordPairsConfig, runtime: Runtime) -> dict[str, Measured]:
     folder = runtime.benchmarks_dir or runtime.data_dir
     texts = read_texts(config.text, data_dir=folder)
     words = {word for text in texts.values() for word in tokenise(text.text)}
-    metrics: dict[str, Metric] = {}
+    metrics = dict[str, Metric]()
     for benchmark in read_published(folder):
         pairs = parse_pairs(benchmark)
         unknown = len(pairs) - len(pairs_in_vocabulary(pairs, words))

@@ -10,6 +10,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from statistics import median
 from types import MappingProxyType
 from typing import Any, Self
 
@@ -257,7 +258,8 @@ def _training_metrics(
     progress = trainer.progress
     assert progress.kept_epoch is not None
     kept_epoch = progress.epochs[progress.kept_epoch - 1]
-    seconds = sum(epoch.seconds for epoch in progress.epochs)
+    times = [epoch.seconds for epoch in progress.epochs]
+    seconds = sum(times)
     return {
         "train_perplexity": math.exp(kept_epoch.train_loss),
         "valid_perplexity": math.exp(kept_epoch.valid_loss),
@@ -265,7 +267,8 @@ def _training_metrics(
         "epochs": len(progress.epochs),
         "parameters": sum(p.numel() for p in trainer.model.parameters() if p.requires_grad),
         "seconds": seconds,
-        "seconds_per_epoch": seconds / len(progress.epochs),
+        # A worker's first epoch also warms up torch.
+        "seconds_per_epoch": median(times[1:] or times),
         "tokens_per_second": progress.tokens / seconds,
         "wall_seconds": progress.wall_seconds + measuring_s,
         "peak_memory_mib": memory.peak_mib(),

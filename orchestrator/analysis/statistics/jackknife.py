@@ -35,28 +35,26 @@ def over_blocks(
     block_n, name = _codes(points[setting]), setting.rpartition(".")[2]
     count = int(block_n.max(initial=-1)) + 1
     full_estimate = estimate(points)
-    if full_estimate.value is None:
+    if (value := full_estimate.value) is None:
         return full_estimate
-    if is_on_line(full_estimate.value):
-        return Statistic(value=float(round(full_estimate.value)), missing=ON_LINE)
+    if is_on_line(value):
+        return Statistic(value=float(round(value)), missing=ON_LINE)
     if count < FEWEST_BLOCKS:
         shortage = f"an interval needs at least {FEWEST_BLOCKS} values of {name} but has {count}"
-        return Statistic(value=full_estimate.value, missing=shortage)
+        return Statistic(value=value, missing=shortage)
     values = [estimate(points[block_n != block]).value for block in range(count)]
-    estimate_B = np.array(
-        [value for value in values if value is not None and not is_on_line(value)]
-    )
+    estimate_B = np.array([r for r in values if r is not None and not is_on_line(r)])
     if len(estimate_B) < count:
         missing = f"the correlation is undefined without one of the values of {name}"
-        return Statistic(value=full_estimate.value, missing=missing)
+        return Statistic(value=value, missing=missing)
     error = math.sqrt((count - 1) * float(np.arctanh(estimate_B).var()))
     if error == 0:
         missing = f"leaving out a value of {name} never changes the correlation"
-        return Statistic(value=full_estimate.value, missing=missing)
-    test = Estimate(value=math.atanh(full_estimate.value), error=error, df=count - 1).test()
+        return Statistic(value=value, missing=missing)
+    test = Estimate(value=math.atanh(value), error=error, df=count - 1).test()
     assert test.interval is not None
     interval = Interval(low=math.tanh(test.interval.low), high=math.tanh(test.interval.high))
-    return replace(test, value=full_estimate.value, interval=interval)
+    return replace(test, value=value, interval=interval)
 
 
 def permutation_p(x: ArrayLike, y: ArrayLike, rows: ArrayLike, columns: ArrayLike) -> float:

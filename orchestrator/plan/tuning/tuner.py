@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from itertools import takewhile
 
 from orchestrator.plan.tuning.search import PastTrial, suggest, thresholds
 from orchestrator.plan.tuning.tuning_plan import TuningPlan
@@ -93,13 +94,11 @@ class Tuner:
         Empty if another driver with a smaller budget dropped the trial.
         """
         tuned_rows = _tuned_rows(self._rows(), _tuning_position(trial).side)
-        ids = [row.trial_id for row in tuned_rows]
-        if trial.trial_id not in ids:
+        earlier_rows = list(takewhile(lambda row: row.trial_id != trial.trial_id, tuned_rows))
+        if len(earlier_rows) == len(tuned_rows):
             return {}
-        earlier_rows = [
-            row for row in tuned_rows[: ids.index(trial.trial_id)] if row.state in JUDGED_BY
-        ]
-        return thresholds(trial.config["training"]["epochs"], map(self._valid_losses, earlier_rows))
+        losses = (self._valid_losses(row) for row in earlier_rows if row.state in JUDGED_BY)
+        return thresholds(trial.config["training"]["epochs"], losses)
 
     def _searched_within_budget(self, rows: Sequence[TrialRow]) -> list[TrialRow]:
         searched_rows = [row for row in rows if self.is_searched(row)]

@@ -49,8 +49,8 @@ class TuningPlan:
         """Return the final number of trials, if every side has a best trial."""
         return len(self.bases) * (len(self.stage1_cells) + self.budget + len(self.seeds))
 
-    def certain(self) -> Iterator[tuple[str, Place, TrialConfig]]:
-        """Yield name, place and resolved config of each trial that needs no earlier result."""
+    def certain(self) -> Iterator[tuple[str, TrialConfig, Place]]:
+        """Yield name, resolved config and place of each trial that needs no earlier result."""
         for side in self.bases:
             for cell in self.stage1_cells:
                 yield self._named(Place(side=side, stage="stage1"), cell)
@@ -62,7 +62,7 @@ class TuningPlan:
 
     def searched(self, side: str, number: int, cell: Cell) -> PlannedTrial:
         """Return trial `number` of stage 2."""
-        name, position, config = self._named(Place(side=side, stage="stage2", number=number), cell)
+        name, config, position = self._named(Place(side=side, stage="stage2", number=number), cell)
         return PlannedTrial.of(config, name, position)
 
     def final(self, side: str, best_config: Mapping[str, Any]) -> list[PlannedTrial]:
@@ -76,16 +76,14 @@ class TuningPlan:
 
     def searched_cell(self, side: str, config: Mapping[str, Any]) -> Cell | None:
         """Return a resolved config's cell of stage 2; None if it is not from this plan."""
-        values = [value_at(config, dimension.key) for dimension in self.tuning.stage2]
-        pairs = list(zip(self._choices[side], values, strict=True))
-        if any(value not in choices for choices, value in pairs):
+        space = self.tuning.stage2
+        pairs = zip(self._choices[side], space, strict=True)
+        try:
+            cell = tuple(choices.index(value_at(config, one.key)) for choices, one in pairs)
+        except ValueError:
             return None
-        cell = tuple(choices.index(value) for choices, value in pairs)
-        return (
-            cell
-            if self._config(side, self.tuning.stage2, cell).model_dump(mode="json") == config
-            else None
-        )
+        resolved = self._config(side, space, cell).model_dump(mode="json")
+        return cell if resolved == config else None
 
     def refuse_fixed_dimensions(self, keys: Collection[str]) -> None:
         """Raise UserError if `--set` fixes a tuned key, or `resolve` makes two choices equal."""
@@ -97,13 +95,10 @@ class TuningPlan:
                         f"{', '.join(f'{value:g}' for value in dimension.values)}. Leave it out."
                     )
 
-    def _named(self, position: Place, cell: Cell) -> tuple[str, Place, TrialConfig]:
+    def _named(self, position: Place, cell: Cell) -> tuple[str, TrialConfig, Place]:
         space = self.tuning.stage1 if position.stage == "stage1" else self.tuning.stage2
-        return (
-            _name(position, cell_text(space, cell)),
-            position,
-            self._config(position.side, space, cell),
-        )
+        config = self._config(position.side, space, cell)
+        return _name(position, cell_text(space, config)), config, position
 
     def _config(self, side: str, space: Space, cell: Cell) -> TrialConfig:
         return self.resolve(with_cell(self.bases[side], space, cell))
@@ -113,16 +108,16 @@ class TuningPlan:
         return {side: self._resolved_choices(side, self.tuning.stage2) for side in self.bases}
 
     def _resolved_choices(self, side: str, space: Space) -> list[list[Any]]:
-        values: list[list[Any]] = [[] for _ in space]
-        for axis, dimension in enumerate(space):
-            for choice in range(len(dimension.values)):
-                cell = tuple(
-                    choice if other_axis == axis else 0 for other_axis in range(len(space))
-                )
-                values[axis].append(
-                    value_at(self._config(side, space, cell).model_dump(mode="json"), dimension.key)
-                )
-        return values
+        # The other dimensions are at their first choice.
+        def value(axis: int, choice: int) -> Any:
+            cell = tuple(choice if other == axis else 0 for other in range(len(space)))
+            content = self._config(side, space, cell).model_dump(mode="json")
+            return value_at(content, space[axis].key)
+
+        return [
+            [value(axis, choice) for choice in range(len(dimension.values))]
+            for axis, dimension in enumerate(space)
+        ]
 
 
 def plan_tuning(

@@ -20,7 +20,7 @@ def grid_section(numbers: GridNumbers) -> Section:
     """Return the section of a GridMap request."""
     request = numbers.request
     row, column = formats.title(request.row), formats.title(request.column)
-    names = listed([formats.title(metric) for metric in request.values])
+    names = listed([formats.title(metric) for metric in request.metrics])
     by_metric = numbers.cells.groupby("metric", sort=False)
     grids = [(str(metric), cells) for metric, cells in by_metric]
     return Section(

@@ -59,7 +59,7 @@ def test_grid_has_means_and_worst_state() -> None:
         trial_row("c", "diverged", config={"l": {"c": 0.5, "k": 2.0}}),
         trial_row("d", config={"l": {"c": -1.0, "k": 1.0}}, m=7.0),
     ]
-    request = GridMap(row="l.c", column="l.k", values=("m",))
+    request = GridMap(row="l.c", column="l.k", metrics=("m",))
     numbers = grid_numbers(flatten(results).frame(), request)
     assert numbers is not None
     cells = numbers.cells[["row", "column", "value", "state", "trials"]].to_numpy().tolist()

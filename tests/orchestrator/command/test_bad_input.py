@@ -9,7 +9,8 @@ import pytest
 from tests.support.command import sweep
 
 LOGGED = ("gss_grid", "--scale", "smoke", "--storage", "{tmp}/r", "--log-to")
-HEAD = """from search_spaces.study import Correlation, Curves, Differences, GridMap, Study
+HEAD = """from search_spaces.study import Correlation, Counts, Curves, Differences, GridMap, Study
+from search_spaces.study import GroupTable
 from trainables.config import MosConfig, SoftmaxConfig, TrialConfig
 from search_spaces.tuning import Dimension, Tuning
 def trial(corpus):
@@ -103,6 +104,14 @@ def test_bad_input_gets_one_sentence(
         (
             "STUDY = over(analyses=(Differences(baselines={'softmax': 'softmx'}),))",
             "did you mean softmax?",
+        ),
+        (
+            "STUDY = over(analyses=(GroupTable(metrics=('test_perplexty', 'press_rank')),))",
+            "did you mean test_perplexity",
+        ),
+        (
+            "STUDY = over(analyses=(Counts(metric='effective_rank_1e-9'),))",
+            "did you mean effective_rank",
         ),
         (
             "STUDY = over(trials=lambda corpus: [MosConfig(mixture=3)])",

@@ -43,6 +43,21 @@ def test_a_cpus_costs_are_core_time() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--scale", "smoke"], "4 of 72 settings"),
+        (["--scale", "quick"], "27 of 72 settings, 3 seeds of each setting"),
+        (["--scale", "smoke", "--set", "training.epochs=1,2"], "8 of 144 settings"),
+        (["--scale", "paper"], None),
+    ],
+)
+def test_left_out_settings_are_counted(options: list[str], words: str | None) -> None:
+    """The grid has 9 places of the bend and 8 slopes; quick takes 9 and 3."""
+    shown = sweep("gss_grid", *options, "--corpus", "pydocs", "--dry-run").stdout
+    assert words in shown if words else " settings" not in shown
+
+
 def test_study_cost_ignores_other_studies() -> None:
     lines = sweep("all", "--scale", "smoke", "--dry-run").stdout.splitlines()
     for study in ("gss_grid", "fair_capacity", "dirichlet"):

@@ -1,14 +1,25 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from orchestrator.plan.checks import require_text
+from orchestrator.plan.checks import require_names, require_text
+from search_spaces.catalog import load_study
+from search_spaces.study import Analysis, Comparison, Correlation, Curves, GroupTable, Lines, Study
 from search_spaces.transformer import transformer
 from tests.support import tiny_trial
-from trainables.config import CorpusConfig, SoftmaxConfig, TransformerTrialConfig
+from trainables.config import (
+    KINDS,
+    METRICS,
+    CorpusConfig,
+    SoftmaxConfig,
+    TransformerTrialConfig,
+)
 from trainables.errors import UserError
+from trainables.trial_folder.metrics import NUMBERS
 
 TEXT = tiny_trial.IDENTITY
 
@@ -42,3 +53,44 @@ def test_lstm_needs_no_whole_window() -> None:
 def test_training_and_measuring_share_windows() -> None:
     with pytest.raises(UserError, match="--set"):
         require_text(trial(training__window=12), TEXT)
+
+
+def study(*analyses: Analysis) -> Study:
+    return Study(name="mine", analyses=analyses)
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        GroupTable(metrics=("test_perplexity", "nosuch")),
+        Comparison(baselines={}, metric="test_error_percent"),
+        Correlation(x="pres_rank"),
+        Curves(x="steps", metrics=("press_rank",), caption=""),
+        Lines(x="model.width", by="kind", metrics=("centred_stable_rnk",)),
+    ],
+)
+def test_unknown_metric_is_refused(request_: Analysis) -> None:
+    with pytest.raises(UserError, match="metric"):
+        require_names(study(request_), [trial()])
+
+
+def test_known_metrics_and_settings_pass() -> None:
+    metrics = ("kl_at_rank_64", "bent tanh 15 press_rank", "similarity MEN", "generalisation_gap")
+    curves = Curves(x="seed", metrics=metrics, caption="")
+    require_names(study(curves, Curves(x="press_rank", metrics=metrics, caption="")), [trial()])
+
+
+def test_metrics_of_unknown_kinds_pass() -> None:
+    config: Any = SimpleNamespace(kind="mine", model_dump=lambda **_: {})
+    require_names(study(GroupTable(metrics=("nosuch",))), [config])
+    [default] = Study(name="mine").analyses
+    layer_task = next(iter(load_study("layer_gates").trials(trial().corpus)))
+    require_names(study(default), [layer_task])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_metric_names_of_every_kind(kind: Any) -> None:
+    """They must be numbers, except words and the method's name."""
+    names = METRICS[kind.model_fields["kind"].default].split()
+    texts = [name for name in names if not NUMBERS.fullmatch(name.replace("*", " x"))]
+    assert {*texts} <= {"top_k*", "rank_method"}

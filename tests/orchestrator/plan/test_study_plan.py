@@ -211,7 +211,10 @@ def test_trial_is_named_by_varying_settings() -> None:
             yield TrialConfig(seed=seed, corpus=corpus, output_layer=GssConfig(c=0.0, k=2.0))
 
     study = Study(name="rates", trials=trials, corner=lambda trials: trials[1:4:2])
-    groups = [*(f"softmax, training.learning_rate={rate:.9g}" for rate in rates), "gss c=0 k=2"]
+    groups = [
+        *(f"softmax, training.learning_rate={rate / 1000:.9g}" for rate in rates),
+        "gss c=0 k=2",
+    ]
     plan = make_plan(study, scale_named("quick"), "pydocs")
     assert [trial.name for trial in plan.trials] == [
         f"{group} seed={seed}" for seed in (1, 2) for group in groups

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -10,14 +11,23 @@ from orchestrator.analysis import audit_numbers
 from orchestrator.analysis.frames import flatten
 from orchestrator.analysis.predictions import prediction_numbers
 from orchestrator.analysis.similarity import similarity_numbers
+from orchestrator.plan import make_plan, scale_named
 from orchestrator.report.formats import DASH
 from orchestrator.report.hover import NamedMarks
 from orchestrator.report.sections.audit import audit_section
 from orchestrator.report.sections.predictions import prediction_section
 from orchestrator.report.sections.section import Section
 from orchestrator.report.sections.similarity import similarity_section
-from search_spaces.study import Predictions, Similarity
-from tests.support.synthetic_results import make_results, report_on, trial_row
+from search_spaces.catalog import load_study
+from search_spaces.study import Lines, Predictions, Similarity
+from tests.support.synthetic_results import (
+    STUDY,
+    csv_records,
+    make_results,
+    report_on,
+    trial_row,
+)
+from trainables.config import CorpusConfig, CustomConfig, SoftmaxConfig, TrialConfig
 
 
 def texts_of(section: Section, table: int) -> list[list[str]]:
@@ -31,6 +41,40 @@ def test_page_explains_its_words(tmp_path: Path) -> None:
     terms = page[page.index('<h2 id="terms">') :]
     assert "<dt>Press rank</dt>" in terms and "<dt>gss</dt>" in terms
     assert "<dt>moc</dt>" not in terms and "softmax_dagger" not in terms
+
+
+def test_page_explains_names_of_a_tuning(tmp_path: Path) -> None:
+    plan = make_plan(load_study("fair_capacity"), scale_named("smoke"), "pydocs")
+    rows = [
+        trial_row(trial.name, "planned", config=trial.config.model_dump(mode="json"))
+        for trial in plan.trials
+    ]
+    assert any("de=0.02 dh=0.0225 noise=0.01" in row["name"] for row in rows)
+    page = report_on(rows, tmp_path).path.read_text()
+    terms = page[page.index('<h2 id="terms">') :]
+    for word in ("mos_dagger", "softmax_double_dagger", "de=", "dh=", "noise="):
+        assert f"<dt>{word}</dt>" in terms
+    assert "<dt>do=</dt>" not in terms
+
+
+def test_lines_name_a_users_layers(tmp_path: Path) -> None:
+    """Two classes are two lines, which are not called "custom"."""
+    corpus = CorpusConfig(name="pydocs", sha256="0" * 64)
+    layers = [
+        SoftmaxConfig(),
+        *(CustomConfig(layer=name, sha256="1" * 64) for name in ("Mine", "Other")),
+    ]
+    rows = []
+    for layer in layers:
+        config = TrialConfig(seed=1, corpus=corpus, output_layer=layer)
+        rows.append(trial_row("x", config=config.model_dump(mode="json"), press_rank=5))
+    lines = Lines(x="training.learning_rate", by="output_layer.name", metrics=("press_rank",))
+    study = replace(STUDY, analyses=(lines,))
+    [answered] = report_on(rows, tmp_path, study=study).answers
+    assert answered.numbers.groups == ("softmax", "Mine", "Other")
+    assert [record["output_layer.name"] for record in csv_records(tmp_path / "trials.csv")] == [
+        *("softmax", "custom", "custom")
+    ]
 
 
 def test_figure_shows_contexts_and_predictions() -> None:

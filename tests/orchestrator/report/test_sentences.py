@@ -89,6 +89,24 @@ def test_quick_run_is_distinguished_from_the_papers() -> None:
     assert not any("neither confirm" in text or "the paper used" in text for text in at_paper_scale)
 
 
+def test_own_study_has_no_paper() -> None:
+    own = replace(STUDY, source="")
+    texts = " ".join(certainty(replace(KEY, overrides='{"model":"transformer"}'), study=own))
+    assert "paper" not in texts and "source" not in texts and "--model transformer" in texts
+    arrays = " ".join(certainty(study=replace(own, reads_text=False)))
+    assert "paper" not in arrays
+
+
+def test_left_out_settings_are_counted() -> None:
+    rows, _ = make_results()
+    results = flatten(rows[:4])
+    summary = summarise(STUDY, KEY, results, results.frame())
+    texts = sentences.certainty(STUDY, summary, make_answers(), {})
+    assert any("4 of 72 settings" in text for text in texts)
+    assert run_facts(STUDY, summary, results)["settings"] == "4 of 72 settings"
+    assert not any(" settings." in text for text in certainty())
+
+
 def test_changed_settings_and_single_seeds_are_named() -> None:
     computing, once = replace(STUDY, trains=False), "Each setting has one seed"
     texts = " ".join(certainty(replace(KEY, overrides='{"settings":{"training.epochs":[2]}}')))
@@ -96,16 +114,6 @@ def test_changed_settings_and_single_seeds_are_named() -> None:
     assert once not in " ".join(certainty(study=computing))
     assert run_facts(STUDY, make_summary(), flatten([]))["seeds"] == "1111"
     assert "seeds" not in run_facts(computing, make_summary(), flatten([]))
-
-
-def test_misleading_name_is_reported() -> None:
-    assert not sentences.names(make_summary())
-    rows, _ = make_results()
-    rows[7]["name"] += ", training.learning_rate=30"
-    rows[7]["config"]["training"]["learning_rate"] = 30.0 * 0.001
-    results = flatten(rows)
-    (sentence,) = sentences.names(summarise(STUDY, KEY, results, results.frame()))
-    assert sentence.endswith('k=3, training.learning_rate=30" was trained with learning rate 0.03.')
 
 
 def test_mixed_versions_are_named() -> None:

@@ -6,19 +6,22 @@ import random
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from orchestrator.analysis import flatten
-from orchestrator.plan import Plan, PlanRequest, make_plan, scale_named
-from orchestrator.variants import differing_settings, setting_hash, told_apart, trial_names
-from search_spaces.study import Study, group_of
+from orchestrator.plan import Plan, PlanRequest, make_plan, reported_study, scale_named
+from orchestrator.store import StudyKey
+from orchestrator.variants import setting_hash, told_apart, trial_names
+from search_spaces.study import Comparison, GroupTable, Study, group_of
 from tests.support.synthetic_results import trial_row
 from trainables.config import (
     CorpusConfig,
     CustomConfig,
     GssConfig,
+    MosConfig,
     SoftmaxConfig,
     TrainingConfig,
     TrialConfig,
@@ -26,7 +29,6 @@ from trainables.config import (
 )
 
 ZERO_WIDTH, CYRILLIC_A, FULL_WIDTH_A = "\u200b", "\u0430", "\uff41"
-COMPLETED = ("", ", training.learning_rate=10", "", ", training.learning_rate=20")
 
 
 def trials(corpus: CorpusConfig) -> Iterator[TrialConfig]:
@@ -43,7 +45,9 @@ def trials(corpus: CorpusConfig) -> Iterator[TrialConfig]:
 
 
 def position(config: Any) -> int:
-    return 2 * (config.training.learning_rate == 20.0) + (config.output_layer.name == "gss")
+    """Return which of four settings this is, at any scale."""
+    is_20 = f"{config.training.learning_rate:e}".startswith("2")
+    return 2 * is_20 + (config.output_layer.name == "gss")
 
 
 def plan_of(label: Callable[[Any], Any], scale: str = "quick") -> Plan:
@@ -52,27 +56,75 @@ def plan_of(label: Callable[[Any], Any], scale: str = "quick") -> Plan:
 
 
 @pytest.mark.parametrize(
-    ("scale", "settings", "trained"),
+    ("scale", "settings", "rates"),
     [
-        ("quick", {}, {"10": 0.01, "20": 0.02}),
-        ("quick", {"training.epochs": (2, 22)}, {"10": 0.01, "20": 0.02}),
-        ("paper", {}, {}),
+        ("quick", {}, {"0.01", "0.02"}),
+        ("quick", {"training.epochs": (2, 22)}, {"0.01", "0.02"}),
+        ("paper", {}, {"10", "20"}),
     ],
 )
-def test_scale_changes_are_found(scale: str, settings: Any, trained: dict[str, float]) -> None:
-    """A setting of 20 in a study is 20 at paper scale and 0.02 at quick scale; `--set` is not
-    scaled."""
-    study = Study(
-        name="mine",
-        trials=trials,
-        label=lambda config: f"{config.output_layer.name}, training.learning_rates=7",
-    )
+def test_names_show_trained_values(scale: str, settings: Any, rates: set[str]) -> None:
+    """20 in the study is 20 at paper scale, 0.02 at quick; `--set` is not scaled."""
+    study = Study(name="mine", trials=trials)
     plan = make_plan(study, scale_named(scale), "ptb", PlanRequest(settings=settings))
+    named = {trial.name: re.findall(r"learning_rate=([\d.]+)", trial.name) for trial in plan.trials}
+    assert len(named) == len(plan.trials) and {rate for [rate] in named.values()} == rates
     for trial in plan.trials:
         flat = flat_values(trial.config.model_dump(mode="json"))
-        [written] = re.findall(r"learning_rate=(\d+)", trial.name)
-        rate = {"training.learning_rate": trained[written]} if trained else {}
-        assert differing_settings(trial.name, flat) == pytest.approx(rate), trial.name
+        assert named[trial.name] == [f"{flat['training.learning_rate']:g}"]
+
+
+def test_names_hide_rounding_of_scales() -> None:
+    layers = [MosConfig(mixtures=2, latent_dropout=rate) for rate in (0.29, 0.07)]
+    study = Study(
+        name="mine",
+        trials=lambda corpus: (
+            TrialConfig(seed=1, corpus=corpus, output_layer=layer) for layer in layers
+        ),
+        label=lambda config: config.output_layer.name,
+    )
+    names = [trial.name for trial in make_plan(study, scale_named("quick"), "pydocs").trials]
+    assert 0.29 * 0.1 != 0.029
+    assert names == [f"mos, output_layer.latent_dropout={rate}" for rate in ("0.029", "0.007")]
+
+
+def test_settings_equal_at_scale_stay_distinguished() -> None:
+    """Widths 8 and 16 both become 2 at smoke."""
+    study = Study(
+        name="mine",
+        trials=lambda corpus: (
+            TrialConfig(seed=seed, corpus=corpus, output_layer=SoftmaxConfig()).with_values(
+                {"model.hidden_width": width}
+            )
+            for seed, width in ((1, 8), (2, 16), (3, 400))
+        ),
+    )
+    plan = make_plan(study, scale_named("smoke"), "pydocs")
+    assert [trial.name for trial in plan.trials] == [
+        "softmax, model.hidden_width=2 seed=1",
+        "softmax, model.hidden_width=2 seed=2",
+        "softmax, model.hidden_width=12 seed=3",
+    ]
+
+
+def test_analyses_find_groups_at_any_scale() -> None:
+    rate = "gss c=0 k=2, training.learning_rate"
+    comparison = Comparison(baselines={f"{rate}=10": f"{rate}=20"})
+    table = GroupTable(metrics=("press_rank",), groups=(f"{rate}=20",))
+    study = Study(name="mine", trials=trials, analyses=(comparison, table, len))
+    key = StudyKey(study="mine", scale="quick", corpus="pydocs", overrides="{}")
+    at_quick = reported_study(key, study)
+    expected = Comparison(baselines={f"{rate}=0.01": f"{rate}=0.02"})
+    assert at_quick.analyses == (expected, replace(table, groups=(f"{rate}=0.02",)), len)
+    assert {f"{rate}=0.01", f"{rate}=0.02"} <= {
+        group_of(trial.name) for trial in make_plan(study, scale_named("quick"), "pydocs").trials
+    }
+    old_names = [f"{rate}=10 seed=1"]
+    for unchanged in (
+        reported_study(replace(key, scale="paper"), study),
+        reported_study(key, study, old_names),
+    ):
+        assert unchanged == study
 
 
 def stored(plan: Plan) -> list[dict[str, Any]]:
@@ -96,7 +148,9 @@ LABELS: dict[str, Callable[[Any], str]] = {
     "the same without a seed": lambda config: "x",  # noqa: ARG005
     "only white space": lambda config: "\t \u00a0\n",  # noqa: ARG005
     "case": lambda config: f"{('abc', 'Abc', 'ABC', 'aBc')[position(config)]} seed={config.seed}",
-    "another setting's name": lambda config: f"x{COMPLETED[position(config)]}",
+    "another setting's name": lambda config: (
+        "x" + position(config) % 2 * f", training.learning_rate={config.training.learning_rate:g}"
+    ),
     "look-alikes": lambda config: (
         f"{('a', CYRILLIC_A, FULL_WIDTH_A, 'á')[position(config)]}x seed={config.seed}"
     ),
@@ -127,7 +181,7 @@ def test_long_differences_are_hashed() -> None:
     layers = [CustomConfig(layer="mine", sha256=digit * 64) for digit in "12"]
     configs = [TrialConfig(seed=1, corpus=corpus, output_layer=layer) for layer in layers]
     hashes = [setting_hash(config.model_dump(mode="json"))[:8] for config in configs]
-    names = trial_names(Study(name="mine", trials=lambda _: configs), configs, configs, configs)
+    names = trial_names(Study(name="mine", trials=lambda _: configs), configs, configs)
     assert names == [f"mine #{mark} seed=1" for mark in hashes]
 
 

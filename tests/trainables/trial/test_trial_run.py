@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 import time
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from tests.support.smoke_trials import (
 from tests.support.tiny_trial import log_p_matrix
 from trainables.__main__ import main
 from trainables.config import (
+    METRICS,
     ContextsFile,
     CustomConfig,
     LanguageTrialConfig,
@@ -173,6 +175,14 @@ def test_gpu_checkpoint_resumes_on_cpu(tmp_path: Path) -> None:
     assert "another kind of device" in (tmp_path / "log.txt").read_text()
 
 
+@pytest.mark.parametrize(("epochs", "counted"), [(1, slice(0, 1)), (3, slice(1, 3))])
+def test_epoch_time_excludes_the_warm_up(tmp_path: Path, epochs: int, counted: slice) -> None:
+    config = smoke_trial(**{"training.epochs": epochs, "training.averaging.switch_epoch": 1})
+    outcome = run_trial(config, directory=tmp_path, runtime=Runtime())
+    times = [epoch.seconds for epoch in outcome.epochs][counted]
+    assert outcome.metrics["seconds_per_epoch"] == pytest.approx(sum(times) / len(times))
+
+
 def test_ranks_of_the_kept_epoch(tmp_path: Path) -> None:
     """The kept epoch is averaged. Computing ranks does not affect training."""
     config = smoke_trial(**{"training.epochs": 3, "training.averaging.switch_epoch": 1})
@@ -232,6 +242,8 @@ def measured(
 )
 def test_later_measurement_has_same_bits(tmp_path: Path, config: LanguageTrialConfig) -> None:
     at_once = run_trial(config, directory=tmp_path / "at once", runtime=RUNTIME, measurements=NAMES)
+    patterns = METRICS[config.kind].split()
+    assert all(any(fnmatchcase(name, one) for one in patterns) for name in at_once.metrics)
     bare = run_trial(config, directory=tmp_path / "later", runtime=RUNTIME, measurements=())
     assert set(bare.measurements) == {"training@1"}
     later = measured(tmp_path / "later", *NAMES, config=config)
