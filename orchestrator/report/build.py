@@ -12,14 +12,13 @@ import numpy as np
 from pydantic_core import to_json
 
 from orchestrator.analysis import StudySummaryNumbers, count_values, flatten, summarise
-from orchestrator.plan import is_paper_scale
 from orchestrator.report import formats, sentences, tables
 from orchestrator.report.configs import configs_table
 from orchestrator.report.export import write_results
 from orchestrator.report.figures import draw, inline_svg
 from orchestrator.report.glossary import linked, terms
 from orchestrator.report.index import CARD_FILE, Card
-from orchestrator.report.prose import sorting, template
+from orchestrator.report.prose import cautions, sorting, template
 from orchestrator.report.questions import Answer, StudyResults, answer
 from orchestrator.report.records import Commands, StudyRecords
 from orchestrator.report.run_facts import run_facts
@@ -91,7 +90,7 @@ def build_report(
         scale=key.scale,
         trials=run.get("trials", "no trials"),
         answer=sentences.answer_sentence(summary, sections),
-        certainty=tuple(points),
+        certainty=points,
         findings=tuple(
             {
                 "section": section.kind,
@@ -112,7 +111,7 @@ def build_report(
         study=study,
         certainty=points[:POINTS_SHOWN],
         limits=points[POINTS_SHOWN:],
-        ranges=sentences.ranges(summary),
+        ranges=cautions("ranges", extremes=summary.extremes),
         run=run,
         commands=commands,
         trouble=tables.trouble_table(summary),
@@ -182,6 +181,6 @@ def _variant(study: Study, key: StudyKey) -> str:
     corpus = f", corpus {formats.corpus_title(key.corpus)}" if study.reads_text else ""
     kind = ", Transformers in place of AWD-LSTMs" if Variant.read(key.overrides).model else ""
     scale = ""
-    if study.source and study.scaled and not is_paper_scale(study, key.scale):
+    if sentences.is_smaller(study, key):
         scale = ": not the paper's models" if study.reads_text else ": less than the paper computed"
     return f"Study {key.study}, scale {key.scale}{corpus}{kind}{scale}"

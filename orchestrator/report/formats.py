@@ -26,7 +26,7 @@ TITLES = {
     "rank_columns": "columns of log P",
     "zero_share": "rows of zeros",
     "singular_share": "singular Jacobians",
-    "mean_vanishing_1e-3": "at most 1e-3, of the mean spectrum",
+    "mean_vanishing_1e-3": "vanishing share of the mean spectrum (1e-3)",
     "log10_condition": "log10 of the condition number",
     "log10_condition_nonzero": "log10 of the condition number, zeros left out",
     "log10_condition_excess": "log10 of the condition number over that of a Gaussian matrix",
@@ -61,7 +61,7 @@ KINDS = {"language_model": "LSTM", "transformer": "Transformer"}
 """Models that each kind of trial trains."""
 WITH_BOUND = {
     "effective_rank_": "effective rank ({})",
-    "vanishing_": "at most {} of the largest",
+    "vanishing_": "vanishing share ({})",
     "kl_rank_1e-": "KL rank (1e-{} nats)",
     "kl_at_rank_": "KL at rank {} (nats)",
 }

@@ -23,11 +23,11 @@ SHAPE_TITLES: Mapping[Shape, str] = {
     "triples": "without triples",
 }
 LONG_TITLES: Mapping[Shape, str] = {
-    "none": "as they are",
-    "lines": "with a straight line in each setting taken away",
-    "levels": "with a level for each value of each setting taken away",
-    "pairs": "with a level for each pair of values of two settings taken away",
-    "triples": "with a level for each triple of values of three settings taken away",
+    "none": "without removing any setting",
+    "lines": "after removing a straight line in each setting",
+    "levels": "after removing a level for each value of each setting",
+    "pairs": "after removing a level for each pair of values of two settings",
+    "triples": "after removing a level for each triple of values of three settings",
 }
 RHO = "\N{GREEK SMALL LETTER RHO}"
 
@@ -39,7 +39,7 @@ def confounding_section(numbers: ConfoundingNumbers) -> Section:
     settings = listed([formats.title(name) for name in numbers.settings] or ["no setting"])
     return Section(
         kind="confounding",
-        heading=request.title or f"Do ranks go with {y} once the settings are taken away?",
+        heading=request.title or f"Do ranks correlate with {y} after removing the settings?",
         findings=tuple(_findings(numbers)),
         cautions=cautions(
             "rank_correlations",
@@ -66,8 +66,8 @@ def _drawings(numbers: ConfoundingNumbers, y: str, settings: str) -> Iterator[Fo
     yield Forest(
         name=f"correlations_with_{numbers.request.y}",
         caption=f"Spearman's {RHO} of each metric with {y} over "
-        f"{counted(numbers.trials, 'trial')}, 95% intervals, as it is and with {settings} taken "
-        "away.",
+        f"{counted(numbers.trials, 'trial')}, 95% intervals, as it is and after removing "
+        f"{settings}.",
         marks=estimates(correlations, "rho", name="metric"),
         labels={"": f"{RHO} with {y}"},
         null=0.0,

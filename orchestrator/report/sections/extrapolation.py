@@ -67,7 +67,7 @@ def _findings(numbers: ExtrapolationNumbers) -> Iterator[Finding]:
 
 
 def _larger(x: str) -> str:
-    return "larger numbers of parameters" if x == "parameters" else f"larger {formats.title(x)}"
+    return "models with more parameters" if x == "parameters" else f"larger {formats.title(x)}"
 
 
 def _cautions(numbers: ExtrapolationNumbers) -> tuple[str, ...]:

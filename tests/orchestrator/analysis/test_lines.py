@@ -97,7 +97,7 @@ def test_claims_count_means_and_trials() -> None:
     swapped = replace(REQUEST, claims=(replace(CLAIM, better="a", than="b"),))
     assert claims(SCORES, swapped) == [["2 4", "", "", "2"]]
     findings = line_section(line_numbers(frame(SCORES), swapped)).sentences
-    assert any("ours do not agree" in sentence for sentence in findings)
+    assert any("means do not agree" in sentence for sentence in findings)
     single = {key: values[:1] for key, values in SCORES.items()}
     assert claims(single, REQUEST) == [["2 4", "2 4", "", ""]], "a single trial has no spread"
 
@@ -112,9 +112,9 @@ def test_section_names_reaches_and_claims(numbers: LineNumbers) -> None:
     section = line_section(numbers)
     text = "\n".join(section.sentences)
     for words in (
-        "first at width 8 by a; nowhere up to 8 by b.",
-        "already at width 2, the least tried, by a; nowhere up to 2 by b.",
-        "ours agree in the mean",
+        "a needs width 8; b does not reach it up to width 8",
+        "a reaches it at the smallest width tried, 2; b does not",
+        "means agree",
         "1 fit stopped at the limit",
     ):
         assert words in text

@@ -68,9 +68,10 @@ def test_round_trips_have_printed_ranks(frame: pd.DataFrame) -> None:
 def test_section_compares_with_printed_size(frame: pd.DataFrame) -> None:
     section = press_noise_section(press_noise_numbers(frame))
     assert [len(table.body) for table in section.texts] == [4, 2]
-    assert "3 printed Press ranks by at most 0.00%" in section.sentences[0]
-    first, second = (words for words in section.sentences if "effective ranks differ" in words)
-    assert first.endswith("at c = 0.01.") and second.endswith("at no c.")
+    numbers_of = [finding.numbers for finding in section.findings]
+    assert numbers_of[0]["printed"] == 3 and numbers_of[0]["law_off"] < 5e-5
+    moved = [numbers["variances"] for numbers in numbers_of if "variances" in numbers]
+    assert moved == [[0.01], []]
     assert "is 10 after 2 of 2 round trips" in section.sentences[-1]
     for drawing in section.drawings:
         drawing.draw()
@@ -83,8 +84,8 @@ def test_printed_size_compares_counts() -> None:
         pd.DataFrame([{**config, **row, "noisy_press_tolerance": 1e-14, "state": "done"}])
     )
     [first, *_] = press_noise_section(numbers).sentences
-    assert "by at most 0.06%, and the counted ones differ by at most 0.00%" in first
-    assert "at c = 1e-23 the law is then at most 10," in first and "6,869 is printed" in first
+    assert "by at most 0.06%" in first and "differ from them by at most 0.00%" in first
+    assert "gives at most 10 " in first and "6,869 is printed" in first
 
 
 def test_missing_measurements_are_reported() -> None:

@@ -124,8 +124,11 @@ def test_misfits_and_missing_laws_are_named() -> None:
 
 def test_first_deviating_size_leads_findings() -> None:
     section = section_of(width_rows({16: 0.3, 8: 0.8}), OFF)
-    assert "first leaves the law of all larger width at width 16" in section.sentences[0]
-    assert "above what 5 larger sizes predict" in section.sentences[0]
+    [finding] = section.findings
+    outcomes = {verdict.numbers["size"]: verdict.verdict for verdict in finding.verdicts}
+    assert outcomes["16"] == "higher" and outcomes["32"] == "no difference shown"
+    assert "first leaves the law of larger width at width 16" in finding.sentence
+    assert "above what 5 larger sizes predict" in finding.sentence
     assert section.texts[0].body[1][-1].text == "above the law"
     assert [line["model.width"] for line in records(section, "extrapolation.csv")] == [32, 16, 8]
     [law] = records(section, "extrapolation_law.csv")
@@ -168,7 +171,7 @@ def test_untrained_widths_name_their_side() -> None:
 def test_finest_correlations_come_first() -> None:
     section = section_of(settings_rows(), RANKS)
     assert (
-        "a level for each triple of values of three settings taken away, 1 of 2 metrics"
+        "removing a level for each triple of values of three settings, 1 of 2 metrics"
         in section.sentences[0]
     )
     assert "entropy rank" in section.sentences[0] and "Press rank" not in section.sentences[0]

@@ -147,7 +147,9 @@ def test_printed_predictions_are_below_ours() -> None:
         ["A 1, SM Table 2", "metric", "tons", "million 0.38 N 0.24", DASH],
     ]
     assert words[3] == ["A 2, SM Table 2", "metric", "tons", DASH, "million 0.38 N 0.24"]
-    assert "All models have it at 0 of 2 contexts in SM Table 2, none at 2." in section.sentences
+    common = section.findings[-1]
+    assert (common.template, common.numbers["source"]) == ("common_predictions", "SM Table 2")
+    assert (common.numbers["all"], common.numbers["none"]) == (0, 2)
     assert [drawing.name for drawing in section.drawings] == ["predictions", "predictions_printed"]
     [axes] = section.drawings[1].draw().axes
     assert [text.get_text() for text in axes.texts] == ["million", "", "", "million"]

@@ -47,7 +47,7 @@ def make_answers(key: StudyKey = KEY) -> Sequence[Answer]:
 def certainty(
     key: StudyKey = KEY, environment: Environment | None = None, study: Study = STUDY
 ) -> list[str]:
-    return sentences.certainty(study, make_summary(key), make_answers(key), environment or {})
+    return list(sentences.certainty(study, make_summary(key), make_answers(key), environment or {}))
 
 
 def test_significant_interval_gives_direction() -> None:

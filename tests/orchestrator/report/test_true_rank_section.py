@@ -77,10 +77,10 @@ def test_models_on_other_rows_are_excluded() -> None:
 def test_correct_metrics_are_named() -> None:
     findings = true_rank_section(numbers(METRICS_BY_NAME)).sentences
     exact, rounded, noisy = findings[1:4]
-    assert "is found by Press rank (float64), effective" in exact
-    assert "and entropy rank; other ranks: Press rank (float32) 19 and stable rank 1.1" in exact
-    assert "; other ranks: Press rank (float64) 900 and stable rank" in rounded
+    assert "Press rank (float64), effective" in exact and "find the true rank, 20" in exact
+    assert "Other metrics: Press rank (float32) 19 and stable rank 1.1" in exact
+    assert "Other metrics: Press rank (float64) 900 and stable rank" in rounded
     assert "Press rank (float64) 1,000, Press rank (float32) 21 and stable rank" in noisy
-    press = next(text for text in findings if text.startswith("Press rank of what"))
-    assert press == "Press rank of what was learned: gss 20, softmax 26; the true rank, 20, in gss."
-    assert findings[-1] == "Test perplexity in multiples of that floor: gss 1.25, softmax 1.5."
+    press = next(text for text in findings if text.startswith("Press rank of the learned"))
+    assert "gss 20, softmax 26. gss has" in press
+    assert "gss 1.25, softmax 1.5" in findings[-1]
