@@ -25,7 +25,6 @@ from orchestrator.report.run_facts import run_facts
 from orchestrator.report.sections.custom import failed_section
 from orchestrator.report.sections.section import Section
 from orchestrator.store import StudyKey
-from orchestrator.variants import Variant
 from search_spaces.analyses import Analysis
 from search_spaces.study import Study
 from trainables.errors import UserError
@@ -85,7 +84,7 @@ def build_report(
         date=run.get("date", "")[:DAY_DIGITS],
         settings=run.get("settings", ""),
         title=study.title or study.name,
-        variant=_variant(study, key),
+        variant=sentences.variant(study, key),
         question=study.question,
         scale=key.scale,
         trials=run.get("trials", "no trials"),
@@ -175,12 +174,3 @@ def _csv(lines: Sequence[Sequence[object]]) -> str:
     stream = io.StringIO()
     csv.writer(stream, lineterminator="\n").writerows(lines)
     return stream.getvalue()
-
-
-def _variant(study: Study, key: StudyKey) -> str:
-    corpus = f", corpus {formats.corpus_title(key.corpus)}" if study.reads_text else ""
-    kind = ", Transformers in place of AWD-LSTMs" if Variant.read(key.overrides).model else ""
-    scale = ""
-    if sentences.is_smaller(study, key):
-        scale = ": not the paper's models" if study.reads_text else ": less than the paper computed"
-    return f"Study {key.study}, scale {key.scale}{corpus}{kind}{scale}"
