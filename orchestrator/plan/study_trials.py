@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from pydantic import ValidationError
@@ -96,18 +96,15 @@ def setting_total(key: StudyKey, study: Study) -> int:
         return 0
 
 
-def reported_study(key: StudyKey, study: Study, stored_names: Iterable[str] = ()) -> Study:
+def reported_study(key: StudyKey, study: Study) -> Study:
     """Return the study with the variant's model, whose analyses name groups by trained values.
 
-    A study names groups as at scale paper, and so do `stored_names` of an older program, for which
-    no name is changed. Raises UserError if the study cannot make its trials.
+    A study names groups as at scale paper. Raises UserError if it cannot make its trials.
     """
     study = Variant.read(key.overrides).study(study)
     if study.tuning is not None or key.scale not in SCALES:
         return study
     groups = groups_by_written(study, SCALES[key.scale], _text(key.corpus))
-    if not (groups.keys() - groups.values()).isdisjoint(map(group_of, stored_names)):
-        return study
     return study.with_requests(lambda request: request.with_groups(groups))
 
 

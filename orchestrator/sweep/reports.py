@@ -33,7 +33,7 @@ def write_report(
         rows=store.results(key), spectra=store.spectra(key), epochs=store.epochs_by_trial(key)
     )
     return build_report(
-        reported_study(key, study, [row["name"] for row in records.rows]),
+        reported_study(key, study),
         key,
         records,
         commands=Commands(
