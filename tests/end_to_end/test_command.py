@@ -49,7 +49,6 @@ def test_second_run_trains_nothing(copied: Path) -> None:
 
 @pytest.mark.usefixtures("one_ray")
 def test_failed_trials_are_retried(tmp_path: Path) -> None:
-    """One trial diverges, one raises, and one loses its process in both attempts."""
     study, storage = tmp_path / "trouble.py", tmp_path / "results"
     study.write_text(TROUBLE)
     typed = (study, "--scale", "smoke", "--storage", storage, "--max-concurrent", "1",

@@ -10,7 +10,7 @@ from trainables.training import Trainer
 
 @pytest.mark.usefixtures("same_bits")
 def test_graphs_outlive_another_stack(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Dropping a graph frees cuBLAS's workspace. That memory is returned, so using it fails."""
+    """Dropping a CUDA graph frees cuBLAS's workspace, so a graph that still uses it would fail."""
 
     def after_another() -> list[Trainer]:
         trainers, others = (

@@ -48,7 +48,8 @@ class Typed:
         return self._process.poll() is None
 
     def status(self, within_s: float) -> int | None:
-        """Return the status as a shell shows it (137 after SIGKILL), or None if still running."""
+        """Return the status as a shell shows it (137 after SIGKILL), or None if the command still
+        runs."""
         try:
             status = self._process.wait(within_s)
         except subprocess.TimeoutExpired:
@@ -60,7 +61,6 @@ class Typed:
         return [f"traceback: {self.text[-2000:]}"] if "Traceback" in self.text else []
 
     def troubles(self, within_s: float) -> list[str]:
-        """Return the faults of an undisturbed command."""
         status = self.status(within_s)
         end = "hung" if status is None else f"status {status}"
         return [*([] if status == 0 else [f"{end}: {self.text[-500:]}"]), *self.tracebacks()]

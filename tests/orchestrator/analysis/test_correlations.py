@@ -82,7 +82,7 @@ def test_missing_results_are_counted() -> None:
 
 
 def grid_frame(seeds: int = 3) -> pd.DataFrame:
-    """Return cells of c and k with `seeds` seeds; with several, one trial is still running."""
+    """Return trials of each c, k and seed. With several seeds, one trial is still running."""
     rng = np.random.default_rng(1)
     rows = [
         {
@@ -159,7 +159,7 @@ def test_controls_may_omit_settings(seeds: int) -> None:
 
 
 def defined(noise_seed: int = 2) -> CorrelationNumbers:
-    """Return three rank definitions: one also with centred rows, one without data."""
+    """Return correlations of three kinds of rank: one also with centred rows, one without data."""
     frame, rng = grid_frame(), np.random.default_rng(noise_seed)
     frame["centred_press_rank"] = frame["test_perplexity"] * 2 + rng.normal(size=len(frame))
     frame["entropy_rank"] = rng.normal(size=len(frame))

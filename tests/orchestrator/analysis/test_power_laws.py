@@ -61,7 +61,7 @@ def test_single_ranks_have_equal_baseline_rank() -> None:
 
 
 def test_baseline_misfit_is_no_effect() -> None:
-    """Both layers follow one curve that is no power law, so their factor is 1."""
+    """Both layers follow one curve that is no power law, so the factor between them is 1."""
     results = head_rank_rows({"softmax": 1.0, "gss": 1.0}, seeds=8, deviation=0.003)
     for row in results:
         row["metrics"]["test_perplexity"] *= math.exp(

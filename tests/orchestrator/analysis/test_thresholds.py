@@ -118,7 +118,7 @@ def test_untrained_widths_are_excluded() -> None:
 
 
 def test_interval_may_pass_least_width() -> None:
-    """At V = 510 the planted width is 12.1; many draws fall below 12, the smallest trained."""
+    """At V = 510 the true width is 12.1. Many draws are below 12, the smallest trained width."""
     numbers = numbers_of(
         spam_rows({"softmax": 1.0}, symbols=(510, 1000, 2000, 4000), widths=(12, 24, 48))
     )

@@ -72,10 +72,6 @@ def test_signal_interrupts_the_command(
     ("pause_s", "slow_s"), [(0, 0), (0.0001, 0), (0.0005, 0), (0.02, 0), (0.02, 0.1), (0, 0.1)]
 )
 def test_signals_count_during_finalizers(start: Start, pause_s: float, slow_s: float) -> None:
-    """Send one signal to the guard, or two to the command with `pause_s` between them.
-
-    A slow host takes `slow_s` to start a thread.
-    """
     process = start(f"""
     start_thread = threading.Thread.start
     threading.Thread.start = lambda self: (start_thread(self), time.sleep({slow_s}))
@@ -256,7 +252,7 @@ def test_command_without_beats_is_awaited(start: Start) -> None:
     "held_up", ["os.kill(os.getpid(), signal.SIGSTOP)", "print('x' * 1_000_000, flush=True)"]
 )
 def test_blocked_sweep_is_awaited(start: Start, tmp_path: Path, held_up: str) -> None:
-    """A debugger stops the sweep, or the program that reads its output stops reading."""
+    """A debugger suspends the sweep, or the program that reads its output stops reading."""
     body = f"""
     assert starts() == 1
     ready()

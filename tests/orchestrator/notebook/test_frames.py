@@ -28,7 +28,7 @@ OTHER = replace(KEY, scale="paper", overrides=EPOCHS)
 
 @pytest.fixture
 def storage(store: Store, tmp_path: Path) -> str:
-    """Return a storage with a done and a planned trial of one variant, and a planned one of
+    """Return a storage with a done and a planned trial of one variant, and a planned trial of
     another."""
     store.register(KEY, plan(2))
     store.register(OTHER, plan(1, group="other"))

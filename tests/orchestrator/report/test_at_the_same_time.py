@@ -17,7 +17,7 @@ ENDS = {
     ".csv": b"\n",
     ".json": b"}",
 }
-"""Last bytes of a complete file."""
+"""Last bytes of a complete file, by suffix."""
 FILES = 2 + 3 + 4
 """The page and its index entry, three figures, four tables."""
 

@@ -58,7 +58,6 @@ def test_page_explains_names_of_a_tuning(tmp_path: Path) -> None:
 
 
 def test_lines_name_a_users_layers(tmp_path: Path) -> None:
-    """Two classes are two lines, which are not called "custom"."""
     corpus = CorpusConfig(name="pydocs", sha256="0" * 64)
     layers = [
         SoftmaxConfig(),

@@ -63,7 +63,6 @@ def answers(**settings: Any) -> list[Answer]:
 
 
 def test_swept_value_reads_like_single_value() -> None:
-    """Values are not averaged; groups keep the names that requests use."""
     by_rate, *swept = answers(**{RATE: (0.001, 0.01)})
     count = len(STUDY.analyses)
     assert len(swept) == 2 * count
@@ -181,7 +180,7 @@ def test_one_family_covers_all_values() -> None:
 
 
 def test_mixed_trial_kinds_are_swept() -> None:
-    """A trial without the swept setting appears at all of its values."""
+    """A trial without the swept setting appears at all values of the setting."""
     results = [trial_row(f"a, x={x}", config={"x": x}) for x in (1, 2)]
     results += [trial_row(f"b, y={y}", config={"y": y}) for y in (3, 4)]
     keys, frame = swept_settings(flatten(results).frame(), '{"settings":{"x":[1,2],"y":[3,4]}}')

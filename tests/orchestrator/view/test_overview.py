@@ -28,7 +28,7 @@ def summary(scale: str, **counts: int) -> StudySummary:
 
 
 def studies(*summaries: StudySummary) -> list[dict[str, Any]]:
-    """Return the first table by column title; replace progress bars by value and maximum."""
+    """Return the first table's rows by column title, with progress bars as value and maximum."""
     nothing = Overview(studies=[], running=[], lost=[], seconds_left={})
     head, body = progress(summaries, nothing).children.children
     titles = [cell.children for cell in head.children.children]

@@ -52,7 +52,7 @@ def follow(app: Dash, version: Any) -> tuple[Any, ...]:
 
 
 def show(app: Dash, version: str | None = None, trials: Any = (IDS, MINE.variant)) -> Any:
-    """Return the changes of one update on the page of some trials."""
+    """Return the changes of one update on the page of `trials`."""
     return callback(app, "trials-head.children")(1, trials, version)
 
 

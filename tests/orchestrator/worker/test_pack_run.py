@@ -127,7 +127,6 @@ def test_workers_import_no_driver() -> None:
 
 @pytest.mark.parametrize("at_once", [1, 2])
 def test_read_only_disk_ends_pack(tmp_path: Path, at_once: int) -> None:
-    """The sweep stops, but no trial is recorded as failed."""
     with small_disk(tmp_path / "disk", kib=1024) as disk:
         change(disk, "ro")
         run_trial = run_scripted if at_once == 1 else None
@@ -225,7 +224,7 @@ def test_other_errors_fail_only_the_trial(tmp_path: Path) -> None:
 
 
 def test_unsent_failure_is_sent_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A worker delays messages so that short trials can share one."""
+    """A worker delays messages so that short trials can share a message."""
     monkeypatch.setattr(pack_run, "REPORT_EVERY_S", 60.0)
 
     def superseded_at_the_second(config: TrialConfig, **arguments: Any) -> TrialOutcome:

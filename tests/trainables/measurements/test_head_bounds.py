@@ -24,7 +24,7 @@ def divergence(logits: Matrix, cut: Matrix) -> Matrix:
 
 
 def cut(weights: Matrix, rank: int) -> Matrix:
-    """Return the centred matrix's best approximation, by numpy's SVD."""
+    """Return the centred matrix's best approximation of this rank, by numpy's SVD."""
     left, sigma, right = np.linalg.svd(weights - weights.mean(axis=0), full_matrices=False)
     return (left[:, :rank] * sigma[:rank]) @ right[:rank]
 

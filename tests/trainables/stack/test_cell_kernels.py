@@ -129,8 +129,6 @@ def test_nan_stays_in_its_model() -> None:
 
 
 def test_kernels_change_no_step(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The output layers' kernels run too, for all kinds at once."""
-
     def weights_after_a_step(*, kernels: bool) -> list[Tensor]:
         for module in (fused, lstm):
             monkeypatch.setattr(module, "runs_triton", lambda _: kernels)

@@ -55,7 +55,7 @@ def scipy_fit(x: Array, y: Array) -> tuple[float, float, float]:
 
 @pytest.mark.parametrize("curved", [False, True])
 def test_law_equals_bounded_least_squares(curved: bool) -> None:
-    """The curved losses would have a negative limit, so the fit is bounded at zero."""
+    """Without a bound at zero, the curved losses would have a negative limit."""
     log_x = np.log2(RANKS)
     y = 6.0 - 1.2 * log_x + 0.09 * log_x**2 if curved else noisy(0, deviation=0.05)
     curve = curve_of(RANKS, y, resamples=9)
@@ -102,7 +102,10 @@ def crossed(seed: int, common: float, noise: float) -> tuple[list[Array], list[C
 
 
 def test_draws_give_exact_t_intervals() -> None:
-    """A contrast within seeds has a two-way layout's error; a level has that of whole seeds."""
+    """A difference between two sizes has a two-way layout's error.
+
+    A mean over sizes has the error of the seeds' means.
+    """
     [table_RS, _], _ = crossed(1, common=3.0, noise=0.1)
     curve = curve_of(RANKS, table_RS.ravel(), resamples=20_000)
     variance = (two_way(table_RS) ** 2).sum() / 10

@@ -30,9 +30,9 @@ FORMULAS: dict[Shape, str] = {
 
 
 def trials(rng: np.random.Generator, rho: float) -> pd.DataFrame:
-    """Return 108 trials: effects of the settings plus normal parts with correlation `rho`.
+    """Return 108 trials: effects of settings, two of which interact, plus normal parts.
 
-    Two settings interact.
+    `rho` is the correlation of the normal parts.
     """
     frame = SETTINGS
     x, y = rng.multivariate_normal([0, 0], [[1, rho], [rho, 1]], size=len(frame)).T

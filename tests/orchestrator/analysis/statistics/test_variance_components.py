@@ -31,11 +31,11 @@ def simulated(
     rho_seed: float = 0.0,
     common: float | None = 0.0,
 ) -> pd.DataFrame:
-    """Simulate two values for the first seeds of each cell.
+    """Simulate two values of each seed in each cell.
 
-    The variances of cells and seeds sum to 1; the seeds have `share` of it. Their correlations are
-    `rho` and `rho_seed`. `common` is the deviation of a seed's effect on all cells; None gives each
-    value its own seed.
+    The variances of cells and seeds sum to 1; the seeds' variance is `share`. The two values'
+    correlation is `rho` over cells and `rho_seed` over seeds. `common` is the standard deviation of
+    a seed's effect on all cells; None gives each value its own seed.
     """
 
     def pairs(correlation: float, n: int) -> Array:

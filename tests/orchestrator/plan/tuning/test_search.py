@@ -24,7 +24,7 @@ STATES: tuple[TrialState, ...] = ("done", "pruned", "diverged", "failed", "runni
 def search_history(
     space: Space, method: Method, asks: int, *, seed: int = 0, mixed: bool = False
 ) -> list[PastTrial]:
-    """Search a bowl with its minimum at index 1; `mixed` draws random final states."""
+    """Search a bowl-shaped loss with its minimum at index 1; `mixed` draws random final states."""
     dice = random.Random(seed)
     history: list[PastTrial] = []
     for _ in range(asks):
