@@ -18,7 +18,7 @@ CONTAINERS = Path("/sys/fs/cgroup/memory")
 
 
 class Misbehaving(Pointwise):
-    """The identity function, until its third training step."""
+    """The identity function, which misbehaves at its third training step."""
 
     def __init__(self, does: str) -> None:
         super().__init__()

@@ -83,7 +83,6 @@ class Process:
         return self.end(status=-signal.SIGKILL)
 
     def wait_until(self, condition: Callable[[], object], timeout_s: float = WAIT_S) -> None:
-        """Wait for the condition; fail if the process ends first."""
         deadline_s = time.monotonic() + timeout_s
         while not condition():
             assert self.is_alive(), self.errors

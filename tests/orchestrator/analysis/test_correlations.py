@@ -143,7 +143,10 @@ def test_single_trials_have_no_interval() -> None:
 
 @pytest.mark.parametrize("seeds", [1, 3])
 def test_controls_may_omit_settings(seeds: int) -> None:
-    """A regression's residuals are the truth; c acts by its square, which no line removes."""
+    """The truth is a regression's residuals.
+
+    The effect of c is quadratic, so no line removes it.
+    """
     numbers = numbers_of(grid_frame(seeds))
     assert list(numbers.partials["left_out"]) == ["c", "k", "c k"]
     for partial in rows(numbers.partials):

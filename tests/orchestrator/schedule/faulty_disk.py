@@ -38,7 +38,7 @@ class Ended:
     """Exit status: 0, or 2 after a one-sentence error; other values mean a traceback."""
     text: str
     writes: int
-    """Number of writes below the folder."""
+    """Number of disk writes below the sweep's folder."""
 
 
 class FaultySweeps:

@@ -190,7 +190,7 @@ def test_failed_measurement_costs_no_result(store: Store, tmp_path: Path) -> Non
 
 
 def test_other_drivers_measurements_are_read(store: Store, tmp_path: Path) -> None:
-    """Both drivers planned before either began, so the second one's workers find the files."""
+    """Both drivers planned before either began, so the second driver's workers find the files."""
     drivers = [measuring(store, tmp_path), measuring(store, tmp_path)]
     for sweep in drivers:
         for number in range(3):

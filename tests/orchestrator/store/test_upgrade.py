@@ -33,7 +33,6 @@ def newer() -> Iterator[None]:
 
 
 def count(url: str) -> object:
-    """Return the new column's sum, or None if the column does not exist."""
     engine = create_engine(url)
     with engine.connect() as connection:
         version = connection.execute(text("SELECT version FROM schema_version")).scalar_one()
