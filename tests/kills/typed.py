@@ -17,28 +17,28 @@ from tests.support.command import ROOT
 
 class Typed:
     def __init__(self, words: list[str], variables: dict[str, str], *, terminal: bool) -> None:
-        self._mine, theirs = pty.openpty() if terminal else os.pipe()
+        self._near_end, far_end = pty.openpty() if terminal else os.pipe()
         self.start_s, self.texts = time.monotonic(), list[tuple[float, str]]()
         self._process = subprocess.Popen(
             words,
             cwd=ROOT,
             env=variables,
-            stdin=theirs if terminal else subprocess.DEVNULL,
-            stdout=theirs,
-            stderr=theirs,
+            stdin=far_end if terminal else subprocess.DEVNULL,
+            stdout=far_end,
+            stderr=far_end,
             start_new_session=True,
             preexec_fn=lambda: _start_as_a_shell_does(terminal),
         )
-        os.close(theirs)
+        os.close(far_end)
         self.pid = self._process.pid
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
     def _read(self) -> None:
         with suppress(OSError):  # reading a terminal fails once every process has closed it
-            while text := os.read(self._mine, 65536):
+            while text := os.read(self._near_end, 65536):
                 self.texts.append((time.monotonic(), text.decode(errors="replace")))
-        os.close(self._mine)
+        os.close(self._near_end)
 
     @property
     def text(self) -> str:

@@ -105,5 +105,5 @@ def test_single_seeds_and_few_ranks() -> None:
     assert "at least 4 sizes but has 3" in few.laws.fits["missing"][0]
     assert few.factors.empty and few.equals.empty
     failed = [fail(row, state="failed", cause="") for row in results]
-    for none in (failed, [trial_row("a", test_perplexity=3.0)]):
-        assert power_law_numbers(flatten(none).frame(), REQUEST) is None
+    for trials in (failed, [trial_row("a", test_perplexity=3.0)]):
+        assert power_law_numbers(flatten(trials).frame(), REQUEST) is None

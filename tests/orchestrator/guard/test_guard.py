@@ -55,15 +55,15 @@ def test_guard_returns_commands_status(start: Start, body: str, status: int) -> 
     [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)],
     ids=lambda value: value,
 )
-@pytest.mark.parametrize("whom", ["guard", "group", "command"])
+@pytest.mark.parametrize("receiver", ["guard", "group", "command"])
 def test_signal_interrupts_the_command(
-    start: Start, tmp_path: Path, number: signal.Signals, status: int, whom: str
+    start: Start, tmp_path: Path, number: signal.Signals, status: int, receiver: str
 ) -> None:
     process = start(WAITS)
-    if whom == "group":
+    if receiver == "group":
         os.killpg(process.pid, number)
     else:
-        os.kill(process.pid if whom == "guard" else int((tmp_path / "pid").read_text()), number)
+        os.kill(process.pid if receiver == "guard" else int((tmp_path / "pid").read_text()), number)
     ended, stderr = end(process, timeout_s=10)
     assert (ended, stderr) == (status, "Interrupted. Run the same command again to resume.\n")
 

@@ -59,7 +59,7 @@ def events_of(
     options: Mapping[str, Any] | None = None,
     **fields: Any,
 ) -> list[TrialEvent]:
-    """Return the worker's events; `broken` matches the error that must end its process."""
+    """Return the worker's events. The error that must end its process matches `broken`."""
     pack, sent = Pack(tuple(trials or planned(seeds)), **fields), list[str]()
     run_options = RunOptions(storage=FolderStorage(storage), **(options or {}))
     job = Job(options=run_options, measurements=(), functions=TrialFunctions(run_trial=run_trial))
@@ -150,9 +150,9 @@ def test_pruned_trial_leaves_its_mates(tmp_path: Path) -> None:
 def test_gpu_worker_reports_stack_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     at_a_time = list[int]()
 
-    def on_cpu(tasks: Any, *, runtime: Runtime, most: int, **others: Any) -> Any:
+    def on_cpu(tasks: Any, *, runtime: Runtime, most: int, **arguments: Any) -> Any:
         at_a_time.append(most)
-        return run_stack(tasks, runtime=replace(runtime, device="cpu"), most=most, **others)
+        return run_stack(tasks, runtime=replace(runtime, device="cpu"), most=most, **arguments)
 
     def chosen_size(*arguments: Any) -> tuple[int, str]:
         return arguments[-1], f"{arguments[-1]} at a time, by steps"

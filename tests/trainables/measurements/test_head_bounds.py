@@ -18,7 +18,6 @@ def in_blocks(matrix: Matrix, rows: int = 7) -> Callable[[], Iterator[Matrix]]:
 
 
 def divergence(logits: Matrix, cut: Matrix) -> Matrix:
-    """Return KL(P || P_r) of each row, in nats."""
     log_p, log_q = log_softmax(logits, axis=1), log_softmax(cut, axis=1)
     return np.sum(np.exp(log_p) * (log_p - log_q), axis=1)
 

@@ -117,8 +117,8 @@ def test_stacked_trials_end_as_alone(alone: dict[str, TrialOutcome], tmp_path: P
 
 
 def test_pruned_trial_goes_on(alone: dict[str, TrialOutcome], tmp_path: Path) -> None:
-    pruned, *others = tasks(tmp_path, ["mos", "gss", "short", "softmax"])
-    queue = [dataclasses.replace(pruned, stop_above={1: 0.0}), *others]
+    pruned, *mates = tasks(tmp_path, ["mos", "gss", "short", "softmax"])
+    queue = [dataclasses.replace(pruned, stop_above={1: 0.0}), *mates]
     ended = outcomes(run_stack(queue, runtime=RUNTIME, most=3))
     assert ended["mos"].state == "pruned"
     later = outcomes(run_stack(tasks(tmp_path, ["mos"]), runtime=RUNTIME, most=2))
@@ -171,11 +171,11 @@ def test_failing_trial_spares_its_mates(
             stacks.append(weakref.ref(self))
             super().__init__(trainers)
 
-    first, *others = tasks(tmp_path, [name, "gss", "moc"])
+    first, *mates = tasks(tmp_path, [name, "gss", "moc"])
     monkeypatch.setattr(run, "Stack", Watched)
     gc.disable()
     try:
-        queue = [dataclasses.replace(first, on_epoch=fail), *others]
+        queue = [dataclasses.replace(first, on_epoch=fail), *mates]
         ended = {
             task.directory.name: outcome
             for task, outcome in run_stack(queue, runtime=RUNTIME, most=2)

@@ -24,7 +24,7 @@ def trained(make: Callable[..., torch.optim.Optimizer], **options: Any) -> Tenso
 
 
 @pytest.mark.parametrize(
-    ("ours", "torchs", "options"),
+    ("our_class", "torch_class", "options"),
     [
         (EagerSGD, torch.optim.SGD, {}),
         (EagerAdam, torch.optim.Adam, {"fused": True}),
@@ -32,8 +32,8 @@ def trained(make: Callable[..., torch.optim.Optimizer], **options: Any) -> Tenso
     ],
 )
 def test_steps_equal_pytorch_bit_by_bit(
-    ours: Callable[..., torch.optim.Optimizer],
-    torchs: Callable[..., torch.optim.Optimizer],
+    our_class: Callable[..., torch.optim.Optimizer],
+    torch_class: Callable[..., torch.optim.Optimizer],
     options: dict[str, Any],
 ) -> None:
-    assert torch.equal(trained(ours, **options), trained(torchs, **options))
+    assert torch.equal(trained(our_class, **options), trained(torch_class, **options))

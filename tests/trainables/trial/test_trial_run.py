@@ -123,8 +123,8 @@ class Projected(PointwiseSoftmax):
         super().__init__(shape)
         self.rate, self.up = rate, nn.Linear(shape.context_width, shape.embedding_width)
 
-    def loss(self, hidden_TBC: Tensor, *others: Any) -> Tensor:
-        return super().loss(dropout(self.up(hidden_TBC), self.rate, self.training), *others)
+    def loss(self, hidden_TBC: Tensor, *arguments: Any) -> Tensor:
+        return super().loss(dropout(self.up(hidden_TBC), self.rate, self.training), *arguments)
 
 
 @pytest.mark.parametrize(

@@ -81,8 +81,8 @@ def test_noiseless_law_fits_any_unit(unit: float) -> None:
 
 def test_rising_values_have_no_factor() -> None:
     laws = fit_laws([curve_of([1.0, 2, 3, 4], [1.0, 2, 3, 4])])
-    ours = laws.factor_KB[0, 0], laws.limit_B[0], laws.squares_B[0]
-    assert ours == pytest.approx((0, 2.5, 5.0)) and np.isnan(laws.inverse([1.0])[0])
+    law = laws.factor_KB[0, 0], laws.limit_B[0], laws.squares_B[0]
+    assert law == pytest.approx((0, 2.5, 5.0)) and np.isnan(laws.inverse([1.0])[0])
 
 
 def half_width(values_B: Array) -> float:
@@ -111,8 +111,8 @@ def test_draws_give_exact_t_intervals() -> None:
     variance = (two_way(table_RS) ** 2).sum() / 10
     assert curve.df == 10 and curve.variance == pytest.approx(variance)
     contrast = stats.t.ppf(0.975, 10) * np.sqrt(variance * 2 / 3)
-    ours = half_width(curve.mean_BR[:, 1] - curve.mean_BR[:, 4])
-    assert ours == pytest.approx(contrast, rel=0.03)
+    width = half_width(curve.mean_BR[:, 1] - curve.mean_BR[:, 4])
+    assert width == pytest.approx(contrast, rel=0.03)
     level = stats.t.ppf(0.975, 2) * table_RS.mean(axis=0).std(ddof=1) / np.sqrt(3)
     assert half_width(curve.mean_BR.mean(axis=1)) == pytest.approx(level, rel=0.05)
 

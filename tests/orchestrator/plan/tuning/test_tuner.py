@@ -169,17 +169,17 @@ def test_other_drivers_plan_is_kept(
     tuning = plan(budget=3)
     tuner = tuner_for(tuning, store)
     record_all(store, tuner.start())
-    read, theirs = Store.trials, tuning.searched("narrow", 1, cell)
+    read_trials, foreign_trial = Store.trials, tuning.searched("narrow", 1, cell)
 
     def read_while_another_driver_plans(self: Store, key: StudyKey) -> list[TrialRow]:
-        rows = read(self, key)
+        rows = read_trials(self, key)
         if len(rows) == 4:
-            self.register(key, [*(row.planned() for row in rows), theirs])
+            self.register(key, [*(row.planned() for row in rows), foreign_trial])
         return rows
 
     monkeypatch.setattr(Store, "trials", read_while_another_driver_plans)
-    assert tuner.more(busy=()) == [theirs]
-    assert [row.planned() for row in store.trials(KEY)][4:] == [theirs]
+    assert tuner.more(busy=()) == [foreign_trial]
+    assert [row.planned() for row in store.trials(KEY)][4:] == [foreign_trial]
 
 
 def test_new_best_brings_new_finals(store: Store) -> None:
