@@ -61,8 +61,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def rounds(request: pytest.FixtureRequest) -> int:
     """Return the number of rounds of a random test.
 
-    `@pytest.mark.chaos(few, all)` gives `few` (0 skips the test), or `all` under `make chaos`.
-    CHAOS_ROUNDS=N limits `all`.
+    `@pytest.mark.chaos(few, every)` gives `few` (0 skips the test), or `every` under `make chaos`.
+    CHAOS_ROUNDS=N limits `every`.
     """
     few, every = request.node.get_closest_marker("chaos").args
     every = min(every, int(os.environ.get("CHAOS_ROUNDS", every)))
@@ -78,9 +78,9 @@ def one_ray() -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Run long tests first, so that no process ends up alone with one.
+    """Run guard tests first, then other long tests, so that no test process finishes much later.
 
-    Guard tests come first: they mostly wait, while `make check` uses a core.
+    Guard tests mostly wait, so they leave the cores to the other commands of `make check`.
     """
     items.sort(key=_turn)
     left_out = [] if config.getoption("--chaos") else list(filter(_only_in_chaos, items))
@@ -105,7 +105,7 @@ def _turn(item: pytest.Item) -> tuple[bool, ...]:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Stop the shared Ray after the last test that uses it: even idle, it uses CPU time."""
+    """Stop the shared Ray after its last test, because even an idle Ray uses CPU time."""
     if all(_turn(item)[:3]):
         _end_ray()
 

@@ -1,7 +1,7 @@
 """A simulated cluster: each machine is a set of Linux namespaces around an idle process.
 
-Each has its own network, processes, host name and /tmp/ray; all other folders are shared. The
-kernel kills a cluster's processes when the process that created it ends.
+Each machine has its own network, processes, host name and /tmp/ray; all other folders are shared.
+The kernel kills a cluster's processes when the process that created the cluster ends.
 """
 
 from __future__ import annotations
@@ -178,7 +178,7 @@ class Cluster:
         self.address = f"{self.head.address}:{GCS_PORT}"
         self.dashboard = f"http://{self.head.address}:{DASHBOARD_PORT}"
         self.store_url = f"postgresql+psycopg://sweep@{self.head.address}:{POSTGRES_PORT}/sweeps"
-        """Contains no password: libpq reads it from PGPASSFILE."""
+        """URL without the password, which libpq reads from PGPASSFILE."""
         self.store_url_from_outside = (
             f"postgresql+psycopg://sweep:{PASSWORD}@/sweeps?host={postgres}"
         )

@@ -49,7 +49,7 @@ def test_unshared_storage_is_reported(shared: Cluster, tmp_path: Path) -> None:
 
 
 def test_different_versions_are_reported(shared: Cluster, tmp_path: Path) -> None:
-    """Must run last: it adds machines with another torch and changed project code."""
+    """This test must run last: it adds machines with another torch and changed project code."""
     fake = tmp_path / "torch-0.0.1.dist-info"
     fake.mkdir()
     (fake / "METADATA").write_text("Metadata-Version: 2.1\nName: torch\nVersion: 0.0.1\n")

@@ -19,8 +19,10 @@ from tests.support.smoke_trials import smoke_plan, train_here
 
 @pytest.fixture(scope="session")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the storage of `gss_grid` at scale smoke with four done trials. Tests must not change
-    it."""
+    """Return the storage of `gss_grid` at scale smoke, with four done trials.
+
+    No test may change it.
+    """
     folder = tmp_path_factory.getbasetemp()
     # Test workers share the storage: the first one that needs it creates it.
     storage = (folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) / "finished"

@@ -26,7 +26,7 @@ PACKAGED = ("orchestrator", "gpu_proof", "search_spaces", "trainables", "sweep.p
             "pyproject.toml", "README.md")  # fmt: skip
 OUTCOMES = {"higher", "lower", "no difference shown", "too few seeds", "not measured"}
 SWEPT = "fair_capacity"
-"""The study that the wheel itself trains: it has both ordinary and searched trials."""
+"""Study that the wheel trains: it has both ordinary and searched trials."""
 OTHER = """from pathlib import Path
 
 from search_spaces.study import Study

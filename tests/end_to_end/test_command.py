@@ -49,7 +49,6 @@ def test_second_run_trains_nothing(copied: Path) -> None:
 
 @pytest.mark.usefixtures("one_ray")
 def test_failed_trials_are_retried(tmp_path: Path) -> None:
-    """One trial diverges, one raises, and one loses its process in both attempts."""
     study, storage = tmp_path / "trouble.py", tmp_path / "results"
     study.write_text(TROUBLE)
     typed = (study, "--scale", "smoke", "--storage", storage, "--max-concurrent", "1",
@@ -100,8 +99,8 @@ def kill_holders(lock: Path, times: int) -> None:
 
 @pytest.mark.usefixtures("one_ray")
 def test_retry_runs_only_failed_trials(copied: Path, tmp_path: Path) -> None:
-    nothing = sweep("retry", "gss_grid", "--scale", "quick", "--storage", copied)
-    assert nothing.returncode == 0 and "nothing to retry" in nothing.stdout
+    retry = sweep("retry", "gss_grid", "--scale", "quick", "--storage", copied)
+    assert retry.returncode == 0 and "nothing to retry" in retry.stdout
     assert sweep("retry", *SMOKE, tmp_path / "empty").returncode == 2
     plan = smoke_plan("gss_grid", settings={"training.epochs": (1,)})
     with open_store(f"sqlite:///{copied}/results.db") as store:

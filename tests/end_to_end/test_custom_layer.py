@@ -38,7 +38,7 @@ def config(folder: Path) -> Path:
 def alone(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Callable[..., tuple[int, str]]:
-    """Run `python -m trainables` with no layer loaded; return status, and result or error."""
+    """Run `python -m trainables` without a loaded layer; return its status, and result or error."""
 
     def run(config: Path, *arguments: str) -> tuple[int, str]:
         monkeypatch.setattr(custom, "_modules", {})

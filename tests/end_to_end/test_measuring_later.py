@@ -40,7 +40,6 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def measured_at_once(study: Path, storage: Path) -> list[dict[str, str]]:
-    """Return the results of a study that has these measurements from the start."""
     train_here(storage, smoke_plan(study))
     with without_ray():
         answer = sweep(study, *SMOKE, storage)
@@ -55,7 +54,6 @@ def folder(trained: Path, tmp_path: Path) -> Path:
 
 @pytest.mark.usefixtures("one_ray")
 def test_missing_measurements_are_added_once(folder: Path) -> None:
-    """A trial whose weights are damaged is named, and is measured once the weights are restored."""
     study, storage = (
         write_study(folder, "perplexity@1", "top_k@1", "spectrum@1"),
         folder / "results",

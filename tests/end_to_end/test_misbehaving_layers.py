@@ -33,7 +33,10 @@ CAUSES = {
     "prints 100 MB": ("done", ""),
     "returns NaN": ("diverged", "the train loss became nan"),
 }
-"""The trial's final state, and a pattern for its cause. `make test` checks only the first ones."""
+"""Final state of the trial and pattern of its cause, by misbehaviour.
+
+`make test` trains only the first few.
+"""
 STUDY = """from search_spaces.awd_lstm import awd_lstm
 from search_spaces.study import Study
 from tests.end_to_end.misbehaving_layer import MisbehavingSoftmax

@@ -17,7 +17,7 @@ from tests.support.processes import Process
 
 EPOCHS = 12
 LENGTHS = ",".join(map(str, (1, *range(30, 45))))
-"""Batch sizes. The first trial runs for half a minute, so others start and end during it."""
+"""Batch sizes. The first trial lasts half a minute, so other trials start and end during it."""
 STUDY = """from search_spaces.awd_lstm import awd_lstm
 from search_spaces.study import Study
 from trainables.config import GssConfig
@@ -33,7 +33,6 @@ ROWS = "document.querySelectorAll('#trials .ag-center-cols-container .ag-row').l
 
 
 def places_at_rest(browser: Browser) -> list[list[float]]:
-    """Return the scatter's points once they no longer move."""
     centre = "(({x, y, width, height}) => [x + width / 2, y + height / 2])"
     points = "[...document.querySelectorAll('#scatter .point')]"
     positions = f"{points}.map((p) => {centre}(p.getBoundingClientRect()))"
@@ -111,7 +110,7 @@ def test_running_sweep_is_followed_and_stopped(
 
 
 def act_until(browser: Browser, act: Callable[[float, float], None], expression: str) -> None:
-    """Act at the scatter's rightmost point, up to three times, until the expression is true.
+    """Call `act` at the scatter's rightmost point until `expression` is true, at most three times.
 
     A busy host may redraw the figure before the mouse event arrives.
     """
@@ -155,7 +154,7 @@ def test_points_open_trials_boxes_filter(browser: Browser, link: str) -> None:
 
 
 LOOKS = ((400, True), (400, False), (1280, False), (1280, True), (400, True))
-"""Widths and dark mode. The last equals the first, to test a window that narrows again."""
+"""Window widths, and whether dark mode is on. The last window is narrow again."""
 
 
 def test_pages_fit_and_log_no_error(browser: Browser, grid: Path, link: str) -> None:
@@ -186,7 +185,6 @@ def test_pages_fit_and_log_no_error(browser: Browser, grid: Path, link: str) -> 
 
 
 def assert_fits(browser: Browser, *, width: int, dark: bool) -> None:
-    """Assert that page, figures and headers fit once the layout has settled."""
     browser.wait_until(f"innerWidth === {width} && document.documentElement.scrollWidth <= {width}")
     graphs = "[...document.querySelectorAll('.js-plotly-plot')]"
     browser.wait_until(

@@ -92,7 +92,7 @@ def get_json(url: str, **query: str) -> Any:
 
 @pytest.fixture(scope="module")
 def prometheus(dashboard: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Run docker/prometheus.yml with another port and a shorter interval."""
+    """Run Prometheus with docker/prometheus.yml, but another port and a shorter interval."""
     if PROMETHEUS is None:
         pytest.skip("no Prometheus on this machine")
     folder = tmp_path_factory.mktemp("prometheus")

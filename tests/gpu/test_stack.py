@@ -10,18 +10,18 @@ from trainables.training import Trainer
 
 @pytest.mark.usefixtures("same_bits")
 def test_graphs_outlive_another_stack(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Dropping a graph frees cuBLAS's workspace. That memory is returned, so using it fails."""
+    """Dropping a CUDA graph frees cuBLAS's workspace, so a graph that still uses it would fail."""
 
     def after_another() -> list[Trainer]:
-        trainers, others = (
+        trainers, other_trainers = (
             [trainer_on(device, STACKED[2], seed=seed) for seed in seeds]
             for seeds in ((1, 2), (3, 4))
         )
-        stack, other = Stack(trainers), Stack(others)
+        stack, other_stack = Stack(trainers), Stack(other_trainers)
         for _ in range(30):
             stack.step()
-            other.step()
-        del other
+            other_stack.step()
+        del other_stack
         if device == "cuda":
             torch.cuda.empty_cache()
         for _ in range(30):

@@ -25,7 +25,7 @@ class Refused(importlib.abc.MetaPathFinder):
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 sys.meta_path.insert(0, Refused())
 """
-"""Runs as `sitecustomize`, which every new Python process imports."""
+"""Source of `sitecustomize`, which every new Python process imports."""
 WRONG_LOSS = """
 from trainables.output_layers import PointwiseSoftmax
 loss = PointwiseSoftmax.loss
@@ -72,7 +72,7 @@ def test_tiny_proof_passes_on_cpu(
 
 
 def run_programs(monkeypatch: pytest.MonkeyPatch, programs: Mapping[str, str]) -> None:
-    """Run these programs instead of the stages with their names."""
+    """Run `programs` instead of the stages with the same names."""
 
     def words(name: str, *arguments: str) -> list[str]:
         program = programs.get(name, "") + "\nfrom gpu_proof.stage import main\nmain()"
@@ -124,7 +124,6 @@ def test_bad_input_error_is_one_sentence(
 def test_each_stage_fails_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The written file contains neither the user's name nor their folders."""
     error = f"CUDA error in {Path.home() / 'secret'} {ROOT / 'x'} {getpass.getuser()}"
     programs = {
         "hang": "import time; time.sleep(100)",

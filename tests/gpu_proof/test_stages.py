@@ -33,7 +33,7 @@ def test_fallback_instead_of_kernels_fails(tmp_path: Path) -> None:
 
 
 def wrong_after(steps: int) -> Callable[[CpuGraphs, Callable[[], None]], Callable[[], None]]:
-    """Return a `captured` whose replay number `steps` does its work twice."""
+    """Return a replacement of `captured` whose replay number `steps` does its work twice."""
     captured_by, done = CpuGraphs.captured, [0]
 
     def captured_twice(graphs: CpuGraphs, work: Callable[[], None]) -> Callable[[], None]:
@@ -135,7 +135,7 @@ def test_checkpoints_without_a_pause_fail(monkeypatch: pytest.MonkeyPatch, tmp_p
 def test_step_is_compared_with_prediction(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, slower: float, result: str
 ) -> None:
-    """CPU rates replace a GPU's rates, so predicted costs do not match the tiny step."""
+    """The step is too small to match its prediction, so the test varies the limit instead."""
     monkeypatch.setattr(speed, "STACKS", speed.STACKS[:1])
     monkeypatch.setattr(speed, "MATRIX", 64)
     monkeypatch.setattr(speed, "MODELS", 2)

@@ -11,7 +11,7 @@ from tests.kills.typed_sweep import EPOCHS, STUDY, Round, Undisturbed, undisturb
 from tests.support.smoke_trials import smoke_plan, train_here
 
 OVER_RAY = 2.0
-"""How many times longer the command takes when it uses Ray."""
+"""Ratio of a command's durations with and without Ray."""
 Keep = Callable[[str, Round], None]
 
 

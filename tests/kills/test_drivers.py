@@ -1,8 +1,8 @@
 """Drivers that are stopped or killed lose no finished work and repeat none.
 
-Drivers that are signalled while Ray starts or ends have their own Ray; the others join this
-process's Ray. One trial trains at a time where possible, because each worker takes seconds to
-import.
+Drivers that are signalled while Ray starts or ends have their own Ray; the other drivers join this
+process's Ray. Most tests train one trial at a time, because each worker needs seconds for its
+imports.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SEEDS = range(SLOW, SLOW + 4)
 TRAIN = partial(train, options={"max_concurrent": 1})
 LONG_NAME = "scratch-of-a-cluster-job-with-a-long-name"
 PATCH = pytest.MonkeyPatch()
-"""Never undone: only the driver's process uses it."""
+"""Its changes are never undone: only the driver's process has them."""
 
 
 def states(folder: Path) -> list[str]:
@@ -110,7 +110,6 @@ def killed_after_a_commit() -> None:
 def test_signals_count_while_ray_starts(
     tmp_path: Path, moment: Callable[[], None], state: str
 ) -> None:
-    """The temporary folder's path is too long for Ray's sockets."""
     temporary = tmp_path / LONG_NAME
     temporary.mkdir()
     call = partial(TRAIN, moment=moment)

@@ -42,9 +42,9 @@ pytestmark = pytest.mark.timeout(0)  # each round has its own limit
 
 
 SPAN = (0.0, 1.0)
-"""The disturbance comes at this fraction of an undisturbed sweep's duration."""
+"""First and last moment of a disturbance, as fractions of an undisturbed sweep's duration."""
 BUSY = (0.2, 0.6)
-"""Trials run during most of this part of a sweep."""
+"""Part of a sweep, in fractions of its duration, in which trials mostly run."""
 
 
 def test_signal_and_kills_keep_the_table(undisturbed: Undisturbed, tmp_path: Path) -> None:
@@ -87,7 +87,7 @@ def kill_at_random(
     chance: random.Random,
     span: tuple[float, float] = SPAN,
 ) -> None:
-    """Kill the victim at a random moment; if the sweep ends earlier, repeat it."""
+    """Kill a process of kind `part.kind` at a random moment; repeat a sweep that ends earlier."""
     for _ in range(10):
         typed = sweep.type()
         time.sleep(chance.uniform(*span) * undisturbed.seconds)
@@ -147,14 +147,13 @@ KINDS = [
 ANSWER = re.compile(r"Stopping|Interrupted|Ended at once|did not stop")
 ANSWERED_S, OUT_S, AT_ONCE_S, SLURM_KILLS_S = 1.0, 10.0, 1.0, 30.0
 SECOND_S = {signal.SIGINT: 0.3, signal.SIGTERM: 1.1, signal.SIGHUP: 1.1}
-"""Seconds from the first signal to the second. Earlier signals would count as the first one."""
+"""Seconds from the first signal to the second. With less, both would count as one signal."""
 
 
 @pytest.mark.chaos(0, 50)
 def test_signal_loses_nothing(
     undisturbed: Undisturbed, tmp_path: Path, rounds: int, keep: Keep
 ) -> None:
-    """Try Ctrl-C in a terminal first, then all kinds of signal in random order."""
     chance, parts = random.Random(SEED), []
     kinds = itertools.cycle([KINDS[0], *chance.sample(KINDS[1:], len(KINDS) - 1)])
     for index, kind in enumerate(itertools.islice(kinds, rounds)):
@@ -177,7 +176,7 @@ def interrupt(
     chance: random.Random,
     span: tuple[float, float] = SPAN,
 ) -> list[str]:
-    """Interrupt the sweep and kill its remaining processes; if it ends earlier, repeat it."""
+    """Interrupt a sweep and kill its remaining processes; repeat a sweep that ends earlier."""
     while True:
         typed = sweep.type(terminal=kind[2])
         slowness = undisturbed.slowness
@@ -231,7 +230,7 @@ def signalled(
 class Step(NamedTuple):
     target: str
     once: bool = False
-    """True if a sweep calls it only once."""
+    """True if a sweep calls the target only once."""
     study: str = STUDY
 
 
@@ -299,7 +298,8 @@ def test_kill_between_writes_loses_nothing(
 
 
 def kill_at_step(part: Round, sweep: TypedSweep, when: str, goal: Undisturbed) -> bool:
-    """Return False if no process made the call and the command succeeded."""
+    """Kill a process at its call `when`; return False if no process makes it and the command
+    succeeds."""
     mark = sweep.storage.parent / "mark"
     typed = sweep.type(CHAOS_STEP=when, CHAOS_MARK=str(mark))
     last_s = typed.start_s + goal.limit_s

@@ -33,7 +33,7 @@ WITH_ADAM = ET_ASGD.model_copy(update={"training": ET_ASGD.training.model_copy(u
 
 
 def train_to_the_end(directory: Path, config: TrialConfig) -> None:
-    """Write a checkpoint after every step; resume from the latest. The last is number 10^9."""
+    """Write a checkpoint after every step; resume from the latest. The final one is number 10^9."""
     torch.set_num_threads(1)
     trainer = Trainer(config, tiny.corpus(), Runtime(checkpoint_every_s=0.0), epoch_ranks)
     checkpoints = Checkpoints(TrialFolder(directory, config.trial_id))
@@ -100,7 +100,6 @@ def _newest_step(directory: Path) -> int:
 def test_resuming_anywhere_changes_no_step(
     tmp_path: Path, layer: OutputLayerConfig, training: dict[str, Any]
 ) -> None:
-    """Kill at every step of the first epochs, including the one that starts averaging."""
     corpus = tiny.corpus(900)
     config = ET_ASGD.model_copy(
         update={"output_layer": layer, "training": ET_ASGD.training.model_copy(update=training)}

@@ -17,28 +17,28 @@ from tests.support.command import ROOT
 
 class Typed:
     def __init__(self, words: list[str], variables: dict[str, str], *, terminal: bool) -> None:
-        self._mine, theirs = pty.openpty() if terminal else os.pipe()
+        self._near_end, far_end = pty.openpty() if terminal else os.pipe()
         self.start_s, self.texts = time.monotonic(), list[tuple[float, str]]()
         self._process = subprocess.Popen(
             words,
             cwd=ROOT,
             env=variables,
-            stdin=theirs if terminal else subprocess.DEVNULL,
-            stdout=theirs,
-            stderr=theirs,
+            stdin=far_end if terminal else subprocess.DEVNULL,
+            stdout=far_end,
+            stderr=far_end,
             start_new_session=True,
             preexec_fn=lambda: _start_as_a_shell_does(terminal),
         )
-        os.close(theirs)
+        os.close(far_end)
         self.pid = self._process.pid
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
     def _read(self) -> None:
         with suppress(OSError):  # reading a terminal fails once every process has closed it
-            while text := os.read(self._mine, 65536):
+            while text := os.read(self._near_end, 65536):
                 self.texts.append((time.monotonic(), text.decode(errors="replace")))
-        os.close(self._mine)
+        os.close(self._near_end)
 
     @property
     def text(self) -> str:
@@ -48,7 +48,8 @@ class Typed:
         return self._process.poll() is None
 
     def status(self, within_s: float) -> int | None:
-        """Return the status as a shell shows it (137 after SIGKILL), or None if still running."""
+        """Return the status as a shell shows it (137 after SIGKILL), or None if the command still
+        runs."""
         try:
             status = self._process.wait(within_s)
         except subprocess.TimeoutExpired:
@@ -60,7 +61,6 @@ class Typed:
         return [f"traceback: {self.text[-2000:]}"] if "Traceback" in self.text else []
 
     def troubles(self, within_s: float) -> list[str]:
-        """Return the faults of an undisturbed command."""
         status = self.status(within_s)
         end = "hung" if status is None else f"status {status}"
         return [*([] if status == 0 else [f"{end}: {self.text[-500:]}"]), *self.tracebacks()]

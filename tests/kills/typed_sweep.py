@@ -45,7 +45,7 @@ OPTIONS = ("--set", f"training.epochs={EPOCHS}")
 SEED = int(os.environ.get("CHAOS_SEED", random.randrange(10**6)))
 """Every failing random test prints this seed."""
 QUIET_S, MOST_SLOWNESS = 10.0, 4.0
-"""Duration in seconds on an idle host, and the largest allowed slowdown."""
+"""A sweep's duration in seconds on an idle host, and the largest allowed slowdown."""
 LIMIT_S = 90.0
 """A killed command that runs longer than this is hung."""
 PLUG_IN = Path(__file__).parent / "kill_at_step"
@@ -64,7 +64,7 @@ VICTIMS = ("driver", "guard", "process group", *BY_COMMAND_LINE, "everything")
 class Round:
     kind: str
     seconds: float | None = None
-    """From the disturbance to the end of the command; None if it hung."""
+    """Time from the disturbance to the command's end; None if the command hung."""
     troubles: list[str] = field(default_factory=list)
 
 
@@ -115,7 +115,6 @@ class TypedSweep:
         shutil.rmtree(self.temporary, ignore_errors=True)
 
     def type(self, *options: str, terminal: bool = False, **variables: str) -> Typed:
-        """Start the command with `variables` added to its environment."""
         self._compare_results()
         words = [sys.executable, str(ROOT / "sweep.py"), str(self.study), "--scale", "smoke",
                  "--corpus", "pydocs", "--storage", str(self.storage), *self.options]  # fmt: skip
@@ -155,9 +154,9 @@ class TypedSweep:
         return {folder: seconds for folder, seconds in seconds_by_folder.items() if seconds}
 
     def restarted_trials(self, checkpoints: dict[Path, list[float]]) -> list[str]:
-        """Return the trials that did not resume from these checkpoints.
+        """Return the trials that did not resume from `checkpoints`.
 
-        Training an epoch again takes a different number of seconds.
+        An epoch that is trained again takes a different number of seconds.
         """
         results = {
             folder: json.loads((folder / "result.json").read_text()) for folder in checkpoints
@@ -179,7 +178,8 @@ class TypedSweep:
         return set()
 
     def _compare_results(self) -> None:
-        """Compare results with those seen earlier: one that changes was trained twice."""
+        """Compare results with their earlier versions: a trial whose result changes was trained
+        twice."""
         for path in self.storage.glob("trials/*/*/result.json"):
             stat = path.stat()
             now = (stat.st_ino, stat.st_mtime_ns)
@@ -202,7 +202,7 @@ class TypedSweep:
         return drivers or ([typed.pid] if runs else [])
 
     def kill(self, victim: str, typed: Typed, chance: random.Random) -> bool:
-        """Kill a process of this kind; return False if none is running."""
+        """Kill a process of kind `victim`; return False if none is running."""
         self._compare_results()
         pids = self.alive(victim, typed)
         if victim == "process group" and pids:
@@ -222,7 +222,6 @@ class TypedSweep:
         return [f"process {line[:80]}" for line in lines.values()]
 
     def left_behind(self) -> list[str]:
-        """Return the processes, temporary files and shared memory that a command left behind."""
         files = [path.name for path in self.temporary.iterdir()]
         return [*self.running(), *files, *abandoned_shared_memory(self._since_s)]
 
@@ -241,7 +240,7 @@ class TypedSweep:
         return troubles + [f"left behind: {name}" for name in self.left_behind()]
 
     def judge(self, part: Round, typed: Typed, undisturbed: Undisturbed) -> None:
-        """Record the faults of a killed command, repeating it until everything is done."""
+        """Repeat a killed command until all trials are done, and record its faults."""
         killed_s = time.monotonic()
         status = typed.status(undisturbed.limit_s)
         if status is None:
@@ -266,7 +265,7 @@ def kill(pids: Iterable[int]) -> None:
 
 
 def abandoned_shared_memory(since_s: float) -> list[str]:
-    """Return newer files in /dev/shm that no process has mapped."""
+    """Return files in /dev/shm that are newer than `since_s` and that no process has mapped."""
     new = [str(path) for path in Path("/dev/shm").iterdir() if path.lstat().st_ctime > since_s]
     maps = ""
     for path in Path("/proc").glob("[0-9]*/maps") if new else ():

@@ -39,7 +39,8 @@ SCALED_NAMES = {
     "saturation": ("d=8 seed=1",),
     "confounders": ("B=8 wd=0.01 lr=0.0065 epochs=8 seed=1",),
 }
-"""Names at quick, by hand: a dropout rate is a tenth, a Transformer's width an eighth."""
+"""Trial names at scale quick, scaled by hand: a dropout rate is a tenth, a Transformer's width an
+eighth."""
 
 
 def plan_of(study: str, corpus: str = "none", scale: str = "paper", **settings: object) -> Plan:

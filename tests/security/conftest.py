@@ -35,9 +35,9 @@ def in_time() -> Iterator[None]:
 
 @pytest.fixture
 def every_case(rounds: int, request: pytest.FixtureRequest) -> Cases:
-    """Return a function that checks the first cases, then random ones.
+    """Return a function that checks the `first` cases, then `rounds` random cases.
 
-    The test's mark gives their number. In `make test` they do not vary.
+    The random cases are the same in every `make test`.
     """
 
     def try_all(

@@ -1,4 +1,4 @@
-"""Any input gives a correct result or a one-line error: no traceback, no outside write."""
+"""Any input gives a correct result or a one-line error, and writes only to allowed folders."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ def test_hostile_texts_are_escaped(page: Path, name: str) -> None:
 
 @pytest.mark.parametrize("escaped", [True, False])
 def test_hostile_scripts_never_run(page: Path, browser: Browser, escaped: bool) -> None:
-    """The content security policy blocks them even if escaping fails."""
+    """The content security policy blocks the scripts even if escaping fails."""
     if not escaped:
         broken = page.with_name("broken.html")
         broken.write_text(page.read_text().replace("<main>", "<main>" + "".join(PAYLOADS[:3]), 1))

@@ -151,7 +151,7 @@ class Browser:
         self.mouse("mouseReleased", x, y)
 
     def click_and_agree(self, selector: str) -> str:
-        """Click, accept the confirmation, and return its question."""
+        """Click, accept the confirmation dialog, and return its question."""
         self.evaluate(f"setTimeout(() => document.querySelector({json.dumps(selector)}).click())")
         while True:
             event = self._receive()

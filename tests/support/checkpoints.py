@@ -22,7 +22,7 @@ HEAD, EMBEDDING, NORM = "lm_head.weight", "model.embed_tokens.weight", "model.no
 def head(
     words: int = 60, width: int = 8, *, seed: int = 0, decay: float = 1.0
 ) -> NDArray[np.float64]:
-    """Draw a matrix whose columns shrink geometrically down to `decay`."""
+    """Draw a matrix whose columns' scale falls geometrically from 1 to `decay`."""
     random = np.random.default_rng(seed)
     return random.standard_normal((words, width)) * np.geomspace(1, decay, width)
 

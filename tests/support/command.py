@@ -1,4 +1,4 @@
-"""Runs the command line in this process, which is seconds faster, or in its own."""
+"""Runs the command line in this process, which saves seconds, or in a new process."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _as_before() -> Iterator[None]:
 
 
 def results_table(storage: Path, study: str = "gss_grid", *options: str) -> list[dict[str, str]]:
-    """Return the results without `TIMES`."""
+    """Return the results without the columns `TIMES`."""
     answer = sweep("results", study, "--storage", storage, *options, "--format", "csv")
     assert answer.returncode == 0, answer.stderr
     rows = list(csv.DictReader(io.StringIO(answer.stdout)))

@@ -1,4 +1,4 @@
-"""Functions for processes to stop and kill: each runs the command once, with scripted trials."""
+"""Functions that a test runs in processes, to stop and kill them. Each runs scripted trials."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def train(
 
 
 def measure(_report: Report, folder: Path, seeds: Sequence[int]) -> None:
-    """Compute the missing later measurements of these seeds' done trials."""
+    """Take each later measurement that a done trial of `seeds` does not have yet."""
     key, names = scripted_measurements.KEY, scripted_measurements.NAMES
     plan = planned(seeds)
     with open_store(f"sqlite:///{folder}/results.db") as store:

@@ -25,7 +25,7 @@ class WebServer:
     files: dict[str, bytes] = field(default_factory=dict)
     """Contents by path, without the leading slash."""
     first_statuses: list[int] = field(default_factory=list)
-    """HTTP statuses of the first responses, before normal ones."""
+    """HTTP statuses of the first responses; later responses are normal."""
     drop_after_bytes: list[int] = field(default_factory=list)
     """Body lengths after which the first connections are cut."""
     requests: list[str] = field(default_factory=list)

@@ -1,8 +1,8 @@
 """Adds a GPU's rounding errors to Triton's interpreter, in which exp and / are exact.
 
-From the PTX manual: ex2.approx has a relative error of up to 2^-22, and exp rounds x log2 e before
-it; div.full is off by up to 2 ulp. Errors have maximum size and pseudo-random signs; exact results
-such as 1 / 1 stay exact.
+From the PTX manual: ex2.approx has a relative error of up to 2^-22, and exp first rounds x log2 e;
+div.full is off by up to 2 ulp. Errors have maximum size and pseudo-random signs; exact results such
+as 1 / 1 stay exact.
 """
 
 from __future__ import annotations

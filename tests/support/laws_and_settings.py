@@ -28,12 +28,11 @@ LEARNED_AT = Threshold(
     metric="excess_cross_entropy",
     value=0.1,
 )
-"""The study spam's request."""
+"""Request of the study spam."""
 LEVELS = ((8, 16, 32), (0.01, 0.1, 0.3), (0.1, 0.3, 1.0), (2, 4, 8, 16))
 
 
 def numbered(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Add names like those of trials."""
     return [{**row, "trial_id": f"{index:064x}"} for index, row in enumerate(rows)]
 
 
@@ -71,7 +70,7 @@ def width_rows(
     seeds: int = 3,
     seed: int = 1,
 ) -> list[dict[str, Any]]:
-    """Return trials with losses 3.5 + 6 w^-0.5 at width w, plus the excess in `above`."""
+    """Return trials with losses 3.5 + 6 w^-0.5 at width w, plus `excess` by width."""
     rng, rows = np.random.default_rng(seed), []
     for width, seed in product(widths, range(1, seeds + 1)):
         loss = 3.5 + 6 * width**-0.5 + excess.get(width, 0.0) + rng.normal(0, 0.005)

@@ -35,7 +35,7 @@ _meta.impl("baddbmm.dtype_out", _summed_in)
 
 @contextmanager
 def like_a_gpu(window: int) -> Iterator[None]:
-    """Make trainers on "meta" run a GPU's code, including Triton, with windows of one length."""
+    """Make trainers on "meta" run GPU code, including Triton, with windows of `window` tokens."""
     with ExitStack() as stack:
         enter = stack.enter_context
         enter(

@@ -16,7 +16,7 @@ POLICY = (
     '{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]}'
 )
 UNCHECKED = 3
-"""The server accepts this many requests without credentials; they create a user with a key."""
+"""Requests that the server accepts without credentials, to create a user with a key."""
 
 
 class ObjectStore:

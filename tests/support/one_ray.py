@@ -16,7 +16,7 @@ from orchestrator.cluster.run_options import RunOptions
 from orchestrator.storage.storage import FolderStorage
 
 vars(connection)["PRELOADS"] = "import gc; gc.set_threshold(20_000)"
-"""Start workers without torch: scripted trials do not need it, and others import it themselves."""
+"""Start workers without torch: only some trials need torch, and they import it themselves."""
 _started = ExitStack()
 
 

@@ -128,7 +128,7 @@ def loss_and_gradients(
 ) -> tuple[float, dict[str, Tensor]]:
     """Return the package's loss, and three times its gradients.
 
-    The loss must be equal without gradients.
+    The loss must be the same if torch records no gradients.
     """
     leaves = leaves_of(layer, hidden, weight)
     loss = layer.loss(leaves["hidden"].unsqueeze(1), leaves["weight"], targets)

@@ -32,7 +32,10 @@ class PostgresServer:
         network: tuple[str, str] | None = None,
         inside: Inside = list,
     ) -> None:
-        """`folder` needs a short path for the socket; `network` is an address and its clients."""
+        """`folder` needs a short path for the socket.
+
+        `network` is the server's address and the range of its clients' addresses.
+        """
         self.folder, self.password = folder, password
         (folder / "password").write_text(password)
         if os.geteuid() == 0:

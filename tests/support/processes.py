@@ -57,7 +57,10 @@ class Process:
         return self._receiver.recv()
 
     def end(self, timeout_s: float = WAIT_S, status: int = 0) -> list[Any]:
-        """Return the remaining objects; `status` is the expected one, negative for a signal."""
+        """Wait for the process and return its remaining objects.
+
+        `status` is the expected exit status, negative for a signal.
+        """
         reports = []
         deadline_s = time.monotonic() + timeout_s
         try:
@@ -76,12 +79,10 @@ class Process:
         os.kill(self._process.ident or 0, number)
 
     def kill(self) -> list[Any]:
-        """Send SIGKILL and return the remaining objects."""
         self.signal(signal.SIGKILL)
         return self.end(status=-signal.SIGKILL)
 
     def wait_until(self, condition: Callable[[], object], timeout_s: float = WAIT_S) -> None:
-        """Wait for the condition; fail if the process ends first."""
         deadline_s = time.monotonic() + timeout_s
         while not condition():
             assert self.is_alive(), self.errors

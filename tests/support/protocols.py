@@ -32,7 +32,6 @@ class FloatingReference:
         self.steps = self.tokens = 0
 
     def clipped_gradients(self, loss: Tensor, clip: float) -> dict[str, Tensor]:
-        """Return gradients, scaled together to a norm of at most `clip`."""
         gradients = torch.autograd.grad(loss, [self.at[name] for name in self.names])
         norm = math.sqrt(sum(float((gradient**2).sum()) for gradient in gradients))
         scale = min(1.0, clip / (norm + 1e-6))
@@ -49,7 +48,6 @@ class FloatingReference:
         return (mean / (1 - betas[0] ** self.steps)) / (root + 1e-8)
 
     def assert_agrees(self, trainer: Trainer, step: Callable[[], float], steps: int) -> None:
-        """Compare each step's loss, and the final weights."""
         for _ in range(steps):
             expected = step()
             trainer.step()

@@ -17,10 +17,8 @@ def short_base() -> Iterator[Path]:
 
 
 def mentioning(folder: Path) -> dict[int, str]:
-    """Return pid and command line of processes that mention the folder.
-
-    Their command, environment or open files contain its path.
-    """
+    """Return pid and command line of processes whose command, environment or open files contain the
+    path."""
     return {
         int(process.name): line
         for process in Path("/proc").glob("[0-9]*")

@@ -29,12 +29,12 @@ from trainables.trial_folder import EpochMetrics, TrialFolder, TrialOutcome
 
 SOUND, RAISES, DIVERGES, EXITS, KILLED_ONCE, BAD_INPUT, SLOW, LONG, HELD = range(0, 900, 100)
 STANDS = 1000
-"""Not 900, because `scripted_measurements` uses it."""
+"""Not 900, because `scripted_measurements` uses 900."""
 STEPS = 4
 SLOW_STEP_S, LONG_STEP_S = 0.3, 2.0
 PAUSES = {SLOW: SLOW_STEP_S, LONG: LONG_STEP_S}
 HELD_S = 120.0
-"""Limit in seconds for the whole wait of all held trials."""
+"""Seconds after which a held trial goes on and releases the other held trials."""
 
 
 def planned(seeds: Sequence[int]) -> list[PlannedTrial]:
@@ -76,7 +76,10 @@ def run_scripted(
 
 
 def run_where(config: TrialConfig, *, directory: Path, **_: Any) -> TrialOutcome:
-    """Log layer type and Ray node, and pause; HELD waits for `go-on`."""
+    """Log the layer's type and the Ray node, then pause.
+
+    A HELD trial waits for the file `go-on`.
+    """
     log(
         directory, f"{type(config.output_layer).__name__} {ray.get_runtime_context().get_node_id()}"
     )
@@ -91,7 +94,7 @@ def run_where(config: TrialConfig, *, directory: Path, **_: Any) -> TrialOutcome
 
 
 def misbehave(behaviour: int, *, again: bool) -> None:
-    """`again` is true if an earlier attempt already failed here."""
+    """`again` is true if an earlier attempt failed at the same step."""
     if behaviour == RAISES:
         raise RuntimeError("the weights are on strike\nand this line is for the log")
     if behaviour == BAD_INPUT:
@@ -125,7 +128,7 @@ def write(path: Path, text: str) -> None:
 
 
 def log(directory: Path, line: str) -> None:
-    """Append a line to the log two folders above the trial's."""
+    """Append a line to the storage's log."""
     descriptor = os.open(directory.parents[2] / "log.txt", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     os.write(descriptor, f"{line}\n".encode())
     os.close(descriptor)

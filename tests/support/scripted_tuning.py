@@ -52,12 +52,11 @@ def plan(search: Search | None = None, budget: int | None = 5) -> TuningPlan:
 
 
 def certain(tuning: TuningPlan) -> list[PlannedTrial]:
-    """Return the trials of the study's plan."""
     return [PlannedTrial.of(config, name, position) for name, config, position in tuning.certain()]
 
 
 def table(store: Store) -> list[tuple[str, str, str, list[float]]]:
-    """Return trials with validation losses, which kills must not change."""
+    """Return trials with their validation losses, which a kill must not change."""
     return [
         (
             row.name,
@@ -119,7 +118,6 @@ def run_scripted_tuning(
 
 
 def ending(config: TrialConfig, epochs: int) -> TrialOutcome:
-    """Return a done outcome, or a pruned one if epochs are missing."""
     rows = tuple(epochs_of(config)[:epochs])
     if epochs < EPOCHS:
         return TrialOutcome(

@@ -77,7 +77,7 @@ def train_here(storage: Path, *plans: Plan) -> None:
 
 
 def without_clocks(outcome: TrialOutcome) -> dict[str, Any]:
-    """Return the parts of an outcome that are equal in a repetition."""
+    """Return the parts of an outcome that a repetition reproduces."""
     content = outcome.model_dump(mode="json")
     for metrics in content["measurements"].values():
         for name in TIMES:

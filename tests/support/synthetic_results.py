@@ -33,7 +33,6 @@ def trial_row(
 
 
 def done_trial(group: str, seed: int, **metrics: float) -> dict[str, Any]:
-    """Return a done trial whose name gives its group."""
     return trial_row(f"{group} seed={seed}", config={"seed": seed}, **metrics)
 
 
@@ -51,7 +50,8 @@ def training(
     averaged_from: int | None = None,
     jump: float = 1.0,
 ) -> list[EpochMetrics]:
-    """Return epochs with these Press ranks and losses; entropy ranks are a tenth, at least 1.
+    """Return epochs with these Press ranks and losses. Entropy ranks are a tenth of them, at least
+    1.
 
     From epoch `averaged_from`, ranks are multiplied by `jump` and validation losses reduced by it.
     """

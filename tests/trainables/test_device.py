@@ -35,7 +35,7 @@ def test_gpu_products_have_their_precision(
     precision: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Steps may not read values. The device has no generators, Adam kernel or attention kernel."""
+    """Steps may not read values. The device meta has no generators, Adam or attention kernel."""
     attended: set[torch.dtype] = set()
 
     def attention(query: Tensor, key: Tensor, value: Tensor, *, is_causal: bool) -> Tensor:

@@ -127,7 +127,7 @@ def test_account_has_every_number_once(numbers: AuditNumbers) -> None:
 
 
 def test_first_fate_that_applies_counts(numbers: AuditNumbers) -> None:
-    """Table 2's p-values agree with SM Table 1 and are compatible with its own means.
+    """Table 2's p-values agree with SM Table 1 and are compatible with Table 2's means.
 
     Only n is used from SM Table 1.
     """

@@ -54,9 +54,9 @@ def test_correlations_equal_statsmodels_residuals() -> None:
     frame = frame.assign(rank=np.log(frame["entropy_rank"]), loss=np.log(frame["test_perplexity"]))
     formula = "{} ~ (C(batch_size) + C(weight_decay) + C(learning_rate) + C(epochs)) ** 3"
     fits = [smf.ols(formula.format(name), frame).fit() for name in ("rank", "loss")]
-    theirs = stats.spearmanr(*(fit.resid for fit in fits)).statistic
+    expected = stats.spearmanr(*(fit.resid for fit in fits)).statistic
     numbers = numbers_of(settings_rows())
-    assert rho(numbers, "entropy_rank")["triples"] == pytest.approx(theirs, abs=1e-9)
+    assert rho(numbers, "entropy_rank")["triples"] == pytest.approx(expected, abs=1e-9)
     alone = smf.ols("rank ~ C(epochs)", frame).fit()
     explained = shares(numbers, "entropy_rank")
     assert (explained["all"], explained["training.epochs"]) == pytest.approx(
@@ -76,8 +76,8 @@ def test_near_constant_rank_has_no_correlation() -> None:
 def test_many_pairs_keep_finest_levels() -> None:
     numbers = numbers_of(settings_rows()[::4])
     assert numbers.finest == "levels" and numbers.left["pairs"] < 10
-    ours = rho(numbers, "press_rank")
-    assert ours["pairs"] is None and ours["levels"] is not None
+    line = rho(numbers, "press_rank")
+    assert line["pairs"] is None and line["levels"] is not None
 
 
 def test_missing_and_constant_are_excluded() -> None:
@@ -87,10 +87,10 @@ def test_missing_and_constant_are_excluded() -> None:
     numbers = numbers_of(rows)
     counts = [rho(numbers, metric, "n")["none"] for metric in ("press_rank", "entropy_rank")]
     assert (numbers.trials, counts) == (107, [106, 107])
-    none = numbers_of(rows, replace(REQUEST, settings=("model.width",)))
-    ours = rho(none, "press_rank")
-    assert none.settings == () and ours["pairs"] == ours["none"]
-    nothing = flatten([fail(row, state="failed", cause="") for row in rows]).frame()
-    assert confounding_numbers(nothing, REQUEST) is None
+    plain = numbers_of(rows, replace(REQUEST, settings=("model.width",)))
+    line = rho(plain, "press_rank")
+    assert plain.settings == () and line["pairs"] == line["none"]
+    frame = flatten([fail(row, state="failed", cause="") for row in rows]).frame()
+    assert confounding_numbers(frame, REQUEST) is None
     unmeasured = replace(REQUEST, metrics=("stable_rank",))
     assert confounding_numbers(flatten(rows).frame(), unmeasured) is None

@@ -60,9 +60,9 @@ def lines_of(numbers: CorrelationNumbers) -> dict[str, Any]:
 def test_published_window_needs_paper_scale(corpus: str, scale: str, window: str, n: int) -> None:
     frame = make_frame([56.5, 56.6, 57.0, 57.2, 57.6, 57.61])
     lines = lines_of(correlate(frame, corpus=corpus, scale=scale))
-    everything, inside = lines[CELLS], lines[window]
-    assert (everything.n, inside.n) == (6, n)
-    assert (everything.published_ptb, inside.published_ptb) == (0.48, 0.24)
+    all_cells, inside = lines[CELLS], lines[window]
+    assert (all_cells.n, inside.n) == (6, n)
+    assert (all_cells.published_ptb, inside.published_ptb) == (0.48, 0.24)
     chosen = frame[frame["test_perplexity"].between(inside.window_low, inside.window_high)]
     r = np.corrcoef(chosen.press_rank, chosen.test_perplexity)[0, 1]
     assert len(chosen) == n and inside.pearson == pytest.approx(r)
@@ -82,7 +82,7 @@ def test_missing_results_are_counted() -> None:
 
 
 def grid_frame(seeds: int = 3) -> pd.DataFrame:
-    """Return cells of c and k with `seeds` seeds; with several, one trial is still running."""
+    """Return trials of each c, k and seed. With several seeds, one trial is still running."""
     rng = np.random.default_rng(1)
     rows = [
         {
@@ -111,13 +111,13 @@ def test_seeds_correlate_by_cell_means() -> None:
     frame = grid_frame()
     numbers, trials = numbers_of(frame), frame.dropna()
     means = trials.groupby("group", sort=False)[["press_rank", "test_perplexity"]].mean()
-    everything = lines_of(numbers)[CELLS]
-    assert (everything.n, everything.seeds_least, everything.seeds_most) == (20, 2, 3)
-    assert everything.pearson == pytest.approx(np.corrcoef(means.T)[0, 1], rel=1e-12)
+    all_cells = lines_of(numbers)[CELLS]
+    assert (all_cells.n, all_cells.seeds_least, all_cells.seeds_most) == (20, 2, 3)
+    assert all_cells.pearson == pytest.approx(np.corrcoef(means.T)[0, 1], rel=1e-12)
     half = 1.959963984540054 / math.sqrt(20 - 3)
-    high = math.tanh(math.atanh(everything.pearson) + half)
-    assert everything.independent_high == pytest.approx(high), "20 cells, not 59 trials"
-    assert everything.pearson_high not in (None, high) and everything.pearson_df is None
+    high = math.tanh(math.atanh(all_cells.pearson) + half)
+    assert all_cells.independent_high == pytest.approx(high), "20 cells, not 59 trials"
+    assert all_cells.pearson_high not in (None, high) and all_cells.pearson_df is None
     cells = numbers.cells
     assert list(cells["group"]) == list(means.index) and list(cells["seeds"]) == [2, *[3] * 19]
     assert numbers.colour_by == "k"
@@ -143,7 +143,10 @@ def test_single_trials_have_no_interval() -> None:
 
 @pytest.mark.parametrize("seeds", [1, 3])
 def test_controls_may_omit_settings(seeds: int) -> None:
-    """A regression's residuals are the truth; c acts by its square, which no line removes."""
+    """The truth is a regression's residuals.
+
+    The effect of c is quadratic, so no line removes it.
+    """
     numbers = numbers_of(grid_frame(seeds))
     assert list(numbers.partials["left_out"]) == ["c", "k", "c k"]
     for partial in rows(numbers.partials):
@@ -159,7 +162,7 @@ def test_controls_may_omit_settings(seeds: int) -> None:
 
 
 def defined(noise_seed: int = 2) -> CorrelationNumbers:
-    """Return three rank definitions: one also with centred rows, one without data."""
+    """Return correlations of three kinds of rank: one also with centred rows, one without data."""
     frame, rng = grid_frame(), np.random.default_rng(noise_seed)
     frame["centred_press_rank"] = frame["test_perplexity"] * 2 + rng.normal(size=len(frame))
     frame["entropy_rank"] = rng.normal(size=len(frame))

@@ -12,7 +12,7 @@ from orchestrator.analysis import curves_over_seeds
 def test_intervals_cover_the_truth(monkeypatch: pytest.MonkeyPatch) -> None:
     """Coverage must be within four binomial standard deviations of 95%.
 
-    Intervals of E may be wider: its seed effect has only one or two degrees of freedom.
+    Intervals of the limit E may be wider: E's seed effect has only one or two degrees of freedom.
     """
     few_draws = partial(curves_over_seeds, resamples=RESAMPLES)
     monkeypatch.setattr("orchestrator.analysis.thresholds.curves_over_seeds", few_draws)

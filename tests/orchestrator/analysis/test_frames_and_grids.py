@@ -47,8 +47,8 @@ def test_frame_distinguishes_softcap_forms() -> None:
     rows = [
         trial_row(f"{index}", config={"seed": 1, **config}) for index, config in enumerate(layers)
     ]
-    *names, none = flatten(rows).frame()["output_layer"]
-    assert names == ["softcap tanh", "mos", "custom Mine"] and math.isnan(none)
+    *names, last_name = flatten(rows).frame()["output_layer"]
+    assert names == ["softcap tanh", "mos", "custom Mine"] and math.isnan(last_name)
     assert list(flatten(rows[1:2]).frame()["output_layer"]) == ["mos"]
 
 

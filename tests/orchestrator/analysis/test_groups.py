@@ -151,11 +151,11 @@ def test_custom_benchmarks_have_no_printed_values() -> None:
     similarity = {f"similarity-{OWN} X": -0.9, f"similarity-{OWN} pairs X": 5}
     frame = flatten([row("a", **PAIRS, **RHO, **similarity), row("b", "planned")]).frame()
     request = Similarity(published={"ptb": {"X": {"a": 0.4}}})
-    plain, mine = (similarity_numbers(frame, request, corpus="x", tag=tag) for tag in ("", OWN))
+    plain, custom = (similarity_numbers(frame, request, corpus="x", tag=tag) for tag in ("", OWN))
     assert plain.values.to_numpy().tolist() == [["X", 10, "a", 0.5, 0.4], ["Y", 4, "a", 0.1, None]]
-    assert mine.values.to_numpy().tolist() == [["X", 5, "a", -0.9, None]]
+    assert custom.values.to_numpy().tolist() == [["X", 5, "a", -0.9, None]]
     assert comparisons(rho_matrix(plain.values, "rho")) == 0
-    assert (plain.corpus, mine.corpus) == ("ptb", "")
+    assert (plain.corpus, custom.corpus) == ("ptb", "")
 
 
 def test_wins_count_the_greater_rho() -> None:

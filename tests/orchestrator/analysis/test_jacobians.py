@@ -27,7 +27,7 @@ STRAIGHT = (0.995, 0.996, 0.994)
 def frame_of(
     seeds: int = 3, vanishing: dict[str, float] = VANISHING, state: str = "done"
 ) -> pd.DataFrame:
-    """Return layers whose name is "dense" or contains their number of experts, K."""
+    """Return trials of layers, named "dense" or by their gates and number of experts."""
     trials = [
         {
             "trial_id": f"{group} seed={seed}",
@@ -103,7 +103,7 @@ def test_step_uses_welch_and_holm() -> None:
 
 
 def test_steps_have_three_verdicts() -> None:
-    """The condition number decides no claim: in any matrix it grows with the nonzero rows."""
+    """The condition number decides no claim: it grows with the number of nonzero rows."""
     frame = frame_of()
     frame["entropy_rank"] += frame["layer.experts"]
     verdicts, more = (

@@ -61,7 +61,7 @@ def test_single_ranks_have_equal_baseline_rank() -> None:
 
 
 def test_baseline_misfit_is_no_effect() -> None:
-    """Both layers follow one curve that is no power law, so their factor is 1."""
+    """Both layers follow one curve that is no power law, so the factor between them is 1."""
     results = head_rank_rows({"softmax": 1.0, "gss": 1.0}, seeds=8, deviation=0.003)
     for row in results:
         row["metrics"]["test_perplexity"] *= math.exp(
@@ -105,5 +105,5 @@ def test_single_seeds_and_few_ranks() -> None:
     assert "at least 4 sizes but has 3" in few.laws.fits["missing"][0]
     assert few.factors.empty and few.equals.empty
     failed = [fail(row, state="failed", cause="") for row in results]
-    for none in (failed, [trial_row("a", test_perplexity=3.0)]):
-        assert power_law_numbers(flatten(none).frame(), REQUEST) is None
+    for trials in (failed, [trial_row("a", test_perplexity=3.0)]):
+        assert power_law_numbers(flatten(trials).frame(), REQUEST) is None

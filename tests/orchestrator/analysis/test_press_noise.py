@@ -53,8 +53,8 @@ def test_matrices_have_printed_ranks(frame: pd.DataFrame) -> None:
     law = noise["press_rank_predicted"].astype(float)
     assert (noise["press_rank"] - law).abs().max() <= COUNT_SPREAD
     printed = noise[[f"printed_{rank}" for rank in RANKS]].to_numpy().tolist()
-    nothing = [None] * 3
-    assert printed == [[10_000, *nothing], [10, 7, 10, 10], [10, *nothing], [None, *nothing]]
+    blanks = [None] * 3
+    assert printed == [[10_000, *blanks], [10, 7, 10, 10], [10, *blanks], [None, *blanks]]
 
 
 def test_round_trips_have_printed_ranks(frame: pd.DataFrame) -> None:

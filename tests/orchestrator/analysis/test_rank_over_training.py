@@ -41,9 +41,9 @@ def halves(numbers: RankTrainingNumbers) -> list[float]:
 
 @pytest.mark.parametrize("averaged", [False, True])
 def test_half_way_is_interpolated(averaged: bool) -> None:
-    """The rank's logarithms are 0, 1, 4, so half of the rise is at epoch 2 + 1 / 3.
+    """The rank's logarithms are 0, 1, 4, so half of its rise is at epoch 2 + 1 / 3.
 
-    The loss's are 0, 3, 4: half is at 1 + 2 / 3. Averaged epochs do not count.
+    The losses are 9, 6, 5, so half of their fall is at 1 + 2 / 3. Averaged epochs do not count.
     """
     ranks, losses = (10, 20, 160, 900), (9.0, 6.0, 5.0, 4.0)
     plain = training(ranks[:3], losses[:3])
@@ -118,7 +118,6 @@ def test_epochs_at_bound_are_counted(
 def test_shared_number_colours_settings(
     columns: list[str], colour_by: str, colours: set[float | None]
 ) -> None:
-    """Softmax among GSS layers has no c; a mean over seeds has no seed."""
     names = ("a seed=1", "a seed=2", "b seed=1")
     epochs = dict.fromkeys(names, training((10, 20, 30), (3, 2, 1)))
     frame = frame_of(epochs, model={"name": "x"})

@@ -93,12 +93,12 @@ def test_planted_widths_are_found() -> None:
 
 def test_equal_trailing_numbers_share_a_setting() -> None:
     results = spam_rows({"softmax": 1.0}, symbols=(1000,))
-    others = spam_rows({"softmax": 1.0}, symbols=(1000,))
-    for other in others:
-        other["config"]["corpus"]["name"] = "markov-1000"
+    extra_rows = spam_rows({"softmax": 1.0}, symbols=(1000,))
+    for row in extra_rows:
+        row["config"]["corpus"]["name"] = "markov-1000"
     # A gap of 0.1 means a perplexity of exp(0.1) times that of the language.
     request = replace(REQUEST, metric="test_perplexity", value=math.exp(math.log(1000) / 8 + 0.1))
-    [point], [of_gap] = points_of(results + others, request), points_of(results)
+    [point], [of_gap] = points_of(results + extra_rows, request), points_of(results)
     assert point.trials == 2 * len(results)
     assert point.x == pytest.approx(of_gap.x, rel=0.05)
     names = ("spam-1000", 64, 2.5, "ptb", 0, None, math.nan)
@@ -112,13 +112,13 @@ def test_untrained_widths_are_excluded() -> None:
     x = list(numbers.points["x"])
     assert (x[0], x[-1]) == (0.0, math.inf) and not is_reached(x[0]) and not is_reached(x[-1])
     assert numbers.laws["fitted"][0] == "500 1000 2000" and numbers.laws["missing"][0] == ""
-    some = [row for row in results if row["config"]["corpus"]["name"] != "spam-500"]
-    [law] = rows(numbers_of(some).laws)
+    subset = [row for row in results if row["config"]["corpus"]["name"] != "spam-500"]
+    [law] = rows(numbers_of(subset).laws)
     assert "at least 3 values" in law.missing and law.b is None
 
 
 def test_interval_may_pass_least_width() -> None:
-    """At V = 510 the planted width is 12.1; many draws fall below 12, the smallest trained."""
+    """At V = 510 the true width is 12.1. Many draws are below 12, the smallest trained width."""
     numbers = numbers_of(
         spam_rows({"softmax": 1.0}, symbols=(510, 1000, 2000, 4000), widths=(12, 24, 48))
     )
@@ -141,8 +141,8 @@ def test_single_seeds_borrow_spread() -> None:
             ]
         )
 
-    several, capped, single, *_ = rows(single_but_for("spam-500").points)
-    assert single.x_high / single.x_low > several.x_high / several.x_low
+    several_seeds, capped, single, *_ = rows(single_but_for("spam-500").points)
+    assert single.x_high / single.x_low > several_seeds.x_high / several_seeds.x_low
     assert 1.3 < capped.ratio < 1.7 and capped.ratio_low is capped.p is None
     alone = single_but_for("")
     assert all(point.x and point.x_low is None for point in rows(alone.points))

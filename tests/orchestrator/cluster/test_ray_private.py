@@ -45,7 +45,6 @@ def sweep_without_all(report: Report, folder: Path) -> None:
 
 
 def test_ray_works_without_private_names(tmp_path: Path) -> None:
-    """Runs in its own process, where Ray is unchanged."""
     ((states, notes),) = Process(tmp_path, sweep_without_all, tmp_path).end(timeout_s=200)
     assert states == ["done", "failed"]
     assert len(notes) == len(LOSSES) == 6

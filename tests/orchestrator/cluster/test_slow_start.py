@@ -1,4 +1,4 @@
-"""Ray is real, except for a simulated `ray.init`."""
+"""`ray.init` is simulated, the rest of Ray is real."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ sys.exit(guarded(run))
 
 
 def start(trouble: str, folder: Path, limit_s: float = connection.START_S) -> tuple[int, str, str]:
-    """Return the exit status and output when only the first Ray start has this trouble."""
+    """Return a command's exit status and output if its first Ray start runs the code `trouble`."""
     answer = subprocess.run(
         [sys.executable, "-c", PROGRAM.replace("{trouble}", trouble), str(limit_s)],
         cwd=folder,

@@ -53,9 +53,9 @@ def test_a_cpus_costs_are_core_time() -> None:
     ],
 )
 def test_left_out_settings_are_counted(options: list[str], words: str | None) -> None:
-    """The grid has 9 places of the bend and 8 slopes; quick takes 9 and 3."""
-    shown = sweep("gss_grid", *options, "--corpus", "pydocs", "--dry-run").stdout
-    assert words in shown if words else " settings" not in shown
+    """The grid has 9 positions of the bend and 8 slopes; scale quick trains 9 and 3 of them."""
+    listing = sweep("gss_grid", *options, "--corpus", "pydocs", "--dry-run").stdout
+    assert words in listing if words else " settings" not in listing
 
 
 def test_study_cost_ignores_other_studies() -> None:

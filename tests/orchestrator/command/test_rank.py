@@ -14,7 +14,7 @@ from tests.support.command import sweep
 
 
 def of_steps(folder: Path, *steps: int) -> list[Path]:
-    """Write heads whose singular values decay faster with more steps."""
+    """Write output weights whose singular values decay faster at later steps."""
     return [
         write_checkpoint(
             folder / f"step{step}" / "model.safetensors",

@@ -55,15 +55,15 @@ def test_guard_returns_commands_status(start: Start, body: str, status: int) -> 
     [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)],
     ids=lambda value: value,
 )
-@pytest.mark.parametrize("whom", ["guard", "group", "command"])
+@pytest.mark.parametrize("receiver", ["guard", "group", "command"])
 def test_signal_interrupts_the_command(
-    start: Start, tmp_path: Path, number: signal.Signals, status: int, whom: str
+    start: Start, tmp_path: Path, number: signal.Signals, status: int, receiver: str
 ) -> None:
     process = start(WAITS)
-    if whom == "group":
+    if receiver == "group":
         os.killpg(process.pid, number)
     else:
-        os.kill(process.pid if whom == "guard" else int((tmp_path / "pid").read_text()), number)
+        os.kill(process.pid if receiver == "guard" else int((tmp_path / "pid").read_text()), number)
     ended, stderr = end(process, timeout_s=10)
     assert (ended, stderr) == (status, "Interrupted. Run the same command again to resume.\n")
 
@@ -72,10 +72,6 @@ def test_signal_interrupts_the_command(
     ("pause_s", "slow_s"), [(0, 0), (0.0001, 0), (0.0005, 0), (0.02, 0), (0.02, 0.1), (0, 0.1)]
 )
 def test_signals_count_during_finalizers(start: Start, pause_s: float, slow_s: float) -> None:
-    """Send one signal to the guard, or two to the command with `pause_s` between them.
-
-    A slow host takes `slow_s` to start a thread.
-    """
     process = start(f"""
     start_thread = threading.Thread.start
     threading.Thread.start = lambda self: (start_thread(self), time.sleep({slow_s}))
@@ -256,7 +252,7 @@ def test_command_without_beats_is_awaited(start: Start) -> None:
     "held_up", ["os.kill(os.getpid(), signal.SIGSTOP)", "print('x' * 1_000_000, flush=True)"]
 )
 def test_blocked_sweep_is_awaited(start: Start, tmp_path: Path, held_up: str) -> None:
-    """A debugger stops the sweep, or the program that reads its output stops reading."""
+    """A debugger suspends the sweep, or the program that reads its output stops reading."""
     body = f"""
     assert starts() == 1
     ready()

@@ -60,7 +60,6 @@ def base(short_base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> P
 
 @pytest.fixture
 def python() -> Iterator[Callable[..., subprocess.Popen[str]]]:
-    """Yield a function that starts a Python program; kill all programs at the end."""
     with ExitStack() as stack:
 
         def start(

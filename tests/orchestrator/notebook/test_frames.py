@@ -28,7 +28,7 @@ OTHER = replace(KEY, scale="paper", overrides=EPOCHS)
 
 @pytest.fixture
 def storage(store: Store, tmp_path: Path) -> str:
-    """Return a storage with a done and a planned trial of one variant, and a planned one of
+    """Return a storage with a done and a planned trial of one variant, and a planned trial of
     another."""
     store.register(KEY, plan(2))
     store.register(OTHER, plan(1, group="other"))
@@ -49,7 +49,7 @@ def test_row_is_trial_of_variant(storage: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("which", "rows"),
+    ("selection", "rows"),
     [
         ({"scale": "paper"}, 1),
         ({"overrides": {"training.epochs": 3}}, 1),
@@ -59,11 +59,11 @@ def test_row_is_trial_of_variant(storage: str) -> None:
     ],
 )
 def test_arguments_choose_variants(
-    which: dict[str, Any], rows: int, store: Store, storage: str
+    selection: dict[str, Any], rows: int, store: Store, storage: str
 ) -> None:
     chosen = replace(KEY, overrides=Variant(model="transformer").text)
     store.register(chosen, plan(1, group="model"))
-    assert len(results(KEY.study, storage=storage, **which)) == rows
+    assert len(results(KEY.study, storage=storage, **selection)) == rows
 
 
 def test_long_frames_name_their_trial(storage: str) -> None:
@@ -85,7 +85,7 @@ def test_frame_without_measurements_is_empty(function: type, storage: str) -> No
 
 
 @pytest.mark.parametrize(
-    ("study", "which", "word"),
+    ("study", "selection", "word"),
     [
         ("none", {}, "it has gss_grid"),
         (KEY.study, {"scale": "smoke"}, "List its variants"),
@@ -98,10 +98,10 @@ def test_frame_without_measurements_is_empty(function: type, storage: str) -> No
     ],
 )
 def test_missing_inputs_get_one_sentence(
-    study: Any, which: dict[str, Any], word: str, storage: str
+    study: Any, selection: dict[str, Any], word: str, storage: str
 ) -> None:
     with pytest.raises(UserError, match=word):
-        results(study, **{"storage": storage, **which})
+        results(study, **{"storage": storage, **selection})
 
 
 def test_list_equals_comma_separated_text() -> None:

@@ -17,7 +17,7 @@ from trainables.config.kinds import AnyConfig, read_config
 GOLDEN = Path(__file__).parents[2] / "assets" / "trial_ids.txt"
 CORPORA = ("pydocs", "markov", "ptb", "wikitext-2")
 TRANSFORMERS = ("gss_grid", ("ptb", "wikitext-2"))
-"""Planned with `--model transformer`; all studies share its recipe."""
+"""Study and corpora for `--model transformer`, whose recipe all studies share."""
 DIGITS = 16
 
 
@@ -53,7 +53,8 @@ def line(name: str, plan: Plan) -> str:
 
 
 def identity(config: AnyConfig) -> str:
-    """Fix the hash of the built-in text, which differs between Python versions."""
+    """Return the trial id with a fixed hash of the built-in text, which depends on the Python
+    version."""
     content = config.model_dump(mode="json")
     if content.get("corpus", {}).get("name") != "pydocs":
         return config.trial_id

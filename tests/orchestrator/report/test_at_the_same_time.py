@@ -17,9 +17,9 @@ ENDS = {
     ".csv": b"\n",
     ".json": b"}",
 }
-"""Last bytes of a complete file."""
+"""Last bytes of a complete file, by suffix."""
 FILES = 2 + 3 + 4
-"""The page and its index entry, three figures, four tables."""
+"""Number of files: the page and its index entry, three figures, four tables."""
 
 
 def write(_report: Callable[[str], None], folder: Path, seed: int) -> None:

@@ -132,9 +132,12 @@ def test_published_values_are_next_to_ours() -> None:
 def test_other_published_values_have_own_axes(corpus: str, scale: str) -> None:
     small = trials({"softmax": [310.0, 311.0, 312.0]}, "test_perplexity")
     section = groups_of(small, corpus=corpus, scale=scale)
-    ours, theirs = section.drawings[0].draw().axes
-    assert 300 < ours.get_xlim()[0] < 310 and 312 < ours.get_xlim()[1] < 322
-    assert theirs.get_xlim()[1] < 60 and theirs.get_xlabel() == "Test perplexity, published"
+    own_axes, published_axes = section.drawings[0].draw().axes
+    assert 300 < own_axes.get_xlim()[0] < 310 and 312 < own_axes.get_xlim()[1] < 322
+    assert (
+        published_axes.get_xlim()[1] < 60
+        and published_axes.get_xlabel() == "Test perplexity, published"
+    )
     assert "other than ours" in section.drawings[0].caption
 
 

@@ -58,7 +58,6 @@ def test_page_explains_names_of_a_tuning(tmp_path: Path) -> None:
 
 
 def test_lines_name_a_users_layers(tmp_path: Path) -> None:
-    """Two classes are two lines, which are not called "custom"."""
     corpus = CorpusConfig(name="pydocs", sha256="0" * 64)
     layers = [
         SoftmaxConfig(),
@@ -118,7 +117,7 @@ def test_figure_shows_contexts_and_predictions() -> None:
 
 
 def test_printed_predictions_are_below_ours() -> None:
-    ours = {
+    prediction = {
         "context": "metric",
         "next": "tons",
         "probability": 0.25,
@@ -135,9 +134,15 @@ def test_printed_predictions_are_below_ours() -> None:
         source="SM Table 2",
         published={"ptb": {"mos": {"A 1": printed}, "mos (Yang)": {"A 2": printed}}},
     )
-    ours_text = json.dumps(ours)
+    prediction_text = json.dumps(prediction)
     frame = flatten(
-        [trial_row("mos", config={"seed": 1}, **{"top_k A 1": ours_text, "top_k A 2": ours_text})]
+        [
+            trial_row(
+                "mos",
+                config={"seed": 1},
+                **{"top_k A 1": prediction_text, "top_k A 2": prediction_text},
+            )
+        ]
     ).frame()
     section = prediction_section(prediction_numbers(frame, request, corpus="ptb"))
     (_, *hits), (_, *words) = texts_of(section, 0), texts_of(section, 1)

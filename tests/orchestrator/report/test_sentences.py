@@ -90,10 +90,10 @@ def test_quick_run_is_distinguished_from_the_papers() -> None:
 
 
 def test_own_study_has_no_paper() -> None:
-    own = replace(STUDY, source="")
-    texts = " ".join(certainty(replace(KEY, overrides='{"model":"transformer"}'), study=own))
+    study = replace(STUDY, source="")
+    texts = " ".join(certainty(replace(KEY, overrides='{"model":"transformer"}'), study=study))
     assert "paper" not in texts and "source" not in texts and "--model transformer" in texts
-    arrays = " ".join(certainty(study=replace(own, reads_text=False)))
+    arrays = " ".join(certainty(study=replace(study, reads_text=False)))
     assert "paper" not in arrays
 
 

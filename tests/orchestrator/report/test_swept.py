@@ -63,25 +63,24 @@ def answers(**settings: Any) -> list[Answer]:
 
 
 def test_swept_value_reads_like_single_value() -> None:
-    """Values are not averaged; groups keep the names that requests use."""
     by_rate, *swept = answers(**{RATE: (0.001, 0.01)})
     count = len(STUDY.analyses)
     assert len(swept) == 2 * count
     assert isinstance(by_rate.numbers, SweptNumbers)
     for index, rate in enumerate((0.001, 0.01)):
         alone = answers(**{RATE: (rate,)})
-        for ours, single in zip(swept[index * count : (index + 1) * count], alone, strict=True):
-            assert ours.section.heading == f"At learning rate {rate}: {single.section.heading}"
-            if isinstance(ours.request, Comparison):
+        for entry, single in zip(swept[index * count : (index + 1) * count], alone, strict=True):
+            assert entry.section.heading == f"At learning rate {rate}: {single.section.heading}"
+            if isinstance(entry.request, Comparison):
                 continue  # p values are corrected over all swept values
-            assert [table.body for table in ours.section.texts] == [
+            assert [table.body for table in entry.section.texts] == [
                 table.body for table in single.section.texts
             ]
-            assert list(ours.section.written.values()) == list(single.section.written.values())
-            assert list(ours.section.sentences) == [
+            assert list(entry.section.written.values()) == list(single.section.written.values())
+            assert list(entry.section.sentences) == [
                 f"At learning rate {rate}: {text}" for text in single.section.sentences
             ]
-            assert ours.section.remarks == single.section.remarks
+            assert entry.section.remarks == single.section.remarks
     assert len({answered.section.kind for answered in swept}) == len(swept)
 
 
@@ -95,16 +94,16 @@ def test_means_and_intervals_match_trials() -> None:
     assert [line.group for line in lines[:2]] == ["gss c=-1 k=1.5, epoch tokens none"] * 2
     for line in lines:
         name, _, tokens = line.group.rpartition(", epoch tokens ")
-        mine = [
+        values = [
             row["metrics"]["test_perplexity"]
             for row in results
             if row["name"].startswith(f"{name}, ")
             and row["config"]["training"]["learning_rate"] == line.value
             and str(row["config"]["training"]["epoch_tokens"]).lower() == tokens
         ]
-        assert len(mine) == line.trials == line.done == 3
-        low, high = stats.t.interval(0.95, 2, loc=np.mean(mine), scale=stats.sem(mine))
-        assert (line.mean, line.low, line.high) == pytest.approx((np.mean(mine), low, high))
+        assert len(values) == line.trials == line.done == 3
+        low, high = stats.t.interval(0.95, 2, loc=np.mean(values), scale=stats.sem(values))
+        assert (line.mean, line.low, line.high) == pytest.approx((np.mean(values), low, high))
     assert len(lines) == len(numbers.compared("test_perplexity")) == 16
 
 
@@ -181,7 +180,7 @@ def test_one_family_covers_all_values() -> None:
 
 
 def test_mixed_trial_kinds_are_swept() -> None:
-    """A trial without the swept setting appears at all of its values."""
+    """A trial without the swept setting appears at all values of the setting."""
     results = [trial_row(f"a, x={x}", config={"x": x}) for x in (1, 2)]
     results += [trial_row(f"b, y={y}", config={"y": y}) for y in (3, 4)]
     keys, frame = swept_settings(flatten(results).frame(), '{"settings":{"x":[1,2],"y":[3,4]}}')

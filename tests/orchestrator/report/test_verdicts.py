@@ -18,7 +18,7 @@ DENSE = [10.0, 20.0, 30.0, 40.0, 50.0, 60.0]
 BETTER = [9.0, 18.8, 28.9, 39.1, 48.8, 59.2]
 UNCLEAR = [9.0, 21.2, 28.9, 41.1, 48.8, 60.9]
 SHIFT = 100
-"""Seed offset that leaves two groups without pairs."""
+"""Offset of one group's seeds, so that two groups share no seed."""
 
 
 def make_values(mean: float, sd: float, n: int = 10) -> list[float]:
@@ -30,7 +30,7 @@ SOFTMAX = make_values(57.08, 0.10)
 
 
 def row_of(values: list[float], baseline: list[float], *, shift: int = SHIFT) -> Any:
-    """Return the test of GSS against Softmax; without a `shift` they share seeds."""
+    """Return the test of GSS against softmax; with a `shift` of 0 they share seeds."""
     trials = [done_trial("GSS", seed, test_perplexity=x) for seed, x in enumerate(values)]
     trials += [
         done_trial("Softmax", seed + shift, test_perplexity=x) for seed, x in enumerate(baseline)

@@ -35,10 +35,10 @@ HANGS_S = 120.0
 @dataclass(frozen=True)
 class Ended:
     status: int
-    """0, or 2 after a one-sentence error; other values mean a traceback."""
+    """Exit status: 0, or 2 after a one-sentence error; other values mean a traceback."""
     text: str
     writes: int
-    """Number of writes below the folder."""
+    """Number of disk writes below the sweep's folder."""
 
 
 class FaultySweeps:
@@ -87,7 +87,7 @@ def faulty_sweeps(scratch: Path) -> Iterator[FaultySweeps]:
 
 
 def serve(requests: IO[str]) -> None:
-    """Run a sweep per line in a forked child, and print its outcome."""
+    """Run a sweep in a forked child for each line of `requests`, and print the sweep's outcome."""
     from tests.orchestrator.schedule import small_sweep
 
     folder = Path(os.environ["FAULTS_FOLDER"])

@@ -38,7 +38,7 @@ MEASUREMENTS = ("perplexity@1", "spectrum@1")
 def sweep(
     folder: Path, plan: Sequence[PlannedTrial] = PLAN, names: Sequence[str] = MEASUREMENTS
 ) -> list[str]:
-    """Train and measure what is missing; return the user's notes and causes."""
+    """Train and measure unfinished trials; return notes to the user and causes of failures."""
     trial_run.load = kept_weights.load = lambda *_, **__: tiny_trial.corpus(600)
     storage, listener = FolderStorage(folder), RecordingListener()
     storage.check()

@@ -103,7 +103,6 @@ def test_searched_trials_are_judged_separately(
 def test_ray_stop_costs_no_mate(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Ray ends the process that both trials share; the other trial continues alone."""
     monkeypatch.setattr(trials_run, "slots_of", lambda *_: 1)
     stopped, mate = (smoke_trial(seed=seed, **{"training.epochs": 5000}) for seed in (1, 2))
     plan = [PlannedTrial.of(stopped, "stopped"), PlannedTrial.of(mate, "mate")]

@@ -55,7 +55,7 @@ class SteeredDriver:
         self.driver = Driver(work, self.dispatcher, placement, Interrupt(), keeper, lambda: None)
 
     def poll(self, times: int) -> list[str]:
-        """Poll the driver `times` times and return the packs to end."""
+        """Return the packs to end after `times` polls."""
         ended = []
         for _ in range(times):
             self.now_s += POLL_S + 0.1

@@ -43,7 +43,7 @@ def test_out_of_memory_is_recognized(
     kind: EndingKind,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Processes killed by this kernel explain nothing on another machine."""
+    """Processes that one machine's kernel killed explain no death on another machine."""
     monkeypatch.setattr(endings, "machine_memory", lambda: now)
     ending = explain(DEATH, beat_of(machine, machine_memory=at_the_beat), "one")
     memory = ", using 31.0 of its machine's 64.0 GB" if kind is STARVED else ""

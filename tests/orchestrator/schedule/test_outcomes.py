@@ -96,7 +96,6 @@ def test_damaged_result_costs_an_attempt(store: Store, tmp_path: Path) -> None:
 def test_new_driver_owns_claimed_trials(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A trial that was already done stays done."""
     monkeypatch.setattr(trial_table, "LEASE_S", -1.0)
     sweep = Sweep(store, tmp_path, options={"max_attempts": 1})
     sweep.pack("a")
@@ -160,7 +159,7 @@ def test_missing_workers_end_the_sweep(
 
 
 def measuring(store: Store, storage: Path) -> Sweep:
-    """Return three done trials without two measurements, one attempt each."""
+    """Return a sweep that takes two measurements of three done trials, with one attempt each."""
     later.store_done(store, PLAN[:3], storage)
     unmeasured = store.unmeasured(later.KEY, later.NAMES)
     return Sweep(store, storage, 3, unmeasured=unmeasured, options={"max_attempts": 1})
@@ -173,7 +172,6 @@ def write_measurements(storage: Path, number: int, names: Sequence[str]) -> None
 
 
 def test_failed_measurement_costs_no_result(store: Store, tmp_path: Path) -> None:
-    """A worker that dies after the last measurement causes no failure."""
     sweep = measuring(store, tmp_path)
     for number, names_written in enumerate((later.NAMES, later.NAMES[:1])):
         assert sweep.pack("a") == [number]
@@ -192,7 +190,7 @@ def test_failed_measurement_costs_no_result(store: Store, tmp_path: Path) -> Non
 
 
 def test_other_drivers_measurements_are_read(store: Store, tmp_path: Path) -> None:
-    """Both drivers planned before either began, so the second one's workers find the files."""
+    """Both drivers planned before either began, so the second driver's workers find the files."""
     drivers = [measuring(store, tmp_path), measuring(store, tmp_path)]
     for sweep in drivers:
         for number in range(3):

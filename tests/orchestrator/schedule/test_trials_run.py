@@ -123,7 +123,6 @@ def test_full_disk_stops_the_sweep(store: Store, tmp_path: Path) -> None:
 def test_waiting_sweep_moves_and_stops(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The sweep waits for a trial of another command."""
     beats: list[float] = []
     monkeypatch.setattr(driver, "beat", lambda: beats.append(time.monotonic()))
     plan = planned([SOUND])

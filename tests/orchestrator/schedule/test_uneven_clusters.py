@@ -91,7 +91,7 @@ class ChangesMachines(RecordingListener):
 
 
 def sweep_while_machines_change(report: Report, folder: Path) -> None:
-    """Report the machines, the machine of each start, and the notes."""
+    """Run a sweep; report the machines, the machine of each start, and the notes."""
     plan = [PlannedTrial.of(config, "-") for config in held_trials(3)]
     with cluster() as nodes, open_store(f"sqlite:///{folder}/results.db") as store:
         large = nodes.add_node(num_cpus=1, memory=10**10)
@@ -111,7 +111,6 @@ def sweep_while_machines_change(report: Report, folder: Path) -> None:
 
 
 def test_waiting_trials_run_when_possible(tmp_path: Path) -> None:
-    """The larger machine has left, and the new one has the wrong torch version."""
     assert estimate(held_trials(1)[0], CORPUS).memory_gb > 1
     ((machines, hosts, notes),) = Process(tmp_path, sweep_while_machines_change, tmp_path).end()
     small, large = machines

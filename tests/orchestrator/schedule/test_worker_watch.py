@@ -30,7 +30,6 @@ class WatchedWorker:
             assert self.seconds_until_stall(step_s) is None
 
     def seconds_until_stall(self, seconds: float, *, beats: bool = True) -> float | None:
-        """Return the seconds until a stall is reported, or None."""
         start_s = self.now_s
         while self.now_s < start_s + seconds:
             self.now_s += POLL_S
@@ -66,7 +65,6 @@ def test_slow_trial_continues() -> None:
 
 
 def test_default_limit_is_ten_minutes() -> None:
-    """This holds at the start, in the first step, in validation, and at the next trial."""
     worker = WatchedWorker()
     assert worker.seconds_until_stall(600) is None
     worker.train(2, step_s=600)

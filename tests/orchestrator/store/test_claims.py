@@ -18,7 +18,7 @@ from trainables.trial_folder.outcome import FinalState
 TRIALS = 3
 subset = st.lists(st.integers(0, TRIALS - 1), unique=True)
 one = st.integers(0, TRIALS - 1)
-who = st.sampled_from(["a", "b"])
+owner_names = st.sampled_from(["a", "b"])
 
 
 @dataclass
@@ -51,7 +51,7 @@ class StoreMachine(RuleBasedStateMachine):
         for trial_id in trial_ids:
             self.expected[trial_id] = Expected(state, self.expected[trial_id].attempt)
 
-    @rule(numbers=subset, name=who, expired=st.booleans())
+    @rule(numbers=subset, name=owner_names, expired=st.booleans())
     def claim(self, numbers: list[int], name: str, expired: bool) -> None:
         numbered_ids, owner = self.numbered(numbers), f"{name} of {self.group}"
         free = [
@@ -69,7 +69,7 @@ class StoreMachine(RuleBasedStateMachine):
             (trial_id, self.expected[trial_id].attempt) for trial_id in free
         ]
 
-    @rule(name=who)
+    @rule(name=owner_names)
     def renew(self, name: str) -> None:
         owner = f"{name} of {self.group}"
         held = [trial for trial in self.expected.values() if trial.owner == owner]
@@ -77,7 +77,7 @@ class StoreMachine(RuleBasedStateMachine):
         for trial in held:
             trial.expired = False
 
-    @rule(numbers=st.none() | subset, name=who)
+    @rule(numbers=st.none() | subset, name=owner_names)
     def release(self, numbers: list[int] | None, name: str) -> None:
         owner = f"{name} of {self.group}"
         among = self.numbered(range(TRIALS) if numbers is None else numbers)

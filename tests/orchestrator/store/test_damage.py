@@ -42,7 +42,6 @@ TUNED = [
 
 
 def fill(store: Store) -> None:
-    """Record a done, a failed and a running trial, and done ones in two studies."""
     run_id = store.begin_run(RUN)
     store.register(KEY, TRIALS)
     store.register(OTHER, TUNED)
@@ -57,7 +56,7 @@ def fill(store: Store) -> None:
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with a killed command's store.
 
-    Its last transactions are only in the log, and `old.db` is from before them.
+    The store's last transactions are only in its log, and `old.db` is a copy from before them.
     """
     folder = tmp_path_factory.mktemp("template")
     path = folder / "results.db"
@@ -207,7 +206,7 @@ CHANGES = {
         "trials results"
     ),
 }
-"""Outside changes, and the reads that refuse the store."""
+"""Changes by another program, and the reads that then refuse the store."""
 
 
 @pytest.mark.parametrize("statement", CHANGES)

@@ -12,7 +12,7 @@ from tests.support.store_rows import KEY, RUN, SPECTRUM, epoch, ids, outcome, pl
 from trainables.trial_folder import EpochMetrics, TrialOutcome
 
 WRONG = [epoch(1, valid_loss=9.0), epoch(4, valid_loss=9.0)]
-"""Only the first attempt has these epochs, so they show if they are recorded in error."""
+"""Epochs that only the expired first attempt reports, so the store must not have them."""
 
 
 def ends_of_the_first_attempt(trial_id: str) -> list[TrialOutcome]:
@@ -24,7 +24,7 @@ def ends_of_the_first_attempt(trial_id: str) -> list[TrialOutcome]:
 
 
 class Deliveries:
-    """The messages of a trial: of its expired first attempt, its second, and a result file."""
+    """Messages about a trial from its expired first attempt, its second attempt and a file."""
 
     def __init__(self, store: Store, trial_id: str, draw: random.Random) -> None:
         self.store, self.trial_id, self.draw = store, trial_id, draw

@@ -89,7 +89,6 @@ def test_other_writers_are_noticed(folder: Path, reader: subprocess.Popen[str]) 
 
 @contextmanager
 def writing(folder: Path) -> Iterator[Store]:
-    """Yield the store with its folder writable, and restore the folder afterwards."""
     folder.chmod(0o755)
     with open_store(str(folder / "results.db")) as writer:
         yield writer

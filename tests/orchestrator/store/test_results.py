@@ -172,8 +172,8 @@ def test_results_are_the_studys_trials(store: Store, run_id: int) -> None:
     assert [row["trial_id"] for row in store.results(variant)] == [first, other]
     assert list(store.spectra(KEY)) == [first] and store.spectrum(second) is None
     assert store.spectra(variant)[other].tolist() == list(SPECTRUM * 2)
-    some = [second, failed]
-    assert store.results(KEY, some) == [
-        row for row in store.results(KEY) if row["trial_id"] in some
+    selection = [second, failed]
+    assert store.results(KEY, selection) == [
+        row for row in store.results(KEY) if row["trial_id"] in selection
     ]
     assert store.done() == sorted([first, second, other])

@@ -15,7 +15,6 @@ from tests.support.store_rows import KEY, RUN, SPECTRUM, everything, ids, outcom
 
 
 def second_version(connection: Connection) -> None:
-    """Add a column and fill it, as a real upgrade might."""
     connection.execute(text("ALTER TABLE trial ADD COLUMN measurements INTEGER"))
     connection.execute(
         text(
@@ -27,14 +26,13 @@ def second_version(connection: Connection) -> None:
 
 @pytest.fixture
 def newer() -> Iterator[None]:
-    """Make this program the second version of the store's schema."""
+    """Make this process use version 2 of the store's schema."""
     UPGRADES.append(second_version)
     yield
     UPGRADES.remove(second_version)
 
 
 def count(url: str) -> object:
-    """Return the new column's sum, or None if the column does not exist."""
     engine = create_engine(url)
     with engine.connect() as connection:
         version = connection.execute(text("SELECT version FROM schema_version")).scalar_one()

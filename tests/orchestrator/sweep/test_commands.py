@@ -72,8 +72,8 @@ def test_command_plans_its_variant() -> None:
     assert printed[printed.index("--model") + 1] == "transformer"
     assert printed[printed.index("--contexts") + 1] == "my words.json"
     assert printed[-6:-4] == ["--budget", "4"] and "--max-concurrent" not in printed
-    mine = Typed(study="gss_grid", options={"--contexts": ["../my words.json"]})
-    assert "../my words.json" in words(run_command(mine, study, key))
+    typed = Typed(study="gss_grid", options={"--contexts": ["../my words.json"]})
+    assert "../my words.json" in words(run_command(typed, study, key))
 
 
 def test_command_keeps_the_seeds() -> None:

@@ -30,7 +30,7 @@ def planned(seed: int, place: Place | None = None) -> PlannedTrial:
 
 TRIALS = [planned(seed) for seed in range(6)]
 TUNED = [planned(0), planned(9, Place(side="gss", stage="stage2", number=1))]
-"""One of another study's trials, and one that never ran."""
+"""A trial of two studies, and a trial that never ran."""
 STRANGER = planned(77)
 """A trial in no study."""
 
@@ -46,7 +46,6 @@ def end(store: Store, storage: Storage, trial: PlannedTrial, ending: TrialOutcom
 
 
 def fill(url: str, storage: Storage) -> None:
-    """Record two studies that share a trial, with every outcome and a later measurement."""
     with open_store(url, on_register=partial(write_study_file, storage)) as store:
         store.register(KEY, TRIALS)
         store.register(OTHER, TUNED)
@@ -80,7 +79,6 @@ def rebuilt(url: str, storage: Storage) -> list[str]:
 
 
 def test_new_store_equals_old_store(url: str, storage: FolderStorage, store_url: str) -> None:
-    """Rebuild over the old store, and into an empty one elsewhere."""
     with open_store(url) as store:
         before, order = tables(url), [summary.key for summary in store.studies()]
     assert "2 studies, 8 trials and 5 results" in "".join(rebuilt(store_url, storage))

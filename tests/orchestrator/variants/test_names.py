@@ -45,7 +45,7 @@ def trials(corpus: CorpusConfig) -> Iterator[TrialConfig]:
 
 
 def position(config: Any) -> int:
-    """Return which of four settings this is, at any scale."""
+    """Return the index of the config's setting among the study's four, at any scale."""
     is_20 = f"{config.training.learning_rate:e}".startswith("2")
     return 2 * is_20 + (config.output_layer.name == "gss")
 
@@ -64,7 +64,7 @@ def plan_of(label: Callable[[Any], Any], scale: str = "quick") -> Plan:
     ],
 )
 def test_names_show_trained_values(scale: str, settings: Any, rates: set[str]) -> None:
-    """20 in the study is 20 at paper scale, 0.02 at quick; `--set` is not scaled."""
+    """A rate of 20 in the study is 20 at scale paper and 0.02 at quick. `--set` is not scaled."""
     study = Study(name="mine", trials=trials)
     plan = make_plan(study, scale_named(scale), "ptb", PlanRequest(settings=settings))
     named = {trial.name: re.findall(r"learning_rate=([\d.]+)", trial.name) for trial in plan.trials}

@@ -16,7 +16,7 @@ FETCHED_BY_DEFAULT = (
     "worker-src",
     "object-src",
 )
-"""Without these directives, default-src applies."""
+"""Content security directives that default to default-src."""
 
 
 @pytest.fixture

@@ -28,9 +28,9 @@ def summary(scale: str, **counts: int) -> StudySummary:
 
 
 def studies(*summaries: StudySummary) -> list[dict[str, Any]]:
-    """Return the first table by column title; replace progress bars by value and maximum."""
-    nothing = Overview(studies=[], running=[], lost=[], seconds_left={})
-    head, body = progress(summaries, nothing).children.children
+    """Return the first table's rows by column title, with progress bars as value and maximum."""
+    overview = Overview(studies=[], running=[], lost=[], seconds_left={})
+    head, body = progress(summaries, overview).children.children
     titles = [cell.children for cell in head.children.children]
     cells = [[cell.children for cell in row.children] for row in body.children]
     return [
@@ -69,8 +69,8 @@ def test_diverged_trial_gets_no_retry(store: Store, tmp_path: Path) -> None:
     store.register(KEY, plan(1))
     diverged = outcome(plan(1)[0].trial_id, state="diverged", measurements={})
     store.record(diverged, run_id=store.begin_run(RUN), spectrum=None)
-    shown = str(content(Source(str(tmp_path / "results.db"), str(tmp_path)).overview()))
-    assert "other settings" in shown and "retry" not in shown
+    page = str(content(Source(str(tmp_path / "results.db"), str(tmp_path)).overview()))
+    assert "other settings" in page and "retry" not in page
 
 
 BROUGHT = {

@@ -52,7 +52,6 @@ def follow(app: Dash, version: Any) -> tuple[Any, ...]:
 
 
 def show(app: Dash, version: str | None = None, trials: Any = (IDS, MINE.variant)) -> Any:
-    """Return the changes of one update on the page of some trials."""
     return callback(app, "trials-head.children")(1, trials, version)
 
 
@@ -69,10 +68,10 @@ def post(
             for (id_, name), value in zip(names, properties.values(), strict=True)
         ]
 
-    several, targets = len(outputs) > 1, listed(dict.fromkeys(outputs))
+    is_multiple, targets = len(outputs) > 1, listed(dict.fromkeys(outputs))
     body = {
-        "output": f"..{'...'.join(outputs)}.." if several else outputs[0],
-        "outputs": targets if several else targets[0],
+        "output": f"..{'...'.join(outputs)}.." if is_multiple else outputs[0],
+        "outputs": targets if is_multiple else targets[0],
         "inputs": listed(values),
         "state": listed(state),
         "changedPropIds": [changed],
@@ -173,8 +172,10 @@ def test_curves_show_ticked_or_best(app: Dash, store: Store) -> None:
     attempts = store.claim(IDS, owner="a", lease_s=60)
     store.record_epochs({trial_id: [epoch(1)] for trial_id in IDS}, attempts=attempts)
     draw = callback(app, '{"drawn":"chosen"}')
-    drawn = [draw("learning curves", None, some, None, MINE.variant) for some in ([], IDS[1:])]
-    assert [[trace.name for trace in figure.data][:-1] for figure, *_ in drawn] == [
+    drawings = [
+        draw("learning curves", None, selection, None, MINE.variant) for selection in ([], IDS[1:])
+    ]
+    assert [[trace.name for trace in figure.data][:-1] for figure, *_ in drawings] == [
         ["trial 0", "trial 1"],
         ["trial 1"],
     ]

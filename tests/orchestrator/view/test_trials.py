@@ -26,12 +26,12 @@ def begin(store: Store, count: int) -> int:
     return store.begin_run(RUN)
 
 
-def assert_equal(trials: StudyTrials, others: StudyTrials) -> None:
+def assert_equal(trials: StudyTrials, expected: StudyTrials) -> None:
     columns = [*trials.settings, *trials.metrics]
-    assert columns == [*others.settings, *others.metrics]
-    assert (trials.shape, trials.numbers) == (others.shape, others.numbers)
+    assert columns == [*expected.settings, *expected.metrics]
+    assert (trials.shape, trials.numbers) == (expected.shape, expected.numbers)
     names = ["name", "state", "attempt", "cause", *columns]
-    pd.testing.assert_frame_equal(trials.frame[names], others.frame[names], check_dtype=False)
+    pd.testing.assert_frame_equal(trials.frame[names], expected.frame[names], check_dtype=False)
 
 
 @pytest.mark.parametrize("at_once", [2, 1000])

@@ -49,7 +49,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], Clock]:
 
 
 def test_ray_start_is_not_counted(clock: Callable[[int], Clock]) -> None:
-    """Two trials run at a time: the first two take 20 s with Ray's start, later ones 2 s.
+    """Two trials run at a time: the first two take 20 s with Ray's start, later trials 2 s.
 
     So 8 remaining trials need 8 s.
     """
@@ -104,7 +104,7 @@ def test_earlier_runs_epochs_are_excluded(clock: Callable[[int], Clock]) -> None
 def test_remaining_time_is_right(
     clock: Callable[[int], Clock], trials: int, workers: int, slow: int
 ) -> None:
-    """A trial has 8 epochs of 5 s, 2 s before and 4 s after them; every fifth may be slower."""
+    """A trial takes 2 s, then 8 epochs of 5 s, then 4 s; every fifth trial may be slower."""
     starts: dict[int, list[str]] = {}
     events: dict[int, list[tuple[str, int]]] = {}
     free_s = list(range(workers))

@@ -59,7 +59,7 @@ def events_of(
     options: Mapping[str, Any] | None = None,
     **fields: Any,
 ) -> list[TrialEvent]:
-    """Return the worker's events; `broken` matches the error that must end its process."""
+    """Return the worker's events. The error that must end its process matches `broken`."""
     pack, sent = Pack(tuple(trials or planned(seeds)), **fields), list[str]()
     run_options = RunOptions(storage=FolderStorage(storage), **(options or {}))
     job = Job(options=run_options, measurements=(), functions=TrialFunctions(run_trial=run_trial))
@@ -127,7 +127,6 @@ def test_workers_import_no_driver() -> None:
 
 @pytest.mark.parametrize("at_once", [1, 2])
 def test_read_only_disk_ends_pack(tmp_path: Path, at_once: int) -> None:
-    """The sweep stops, but no trial is recorded as failed."""
     with small_disk(tmp_path / "disk", kib=1024) as disk:
         change(disk, "ro")
         run_trial = run_scripted if at_once == 1 else None
@@ -151,9 +150,9 @@ def test_pruned_trial_leaves_its_mates(tmp_path: Path) -> None:
 def test_gpu_worker_reports_stack_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     at_a_time = list[int]()
 
-    def on_cpu(tasks: Any, *, runtime: Runtime, most: int, **others: Any) -> Any:
+    def on_cpu(tasks: Any, *, runtime: Runtime, most: int, **arguments: Any) -> Any:
         at_a_time.append(most)
-        return run_stack(tasks, runtime=replace(runtime, device="cpu"), most=most, **others)
+        return run_stack(tasks, runtime=replace(runtime, device="cpu"), most=most, **arguments)
 
     def chosen_size(*arguments: Any) -> tuple[int, str]:
         return arguments[-1], f"{arguments[-1]} at a time, by steps"
@@ -225,7 +224,7 @@ def test_other_errors_fail_only_the_trial(tmp_path: Path) -> None:
 
 
 def test_unsent_failure_is_sent_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A worker delays messages so that short trials can share one."""
+    """A worker delays messages so that short trials can share a message."""
     monkeypatch.setattr(pack_run, "REPORT_EVERY_S", 60.0)
 
     def superseded_at_the_second(config: TrialConfig, **arguments: Any) -> TrialOutcome:

@@ -29,8 +29,10 @@ def brute_force(splits: list[list[str]], limit: int | None) -> tuple[list[str], 
             order.append(token)
     words = order
     if limit is not None and limit < len(order):
-        others = [token for token in order if token not in ("<eos>", "<unk>")]
-        ranked = sorted(others, key=lambda token: (-splits[0].count(token), order.index(token)))
+        plain_words = [token for token in order if token not in ("<eos>", "<unk>")]
+        ranked = sorted(
+            plain_words, key=lambda token: (-splits[0].count(token), order.index(token))
+        )
         words = ["<eos>", "<unk>", *ranked[: limit - 2]]
     rewritten = [[token if token in words else "<unk>" for token in split] for split in splits]
     vocabulary: list[str] = []

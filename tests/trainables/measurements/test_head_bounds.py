@@ -18,13 +18,12 @@ def in_blocks(matrix: Matrix, rows: int = 7) -> Callable[[], Iterator[Matrix]]:
 
 
 def divergence(logits: Matrix, cut: Matrix) -> Matrix:
-    """Return KL(P || P_r) of each row, in nats."""
     log_p, log_q = log_softmax(logits, axis=1), log_softmax(cut, axis=1)
     return np.sum(np.exp(log_p) * (log_p - log_q), axis=1)
 
 
 def cut(weights: Matrix, rank: int) -> Matrix:
-    """Return the centred matrix's best approximation, by numpy's SVD."""
+    """Return the centred matrix's best approximation of this rank, by numpy's SVD."""
     left, sigma, right = np.linalg.svd(weights - weights.mean(axis=0), full_matrices=False)
     return (left[:, :rank] * sigma[:rank]) @ right[:rank]
 

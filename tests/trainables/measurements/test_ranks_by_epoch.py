@@ -19,8 +19,8 @@ from trainables.trial_folder import EpochMetrics
 
 
 def epoch(number: int, valid_loss: float, **ranks: Any) -> EpochMetrics:
-    others = {"tokens": number, "train_loss": 1.0, "averaging": False, "seconds": 1.0}
-    return EpochMetrics(epoch=number, valid_loss=valid_loss, **others, **ranks)
+    fields = {"tokens": number, "train_loss": 1.0, "averaging": False, "seconds": 1.0}
+    return EpochMetrics(epoch=number, valid_loss=valid_loss, **fields, **ranks)
 
 
 EPOCHS = [

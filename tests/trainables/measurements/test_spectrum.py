@@ -67,7 +67,6 @@ def test_singular_values_equal_numpy(
 @pytest.mark.parametrize("shape", [(2000, 600), (600, 2000)])
 @pytest.mark.parametrize("seed", range(3))
 def test_gram_above_the_press_tolerance(shape: tuple[int, int], seed: int) -> None:
-    """`make bench` tests 16,000 contexts and 4,000 words."""
     log_p = gss_log_p(*shape, seed=seed)
     expected = numpy_svd(log_p)
     resolved = expected > press_tolerance(expected, rows=shape[0], columns=shape[1])

@@ -59,7 +59,7 @@ def exact_rank(model: LanguageModel) -> int:
     "layer", [SoftmaxConfig(), MocConfig(mixtures=4)], ids=lambda layer: layer.name
 )
 def test_softmax_has_rank_d_plus_2(layer: OutputLayerConfig) -> None:
-    """W h, bias and normaliser give d + 2; float32's tolerance may hide some."""
+    """W h, bias and normaliser have rank d + 2, of which float32's tolerance may hide some."""
     model = trained(layer)
     rounded = tiny.log_p_matrix(model, tiny.corpus().test)
     assert press_rank(matrix_spectrum(rounded), eps=FLOAT32_EPS) <= D + 2 == exact_rank(model)

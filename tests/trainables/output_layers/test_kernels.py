@@ -47,7 +47,7 @@ BENDS: tuple[tuple[OutputLayerConfig, ...], ...] = (
     (LmsPlifConfig(knots=2, limit=20.0),) * 2,
     (LmsPlifFrozenConfig(knots=10, limit=5.0),) * 2,
 )
-"""Each entry is a stack's models: one kind of layer, different parameters."""
+"""Models of a stack: one kind of layer with different parameters."""
 every_bend = pytest.mark.parametrize("configs", BENDS, ids=lambda configs: configs[0].name)
 
 
@@ -83,7 +83,7 @@ def case_of(
     scale: float = 3.0,
     seed: int = 0,
 ) -> Case:
-    """In every model but the first, some of the last rows have weight zero."""
+    """Draw a case. In every model but the first, some of the last rows have weight zero."""
     draw = torch.Generator().manual_seed(seed)
     shape = LayerShape(vocabulary_size=vocabulary, embedding_width=3, context_width=3)
     functions = []

@@ -118,7 +118,7 @@ def test_impossible_target_has_finite_gradients() -> None:
 
 
 class Cubic(Pointwise):
-    """Defines only its formula."""
+    """A user's layer that defines only its formula."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -172,7 +172,7 @@ def test_nan_logit_ends_as_nan() -> None:
 
 @pytest.mark.parametrize("knots", [99_999, 100_000, 1_000_000])
 def test_float32_plif_finds_the_interval(knots: int) -> None:
-    """Counted from the left end, 2% of logits near 0 would miss their interval of a million."""
+    """An index counted from the left end would be wrong for 2% of logits near 0."""
     function = PiecewiseLinear(knots, limit=20.0, learning_rate=0.02)
     x = torch.randn(20_000, generator=torch.Generator().manual_seed(0))
     interval = torch.empty(len(x), dtype=torch.int64)

@@ -36,7 +36,7 @@ ROOT = Path(__file__).parents[3]
 WINDOW = 3
 """Longer windows only repeat launches."""
 MIXTURES = tuple(name for name in STACKED if hasattr(layer_config(name, "ptb"), "mixtures"))
-"""Stacked separately, because their models have other widths."""
+"""Mixtures are stacked separately, because their models have other widths."""
 PLAIN = tuple(name for name in STACKED if name not in MIXTURES)
 
 

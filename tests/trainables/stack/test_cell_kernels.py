@@ -112,7 +112,7 @@ def test_step_and_gradients_equal_formulas(
 
 
 def test_small_numbers_keep_their_digits() -> None:
-    """From an empty state, small inputs give an equally small h."""
+    """Small inputs and an empty state give an equally small h."""
     step = Step((1, 1, 30), torch.float32, 1e-4, 1)
     step.c_pair[:, 0] = 0
     c, h = step.forward_()
@@ -129,8 +129,6 @@ def test_nan_stays_in_its_model() -> None:
 
 
 def test_kernels_change_no_step(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The output layers' kernels run too, for all kinds at once."""
-
     def weights_after_a_step(*, kernels: bool) -> list[Tensor]:
         for module in (fused, lstm):
             monkeypatch.setattr(module, "runs_triton", lambda _: kernels)

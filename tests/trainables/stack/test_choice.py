@@ -46,7 +46,7 @@ for trials in (1, 4):
 
 
 def lstm() -> TrialConfig:
-    """A quarter of the paper's width, with shorter windows."""
+    """LSTM trial with a quarter of the paper's width and shorter windows."""
     paper = awd_lstm(CorpusConfig(name="x", sha256="0" * 64), SoftmaxConfig())
     widths = {"embedding_width": 100, "context_width": 100, "hidden_width": 300}
     model = paper.model.model_copy(update={**widths, "head_rank": 25})
@@ -54,7 +54,7 @@ def lstm() -> TrialConfig:
 
 
 def small_transformer() -> TransformerTrialConfig:
-    """A quarter of the recipe's width, with shorter windows."""
+    """Transformer trial with a quarter of the recipe's width and shorter windows."""
     config = transformer(CorpusConfig(name="x", sha256="0" * 64), SoftmaxConfig(), width=128)
     return config.with_values({"training.window": 64})
 

@@ -18,9 +18,10 @@ from trainables.training import Trainer
 
 
 def trainers_of(optimizer: str) -> list[Trainer]:
-    """Return trainers of every layer ("sgd") or of four; "adamw" trains Transformers.
+    """Return LSTM trainers of every layer ("sgd") or four layers ("adam"), or Transformers
+    ("adamw").
 
-    Some average from the first epoch, and epochs end at different steps.
+    Two average from the first epoch, and epochs end at different steps.
     """
     trainers = []
     for number, layer in enumerate(STACKED if optimizer == "sgd" else STACKED[:4]):
@@ -68,8 +69,6 @@ def with_changes_of_mates(trainers: Sequence[Trainer]) -> list[Trainer]:
 def test_replayed_steps_equal_steps(
     optimizer: str, captures: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Replay gives equal bits while window lengths vary, averages start, the text ends and trials
-    change."""
     graphs = CpuGraphs()
     monkeypatch.setattr(program, "graphs_on", lambda _device: graphs)
     replayed = with_changes_of_mates(trainers_of(optimizer))

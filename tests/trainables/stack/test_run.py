@@ -27,16 +27,16 @@ from trainables.trial_folder import Checkpoints, EpochMetrics, TrialFolder, Tria
 
 RUNTIME = Runtime()
 EVERY_STEP = Runtime(checkpoint_every_s=0.0)
-"""Writing a checkpoint per step takes most of the time."""
+"""Checkpoints at every step, which take most of a test's time."""
 LAYERS: tuple[OutputLayerConfig, ...] = (
     SoftmaxConfig(),
     SigSoftmaxConfig(),
     MosConfig(mixtures=2),
     MocConfig(mixtures=2),
 )
-"""Without piecewise linear functions: in float32, a last digit decides the side of a knot.
+"""Layers without piecewise linear functions: in float32, a last digit decides the side of a knot.
 
-`test_stack` compares them in float64.
+`test_stack` compares piecewise linear layers in float64.
 """
 
 
@@ -88,7 +88,7 @@ def fail(_: EpochMetrics) -> None:
 
 
 def assert_same(outcome: TrialOutcome, expected: TrialOutcome) -> None:
-    """Compare as float32 allows.
+    """Compare as closely as float32 allows.
 
     Another order of sums changes last digits, which training amplifies.
     """
@@ -104,7 +104,6 @@ def assert_same(outcome: TrialOutcome, expected: TrialOutcome) -> None:
 
 
 def test_stacked_trials_end_as_alone(alone: dict[str, TrialOutcome], tmp_path: Path) -> None:
-    """One trial ends early, one diverges, and others take their slots."""
     queue, taken_up = tasks(tmp_path, CONFIGS), list[TrialTask]()
     results = outcomes(run_stack(queue, runtime=EVERY_STEP, most=3, taken_up=taken_up.append))
     assert taken_up == queue and results.keys() == CONFIGS.keys()
@@ -118,8 +117,8 @@ def test_stacked_trials_end_as_alone(alone: dict[str, TrialOutcome], tmp_path: P
 
 
 def test_pruned_trial_goes_on(alone: dict[str, TrialOutcome], tmp_path: Path) -> None:
-    pruned, *others = tasks(tmp_path, ["mos", "gss", "short", "softmax"])
-    queue = [dataclasses.replace(pruned, stop_above={1: 0.0}), *others]
+    pruned, *mates = tasks(tmp_path, ["mos", "gss", "short", "softmax"])
+    queue = [dataclasses.replace(pruned, stop_above={1: 0.0}), *mates]
     ended = outcomes(run_stack(queue, runtime=RUNTIME, most=3))
     assert ended["mos"].state == "pruned"
     later = outcomes(run_stack(tasks(tmp_path, ["mos"]), runtime=RUNTIME, most=2))
@@ -128,7 +127,6 @@ def test_pruned_trial_goes_on(alone: dict[str, TrialOutcome], tmp_path: Path) ->
 
 
 def test_checkpoint_writing_blocks_no_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A trial waits for its last checkpoint on disk, and reports a failed write."""
     trial, steps = smoke_trial(), list[int]()
     write, step = Checkpoints._write, Trainer.step
 
@@ -173,11 +171,11 @@ def test_failing_trial_spares_its_mates(
             stacks.append(weakref.ref(self))
             super().__init__(trainers)
 
-    first, *others = tasks(tmp_path, [name, "gss", "moc"])
+    first, *mates = tasks(tmp_path, [name, "gss", "moc"])
     monkeypatch.setattr(run, "Stack", Watched)
     gc.disable()
     try:
-        queue = [dataclasses.replace(first, on_epoch=fail), *others]
+        queue = [dataclasses.replace(first, on_epoch=fail), *mates]
         ended = {
             task.directory.name: outcome
             for task, outcome in run_stack(queue, runtime=RUNTIME, most=2)

@@ -68,7 +68,7 @@ RATES = {"sgd": 5.0, "adam": 0.003, "adamw": 0.02}
 
 
 def trial_of(optimizer: str, group: int, number: int) -> LanguageTrialConfig:
-    """Vary all settings that may differ in a stack. The last two trials share seed and model."""
+    """Vary all settings that may differ in a stack. Trials 3 and 4 share seed and model."""
     seed = min(number, 3)
     training: dict[str, Any] = {
         "output_layer": LAYERS[group][number - 1],
@@ -112,7 +112,7 @@ def restored(trainer: Trainer) -> Trainer:
 
 
 def state_of(trainer: Trainer) -> dict[str, Tensor]:
-    """Return the state that determines the next step, and the losses."""
+    """Return the losses, and the state that determines the next step."""
     epochs = trainer.progress.epochs
     losses = torch.tensor([(epoch.train_loss, epoch.valid_loss) for epoch in epochs])
     return {**trainer.snapshot()[0], "losses": losses}

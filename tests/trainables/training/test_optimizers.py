@@ -11,7 +11,7 @@ from trainables.training.optimizers import EagerAdam, EagerAdamW, EagerSGD
 
 
 def trained(make: Callable[..., torch.optim.Optimizer], **options: Any) -> Tensor:
-    """Return weights after 20 steps; a second group has its own rate."""
+    """Return weights after 20 steps; a second parameter group has its own rate."""
     weights = torch.randn(2, 5, generator=torch.Generator().manual_seed(7))
     first, second = weights[0].requires_grad_(), weights[1].requires_grad_()
     groups = [{"params": [first], "lr": 0.3}, {"params": [second], "lr": 0.05}]
@@ -24,7 +24,7 @@ def trained(make: Callable[..., torch.optim.Optimizer], **options: Any) -> Tenso
 
 
 @pytest.mark.parametrize(
-    ("ours", "torchs", "options"),
+    ("our_class", "torch_class", "options"),
     [
         (EagerSGD, torch.optim.SGD, {}),
         (EagerAdam, torch.optim.Adam, {"fused": True}),
@@ -32,8 +32,8 @@ def trained(make: Callable[..., torch.optim.Optimizer], **options: Any) -> Tenso
     ],
 )
 def test_steps_equal_pytorch_bit_by_bit(
-    ours: Callable[..., torch.optim.Optimizer],
-    torchs: Callable[..., torch.optim.Optimizer],
+    our_class: Callable[..., torch.optim.Optimizer],
+    torch_class: Callable[..., torch.optim.Optimizer],
     options: dict[str, Any],
 ) -> None:
-    assert torch.equal(trained(ours, **options), trained(torchs, **options))
+    assert torch.equal(trained(our_class, **options), trained(torch_class, **options))

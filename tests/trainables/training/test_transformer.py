@@ -80,8 +80,8 @@ class Reference(FloatingReference):
     ids=["gss-tied", "lms_plif-untied", "mos-rank"],
 )
 def test_steps_agree_with_the_protocol(layer: OutputLayerConfig, head: dict[str, object]) -> None:
-    """The rate is low because Adam's first steps are signs, which rounding flips near zero
-    gradients."""
+    """The rate is low, because Adam's first steps are gradients' signs, which rounding flips near
+    zero."""
     config = tiny_transformer.trial(
         output_layer=layer,
         model={"dropout": 0.0} | head,

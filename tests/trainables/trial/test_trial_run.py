@@ -94,7 +94,6 @@ def test_files_of_a_done_trial(tmp_path: Path) -> None:
 
 
 def test_two_processes_in_one_folder(tmp_path: Path) -> None:
-    """The second process waits for the first one's lock and finds its result."""
     folder = tmp_path / "trial"
     processes: list[subprocess.Popen[str]] = []
 
@@ -118,14 +117,14 @@ def has_open(process: subprocess.Popen[str], file: Path) -> bool:
 
 
 class Projected(PointwiseSoftmax):
-    """Draws from torch's global generators."""
+    """Output layer that draws from torch's global generators."""
 
     def __init__(self, shape: LayerShape, rate: float) -> None:
         super().__init__(shape)
         self.rate, self.up = rate, nn.Linear(shape.context_width, shape.embedding_width)
 
-    def loss(self, hidden_TBC: Tensor, *others: Any) -> Tensor:
-        return super().loss(dropout(self.up(hidden_TBC), self.rate, self.training), *others)
+    def loss(self, hidden_TBC: Tensor, *arguments: Any) -> Tensor:
+        return super().loss(dropout(self.up(hidden_TBC), self.rate, self.training), *arguments)
 
 
 @pytest.mark.parametrize(
@@ -138,7 +137,6 @@ class Projected(PointwiseSoftmax):
     ids=["lstm", "transformer", "custom"],
 )
 def test_pruned_trial_keeps_its_bits(tmp_path: Path, config: LanguageTrialConfig) -> None:
-    """The trial is stopped after the second epoch, before averaging starts."""
     straight = run_trial(config, directory=tmp_path / "straight", runtime=Runtime())
     folder = tmp_path / "stopped"
     first_loss, second_loss = (epoch.valid_loss for epoch in straight.epochs[:2])
@@ -184,7 +182,6 @@ def test_epoch_time_excludes_the_warm_up(tmp_path: Path, epochs: int, counted: s
 
 
 def test_ranks_of_the_kept_epoch(tmp_path: Path) -> None:
-    """The kept epoch is averaged. Computing ranks does not affect training."""
     config = smoke_trial(**{"training.epochs": 3, "training.averaging.switch_epoch": 1})
     outcome = run_trial(config, directory=tmp_path, runtime=Runtime())
     best_epoch = outcome.epochs[int(outcome.metrics["kept_epoch"]) - 1]

@@ -77,9 +77,9 @@ def test_holm_excludes_untested_comparisons() -> None:
 def test_pairs_use_the_paired_test() -> None:
     result, truth = paired(A, B), stats.ttest_rel(A, B)
     names = ("t", "p", "df", "low", "high")
-    ours = [result[f"difference_{name}"] for name in names]
+    values = [result[f"difference_{name}"] for name in names]
     interval = truth.confidence_interval(0.95)
-    assert ours == pytest.approx([truth.statistic, truth.pvalue, 9, *interval])
+    assert values == pytest.approx([truth.statistic, truth.pvalue, 9, *interval])
     assert (result["test"], result["without_partner"]) == ("paired", 0)
     difference = np.array(A) - B
     g = difference.mean() / difference.std(ddof=1) * (1 - 3 / (4 * 9 - 1))

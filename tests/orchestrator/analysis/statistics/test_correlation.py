@@ -81,13 +81,13 @@ def test_settings_may_prevent_partial_correlation() -> None:
 
 
 def test_jackknife_uses_fishers_scale() -> None:
-    ours = over_rows(GRID)
+    result = over_rows(GRID)
     without = [np.arctanh(np.corrcoef(X[row != ROWS], Y[row != ROWS])[0, 1]) for row in range(5)]
     z = math.atanh(np.corrcoef(X, Y)[0, 1])
     error = stats.sem(5 * z - 4 * np.array(without))
     half = stats.t.ppf(0.975, 4) * error
-    assert ends(ours) == pytest.approx((math.tanh(z - half), math.tanh(z + half)))
-    assert ours.p_value == pytest.approx(2 * stats.t.sf(abs(z) / error, 4)) and ours.df == 4
+    assert ends(result) == pytest.approx((math.tanh(z - half), math.tanh(z + half)))
+    assert result.p_value == pytest.approx(2 * stats.t.sf(abs(z) / error, 4)) and result.df == 4
     few = over_rows(GRID[ROWS < 4])
     assert few.value is not None and few.interval is None and "5 values of c" in few.missing
 
@@ -101,12 +101,12 @@ def test_permutation_p_equals_brute_force(missing: int | None) -> None:
         pairs = np.isfinite(moved) & finite
         r.append(abs(np.corrcoef(moved[pairs], Y[pairs])[0, 1]))
     exact = np.mean(np.array(r) >= r[0] - 1e-12)
-    ours = permutation_p(X[finite], Y[finite], ROWS[finite], COLUMNS[finite])
-    assert ours == pytest.approx(exact, abs=0.015) and 0.01 < exact < 0.6
+    p_value = permutation_p(X[finite], Y[finite], ROWS[finite], COLUMNS[finite])
+    assert p_value == pytest.approx(exact, abs=0.015) and 0.01 < exact < 0.6
 
 
 def test_labels_may_be_missing() -> None:
     names = np.array([None, "x", "y", "z", "w"], dtype=object)[ROWS]
     assert over_rows(GRID.assign(c=names)) == over_rows(GRID)
-    ours = permutation_p(X, Y, names, COLUMNS)
-    assert ours == pytest.approx(permutation_p(X, Y, ROWS, COLUMNS), abs=0.02)
+    p_value = permutation_p(X, Y, names, COLUMNS)
+    assert p_value == pytest.approx(permutation_p(X, Y, ROWS, COLUMNS), abs=0.02)

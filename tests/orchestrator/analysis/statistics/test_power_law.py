@@ -55,7 +55,7 @@ def scipy_fit(x: Array, y: Array) -> tuple[float, float, float]:
 
 @pytest.mark.parametrize("curved", [False, True])
 def test_law_equals_bounded_least_squares(curved: bool) -> None:
-    """The curved losses would have a negative limit, so the fit is bounded at zero."""
+    """Without a bound at zero, the curved losses would have a negative limit."""
     log_x = np.log2(RANKS)
     y = 6.0 - 1.2 * log_x + 0.09 * log_x**2 if curved else noisy(0, deviation=0.05)
     curve = curve_of(RANKS, y, resamples=9)
@@ -81,8 +81,8 @@ def test_noiseless_law_fits_any_unit(unit: float) -> None:
 
 def test_rising_values_have_no_factor() -> None:
     laws = fit_laws([curve_of([1.0, 2, 3, 4], [1.0, 2, 3, 4])])
-    ours = laws.factor_KB[0, 0], laws.limit_B[0], laws.squares_B[0]
-    assert ours == pytest.approx((0, 2.5, 5.0)) and np.isnan(laws.inverse([1.0])[0])
+    law = laws.factor_KB[0, 0], laws.limit_B[0], laws.squares_B[0]
+    assert law == pytest.approx((0, 2.5, 5.0)) and np.isnan(laws.inverse([1.0])[0])
 
 
 def half_width(values_B: Array) -> float:
@@ -102,14 +102,17 @@ def crossed(seed: int, common: float, noise: float) -> tuple[list[Array], list[C
 
 
 def test_draws_give_exact_t_intervals() -> None:
-    """A contrast within seeds has a two-way layout's error; a level has that of whole seeds."""
+    """A difference between two sizes has a two-way layout's error.
+
+    A mean over sizes has the error of the seeds' means.
+    """
     [table_RS, _], _ = crossed(1, common=3.0, noise=0.1)
     curve = curve_of(RANKS, table_RS.ravel(), resamples=20_000)
     variance = (two_way(table_RS) ** 2).sum() / 10
     assert curve.df == 10 and curve.variance == pytest.approx(variance)
     contrast = stats.t.ppf(0.975, 10) * np.sqrt(variance * 2 / 3)
-    ours = half_width(curve.mean_BR[:, 1] - curve.mean_BR[:, 4])
-    assert ours == pytest.approx(contrast, rel=0.03)
+    width = half_width(curve.mean_BR[:, 1] - curve.mean_BR[:, 4])
+    assert width == pytest.approx(contrast, rel=0.03)
     level = stats.t.ppf(0.975, 2) * table_RS.mean(axis=0).std(ddof=1) / np.sqrt(3)
     assert half_width(curve.mean_BR.mean(axis=1)) == pytest.approx(level, rel=0.05)
 

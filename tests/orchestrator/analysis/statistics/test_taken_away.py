@@ -30,9 +30,9 @@ FORMULAS: dict[Shape, str] = {
 
 
 def trials(rng: np.random.Generator, rho: float) -> pd.DataFrame:
-    """Return 108 trials: effects of the settings plus normal parts with correlation `rho`.
+    """Return 108 trials: effects of settings, two of which interact, plus normal parts.
 
-    Two settings interact.
+    `rho` is the correlation of the normal parts.
     """
     frame = SETTINGS
     x, y = rng.multivariate_normal([0, 0], [[1, rho], [rho, 1]], size=len(frame)).T
@@ -44,15 +44,15 @@ def trials(rng: np.random.Generator, rho: float) -> pd.DataFrame:
 def test_residuals_equal_statsmodels(shape: Shape) -> None:
     frame = trials(np.random.default_rng(0), 0.5)
     controls = design(SETTINGS, shape)
-    ours = correlation_without(frame["x"], frame["y"], controls)
+    result = correlation_without(frame["x"], frame["y"], controls)
     fits = [smf.ols(f"{name} ~ {FORMULAS[shape]}", frame).fit() for name in "xy"]
-    theirs = stats.spearmanr(*(fit.resid for fit in fits))
-    assert ours.value == pytest.approx(theirs.statistic, abs=1e-9)
-    assert ours.df == degrees_left(controls) == fits[0].df_resid - 1
-    assert ours.t is not None
-    assert ours.p_value == pytest.approx(2 * stats.t.sf(abs(ours.t), ours.df))
+    expected = stats.spearmanr(*(fit.resid for fit in fits))
+    assert result.value == pytest.approx(expected.statistic, abs=1e-9)
+    assert result.df == degrees_left(controls) == fits[0].df_resid - 1
+    assert result.t is not None
+    assert result.p_value == pytest.approx(2 * stats.t.sf(abs(result.t), result.df))
     if shape == "none":
-        assert ours.p_value == pytest.approx(theirs.pvalue, rel=1e-9)
+        assert result.p_value == pytest.approx(expected.pvalue, rel=1e-9)
     share = explained_share(frame["x"], controls)
     assert share == pytest.approx(fits[0].rsquared_adj, abs=1e-9)
     assert design(SETTINGS[[]], shape).shape == (108, 0)

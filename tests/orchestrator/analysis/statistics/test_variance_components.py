@@ -31,11 +31,11 @@ def simulated(
     rho_seed: float = 0.0,
     common: float | None = 0.0,
 ) -> pd.DataFrame:
-    """Simulate two values for the first seeds of each cell.
+    """Simulate two values of each seed in each cell.
 
-    The variances of cells and seeds sum to 1; the seeds have `share` of it. Their correlations are
-    `rho` and `rho_seed`. `common` is the deviation of a seed's effect on all cells; None gives each
-    value its own seed.
+    The variances of cells and seeds sum to 1; the seeds' variance is `share`. The two values'
+    correlation is `rho` over cells and `rho_seed` over seeds. `common` is the standard deviation of
+    a seed's effect on all cells; None gives each value its own seed.
     """
 
     def pairs(correlation: float, n: int) -> Array:
@@ -62,10 +62,10 @@ def labels(common: float | None) -> str:
 @pytest.mark.parametrize("counts", [[3] * 8, [3, 2, 3, 1, 3, 3, 2, 3]])
 @pytest.mark.parametrize("common", [None, 0.8])
 def test_components_equal_regressions(counts: list[int], common: float | None) -> None:
-    """Henderson's method 3, or one-way analysis of variance if no cells share a seed."""
+    """The truth is Henderson's method 3, or one-way analysis of variance without common seeds."""
     points = simulated(np.random.default_rng(1), counts, share=0.4, common=common)
     x_fit, y_fit = (smf.ols(f"{name} ~ {labels(common)}", points).fit() for name in "xy")
-    ours, spread, total = variance_components(points, "x"), x_fit.mse_resid, len(points)
+    components, spread, total = variance_components(points, "x"), x_fit.mse_resid, len(points)
     if common is None:
         means = points.groupby("group")["x"].mean() - points["x"].mean()
         n0 = (total - sum(count**2 for count in counts) / total) / 7
@@ -77,7 +77,9 @@ def test_components_equal_regressions(counts: list[int], common: float | None) -
     noise = spread * np.mean([1 / count for count in counts])
     expected += [spread, spread / (spread + between), between / (between + noise), 8, total]
     names = ("variance_cells", "variance_seed_in_all_cells", "variance_seed_in_one_cell")
-    numbers = [ours[name] for name in (*names, "seed_share", "reliability", "cells", "trials")]
+    numbers = [
+        components[name] for name in (*names, "seed_share", "reliability", "cells", "trials")
+    ]
     assert numbers == pytest.approx(expected)
     within = within_correlation(points, "x", "y")
     assert within.value == pytest.approx(np.corrcoef(x_fit.resid, y_fit.resid)[0, 1])
@@ -95,11 +97,11 @@ def test_balanced_intervals_match_textbook(shared: bool) -> None:
     ratio = 3 * np.var(table.mean(axis=1), ddof=1) / ((residuals**2).sum() / df)
     low, high = (ratio / stats.f.ppf(q, 3, df) for q in (0.975, 0.025))
     seed = seeds.ravel() if shared else range(12)
-    ours = variance_components(points_of(table.ravel(), cells.ravel(), seed), "x")
-    assert 1 - ours["seed_share_high"] == pytest.approx((low - 1) / (low + 2), rel=1e-9)
-    assert 1 - ours["seed_share_low"] == pytest.approx((high - 1) / (high + 2), rel=1e-9)
-    assert ours["reliability"] == pytest.approx(1 - 1 / ratio, rel=1e-12)
-    assert ours["reliability_low"] == pytest.approx(1 - 1 / low, rel=1e-9)
+    components = variance_components(points_of(table.ravel(), cells.ravel(), seed), "x")
+    assert 1 - components["seed_share_high"] == pytest.approx((low - 1) / (low + 2), rel=1e-9)
+    assert 1 - components["seed_share_low"] == pytest.approx((high - 1) / (high + 2), rel=1e-9)
+    assert components["reliability"] == pytest.approx(1 - 1 / ratio, rel=1e-12)
+    assert components["reliability_low"] == pytest.approx(1 - 1 / low, rel=1e-9)
 
 
 @pytest.mark.parametrize("common", [None, 1.4])
@@ -108,9 +110,9 @@ def test_intervals_cover_the_truth(common: float | None) -> None:
     rng, share, within = np.random.default_rng(3), 0, 0
     for _ in range(300):
         drawn = simulated(rng, [1, 2, 3, 5] * 8, share=0.4, rho=-0.6, rho_seed=-0.5, common=common)
-        ours, pair = variance_components(drawn, "x"), within_correlation(drawn, "x", "y")
+        components, pair = variance_components(drawn, "x"), within_correlation(drawn, "x", "y")
         assert pair.interval is not None
-        share += ours["seed_share_low"] <= 0.4 <= ours["seed_share_high"]
+        share += components["seed_share_low"] <= 0.4 <= components["seed_share_high"]
         within += -0.5 in pair.interval
     assert (share / 300, within / 300) == pytest.approx((0.95, 0.95), abs=0.035)
 
@@ -144,9 +146,11 @@ def test_rounding_is_not_spread() -> None:
     for constant in (values, values / 3 + 1e5, values * 0.1 + seeds * 0.3):
         points = points_of(constant, cells, seeds, y=noise)
         assert "no spread" in within_correlation(points, "x", "y").missing
-        ours = variance_components(points, "x")
-        assert (ours["seed_share"], ours["reliability"]) == (0.0, 1.0) and ours["missing"]
-    assert ours["variance_seed_in_all_cells"] == pytest.approx(0.3**2)
+        components = variance_components(points, "x")
+        assert (components["seed_share"], components["reliability"]) == (0.0, 1.0) and components[
+            "missing"
+        ]
+    assert components["variance_seed_in_all_cells"] == pytest.approx(0.3**2)
     points = points_of(values, cells, seeds, y=noise[cells])
     means = between_correlation(points, "x", "y", blocks="group")
     assert means.value == pytest.approx(np.corrcoef(values[::3], noise[:6])[0, 1])
@@ -165,5 +169,5 @@ def test_rounding_is_not_spread() -> None:
 def test_impossible_components_have_a_reason(
     values: list[float], cells: str, seeds: list[int], words: str
 ) -> None:
-    ours = variance_components(points_of(values, list(cells), seeds), "x")
-    assert ours["seed_share"] is None and words in ours["missing"]
+    components = variance_components(points_of(values, list(cells), seeds), "x")
+    assert components["seed_share"] is None and words in components["missing"]

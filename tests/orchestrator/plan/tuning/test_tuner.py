@@ -43,7 +43,7 @@ class SimulatedStudy:
 
 
 def trained(tuner: Tuner, trial: PlannedTrial) -> TrialOutcome:
-    """Return the outcome of a worker that stops at the thresholds."""
+    """Return a worker's outcome: it stops the trial above the tuner's thresholds."""
     config = TrialConfig.model_validate(trial.config)
     rule = tuner.stop_above(trial) if tuner.is_searched(trial) else {}
     by_epoch = dict(enumerate(losses(config), start=1))
@@ -165,21 +165,21 @@ def test_retried_trial_may_stop_again(store: Store) -> None:
 def test_other_drivers_plan_is_kept(
     store: Store, monkeypatch: pytest.MonkeyPatch, cell: tuple[int, int]
 ) -> None:
-    """The other driver knew other results, so either of these two cells may be its choice."""
+    """The other driver knew other results, so it may have planned either cell."""
     tuning = plan(budget=3)
     tuner = tuner_for(tuning, store)
     record_all(store, tuner.start())
-    read, theirs = Store.trials, tuning.searched("narrow", 1, cell)
+    read_trials, foreign_trial = Store.trials, tuning.searched("narrow", 1, cell)
 
     def read_while_another_driver_plans(self: Store, key: StudyKey) -> list[TrialRow]:
-        rows = read(self, key)
+        rows = read_trials(self, key)
         if len(rows) == 4:
-            self.register(key, [*(row.planned() for row in rows), theirs])
+            self.register(key, [*(row.planned() for row in rows), foreign_trial])
         return rows
 
     monkeypatch.setattr(Store, "trials", read_while_another_driver_plans)
-    assert tuner.more(busy=()) == [theirs]
-    assert [row.planned() for row in store.trials(KEY)][4:] == [theirs]
+    assert tuner.more(busy=()) == [foreign_trial]
+    assert [row.planned() for row in store.trials(KEY)][4:] == [foreign_trial]
 
 
 def test_new_best_brings_new_finals(store: Store) -> None:
