@@ -219,7 +219,7 @@ class Graphs:
         torch.cuda.current_stream().wait_stream(self._stream)
 
     def captured(self, work: Callable[[], None]) -> Callable[[], None]:
-        """Capture the work and return a function that runs it."""
+        """Capture the work in a graph; return a function that replays it."""
         graph = torch.cuda.CUDAGraph()
         self._graphs.append(graph)  # also if its capture fails
         # Other threads of the process may keep using the GPU. A failed capture does not restore the

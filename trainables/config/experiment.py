@@ -19,7 +19,7 @@ class ExperimentConfig(Identified):
 
     @property
     def family(self) -> str:
-        """Return a key of trials with similar cost."""
+        """Return a key shared by trials of similar cost."""
         return self.kind
 
     @property

@@ -163,5 +163,5 @@ class TrialConfig(Identified):
 
     @property
     def family(self) -> str:
-        """Return a key of trials with similar cost."""
+        """Return a key shared by trials of similar cost."""
         return self.output_layer.name

@@ -94,5 +94,5 @@ class TransformerTrialConfig(Identified):
 
     @property
     def family(self) -> str:
-        """Return a key of trials with similar cost."""
+        """Return a key shared by trials of similar cost."""
         return f"transformer {self.output_layer.name}"

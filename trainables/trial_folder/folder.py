@@ -217,7 +217,7 @@ class TrialFolder:
         return outcome
 
     def set_aside_result(self) -> Path:
-        """Rename an unusable result: no worker then considers the trial finished."""
+        """Rename an unusable result, so that no worker considers the trial finished."""
         return set_aside(self.path / RESULT)
 
     def forget_result(self) -> None:
