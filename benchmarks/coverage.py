@@ -42,7 +42,7 @@ NOISE: Mapping[str, Mapping[str, float]] = {
     "shared": {"rest": 0.004, "shared": 0.01},
 }
 BY_LAYER = {"rest": 0.006, "common": 0.006, "by_layer": 0.006}
-"""A seed moves a layer equally at all ranks."""
+"""Each seed shifts a layer's losses by one random amount, equal at all ranks."""
 SPAM = {
     "softmax": (1.0, 0.42),
     "sigsoftmax": (1.0, 0.42),
@@ -67,7 +67,7 @@ def simulated_curves(
     shared: float = 0.0,
     by_layer: float = 0.0,
 ) -> list[Curve]:
-    """Return simulated losses, limit + (m x)^-exponent: a curve per factor m."""
+    """Return a curve per factor m, with simulated losses limit + (m x)^-exponent plus noise."""
     effect_S = rng.normal(0, common, seeds)
     shared_RS = rng.normal(0, shared, (len(sizes), seeds))
     layer_GS = (
@@ -96,7 +96,6 @@ def simulated_curves(
 def head_rank(
     rng: np.random.Generator, noise: Mapping[str, float]
 ) -> Iterator[tuple[str, Statistic, float]]:
-    """Yield a factor, and the baseline's E and b."""
     factors = (1.0, 0.95, *[1.0] * 5)
     first, second, *_ = simulated_curves(
         rng, HEAD_RANKS, factors, seeds=2, limit=4.45, exponent=0.8, **noise
@@ -129,7 +128,7 @@ def _law(
 def spam(
     rng: np.random.Generator, *, rest: float, common: float, curvature: float
 ) -> Iterator[tuple[str, Statistic, float]]:
-    """Yield widths over softmax's, by spam's design; `curvature` bends the gap in log d."""
+    """Yield ratios of widths to softmax's in study `spam`; `curvature` bends log gap over log d."""
     effect_S = rng.normal(0, common, 3)
     trials: dict[str, dict[str, Any]] = {}
     for symbols, widths, layers, seeds in QUICK:
@@ -168,10 +167,10 @@ def spam(
 def gss_grid(
     rng: np.random.Generator, columns: int, *, length: float
 ) -> Iterator[tuple[str, Statistic, float]]:
-    """Yield r over nine random rows by fixed columns, from means of three seeds.
+    """Yield r of a grid with nine random rows and fixed columns; cells are means of three seeds.
 
-    The truth has infinitely many rows. A Gaussian kernel of `length` rows correlates their effects;
-    0: independent.
+    The truth is for infinitely many rows. A Gaussian kernel of `length` rows correlates the rows'
+    effects; 0 makes them independent.
     """
     rows, slope, noise = 9, 0.4, 0.5 / math.sqrt(3)
     t_K = np.linspace(-1, 1, columns)
@@ -209,8 +208,7 @@ def gss_grid(
 
 
 def coverage(draws: int, *, seed: int = 0) -> dict[tuple[str, str], tuple[float, int]]:
-    """Return, by interval and noise, the share of intervals that contain the truth, and their
-    number."""
+    """Return the share of intervals that contain the truth and their number, by name and noise."""
     rng, grid_rng = np.random.default_rng(seed), np.random.default_rng(seed + 1)
     hits: dict[tuple[str, str], list[bool]] = {}
 

@@ -7,12 +7,12 @@ trainables and search_spaces.
     python -m benchmarks.gpu --model transformer                    Transformers
     python -m benchmarks.gpu --device cpu --scale tiny --steps 1    a test on a CPU
 
-Each line trains an output layer on random words: `stack 16` sixteen models as one, `alone` one by
-one through cuDNN, `torch.nn` the framework's LSTM and linear layers one by one, without dropout or
-averaging. Network, output layer and optimiser are milliseconds per step of one model, timed
-separately; `step` also draws masks. `s/epoch` is one trial's share of an epoch; `V100` is the
-speed-up over the paper's V100. TFLOP/s count matrix products only (see `flop_per_token`); `of` is
-their share of the device's peak.
+Each line trains an output layer on random words. `stack 16` trains sixteen models as one, `alone`
+one model through cuDNN. `torch.nn` trains the framework's LSTM and linear layers, without dropout
+or averaging. `network`, `output` and `optim.` are milliseconds per step of one model, timed
+separately; `step ms` also draws masks. `s/epoch` is the time of an epoch, divided by the models;
+`V100` is the speed-up over the paper's V100. `TFLOP/s` counts matrix products only (see
+`flop_per_token`); `of` is their share of the device's peak.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def spectrum_seconds(config: LanguageTrialConfig, corpus: Corpus, device: str) -
 
 class Job(NamedTuple):
     how: str
-    """One of `METHODS`."""
+    """Way to train: one of `METHODS`."""
     corpus: str
     layer: str
     precision: Precision
@@ -90,9 +90,8 @@ class Line:
 
     job: Job
     seconds: float | None = None
-    """Per epoch of one trial, or per spectrum."""
+    """Seconds per epoch of one trial, or per spectrum."""
     times_v100: float | None = None
-    """Speed-up over the paper's V100."""
     step_ms: float | None = None
     parts: PartsMs | None = None
     tflop_s: float | None = None
@@ -107,7 +106,6 @@ class Bench:
         self._device, self._scale, self._steps = device, scale, steps
 
     def line(self, job: Job) -> Line:
-        """Measure the job; an error, such as too little memory, also gives a line."""
         try:
             return self._measure(job)
         except torch.OutOfMemoryError:
@@ -173,8 +171,7 @@ def _error_text(error: Exception) -> str:
 
 
 def jobs(options: argparse.Namespace) -> list[Job]:
-    """Return the jobs in the options' order, but the first stack size and the first four layers
-    first."""
+    """Return jobs in the options' order, but the first stack size and four layers before others."""
     corpora, layers, precisions, sizes = (
         options.corpora,
         options.layers,
@@ -236,17 +233,16 @@ def _as_json(line: Line) -> dict[str, Any]:
 
 
 def run_lines(options: argparse.Namespace, name: str) -> int:
-    """Print the lines and return the exit status."""
     ends_s = time.monotonic() + options.budget
     peaks = ceilings(options.precisions, options.device, CEILING_SIZE[options.device])
     rates = ", ".join(f"{precision} {tflop_s:.4g}" for precision, tflop_s in peaks.tflop_s.items())
-    print(f"ceilings: products {rates} TFLOP/s; copying {peaks.copy_gb_s:.4g} GB/s")
+    print(f"peak rates: products {rates} TFLOP/s; copies {peaks.copy_gb_s:.4g} GB/s")
     print(HEADER, flush=True)
     bench, lines = Bench(options.model, options.device, options.scale, options.steps), list[Line]()
     queue = jobs(options)
     for job in queue:
         if time.monotonic() > ends_s:
-            print(f"--budget: {options.budget:g} s are over, {len(queue) - len(lines)} skipped")
+            print(f"--budget: {options.budget:g} s used, {len(queue) - len(lines)} lines skipped")
             break
         lines.append(bench.line(job))
         print(_table_row(lines[-1], peaks), flush=True)

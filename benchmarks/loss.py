@@ -1,10 +1,10 @@
-"""Training loss of the output layers against the plain formulation: seconds and peak memory.
+"""Seconds and peak memory of output layers' training losses, compared with the plain formulation.
 
-`--only loss` or `--only step` runs one part, `--layers mos gss` some layers. `plain` materialises
-logits, applies f and log_softmax, and uses autograd; for mixtures it sums N x K x V probabilities
-and takes their log, as published. `products` is the floor: the three matrix products of any exact
-loss (logits, and their gradient times weights and times hidden states), in equal chunks.
-`framework` is PyTorch's chunked `linear_cross_entropy` (2.13 or later), for softmax only.
+`plain` materialises logits, applies f and log_softmax, and uses autograd; for mixtures it sums
+N x K x V probabilities and takes their log, as published. `products` is the floor: the three matrix
+products of any exact loss (logits, and their gradient times weights and times hidden states), in
+equal chunks. `framework` is PyTorch's chunked `linear_cross_entropy` (2.13 or later), for softmax
+only.
 """
 
 from __future__ import annotations
@@ -67,8 +67,6 @@ class Timing:
 
 
 class _Variant:
-    """State of a process that times one variant."""
-
     def __init__(self, prepare: Prepare) -> None:
         self.run = prepare()
         self.peak = PeakMemory()  # resets the peak of imports and preparation
@@ -110,7 +108,7 @@ def compare(variants: Mapping[str, Prepare], *, rounds: int, warmup: int = 1) ->
 
 
 def print_table(title: str, timings: Mapping[str, Timing], *, reference: str) -> None:
-    """Print seconds, MiB and ratios to `reference`; above 1 is faster, or larger."""
+    """Print seconds, MiB and ratios to `reference`: above 1 means faster, or more memory."""
     base = timings[reference]
     print(f"\n{title}")
     print(
@@ -143,7 +141,6 @@ def plain(layer: OutputLayer, hidden_TBC: Tensor, weight_VD: Tensor, targets_N: 
 def framework(
     layer: OutputLayer, hidden_TBC: Tensor, weight_VD: Tensor, targets_N: Tensor
 ) -> Tensor:
-    """Return PyTorch's chunked loss of softmax, gradients included."""
     assert isinstance(layer, PointwiseSoftmax)
     return functional.linear_cross_entropy(
         hidden_TBC.flatten(0, 1),
@@ -162,7 +159,6 @@ def losses_for(config: OutputLayerConfig) -> dict[str, Loss]:
 
 
 def prepare_loss(config: OutputLayerConfig, loss: Loss) -> Callable[[], object]:
-    """Prepare forward and backward of the loss alone."""
     torch.set_num_threads(len(os.sched_getaffinity(0)))
     generator = torch.Generator().manual_seed(0)
     layer = build_output_layer(

@@ -2,8 +2,8 @@
 
     python -m benchmarks.one_trial softmax gss lms_plif mos [--corpus ptb --data-dir DIR]
 
-A trial trains, validates, tests and measures the spectrum. The second number is of a trial that
-stops half-way and runs again; its excess is a resume's cost.
+A trial trains, validates, tests and measures the spectrum. The second number is for a trial
+that is stopped half-way and run again; the difference is the cost of a resume.
 """
 
 from __future__ import annotations
@@ -26,12 +26,11 @@ from trainables.trial_folder import EpochMetrics
 
 
 class StoppedError(Exception):
-    """Ends a trial half-way."""
+    """Raised to end a trial half-way."""
 
 
 def stop_half_way(epoch: EpochMetrics) -> None:
-    """Raise `StoppedError` after the fourth of eight epochs."""
-    if epoch.epoch == 4:
+    if epoch.epoch == 4:  # of eight
         raise StoppedError
 
 

@@ -1,4 +1,4 @@
-"""Spectrum and KL rank of a log-P matrix of a gss layer with random weights.
+"""Benchmark the spectrum and KL rank of a gss layer's log-P matrix, with random weights.
 
     python -m benchmarks.ranks            spectrum of 16,000 x 4,000 and its error, by method
     python -m benchmarks.ranks --ptb      82,430 x 10,000, the size of PTB's test set
@@ -39,7 +39,7 @@ CHUNK = 2_000
 Shape = tuple[int, float, float, float]
 USUAL: Shape = (64, 1.5, 0.5, 1.0)
 HARD: Shape = (256, 3.0, 2.5, 0.0)
-"""Width, k, standard deviations of logits and bias. The usual spectrum crosses Press' tolerance."""
+"""Width, k, deviations of logits and bias. The spectrum of USUAL crosses Press' tolerance."""
 
 
 def log_p_chunks(rows: int, columns: int, shape: Shape) -> Iterator[NDArray[np.float32]]:
@@ -63,7 +63,6 @@ def log_p_matrix(shape: Shape) -> NDArray[np.float32]:
 
 
 def prepare_numpy() -> Callable[[], object]:
-    """Prepare numpy's SVD in float64, without singular vectors."""
     matrix_NV = log_p_matrix(USUAL).astype(np.float64)
     return lambda: np.linalg.svd(matrix_NV, compute_uv=False)
 

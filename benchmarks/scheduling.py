@@ -33,7 +33,6 @@ def do_nothing(config: TrialConfig, **_: Any) -> TrialOutcome:
 
 
 def plan_trials(trials: int) -> list[PlannedTrial]:
-    """Return trials that differ only in their seed."""
     corpus = CorpusConfig(name="none", sha256="0" * 64)
     configs = [
         TrialConfig(seed=seed, corpus=corpus, output_layer=SoftmaxConfig())

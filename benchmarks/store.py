@@ -37,7 +37,6 @@ BOUND_S = 2.0
 
 
 def plan() -> list[PlannedTrial]:
-    """Return a study of `TRIALS` trials: a grid of GSS with ten seeds."""
     corpus = CorpusConfig(name="pydocs", sha256="0" * 64)
     cs, ks = np.linspace(-2, 2, CS).round(4).tolist(), np.linspace(1.25, 3, KS).round(4).tolist()
     return [
@@ -122,7 +121,6 @@ def _outcome(trial_id: str, draws: np.random.Generator, epochs: int) -> TrialOut
 
 
 def status(url: str) -> float:
-    """Count the states of every study; return the seconds inside the store."""
     start = time.perf_counter()
     with open_store(url, check=False) as store:
         (summary,) = store.studies()
@@ -131,7 +129,6 @@ def status(url: str) -> float:
 
 
 def replan(url: str) -> float:
-    """Plan the study again and read the states; return the seconds inside the store."""
     trials = plan()
     start = time.perf_counter()
     with open_store(url) as store:
@@ -142,7 +139,6 @@ def replan(url: str) -> float:
 
 
 def results(url: str) -> float:
-    """Read all results; return the seconds inside the store."""
     start = time.perf_counter()
     with open_store(url) as store:
         rows = store.results(KEY)
@@ -151,14 +147,12 @@ def results(url: str) -> float:
 
 
 def check(url: str) -> float:
-    """Compare all trials with their files; return the seconds."""
     start = time.perf_counter()
     assert check_store(url, _storage(url)) == []
     return time.perf_counter() - start
 
 
 def rebuild(url: str) -> float:
-    """Rebuild the store from the trial folders; return the seconds."""
     start = time.perf_counter()
     rebuild_store(url, _storage(url), lambda _: None)
     return time.perf_counter() - start

@@ -2,7 +2,8 @@
 
     python3 docker/image_test.py FOLDER [--build-arg=NAME=VALUE ...] [--volume=HERE:THERE:ro ...]
 
-Sweeps run with a writable root, and with a read-only root without /tmp and with a noexec /tmp.
+Sweeps run with a writable root, and with a read-only root: once without /tmp, once with a noexec
+/tmp.
 Needs root, buildah and debootstrap. FOLDER keeps everything, images included. Other options go to
 `buildah build`: --build-arg=PIP_ARGS=... for PyTorch's CPU build, --volume for a certificate or a
 pip.conf.
@@ -43,7 +44,7 @@ for cache, cause in causes.items():
     assert cause in (problem := str(triton_problem("cpu"))), problem
 """
 """Triton's first launch, with an empty library as driver. Triton loads a compiled module from its
-cache: a noexec /tmp refuses, and the image's folder gives only missing driver functions."""
+cache. A noexec /tmp refuses the load; in the image's folder, only driver functions are missing."""
 READ_ONLY = """
 root=$1 results=$2 user=$3 && shift 3
 mount --bind "$root" "$root"
@@ -62,8 +63,8 @@ mount -o remount,bind,ro "$root"
 exec chroot "$root" setpriv --reuid="$user" --regid="$user" --clear-groups --no-new-privs \
     --bounding-set=-all env --chdir=/app "$@"
 """
-"""Equals an engine's `--read-only --cap-drop ALL --volume RESULTS:/app/results`, and `--tmpfs /tmp`
-if TMPDIR is not set. /dev/shm stays writable."""
+"""Does what an engine does for `--read-only --cap-drop ALL --volume RESULTS:/app/results` and, if
+TMPDIR is not set, `--tmpfs /tmp`. /dev/shm stays writable."""
 WRITABLE = """
 for folder in / /app /tmp /var/tmp /home /opt/venv /dev; do
     if touch "$folder/probe" 2>/dev/null; then echo "$folder is writable"; exit 1; fi
@@ -77,7 +78,7 @@ class Images:
         self.folder = folder
 
     def __call__(self, *arguments: str) -> str:
-        """Run a buildah command; print the output of `build` and `run`, return that of others."""
+        """Run a buildah command; print the output of `build` and `run`, return other output."""
         options = (
             "--root",
             f"{self.folder}/images",
@@ -125,7 +126,6 @@ def results_folder(images: Images, name: str, user: int) -> Path:
 
 
 def report_sizes(root: Path) -> None:
-    """Print the size on disk of the image and of its largest packages."""
     (packages,) = root.glob("opt/venv/lib/python3*/site-packages")
     for folder, largest in ((root, 0), (packages, 12)):
         lines = subprocess.run(
@@ -137,7 +137,6 @@ def report_sizes(root: Path) -> None:
 
 
 def check_contents(root: Path, config: dict[str, Any]) -> None:
-    """Assert that the image has a user, and no unneeded or setuid programs."""
     assert int(config["User"]) > 0, config["User"]
     assert config["Healthcheck"]["Test"] == ["CMD", "ray", "health-check"], config["Healthcheck"]
     programs = [

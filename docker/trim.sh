@@ -1,5 +1,5 @@
 #!/bin/sh
-# Remove from a virtual environment all that running does not need: installers, tests, headers, static libraries, Ray's
+# Remove files that a run does not need from a virtual environment: installers, tests, headers, static libraries, Ray's
 # Java, Arrow's remote calls.
 set -eu
 venv=$1

@@ -1,4 +1,4 @@
-"""`prove-gpu`: stages in their own processes, checks on the terminal and in a file."""
+"""`prove-gpu`: run each stage in a process; write checks to the terminal and a file."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ LOG_TAIL = 4_000
 
 
 class Stage(NamedTuple):
-    """Limits of a part of the proof."""
+    """Limits of a stage of the proof."""
 
     limit_s: float
-    """Time that earlier stages did not use is added."""
+    """Seconds, to which the unused time of earlier stages is added."""
     on_cpu: bool = True
 
 
@@ -48,7 +48,7 @@ STAGES = {
     "checkpoints": Stage(30),
     "speed": Stage(110),
 }
-"""In order; together at most 540 s."""
+"""Stages in order; together at most 540 s."""
 TOTAL_MINUTES = sum(stage.limit_s for stage in STAGES.values()) / 60
 DESCRIPTION = (
     "Prove that the GPU of this machine computes the right numbers, and fast enough, in at most "
@@ -122,7 +122,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 class Proof:
-    """Checks so far, and their file."""
+    """Results of the stages so far, and their file."""
 
     def __init__(self, device: str, file: Path) -> None:
         self._device, self._file = device, file
@@ -171,7 +171,7 @@ class Proof:
         write_file(self._file, json.dumps(content, indent=1).encode(), durable=False)
 
     def verdict(self) -> int:
-        """Print the last lines and return the exit status."""
+        """Print the verdict and return the exit status."""
         passed, failed, skipped = (self._counts[result] for result in ("PASS", "FAIL", "SKIP"))
         if self._device == "cuda":
             print(f"Please attach {self._file} to an issue (docs/cluster.md, Prove a GPU).")
@@ -229,7 +229,7 @@ def _checks(name: str, limit_s: float, device: str, folder: str, log: Path) -> I
 
 
 def _kill(process: subprocess.Popen[str]) -> None:
-    """The group id cannot have been reused, because its process was not waited for."""
+    """The group id still belongs to the process, which has not been waited for."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
 
@@ -250,9 +250,9 @@ def _anonymous(text: str) -> str:
 
 @contextmanager
 def _raise_on_signals() -> Iterator[None]:
-    """SIGTERM and SIGHUP raise, so that the running stage is killed too.
+    """Make SIGTERM and SIGHUP raise SystemExit, so that the running stage is killed too.
 
-    `sweep.py` starts with these and SIGINT blocked.
+    Unblocks both and SIGINT, because `sweep.py` starts with them blocked.
     """
 
     def raise_exit(number: int, _frame: object) -> NoReturn:

@@ -1,6 +1,6 @@
 """Times and results of the parts of a stack's step.
 
-The GPU benchmark knows a stack's internals only through this file.
+The GPU benchmark uses a stack's internals only through this file.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ class PartsMs(NamedTuple):
     """Milliseconds per step of one model at the config's window length, without drawing masks."""
 
     network: float
-    """Up to the context vectors, forward and backward."""
+    """Forward and backward pass up to the context vectors."""
     output: float
-    """Output layer and loss, forward and backward."""
+    """Forward and backward pass of output layer and loss."""
     optimiser: float
-    """Includes clipping."""
+    """Optimiser and gradient clipping."""
 
 
 def parts_ms(trainers: Sequence[Trainer], calls: int) -> PartsMs:
     """Time the parts of a stack's step, replayed from graphs on a GPU.
 
-    Changes the trainers' weights and takes them out of their stack.
+    Changes the trainers' weights, and removes the trainers from their stack.
     """
     first, weights = trainers[0], Weights.shared_by([trainer.model for trainer in trainers])
     device, training = weights["embedding_VD"].device, first.config.training
@@ -139,9 +139,9 @@ def stacked_contexts(
 def stacked_losses(
     models: Sequence[LanguageModel], hidden_GNC: Tensor, targets_GN: Tensor, lengths: Sequence[int]
 ) -> dict[str, Tensor]:
-    """Return losses G of models without dropout, and gradients by name with leading G.
+    """Return each model's loss without dropout, and gradients by name; axis 0 is the model.
 
-    A model's window has `lengths` rows of `hidden_GNC`, whose gradient is "hidden".
+    Model g reads the first `lengths[g]` rows of `hidden_GNC`, whose gradient is named "hidden".
     """
     weights = Weights.shared_by(models)
     model, embedding = stacked_model(models, weights), weights["embedding_VD"]

@@ -12,7 +12,7 @@ Result = Literal["PASS", "FAIL", "SKIP", "INFO"]
 
 
 class NotTriedError(Exception):
-    """A check cannot be made here; the text gives the reason."""
+    """A check cannot run on this machine; the text gives the reason."""
 
 
 @dataclass(frozen=True)
@@ -21,12 +21,12 @@ class Question:
 
     name: str
     ask: Callable[[], float | str]
-    """Returns a number to compare, or a text, which passes."""
+    """Returns a number to compare with the limit, or a text, which passes."""
     limit: float | None = None
     """Largest passing number; None: only report it."""
     unit: str = ""
     figures: Mapping[str, Any] = field(default_factory=dict)
-    """Values to write to the file."""
+    """Further values for the file."""
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Best-case time of a stack's step on a GPU.
 
-Costs are of sixteen of the papers' AWD-LSTMs in bf16 with weight averaging and windows of 70
-tokens, counted on the device "meta" (27 November 2026).
+Costs are for a stack of sixteen of the papers' AWD-LSTMs in bf16, with weight averaging and windows
+of 70 tokens. They were counted on torch's device "meta" (27 November 2026).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class StepCost(NamedTuple):
     """Everything except matrix products."""
     products: Work
     recurrent: Work
-    """Products with a time step's hidden state, B rows each."""
+    """Products with the hidden state of one time step, each with B rows."""
 
 
 class Card(NamedTuple):
@@ -41,7 +41,7 @@ class Card(NamedTuple):
     copy_tb_s: float
     """Bytes read and written."""
     product_tflop_s: float
-    """Products of large square matrices."""
+    """Rate for products of large square matrices."""
 
 
 COSTS: dict[tuple[str, str], StepCost] = {
@@ -63,13 +63,13 @@ COSTS: dict[tuple[str, str], StepCost] = {
     ),
 }
 """Keys: corpus, output layer."""
+# A recurrent product, with a batch of 20, fills only part of a tile's 64 rows.
 SHARES = ((0.85, 1.0), (0.85, 0.6), (0.7, 0.3))
-"""Reached shares of the copy and product rates, by kind of work. A recurrent
-product, with a batch of 20, fills only part of a tile's 64 rows."""
+"""Shares of the copy and product rates that each kind of work reaches."""
 
 
 def step_seconds(cost: StepCost, card: Card) -> float:
-    """Return the time; memory or products bound each kind of work."""
+    """Return the seconds of a step; memory or products limit each kind of work."""
     return sum(
         max(
             1e-3 * work.gigabytes / (card.copy_tb_s * copy_share),

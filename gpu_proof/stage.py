@@ -1,6 +1,6 @@
 """One stage: `python -m gpu_proof.stage NAME DEVICE FOLDER` writes a JSON line per check.
 
-It has its own process, because a CUDA error makes a process unusable and a kernel may hang.
+A stage has its own process, because a CUDA error makes a process unusable and a kernel may hang.
 """
 
 from __future__ import annotations

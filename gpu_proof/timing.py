@@ -30,7 +30,7 @@ from trainables.stack import Stack, stack_bytes
 from trainables.training import EagerSGD, Trainer, WeightAverage
 
 WARM_UP_PASSES = 3
-"""Passes over the timed windows; a stack captures a length at its second use."""
+"""Untimed passes over the windows; a stack captures a window length at its second use."""
 
 
 class Pace(NamedTuple):
@@ -47,7 +47,7 @@ class Pace(NamedTuple):
 
 
 def seconds_of(function: Callable[[], object], device: str) -> float:
-    """Return the device's time for a call, by GPU events or the CPU's clock, with host waits."""
+    """Return the seconds of a call, by GPU events or the CPU's clock, including host waits."""
     wait(device)
     if on_gpu(device):
         start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
@@ -62,13 +62,13 @@ def seconds_of(function: Callable[[], object], device: str) -> float:
 
 
 def seconds_a_call(function: Callable[[], object], device: str, calls: int = 10) -> float:
-    """Return the mean of `calls` calls after one warm-up call."""
+    """Return the mean seconds of `calls` calls after one warm-up call."""
     function()
     return seconds_of(lambda: [function() for _ in range(calls)], device) / calls
 
 
 def usual_trainer(config: LanguageTrialConfig, corpus: Corpus, device: str) -> Trainer:
-    """Return a new trial; AWD-LSTMs already average weights, as in most epochs."""
+    """Return a new trial. An AWD-LSTM averages weights from the start, as in most epochs."""
     trainer = Trainer(config, corpus, Runtime(device=device))
     if isinstance(config, TrialConfig):
         trainer.average = WeightAverage(trainer.model)
@@ -76,7 +76,7 @@ def usual_trainer(config: LanguageTrialConfig, corpus: Corpus, device: str) -> T
 
 
 class Headline(NamedTuple):
-    """Stack of equal AWD-LSTMs, at the papers' shapes on a GPU, tiny on a CPU."""
+    """Stack of AWD-LSTMs with one config: the papers' shapes on a GPU, tiny on a CPU."""
 
     corpus: str
     layer: str
@@ -94,11 +94,11 @@ class Headline(NamedTuple):
         )
 
     def planned_bytes(self, device: str) -> float:
-        """Return the GPU memory that a plan asks for."""
+        """Return the bytes of GPU memory that a plan asks for."""
         return stack_bytes(self.config(device), CORPORA[self.corpus][2], self.models)
 
     def stack(self, device: str) -> Stack:
-        """Return a stack of new trials. Raises NotTriedError if it does not fit."""
+        """Return a stack of new trials. Raises NotTriedError if GPU memory is too small."""
         gc.collect()
         forget_cache(device)
         if on_gpu(device) and (planned := self.planned_bytes(device)) > free_bytes():
@@ -118,7 +118,7 @@ def alone_pace(trainer: Trainer, steps: int) -> Pace:
 
 
 def _pace(step: Callable[[], None], trainers: Sequence[Trainer], steps: int) -> Pace:
-    """Gives all passes equal window lengths."""
+    """Window lengths are equal in all passes."""
     draws = trainers[0].draws.get_state()
 
     def run() -> None:
@@ -151,7 +151,7 @@ class _Framework(nn.Module):
 
 
 def framework_pace(config: TrialConfig, vocabulary: int, device: str, steps: int) -> Pace:
-    """Time `steps` steps of the framework's softmax, the floor of lone models.
+    """Time `steps` steps of PyTorch's LSTM and softmax, the least that a lone model needs.
 
     In bf16, parameters are bf16 too.
     """
@@ -182,7 +182,7 @@ class Ceilings(NamedTuple):
     """Peak rates of a device."""
 
     tflop_s: dict[Precision, float]
-    """Products of square matrices."""
+    """Rates for products of square matrices."""
     copy_gb_s: float
     """Bytes read and written."""
 

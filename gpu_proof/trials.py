@@ -1,4 +1,4 @@
-"""Trials of the papers on random text, and operations per token."""
+"""The papers' trials on random text, and their operations per token."""
 
 from __future__ import annotations
 
@@ -43,15 +43,14 @@ STACKED = (
     "lms_plif_frozen",
     "softcap",
 )
-"""Layers of stacks; the first four are measured first."""
+"""Output layers that stacks can train; the first four are measured first."""
 LAYERS = (*STACKED, "monotone_nn")
 UNPUBLISHED: dict[str, OutputLayerConfig] = {
     "monotone_nn": MonotoneNnConfig(),
     "softcap": SoftcapConfig(cap=15.0),
 }
-"""Not in AAAI 2021."""
 CORPORA = {"ptb": (929_589, 82_430, 10_000), "wikitext-2": (2_088_628, 245_569, 33_278)}
-"""Train tokens, test tokens, vocabulary."""
+"""Train tokens, test tokens and vocabulary size, by corpus."""
 TINY_CORPUS = (2_000, 100, 40)
 TINY: dict[str, dict[str, Any]] = {
     "model": {"embedding_width": 8, "hidden_width": 12, "context_width": 8},
@@ -65,7 +64,7 @@ TINY_LAYER = {"knots": 21, "limit": 3.0, "mixtures": 2, "units": 5}
 
 
 def layer_config(name: str, corpus: str, scale: Scale = "paper") -> OutputLayerConfig:
-    """Return an output layer as the paper set it, or tiny."""
+    """Return an output layer with the paper's settings, or a tiny one."""
     layer = UNPUBLISHED.get(name) or output_layer(name, corpus)
     return _update(
         layer,
@@ -161,8 +160,7 @@ def flop_per_token(config: LanguageTrialConfig, vocabulary: int) -> int:
     A weight counts 6 per row: 2 (product and sum) for the forward pass, 4 for the backward pass. An
     LSTM layer with I inputs and H outputs has 4 H (I + H) weights. A Transformer layer has 4 D^2 +
     3 D F, plus 2 T D for attention over T tokens. The output layer has V D; K experts have K V D,
-    plus K (C D + C) for latent contexts and prior. For example, an AWD-LSTM on Penn Treebank takes
-    203 GFLOP for 20 x 70 tokens.
+    plus K (C D + C) for latent contexts and prior.
     """
     layer = config.output_layer
     width, context = config.model.embedding_width, config.model.context_width

@@ -97,7 +97,7 @@ def _run(options: argparse.Namespace) -> TrialOutcome:
         # traceback.
         cause = folder.failure_cause(error, runtime.layer_files)
         raise UserError(
-            f"the trial failed: {cause}: fix the layer; its traceback is in {folder.error_log}"
+            f"the trial failed: {cause}: fix the layer; the traceback is in {folder.error_log}"
         ) from error
 
 
@@ -118,8 +118,8 @@ def _read_config(path: Path) -> AnyConfig:
 
 def _print_epoch(metrics: EpochMetrics) -> None:
     print(
-        f"epoch {metrics.epoch}: train {metrics.train_loss:.4f}, valid {metrics.valid_loss:.4f} "
-        f"nats per token, {metrics.seconds:.1f} s",
+        f"epoch {metrics.epoch}: train loss {metrics.train_loss:.4f}, validation loss "
+        f"{metrics.valid_loss:.4f} nats per token, {metrics.seconds:.1f} s",
         file=sys.stderr,
     )
 

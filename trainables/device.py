@@ -19,7 +19,7 @@ from trainables.errors import first_line
 
 Precision = Literal["float32", "tf32", "bf16"]
 GLOBAL, GLOBAL_CUDA = "random.global", "random.global_cuda"
-"""Checkpoint names of the states of torch's global generators."""
+"""Names, in a checkpoint, of states of torch's global random generators."""
 
 
 def on_gpu(device: str | torch.device | Tensor) -> bool:
@@ -29,7 +29,7 @@ def on_gpu(device: str | torch.device | Tensor) -> bool:
 
 
 def runs_triton(device: torch.device) -> bool:
-    """Return whether Triton kernels run on the device, by one test launch per process."""
+    """Return whether Triton kernels run on the device; each process launches one to test this."""
     return device.type == "cuda" and triton_problem("cuda") is None
 
 
@@ -51,7 +51,7 @@ def triton_problem(device: str) -> str | None:
 
 
 def is_occupied(error: Exception) -> bool:
-    """Return whether another program uses the GPU or its memory."""
+    """Return whether the error means that another program uses the GPU or its memory."""
     return any(words in str(error) for words in ("out of memory", "busy or unavailable"))
 
 
@@ -68,9 +68,9 @@ def triton_note(device: str) -> str | None:
 def products_in(precision: Precision, device: str) -> Iterator[None]:
     """Set the precision of a GPU's matrix products inside the context, then restore torch's flags.
 
-    "tf32" rounds factors of float32 products to TF32 (10 bits of mantissa); bf16 products are
-    summed in float32. By default torch rounds only an LSTM's factors, and may sum parts of bf16
-    products in bf16.
+    "tf32" rounds factors of float32 products to TF32 (10 bits of mantissa). Products of bf16
+    factors are summed in float32. By default, torch rounds only an LSTM's factors to TF32, and may
+    sum parts of bf16 products in bf16.
     """
     if not on_gpu(device):
         yield
@@ -98,7 +98,7 @@ def network_dtype(precision: Precision, weights: Tensor) -> torch.dtype:
 
 
 ALIGNMENT = 8
-"""Elements: 16 bytes in bf16."""
+"""Elements per aligned block: 16 bytes in bf16."""
 
 
 def aligned_empty(like: Tensor, shape: Sequence[int], dtype: torch.dtype) -> Tensor:
@@ -116,14 +116,14 @@ def aligned(factor: Tensor, dtype: torch.dtype, mask: Tensor | None = None) -> T
 
 
 def batched_product(left: Tensor, right: Tensor, dtype: torch.dtype) -> Tensor:
-    """Return left @ right in `dtype`, on a GPU without first rounding to the factors' dtype."""
+    """Return left @ right in `dtype`. A GPU does not round to the factors' dtype first."""
     if left.dtype != dtype and on_gpu(left):
         return torch.bmm(left, right, out_dtype=dtype)
     return torch.bmm(left, right).to(dtype)
 
 
 def add_batched_product_(total: Tensor, left: Tensor, right: Tensor) -> None:
-    """Add left @ right to `total`, on a GPU without first rounding to the factors' dtype."""
+    """Add left @ right to `total`. A GPU does not round to the factors' dtype first."""
     if left.dtype == total.dtype:
         total.baddbmm_(left, right)
     elif on_gpu(left):
@@ -133,7 +133,7 @@ def add_batched_product_(total: Tensor, left: Tensor, right: Tensor) -> None:
 
 
 def repeat_bits(deterministic: bool) -> None:
-    """Turn deterministic GPU kernels on or off; CPU kernels always are.
+    """Turn deterministic GPU kernels on or off; CPU kernels are always deterministic.
 
     torch warns about a kernel without a deterministic version.
     """
@@ -173,12 +173,12 @@ def seed_gpu(seed: int, device: str) -> None:
 
 
 def numbers(vector: Tensor) -> Sequence[Any]:
-    """Return the elements: fast floats on a CPU; tensors on a GPU, to avoid a wait."""
+    """Return the elements: on a CPU floats, which are fast; on a GPU tensors, to avoid a wait."""
     return vector.unbind() if on_gpu(vector) else vector.tolist()
 
 
 def add_multiple_(total: Tensor, values: Tensor, factor: Any) -> None:
-    """Add `values` times `factor`, one of `numbers`."""
+    """Add `values` times `factor`, an element from `numbers`, to `total`."""
     if isinstance(factor, Tensor):
         total.addcmul_(values, factor)
     else:
@@ -186,10 +186,8 @@ def add_multiple_(total: Tensor, values: Tensor, factor: Any) -> None:
 
 
 def write_numbers(vector: Tensor, numbers: Sequence[float]) -> None:
-    """Overwrite the vector, on a GPU asynchronously.
-
-    torch does not reuse the source's pinned memory before the copy is done.
-    """
+    """Overwrite the vector, on a GPU asynchronously."""
+    # torch does not reuse the source's pinned memory before the copy is done.
     vector.copy_(
         torch.tensor(numbers, dtype=vector.dtype, pin_memory=vector.is_cuda), non_blocking=True
     )
@@ -198,9 +196,9 @@ def write_numbers(vector: Tensor, numbers: Sequence[float]) -> None:
 class Graphs:
     """CUDA graphs of work on tensors at fixed addresses, in one memory pool.
 
-    No graph needs what another left there. The work must not copy from the host, read back or draw
-    random numbers. All graphs are freed together, and no others use their stream: freeing one frees
-    the stream's cuBLAS workspace, to which others still write (pytorch 193402).
+    No graph reads what another left there. The work must not copy from the host, read back or draw
+    random numbers. All graphs are freed together, and only they use their stream. Freeing one also
+    frees the stream's cuBLAS workspace, to which other graphs still write (pytorch 193402).
     """
 
     _live: ClassVar = WeakSet[Any]()
@@ -214,14 +212,14 @@ class Graphs:
         self._graphs = list[torch.cuda.CUDAGraph]()
 
     def run(self, work: Callable[[], None]) -> None:
-        """Run the work eagerly, once before its capture."""
+        """Run the work without a graph, once before its capture."""
         self._stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(self._stream):
             work()
         torch.cuda.current_stream().wait_stream(self._stream)
 
     def captured(self, work: Callable[[], None]) -> Callable[[], None]:
-        """Capture the work and return a function that runs it."""
+        """Capture the work in a graph; return a function that replays it."""
         graph = torch.cuda.CUDAGraph()
         self._graphs.append(graph)  # also if its capture fails
         # Other threads of the process may keep using the GPU. A failed capture does not restore the
@@ -271,9 +269,10 @@ def svd_driver(matrices: Tensor) -> str | None:
 
 
 def running_sum(values_K: Tensor) -> Tensor:
-    """Return the float64 cumulative sum along the last axis, bitwise reproducible without autograd.
+    """Return the float64 cumulative sum along the last axis.
 
-    A GPU's scan of floats depends on the order of blocks; that of integers does not.
+    It is bitwise reproducible unless a GPU records it for autograd. A GPU's scan of floats depends
+    on the order of blocks; a scan of integers does not.
     """
     has_gradient = torch.is_grad_enabled() and values_K.requires_grad
     return (
@@ -284,9 +283,9 @@ def running_sum(values_K: Tensor) -> Tensor:
 
 
 def integer_running_sum(values_K: Tensor) -> Tensor:
-    """Return the cumulative sum in units of 2^-60 of the sum of absolute values.
+    """Return the cumulative sum, with values rounded to 2^-60 of the sum of absolute values.
 
-    Cannot overflow, and is finer than float64.
+    Integers in this unit cannot overflow, and are finer than float64.
     """
     unit = values_K.abs().sum(-1, keepdim=True).clamp(min=1e-300) * 2.0**-60
     return (values_K / unit).round().long().cumsum(-1).double() * unit

@@ -16,11 +16,9 @@ def stream(seed: int, part: int) -> torch.Generator:
 
 
 def mix_seed(seed: int, part: int) -> int:
-    """Return a 32-bit seed from both numbers.
-
-    torch uses only a seed's low 32 bits, so larger seeds could share a stream. numpy's SeedSequence
-    is the same in every version.
-    """
+    """Return a 32-bit seed from both numbers."""
+    # torch uses only a seed's low 32 bits, so larger seeds could share a stream. numpy's
+    # SeedSequence gives equal bits in every version.
     [bits] = np.random.SeedSequence(seed, spawn_key=(part,)).generate_state(1)
     return int(bits)
 
@@ -28,7 +26,7 @@ def mix_seed(seed: int, part: int) -> int:
 def _drop(
     values: Tensor, shape: tuple[int, ...], rate: float, generator: torch.Generator | None
 ) -> Tensor:
-    """A bf16 mask and later means would be off by up to 0.4%, so bf16 values get a float32 mask."""
+    """A bf16 mask would change later means by up to 0.4%, so bf16 values get a float32 mask."""
     if generator is None or rate == 0:
         return values
     dtype = torch.float32 if values.dtype == torch.bfloat16 else values.dtype
@@ -48,7 +46,7 @@ def locked_dropout(states_TBD: Tensor, rate: float, generator: torch.Generator |
 
 
 def word_dropout(embedding_VD: Tensor, rate: float, generator: torch.Generator | None) -> Tensor:
-    """Drop whole rows of the embedding matrix: words, in the whole batch."""
+    """Drop whole rows of the embedding matrix: a dropped word is zero in the whole batch."""
     return _drop(embedding_VD, (len(embedding_VD), 1), rate, generator)
 
 

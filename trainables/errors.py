@@ -13,16 +13,15 @@ PROGRAM = (
     os.environ.get("SWEEP_PROGRAM")
     or f"python {'sweep.py' if Path('sweep.py').is_file() else '-m sweep'}"
 )
-"""Words typed before a command or study. Python code outside the checkout, such as a notebook, uses
+"""Words that a user types before a command or study: the file sweep.py or, outside the checkout,
 the module."""
 KEPT = "results and checkpoints are kept"
 GO_ON = f"run the same command again to resume; {KEPT}."
-"""Printed when a sweep stops early."""
 DIVERGED = "Diverged trials need other settings, such as a lower learning rate."
 CONTROL_CHARACTERS = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]",
 )
-"""Control characters except tab and line feed, marks of writing direction, and surrogates."""
+"""Control characters (not tab or line feed), marks of writing direction, and surrogates."""
 
 
 class UserError(Exception):
@@ -38,7 +37,7 @@ def first_line(error: BaseException | str) -> str:
 
 
 def last_line(error: BaseException | str) -> str:
-    """Return the last line, which names the cause in another process's error."""
+    """Return the last line; in another process's error it names the cause."""
     return _lines(error)[-1]
 
 
@@ -49,7 +48,7 @@ def _lines(error: BaseException | str) -> list[str]:
 
 
 def line_of(frames: Iterable[tuple[str, int]], names: Iterable[str] = ("",)) -> str | None:
-    """Return "my_layer.py, line 3" for the first frame in a file of `names`.
+    """Return, for example, "my_layer.py, line 3" for the first frame in one of the named files.
 
     A name may be the beginning of a file's name.
     """
@@ -68,7 +67,7 @@ def terminal_text(text: str) -> str:
 def first_problem(error: ValidationError) -> str:
     """Return the first problem, such as "training.epochs: Input should be greater than 0".
 
-    An unknown key precedes a missing one, which it may misspell.
+    An unknown key comes first, because it may be the misspelling of a missing key.
     """
     problems = error.errors()
     first = next(
@@ -91,7 +90,7 @@ def did_you_mean(word: str, choices: Iterable[str]) -> str:
 
 
 def nearest(word: str, choices: Iterable[str], *, most: int = 1, cutoff: float) -> list[str]:
-    """Return the choice equal to `word`, else those it abbreviates, else up to `most` similar ones.
+    """Return the choice equal to `word`, else choices it abbreviates, else `most` similar ones.
 
     Similarity is difflib's ratio. Case is ignored.
     """

@@ -55,8 +55,8 @@ def gpu_fault(index: int) -> str | None:
         if is_occupied(error):
             return None
         return (
-            f"the GPU {name} fails at its first product ({first_line(error)}): see nvidia-smi, and "
-            f"whether torch {torch.__version__} supports it (docs/cluster.md)"
+            f"the GPU {name} fails at its first product ({first_line(error)}): check nvidia-smi, "
+            f"and whether torch {torch.__version__} supports this GPU (docs/cluster.md)"
         )
     return None
 

@@ -14,7 +14,7 @@ def _write_one(element) -> None:
 
 
 def launch(device: torch.device) -> None:
-    """Compile, run and check the kernel. Passes on errors of Triton, the compiler and the GPU."""
+    """Compile, run and check the kernel. Raises errors of Triton, the compiler and the GPU."""
     element = torch.zeros(1, device=device)
     _write_one[(1,)](element)
     if element.item() != 1.0:

@@ -12,11 +12,9 @@ from trainables.errors import UserError
 
 
 def parameter_count(config: LanguageTrialConfig, vocabulary_size: int) -> int:
-    """Return the number of trainable parameters.
-
-    An LSTM layer has two biases; a Transformer layer four attention matrices, three feed-forward
-    matrices and two norms.
-    """
+    """Return the number of trainable parameters."""
+    # An LSTM layer has two biases; a Transformer layer four attention matrices, three feed-forward
+    # matrices and two norms.
     model = config.model
     width, embedding = model.embedding_width, vocabulary_size * model.embedding_width
     head = (model.head_rank or 0) * (vocabulary_size + width)

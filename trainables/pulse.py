@@ -7,7 +7,7 @@ from __future__ import annotations
 
 START, TRAINING = "at its start", "in training"
 SLOWEST_FLOPS = 3e8
-"""LAPACK's FLOP/s on the slowest host; bounds the longest work without a sign of progress."""
+"""LAPACK's FLOP/s on the slowest host. They limit how long a worker may show no progress."""
 SLOWEST_GPU_FLOPS = 1e11
 """FLOP/s of the slowest GPU in float64."""
 
@@ -19,13 +19,13 @@ class Pulse:
         self.begin("")
 
     def begin(self, trial_id: str) -> None:
-        """Start another trial."""
+        """Reset the pulse for a new trial."""
         self.trial_id, self.count = trial_id, 0
         self.epoch = self.step = 0
         self.enter(START)
 
     def enter(self, phase: str, quiet_s: float = 0.0) -> None:
-        """Enter a phase, worded to follow "last seen"; `quiet_s` as for `touch`."""
+        """Enter a phase; its name follows "last seen" in messages. `touch` explains `quiet_s`."""
         self.phase = phase
         self.touch(quiet_s)
 
@@ -35,7 +35,7 @@ class Pulse:
         self.enter(TRAINING)
 
     def touch(self, quiet_s: float = 0.0) -> None:
-        """Record progress. The next sign may take `quiet_s` seconds on the slowest host."""
+        """Record progress. On the slowest host, the next call may take `quiet_s` seconds."""
         self.quiet_s = quiet_s
         self.count += 1
 

@@ -1,6 +1,6 @@
 """Settings of a worker, which are not part of a trial's identity.
 
-Training does not depend on them, and a measurement's name identifies the files it reads.
+Training does not depend on them, and a measurement's name identifies its input files.
 """
 
 from __future__ import annotations
@@ -23,18 +23,16 @@ class Runtime:
     threads: int = 1
     """CPU threads per trial."""
     checkpoint_every_s: float = 30.0
-    """Maximum seconds of work lost when a process dies; more if checkpoints would take over 5% of
-    the time. 0 saves every step."""
+    """Maximum seconds of work lost when a process dies. Checkpoints are rarer if they would take
+    over 5% of the time. 0 saves every step."""
     deterministic: bool = False
-    """On a GPU: bitwise reproducible, but slower. A CPU always is."""
+    """Make a GPU bitwise reproducible, but slower. A CPU is always reproducible."""
     layer_files: tuple[TextFile, ...] = ()
     """The user's own output layers."""
     benchmarks_dir: Path | None = None
     """Parent of the published benchmarks' folder `word-similarity`; None: `data_dir`."""
     contexts: ContextsFile | None = None
-    """The user's own contexts for `top_k`."""
     benchmarks: BenchmarkFolder | None = None
-    """The user's own word-similarity benchmarks."""
 
 
 class GpuProbe(Frozen):
@@ -44,10 +42,10 @@ class GpuProbe(Frozen):
     """GPUs that can run trials."""
     torch: str
     cuda: str | None
-    """Version that torch was built for; None without CUDA."""
+    """CUDA version that torch was built for; None: built without CUDA."""
     capability: tuple[int, int] | None = None
     """Lowest compute capability of the usable GPUs."""
     faults: tuple[str, ...] = ()
-    """Why the other GPUs would fail, with the fix."""
+    """Why trials would fail on unusable GPUs, with the fix."""
     triton: str | None = None
-    """Note if trials train without Triton kernels."""
+    """Note for the user if trials train without Triton kernels."""

@@ -1,4 +1,4 @@
-"""Bits of captured and uncaptured steps, while trials leave and join a stack."""
+"""Bitwise comparison of steps with and without CUDA graphs, while trials join and leave."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from trainables.stack import Stack, program
 
 LAYERS = ("gss", "softmax", "lms_plif", "softcap")
 STEPS = {"cuda": (70, 60, 70), "cpu": (7, 6, 7)}
-"""Steps of three parts: a trial leaves after the first, another joins after the second."""
+"""Steps in three parts: a trial leaves after the first, another joins after the second."""
 EPOCH_TOKENS = {"tiny": 300, "paper": 40_000}
-"""Averaging starts in the second epoch."""
+"""Train tokens per epoch; averaging starts in the second epoch."""
 
 
 def questions(device: str, _folder: Path) -> Iterator[Question]:
     """Compare stacks of both kinds of model. A CPU captures nothing."""
     for model in TRIALS:
         yield Question(
-            f"tensors with other bits after {sum(STEPS[device])} steps, {model}",
+            f"share of tensors with other bits after {sum(STEPS[device])} steps, {model}",
             partial(_changed_share, device, model),
             0,
         )

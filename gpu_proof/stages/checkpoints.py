@@ -22,9 +22,8 @@ from trainables.training import Trainer
 from trainables.trial_folder import Checkpoints, TrialFolder, save_tensors
 
 MODELS, SAVES, TIME_LIMIT_S = 4, 3, 15.0
-"""Ends after `SAVES` saves per trial or `TIME_LIMIT_S` seconds."""
 LIMIT = 0.05
-"""Largest passing share. Even without a writer thread, training would save rarely enough."""
+"""Largest passing share of time. Training saves rarely enough even without a writer thread."""
 
 
 def questions(device: str, folder: Path) -> Iterator[Question]:
@@ -32,7 +31,7 @@ def questions(device: str, folder: Path) -> Iterator[Question]:
     yield Question(
         "seconds of one save of a trial", partial(_save_seconds, device, folder), unit=" s"
     )
-    yield Question("share of the time, tiny trials", partial(_share, device, folder), LIMIT)
+    yield Question("share of time for saves, tiny trials", partial(_share, device, folder), LIMIT)
 
 
 def _save_seconds(device: str, folder: Path) -> float:
@@ -54,7 +53,7 @@ def _save_seconds(device: str, folder: Path) -> float:
 def _share(device: str, folder: Path) -> float:
     """Return the share of a stack's time that saves take, between each trial's first and last save.
 
-    The time of `settle` without a save does not count.
+    The typical time of `settle` without a save is subtracted.
     """
     trainers = new_trainers(device, ["gss"] * MODELS, epoch_tokens=10**12)
     runs = [
@@ -87,9 +86,9 @@ class _TimedRun:
         trainer.runtime = Runtime(device=trainer.runtime.device, checkpoint_every_s=0.1)
         self._trainer, self._checkpoints = trainer, _CountedCheckpoints(folder)
         self._calls = list[tuple[float, float]]()
-        """Start and duration of each call."""
+        """Start and duration (seconds) of each `settle`."""
         self.saves = list[int]()
-        """Indices of calls that saved."""
+        """Indices of the calls that saved a checkpoint."""
 
     def settle(self, step_s: float) -> None:
         saves_before, started = self._checkpoints.count, time.monotonic()

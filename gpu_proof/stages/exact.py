@@ -1,7 +1,7 @@
-"""Stacks compared with lone trials, and layers with float64: values and gradients.
+"""Values and gradients: stacks compared with lone trials, and layers compared with float64.
 
-On a GPU, losses of stacks also have the papers' shapes, in several chunks. Errors are relative in
-norm, unless noted.
+On a GPU, losses of stacks are also compared at the papers' shapes, in several chunks. An error is
+the norm of the difference, relative to the norm of the truth, unless noted.
 """
 
 from __future__ import annotations
@@ -42,16 +42,17 @@ OPTIMIZERS: tuple[Optimizer, ...] = get_args(Optimizer)
 """`adamw` trains Transformers, the others AWD-LSTMs."""
 STEPS = 10
 VOCABULARY, WIDTH, ROWS = 1_003, 40, 37
-"""Shapes that no block of a kernel divides."""
+"""Shapes that are no multiples of a kernel's blocks."""
 PAPER_SHAPE_LIMITS: dict[str, dict[Precision, float]] = {
     "softmax": {"float32": 1e-5, "bf16": 6e-3},
     "gss": {"float32": 1e-5, "bf16": 6e-3},
     "softcap": {"float32": 1e-5, "bf16": 6e-3},
     "mos": {"float32": 1e-5, "bf16": 1e-2},
+    # 100,000 intervals: near an interval's end, rounding may move a logit into the next interval,
+    # and in bf16 by up to ten intervals.
     "lms_plif": {"float32": 5e-3},
 }
-"""PLIF has 100,000 intervals: near an end, rounding may move a logit into the next one, in bf16
-into any of the next ten."""
+"""Largest passing errors."""
 
 
 def questions(device: str, _folder: Path) -> Iterator[Question]:
@@ -126,7 +127,7 @@ def _step_alone(trainers: list[Trainer]) -> None:
 
 
 def stack_error(device: str, optimizer: Optimizer) -> float:
-    """Return the largest elementwise error of a stack's tensors, relative to values above 1."""
+    """Return the largest error of a stack's tensor elements, relative for elements above 1."""
     with _float64_default():
         lone_trainers, stack_trainers = (
             _trainers(device, STACKED, optimizer=optimizer) for _ in range(2)
@@ -166,7 +167,7 @@ def _max_error(errors: Iterable[float]) -> float:
 
 
 def lstm_error(device: str) -> float:
-    """Return the largest error of contexts and gradients of two models; windows differ."""
+    """Return the largest error of two models' contexts and gradients; windows differ in length."""
     width, hidden, lengths, batch = (
         (400, 1150, (35, 29), 20) if on_gpu(device) else (WIDTH, 3 * WIDTH + 1, (7, 5), 3)
     )
@@ -256,7 +257,7 @@ class StackShape(NamedTuple):
 
     @classmethod
     def on(cls, device: str, corpus: str, name: str, models: int) -> StackShape:
-        """Return the papers' shapes on a GPU; mixtures have fewer rows, to hold float64 logits."""
+        """Return the papers' shapes on a GPU; mixtures get fewer rows, so float64 logits fit."""
         if not on_gpu(device):
             return cls(TINY_CORPUS[2], 8, models, ROWS)
         mixture = isinstance(layer_config(name, corpus), MixtureConfig)
@@ -266,8 +267,8 @@ class StackShape(NamedTuple):
 def stacked_loss_error(device: str, name: str, shape: StackShape, precision: Precision) -> float:
     """Return the largest error of a stack's losses and gradients; windows differ in length.
 
-    Three models have the smallest chunks, larger stacks those of training. Only the first and last
-    model are compared with float64, on the same device.
+    Stacks of three have the smallest chunks, larger stacks the chunks of training. Only the first
+    and last model are compared with float64, on the same device.
     """
     layer = _without_dropout(layer_config(name, "ptb", scale_on(device)))
     config = LanguageModelConfig(

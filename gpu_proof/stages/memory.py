@@ -1,4 +1,4 @@
-"""GPU memory of a stack's steps and the plan, which decides the size of stacks."""
+"""GPU memory of a stack's steps, compared with the plan that decides the stack's size."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ STACKS = (
 )
 STEPS = 12
 PLAN_LIMIT = 4.0
-"""Largest passing plan, relative to the peak; larger plans leave a GPU unused."""
+"""Largest passing ratio of plan to peak; larger plans leave GPU memory unused."""
 
 
 def questions(device: str, _folder: Path) -> Iterator[Question]:

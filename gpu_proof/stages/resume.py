@@ -1,4 +1,4 @@
-"""Bits of trials that resume from checkpoints in a new process."""
+"""Bitwise comparison of trials resumed in a new process with uninterrupted trials."""
 
 from __future__ import annotations
 
@@ -33,7 +33,9 @@ def questions(device: str, folder: Path) -> Iterator[Question]:
     """Resume each case; on a GPU, the stack of AWD-LSTMs has the papers' shapes."""
     for case in CASES:
         yield Question(
-            f"tensors with other bits, {case}", partial(_changed_share, device, folder, case), 0
+            f"share of tensors with other bits, {case}",
+            partial(_changed_share, device, folder, case),
+            0,
         )
 
 
@@ -86,7 +88,7 @@ def _digests(trainers: Sequence[Trainer]) -> dict[str, str]:
 
 
 def main() -> None:
-    """Resume from checkpoints and write digests."""
+    """Resume from checkpoints and write digests of the tensors."""
     device, folder = sys.argv[1], Path(sys.argv[2])
     torch.set_num_threads(1)
     for case in sys.argv[3:]:

@@ -1,4 +1,4 @@
-"""Time of a stack's step and the roofline's prediction."""
+"""Time of a stack's step, compared with the roofline's prediction."""
 
 from __future__ import annotations
 

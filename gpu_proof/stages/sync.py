@@ -1,4 +1,4 @@
-"""Steps that never wait for the GPU; torch raises at every synchronisation."""
+"""Checks that steps never wait for the GPU: torch raises at every synchronisation."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gpu_proof.trials import LAYERS, STACKED, TRIALS, Model, new_trainers
 from trainables.stack import Stack
 
 STEPS = {"awd_lstm": 150, "transformer": 20}
-"""Enough to capture most window lengths."""
+"""Number of steps: enough to capture most window lengths."""
 LAST_STEPS = 10
 """Number of last steps that must not wait."""
 

@@ -9,28 +9,27 @@ from trainables.errors import UserError
 
 PYDOCS = "pydocs"
 MARKOV = "markov"
-"""`markov-R` has a log-P matrix of rank R."""
 MARKOV_RANK = 100
-"""Above 26, which softmax reaches at embedding width 24 (scale quick)."""
+"""Rank of `markov`: above 26, which softmax reaches at embedding width 24 (scale quick)."""
 MIN_MARKOV_RANK, MAX_MARKOV_RANK = 5, 500
 MARKOV_TYPES = 1_000
-"""Includes `<eos>`."""
+"""Vocabulary size, including `<eos>`."""
 MARKOV_TOKENS = {"train": 200_000, "valid": 20_000, "test": 20_000}
-"""Minimum per split; the last line is completed."""
+"""Minimum tokens per split; the last line is never cut."""
 
 SPAM = "spam"
 """Each text of `spam-V` repeats one of V symbols."""
 MIN_SPAM_SYMBOLS, MAX_SPAM_SYMBOLS = 100, 200_000
 SPAM_REPEATS = 7
-"""Repeats in each text, before `<eos>`."""
+"""Copies of the symbol in each text, before `<eos>`."""
 SPAM_TEXTS = {"train": 50_000, "valid": 5_000, "test": 5_000}
-"""Minimum per split. Symbols are equally frequent, and occur at least twice in train."""
+"""Minimum texts per split. Symbols are equally frequent, and occur at least twice in train."""
 
 _SPAM = re.compile(rf"{SPAM}-[0-9]{{1,9}}")
 
 
 def is_built_in(name: str) -> bool:
-    """Return whether a built-in corpus has this name; its number may be invalid."""
+    """Return whether this names a built-in corpus, even one with an invalid number."""
     return (
         name in (PYDOCS, MARKOV)
         or name.startswith(f"{MARKOV}-")
@@ -68,9 +67,9 @@ def _number(name: str, rule: str, minimum: int, maximum: int) -> int:
 
 
 def spam_floor(symbols: int) -> float:
-    """Return the entropy of `spam-V` in nats per token, without memory of earlier texts.
+    """Return the entropy of `spam-V` in nats per token.
 
-    It is ln V per text.
+    It is ln V per text, for a model without memory of earlier texts.
     """
     return math.log(symbols) / (SPAM_REPEATS + 1)
 
@@ -81,7 +80,7 @@ def is_generated(name: str) -> bool:
 
 
 def canonical_name(name: str) -> str:
-    """Return the canonical name: `markov-100` is `markov`.
+    """Return the canonical name, such as `markov` for `markov-100`.
 
     Raises UserError for an invalid number.
     """

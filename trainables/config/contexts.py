@@ -1,6 +1,6 @@
 """Contexts of the test text for `top_k`: published, evenly spaced, or custom.
 
-A context is the text up to one test token, named by that token's index from 0.
+A context is the text up to and including one test token, whose index from 0 identifies it.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ EVEN_CONTEXTS = 18
 
 
 class Context(Frozen):
-    """A file's context, by group and number."""
+    """A context of a contexts file, identified by group and number."""
 
     group: Annotated[str, Field(pattern=r"^[\w-]+$")] = "own"
     number: Annotated[int, Field(ge=1, lt=10**18)] = 0
-    """Default 0: replaced by the position in the list, from 1."""
+    """0, the default, is replaced by the position in the list, from 1."""
     last_token_index: Annotated[int, Field(ge=0)]
     next_token: str | None = None
-    """Checked against the text; None: not checked."""
+    """Token that must follow in the text; None: any."""
 
 
 _CONTEXT_LIST: TypeAdapter[tuple[Context, ...]] = TypeAdapter(tuple[Context, ...])
@@ -40,23 +40,23 @@ _CONTEXT_LIST: TypeAdapter[tuple[Context, ...]] = TypeAdapter(tuple[Context, ...
 
 @dataclass(frozen=True, kw_only=True)
 class ContextsFile(TextFile):
-    """Custom contexts."""
+    """A file of the user's own contexts."""
 
     @property
     def tag(self) -> str:
-        """Eight hexadecimal digits of the file's SHA-256."""
+        """First eight hexadecimal digits of the file's SHA-256."""
         return self.sha256[:TAG_DIGITS]
 
     @property
     def measurement(self) -> str:
-        """Return the measurement's name."""
+        """Return the name of the measurement at these contexts."""
         return f"top_k-{self.tag}@1"
 
     @property
     def contexts(self) -> tuple[Context, ...]:
         """Return the contexts.
 
-        Raises UserError unless they are a JSON list, not empty, all distinct.
+        Raises UserError unless the file is a JSON list of at least one context, all distinct.
         """
         try:
             entries = _CONTEXT_LIST.validate_json(self.text)
@@ -101,22 +101,22 @@ def even_contexts(tokens: int) -> tuple[Context, ...]:
 
 
 def even_indices(tokens: int, limit: int) -> list[int]:
-    """Return up to `limit` evenly spaced indices, all before the last token."""
+    """Return up to `limit` evenly spaced token indices, all before the last token."""
     count = min(limit, tokens - 1)
     return [(tokens - 1) * number // count - 1 for number in range(1, count + 1)]
 
 
 def require_in_text(file: ContextsFile, words: Sequence[str], corpus: str) -> None:
-    """Raise UserError if a context is outside the test text, or its next token differs."""
+    """Raise UserError if a context is outside the test text, or another token follows it."""
     for context in file.contexts:
         index = context.last_token_index
         if index > len(words) - 2:
             raise UserError(
                 f"{file.name} has last_token_index {index}, but the test text of {corpus} allows "
-                f"at most {len(words) - 2}: fix the file, or choose its corpus"
+                f"at most {len(words) - 2}: fix the file, or choose another corpus"
             )
         if context.next_token not in (None, words[index + 1]):
             raise UserError(
                 f"{file.name} has next_token {context.next_token!r} after token {index}, but "
-                f"the test text of {corpus} has {words[index + 1]!r}: fix it, or choose its corpus"
+                f"the test text of {corpus} has {words[index + 1]!r}: fix it, or use another corpus"
             )

@@ -17,33 +17,32 @@ from trainables.config.output_layer import (
 )
 
 PASSES = 900.0
-"""Typical number of passes over the targets."""
+"""Typical number of a fit's passes over the targets."""
 
 
 class FitConfig(Frozen):
-    """Adam with half a cosine decay to zero, then rounds of L-BFGS until one improves little.
+    """Adam with half a cosine decay to zero, then rounds of L-BFGS.
 
-    Adam avoids L-BFGS's bad optima, especially with a piecewise function. A fit that meets the
-    stopping rule may still be above its optimum.
+    Adam avoids L-BFGS's bad optima, especially with a piecewise function. The fit ends after a
+    round with little improvement, and may still be above its optimum.
     """
 
     adam_steps: Annotated[int, Field(ge=0)] = 700
     step_size: PositiveFloat = 0.05
-    """Adam's first step size."""
     round_iterations: PositiveInt = 20
     """Maximum L-BFGS iterations per round; the line search may fail earlier."""
     tolerance: NonNegative = 0.02
-    """Stop if a round closes less than this share of the gap to the floor."""
+    """The fit ends if a round closes less than this share of the gap between loss and entropy."""
     gap_nats: NonNegative = 1e-4
-    """Also stop if the gap is below this."""
+    """The fit also ends if the gap is below this."""
     most_rounds: PositiveInt = 50
-    """At this limit, a fit is reported as not converged."""
+    """A fit that needs more rounds is reported as not converged."""
 
 
 class DirichletConfig(ExperimentConfig):
-    """Fit N targets from Dir(alpha) over M outcomes (Ganea et al. 2019, the talk's experiment).
+    """Fit N distributions over M outcomes, drawn from Dir(alpha) (Ganea et al. 2019, the talk).
 
-    Each context has its own vector in R^d; the outcomes' vectors are shared.
+    Each target has its own context vector in R^d. All share the outcomes' vectors.
     """
 
     kind: Literal["dirichlet"] = "dirichlet"
@@ -69,9 +68,9 @@ class DirichletConfig(ExperimentConfig):
 
     @property
     def operations(self) -> float:
-        """Return a typical fit's cost in operations of language-model training.
+        """Return the operations of language-model training that take as long as a typical fit.
 
-        Its products are larger and faster than a fit's.
+        Products of such training are larger and faster than a fit's.
         """
         layer = self.output_layer
         experts = layer.mixtures if isinstance(layer, MosConfig | MosPlifConfig) else 1

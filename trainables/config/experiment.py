@@ -12,14 +12,14 @@ from trainables.config.language_model import CorpusConfig, EvaluationConfig
 
 
 class ExperimentConfig(Identified):
-    """A trial without checkpoints: if killed, it starts over."""
+    """Config of a trial without checkpoints: a killed one starts over."""
 
     schema_version: Literal[1, 2] = 1
     kind: str
 
     @property
     def family(self) -> str:
-        """Return a key shared by trials of about the same cost."""
+        """Return a key shared by trials of similar cost."""
         return self.kind
 
     @property
@@ -29,12 +29,12 @@ class ExperimentConfig(Identified):
 
     @property
     def operations(self) -> float:
-        """Return approximate operations; by default, those of reading megabytes of text."""
+        """Return approximate operations; the default is for reading megabytes of text."""
         return 1e10
 
     @property
     def memory_bytes(self) -> float:
-        """Return the arrays' approximate bytes; by default, those of a text and its words."""
+        """Return the arrays' approximate bytes; the default is for a text and its words."""
         return 3e8
 
 
@@ -49,7 +49,7 @@ class PressNoiseConfig(ExperimentConfig):
     size: Annotated[int, Field(ge=20)] = 10_000
     """n: contexts (rows) and words (columns)."""
     rank: Annotated[int, Field(ge=3, le=18)] = 10
-    """Singular values kept, of 18; all are divided by the largest."""
+    """Number of singular values kept, of 18. All are divided by the largest."""
     noise_variance: NonNegative = 0.0
     """c: noise entries have variance c / n^2."""
     round_trips: NonNegativeInt = 0
@@ -97,20 +97,20 @@ class TrueRankConfig(ExperimentConfig):
 
     @property
     def operations(self) -> float:
-        """Return the operations of the reduction to a triangle and its singular values."""
+        """Return the operations to reduce the matrix to a triangle and find singular values."""
         rows = self.evaluation.test_tokens or MARKOV_TOKENS["test"]
         rows = min(rows, self.evaluation.rank_contexts or rows)
         return 2.0 * rows * MARKOV_TYPES**2 + 4.0 * MARKOV_TYPES**3
 
     @property
     def memory_bytes(self) -> float:
-        """Three language matrices, their lists, the triangle, and rows in two precisions."""
+        """Return bytes of matrices, their lists, the triangle, and rows in two precisions."""
         return 8.0 * 8 * MARKOV_TYPES**2 + 3 * 2**26
 
 
 class WordPairsConfig(ExperimentConfig):
-    """Count benchmark pairs missing in a corpus' vocabulary (AAAI 2021, SM Table 13)."""
+    """Count word pairs of benchmarks missing in a vocabulary (AAAI 2021, SM Table 13)."""
 
     kind: Literal["word_pairs"] = "word_pairs"
     text: Literal["ptb", "wikitext-2"]
-    """The published files and benchmarks, so that the name identifies the content."""
+    """Corpus. It and the benchmarks are the published files, so the name identifies them."""

@@ -24,8 +24,8 @@ ADDED_LATER: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
     },
     "true_rank": {"evaluation": _EVALUATION},
 }
-"""Settings newer than stored trials, by kind and section. At these values a setting is left out of
-the identity, so that older trials keep their ids."""
+"""Settings that older stored trials do not have, by kind and section. The identity omits a setting
+with the value listed here, so that older trials keep their ids."""
 
 
 def identity(content: Mapping[str, Any]) -> dict[str, Any]:
@@ -40,7 +40,7 @@ def identity(content: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def completed(content: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the complete config, given its identity."""
+    """Return a config's complete JSON data from its `identity`."""
     sections = _defaults(content).items()
     return {
         **content,

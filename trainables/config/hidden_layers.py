@@ -23,29 +23,31 @@ class ExpertsLayerConfig(Frozen):
     name: Literal["experts"] = "experts"
     experts: Annotated[int, Field(ge=2)]
     gates: Literal["softmax", "constant"] = "softmax"
-    """Softmax over the experts of v_k x, or 1/K each."""
+    """softmax: of v_k x over the experts k. constant: each gate is 1/K."""
     gate_for: Literal["expert", "unit"] = "expert"
     """One gate per expert, or per output unit; no difference for constant gates."""
 
 
 Examples = Annotated[int, Field(ge=2)]
-"""At least two, so that the targets have a variance."""
+"""Number of examples: at least two, so that targets have a variance."""
 
 HiddenLayerConfig = Annotated[DenseLayerConfig | ExpertsLayerConfig, Field(discriminator="name")]
 
 
 class LayerJacobianConfig(ExperimentConfig):
-    """Singular values of an untrained, unbiased layer's Jacobian at random inputs (Orhan 2018)."""
+    """Singular values of an untrained layer's Jacobian at random inputs (Orhan 2018).
+
+    The layer has no biases.
+    """
 
     schema_version: Literal[2] = 2
-    """Version 2: compared with a Gaussian matrix; independent random streams."""
     kind: Literal["layer_jacobian"] = "layer_jacobian"
     layer: HiddenLayerConfig
     width: Annotated[int, Field(ge=4)] = 128
     """Width of input and output."""
     inputs: PositiveInt = 1_000
     input_distribution: Literal["normal", "uniform"] = "normal"
-    """Standard normal as in the post, or uniform on [0, 1) as in its program."""
+    """Standard normal as in Orhan's post, or uniform on [0, 1) as in the post's program."""
 
     @property
     def operations(self) -> float:
@@ -54,7 +56,7 @@ class LayerJacobianConfig(ExperimentConfig):
 
     @property
     def memory_bytes(self) -> float:
-        """Return the size of weights and a few batches of 100 Jacobians."""
+        """Return the bytes of weights and a few batches of 100 Jacobians."""
         return (
             8.0 * self.width**2 * (2 * self.layer.experts + 100 * 8)
             + 8.0 * self.inputs * self.width
@@ -65,7 +67,6 @@ class LayerTaskConfig(ExperimentConfig):
     """Learn an invented function with one hidden layer of `width` units and a linear output."""
 
     schema_version: Literal[2] = 2
-    """Version 2: independent random streams."""
     kind: Literal["layer_task"] = "layer_task"
     task: Literal["regions", "wide", "deep"]
     """See `trainables.experiments.layer_task`."""
@@ -86,7 +87,7 @@ class LayerTaskConfig(ExperimentConfig):
         1e-1,
         3e-1,
     )
-    """Rates to try; the lowest validation error counts."""
+    """Rates to try; the trial keeps the one with the lowest validation error."""
 
     @property
     def family(self) -> str:

@@ -15,7 +15,7 @@ NO_SETTINGS = ("schema_version", "kind")
 
 
 def dotted_keys(content: Mapping[str, Any]) -> list[str]:
-    """Return every key, each section's before the keys inside it."""
+    """Return all keys; a section's key precedes the keys inside it."""
     return [key for key, _ in _items(content)]
 
 
@@ -43,9 +43,9 @@ def value_at(content: Mapping[str, Any], key: str) -> Any:
 
 
 def with_values(content: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a copy with other values at these keys, whose sections must exist.
+    """Return a copy with `values` at their dotted keys, whose sections must exist.
 
-    Raises UserError for a key inside a section that becomes a single value.
+    Raises UserError if a key's section is a single value.
     """
     result = dict(content)
     for key, value in values.items():
@@ -55,7 +55,7 @@ def with_values(content: Mapping[str, Any], values: Mapping[str, Any]) -> dict[s
             if not isinstance(section[part], Mapping):
                 section_key = ".".join(parts[:depth])
                 raise UserError(
-                    f"{section_key!r} is the single value {section[part]!r}: cannot set {key!r}"
+                    f"{key!r} cannot be set: {section_key!r} is not a section but {section[part]!r}"
                 )
             section[part] = dict(section[part])
             section = section[part]

@@ -14,7 +14,7 @@ from trainables.config.output_layer import OutputLayerConfig
 from trainables.config.transformer import TransformerTrialConfig
 
 LanguageTrialConfig = TrialConfig | TransformerTrialConfig
-"""Trials that train a language model; also for `isinstance`."""
+"""Configs of trials that train a language model."""
 _Kind = (
     TrialConfig
     | TransformerTrialConfig
@@ -31,7 +31,7 @@ _CONFIG: TypeAdapter[AnyConfig] = TypeAdapter(AnyConfig)
 
 
 def read_config(content: Any) -> AnyConfig:
-    """Return the config of JSON data, by default of kind language_model. Raises ValidationError."""
+    """Return the config in JSON data, by default of kind language_model. Raises ValidationError."""
     if isinstance(content, dict) and "kind" not in content:
         content = {**content, "kind": "language_model"}
     return _CONFIG.validate_python(content)

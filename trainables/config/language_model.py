@@ -1,7 +1,6 @@
 """Config of an AWD-LSTM trial: everything that can change a result.
 
-Device, threads and folders are left out. Imports neither torch nor numpy, so that a plan takes
-milliseconds.
+Imports neither torch nor numpy, so that a plan takes milliseconds.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ class CorpusConfig(Frozen):
 
 
 def require_rank_within(rank: int | None, width: int) -> None:
-    """Raise ValueError if the head's rank exceeds the width, which would restrict nothing."""
+    """Raise ValueError if the head's rank exceeds the width: it would restrict nothing."""
     if rank is not None and rank > width:
         raise ValueError(f"model.head_rank must be at most the width, {width}; got {rank}")
 
@@ -40,10 +39,10 @@ class LanguageModelConfig(Frozen):
     """AWD-LSTM (Merity et al. 2018): layers d -> hidden -> hidden -> d', tied output weights."""
 
     embedding_width: PositiveInt = 400
-    """d: word embeddings and tied output weights."""
+    """d: width of word embeddings and tied output weights."""
     hidden_width: PositiveInt = 1150
     context_width: PositiveInt = 400
-    """d': last LSTM layer's output h3."""
+    """d': width of the last LSTM layer's output h3."""
     dropout_embedding_matrix: Rate = 0.1
     """Word dropout: whole rows of the embedding matrix, rescaled."""
     dropout_embedding: Rate = 0.4
@@ -101,7 +100,7 @@ class TrainingConfig(Frozen):
     batch_size: PositiveInt = 20
     bptt: PositiveInt = 70
     learning_rate: PositiveFloat = 20.0
-    """For `bptt` tokens; a step of T tokens uses learning_rate * T / bptt."""
+    """Rate for windows of `bptt` tokens; a window of T tokens uses learning_rate * T / bptt."""
     optimizer: Literal["sgd", "adam"] = "sgd"
     """Plain SGD, as in the papers, or Adam (Kingma and Ba 2015) with decay rates 0.9 and 0.999."""
     warm_up_tokens: NonNegativeInt = 0
@@ -115,8 +114,8 @@ class TrainingConfig(Frozen):
     averaging: AveragingConfig = EtAsgdConfig()
     epochs: PositiveInt = 1000
     epoch_tokens: PositiveInt | None = None
-    """Train tokens between validations; the next epoch continues from there. None: one pass, as in
-    the papers."""
+    """Train tokens per epoch; the next epoch continues in the text. None: the whole text, as in the
+    papers."""
     precision: Literal["float32", "tf32", "bf16"] = "float32"
     """Rounding of matrix factors in training; weights, sums and measurements are float32. On a GPU,
     tf32 (10 bits of mantissa) and bf16 (7) are faster. On a CPU, tf32 is float32, and bf16 affects
@@ -130,13 +129,13 @@ class EvaluationConfig(Frozen):
     test_batch_size: PositiveInt = 1
     window: PositiveInt = 70
     valid_tokens: PositiveInt | None = None
-    """From the start; None: all."""
+    """Validation tokens, from the text's start; None: all."""
     test_tokens: PositiveInt | None = None
-    """From the start; None: all."""
+    """Test tokens, from the text's start; None: all."""
     rank_contexts: PositiveInt | None = None
-    """Rows of the log-P matrix: test contexts, from the start; None: all."""
+    """Rows of the log-P matrix: test contexts, from the text's start; None: all."""
     epoch_rank_contexts: PositiveInt | None = None
-    """Validation contexts, from the start, for ranks after every epoch; None: no ranks."""
+    """Validation contexts, from the text's start, for ranks after every epoch; None: no ranks."""
 
 
 class TrialConfig(Identified):
@@ -164,5 +163,5 @@ class TrialConfig(Identified):
 
     @property
     def family(self) -> str:
-        """Return a key of similar cost."""
+        """Return a key shared by trials of similar cost."""
         return self.output_layer.name

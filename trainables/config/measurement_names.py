@@ -18,14 +18,14 @@ WORD_PAIRS = "word_pairs@1"
 NAMES = (
     *(PERPLEXITY, SPECTRUM, TOP_K, WORD_SIMILARITY, KL_RANK, GRADIENT_BOTTLENECK),
     *(SPECTRUM_BY_EPOCH, BENT_SOFTMAX, CENTRED_SPECTRUM),
-    *(LAYER_JACOBIAN, LAYER_TASK, PRESS_NOISE, WORD_PAIRS),
+    *(LAYER_JACOBIAN, LAYER_TASK, PRESS_NOISE, WORD_PAIRS),  # without a language model
 )
-"""Measurements that a study may request; the last line is for trials without a language model. A
-user's own contexts and benchmarks add others, such as "top_k-1a2b3c4d@1"."""
+"""Measurements that a study may request. A user's own contexts and benchmarks add others, such as
+"top_k-1a2b3c4d@1"."""
 WITH_SPECTRUM = ("spectrum", "layer_jacobian")
-"""Measurements, of any version, with singular values."""
+"""Measurements that have singular values, in any version."""
 TAG_DIGITS = 8
-"""Hexadecimal digits of the SHA-256 in names."""
+"""Number of hexadecimal digits of a file's SHA-256 in a name."""
 
 _COST = "wall_seconds peak_memory_mib"
 _RANKS = (

@@ -15,14 +15,14 @@ LONGEST_DRAW = 40
 
 @dataclass(frozen=True, kw_only=True)
 class ModelSize:
-    """Size of a model with its longest window."""
+    """Size of a model and of its longest window."""
 
     products: float
     """Forward multiplications per token between embedding and context vector."""
     tokens: int
     """Tokens in a batch's longest window."""
     activations: int
-    """Numbers per token for the backward pass, between embedding and context vector."""
+    """Numbers per token kept for the backward pass, between embedding and context vector."""
     copies: int
     """Copies of the weights in training, including gradients and moments."""
     kept: int
@@ -35,13 +35,13 @@ def model_size(config: LanguageTrialConfig) -> ModelSize:
 
 
 def head_products(config: LanguageTrialConfig, vocabulary: int) -> float:
-    """Return multiplications per token for forming A B, once per step; 0 without A B."""
+    """Return multiplications to form A B, per token of the step; 0 without A B."""
     model, tokens = config.model, model_size(config).tokens
     return vocabulary * (model.head_rank or 0) * model.embedding_width / tokens
 
 
 def _awd_lstm(config: TrialConfig) -> ModelSize:
-    """Copies: weights, gradients twice, average and kept weights; with Adam, two moments."""
+    # Copies: weights, gradients twice, average and kept weights; with Adam, also two moments.
     model, training = config.model, config.training
     adam = training.optimizer == "adam"
     return ModelSize(
@@ -57,11 +57,8 @@ def _awd_lstm(config: TrialConfig) -> ModelSize:
 
 
 def _transformer(config: TransformerTrialConfig) -> ModelSize:
-    """Copies: weights, gradients twice, two moments and kept weights.
-
-    A layer has four d x d matrices and SwiGLU's three. Attention may keep every head's weights over
-    the window.
-    """
+    # Copies: weights, gradients twice, two moments and kept weights. A layer has four d x d
+    # matrices and SwiGLU's three. Attention may keep every head's weights over the window.
     model, window = config.model, config.training.window
     width, feed_forward = model.width, model.feed_forward_width
     return ModelSize(

@@ -63,9 +63,9 @@ class PlifConfig(Frozen):
     """Increasing function, linear on equal intervals of [-limit, limit] (Ganea et al. 2019)."""
 
     knots: Annotated[int, Field(ge=2)] = 100_000
-    """Intervals, each with its own slope."""
+    """Number of intervals, each with its own slope."""
     limit: PositiveFloat = 20.0
-    """The outermost pieces continue beyond it."""
+    """Beyond the limit, the outermost pieces continue."""
 
 
 class LmsPlifConfig(PlifConfig):
@@ -73,7 +73,6 @@ class LmsPlifConfig(PlifConfig):
 
     name: Literal["lms_plif"] = "lms_plif"
     learning_rate: PositiveFloat = 0.02
-    """Learning rate of the slopes."""
 
 
 class LmsPlifFrozenConfig(PlifConfig):
@@ -97,7 +96,7 @@ class MosConfig(MixtureConfig):
 
 
 class MocConfig(MixtureConfig):
-    """Mixture of Contexts: mixed before one softmax, so rank at most d + 2 (Yang et al. 2018)."""
+    """Mixture of Contexts, mixed before one softmax: rank at most d + 2 (Yang et al. 2018)."""
 
     name: Literal["moc"] = "moc"
 
@@ -108,13 +107,12 @@ class MosPlifConfig(MixtureConfig, PlifConfig):
     name: Literal["mos_plif"] = "mos_plif"
     knots: Annotated[int, Field(ge=2)] = 1_000_000
     learning_rate: PositiveFloat = 0.02
-    """Learning rate of the slopes."""
 
 
 class MonotoneNnConfig(Frozen):
     """f(x) = sum_i v_i sigmoid(u_i x + b_i) + b, u, v >= 0.
 
-    Any increasing function, given enough units.
+    With enough units, f approximates any increasing function.
     """
 
     name: Literal["monotone_nn"] = "monotone_nn"
@@ -139,8 +137,8 @@ class CustomConfig(Frozen):
     def of(cls, layer: type, /, **settings: float | str | bool | None) -> Self:
         """Return the config of a class with settings, and register the class and its file.
 
-        Raises UserError if the class is not at the top level of its file, or the file imports a
-        neighbour, which workers do not have and the trial's identity does not cover.
+        Raises UserError if the class is not at the top level of its file. A file that imports a
+        neighbour is refused too: workers do not have it, and the trial's identity omits it.
         """
         if getattr(sys.modules.get(layer.__module__), layer.__name__, None) is not layer:
             raise UserError(
@@ -175,7 +173,7 @@ def _refuse_neighbours(path: Path, text: str) -> None:
 
 
 def defined_here(config: CustomConfig) -> type | None:
-    """Return the class registered in this process, or None."""
+    """Return the layer's class if this process registered it, else None."""
     return _classes.get((config.sha256, config.layer))
 
 
@@ -204,7 +202,7 @@ OutputLayerConfig = Annotated[
 def layer_parameters(
     layer: OutputLayerConfig, *, vocabulary: int, embedding_width: int, context_width: int
 ) -> int:
-    """Return the trainable numbers of a built-in output layer, without the tied embedding."""
+    """Return a built-in output layer's parameter count, without the tied embedding."""
     count = vocabulary
     if isinstance(layer, LmsPlifConfig | MosPlifConfig):
         count += layer.knots
@@ -224,8 +222,8 @@ MAX_ROWS_BY_WIDTH = 256
 def chunk_rows(vocabulary_size: int, width: int, element_size: int, device_type: str) -> int:
     """Return the rows of logits per chunk: few enough for the cache, enough for fast products.
 
-    A chunk fills the budget, but has at least as many rows as the weights are wide, up to 256. With
-    fewer, access to the V x D weight gradient outweighs the n x V chunk.
+    A chunk fills the byte budget, but has at least min(`width`, 256) rows.
     """
+    # With fewer rows, memory traffic of the V x D weight gradient exceeds that of the n x V chunk.
     budget = CPU_CHUNK_BYTES if device_type == "cpu" else GPU_CHUNK_BYTES
     return max(32, min(width, MAX_ROWS_BY_WIDTH), budget // (vocabulary_size * element_size))

@@ -32,7 +32,7 @@ class TextFile:
     def read(cls, path: Path, source: str) -> Self:
         """Return the file at `path`.
 
-        Raises UserError if it is not UTF-8 or, beginning with `source`, unreadable.
+        Raises UserError if it is not UTF-8. If it is unreadable, the message names `source`.
         """
         try:
             return cls.of(path, path.read_bytes())
@@ -43,7 +43,7 @@ class TextFile:
 
     @classmethod
     def of(cls, path: Path, content: bytes) -> Self:
-        """Return the file with content from `path`. Raises UserError if it is not UTF-8."""
+        """Return the file at `path` with this content. Raises UserError if it is not UTF-8."""
         try:
             return cls(name=path.name, text=content.decode())
         except UnicodeDecodeError as error:

@@ -17,11 +17,11 @@ class TransformerConfig(Frozen):
     """Decoder-only, pre-norm: RMSNorm, rotary positions, causal attention, SwiGLU."""
 
     width: PositiveInt = 512
-    """d: embeddings, layer inputs and outputs, context vectors."""
+    """d: width of embeddings, layer inputs and outputs, and context vectors."""
     layers: PositiveInt = 8
     heads: PositiveInt = 8
     dropout: Rate = 0.1
-    """Applied to embedding, attention and feed-forward outputs."""
+    """Dropout of embedding, attention and feed-forward outputs."""
     head: Literal["tied", "untied"] = "tied"
     """Output weights: the embedding, or a separate matrix."""
     head_rank: PositiveInt | None = None
@@ -39,15 +39,15 @@ class TransformerConfig(Frozen):
 
     @property
     def feed_forward_width(self) -> int:
-        """Return SwiGLU's width: its three matrices hold about 8 d^2 numbers, as do two of 4 d."""
+        """Return SwiGLU's width: three matrices hold about 8 d^2 numbers, as do two of 4 d x d."""
         return FEED_FORWARD_STEP * max(1, round(8 * self.width / 3 / FEED_FORWARD_STEP))
 
     @model_validator(mode="after")
     def _check_widths(self) -> Self:
         if self.width % (2 * self.heads):
             raise ValueError(
-                "rotary positions turn pairs: model.width must be a multiple of 2 * model.heads; "
-                f"got {self.width} and {self.heads}"
+                "model.width must be a multiple of 2 * model.heads, because rotary positions turn "
+                f"pairs; got {self.width} and {self.heads}"
             )
         if self.head_rank is not None and self.head != "untied":
             raise ValueError(
@@ -94,5 +94,5 @@ class TransformerTrialConfig(Identified):
 
     @property
     def family(self) -> str:
-        """Return a key of similar cost."""
+        """Return a key shared by trials of similar cost."""
         return f"transformer {self.output_layer.name}"

@@ -1,6 +1,6 @@
 """AWD-LSTM (Merity et al. 2018): three LSTM layers with dropout everywhere.
 
-Shapes: T time, B batch, V vocabulary, D embedding width, C context width, H hidden width.
+Shapes: T time, B batch, I input width, H hidden width, V vocabulary, D embedding width.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from trainables.language_model.head import OutputHead
 from trainables.output_layers import LayerShape, build_output_layer
 
 EMBEDDING_BOUND = 0.1
-"""Bound of the uniform initial entries."""
+"""Bound of the embedding's initial entries, which are uniform."""
 
 
 class LstmLayer(nn.Module):
-    """An LSTM layer that takes its hidden-to-hidden weights per call.
+    """An LSTM layer that receives its hidden-to-hidden weights at each call.
 
-    Calls torch's kernel, because its module keeps flat references to weights, and some versions
-    silently ignore a dropped copy.
+    It does not use torch's LSTM module, which keeps references to flattened weights. Some versions
+    silently ignore a copy with dropped weights.
     """
 
     def __init__(self, input_width: int, hidden_width: int) -> None:
@@ -44,10 +44,8 @@ class LstmLayer(nn.Module):
     def forward(
         self, inputs_TBI: Tensor, state: LstmState, weight_hh: Tensor, dtype: torch.dtype
     ) -> tuple[Tensor, LstmState]:
-        """Return outputs T x B x H and the last state in the inputs' dtype; products use `dtype`.
-
-        Casts here, because torch's autocast on a GPU always casts an LSTM to float16.
-        """
+        """Return outputs T x B x H and last state, in the inputs' dtype. Products use `dtype`."""
+        # These explicit casts replace torch's autocast, which casts a GPU's LSTM to float16.
         weights = self.weight_ih, weight_hh, self.bias_ih, self.bias_hh
         inputs, h, c, *cast_weights = (
             tensor.to(dtype) for tensor in (inputs_TBI, *state, *weights)
@@ -83,7 +81,7 @@ class AwdLstm(LanguageModel):
     def initialise(self, generator: torch.Generator) -> None:
         """Draw the embedding from uniform(-0.1, 0.1), LSTM layers as torch's, and the output layer.
 
-        A head is drawn last; its product has the embedding's deviation.
+        A head is drawn last; entries of its product A B have the embedding's standard deviation.
         """
         nn.init.uniform_(self.embedding_VD, -EMBEDDING_BOUND, EMBEDDING_BOUND, generator=generator)
         for layer in self.layers:
@@ -103,7 +101,7 @@ class AwdLstm(LanguageModel):
     def contexts(
         self, tokens_TB: Tensor, state: list[LstmState], masks: torch.Generator | None = None
     ) -> Contexts:
-        """Return context vectors; states have the weights' dtype at any precision of products."""
+        """Return context vectors. States have the weights' dtype even if products have another."""
         generator, dtype = self.mode(masks)
         config = self.config
         embedding_VD = word_dropout(self.embedding_VD, config.dropout_embedding_matrix, generator)

@@ -28,7 +28,7 @@ class Contexts:
     dropped_TBC: Tensor
     """Input of the output layer; in training, after the last dropout."""
     undropped_TBC: Tensor
-    """Context vectors before that dropout."""
+    """Context vectors before the last dropout."""
     state: list[LstmState]
     """Initial state of the next window, detached; empty if windows are independent."""
 
@@ -36,7 +36,7 @@ class Contexts:
 class LanguageModel(nn.Module, ABC):
     """A network whose `contexts` maps tokens to context vectors.
 
-    `output` maps these, with `output_weight`, to log P or a loss.
+    `output` maps context vectors and `output_weight` to log P or a loss.
     """
 
     def __init__(
@@ -79,9 +79,9 @@ class LanguageModel(nn.Module, ABC):
         self.output.product_dtype = torch.bfloat16 if precision == "bf16" else None
 
     def mode(self, masks: torch.Generator | None) -> tuple[torch.Generator | None, torch.dtype]:
-        """Return the dropouts' generator, None outside training, and the dtype of inner products.
+        """Return the dropouts' generator (None outside training) and the network's dtype.
 
-        Inner: before the output layer. Raises ValueError in training mode without `masks`.
+        Products before the output layer have this dtype.
         """
         if not self.training:
             return None, self.embedding_VD.dtype
@@ -101,7 +101,7 @@ class LanguageModel(nn.Module, ABC):
     def contexts(
         self, tokens_TB: Tensor, state: list[LstmState], masks: torch.Generator | None = None
     ) -> Contexts:
-        """Read a window of tokens. In training mode, dropouts draw from `masks` in a fixed order.
+        """Return a window's contexts. In training, dropouts draw from `masks` in a fixed order.
 
         Raises ValueError in training mode without `masks`.
         """

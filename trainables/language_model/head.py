@@ -19,18 +19,16 @@ class OutputHead(nn.Module):
         self.right_RD = None if rank is None else nn.Parameter(torch.empty(rank, width))
 
     def weight(self) -> Tensor:
-        """Return V x D, differentiable."""
+        """Return the V x D weights, differentiable."""
         if self.left_VR is None or self.right_RD is None:
             assert self.weight_VD is not None
             return self.weight_VD
         return self.left_VR @ self.right_RD
 
     def initialise(self, deviation: float, generator: torch.Generator) -> None:
-        """Draw normal weights such that entries of V x D have standard deviation `deviation`.
-
-        B keeps the scale of context vectors, and rows of A are as long as a single matrix's, so
-        that neither factor's gradient is small because of the other's scale.
-        """
+        """Draw normal weights such that entries of V x D have standard deviation `deviation`."""
+        # B keeps the scale of context vectors, and rows of A have the norm of a single matrix's
+        # rows. So neither factor's scale makes the other's gradient small.
         if self.left_VR is None or self.right_RD is None:
             nn.init.normal_(self.weight(), 0.0, deviation, generator=generator)
             return
@@ -40,5 +38,5 @@ class OutputHead(nn.Module):
 
     @torch.no_grad()
     def scale_(self, factor: float) -> None:
-        """Multiply V x D by `factor`."""
+        """Multiply the V x D weights by `factor`."""
         (self.weight() if self.left_VR is None else self.left_VR).mul_(factor)

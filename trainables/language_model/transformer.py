@@ -25,7 +25,6 @@ from trainables.output_layers import LayerShape, build_output_layer
 LOGIT_DEVIATION = 0.25
 """Initial standard deviation of logits without bias: see `Transformer.initialise`."""
 NORM_EPSILON = 1e-6
-"""Added to the mean square in RMSNorm."""
 ROTARY_BASE = 10_000.0
 """Rotary positions turn by 1 / ROTARY_BASE^(2 i / K) radians per step, i = 0, 1, ..., K / 2 - 1."""
 
@@ -46,7 +45,7 @@ class Rotation:
         self.sin_TK = torch.cat([-angle_Ti.sin(), angle_Ti.sin()], 1).to(dtype)
 
     def __call__(self, values_TK: Tensor) -> Tensor:
-        """Return the rotated values; leading axes are free."""
+        """Return the rotated values; `values_TK` may have leading axes."""
         return values_TK * self.cos_TK + values_TK.roll(values_TK.shape[-1] // 2, -1) * self.sin_TK
 
 
@@ -71,7 +70,7 @@ class Product(nn.Module):
         )
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """Return the product, in the input's dtype."""
+        """Return x W^T."""
         return linear(inputs, self.weight_OI.to(inputs.dtype))
 
 
@@ -113,7 +112,7 @@ class FeedForward(nn.Module):
 
 
 class TransformerLayer(nn.Module):
-    """x + attention(RMSNorm(x)), then x + feed-forward(RMSNorm(x)); both addends have dropout."""
+    """x + attention(RMSNorm(x)), then x + feed-forward(RMSNorm(x)). Added terms have dropout."""
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
@@ -125,7 +124,7 @@ class TransformerLayer(nn.Module):
         self.feed_forward = FeedForward(width, config.feed_forward_width)
 
     def initialise(self, generator: torch.Generator, projection_factor: float) -> None:
-        """Draw the weights; projections onto the residual stream have the factor."""
+        """Draw the weights; `projection_factor` scales projections onto the residual stream."""
         for branch, joint in ((self.attention, "query_key_value"), (self.feed_forward, "gate_up")):
             getattr(branch, joint).initialise(generator)
             branch.projection.initialise(generator, projection_factor)
@@ -178,10 +177,10 @@ class Transformer(LanguageModel):
 
         RMSNorm makes context vectors of length sqrt(D), so the embedding is drawn small to give
         small logits. When read, it is divided by its deviation, so that the residual stream starts
-        at variance 1 (compare Vaswani et al. 2017, section 3.4). With tied weights at one scale for
-        both ends, the likeliest next word starts as the word just read; at scale quick this learns
-        worse.
+        at variance 1 (compare Vaswani et al. 2017, section 3.4).
         """
+        # If tied weights had one scale for both uses, a new model would predict the word just read.
+        # Such models learn worse at scale quick.
         layers = self.config.layers
         nn.init.normal_(self.embedding_VD, 0.0, self.embedding_deviation, generator=generator)
         for layer in self.layers:
@@ -192,13 +191,13 @@ class Transformer(LanguageModel):
             self.head.initialise(self.embedding_deviation, generator)
 
     def zero_state(self, batch: int) -> list[LstmState]:  # noqa: ARG002
-        """Return no state."""
+        """Return an empty list, because windows are independent."""
         return []
 
     def contexts(
         self, tokens_TB: Tensor, state: list[LstmState], masks: torch.Generator | None = None
     ) -> Contexts:
-        """Return the window's contexts, without state."""
+        """Return the window's context vectors."""
         generator, dtype = self.mode(masks)
         config, rows_BT = self.config, tokens_TB.t()
         rotation = rotation_of(

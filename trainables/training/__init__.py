@@ -1,4 +1,4 @@
-"""Training: token streams, recipes of the model kinds, and a loop that can stop after any step."""
+"""Training: token streams, a recipe per kind of model, and a loop that resumes after any step."""
 
 from trainables import door
 

@@ -18,8 +18,8 @@ from trainables.config import AveragingConfig, EtAsgdConfig, NtAsgdConfig
 def should_switch(config: AveragingConfig, losses: Sequence[float]) -> bool:
     """Return whether to switch to averaged SGD after these epochs' validation losses.
 
-    NT-ASGD switches if the last loss exceeds the minimum of those more than n epochs earlier,
-    ET-ASGD after a fixed epoch.
+    ET-ASGD switches after a fixed epoch. NT-ASGD switches if the last loss exceeds the lowest loss
+    from more than n epochs earlier.
     """
     match config:
         case EtAsgdConfig(switch_epoch=switch_epoch):

@@ -1,4 +1,4 @@
-"""The training loop, which can stop after any step and resume bit for bit.
+"""The training loop, which can be interrupted after any step and resumed bit for bit.
 
 Recipes (`trainables.training.recipe`) contain what differs between kinds of language model.
 """
@@ -44,11 +44,11 @@ if TYPE_CHECKING:
 MAX_LOSS = 100.0
 """Nats per token above which a run counts as diverged."""
 ADAM_STATE = ("step", "exp_avg", "exp_avg_sq")
-"""Adam's state per parameter, by Adam's own names."""
+"""Adam's own names for its state of a parameter."""
 CHECKPOINT_SHARE = 0.05
 """Maximum share of a trial's time for checkpoints."""
 STEPS_PER_LOOK = 50
-"""Steps between two checks of the loss for divergence; each fetches it from the device."""
+"""Steps between two checks of the loss for divergence; a check fetches it from the device."""
 
 
 RanksOf = Callable[[LanguageModel, Corpus, LanguageTrialConfig], dict[str, Any]]
@@ -102,8 +102,8 @@ class Trainer:
     ) -> None:
         """Train from the current progress to the last epoch. Raises DivergedError.
 
-        Raises PrunedError after an epoch of `stop_above` whose validation loss exceeds its limit
-        (nats per token), also if that epoch ended before a checkpoint.
+        `stop_above` maps epochs to limits of the validation loss (nats per token). Raises
+        PrunedError after an epoch that exceeds its limit, even if an earlier run trained it.
         """
         while not self.finished:
             self.raise_if_pruned(stop_above)
@@ -126,8 +126,8 @@ class Trainer:
     ) -> None:
         """Complete a step of `step_s` seconds: end the epoch if over, write a checkpoint if due.
 
-        `valid_loss` as for `end_epoch`; `together` trials wait for each other's checkpoints. Raises
-        DivergedError.
+        `end_epoch` explains `valid_loss`. `together` trials wait for each other's checkpoints.
+        Raises DivergedError.
         """
         progress, start_s = self.progress, time.monotonic()
         progress.epoch_seconds += step_s
@@ -183,7 +183,7 @@ class Trainer:
         return self._recipe.window(progress.position, self.draws)
 
     def tokens(self, window: Window) -> tuple[Tensor, Tensor]:
-        """Return the inputs, T x B, and the targets, T B in a row."""
+        """Return the inputs, T x B, and the T B targets as one row."""
         return (
             self.streams_TB[window.start : window.end],
             self.streams_TB[window.start + 1 : window.end + 1].reshape(-1),
@@ -197,7 +197,7 @@ class Trainer:
     def advance(self, window: Window) -> None:
         """Count a completed step.
 
-        An epoch ends at the end of the text, or after `epoch_tokens`. The text is repeated.
+        An epoch ends after `epoch_tokens` or, by default, with the text. The text is repeated.
         """
         progress, training = self.progress, self.config.training
         tokens = window.steps * training.batch_size
@@ -215,7 +215,7 @@ class Trainer:
     def end_epoch(self, valid_loss: float | None = None) -> EpochMetrics:
         """Validate, measure ranks, keep the best weights, and decide whether to start averaging.
 
-        `valid_loss` replaces a validation that was done already.
+        A caller that has already validated passes `valid_loss`.
         """
         progress, evaluation = self.progress, self.config.evaluation
         number = len(progress.epochs) + 1
@@ -256,14 +256,14 @@ class Trainer:
             )
 
     def raise_if_pruned(self, stop_above: Mapping[int, float]) -> None:
-        """Raise PrunedError if the last epoch exceeded its limit, as in `train`."""
+        """Raise PrunedError if the last epoch's loss exceeds its limit (see `train`)."""
         losses = [epoch.valid_loss for epoch in self.progress.epochs]
         limit = stop_above.get(len(losses), math.inf)
         if losses and losses[-1] > limit:
             raise PrunedError(
                 f"stopped after epoch {len(losses)}: its validation loss of {losses[-1]:.5f} nats "
-                f"per token exceeded {limit:.5f}, the limit from better trials; its best was "
-                f"{min(losses):.5f}"
+                f"per token exceeded {limit:.5f}, the limit from better trials; the trial's "
+                f"lowest loss was {min(losses):.5f}"
             )
 
     @torch.no_grad()

@@ -53,7 +53,7 @@ class LstmRecipe(Recipe):
 
     @override
     def rate(self, base_rate: float, window: Window, tokens: int) -> float:
-        """The rate is scaled by warm-up and drawn length."""
+        """Return `base_rate`, scaled by the warm-up and the window's drawn length."""
         training = self.config.training
         return (
             min(1.0, tokens / max(1, training.warm_up_tokens))

@@ -37,10 +37,9 @@ EagerAdamW = _without_compiler(AdamW)
 def optimizer_of(
     model: LanguageModel, training: TrainingConfig | TransformerTrainingConfig
 ) -> Optimizer:
-    """Return the optimizer; each parameter group has the config's learning rate as `base_lr`.
+    """Return the optimizer; `base_lr` is a parameter group's rate before any schedule.
 
-    Functions of the logits may have their own rate. AdamW decays matrices only: not gains, biases
-    or functions of the logits.
+    Functions of the logits may have their own rate.
     """
     function_rates: dict[nn.Parameter, float | None] = {}
     for function in (module for module in model.modules() if isinstance(module, Pointwise)):

@@ -1,4 +1,4 @@
-"""Progress of a training, and the errors that end it."""
+"""Progress of a training run, and the errors that end it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from trainables.trial_folder import EpochMetrics
 
 
 class DivergedError(Exception):
-    """Training left the finite numbers; the text names where."""
+    """A loss became too large or not finite; the text reports which loss and when."""
 
 
 class PrunedError(Exception):
@@ -25,8 +25,8 @@ class Progress(BaseModel):
     tokens: int = 0
     epoch_seconds: float = 0.0
     wall_seconds: float = 0.0
-    """Total, validation included."""
+    """Seconds of training and validation in total."""
     epochs: list[EpochMetrics] = []
     averaging_steps: int | None = None
-    """Steps in the average; None before the switch."""
+    """Steps in the average; None before averaging starts."""
     kept_epoch: int | None = None

@@ -14,9 +14,9 @@ from trainables.language_model import Contexts, LanguageModel
 
 
 class Window(NamedTuple):
-    """Time steps of the train streams from `start` to before `end`.
+    """Time steps `start` to `end` - 1 of the train streams.
 
-    The end of the text may cut the `drawn_length`.
+    A window is shorter than its `drawn_length` at the end of the text.
     """
 
     start: int
@@ -36,7 +36,7 @@ class Recipe(ABC):
     """
 
     longest_window: int
-    """In time steps."""
+    """Time steps."""
 
     @abstractmethod
     def model(self, corpus: Corpus, draws: torch.Generator) -> LanguageModel:
@@ -58,7 +58,7 @@ class Recipe(ABC):
     def rate(self, base_rate: float, window: Window, tokens: int) -> float:
         """Return the learning rate of a step.
 
-        `tokens`: train tokens read after it, in total.
+        `tokens`: total train tokens read, including this step's.
         """
 
     def objective(self, loss: Tensor, contexts: Contexts) -> Tensor:  # noqa: ARG002

@@ -1,17 +1,17 @@
 """Initial weights from which a narrow model learns within minutes, with any output layer.
 
-As drawn in the papers, an AWD-LSTM barely responds to its input: each LSTM layer shrinks the
-differences between contexts to a third or less, and logits start nearly equal. A full-width model
-has hundreds of thousands of steps to recover. A narrow one with a thousand stays near the
-perplexity of word frequencies, the more so the less signal its output layer passes, which would
-bias a comparison of layers.
+With the papers' initial weights, an AWD-LSTM barely responds to its input: each LSTM layer shrinks
+differences between contexts to a third or less. A full-width model has hundreds of thousands of
+steps to recover. A narrow one with a thousand steps stays near the perplexity of word frequencies,
+most of all if its output layer passes little signal. That would bias a comparison of layers.
 
 Three changes, equal for every output layer:
 
-- Rows of the embedding, and of a separate head, have their norm at the papers' width of 400.
+- Rows of the embedding, and of a separate head, get the norm that they have at the papers' width
+  of 400.
 - Input weights of each LSTM layer are rescaled, so that a word's contribution to the first layer's
-  gates has variance 1, and deeper layers respond to the one before. So are the weights of a
-  mixture's context vectors.
+  gates has variance 1, and deeper layers respond to the previous layer. The weights of a
+  mixture's context vectors are rescaled too.
 - The output bias makes the first predictions the train text's word frequencies. Otherwise the
   context vectors learn the frequencies and stay saturated.
 """
@@ -29,14 +29,14 @@ from trainables.language_model import EMBEDDING_BOUND, AwdLstm, LanguageModel
 EMBEDDING_WIDTH = 400
 """Embedding width of the papers."""
 OUTPUT_DEVIATION = 0.5
-"""Assumed standard deviation of an LSTM's outputs, which start at 0.2. A larger value starts deeper
-layers more softly: at 0.2 steep functions of the logits learn worse, from 0.3 to 1 all are similar
-(Penn Treebank, scale quick)."""
+"""Assumed standard deviation of an LSTM's outputs; the true one starts at 0.2. A larger value means
+smaller input weights in deeper layers. With 0.2, steep functions of the logits learn worse; from
+0.3 to 1, results are similar (Penn Treebank, scale quick)."""
 
 
 @torch.no_grad()
 def scale_start(model: AwdLstm, train_tokens: NDArray[np.int64]) -> None:
-    """Rescale the weights of `AwdLstm.initialise`, and set the output bias to word frequencies."""
+    """Rescale weights from `AwdLstm.initialise`, and set the output bias to word frequencies."""
     width = model.config.embedding_width
     factor = math.sqrt(EMBEDDING_WIDTH / width)
     model.embedding_VD.mul_(factor)
@@ -56,7 +56,7 @@ def scale_start(model: AwdLstm, train_tokens: NDArray[np.int64]) -> None:
 def start_at_frequencies(
     model: LanguageModel, train_tokens: NDArray[np.int64], hidden_deviation: float
 ) -> None:
-    """Set the output bias to train word frequencies, for contexts of this standard deviation."""
+    """Set the output bias to train word frequencies; contexts have the `hidden_deviation`."""
     # Add one, so that a word missing in the train text has a logarithm, too.
     counts_V = np.bincount(train_tokens, minlength=len(model.embedding_VD)) + 1
     log_share_V = torch.tensor(np.log(counts_V / counts_V.sum()), dtype=model.embedding_VD.dtype)

@@ -26,9 +26,9 @@ ROWS_PER_LOSS = 1024
 
 
 def parallel_streams(tokens: NDArray[np.int64], batch: int, device: str) -> Tensor:
-    """Return the text cut into `batch` equal parts in parallel, T x B; the remainder is dropped.
+    """Return the text as `batch` streams of equal length, T x B; the remainder is dropped.
 
-    Raises ValueError if a part has fewer than MIN_STREAM tokens, which a plan refuses.
+    Raises ValueError if a stream has fewer than MIN_STREAM tokens; a plan refuses such trials.
     """
     length = len(tokens) // batch
     if length < MIN_STREAM:
@@ -40,7 +40,7 @@ def parallel_streams(tokens: NDArray[np.int64], batch: int, device: str) -> Tens
 
 
 def draw_window(bptt: int, generator: torch.Generator) -> int:
-    """Return a random window length: Normal(bptt or, rarely, bptt / 2; 5), from 5 to bptt + 40."""
+    """Return a random length, Normal(bptt, 5) or rarely Normal(bptt / 2, 5), in [5, bptt + 40]."""
     is_short = torch.rand((), generator=generator).item() < SHORT_PROBABILITY
     mean = bptt / 2 if is_short else float(bptt)
     length = int(mean + 5 * torch.randn((), generator=generator).item())
@@ -49,10 +49,10 @@ def draw_window(bptt: int, generator: torch.Generator) -> int:
 
 @torch.no_grad()
 def mean_loss(model: LanguageModel, tokens: NDArray[np.int64], *, batch: int, window: int) -> float:
-    """Return the mean cross-entropy in nats per predicted token, all but each stream's first.
+    """Return the mean cross-entropy in nats per token, over all but each stream's first token.
 
-    Without carried state, a model sees only earlier tokens of the window. Leaves the model in
-    evaluation mode.
+    A model without state sees only earlier tokens of the window. Leaves the model in evaluation
+    mode.
     """
     model.eval()
     streams_TB = parallel_streams(tokens, batch, str(model.embedding_VD.device))
@@ -68,9 +68,9 @@ def mean_loss(model: LanguageModel, tokens: NDArray[np.int64], *, batch: int, wi
 def windows_read(
     streams_TB: Tensor, window: int, state: Any, read: Callable[[Tensor, Any], Any]
 ) -> Iterator[tuple[list[Any], Tensor]]:
-    """Yield what `read` returned for the next windows, and the tokens they predict, N in a row.
+    """Yield the results of `read` for the next windows, and the N tokens that they predict.
 
-    `read` gets a window and the state before it; its result has the `state` after it.
+    `read` receives a window and the state before the window. Its result has the `state` after it.
     """
     last, first, results = len(streams_TB) - 1, 0, list[Any]()
     for start in range(0, last, window):

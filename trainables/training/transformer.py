@@ -33,9 +33,9 @@ class TransformerRecipe(Recipe):
             if training.epoch_tokens is None
             else math.ceil(training.epoch_tokens / step)
         )
+        # Tokens of the whole run: slightly too many if an epoch is a pass, because some passes have
+        # one window less.
         self._tokens = training.epochs * epoch_steps * step
-        """In the whole run; slightly too many if an epoch is a pass, because some passes have one
-        window less."""
 
     @override
     def model(self, corpus: Corpus, draws: torch.Generator) -> Transformer:
@@ -61,7 +61,7 @@ class TransformerRecipe(Recipe):
     def rate(self, base_rate: float, window: Window, tokens: int) -> float:
         """Return the rate: linear from 0 over `warm_up_tokens`, then half a cosine.
 
-        It ends at `final_rate_share`.
+        The last rate is `final_rate_share` of the peak.
         """
         training = self.config.training
         if tokens < training.warm_up_tokens:

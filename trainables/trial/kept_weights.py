@@ -1,4 +1,4 @@
-"""Later measurements on kept weights."""
+"""Measurements of done trials, taken later from kept weights."""
 
 from __future__ import annotations
 
@@ -27,11 +27,12 @@ def measure_kept(
     names: Sequence[str],
     note: Callable[[str], None] = lambda _: None,
 ) -> None:
-    """Take the named measurements ("top_k@1") of a done trial, on a CPU bit for bit as at its end.
+    """Take the named measurements, such as "top_k@1", of a done trial.
 
-    Each is written to the trial's folder before the next one starts. An existing one is repeated
-    only if damaged, which `note` reports. One process at a time works in a folder; others wait.
-    Raises UserError if the kept weights are missing or damaged, and as `measure` does.
+    On a CPU, results equal those at the end of training bit for bit. Each measurement is written
+    before the next one starts. An existing measurement is repeated only if damaged, which `note`
+    reports. Raises UserError if the kept weights are missing or damaged, and the errors of
+    `measure`.
     """
     if not isinstance(config, LanguageTrialConfig):
         raise UserError(

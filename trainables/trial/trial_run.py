@@ -58,10 +58,10 @@ def run_trial(
 ) -> TrialOutcome:
     """Train and measure one trial, or return the result in its folder.
 
-    A language model resumes from its last checkpoint; any other trial runs in one go. The outcome
-    is `done`, `diverged`, or `pruned` by `stop_above` (see `Trainer.train`; the checkpoint stays
-    for the next run), and is on disk before it is returned. Any other problem is an exception:
-    SupersededError if another worker took the trial over.
+    A language model resumes from its last checkpoint; any other trial starts over. The outcome is
+    `done`, `diverged` or `pruned`, and is on disk before it is returned. `stop_above` prunes (see
+    `Trainer.train`); a pruned trial keeps its checkpoint. Raises SupersededError if another worker
+    took over the trial.
 
     `note` reports damaged files, which are ignored. One process at a time works in a folder; others
     wait.
@@ -99,7 +99,7 @@ class TrialRun:
         self._folder = TrialFolder(task.directory, task.config.trial_id, task.note)
         self.checkpoints = Checkpoints(self._folder)
         self.earlier: TrialOutcome | None = None
-        """Result already in the folder."""
+        """Outcome of an earlier run."""
 
     def __enter__(self) -> Self:
         self.task.directory.mkdir(parents=True, exist_ok=True)
@@ -245,7 +245,7 @@ def _restore(
 
 
 def prepare(runtime: Runtime) -> None:
-    """Set this process's threads, determinism and layers."""
+    """Apply a runtime's threads, determinism and layer files to this process."""
     torch.set_num_threads(runtime.threads)
     repeat_bits(runtime.deterministic)
     for file in runtime.layer_files:

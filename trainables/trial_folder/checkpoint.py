@@ -1,7 +1,8 @@
 """Checkpoints: one file with everything that the next step depends on, written atomically.
 
-The safetensors header holds the other state as JSON, with the SHA-256 of the file (64 zeros in
-place of its digits). Two are kept, so that a crash or a full disk while writing leaves a good one.
+The safetensors header holds the rest of the state as JSON, with the file's SHA-256 (computed with
+64 zeros in place of its digits). The last two checkpoints are kept, so that a crash or a full disk
+while writing leaves a good one.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ def _write_sealed(path: Path, content: bytes) -> None:
 def load_tensors(path: Path, device: str = "cpu") -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Return the tensors and state that `save_tensors` wrote.
 
-    Raises OSError, and DamagedFileError if the file is not a whole checkpoint.
+    Raises OSError, and DamagedFileError if the file is not a complete checkpoint.
     """
     open_file(path).close()
     try:
@@ -96,7 +97,7 @@ def _checksum(path: Path, expected: str) -> str:
 
 
 class Checkpoints:
-    """The checkpoints of one trial. One thread per process writes those of all its trials."""
+    """The checkpoints of one trial. One thread per process writes the checkpoints of all trials."""
 
     _writer: ClassVar = ThreadPoolExecutor(1)
     _latest: ClassVar[Future[None] | None] = None
@@ -105,7 +106,7 @@ class Checkpoints:
         self.folder = folder
         self._pending_write: Future[None] | None = None
         self.seconds = 0.0
-        """Duration of the last save."""
+        """Duration of the last save, in seconds."""
 
     @staticmethod
     def busy() -> bool:
@@ -151,7 +152,7 @@ class Checkpoints:
     def latest(self, device: str) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
         """Return the newest undamaged checkpoint, or None; report damaged ones to `folder.note`.
 
-        Raises UserError if this user may not read one, OSError if the disk fails.
+        Raises UserError if this user may not read a checkpoint, OSError if the disk fails.
         """
         for path in reversed(self.folder.checkpoints()):
             try:

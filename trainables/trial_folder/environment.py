@@ -1,4 +1,4 @@
-"""The environment of a result."""
+"""Versions, host and device that a result records."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def code_version() -> str:
 
 @cache
 def package_versions() -> dict[str, str]:
-    """Return the versions of the packages that numbers depend on."""
+    """Return the versions of the packages that results depend on."""
     versions = {}
     for package in PACKAGES:
         with suppress(PackageNotFoundError):

@@ -37,8 +37,8 @@ class UnreadableFileError(UserError):
 def write_file(path: Path, *parts: bytes | memoryview, durable: bool = True) -> None:
     """Write a file atomically: at any time `path` holds either its old or its new content.
 
-    If `durable`, it is on disk on return. Of concurrent writes to one path the last wins and none
-    fails. A killed process leaves `.NAME.PID-*.tmp`.
+    If `durable`, the content is on disk on return. Processes may write one path at once: the last
+    one wins. A killed process leaves a file `.NAME.PID-*.tmp`.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
     try:
@@ -68,10 +68,8 @@ def _sync_folder(folder: Path) -> None:
 
 
 def open_file(path: Path) -> BufferedReader:
-    """Open a file to read. Raises OSError, and DamagedFileError if it is not a regular file.
-
-    A read from a pipe or a device may never end.
-    """
+    """Open a file to read. Raises OSError, and DamagedFileError if it is not a regular file."""
+    # A read from a pipe or a device may never end.
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
@@ -94,7 +92,7 @@ def append(path: Path, content: bytes) -> None:
 
 
 def read_file(path: Path) -> bytes:
-    """Return the whole file. Raises as `open_file` does."""
+    """Return the whole file. Raises the errors of `open_file`."""
     with open_file(path) as file:
         return file.read()
 
@@ -118,7 +116,7 @@ def set_aside(path: Path) -> Path:
 
 
 def remove(path: Path) -> None:
-    """Remove a file, or a folder with its content, but no target of a link."""
+    """Remove a file, a folder with its content, or a link without its target."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:
@@ -131,7 +129,7 @@ def sha256(content: bytes) -> str:
 
 
 def sealed(text: str) -> bytes:
-    """Return indented JSON with the SHA-256 of `text` as a new first entry."""
+    """Return the indented JSON in `text`, with its SHA-256 as a new first entry."""
     content = text.encode()
     return b'{\n "sha256": "%b",%b' % (sha256(content).encode(), content[1:])
 
@@ -150,7 +148,7 @@ def unsealed(path: Path) -> bytes:
 
 
 def read_record(path: Path, kind: type[Record]) -> Record | None:
-    """Return the object that was `sealed` into a file; None if it does not exist.
+    """Return the object that was `sealed` into a file; None if the file does not exist.
 
     Raises DamagedFileError if the file is truncated or changed, UnreadableFileError if it cannot be
     read.

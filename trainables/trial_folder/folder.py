@@ -1,12 +1,12 @@
-"""A trial's folder: the only module that knows its file names and formats, and who may write them.
+"""A trial's folder. Only this module knows its file names and formats, and who may write them.
 
-It holds `config.json`, whose hash is the trial's id, and `log.txt`; while the trial runs, a lock, a
-fence and the last checkpoints; afterwards `result.json`, `spectrum.npy`, `kept.safetensors`
-(weights of the best validation loss), and `measurement-NAME.json` for each later measurement of
-them.
+The folder holds `config.json`, whose hash is the trial's id, and `log.txt`. While the trial runs,
+it also holds a lock, a fence and the last checkpoints. Later it holds `result.json`,
+`spectrum.npy`, `kept.safetensors` (weights of the best validation loss), and
+`measurement-NAME.json` for each measurement taken later from these weights.
 
 Every file except the log is complete or absent. Every read verifies a checksum: the file's own, or
-one in the JSON file that names it. Results are durable before they are reported.
+one in the JSON file that names it.
 """
 
 from __future__ import annotations
@@ -57,11 +57,11 @@ RESULT_FILES = (RESULT, SPECTRUM)
 CHECKPOINT, MEASUREMENT = "checkpoint-", "measurement-"
 TRIAL_ID = re.compile(r"[0-9a-f]{64}")
 Result = tuple[TrialOutcome, NDArray[float64] | None]
-"""A final outcome, and its singular values if it has some."""
+"""A final outcome, and its singular values if they were measured."""
 
 
 class SupersededError(Exception):
-    """Another worker has taken over the trial; later work of this one is discarded."""
+    """Another worker has taken over the trial; this worker's later work is discarded."""
 
 
 class TrialFolder:
@@ -77,12 +77,12 @@ class TrialFolder:
 
     @property
     def kept_weights(self) -> Path:
-        """Weights of the best validation loss."""
+        """File of the weights with the best validation loss."""
         return self.path / KEPT_WEIGHTS
 
     @property
     def error_log(self) -> Path:
-        """Traceback of the error that ended the trial."""
+        """File with the traceback of the error that ended the trial."""
         return self.path / "error.log"
 
     @property
@@ -108,14 +108,14 @@ class TrialFolder:
     def take_over(self) -> None:
         """Take the fence: the right to write here until another worker takes it.
 
-        A lock is not enough: a host cut off from the cluster does not see it, and keeps training
-        while its trial may run elsewhere.
+        A lock is not enough. A host cut off from the cluster does not see it, and keeps training a
+        trial that may run elsewhere.
         """
         self._token, self._pid = secrets.token_hex(16).encode(), os.getpid()
         write_file(self.path / FENCE, self._token)
 
     def write_config(self, config: str) -> None:
-        """Write the trial's config as JSON, unless the path exists."""
+        """Write the trial's config as JSON, unless the file exists."""
         path = self.path / CONFIG
         if not os.path.lexists(path):
             write_file(path, config.encode())
@@ -167,8 +167,8 @@ class TrialFolder:
     def result(self) -> Result | None:
         """Return the outcome with its spectrum; None if it is missing or failed.
 
-        Raises DamagedFileError for files that are truncated, changed or of another trial, and as
-        `read_record` does.
+        Raises DamagedFileError for files that are truncated, changed or of another trial, and the
+        errors of `read_record`.
         """
         path = self.path / RESULT
         outcome = read_record(path, TrialOutcome)
@@ -183,14 +183,14 @@ class TrialFolder:
     def spectrum(self, outcome: TrialOutcome) -> NDArray[float64] | None:
         """Return the singular values of an outcome; None if none of its measurements has them.
 
-        Raises as `read_vector` does.
+        Raises the errors of `read_vector`.
         """
         if not any(name.partition("@")[0] in WITH_SPECTRUM for name in outcome.measurements):
             return None
         return read_vector(self.path / SPECTRUM, outcome.checksums.get(SPECTRUM))
 
     def check_kept_weights(self) -> None:
-        """Raise DamagedFileError if the kept weights are not those of the result."""
+        """Raise DamagedFileError if the kept weights do not match the result's checksum."""
         outcome = self.outcome()
         if outcome is not None and outcome.checksums.get(KEPT_WEIGHTS) != self._kept_checksum():
             raise DamagedFileError(f"{self.kept_weights} does not match its checksum")
@@ -217,7 +217,7 @@ class TrialFolder:
         return outcome
 
     def set_aside_result(self) -> Path:
-        """Rename an unusable result: no worker then considers the trial finished."""
+        """Rename an unusable result, so that no worker considers the trial finished."""
         return set_aside(self.path / RESULT)
 
     def forget_result(self) -> None:
@@ -241,7 +241,7 @@ class TrialFolder:
             remove(path)
 
     def write_measurement(self, name: str, measured: tuple[Metrics, Values]) -> None:
-        """Make a later measurement durable: its spectrum, then the metrics, which complete it."""
+        """Write a later measurement durably: its spectrum, then the metrics, which complete it."""
         spectrum, metrics_file = self._measurement_files(name)
         metrics, values = measured
         content = MeasurementFile(
@@ -254,7 +254,7 @@ class TrialFolder:
         write_file(metrics_file, sealed(content.model_dump_json(indent=1)))
 
     def measurement(self, name: str) -> Measured | None:
-        """Return what `write_measurement` wrote; None if it does not exist.
+        """Return a measurement from `write_measurement`, or None if it does not exist.
 
         Raises DamagedFileError for files that are truncated, changed, unreadable or of another
         trial.
@@ -292,7 +292,7 @@ class TrialFolder:
             remove(path)
 
     def failure_cause(self, error: BaseException, layer_files: Iterable[TextFile]) -> str:
-        """Return the exception in one line, with the line of the user's layer that it came through.
+        """Return the exception in one line of text, with its line number in a user's layer, if any.
 
         Writes the traceback to the error log.
         """
@@ -316,7 +316,7 @@ def trial_directory(storage: Path, trial_id: str) -> Path:
     if not TRIAL_ID.fullmatch(trial_id):
         raise UserError(
             f"results store: {trial_id[:80]!r} is not a trial id (64 hexadecimal digits). "
-            "The store is damaged or not of this program. Name another one with --store."
+            "The store is damaged or belongs to another program. Name another one with --store."
         )
     return storage / TRIALS / trial_id[:2] / trial_id
 
@@ -336,7 +336,7 @@ def measurement_names(files: Iterable[str]) -> list[str]:
 
 
 def progress(names: Collection[str]) -> tuple[bool, str]:
-    """Return from a folder's file names whether it has a result, and the newest checkpoint."""
+    """Return whether these file names of a folder include a result, and the newest checkpoint."""
     return RESULT in names, max(filter(is_checkpoint, names), default="")
 
 

@@ -15,7 +15,7 @@ Values = NDArray[float64] | None
 
 
 class Measured(NamedTuple):
-    """Finite metrics, and singular values if there are some."""
+    """Finite metrics, and singular values if they were measured."""
 
     metrics: Metrics
     singular_values: Values = None
@@ -28,7 +28,7 @@ def spectrum_of(measured: Iterable[Measured]) -> NDArray[float64] | None:
 
 
 class MeasurementFile(Frozen):
-    """The file of the metrics."""
+    """Content of a metrics file."""
 
     trial_id: str
     name: str

@@ -34,7 +34,7 @@ COLUMNS = {
 SETTINGS = {key for kind in KINDS for key in kind.model_fields}
 """Top-level config keys."""
 TOP_K = re.compile(r"top_k(-[0-9a-f]{8})? \S+ [0-9]{1,18}")
-"""Tag of a contexts file (optional), group and number."""
+"""Metric name: top_k, tag of a contexts file (optional), group and number."""
 
 
 class WordsAfter(Frozen):
@@ -51,19 +51,19 @@ class WordsAfter(Frozen):
 def check_metrics(metrics: Any) -> Any:
     """Return the metrics. Raises ValueError unless they can be recorded.
 
-    Values are finite 64-bit numbers, text or booleans; numbers if tables compute with them;
-    `WordsAfter` for top_k. No name equals a setting or another column of the results.
+    Values must be finite 64-bit numbers, text or booleans. Metrics of tables with arithmetic must
+    be numbers, and top_k must be `WordsAfter`. No name may equal a setting or another column.
     """
     if not isinstance(metrics, dict):
-        raise ValueError("metrics must be a table of values by name")
+        raise ValueError("metrics must be an object of names and values")
     for name, value in metrics.items():
         if name in COLUMNS or name.partition(".")[0] in SETTINGS:
-            raise ValueError(f"the metric name {name} is that of another column of the results")
+            raise ValueError(f"the metric name {name} is already another column of the results")
         if isinstance(value, float):
             if not math.isfinite(value):
                 raise ValueError(
                     f"the metric {name} must be finite, got {value}. "
-                    f"A diverged trial has a state instead"
+                    f"A diverged trial has the state diverged instead"
                 )
         elif isinstance(value, str | bool):
             if NUMBERS.fullmatch(name):
@@ -83,7 +83,7 @@ Metrics = Annotated[dict[str, Metric], AfterValidator(check_metrics)]
 def _check_words(name: str, value: Metric) -> None:
     if not isinstance(value, str) or not TOP_K.fullmatch(name):
         raise ValueError(
-            f"the metric {name} must have a group, a number and the JSON text of a context"
+            f"the metric {name} needs a group and a number in its name, and JSON text as its value"
         )
     try:
         WordsAfter.model_validate_json(value, strict=True)

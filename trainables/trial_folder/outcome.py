@@ -1,4 +1,4 @@
-"""The record of a trial."""
+"""A trial's outcome and its metrics per epoch."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class EpochMetrics(Frozen):
     seconds: float
     """Wall time of training this epoch, without validation."""
     press_rank: Count | None = None
-    """Ranks are of a fixed sample of validation contexts, with validation's weights."""
+    """Ranks are measured on a fixed sample of validation contexts, with the validated weights."""
     entropy_rank: float | None = None
     kl_rank: Count | None = None
     """For a bound of 0.01 nats; Transformers only."""
@@ -55,14 +55,14 @@ class EpochMetrics(Frozen):
 class TrialOutcome(Frozen):
     """The final record of one attempt at a trial, in `result.json`.
 
-    The store can hold all of it: epochs in order, 64-bit integers, printable text. Metric names are
-    unique over all measurements, because each is a column of the results.
+    The store can record it: epochs in order, 64-bit integers, printable text. Metric names are
+    unique over all measurements, because each metric is a column of the results.
     """
 
     trial_id: str
     state: FinalState
     cause: str | None = None
-    """One sentence, unless the state is done."""
+    """One sentence; None if the state is done."""
     epochs: tuple[EpochMetrics, ...] = ()
     measurements: dict[MeasurementName, Metrics] = {}
     environment: dict[str, str] = {}

@@ -85,7 +85,7 @@ def test_identity_omits_later_defaults() -> None:
         ({"training.epochs": 0}, "training.epochs: .*greater than 0; got 0"),
         ({"model.embedding_width": 3}, "ties its weights"),
         ({"model.head_rank": 999}, "at most the width"),
-        ({"training": 1, "training.epochs": 3}, "'training' is the single value 1"),
+        ({"training": 1, "training.epochs": 3}, "'training' is not a section but 1"),
     ],
 )
 def test_impossible_config_gets_one_sentence(values: dict[str, object], sentence: str) -> None:
