@@ -1,4 +1,4 @@
-"""The head of an open checkpoint, and the bounds that follow from it."""
+"""The head (output matrix) of an open checkpoint, and bounds that follow from it."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from trainables.measurements.head_bounds import kl_bounds, log_p_rank_bound
 from trainables.measurements.weights_file import Checkpoint, StoredTensor, unique
 
 UNTIED_NAMES = ("lm_head.weight", "embed_out.weight", "transformer.ff_out.weight")
-"""Llama, Mistral, OLMo, GPT-J and most others; Pythia (GPT-NeoX); the first OLMo."""
+"""Heads of Llama, Mistral, OLMo, GPT-J and most others; Pythia (GPT-NeoX); the first OLMo."""
 TIED_NAMES = ("embed_tokens.weight", "wte.weight", "embed_in.weight")
-"""Embeddings of these models and GPT-2: their head if none is untied."""
+"""Embeddings, also of GPT-2. They are the head if no untied head exists."""
 NORMS = ("model.norm.weight", "gpt_neox.final_layer_norm.weight", "ln_f.weight")
 PLAIN_GAINS = (
     *("llama", "mistral", "mixtral", "olmo2", "olmo3", "olmoe", "phi3"),
@@ -27,7 +27,7 @@ ONE_PLUS_GAINS = (
     *("gemma", "gemma2", "gemma3", "gemma3_text"),
     *("qwen3_next", "qwen3_5", "qwen3_5_moe"),
 )
-"""Their gain is 1 + the stored weight."""
+"""Model types whose norm gain is 1 + the stored weight."""
 CAPS = ("final_logit_softcapping", "logits_soft_cap")
 KL_NATS = ("1e-1", "1e-2", "1e-3")
 
@@ -39,14 +39,14 @@ class Head:
     tensor: StoredTensor
     reason: str
     is_usual: bool
-    """False for an unusual name: the matrix's input is then unknown."""
+    """False for an unusual tensor name; the matrix's input is then unknown."""
     has_bias: bool
 
 
 def find_head(checkpoint: Checkpoint, tensor: str | None = None) -> Head:
-    """Return `tensor`, or the tensor with a usual head name, untied before tied.
+    """Return `tensor`, or else a tensor with a usual head name, untied before tied.
 
-    Raises UserError if it does not exist, or may be in another file.
+    Raises UserError if it is missing, may be in another file, or is not a float matrix.
     """
     untied_names, tied_names = _matches(checkpoint, UNTIED_NAMES), _matches(checkpoint, TIED_NAMES)
     if tensor is not None:
