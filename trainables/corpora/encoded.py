@@ -31,14 +31,13 @@ class Corpus:
     valid: TokenIds
     test: TokenIds
     vocabulary: tuple[str, ...]
-    """Types by id."""
+    """Words by token id."""
 
 
 def load(config: CorpusConfig, *, data_dir: Path | None) -> Corpus:
     """Return a verified, encoded corpus, cached per process.
 
-    Raises UserError if the SHA-256 differs from the config's, or a file is missing, empty or not
-    UTF-8.
+    Raises UserError if the SHA-256 differs from the config's, and as `read_texts` does.
     """
     return _load(config, folder_in(data_dir))
 

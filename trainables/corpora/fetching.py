@@ -53,8 +53,8 @@ def fetch(name: str, *, data_dir: Path | None) -> None:
 def download(publication: PublishedFolder, folder: Path) -> None:
     """Download the missing or wrong published files to `folder`, each atomically.
 
-    Raises UserError if the server or network keeps failing, the file's hash is wrong, or the disk
-    cannot be written.
+    Raises UserError if a download keeps failing, a file's hash is wrong, or the disk cannot be
+    written.
     """
     try:
         import pooch
@@ -91,7 +91,7 @@ def download(publication: PublishedFolder, folder: Path) -> None:
 
 
 def _request(url: str, file: str, _: object) -> None:
-    """Files get the permissions of a new file; pooch's temporary ones are private."""
+    """Give a file the permissions of a new file, because pooch's temporary files are private."""
     import pooch
 
     pooch.HTTPDownloader()(url, file, None)

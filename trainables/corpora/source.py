@@ -26,8 +26,8 @@ from trainables.trial_folder import DamagedFileError, read_file
 def identity(name: str, *, data_dir: Path | None) -> CorpusIdentity:
     """Return a corpus' identity, without torch and, except for generated languages, without numpy.
 
-    Those of published corpora and of built-in studies' generated languages are constants. Others
-    are computed from the texts: see `read_texts`.
+    Identities of published corpora, and of languages that built-in studies generate, are constants.
+    Others are computed from the texts (see `read_texts`).
     """
     if is_built_in(name):
         return _built_in_identity(name)
@@ -71,8 +71,7 @@ def texts_sha256(texts: Mapping[str, TextFile]) -> str:
 def read_texts(name: str, *, data_dir: Path | None) -> dict[str, TextFile]:
     """Return a corpus' verified texts by split, generated or from `data_dir` (default `data`).
 
-    Raises UserError if the corpus is unknown, or a file is missing, unreadable, empty, not UTF-8,
-    or differs from the published one.
+    Raises UserError if the corpus is unknown, a text is empty, and as `read_files` does.
     """
     if is_built_in(name):
         texts = _built_in_texts(name)
@@ -111,7 +110,7 @@ def test_words(name: str, *, data_dir: Path | None) -> tuple[str, ...]:
 def read_files(name: str, files: Iterable[str], *, data_dir: Path | None) -> list[TextFile]:
     """Return files of the folder `name` in `data_dir`, verified if published.
 
-    Raises UserError if one is missing, unreadable, not UTF-8, or differs from the published one.
+    Raises UserError if a file is missing, unreadable, not UTF-8, or differs from the published one.
     """
     digests = PUBLISHED[name].files if name in PUBLISHED else {}
     option = "" if data_dir is None else f" --data-dir {shlex.quote(str(data_dir))}"
