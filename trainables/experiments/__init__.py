@@ -1,6 +1,6 @@
-"""Trials that train no language model: a module per kind, named like it.
+"""Trials that train no language model. Each kind has a module of that name.
 
-Its `measure(config, runtime)` returns measurements by name and version.
+The module's `measure(config, runtime)` returns measurements by name and version.
 """
 
 from trainables import door
