@@ -70,8 +70,8 @@ def parse_pairs(benchmark: Benchmark) -> tuple[WordPair, ...]:
             pairs.append(WordPair(first=first, second=second, score=float(score)))
         except ValueError as error:
             raise UserError(
-                f"line {number} of {benchmark.file.name} is {line.strip()!r}: write two words and "
-                "a number, separated by white space"
+                f"line {number} of {benchmark.file.name} is {line.strip()!r}. Write two words and "
+                "a number, separated by white space."
             ) from error
     return tuple(pairs)
 
@@ -94,7 +94,7 @@ def read_folder(folder: Path) -> BenchmarkFolder:
         if name in benchmarks:
             raise UserError(
                 f"{benchmarks[name].file.name} and {file} in {folder} are both the benchmark "
-                f"{name!r}: rename one"
+                f"{name!r}. Rename one file."
             )
         benchmarks[name] = Benchmark(name=name, file=TextFile.read(folder / file, "--benchmarks"))
         parse_pairs(benchmarks[name])

@@ -48,8 +48,8 @@ def _load(config: CorpusConfig, data_dir: Path) -> Corpus:
     digest = texts_sha256(texts)
     if digest != config.sha256:
         raise UserError(
-            f"the corpus {config.name!r} has SHA-256 {digest}, but the plan has {config.sha256}: "
-            "use the plan's files, Python and program version on every worker, or plan again"
+            f"the corpus {config.name!r} has SHA-256 {digest}, but the plan has {config.sha256}. "
+            "Use the same files, Python and program version on every worker, or plan again."
         )
     splits = [tokenise(texts[split].text) for split in SPLITS]
     vocabulary = number_types(splits, limit=config.vocabulary_limit)

@@ -45,7 +45,8 @@ def fetch(name: str, *, data_dir: Path | None) -> None:
     if name not in PUBLISHED:
         choices = f"{', '.join(PUBLISHED_CORPORA)} and {WORD_SIMILARITY}"
         raise UserError(
-            f"only {choices} can be downloaded, not {name!r}: see `corpus check {name}`"
+            f"only {choices} can be downloaded, not {name!r}. Check its files with "
+            f"`corpus check {name}`."
         )
     download(PUBLISHED[name], folder_in(data_dir, name))
 
@@ -61,8 +62,8 @@ def download(publication: PublishedFolder, folder: Path) -> None:
         import requests
     except ModuleNotFoundError as error:
         raise UserError(
-            f"downloads need the package {error.name}: install it, or put "
-            f"{', '.join(publication.files)} into {folder} yourself"
+            f"downloads need the package {error.name}. Install it, or put "
+            f"{', '.join(publication.files)} into {folder} yourself."
         ) from error
     registry = {name: f"sha256:{digest}" for name, digest in publication.files.items()}
     files = pooch.Pooch(
@@ -75,18 +76,18 @@ def download(publication: PublishedFolder, folder: Path) -> None:
             files.fetch(name, downloader=_request)
         except requests.RequestException as error:
             raise UserError(
-                f"download of {url} failed {1 + RETRIES} times in a row ({_reason(error)}): run "
-                f"the same command again later, or put the file at {folder / name} yourself"
+                f"download of {url} failed {1 + RETRIES} times in a row ({_reason(error)}). Run "
+                f"the same command again later, or put the file at {folder / name} yourself."
             ) from error
         except ValueError as error:
             raise UserError(
-                f"{url} does not serve the published file ({first_line(error)}): try again later, "
-                f"or put the right file at {folder / name} yourself"
+                f"{url} does not serve the published file ({first_line(error)}). Try again later, "
+                f"or put the right file at {folder / name} yourself."
             ) from error
         except OSError as error:
             raise UserError(
-                f"download of {url} to {folder} failed ({_reason(error)}): check the address, the "
-                "network settings and the free space, or choose another --data-dir"
+                f"download of {url} to {folder} failed ({_reason(error)}). Check the address, the "
+                "network settings and the free space, or choose another --data-dir."
             ) from error
 
 

@@ -51,11 +51,11 @@ def resolve_argument(corpus: str, data_dir: Path | None) -> tuple[str, Path | No
     folder = Path(corpus).resolve()
     if not _is_folder(folder):
         raise UserError(
-            f"there is no folder {corpus}: give the path of a folder with {', '.join(FILES)}"
+            f"there is no folder {corpus}. Give the path of a folder with {', '.join(FILES)}."
         )
     if is_built_in(folder.name) or not folder.name:
         name = folder.name or PYDOCS
-        raise UserError(f"{corpus} has the name of the built-in corpus {name}: rename the folder")
+        raise UserError(f"{corpus} has the name of the built-in corpus {name}. Rename the folder.")
     return folder.name, folder.parent
 
 
@@ -65,7 +65,7 @@ def locate(name: str, data_dir: Path | None) -> Path:
     Raises UserError if the corpus is built in, or neither published nor a folder of `data_dir`.
     """
     if is_built_in(name):
-        raise UserError(f"the corpus {name} is built in and has no folder: leave out --data-dir")
+        raise UserError(f"the corpus {name} is built in and has no folder. Leave out --data-dir.")
     folder = folder_in(data_dir, name)
     is_folder_name = name not in ("", ".", "..") and "/" not in name
     if is_folder_name and (name in PUBLISHED_CORPORA or _is_folder(folder)):

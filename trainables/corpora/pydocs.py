@@ -65,8 +65,8 @@ def split_texts() -> dict[str, str]:
         from pydoc_data.topics import topics
     except ImportError as error:
         raise UserError(
-            "this Python has no documentation for the corpus 'pydocs' (no module pydoc_data): use "
-            "--corpus ptb or --corpus wikitext-2, or install a complete Python"
+            "this Python has no documentation for the corpus 'pydocs' (no module pydoc_data). Use "
+            "--corpus ptb or --corpus wikitext-2, or install a complete Python."
         ) from error
     return deal(paragraphs(topics[key] for key in sorted(topics)))
 

@@ -81,8 +81,8 @@ def read_texts(name: str, *, data_dir: Path | None) -> dict[str, TextFile]:
     for file in files:
         if not file.text.strip():
             raise UserError(
-                f"{file.name} of the corpus {name!r} has no text ({len(file.content)} bytes): add "
-                "some, or choose another corpus"
+                f"{file.name} of the corpus {name!r} has no text ({len(file.content)} bytes). Add "
+                "text, or choose another corpus."
             )
     return dict(zip(SPLITS, files, strict=True))
 
@@ -114,25 +114,27 @@ def read_files(name: str, files: Iterable[str], *, data_dir: Path | None) -> lis
     """
     digests = PUBLISHED[name].files if name in PUBLISHED else {}
     option = "" if data_dir is None else f" --data-dir {shlex.quote(str(data_dir))}"
-    command = f"get it with: {PROGRAM} corpus fetch {name}{option}"
+    command = f"Get it with: {PROGRAM} corpus fetch {name}{option}"
     texts = []
     for path in (folder_in(data_dir, name) / file for file in files):
         try:
             content = read_file(path)
         except FileNotFoundError as error:
             requirement = ", ".join(FILES) if path.name in FILES else f"{len(digests)} benchmarks"
-            fix = command if path.name in digests else "add it, or choose another corpus"
-            raise UserError(f"{name!r} needs {requirement}; {path} is missing: {fix}") from error
+            fix = command if path.name in digests else "Add the file, or choose another corpus."
+            raise UserError(
+                f"{name!r} needs {requirement}, but {path} is missing. {fix}"
+            ) from error
         except (OSError, DamagedFileError) as error:
             raise UserError(
-                f"{path} cannot be read ({first_line(error)}): check the file"
+                f"{path} cannot be read ({first_line(error)}). Check the file."
             ) from error
         digest = hashlib.sha256(content).hexdigest()
         expected_digest = digests.get(path.name, digest)
         if digest != expected_digest:
             raise UserError(
                 f"{path} is not the published file of {name}: SHA-256 {digest} instead of "
-                f"{expected_digest}: {command}, or rename the folder if it is another corpus"
+                f"{expected_digest}. If the folder is another corpus, rename it. {command}"
             )
         texts.append(TextFile.of(path, content))
     return texts

@@ -19,7 +19,7 @@ from trainables.corpora.published import CorpusIdentity
 from trainables.corpora.text import SPLITS
 
 MIN_DEALS = {"train": 2}
-"""Minimum deals by split. Two, so that a model cannot just learn one deal's order."""
+"""Minimum number of deals. Two keep a model from just learning one deal's order."""
 KEY_BYTES = 8
 SHA256 = {
     500: "3764a54880326568cb5fbea6e7b2e849e04c26dde1df14faee4cea986c04701e",

@@ -29,7 +29,7 @@ def tokenise(text: str) -> list[str]:
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """Numbering of a text's types (distinct words)."""
+    """Numbering of a text's distinct words."""
 
     types: tuple[str, ...]
     ids: dict[str, int]
@@ -62,7 +62,7 @@ def _most_frequent(appearance: dict[str, None], train: Sequence[str], limit: int
     if limit < 3:
         raise UserError(
             f"vocabulary_limit must be at least 3, because it includes {END_OF_SENTENCE} and "
-            f"{UNKNOWN}; got {limit}: leave it out to keep all {len(appearance)} types"
+            f"{UNKNOWN}; got {limit}. Leave it out to keep all {len(appearance)} types."
         )
     counts = Counter(dict.fromkeys(appearance, 0))  # equal counts stay in order of first appearance
     counts.update(train)

@@ -111,7 +111,7 @@ def split_singular_values(matrix_NV: Matrix, right_VR: Matrix) -> NDArray[np.flo
 
 
 def _after_round_trips(matrix_NV: Matrix, count: int, eps: float) -> dict[str, Metric]:
-    """The SVD of each trip gives the previous trip's ranks; hence one more SVD than trips."""
+    """Each SVD gives the ranks after the previous trip, so there is one more SVD than trips."""
     metrics, original_NV = dict[str, Metric](), matrix_NV
     for trip in range(count + 1):
         PULSE.touch(quiet_s=50 * len(matrix_NV) ** 3 / SLOWEST_FLOPS)

@@ -28,7 +28,7 @@ BLOCK_VALUES, GPU_BLOCK_VALUES = 2**19, 2**25
 PANEL = 1024
 
 Chunks = Callable[[], Iterable[Tensor]]
-"""Function that yields a log-P matrix's chunks on one device, identical at every call."""
+"""Function that yields the same chunks of a log-P matrix at every call, on one device."""
 Result = TypeVar("Result")
 
 

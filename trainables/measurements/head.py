@@ -17,7 +17,7 @@ from trainables.measurements.weights_file import Checkpoint, StoredTensor, uniqu
 UNTIED_NAMES = ("lm_head.weight", "embed_out.weight", "transformer.ff_out.weight")
 """Heads of Llama, Mistral, OLMo, GPT-J and most others; Pythia (GPT-NeoX); the first OLMo."""
 TIED_NAMES = ("embed_tokens.weight", "wte.weight", "embed_in.weight")
-"""Embeddings, also of GPT-2. They are the head if no untied head exists."""
+"""Embeddings, including GPT-2's. They are the head if no untied head exists."""
 NORMS = ("model.norm.weight", "gpt_neox.final_layer_norm.weight", "ln_f.weight")
 PLAIN_GAINS = (
     *("llama", "mistral", "mixtral", "olmo2", "olmo3", "olmoe", "phi3"),
@@ -57,12 +57,12 @@ def find_head(checkpoint: Checkpoint, tensor: str | None = None) -> Head:
     elif not tied_names or checkpoint.config.get("tie_word_embeddings") is False:
         raise UserError(
             f"{checkpoint.path}: no tensor has a usual head name ({', '.join(UNTIED_NAMES)}, or a "
-            f"tied embedding). Name one of its matrices with --tensor: {checkpoint.matrices_text}."
+            f"tied embedding). Name one of these with --tensor: {checkpoint.matrices_text}."
         )
     elif checkpoint.is_shard:
         raise UserError(
             f"{checkpoint.path}: the only possible head is {tied_names[0]}, but another file may "
-            "have a separate one. Add model.safetensors.index.json to the folder, or name the "
+            "have a separate head. Add model.safetensors.index.json to the folder, or name the "
             "head with --tensor."
         )
     else:
@@ -114,7 +114,7 @@ def bounds_of_head(
     bounds["context_norm"] = norm * float(np.abs(gain_D).max())
     try:
         bounds_R1 = kl_bounds(head.tensor.blocks, gain_D=gain_D, norm=norm)
-    except UserError as error:  # keep the spectrum, which took as long
+    except UserError as error:  # raising would lose the spectrum
         return bounds, [*notes, str(error)]
     bounds |= {
         f"kl_rank_bound_{nats}": int(np.argmax(bounds_R1 <= float(nats))) for nats in KL_NATS
@@ -123,7 +123,7 @@ def bounds_of_head(
 
 
 def _final_gain(checkpoint: Checkpoint, head: Head) -> tuple[NDArray[np.float64] | None, str]:
-    missing_note = "KL has no bound because the norm of contexts is unknown. Set --context-norm."
+    missing_note = "KL has no bound because no norm limits the contexts. Set --context-norm."
     kind, width = checkpoint.config.get("model_type"), head.tensor.shape[1]
     [name, *_] = [*_matches(checkpoint, NORMS), ""]
     if not name and kind == "olmo" and head.is_usual:
@@ -143,6 +143,6 @@ def _final_gain(checkpoint: Checkpoint, head: Head) -> tuple[NDArray[np.float64]
         return 1 + weight_D, f"{note}. In a {kind}, the gain is 1 + the weight."
     # The larger gain allows all contexts of the smaller one, so the bound holds for both.
     return np.maximum(np.abs(weight_D), np.abs(1 + weight_D)), (
-        f"{note}. Without a known model_type in config.json, the gain is the weight or, as in "
-        "Gemma, 1 + the weight: the larger counts."
+        f"{note}. Without a known model_type in config.json, its gain is the weight or, as in "
+        "Gemma, 1 + the weight. The bounds use the larger."
     )

@@ -63,6 +63,6 @@ def _require_probabilities(log_p_NV: Tensor) -> None:
     deviation = log_p_NV.double().logsumexp(1).abs().max().item()
     if deviation > NORMALISED_WITHIN:
         raise UserError(
-            "output layer: probabilities must sum to one, but the log of a context's sum is up to "
-            f"{deviation:.3g} from zero. End log_probabilities with log_softmax."
+            "output layer: probabilities must sum to one, but the log of their sum at a context is "
+            f"{deviation:.3g} away from zero. End log_probabilities with log_softmax."
         )

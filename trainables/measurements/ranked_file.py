@@ -76,7 +76,7 @@ def rank_file(
     if sigma_R[-1] < limit * sigma_R[0]:
         fix = "Use --method qr" if method == "gram" else "Treat it as zero"
         notes.append(
-            f"sigma_min is below the method's resolution, {limit:.2g} of the largest. {fix}."
+            f"sigma_min is below the method's resolution, {limit:.2g} of sigma_max. {fix}."
         )
     return RankedFile(
         report={

@@ -28,7 +28,7 @@ SQUARE_SAFE = (1e-140, 1e140)
 float64."""
 BLOCK_BYTES = 64 * 2**20
 QR_PANEL = 64
-"""Panel width, within 7% of the best time of 32, 64 and 128 at V = 2,000 and 4,000."""
+"""Panel width. Its time is within 7% of the best of 32, 64 and 128 at V = 2,000 and 4,000."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,8 +51,8 @@ def resolution(method: Method, *, rows: int, columns: int) -> float:
     less than a fifth of the resolution. A value r times the resolution has an error below 2% / r^2.
     The Press tolerance of float32 is larger for every shape.
 
-    qr: 0.5 sqrt(N + V + 1) eps, the Press tolerance of float64. Measured zeros were below two
-    thirds.
+    qr: 0.5 sqrt(N + V + 1) eps, the Press tolerance of float64. Measured zeros were below 2/3 of
+    it.
     """
     if method == "gram":
         return 5 * math.sqrt(FLOAT64_EPS * math.sqrt(min(rows, columns)))
@@ -73,7 +73,7 @@ class SpectrumStream:
             self._square_VV = np.zeros((columns, columns), order="F")
         except MemoryError as error:
             raise UserError(
-                f"The spectrum of a matrix with a narrower side of {columns:,} needs "
+                f"The spectrum of a matrix with narrower side {columns:,} needs "
                 f"{8e-9 * columns**2:,.1f} GB of memory, more than is free. Keep fewer columns or "
                 "rows."
             ) from error

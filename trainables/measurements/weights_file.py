@@ -88,7 +88,7 @@ class Checkpoint:
         if path is None:
             names = [tensor.name for tensor in self._matrices()]
             raise UserError(
-                f"{self.path} has no tensor {name!r}: {did_you_mean(name, names)}choose from: "
+                f"{self.path} has no tensor {name!r}: {did_you_mean(name, names)}Choose from: "
                 f"{self.matrices_text}."
             )
         tensors = _tensors(path) if path.exists() else {}

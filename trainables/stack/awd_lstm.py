@@ -16,7 +16,7 @@ LSTM_WEIGHTS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
 
 
 def lstm_draws(config: TrialConfig, vocabulary: int) -> list[Draw]:
-    """Return a model's draws of a step before its output layer, in the order of `AwdLstm`."""
+    """Return a step's random draws before the output layer, in the order of `AwdLstm`."""
     model, batch = config.model, config.training.batch_size
     embedded = batch, model.embedding_width
     draws = [

@@ -28,7 +28,7 @@ from trainables.stack.weights import Weights
 
 
 def transformer_draws(config: TransformerTrialConfig, steps: int) -> list[Draw]:
-    """Return a model's random draws in `steps` time steps before its output layer, in its order."""
+    """Return the random draws of `steps` time steps before the output layer, in a model's order."""
     model = config.model
     shape = config.training.batch_size, steps, model.width
     names = [
