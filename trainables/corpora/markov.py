@@ -1,13 +1,13 @@
-"""A generated language whose true log-P matrix and its rank are known exactly.
+"""A generated language whose true log-P matrix and its rank are known.
 
-It is a first-order Markov chain over V = 1,000 types, including `<eos>`. Row i of the matrix is the
-distribution after type i. For rank R and F = R - 2,
+It is a first-order Markov chain over V = 1,000 types, including `<eos>`. Row i of the matrix has
+log P after type i. For rank R and F = R - 2,
 
     log P = A S B^T + 1 b^T - z 1^T.
 
-A and B hold F random signs per type, b a Zipf-like bias, z the logarithms of the row sums. S falls
-like 1/k, so the spectrum decays like a trained model's but stays above float64's resolution. The
-rank is R if [A S, 1, z] and [B, b, 1] have full column rank.
+A and B hold F random signs per type, b a Zipf-like bias, z the logarithms of the row sums. Diagonal
+S falls like 1/k, so the spectrum decays like a trained model's but stays above float64's
+resolution. The rank is R if [A S, 1, z] and [B, b, 1] have full column rank.
 
 Every host generates the same bits, because no library's exp, summation order or random generator is
 used:

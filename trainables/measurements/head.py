@@ -98,7 +98,7 @@ def bounds_of_head(
     cap = next((name for name in CAPS if checkpoint.config.get(name)), None)
     if cap is not None:
         return bounds, [
-            f"Logits are bent ({cap} {checkpoint.config[cap]!s:.20} in config.json), so neither "
+            f"Logits are capped ({cap} {checkpoint.config[cap]!s:.20} in config.json), so neither "
             "the rank of log P nor a KL divergence has a bound."
         ]
     bounds["log_p_rank_bound"] = log_p_rank_bound(words, width, bias=head.has_bias)

@@ -32,7 +32,7 @@ def press_tolerance(
     """Return the Press tolerance, 0.5 sqrt(rows + columns + 1) sigma_max eps.
 
     It is the rounding error of a zero singular value (Press et al. 2007, Numerical Recipes, section
-    2.6). The papers use float32's eps.
+    2.6). Published ranks use float32's eps.
     """
     return _press_ratio(rows, columns, eps) * float(sigma[0])
 

@@ -83,7 +83,7 @@ class Checkpoint:
         return SHARD.fullmatch(self.path.name) is not None
 
     def tensor(self, name: str) -> StoredTensor:
-        """Return the tensor. Raises UserError if it or its file does not exist."""
+        """Return the tensor `name`. Raises UserError if the tensor or its file does not exist."""
         path = self.files.get(name)
         if path is None:
             names = [tensor.name for tensor in self._matrices()]

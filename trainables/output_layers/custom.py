@@ -1,4 +1,4 @@
-"""User-defined output layers: classes in a file that is identified by its content."""
+"""User-defined output layers: classes in a file identified by its content."""
 
 from __future__ import annotations
 

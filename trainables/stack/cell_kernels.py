@@ -21,7 +21,7 @@ def cell_(sums: Tensor, bias: Tensor, c_before: Tensor, c: Tensor, h: Tensor) ->
     """Write the state after the step, c and h, G x B x H.
 
     `sums` are the gates' sums without the bias, G x B x 4 H; `bias` is G x 4 H. Rows of h may have
-    gaps between them.
+    gaps.
     """
     models, batch, width = c.shape
     assert c.dtype == c_before.dtype == bias.dtype == torch.float32
@@ -54,7 +54,7 @@ def cell_back(
 
     `c_pair` is c before and after the step, G x 2 x B x H. `by_states` has the gradients by the
     output, by h (from the next step) and by c. The result overwrites the gradient by c. Rows of
-    `by_h` may have gaps between them.
+    `by_h` may have gaps.
     """
     by_output, by_h, by_c = by_states
     models, batch, width = by_c.shape

@@ -23,7 +23,8 @@ from trainables.stack.weights import Weights
 from trainables.training import Trainer, Window
 
 MOST_GRAPHS = 64
-"""Maximum number of captured lengths; they are within 15 of bptt or, rarely, of bptt / 2."""
+"""Maximum number of captured window lengths, which are within 15 of bptt or, rarely, of bptt /
+2."""
 
 
 class StepProgram:
