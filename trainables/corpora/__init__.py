@@ -1,6 +1,6 @@
 """Corpora: names, identities, download, verification and encoding.
 
-`Corpus` and `load` need numpy, so they are imported on first use; a plan needs identities only.
+A plan needs identities only; `Corpus` and `load` need numpy.
 """
 
 from trainables import door

@@ -1,4 +1,4 @@
-"""Word-similarity benchmarks. Imports neither torch nor numpy."""
+"""Word-similarity benchmarks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from trainables.corpora.source import read_files
 from trainables.errors import UserError
 
 NAMES_OF_FILES = {"WS-353-ALL": "WS-353", "MEN-TR-3k": "MEN", "SIMLEX-999": "SimLex-999"}
-"""Names in AAAI 2021, SM Table 13, of published files that are named differently."""
+"""Names in AAAI 2021, SM Table 13, of benchmarks whose files are named differently."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,7 +27,7 @@ class Benchmark:
 
 @dataclass(frozen=True, kw_only=True)
 class BenchmarkFolder:
-    """Custom benchmarks."""
+    """A user's benchmarks."""
 
     name: str
     benchmarks: tuple[Benchmark, ...]
@@ -59,7 +59,7 @@ class WordPair(Frozen):
 def parse_pairs(benchmark: Benchmark) -> tuple[WordPair, ...]:
     """Return the word pairs: two words and a number per line, separated by white space.
 
-    Raises UserError, with the line, for anything else except blank lines.
+    Ignores blank lines. Raises UserError with the line for anything else.
     """
     pairs = []
     for number, line in enumerate(benchmark.file.text.splitlines(), start=1):
@@ -70,8 +70,8 @@ def parse_pairs(benchmark: Benchmark) -> tuple[WordPair, ...]:
             pairs.append(WordPair(first=first, second=second, score=float(score)))
         except ValueError as error:
             raise UserError(
-                f"line {number} of {benchmark.file.name} is {line.strip()!r}: write two words and "
-                "a number, separated by white space"
+                f"line {number} of {benchmark.file.name} is {line.strip()!r}. Write two words and "
+                "a number, separated by white space."
             ) from error
     return tuple(pairs)
 
@@ -79,7 +79,8 @@ def parse_pairs(benchmark: Benchmark) -> tuple[WordPair, ...]:
 def read_folder(folder: Path) -> BenchmarkFolder:
     """Return the benchmarks of a folder: its *.txt files, named without "EN-" and ".txt".
 
-    Raises UserError if no such file exists, one is unreadable or invalid, or two have one name.
+    Raises UserError if no such file exists, one is unreadable or invalid, or two have the same
+    name.
     """
     files = sorted(name for name in names_in(folder) if name.endswith(".txt"))
     if not files:
@@ -93,7 +94,7 @@ def read_folder(folder: Path) -> BenchmarkFolder:
         if name in benchmarks:
             raise UserError(
                 f"{benchmarks[name].file.name} and {file} in {folder} are both the benchmark "
-                f"{name!r}: rename one"
+                f"{name!r}. Rename one file."
             )
         benchmarks[name] = Benchmark(name=name, file=TextFile.read(folder / file, "--benchmarks"))
         parse_pairs(benchmarks[name])
@@ -103,7 +104,7 @@ def read_folder(folder: Path) -> BenchmarkFolder:
 def read_published(data_dir: Path | None) -> tuple[Benchmark, ...]:
     """Return the 13 published benchmarks from `data_dir`/word-similarity.
 
-    Raises UserError if a file is missing or differs from the published one.
+    Raises as `read_files` does.
     """
     files = read_files(WORD_SIMILARITY, PUBLISHED[WORD_SIMILARITY].files, data_dir=data_dir)
     return tuple(

@@ -31,14 +31,13 @@ class Corpus:
     valid: TokenIds
     test: TokenIds
     vocabulary: tuple[str, ...]
-    """Types by id."""
+    """Words by token id."""
 
 
 def load(config: CorpusConfig, *, data_dir: Path | None) -> Corpus:
     """Return a verified, encoded corpus, cached per process.
 
-    Raises UserError if the SHA-256 differs from the config's, or a file is missing, empty or not
-    UTF-8.
+    Raises UserError if the SHA-256 differs from the config's, and as `read_texts` does.
     """
     return _load(config, folder_in(data_dir))
 
@@ -49,8 +48,8 @@ def _load(config: CorpusConfig, data_dir: Path) -> Corpus:
     digest = texts_sha256(texts)
     if digest != config.sha256:
         raise UserError(
-            f"the corpus {config.name!r} has SHA-256 {digest}, but the plan has {config.sha256}: "
-            "use the plan's files, Python and program version on every worker, or plan again"
+            f"the corpus {config.name!r} has SHA-256 {digest}, but the plan has {config.sha256}. "
+            "Use the same files, Python and program version on every worker, or plan again."
         )
     splits = [tokenise(texts[split].text) for split in SPLITS]
     vocabulary = number_types(splits, limit=config.vocabulary_limit)

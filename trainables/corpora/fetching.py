@@ -45,7 +45,8 @@ def fetch(name: str, *, data_dir: Path | None) -> None:
     if name not in PUBLISHED:
         choices = f"{', '.join(PUBLISHED_CORPORA)} and {WORD_SIMILARITY}"
         raise UserError(
-            f"only {choices} can be downloaded, not {name!r}: see `corpus check {name}`"
+            f"only {choices} can be downloaded, not {name!r}. Check its files with "
+            f"`corpus check {name}`."
         )
     download(PUBLISHED[name], folder_in(data_dir, name))
 
@@ -53,16 +54,16 @@ def fetch(name: str, *, data_dir: Path | None) -> None:
 def download(publication: PublishedFolder, folder: Path) -> None:
     """Download the missing or wrong published files to `folder`, each atomically.
 
-    Raises UserError if the server or network keeps failing, the file's hash is wrong, or the disk
-    cannot be written.
+    Raises UserError if a download keeps failing, a file's hash is wrong, or the disk cannot be
+    written.
     """
     try:
         import pooch
         import requests
     except ModuleNotFoundError as error:
         raise UserError(
-            f"downloads need the package {error.name}: install it, or put "
-            f"{', '.join(publication.files)} into {folder} yourself"
+            f"downloads need the package {error.name}. Install it, or put "
+            f"{', '.join(publication.files)} into {folder} yourself."
         ) from error
     registry = {name: f"sha256:{digest}" for name, digest in publication.files.items()}
     files = pooch.Pooch(
@@ -75,23 +76,23 @@ def download(publication: PublishedFolder, folder: Path) -> None:
             files.fetch(name, downloader=_request)
         except requests.RequestException as error:
             raise UserError(
-                f"download of {url} failed {1 + RETRIES} times in a row ({_reason(error)}): run "
-                f"the same command again later, or put the file at {folder / name} yourself"
+                f"download of {url} failed {1 + RETRIES} times in a row ({_reason(error)}). Run "
+                f"the same command again later, or put the file at {folder / name} yourself."
             ) from error
         except ValueError as error:
             raise UserError(
-                f"{url} does not serve the published file ({first_line(error)}): try again later, "
-                f"or put the right file at {folder / name} yourself"
+                f"{url} does not serve the published file ({first_line(error)}). Try again later, "
+                f"or put the right file at {folder / name} yourself."
             ) from error
         except OSError as error:
             raise UserError(
-                f"download of {url} to {folder} failed ({_reason(error)}): check the address, the "
-                "network settings and the free space, or choose another --data-dir"
+                f"download of {url} to {folder} failed ({_reason(error)}). Check the address, the "
+                "network settings and the free space, or choose another --data-dir."
             ) from error
 
 
 def _request(url: str, file: str, _: object) -> None:
-    """Files get the permissions of a new file; pooch's temporary ones are private."""
+    """Give a file the permissions of a new file, because pooch's temporary files are private."""
     import pooch
 
     pooch.HTTPDownloader()(url, file, None)

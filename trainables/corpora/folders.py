@@ -14,12 +14,12 @@ FILES = tuple(f"{split}.txt" for split in SPLITS)
 
 
 def corpus_name(argument: str) -> str:
-    """Return the name of a corpus given as `--corpus`; a path is named by its last part."""
+    """Return the corpus name in a `--corpus` argument. For a path, it is the last part."""
     return canonical_name(Path(argument).resolve().name if _is_path(argument) else argument)
 
 
 def corpus_argument(name: str) -> str:
-    """Return the `--corpus` argument: a path if its folder is here and not found by name."""
+    """Return the `--corpus` argument: a path if only the current folder has the corpus."""
     is_resolvable = (
         _is_path(name)
         or is_built_in(name)
@@ -37,9 +37,9 @@ def _is_path(argument: str) -> bool:
 def resolve_argument(corpus: str, data_dir: Path | None) -> tuple[str, Path | None]:
     """Return the name and absolute data folder of a `--corpus` argument.
 
-    A name is a built-in corpus (data folder None), a published one, or a folder of `data_dir`
-    (default `data`). An argument with a slash is a folder's path: its last part is the name, its
-    parent the data folder, and `data_dir` is ignored.
+    An argument without a slash names a built-in corpus (data folder None), a published one, or a
+    folder of `data_dir` (default `data`). With a slash, it is a path whose last part is the name
+    and whose parent is the data folder.
 
     Raises UserError for an unknown corpus (with similar names), an invalid number or a missing
     folder.
@@ -51,21 +51,21 @@ def resolve_argument(corpus: str, data_dir: Path | None) -> tuple[str, Path | No
     folder = Path(corpus).resolve()
     if not _is_folder(folder):
         raise UserError(
-            f"there is no folder {corpus}: give the path of a folder with {', '.join(FILES)}"
+            f"there is no folder {corpus}. Give the path of a folder with {', '.join(FILES)}."
         )
     if is_built_in(folder.name) or not folder.name:
         name = folder.name or PYDOCS
-        raise UserError(f"{corpus} has the name of the built-in corpus {name}: rename the folder")
+        raise UserError(f"{corpus} has the name of the built-in corpus {name}. Rename the folder.")
     return folder.name, folder.parent
 
 
 def locate(name: str, data_dir: Path | None) -> Path:
-    """Return the absolute folder `data_dir`/`name`; a published corpus' may not exist yet.
+    """Return the absolute folder `data_dir`/`name`. A published corpus may not be there yet.
 
     Raises UserError if the corpus is built in, or neither published nor a folder of `data_dir`.
     """
     if is_built_in(name):
-        raise UserError(f"the corpus {name} is built in and has no folder: leave out --data-dir")
+        raise UserError(f"the corpus {name} is built in and has no folder. Leave out --data-dir.")
     folder = folder_in(data_dir, name)
     is_folder_name = name not in ("", ".", "..") and "/" not in name
     if is_folder_name and (name in PUBLISHED_CORPORA or _is_folder(folder)):

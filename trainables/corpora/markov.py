@@ -1,20 +1,23 @@
-"""A generated language with a known true log-P matrix of known rank.
+"""A generated language whose true log-P matrix and its rank are known.
 
-It is a first-order Markov chain over V = 1,000 types, including `<eos>`; row i is the distribution
-after type i. With rank R and F = R - 2 factors,
+It is a first-order Markov chain over V = 1,000 types, including `<eos>`. Row i of the matrix has
+log P after type i. For rank R and F = R - 2,
 
-    log P = A S B^T + 1 b^T - z 1^T,
+    log P = A S B^T + 1 b^T - z 1^T.
 
-with b a Zipf-like bias and z the logarithms of the row sums. The rank is R if [A S, 1, z] and [B,
-b, 1] have full column rank. A and B are random signs, F per type: every agreement makes the next
-token likelier. S falls like 1/k, so the spectrum decays like a trained model's but stays above
-float64's resolution.
+A and B hold F random signs per type, b a Zipf-like bias, z the logarithms of the row sums. Diagonal
+S falls like 1/k, so the spectrum decays like a trained model's but stays above float64's
+resolution. The rank is R if [A S, 1, z] and [B, b, 1] have full column rank.
 
-Every host generates the same bits, because nothing depends on a library's exp, summation order or
-random generator. log P consists of multiples of 2^-40 below 2^5, which float64 holds exactly, so
-the rank is exactly R; rows sum to 1 within 1e-11. Logarithms and exp tables use decimal arithmetic
-(correctly rounded by its standard), products of tables are single IEEE 754 roundings, random bytes
-are SHAKE-256, and tokens are drawn by integer weights, each within 1e-13 of the row's sum.
+Every host generates the same bits, because no library's exp, summation order or random generator is
+used:
+
+- log P has multiples of 2^-40 below 2^5, which float64 holds exactly. So the rank is exactly R;
+  rows sum to 1 within 1e-11.
+- Logarithms and exp tables use decimal arithmetic (correctly rounded by its standard).
+- Products of table entries are single IEEE 754 roundings.
+- Random bytes are SHAKE-256. Tokens are drawn by integer weights, each within 1e-13 of the row's
+  sum.
 """
 
 from __future__ import annotations
@@ -34,10 +37,10 @@ from trainables.config import MARKOV_TOKENS, MARKOV_TYPES
 from trainables.corpora.text import END_OF_SENTENCE, SPLITS
 
 LOGIT_BITS, LOG_P_BITS, WEIGHT_BITS = 24, 40, 44
-"""Logits are multiples of 2^-24, log P of 2^-40; a weight of 2^44 is exp(0)."""
+"""Logits are multiples of 2^-24 and log P of 2^-40. The sampling weight 2^44 is exp(0)."""
 DIGITS = 25
 END_PROBABILITY = Decimal("0.05")
-"""Share of `<eos>` in the bias: lines of about twenty tokens."""
+"""Probability of `<eos>` in the bias, for lines of about twenty tokens."""
 ZIPF_OFFSET = Decimal("2.7")
 """Zipf-Mandelbrot: in the bias, word j has a probability proportional to 1 / (j + 2.7)."""
 STRENGTH = 2.5
@@ -47,12 +50,12 @@ DRAW_BYTES = 8
 
 @dataclass(frozen=True, eq=False)
 class MarkovLanguage:
-    """The chain. Type 0 is `<eos>`, type j the word of rank j in the bias."""
+    """The Markov chain. Type 0 is `<eos>`; type j is the j-th most likely word of the bias."""
 
     rank: int
     types: tuple[str, ...]
     log_p_VV: NDArray[np.float64]
-    """Nats, by type before (rows) and next type (columns); exactly of rank R, read-only."""
+    """Nats, by last type (rows) and next type (columns). The rank is exactly R. Read-only."""
     left_VR: NDArray[np.int64]
     """[A S, 1, z] as integers; with `right_VR`, proves the rank."""
     right_VR: NDArray[np.int64]
@@ -78,7 +81,7 @@ class MarkovLanguage:
 
 @functools.lru_cache(maxsize=2)
 def markov_language(rank: int) -> MarkovLanguage:
-    """Return the language of that rank, cached per process."""
+    """Return the language of rank `rank`, cached per process."""
     size, factors = MARKOV_TYPES, rank - 2
     scales = _scales(factors)
     a_VF = _random_signs(rank, "contexts", size * factors).reshape(size, factors) * scales
@@ -105,7 +108,7 @@ def markov_language(rank: int) -> MarkovLanguage:
 
 
 def states(language: MarkovLanguage) -> Iterator[int]:
-    """Yield the endless chain as type numbers; the first follows `<eos>`."""
+    """Yield the type numbers of an endless chain, which begins after `<eos>`."""
     bounds = [row.tolist() for row in language.weights_VV.cumsum(1)]
     state, block = 0, 0
     while True:
@@ -121,9 +124,9 @@ def states(language: MarkovLanguage) -> Iterator[int]:
 
 @functools.lru_cache(maxsize=2)
 def markov_texts(rank: int) -> dict[str, str]:
-    """Return the splits' texts: consecutive pieces of one chain.
+    """Return the splits' texts, consecutive pieces of one chain.
 
-    Each is cut at the first line end after its number of tokens.
+    Each ends at the first line end after the split's number of tokens.
     """
     language = markov_language(rank)
     chain = states(language)
@@ -172,7 +175,7 @@ def _bias(size: int) -> NDArray[np.int64]:
 
 
 def _weights(logits_VV: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Exp is the product of tables for the integer part and the three fractional bytes."""
+    """Compute exp as a product of table entries: integer part and three fractional bytes."""
     integer_VV = logits_VV >> LOGIT_BITS
     minimum, maximum = int(integer_VV.min()), int(integer_VV.max())
     with localcontext(Context(prec=DIGITS)):

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class CorpusIdentity:
-    """A corpus' content and sizes.
+    """SHA-256 and sizes of a corpus.
 
     Tokens include one `<eos>` per line; the vocabulary includes `<eos>`.
     """
@@ -30,7 +30,7 @@ class CorpusIdentity:
 NO_TEXT = CorpusIdentity(
     name="none", sha256="0" * 64, train_tokens=0, valid_tokens=0, test_tokens=0, vocabulary_size=0
 )
-"""For studies whose trials read no corpus."""
+"""Identity for studies whose trials read no corpus."""
 
 
 def corpus_sha256(digests: Mapping[str, str]) -> str:
@@ -49,9 +49,8 @@ class PublishedFolder:
     """Files to download and verify."""
 
     url: str
-    """Prefix of a file's URL."""
     files: Mapping[str, str]
-    """SHA-256 by name."""
+    """SHA-256 by file name."""
 
 
 PTB = PublishedFolder(  # Penn Treebank as preprocessed by Mikolov et al. 2010.
@@ -89,14 +88,13 @@ BENCHMARKS = PublishedFolder(  # Word similarity, collected by Faruqui and Dyer 
     },
 )
 WORD_SIMILARITY = "word-similarity"
-"""Not a corpus, but fetched and checked like one."""
+"""Folder of benchmarks, fetched and checked like a corpus."""
 
 PUBLISHED: Mapping[str, PublishedFolder] = {
     "ptb": PTB,
     "wikitext-2": WIKITEXT_2,
     WORD_SIMILARITY: BENCHMARKS,
 }
-"""Published folders by name."""
 
 PUBLISHED_CORPORA: Mapping[str, CorpusIdentity] = {
     "ptb": CorpusIdentity(

@@ -1,10 +1,10 @@
-"""The corpus that needs no download: the English of Python's own language reference.
+"""The corpus that needs no download: the English prose of Python's language reference.
 
-CPython has it as plain text for `help()` (`pydoc_data.topics`). Only prose is kept, not code,
-grammars, tables, headings or signatures. Repeated paragraphs are dropped, because topics contain
-one another and would leak train text into the test split. Text is lower-cased and cut into words
-and punctuation, numbers become `N` (as in Penn Treebank), and each sentence is a line. The text,
-and so the SHA-256, differs between minor versions of Python.
+CPython has the reference as plain text for `help()` (`pydoc_data.topics`). Code, grammars, tables,
+headings and signatures are dropped. So are repeated paragraphs: topics contain other topics, and
+train text would leak into the test split. Text is lower-cased and split into words and punctuation.
+Numbers become `N`, as in Penn Treebank, and each sentence is a line. The text, and so the SHA-256,
+differs between minor versions of Python.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ Sentence = list[str]
 Paragraph = list[Sentence]
 
 BLOCK_TOKENS = 400
-"""Minimum tokens of a contiguous block of paragraphs; a split gets whole blocks."""
+"""Minimum tokens in a block of consecutive paragraphs; a split gets whole blocks."""
 
 DEAL = ("train", "train", "train", "train", "valid", "train", "train", "train", "train", "test")
-"""Splits of ten consecutive blocks: 80/10/10, interleaved so that all cover the same subjects."""
+"""Splits of ten consecutive blocks, 80/10/10, interleaved so that all splits cover the same
+subjects."""
 
 _TOKEN = re.compile(r"[^\W\d]\w*(?:['-]\w+)*|\d[\w.]*(?<!\.)|\(\)|\.\.\.|[=!<>]=|//|[^\w\s]")
 _SENTENCE_END = re.compile(r"(?<=[.!?;])\s+(?=[\"'(]?[A-Z_])")
@@ -64,14 +65,14 @@ def split_texts() -> dict[str, str]:
         from pydoc_data.topics import topics
     except ImportError as error:
         raise UserError(
-            "this Python has no documentation for the corpus 'pydocs' (no module pydoc_data): use "
-            "--corpus ptb or --corpus wikitext-2, or install a complete Python"
+            "this Python has no documentation for the corpus 'pydocs' (no module pydoc_data). Use "
+            "--corpus ptb or --corpus wikitext-2, or install a complete Python."
         ) from error
     return deal(paragraphs(topics[key] for key in sorted(topics)))
 
 
 def deal(paragraphs_in_order: Iterable[Paragraph]) -> dict[str, str]:
-    """Deal paragraphs to splits in blocks."""
+    """Return the splits' texts, with paragraphs dealt to splits in blocks."""
     lines: dict[str, list[str]] = {split: [] for split in SPLITS}
     block, block_tokens = 0, 0
     for paragraph in paragraphs_in_order:
@@ -83,7 +84,7 @@ def deal(paragraphs_in_order: Iterable[Paragraph]) -> dict[str, str]:
 
 
 def paragraphs(texts: Iterable[str]) -> Iterator[Paragraph]:
-    """Yield the tokenised sentences of every prose paragraph once, in order of appearance."""
+    """Yield every prose paragraph once, as tokenised sentences, in order of appearance."""
     keys: set[tuple[str, ...]] = set()
     for text in texts:
         for paragraph in re.split(r"\n\s*\n", text):

@@ -26,8 +26,8 @@ from trainables.trial_folder import DamagedFileError, read_file
 def identity(name: str, *, data_dir: Path | None) -> CorpusIdentity:
     """Return a corpus' identity, without torch and, except for generated languages, without numpy.
 
-    Those of published corpora and of built-in studies' generated languages are constants. Others
-    are computed from the texts: see `read_texts`.
+    Identities of published corpora, and of languages that built-in studies generate, are constants.
+    Others are computed from the texts (see `read_texts`).
     """
     if is_built_in(name):
         return _built_in_identity(name)
@@ -71,8 +71,7 @@ def texts_sha256(texts: Mapping[str, TextFile]) -> str:
 def read_texts(name: str, *, data_dir: Path | None) -> dict[str, TextFile]:
     """Return a corpus' verified texts by split, generated or from `data_dir` (default `data`).
 
-    Raises UserError if the corpus is unknown, or a file is missing, unreadable, empty, not UTF-8,
-    or differs from the published one.
+    Raises UserError if the corpus is unknown, a text is empty, and as `read_files` does.
     """
     if is_built_in(name):
         texts = _built_in_texts(name)
@@ -82,8 +81,8 @@ def read_texts(name: str, *, data_dir: Path | None) -> dict[str, TextFile]:
     for file in files:
         if not file.text.strip():
             raise UserError(
-                f"{file.name} of the corpus {name!r} has no text ({len(file.content)} bytes): add "
-                "some, or choose another corpus"
+                f"{file.name} of the corpus {name!r} has no text ({len(file.content)} bytes). Add "
+                "text, or choose another corpus."
             )
     return dict(zip(SPLITS, files, strict=True))
 
@@ -111,29 +110,31 @@ def test_words(name: str, *, data_dir: Path | None) -> tuple[str, ...]:
 def read_files(name: str, files: Iterable[str], *, data_dir: Path | None) -> list[TextFile]:
     """Return files of the folder `name` in `data_dir`, verified if published.
 
-    Raises UserError if one is missing, unreadable, not UTF-8, or differs from the published one.
+    Raises UserError if a file is missing, unreadable, not UTF-8, or differs from the published one.
     """
     digests = PUBLISHED[name].files if name in PUBLISHED else {}
     option = "" if data_dir is None else f" --data-dir {shlex.quote(str(data_dir))}"
-    command = f"get it with: {PROGRAM} corpus fetch {name}{option}"
+    command = f"Get it with: {PROGRAM} corpus fetch {name}{option}"
     texts = []
     for path in (folder_in(data_dir, name) / file for file in files):
         try:
             content = read_file(path)
         except FileNotFoundError as error:
             requirement = ", ".join(FILES) if path.name in FILES else f"{len(digests)} benchmarks"
-            fix = command if path.name in digests else "add it, or choose another corpus"
-            raise UserError(f"{name!r} needs {requirement}; {path} is missing: {fix}") from error
+            fix = command if path.name in digests else "Add the file, or choose another corpus."
+            raise UserError(
+                f"{name!r} needs {requirement}, but {path} is missing. {fix}"
+            ) from error
         except (OSError, DamagedFileError) as error:
             raise UserError(
-                f"{path} cannot be read ({first_line(error)}): check the file"
+                f"{path} cannot be read ({first_line(error)}). Check the file."
             ) from error
         digest = hashlib.sha256(content).hexdigest()
         expected_digest = digests.get(path.name, digest)
         if digest != expected_digest:
             raise UserError(
                 f"{path} is not the published file of {name}: SHA-256 {digest} instead of "
-                f"{expected_digest}: {command}, or rename the folder if it is another corpus"
+                f"{expected_digest}. If the folder is another corpus, rename it. {command}"
             )
         texts.append(TextFile.of(path, content))
     return texts

@@ -1,13 +1,13 @@
 """A generated language in which every text repeats one symbol (Godey and Artzi 2026, SpamLang).
 
-A text is one of V symbols seven times and `<eos>`, on its own line. A model that has learned the
-language loses ln V per eight tokens (`spam_floor`), for the first symbol.
+A text is one line: one of V symbols seven times, and `<eos>`. A model that has learned the language
+has a loss of ln V nats per eight tokens (`spam_floor`), all at the first symbol.
 
 A deal is all V symbols in random order, and a split consists of whole deals. So symbols are equally
-frequent, and the mean loss of such a model is exactly the floor. Only memory of the current deal
-could go below it, by at most one nat per text.
+frequent, and that model's mean loss is exactly the floor. Only a model that remembers the current
+deal can be better, by at most one nat per text.
 
-Every host generates the same text: the order comes from SHAKE-256. Imports neither torch nor numpy.
+Every host generates the same text, because the order comes from SHAKE-256.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from trainables.corpora.published import CorpusIdentity
 from trainables.corpora.text import SPLITS
 
 MIN_DEALS = {"train": 2}
-"""Two, so that a model cannot learn just the order of one deal."""
+"""Minimum number of deals. Two keep a model from just learning one deal's order."""
 KEY_BYTES = 8
 SHA256 = {
     500: "3764a54880326568cb5fbea6e7b2e849e04c26dde1df14faee4cea986c04701e",

@@ -10,7 +10,7 @@ from itertools import chain
 from trainables.errors import UserError
 
 SPLITS = ("train", "valid", "test")
-"""In the order in which tokens are numbered."""
+"""Splits, in the order in which their tokens are numbered."""
 
 END_OF_SENTENCE = "<eos>"
 UNKNOWN = "<unk>"
@@ -29,20 +29,20 @@ def tokenise(text: str) -> list[str]:
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """Numbering of a text's types."""
+    """Numbering of a text's distinct words."""
 
     types: tuple[str, ...]
-    """Types by id."""
     ids: dict[str, int]
     """Ids of all types of the text; those outside the vocabulary have the id of `<unk>`."""
 
 
 def number_types(splits: Sequence[Sequence[str]], *, limit: int | None) -> Vocabulary:
-    """Number the types of `splits` (token lists, train first) by first appearance.
+    """Number the types (distinct words) of `splits` by first appearance.
 
-    A `limit` below the number of types keeps exactly `limit`: `<eos>`, `<unk>`, and the most
-    frequent others in train; ties, and types absent from train, rank by first appearance. Other
-    types become `<unk>`, and ids follow the first appearance in the resulting text.
+    `splits` are token lists, train first. A `limit` below the number of types keeps `limit` types:
+    `<eos>`, `<unk>`, and the most frequent others in train. Ties, and types absent from train, rank
+    by first appearance. Other types become `<unk>`. Ids follow the first appearance in the
+    resulting text.
 
     Raises UserError if the limit is below 3.
     """
@@ -62,7 +62,7 @@ def _most_frequent(appearance: dict[str, None], train: Sequence[str], limit: int
     if limit < 3:
         raise UserError(
             f"vocabulary_limit must be at least 3, because it includes {END_OF_SENTENCE} and "
-            f"{UNKNOWN}; got {limit}: leave it out to keep all {len(appearance)} types"
+            f"{UNKNOWN}; got {limit}. Leave it out to keep all {len(appearance)} types."
         )
     counts = Counter(dict.fromkeys(appearance, 0))  # equal counts stay in order of first appearance
     counts.update(train)

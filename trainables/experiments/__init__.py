@@ -1,6 +1,6 @@
-"""Trials that train no language model: a module per kind, named like it.
+"""Trials that train no language model. Each kind of trial has a module of that name.
 
-Its `measure(config, runtime)` returns measurements by name and version.
+A module's `measure(config, runtime)` returns measurements by name and version.
 """
 
 from trainables import door

@@ -1,7 +1,7 @@
 """Fits of output layers to known distributions (Ganea et al. 2019, the talk's experiment).
 
-N targets from Dir(alpha) over V outcomes have a vector each; the outcomes' vectors are shared, so
-only output layer and width limit the fit.
+Each of N targets from Dir(alpha) over V outcomes has its own vector. The outcomes' vectors are
+shared, so only output layer and width limit the fit.
 
 Shapes: N targets (contexts), D width, V outcomes.
 """
@@ -31,11 +31,11 @@ from trainables.trial_folder import Measured
 
 
 def measure(config: DirichletConfig, runtime: Runtime) -> dict[str, Measured]:
-    """Fit the seed's targets in float32 and report in float64.
+    """Fit targets drawn from the seed in float32, and measure the fit in float64.
 
-    `excess_cross_entropy` is the mean KL divergence from targets to model in nats, `target_entropy`
-    the lower bound of the cross-entropy, `modes_matched` the percentage of targets whose mode the
-    model shares. Raises DivergedError if the loss is not finite.
+    `excess_cross_entropy` is the mean of KL(target || model) in nats, `target_entropy` the lower
+    bound of the cross-entropy. `modes_matched` is the percentage of targets with the same mode as
+    the model. Raises as `fit` does.
     """
     p_NV, log_p_NV = draw_targets(
         alpha=config.alpha, targets=config.targets, outcomes=config.outcomes, seed=config.seed
@@ -53,9 +53,9 @@ def draw_targets(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return N distributions from Dir(alpha, .., alpha) and their logs.
 
-    A Dirichlet variate is a vector of Gamma(alpha) variates over its sum. At alpha = 0.01 they
-    underflow, but Gamma(alpha) is Gamma(alpha + 1) U^(1 / alpha) with U uniform, so the logs stay
-    finite.
+    A Dirichlet variate is a vector of Gamma(alpha) variates divided by its sum. At alpha = 0.01 the
+    variates underflow. But Gamma(alpha) is Gamma(alpha + 1) U^(1 / alpha) with U uniform, so the
+    logs stay finite.
     """
     rng = np.random.default_rng(seed)
     size = (targets, outcomes)
@@ -71,8 +71,8 @@ def draw_targets(
 class Model(nn.Module):
     """Fitted vectors of contexts and outcomes, and the output layer.
 
-    Vectors start normal, with products of variance 1. A learned piecewise linear function starts as
-    the identity; random slopes are harder to fit.
+    Vectors start normal, with inner products of variance 1. A learned piecewise linear function
+    starts as the identity, because random slopes are harder to fit.
     """
 
     def __init__(self, config: DirichletConfig) -> None:
@@ -106,7 +106,7 @@ class Model(nn.Module):
 def compare(
     model: Model, p_NV: NDArray[np.float64], log_p_NV: NDArray[np.float64]
 ) -> dict[str, float]:
-    """Return the model's distance from its targets; the model becomes float64."""
+    """Return the model's distances from its targets. Converts the model to float64."""
     model.double()
     log_q_NV = model.layer.log_probabilities(model.contexts_ND, model.outcomes_VD).cpu().numpy()
     return {
@@ -116,10 +116,11 @@ def compare(
 
 
 def fit(model: Model, targets_NV: Tensor, *, floor: float, config: FitConfig) -> dict[str, int]:
-    """Minimise the model's loss in place by `FitConfig`; `floor` is a lower bound of the loss.
+    """Minimise the model's loss in place, as `config` sets; `floor` is a lower bound of the loss.
 
     Returns `iterations` (of Adam and L-BFGS), `passes` (evaluations of loss and gradients) and
-    `met_rule` (1 if met within the limit, else 0). Raises DivergedError if the loss is not finite.
+    `met_rule` (1 if the stopping rule was met, else 0). Raises DivergedError if the loss is not
+    finite.
     """
     parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
     passes = 0

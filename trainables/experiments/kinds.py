@@ -13,7 +13,7 @@ from trainables.trial_folder import Measured
 
 
 def measure_experiment(config: ExperimentConfig, runtime: Runtime) -> dict[str, Measured]:
-    """Return the measurements of a trial by its kind's module. Raises DivergedError."""
+    """Measure a trial with the module of its kind. Raises DivergedError."""
     PULSE.enter("in its measurement", quiet_s=config.operations / SLOWEST_FLOPS)
     measure: Callable[[ExperimentConfig, Runtime], dict[str, Measured]]
     measure = import_module(f"trainables.experiments.{config.kind}").measure

@@ -1,7 +1,6 @@
-"""Singular values of an untrained layer's Jacobian over random inputs (Orhan 2018).
+"""Singular values of an untrained layer's Jacobian at random inputs (Orhan 2018).
 
-Shapes: N inputs, K experts, O outputs, I input width, U gates per expert (1 or O), R singular
-values.
+Shapes: those of `mixture_of_experts`, for N inputs; R singular values.
 """
 
 from __future__ import annotations
@@ -24,14 +23,13 @@ from trainables.trial_folder import Measured, Metric
 
 BATCH = 100
 THRESHOLDS = ("1e-1", "1e-2", "1e-3", "1e-6")
-"""Shares of the same Jacobian's largest singular value, spelt as in metric names."""
+"""Shares of a Jacobian's largest singular value, spelt as in metric names."""
 
 
 def measure(config: LayerJacobianConfig, runtime: Runtime) -> dict[str, Measured]:
-    """Draw a layer and inputs from the seed, in float64; the spectrum is the mean over inputs.
+    """Measure a random layer at random inputs, in float64; the spectrum is the mean over inputs.
 
-    The layer's description selects the random streams, so layers of one seed differ in weights,
-    inputs and Gaussian matrices.
+    Seed and layer description select the random streams, so layers of one seed share no draws.
     """
     description, width = config.layer.model_dump_json(), config.width
     parts = (zlib.crc32(text.encode()) for text in (description, f"beside {description}"))
@@ -78,7 +76,7 @@ def jacobian(layer: MixtureOfExperts, inputs_NI: Tensor) -> Tensor:
 
 
 def gaussian_like(jacobian_NOI: Tensor, generator: torch.Generator) -> Tensor:
-    """Return a standard-normal matrix per Jacobian, with the same rows set to 0."""
+    """Return a standard-normal matrix per Jacobian; rows that are 0 in the Jacobian are 0."""
     gaussian_NOI = torch.randn(jacobian_NOI.shape, generator=generator, dtype=jacobian_NOI.dtype)
     return gaussian_NOI.to(jacobian_NOI.device) * (jacobian_NOI != 0).any(dim=2, keepdim=True)
 
@@ -88,22 +86,22 @@ def spectrum_metrics(
 ) -> dict[str, Metric]:
     """Return the finite metrics of one layer's Jacobians.
 
-    `sigma_NR` has descending singular values per input, `gaussian_NR` those of Gaussian matrices
-    with the same rows 0. `zero_rows_N` counts each Jacobian's rows that are exactly 0; as many
-    singular values are exactly 0, so their computed values are replaced.
+    `sigma_NR` has each Jacobian's descending singular values, `gaussian_NR` those of a Gaussian
+    matrix with the same rows 0. `zero_rows_N` counts a Jacobian's rows that are exactly 0. As many
+    singular values are exactly 0, so 0 replaces their computed values.
 
-    - `zero_share`: share of rows that are 0. `singular_share`: share of inputs whose Jacobian has
-      such a row, and so no condition number.
-    - `vanishing_EPSILON`: share of singular values of at most EPSILON times the largest of the same
-      Jacobian, averaged over inputs; `mean_vanishing_1e-3`: that of the mean spectrum.
-    - `log10_condition`: median over inputs of log10(largest / smallest), infinite ones included.
-      `log10_condition_nonzero`: without singular values that are exactly 0. It grows with the
-      number of nonzero rows; `log10_condition_excess` subtracts the Gaussian matrices' value.
+    - `zero_share`: share of rows that are 0. `singular_share`: share of Jacobians with a row of 0,
+      which have no condition number.
+    - `vanishing_EPSILON`: share of singular values that are at most EPSILON times the largest of
+      their Jacobian. `mean_vanishing_1e-3`: the same for the mean spectrum.
+    - `log10_condition`: median over inputs of log10(largest / smallest singular value), infinite
+      ones included.
+    - `log10_condition_nonzero`: without singular values that are exactly 0. It grows with the
+      number of nonzero rows, so `log10_condition_excess` subtracts the Gaussian matrices' value.
     - `sigma_max`, `sigma_middle`, `sigma_min`, `entropy_rank`, `stable_rank`,
       `effective_rank_1e-3`: of the mean spectrum.
     - `first_half_r2`: R^2 of a straight line through the mean spectrum's first half.
-    - `input_spread`: standard deviation over inputs of the first half's singular values, over their
-      mean.
+    - `input_spread`: standard deviation over inputs of the spectrum's first half, over its mean.
     """
     width = sigma_NR.shape[1]
     sigma_NR = np.where(np.arange(width) >= width - zero_rows_N[:, None], 0.0, sigma_NR)

@@ -1,11 +1,11 @@
-"""Tests of how well a network with one hidden layer learns an invented function.
+"""Test how well a network with one hidden layer learns a random function.
 
-Each function is drawn from a seed, without noise: the least possible error is 0.
+The seed draws the function, without noise, so the least possible error is 0.
 
-- `regions`: eight linear maps; the one with the largest linear score is applied. It jumps at the
-  borders, like a mixture of linear experts with hard gates.
+- `regions`: eight linear maps, of which the one with the largest linear score applies. The function
+  jumps between regions.
 - `wide`: one hidden layer of 64 relu units, which an equally wide dense layer can represent.
-- `deep`: three hidden layers of 64 relu units, unlike any layer compared.
+- `deep`: three hidden layers of 64 relu units, unlike any of the compared layers.
 
 No function has biases. Inputs are standard normal; outputs are scaled to variance 1 over a sample.
 
@@ -32,7 +32,6 @@ from trainables.trial_folder import Measured
 
 REGIONS, HIDDEN, DEPTH = 8, 64, 3
 SCALE_EXAMPLES = 10_000
-"""Size of the sample that gives an output's variance."""
 
 TASK, WEIGHTS, BATCHES = 0, 1, 2
 """Random streams: function and examples, initial weights, batches."""
@@ -50,11 +49,11 @@ Task = tuple[Examples, Examples, Examples]
 
 
 def measure(config: LayerTaskConfig, runtime: Runtime) -> dict[str, Measured]:
-    """Train once per learning rate; the lowest validation error counts.
+    """Train once per learning rate; return the metrics of the run with the least validation error.
 
-    Rates share initial weights and batches. Errors are mean squared errors in percent of the target
-    variance: 0 is the function itself, 100 its mean. Raises DivergedError if no rate gives finite
-    errors.
+    Runs share initial weights and batches. Errors are mean squared errors in percent of the target
+    variance: 0 for the function itself, 100 for its mean. Raises DivergedError if no rate gives
+    finite errors.
     """
     task = make_task(config, runtime.device)
     fits = [_fit(config, rate, task, runtime.device) for rate in config.learning_rates]
@@ -68,7 +67,7 @@ def measure(config: LayerTaskConfig, runtime: Runtime) -> dict[str, Measured]:
 
 
 def make_task(config: LayerTaskConfig, device: str = "cpu") -> Task:
-    """Return the task of this name and seed, in float32; equal for every layer."""
+    """Return the task of `config` and its seed, in float32; equal for every layer."""
     generator = stream(config.seed, TASK)
     function = make_function(config, generator)
 
@@ -120,7 +119,7 @@ def make_function(
 
 
 def make_network(config: LayerTaskConfig, generator: torch.Generator) -> nn.Sequential:
-    """Return a hidden layer and a linear output, both Glorot-uniform, with output biases 0."""
+    """Return a hidden and a linear output layer, both Glorot-uniform, with output biases 0."""
     hidden = MixtureOfExperts(config.layer, config.input_width, config.width, gate_bias=True)
     hidden.initialise(generator)
     output = nn.Linear(config.width, config.outputs)

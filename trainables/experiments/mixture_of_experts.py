@@ -1,8 +1,7 @@
 """A layer of experts: K small layers, summed with input-dependent gates.
 
-Source: Orhan (2018), "The softmax bottleneck is a special case of a more general phenomenon", and
-its program's dense layer and initial weights, with one gate per expert
-(github.com/eminorhan/mixture-of-experts).
+Source: Orhan (2018). Dense layer and initial weights are those of Orhan's program
+(github.com/eminorhan/mixture-of-experts), which has one gate per expert.
 
 Shapes: N examples, K experts, O outputs, U gates per expert (1 or O), I input width.
 """
@@ -21,7 +20,7 @@ from trainables.config import ExpertsLayerConfig, HiddenLayerConfig
 class MixtureOfExperts(nn.Module):
     """y = sum_k g_k(x) relu(W_k x), with g the softmax over experts of V_k x + b_k.
 
-    Constant gates are 1/K, without parameters; a dense layer has one expert with such a gate.
+    Constant gates are 1/K and have no parameters. A dense layer is one expert with a constant gate.
     Without `gate_bias` there are no b_k.
     """
 
@@ -61,7 +60,7 @@ class MixtureOfExperts(nn.Module):
         return scores.unflatten(1, self.gate_weights_KUI.shape[:2]).softmax(dim=1)
 
     def expert_scores(self, inputs_NI: Tensor) -> Tensor:
-        """Return the experts before relu, N x K x O."""
+        """Return the experts' outputs before relu, N x K x O."""
         scores = linear(inputs_NI, self.expert_weights_KOI.flatten(0, 1))
         return scores.unflatten(1, self.expert_weights_KOI.shape[:2])
 

@@ -1,6 +1,6 @@
-"""Ranks of a truncated log-P matrix, with noise or after SVD round trips (AAAI 2021, SM 5).
+"""Ranks of a truncated log-P matrix with noise, or rebuilt from its SVD (AAAI 2021, SM 5).
 
-Uses numpy on the CPU, so that round trips show the rounding of one LAPACK library.
+Uses numpy on the CPU, so that such round trips show the rounding of one LAPACK library.
 
 Shapes: N rows (contexts), V columns (words), N = V; R directions kept.
 """
@@ -24,12 +24,12 @@ from trainables.runtime import Runtime
 from trainables.trial_folder import Measured, Metric
 
 MATRIX, NOISE = 0, 1
-"""Random streams. The noise is one draw, scaled by the root of its variance."""
+"""Random streams. All noise variances scale the same draw."""
 WIDTH = 16
 """Width of the softmax layer; its log-P matrix has rank 18."""
 REFINEMENTS = 8
-"""Subspace iterations. Each divides the angle by (sigma_R / sigma_R+1)^2, at least 7 for N >=
-120."""
+"""Number of subspace iterations. Each divides the angle by (sigma_R / sigma_R+1)^2, at least 7 for
+N >= 120."""
 
 Matrix = NDArray[np.floating]
 
@@ -37,8 +37,8 @@ Matrix = NDArray[np.floating]
 def measure(config: PressNoiseConfig, runtime: Runtime) -> dict[str, Measured]:
     """Return ranks of the noisy matrix ("noisy_*"), or after each round trip ("round_trip 1 *").
 
-    `error` is the squared Frobenius distance from the matrix before the first trip, `largest_below`
-    the largest singular value that the Press rank excludes, over the tolerance.
+    `error` is the squared Frobenius distance from the matrix before the first trip. `largest_below`
+    is the largest singular value that the Press rank excludes, divided by the tolerance.
     """
     del runtime
     left_NR, sigma_R, right_RV = cut_log_p(config.size, config.rank, config.seed)
@@ -55,8 +55,8 @@ def measure(config: PressNoiseConfig, runtime: Runtime) -> dict[str, Measured]:
 def log_p_factors(size: int, seed: int) -> tuple[Matrix, Matrix]:
     """Return factors (N, 18) and (V, 18) of log_softmax(H W^T + b).
 
-    H is standard normal, W normal so that H W^T has variance 1, and b the shuffled log frequencies
-    of Zipf's law.
+    H is standard normal, W normal with H W^T of variance 1. b has Zipf's log frequencies in random
+    order.
     """
     generator = np.random.default_rng([seed, MATRIX])
     contexts_ND = generator.standard_normal((size, WIDTH))
@@ -74,9 +74,9 @@ def log_p_factors(size: int, seed: int) -> tuple[Matrix, Matrix]:
 
 
 def cut_log_p(size: int, rank: int, seed: int) -> tuple[Matrix, Matrix, Matrix]:
-    """Return a log-P matrix truncated to rank `rank`.
+    """Return left vectors, singular values and right vectors of a log-P matrix cut to rank `rank`.
 
-    Left vectors, singular values over the largest, right vectors.
+    Singular values are over the largest.
     """
     (left_NK, left_KK), (right_VK, right_KK) = map(np.linalg.qr, log_p_factors(size, seed))
     turn_KK, sigma_K, back_KK = np.linalg.svd(left_KK @ right_KK.T)
@@ -94,9 +94,9 @@ def add_noise(matrix_NV: Matrix, variance: float, seed: int) -> None:
 def split_singular_values(matrix_NV: Matrix, right_VR: Matrix) -> NDArray[np.float64]:
     """Return the descending singular values of a float64 matrix, which is overwritten.
 
-    Its R dominant right directions, approximately spanned by `right_VR`, are refined and
-    subtracted. Eigenvalues of the rest's Gram matrix resolve 1e-8 of the rest's largest singular
-    value, in a fifth of an SVD's time.
+    `right_VR` approximately spans the R dominant right directions, which are refined and
+    subtracted. Eigenvalues of the remainder's Gram matrix resolve 1e-8 of the remainder's largest
+    singular value, in a fifth of an SVD's time.
     """
     for _ in range(REFINEMENTS):
         left_NR, _ = np.linalg.qr(matrix_NV @ right_VR)
@@ -111,7 +111,7 @@ def split_singular_values(matrix_NV: Matrix, right_VR: Matrix) -> NDArray[np.flo
 
 
 def _after_round_trips(matrix_NV: Matrix, count: int, eps: float) -> dict[str, Metric]:
-    """The SVD of each trip gives the previous trip's ranks; hence one more SVD than trips."""
+    """Each SVD gives the ranks after the previous trip, so there is one more SVD than trips."""
     metrics, original_NV = dict[str, Metric](), matrix_NV
     for trip in range(count + 1):
         PULSE.touch(quiet_s=50 * len(matrix_NV) ** 3 / SLOWEST_FLOPS)

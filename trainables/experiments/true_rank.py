@@ -27,15 +27,15 @@ from trainables.trial_folder import Measured
 
 ROWS_PER_CHUNK = 1024
 EPS = {"float64": FLOAT64_EPS, "float32": FLOAT32_EPS, "noise": FLOAT32_EPS}
-"""Eps of the reported Press tolerance: the variant's precision."""
+"""Eps of the Press tolerance by variant."""
 
 
 def measure(config: TrueRankConfig, runtime: Runtime) -> dict[str, Measured]:
-    """Return perplexity and spectrum of the truth, and `true_rank@1`.
+    """Return perplexity and spectrum of the true log-P matrix, and `true_rank@1`.
 
-    `true_rank` is the measured rows' rank by exact elimination, `language_rank` the V x V matrix's
-    by construction, which too few distinct contexts cannot show. Press ranks use both precisions'
-    eps, `press_rank` the variant's. `entropy_perplexity` is exp of the entropy rate,
+    `true_rank` is the measured rows' rank by exact elimination. `language_rank` is the V x V
+    matrix's by construction; too few distinct contexts have less. `press_rank` uses the variant's
+    eps, other Press ranks the eps in their names. `entropy_perplexity` is exp of the entropy rate,
     `shares_perplexity` the test perplexity of a model that knows only type frequencies.
     """
     corpus = load(config.corpus, data_dir=runtime.data_dir)

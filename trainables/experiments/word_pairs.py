@@ -12,8 +12,7 @@ from trainables.trial_folder import Measured, Metric
 def measure(config: WordPairsConfig, runtime: Runtime) -> dict[str, Measured]:
     """Return "word_pairs NAME" and "word_pairs unknown NAME" of each benchmark.
 
-    The vocabulary is that of all three splits. Raises UserError if the corpus or a benchmark is
-    missing or differs from the published one.
+    The vocabulary has the words of all three splits. Raises as `read_texts` does.
     """
     folder = runtime.benchmarks_dir or runtime.data_dir
     texts = read_texts(config.text, data_dir=folder)

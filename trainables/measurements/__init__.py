@@ -1,7 +1,7 @@
 """Measurements by name and version.
 
-Shapes: N rows (contexts), V columns (vocabulary), n = min(N, V), C width of the context vectors, D
-of the output weights, K mixtures, R directions.
+Shapes: N rows (contexts), V columns (vocabulary), n = min(N, V), C width of context vectors, D
+width of output weights, K mixtures, R directions.
 """
 
 from trainables import door

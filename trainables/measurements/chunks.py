@@ -1,4 +1,4 @@
-"""Gram matrix and spectrum, in float64, of a log-P matrix in chunks of rows."""
+"""Float64 Gram matrix and spectrum of a log-P matrix that arrives in chunks of rows."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from trainables.measurements.spectrum import (
 from trainables.pulse import PULSE, SLOWEST_GPU_FLOPS
 
 BLOCK_VALUES, GPU_BLOCK_VALUES = 2**19, 2**25
-"""Values per block; a CPU's block fits in its cache."""
+"""Matrix values per block. A CPU block fits in the cache."""
 PANEL = 1024
 
 Chunks = Callable[[], Iterable[Tensor]]
-"""Yield a log-P matrix's chunks on one device, identical at every call."""
+"""Function that yields the same chunks of a log-P matrix at every call, on one device."""
 Result = TypeVar("Result")
 
 
 def compute_in_memory(
     compute: Callable[[Chunks], Result], model: LanguageModel, contexts_NC: Tensor, *, squares: int
 ) -> Result:
-    """Return `compute` of the log-P matrix after these contexts, on the model's device.
+    """Return `compute` of the log-P matrix at `contexts_NC`, on the model's device.
 
     Falls back to the CPU if GPU memory cannot hold `squares` float64 n x n matrices.
     """
@@ -59,7 +59,7 @@ def _gpu_bytes(rows: int, columns: int, squares: int) -> int:
 def spectrum_of_chunks(
     chunks: Iterable[Tensor], *, rows: int, columns: int, centre: bool
 ) -> Spectrum:
-    """Return the spectrum; `centre` subtracts row means. Raises as `finite` does."""
+    """Return the spectrum of `chunks`; `centre` subtracts row means. Raises as `finite` does."""
     remaining = iter(chunks)
     first_NV = next(remaining)
     chunks = chain([first_NV], remaining)
@@ -75,9 +75,10 @@ def spectrum_of_chunks(
 
 
 def gram(chunks: Iterable[Tensor], rows: int, columns: int, *, centre: bool) -> Tensor:
-    """Return L^T L in float64, or L L^T if L is wide, which keeps all chunks in memory.
+    """Return the Gram matrix in float64: L^T L, or L L^T for a wide L.
 
-    On a CPU only the lower triangle is valid, in Fortran order.
+    All chunks of a wide L stay in memory. On a CPU, only the lower triangle is valid, in Fortran
+    order.
     """
     convert = centred if centre else Tensor.double
     if not is_wide(rows, columns):
@@ -118,7 +119,7 @@ def finite(chunks: Iterable[Tensor]) -> Iterator[Tensor]:
 
 
 def blocks(chunks: Iterable[Tensor], *, least_rows: int = 16) -> Iterator[Tensor]:
-    """Yield float64 blocks of at least `least_rows` rows, except at a chunk's end."""
+    """Yield float64 blocks of at least `least_rows` rows; a chunk's last block may be shorter."""
     for chunk_NV in chunks:
         values = GPU_BLOCK_VALUES if on_gpu(chunk_NV) else BLOCK_VALUES
         for block_NV in chunk_NV.split(max(least_rows, values // chunk_NV.shape[1])):

@@ -1,9 +1,9 @@
 """Singular values on any device, and in-place eigenvalues of a large symmetric matrix.
 
-Matrix products first reduce blocks of columns to a band (Bischof, Lang and Sun 2000, ACM TOMS
-26(4)): as fast as LAPACK at 2,000 columns, twice as fast at 8,000.
+Matrix products reduce a symmetric matrix to a band, by blocks of columns (Bischof, Lang and Sun
+2000, ACM TOMS 26(4)). This is as fast as LAPACK at 2,000 columns, twice as fast at 8,000.
 
-Shapes: V rows and columns, M of them not yet reduced, B bandwidth.
+Shapes: V rows and columns, M rows not yet reduced, B bandwidth.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from trainables.device import svd_driver
 from trainables.pulse import PULSE, SLOWEST_FLOPS
 
 BANDWIDTH = 48
-"""Fastest of 24 to 96 at V = 4,000."""
+"""Fastest bandwidth from 24 to 96 at V = 4,000."""
 BLOCK = 512
-"""Columns per product; 256 to 1,000 perform alike."""
+"""Columns per product; 256 to 1,000 are equally fast."""
 
 
 def singular_values(matrices: Tensor) -> Tensor:
@@ -32,10 +32,10 @@ def singular_values(matrices: Tensor) -> Tensor:
 
 
 def eigenvalues_in_place(symmetric_VV: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return all V eigenvalues, ascending, of a symmetric float64 matrix, which is overwritten.
+    """Return all V eigenvalues, ascending, of a symmetric float64 matrix, and overwrite the matrix.
 
     Reads the lower triangle; needs memory for 6 V B more values. Errors are a few eps of the
-    largest.
+    largest eigenvalue.
     """
     band_BV = _band(torch.from_numpy(symmetric_VV), max(1, min(BANDWIDTH, len(symmetric_VV) - 1)))
     PULSE.touch(quiet_s=6 * len(band_BV) * len(symmetric_VV) ** 2 / SLOWEST_FLOPS)
@@ -46,7 +46,10 @@ def eigenvalues_in_place(symmetric_VV: NDArray[np.float64]) -> NDArray[np.float6
 
 
 def _band(matrix_VV: Tensor, width: int) -> Tensor:
-    """Return the B + 1 lower diagonals of a similar band matrix: [i, j] is element (j + i, j)."""
+    """Return the B + 1 lower diagonals of a band matrix with the same eigenvalues.
+
+    [i, j] is element (j + i, j).
+    """
     size = len(matrix_VV)
     for left, right in _column_blocks(size):
         square = matrix_VV[left:right, left:right]
@@ -87,7 +90,7 @@ def _reduce_columns(panel_MB: Tensor, trailing_MM: Tensor) -> Tensor:
 
 
 def reflectors(stored_MB: Tensor, tau_B: Tensor) -> tuple[Tensor, Tensor]:
-    """Return Y and the inverse of T such that H_1 ... H_B = I - Y T Y^T.
+    """Return Y and T^-1 of Householder reflectors, such that H_1 ... H_B = I - Y T Y^T.
 
     `stored_MB` is Y without its unit diagonal. T^-1 is the strict upper triangle of Y^T Y plus
     diag(1 / tau).
@@ -110,6 +113,6 @@ def _symmetric_product(trailing_MM: Tensor, thin_MB: Tensor) -> Tensor:
 
 
 def _column_blocks(size: int) -> Iterator[tuple[int, int]]:
-    """Blocks are cut from the end, so that trailing submatrices have the same bounds."""
+    """Cut blocks from the end, so that all trailing submatrices share the bounds of blocks."""
     for right in range(size, 0, -BLOCK):
         yield max(0, right - BLOCK), right

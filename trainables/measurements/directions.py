@@ -34,16 +34,16 @@ class Directions:
         squares_n = np.maximum(self._gram_matrix.eigenvalues_V, 0.0)
         self._sigma_n = np.sqrt(squares_n)
         self.count = int(np.count_nonzero(squares_n > len(squares_n) * FLOAT64_EPS * squares_n[0]))
-        """Number of directions above rounding."""
+        """Number of singular values above rounding errors."""
         self._tail_squares_n = np.append(np.cumsum(squares_n[::-1])[::-1], 0.0)
         self._vectors_VR: Tensor | None = None
 
     def sample(self) -> Tensor:
-        """Return evenly spaced rows: all, or at least 512."""
+        """Return at least 512 evenly spaced rows, or all if there are fewer."""
         return torch.cat(self._sample)
 
     def rank_for_residual(self, squares: float) -> int:
-        """Return the least rank that leaves out at most this sum of sigma^2."""
+        """Return the least rank whose omitted sigma^2 sum to at most `squares`."""
         return min(self.count, int(np.argmax(self._tail_squares_n <= squares)))
 
     def leading(self, rank: int) -> Tensor:

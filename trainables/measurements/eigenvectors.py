@@ -1,7 +1,7 @@
 """Leading eigenvectors of a large symmetric matrix, computed on demand.
 
 On a CPU, LAPACK reduces the matrix to a tridiagonal one, MRRR finds the requested eigenvectors, and
-blocks of reflectors transform them back. A GPU computes all.
+blocks of reflectors transform them back. A GPU computes all eigenvectors.
 
 Shapes: V rows and columns, k eigenvectors, M rows and B reflectors of a block.
 """
@@ -24,7 +24,7 @@ BLOCK = 64
 class SymmetricMatrix:
     """Eigenpairs of a symmetric float64 matrix, which is overwritten.
 
-    On a CPU it is in Fortran order and only its lower triangle is read.
+    On a CPU, the matrix must be in Fortran order; only its lower triangle is read.
     """
 
     def __init__(self, matrix_VV: Tensor) -> None:
@@ -49,7 +49,7 @@ class SymmetricMatrix:
             lapack_driver="sterf",
             check_finite=False,
         )[::-1].copy()
-        """In descending order."""
+        """Eigenvalues in descending order."""
 
     def leading(self, count: int) -> Tensor:
         """Return orthonormal eigenvectors of the `count` largest eigenvalues, V x k, descending."""
@@ -73,7 +73,7 @@ class SymmetricMatrix:
         return result_Vk
 
     def _reflect_(self, vectors_Vk: Tensor, start: int, end: int) -> None:
-        """H_start ... H_(end-1) = I - Y T Y^T.
+        """Apply the reflectors H_start ... H_(end-1) = I - Y T Y^T.
 
         Reflector j begins below the diagonal of column j.
         """

@@ -1,11 +1,10 @@
 """Gradient bottleneck: the part of the loss gradient that a step on the context vector can follow.
 
-docs/measurements.md defines the metrics and gives the source. At a context h with next word t, g =
-P - onehot(t) is the gradient of -log P(t) by the logits, and J = d log P / dh, V x C, has its
-columns centred. In float64.
+docs/measurements.md defines the metrics, the gradient g and the Jacobian J (V x C), and names the
+source. All is in float64.
 
-`gradient_angle_degrees` is at least arccos(sqrt(1 - share)). Only a plain softmax has
-`gradient_norm_lost`, which does not centre its weights W.
+The angle at a context is at least arccos(sqrt(1 - lost share)). Only a plain softmax has
+`gradient_norm_lost`, with output weights that are not centred.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from trainables.pulse import PULSE
 from trainables.trial_folder import Metric
 
 CONTEXTS = 256
-"""Evenly spaced over the test contexts."""
+"""Number of contexts, evenly spaced in the test text."""
 
 
 def gradient_bottleneck_metrics(
@@ -31,7 +30,7 @@ def gradient_bottleneck_metrics(
 ) -> dict[str, Metric]:
     """Return the metrics of `gradient_bottleneck@1`.
 
-    Omits contexts whose next word is certain.
+    Omits contexts at which the next word has probability 1.
     """
     layer = copy.deepcopy(output).double().eval().requires_grad_(False)
     weight_VD, contexts_nC = weight_VD.detach().double(), contexts_nC.detach().double()
@@ -64,9 +63,10 @@ def gradient_bottleneck_metrics(
 
 
 def triangle(columns_VC: Tensor, vectors_V: Tensor) -> tuple[Tensor, Tensor]:
-    """Return both in an orthonormal basis of their joint span: columns of at most C + n numbers.
+    """Return `columns_VC` and `vectors_V` in an orthonormal basis of their joint span.
 
-    `vectors_V` is one vector, or n columns. Results are on the CPU, which is faster for small SVDs.
+    `vectors_V` is one vector, or n columns. Results have at most C + n rows and are on the CPU,
+    where small SVDs are faster.
     """
     count = columns_VC.shape[1]
     factor = torch.linalg.qr(

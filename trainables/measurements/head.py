@@ -1,4 +1,4 @@
-"""The head of an open checkpoint, and the bounds that follow from it."""
+"""The head (output matrix) of an open checkpoint, and bounds that follow from it."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from trainables.measurements.head_bounds import kl_bounds, log_p_rank_bound
 from trainables.measurements.weights_file import Checkpoint, StoredTensor, unique
 
 UNTIED_NAMES = ("lm_head.weight", "embed_out.weight", "transformer.ff_out.weight")
-"""Llama, Mistral, OLMo, GPT-J and most others; Pythia (GPT-NeoX); the first OLMo."""
+"""Heads of Llama, Mistral, OLMo, GPT-J and most others; Pythia (GPT-NeoX); the first OLMo."""
 TIED_NAMES = ("embed_tokens.weight", "wte.weight", "embed_in.weight")
-"""Embeddings of these models and GPT-2: their head if none is untied."""
+"""Embeddings, including GPT-2's. They are the head if no untied head exists."""
 NORMS = ("model.norm.weight", "gpt_neox.final_layer_norm.weight", "ln_f.weight")
 PLAIN_GAINS = (
     *("llama", "mistral", "mixtral", "olmo2", "olmo3", "olmoe", "phi3"),
@@ -27,7 +27,7 @@ ONE_PLUS_GAINS = (
     *("gemma", "gemma2", "gemma3", "gemma3_text"),
     *("qwen3_next", "qwen3_5", "qwen3_5_moe"),
 )
-"""Their gain is 1 + the stored weight."""
+"""Model types whose norm gain is 1 + the stored weight."""
 CAPS = ("final_logit_softcapping", "logits_soft_cap")
 KL_NATS = ("1e-1", "1e-2", "1e-3")
 
@@ -39,14 +39,14 @@ class Head:
     tensor: StoredTensor
     reason: str
     is_usual: bool
-    """False for an unusual name: the matrix's input is then unknown."""
+    """False for an unusual tensor name; the matrix's input is then unknown."""
     has_bias: bool
 
 
 def find_head(checkpoint: Checkpoint, tensor: str | None = None) -> Head:
-    """Return `tensor`, or the tensor with a usual head name, untied before tied.
+    """Return `tensor`, or else a tensor with a usual head name, untied before tied.
 
-    Raises UserError if it does not exist, or may be in another file.
+    Raises UserError if it is missing, may be in another file, or is not a float matrix.
     """
     untied_names, tied_names = _matches(checkpoint, UNTIED_NAMES), _matches(checkpoint, TIED_NAMES)
     if tensor is not None:
@@ -57,12 +57,12 @@ def find_head(checkpoint: Checkpoint, tensor: str | None = None) -> Head:
     elif not tied_names or checkpoint.config.get("tie_word_embeddings") is False:
         raise UserError(
             f"{checkpoint.path}: no tensor has a usual head name ({', '.join(UNTIED_NAMES)}, or a "
-            f"tied embedding). Name one of its matrices with --tensor: {checkpoint.matrices_text}."
+            f"tied embedding). Name one of these with --tensor: {checkpoint.matrices_text}."
         )
     elif checkpoint.is_shard:
         raise UserError(
             f"{checkpoint.path}: the only possible head is {tied_names[0]}, but another file may "
-            "have a separate one. Add model.safetensors.index.json to the folder, or name the "
+            "have a separate head. Add model.safetensors.index.json to the folder, or name the "
             "head with --tensor."
         )
     else:
@@ -98,7 +98,7 @@ def bounds_of_head(
     cap = next((name for name in CAPS if checkpoint.config.get(name)), None)
     if cap is not None:
         return bounds, [
-            f"Logits are bent ({cap} {checkpoint.config[cap]!s:.20} in config.json), so neither "
+            f"Logits are capped ({cap} {checkpoint.config[cap]!s:.20} in config.json), so neither "
             "the rank of log P nor a KL divergence has a bound."
         ]
     bounds["log_p_rank_bound"] = log_p_rank_bound(words, width, bias=head.has_bias)
@@ -114,7 +114,7 @@ def bounds_of_head(
     bounds["context_norm"] = norm * float(np.abs(gain_D).max())
     try:
         bounds_R1 = kl_bounds(head.tensor.blocks, gain_D=gain_D, norm=norm)
-    except UserError as error:  # keep the spectrum, which took as long
+    except UserError as error:  # raising would lose the spectrum
         return bounds, [*notes, str(error)]
     bounds |= {
         f"kl_rank_bound_{nats}": int(np.argmax(bounds_R1 <= float(nats))) for nats in KL_NATS
@@ -123,7 +123,7 @@ def bounds_of_head(
 
 
 def _final_gain(checkpoint: Checkpoint, head: Head) -> tuple[NDArray[np.float64] | None, str]:
-    missing_note = "KL has no bound because the norm of contexts is unknown. Set --context-norm."
+    missing_note = "KL has no bound because no norm limits the contexts. Set --context-norm."
     kind, width = checkpoint.config.get("model_type"), head.tensor.shape[1]
     [name, *_] = [*_matches(checkpoint, NORMS), ""]
     if not name and kind == "olmo" and head.is_usual:
@@ -143,6 +143,6 @@ def _final_gain(checkpoint: Checkpoint, head: Head) -> tuple[NDArray[np.float64]
         return 1 + weight_D, f"{note}. In a {kind}, the gain is 1 + the weight."
     # The larger gain allows all contexts of the smaller one, so the bound holds for both.
     return np.maximum(np.abs(weight_D), np.abs(1 + weight_D)), (
-        f"{note}. Without a known model_type in config.json, the gain is the weight or, as in "
-        "Gemma, 1 + the weight: the larger counts."
+        f"{note}. Without a known model_type in config.json, its gain is the weight or, as in "
+        "Gemma, 1 + the weight. The bounds use the larger."
     )

@@ -1,24 +1,24 @@
-"""Bounds on log P from the head's matrix W alone: a rank that is enough at any context.
+"""Bounds on log P from the head's matrix W alone: a rank that is enough at every context.
 
-Logits are z = W x plus biases common to all contexts, with |x| <= c. x is the vector between the
-final norm and its gain, so c = sqrt(D). W is the head times the gain, centred over words, because a
+Logits are z = W x plus biases common to all contexts, with |x| <= c. x is the output of the final
+norm before its gain, so c = sqrt(D). W is the head times the gain, centred over words, because a
 softmax ignores a common number.
 
-W_r is W cut to its first r right singular vectors. Let e_v be the rows of E = W - W_r, d = E x, and
-P, P_r the softmax of z and z - d. For every context
+W_r is the projection of W onto its first r right singular vectors. Let e_v be the rows of E = W -
+W_r, d = E x, and P, P_r the softmax of z and z - d. For every context
 
     KL(P || P_r) <= (max d - min d)^2 / 8                               (1)
     max d - min d <= c min(sqrt(2) sigma_{r+1}, |e_v| + |e_w|)          (2)
 
-with v and w the rows of the two largest norms. KL(P_r || P) has the same bounds.
+with e_v and e_w the two longest rows. KL(P_r || P) has the same bounds.
 
 (1): Hoeffding's lemma (1963, section 4) bounds KL = E_P[d] + log E_P[exp(-d)].
 
 (2): d_v - d_w = (e_v - e_w) x <= |e_v - e_w| c, and d_v - d_w <= sqrt(2) |d| <= sqrt(2) sigma_{r+1}
 c.
 
-So the least r whose bound is at most epsilon nats, plus the biases, is enough; a smaller rank may
-be, too. Valid for a plain softmax in exact arithmetic.
+If the bound at rank r is at most epsilon nats, r plus the biases is enough; a smaller rank may be.
+This holds for a plain softmax in exact arithmetic.
 
 Shapes: V words, D width, R = min(V, D), N rows of a block.
 """
@@ -38,12 +38,12 @@ from trainables.measurements.spectrum import FLOAT64_EPS
 from trainables.pulse import PULSE, SLOWEST_FLOPS
 
 Blocks = Callable[[], Iterable[NDArray[np.floating[Any]]]]
-"""Iterate over the rows in blocks, from the first row at every call."""
+"""Function that iterates over a matrix's blocks of rows, from the first at every call."""
 Centred = Callable[[], Iterator[NDArray[np.float64]]]
 
 
 def log_p_rank_bound(words: int, width: int, *, bias: bool) -> int:
-    """Return the highest rank of log P of a softmax over W h (+ b): at most V.
+    """Return the highest possible rank of log P for a softmax over W h (+ b): at most V.
 
     W h has rank D; the normaliser and a bias add one each.
     """
@@ -53,8 +53,9 @@ def log_p_rank_bound(words: int, width: int, *, bias: bool) -> int:
 def kl_bounds(blocks: Blocks, *, gain_D: NDArray[np.float64], norm: float) -> NDArray[np.float64]:
     """Return bounds in nats on `KL(P || P_r)`, r = 0 ... R, at all contexts with |x| <= norm.
 
-    W is the matrix of `blocks`, read three times, times `gain_D`. The bounds never increase with r.
-    Needs memory for three D x D float64 matrices. Raises UserError if squares overflow.
+    W is the matrix in `blocks` times `gain_D`. The bounds never increase with r. Reads the blocks
+    three times. Needs memory for three D x D float64 matrices. Raises UserError if squares
+    overflow.
     """
     words, mean_D = _mean(blocks)
 

@@ -1,9 +1,9 @@
-"""KL rank of a log-P matrix: an upper bound on the number of directions that a loss in nats needs.
+"""KL rank of a log-P matrix: an upper bound on the directions needed for a given loss in nats.
 
-L is log P with centred rows, and L_r = L V_r V_r^T its projection onto the r leading right singular
-vectors. KL_r is the mean over contexts of KL(P || softmax(L_r)) in nats; the KL rank for a bound is
-the least r with KL_r at or below it. KL_r can rise with r, so a later crossing
-may be found. docs/measurements.md explains the search and the rank's tightness.
+L is log P with centred rows, and L_r its projection onto the r leading right singular vectors. KL_r
+is the mean over contexts of KL(P || softmax(L_r)) in nats. The KL rank for a bound is the least r
+with KL_r at or below the bound. docs/measurements.md explains the search, which may find a later
+crossing, and how tight the rank is.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from trainables.measurements.directions import Directions
 from trainables.trial_folder import Metric
 
 BOUNDS = ("1e-1", "1e-2", "1e-3")
-"""Nats, spelt as in metric names."""
+"""Bounds in nats, spelt as in metric names."""
 FEW_ROWS = 2048
-"""Above this, a sample of rows first shows which ranks to evaluate."""
+"""Above this number of rows, a sample first shows which ranks to evaluate."""
 LEAST_KL = 1e-12
-"""Nats; logarithms treat smaller values as this."""
+"""Nats. Smaller values count as this value in logarithms."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,9 +36,8 @@ class KlRanks:
     """KL ranks of a log-P matrix."""
 
     ranks: dict[str, int]
-    """KL ranks by bound."""
     curve: dict[int, float]
-    """KL_r in nats by evaluated r, ascending; includes 0 and powers of two below the largest
+    """KL_r in nats by evaluated r, ascending; has 0 and all powers of two below the largest
     rank."""
     rows: int
     columns: int
@@ -48,8 +47,8 @@ def kl_ranks(chunks: Chunks, *, rows: int, columns: int, bounds: Sequence[str] =
     """Return the KL ranks of a log-P matrix of any float type. Raises as `Directions` does."""
     directions = Directions(chunks, rows=rows, columns=columns)
     limits = [float(name) for name in bounds]
-    # Leaving out squares of t in total costs at most t / (4 N): a row's change has a range of at
-    # most sqrt(2) times its norm, and by Hoeffding's lemma its KL is at most an eighth of the
+    # Leaving out sigma^2 that sum to t costs at most t / (4 N) nats: a row's change has a range of
+    # at most sqrt(2) times its norm, and by Hoeffding's lemma its KL is at most an eighth of the
     # squared range.
     last = directions.rank_for_residual(4 * rows * min(limits))
 
@@ -74,7 +73,7 @@ def kl_ranks(chunks: Chunks, *, rows: int, columns: int, bounds: Sequence[str] =
 def kl_ranks_after(
     model: LanguageModel, contexts_NC: Tensor, *, bounds: Sequence[str] = BOUNDS
 ) -> KlRanks:
-    """Return the KL ranks after these contexts."""
+    """Return the KL ranks of log P at `contexts_NC`."""
     rows, columns = len(contexts_NC), len(model.embedding_VD)
     ranks = partial(kl_ranks, rows=rows, columns=columns, bounds=bounds)
     return compute_in_memory(ranks, model, contexts_NC, squares=5)
@@ -124,8 +123,9 @@ def approximations(
 ) -> Iterator[tuple[int, Tensor]]:
     """Yield each rank r with L_r, in a buffer that the next step overwrites.
 
-    Skips the widest gap between two of 0, the ascending `ranks` and `count` (all directions). Ranks
-    below the gap add directions to zero; ranks above subtract trailing ones from L, highest first.
+    Moves between 0, the ascending `ranks` and `count` (all directions), except over the widest gap.
+    Ranks below that gap add directions to zero. Ranks above it subtract trailing directions from L,
+    highest rank first.
     """
     stops = [0, *ranks, count]
     widest = max(range(len(ranks) + 1), key=lambda step: stops[step + 1] - stops[step])
@@ -150,11 +150,11 @@ def curve_around(
     starts: Sequence[int],
     last: int,
 ) -> dict[int, float]:
-    """Return KL_r by r at 0, at powers of two below the largest crossing, and around crossings.
+    """Return KL_r by r: at 0, at powers of two below the largest crossing, and around crossings.
 
-    Each limit gets an r with KL_r at or below and KL_(r-1) above. `evaluate` takes ascending ranks
-    up to `last`; beyond it, KL_r is below every limit except for rounding. `starts` are expected
-    crossings.
+    For each limit, some r has KL_r at or below the limit and KL_(r-1) above it. `evaluate` takes
+    ascending ranks up to `last`. Beyond `last`, KL_r is below every limit except for rounding.
+    `starts` are expected crossings.
     """
     neighbours = {rank + step for rank in starts for step in (-rank // 16, -1, 0, rank // 16)}
     candidates = {0, *_powers_of_two(max(starts)), *neighbours}

@@ -17,14 +17,15 @@ from trainables.output_layers import (
 )
 
 COPIES = 128
-"""Words differentiated together."""
+"""Number of words differentiated together."""
 
 
 @torch.no_grad()
 def log_p_jacobian(layer: OutputLayer, weight_VD: Tensor, context_C: Tensor) -> Tensor:
-    """Return J at this context, in its dtype, which must be the layer's (in evaluation mode).
+    """Return the derivative J of log P at `context_C`, V x C, in the dtype of context and layer.
 
-    Each row of a user's `log_probabilities` must depend only on its own context.
+    The layer must be in evaluation mode. Each row of a user's `log_probabilities` must depend only
+    on its own context.
     """
     if type(layer) is PointwiseSoftmax:
         logits_V = torch.addmv(layer.bias_V, weight_VD, context_C)
@@ -37,7 +38,7 @@ def log_p_jacobian(layer: OutputLayer, weight_VD: Tensor, context_C: Tensor) -> 
 
 
 def jacobian_by_backpropagation(layer: OutputLayer, weight_VD: Tensor, context_C: Tensor) -> Tensor:
-    """Return J, V x C, of any layer."""
+    """Return the derivative J of any layer's log P, V x C."""
     rows = list[Tensor]()
     for words_N in torch.arange(len(weight_VD), device=context_C.device).split(COPIES):
         copies_NC = context_C.expand(len(words_N), -1).clone().requires_grad_()
@@ -71,7 +72,7 @@ def _mixed_softmaxes_jacobian(
 ) -> Tensor:
     """J = sum_k s_k (J_k + d log pi_k / dh), with s_kv the share of component k in P of word v.
 
-    J_k is diag(f') W dh_k / dh minus its mean under the component.
+    J_k is diag(f') W dh_k / dh minus its mean under component k.
     """
     prior_K, prior_by_context_KC, latent_KD, latent_by_context_KDC = _parts(layer, context_C)
     logits_KV = latent_KD @ weight_VD.T + layer.bias_V

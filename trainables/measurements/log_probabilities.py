@@ -15,15 +15,15 @@ from trainables.pulse import PULSE
 
 ROWS_PER_CHUNK = 1024
 NORMALISED_WITHIN = 1e-2
-"""Nats: how far float32 rounding may move the log of a row's sum from zero."""
+"""Nats. Float32 rounding may move the log of a row's probability sum this far from zero."""
 
 
 @torch.no_grad()
 def context_vectors(model: LanguageModel, tokens: NDArray[np.int64], *, window: int) -> Tensor:
     """Return the output layer's input after each token, N x C.
 
-    Reads one stream in windows and carries the hidden state over. A Transformer sees only the
-    window so far.
+    Reads one stream in windows and carries the hidden state over. A Transformer sees only earlier
+    tokens of the window.
     """
     model.eval()
     stream_TB = torch.tensor(tokens, device=model.embedding_VD.device).unsqueeze(1)
@@ -45,7 +45,10 @@ def log_probability_matrix(model: LanguageModel, contexts_NC: Tensor) -> NDArray
 
 @torch.no_grad()
 def log_probability_chunks(model: LanguageModel, contexts_NC: Tensor) -> Iterator[Tensor]:
-    """Yield row chunks of the log-P matrix on the model's device; only the first synchronises."""
+    """Yield row chunks of the log-P matrix on the model's device.
+
+    Only the first chunk waits for the device.
+    """
     weight_VD = model.output_weight()
     for start in range(0, len(contexts_NC), ROWS_PER_CHUNK):
         PULSE.touch()
@@ -60,6 +63,6 @@ def _require_probabilities(log_p_NV: Tensor) -> None:
     deviation = log_p_NV.double().logsumexp(1).abs().max().item()
     if deviation > NORMALISED_WITHIN:
         raise UserError(
-            "output layer: probabilities must sum to one, but the log of a context's sum is up to "
-            f"{deviation:.3g} from zero. End log_probabilities with log_softmax."
+            "output layer: probabilities must sum to one, but the log of their sum at a context is "
+            f"{deviation:.3g} away from zero. End log_probabilities with log_softmax."
         )

@@ -13,7 +13,7 @@ STATUS, CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 class PeakMemory:
     """Peak memory of this process, or of its GPU, since construction.
 
-    For a process, only Linux can reset the peak.
+    Only Linux can reset the peak of a process.
     """
 
     def __init__(self, device: str = "cpu") -> None:
@@ -23,12 +23,12 @@ class PeakMemory:
 
             torch.cuda.reset_peak_memory_stats()
         else:
-            # It may be missing or forbidden; an overestimated peak should not fail a trial.
+            # The file may be missing or forbidden; an overestimated peak should not fail a trial.
             with contextlib.suppress(OSError):
                 CLEAR.write_text("5")
 
     def peak_mib(self) -> float:
-        """Return the peak in MiB: resident, or allocated on the GPU."""
+        """Return the peak of resident memory, or of allocated GPU memory, in MiB."""
         if self.device != "cpu":
             import torch
 

@@ -46,12 +46,12 @@ def rank_file(
     """Return the rank report (see `rank_report`) of a .npy matrix or of a checkpoint's head.
 
     A head's report adds `tensor`, `dtype`, `sigma_min`, `log_p_rank_bound` and
-    `kl_rank_bound_NATS`: the least head rank certain to lose at most that many nats at any context
-    (see `kl_bounds`). The last needs the contexts' greatest norm: `context_norm`, by default the
-    final norm's. `tensor` names the head.
+    `kl_rank_bound_NATS`: the least head rank certain to lose at most NATS nats at every context.
+    This bound needs the greatest norm of a context: `context_norm`, by default that of the final
+    norm's output. `tensor` names the head.
 
     Raises UserError for another kind of file, a missing tensor, a matrix that is empty, not finite
-    (with the row) or too large for memory, and an eps finer than the method resolves.
+    (with the row) or too large, and an eps finer than the method resolves.
     """
     if not is_weights(path):
         if tensor is not None or context_norm is not None:
@@ -76,7 +76,7 @@ def rank_file(
     if sigma_R[-1] < limit * sigma_R[0]:
         fix = "Use --method qr" if method == "gram" else "Treat it as zero"
         notes.append(
-            f"sigma_min is below the method's resolution, {limit:.2g} of the largest. {fix}."
+            f"sigma_min is below the method's resolution, {limit:.2g} of sigma_max. {fix}."
         )
     return RankedFile(
         report={

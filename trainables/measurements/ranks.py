@@ -23,21 +23,22 @@ RANKS = (
     "stable_rank",
 )
 PRIME = 2**31 - 1
-"""A remainder minus a product of two remainders fits in an int64."""
+"""Prime modulus. A remainder minus a product of two remainders fits in an int64."""
 
 
 def press_tolerance(
     sigma: NDArray[np.float64], *, rows: int, columns: int, eps: float = FLOAT32_EPS
 ) -> float:
-    """Return 0.5 sqrt(m + n + 1) sigma_max eps: the rounding error of a zero singular value.
+    """Return the Press tolerance, 0.5 sqrt(rows + columns + 1) sigma_max eps.
 
-    Source: Press et al. (2007), Numerical Recipes, section 2.6; the papers use float32's eps.
+    It is the rounding error of a zero singular value (Press et al. 2007, Numerical Recipes, section
+    2.6). Published ranks use float32's eps.
     """
     return _press_ratio(rows, columns, eps) * float(sigma[0])
 
 
 def press_rank(spectrum: Spectrum, *, eps: float = FLOAT32_EPS) -> int:
-    """Return the number of singular values above the tolerance.
+    """Return the number of singular values above the Press tolerance.
 
     Raises as `require_resolved` does.
     """
@@ -122,7 +123,7 @@ def rank_report(spectrum: Spectrum, *, eps: float = FLOAT32_EPS) -> dict[str, in
 def rank_modulo_prime(matrix_NR: NDArray[np.int64]) -> int:
     """Return the rank of an N x R integer matrix modulo 2^31 - 1, by elimination.
 
-    It never exceeds the rank over the rationals, so min(N, R) is exact.
+    This rank never exceeds the rank over the rationals, so min(N, R) is exact.
     """
     block = (matrix_NR if len(matrix_NR) <= matrix_NR.shape[1] else matrix_NR.T) % PRIME
     rank = 0

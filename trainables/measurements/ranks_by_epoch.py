@@ -10,11 +10,7 @@ RANKS = ("press_rank", "entropy_rank", "kl_rank")
 
 
 def ranks_by_epoch_metrics(epochs: Sequence[EpochMetrics]) -> dict[str, Metric]:
-    """Return "ranked_epochs" (0 if no ranks were taken) and four metrics of every recorded rank.
-
-    "press_rank_peak" is the largest, "press_rank_peak_epoch" its first epoch, "press_rank_kept"
-    that of the kept weights (least validation loss), "press_rank_last" that of the last epoch.
-    """
+    """Return the `spectrum_by_epoch@1` metrics of docs/measurements.md by name."""
     ranked_epochs = [
         epoch for epoch in epochs if any(getattr(epoch, name) is not None for name in RANKS)
     ]

@@ -59,7 +59,7 @@ from trainables.training import MAX_LOSS, DivergedError, mean_loss
 from trainables.trial_folder import EpochMetrics, Measured, Metric
 
 EPOCH_BOUND = "1e-2"
-"""Nats: bound of the KL rank after an epoch."""
+"""Bound in nats of the KL rank after an epoch."""
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,7 @@ def rank_tokens(corpus: Corpus, config: LanguageTrialConfig) -> NDArray[np.int64
 def log_p_matrix(
     model: LanguageModel, corpus: Corpus, config: LanguageTrialConfig, contexts: int | None = None
 ) -> NDArray[np.float32]:
-    """Return the log-P matrix of `spectrum@1`, or after the first `contexts` test tokens."""
+    """Return the log-P matrix of `spectrum@1`, or the one at the first `contexts` test tokens."""
     tokens = rank_tokens(corpus, config) if contexts is None else corpus.test[:contexts]
     contexts_NC = context_vectors(model, tokens, window=config.evaluation.window)
     return log_probability_matrix(model, contexts_NC)
@@ -148,9 +148,10 @@ def log_p_matrix(
 def epoch_ranks(
     model: LanguageModel, corpus: Corpus, config: LanguageTrialConfig
 ) -> dict[str, Metric]:
-    """Return ranks after the first `evaluation.epoch_rank_contexts` validation tokens; {} if unset.
+    """Return ranks at the first `evaluation.epoch_rank_contexts` validation tokens; {} if unset.
 
-    They are as in `spectrum@1` and, for a Transformer, `kl_rank@1`. The test text stays unseen.
+    Ranks are defined as in `spectrum@1` and, for a Transformer, `kl_rank@1`. The test text is not
+    read.
     """
     evaluation = config.evaluation
     if evaluation.epoch_rank_contexts is None:
@@ -169,7 +170,7 @@ def epoch_ranks(
 
 
 def spectrum_at(model: LanguageModel, contexts_NC: Tensor, *, centre: bool = False) -> Spectrum:
-    """Return the spectrum after these contexts; `centre` subtracts row means."""
+    """Return the spectrum of log P at `contexts_NC`; `centre` subtracts row means."""
     rows, columns = len(contexts_NC), len(model.embedding_VD)
 
     def spectrum(chunks: Chunks) -> Spectrum:
@@ -194,7 +195,7 @@ def _gradient_bottleneck(trained: TrainedModel) -> Measured:
 
 
 def _bent_softmax(trained: TrainedModel) -> Measured:
-    """KL is from the unbent softmax, in nats per context. Metrics are "bent FORM CAP METRIC"."""
+    """Metrics are "bent FORM CAP METRIC". KL is KL(unbent || bent softmax), in nats per context."""
     if not isinstance(trained.config.output_layer, SoftmaxConfig):
         return Measured({})
     contexts_NC = trained.contexts()
@@ -257,4 +258,3 @@ BY_NAME: Mapping[str, Callable[[TrainedModel], Measured]] = {
     CENTRED_SPECTRUM: _centred_spectrum,
     SPECTRUM_BY_EPOCH: lambda trained: Measured(ranks_by_epoch_metrics(trained.epochs)),
 }
-"""A runtime can add the user's own contexts and benchmarks."""

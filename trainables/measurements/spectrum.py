@@ -1,10 +1,10 @@
 """Singular values, in float64, of a matrix that arrives in blocks of rows.
 
-Memory: one V x V matrix and one block. A wide matrix (N < V) is gathered and its transpose
+Memory holds one V x V matrix and one block. A wide matrix (N < V) is kept whole and its transpose
 streamed, with one N x N matrix.
 
-- gram: roots of the eigenvalues of A^T A. Fast, but squaring costs half of the digits.
-- qr: singular values of R of A = Q R. Keeps every digit, in two to three times the time.
+- gram: square roots of the eigenvalues of A^T A. Fast, but squaring costs half of the digits.
+- qr: singular values of R in A = Q R. Keeps every digit, but takes two to three times as long.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from trainables.pulse import PULSE, SLOWEST_FLOPS
 Method = Literal["gram", "qr"]
 FLOAT64_EPS = float(np.finfo(np.float64).eps)
 SQUARE_SAFE = (1e-140, 1e140)
-"""Limits of the largest magnitude: sums of squares over any matrix on a disk stay within
+"""Range of the largest magnitude. Within it, sums of squares over any matrix on a disk fit
 float64."""
 BLOCK_BYTES = 64 * 2**20
 QR_PANEL = 64
-"""Within 7% of the best of 32, 64 and 128 at V = 2,000 and 4,000."""
+"""Panel width. Its time is within 7% of the best of 32, 64 and 128 at V = 2,000 and 4,000."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,12 +47,12 @@ def resolution(method: Method, *, rows: int, columns: int) -> float:
     n = min(N, V) is the streamed side; eps is float64's.
 
     gram: 5 sqrt(eps) n^(1/4). Rounding moves the eigenvalues sigma^2 by less than eps sqrt(n)
-    sigma_max^2 (measured on zeros: at most 17 eps, n from 10 to 4,000). So a zero comes out below a
-    fifth of the resolution, and a value r times the resolution is off by less than 2% / r^2. The
-    Press tolerance of float32 is larger for every shape.
+    sigma_max^2 (measured on zeros: at most 17 eps for n from 10 to 4,000). So a zero is computed as
+    less than a fifth of the resolution. A value r times the resolution has an error below 2% / r^2.
+    The Press tolerance of float32 is larger for every shape.
 
-    qr: 0.5 sqrt(N + V + 1) eps, the Press tolerance of float64. Measured zeros were below two
-    thirds of it.
+    qr: 0.5 sqrt(N + V + 1) eps, the Press tolerance of float64. Measured zeros were below 2/3 of
+    it.
     """
     if method == "gram":
         return 5 * math.sqrt(FLOAT64_EPS * math.sqrt(min(rows, columns)))
@@ -60,9 +60,9 @@ def resolution(method: Method, *, rows: int, columns: int) -> float:
 
 
 class SpectrumStream:
-    """Spectrum of an N x V matrix that `update` receives in blocks of rows; `finish` returns it.
+    """Spectrum of an N x V matrix: `update` adds blocks of rows, `finish` returns the spectrum.
 
-    For N < V, stream the transpose: it is faster and rounds less. Raises UserError if a V x V
+    For N < V, stream the transpose, which is faster and rounds less. Raises UserError if a V x V
     float64 matrix exceeds memory.
     """
 
@@ -73,7 +73,7 @@ class SpectrumStream:
             self._square_VV = np.zeros((columns, columns), order="F")
         except MemoryError as error:
             raise UserError(
-                f"The spectrum of a matrix with a narrower side of {columns:,} needs "
+                f"The spectrum of a matrix with narrower side {columns:,} needs "
                 f"{8e-9 * columns**2:,.1f} GB of memory, more than is free. Keep fewer columns or "
                 "rows."
             ) from error
@@ -81,7 +81,7 @@ class SpectrumStream:
     def update(self, rows_NV: NDArray[np.floating[Any]]) -> None:
         """Add rows: float16, float32 or float64, in any byte order and memory layout.
 
-        Raises UserError with the row, counted over all calls, of a NaN or an infinity.
+        Raises UserError with the row of a NaN or an infinity, counted over all calls.
         """
         step = max(1, BLOCK_BYTES // (8 * self.columns))
         for start in range(0, len(rows_NV), step):
@@ -108,7 +108,7 @@ class SpectrumStream:
     def gram(self) -> NDArray[np.float64]:
         """Return the lower triangle of A^T A of all rows so far (method gram), in Fortran order.
 
-        Raises UserError if squares would leave float64.
+        Raises UserError if squares would exceed float64.
         """
         low, high = SQUARE_SAFE
         if self._largest and not low < self._largest < high:
@@ -154,7 +154,7 @@ def log_p_spectrum(
 
 
 def is_wide(rows: int, columns: int) -> bool:
-    """Return True if the row Gram matrix saves memory."""
+    """Return True if streaming columns takes less memory than streaming rows."""
     return 4 * rows * columns + 8 * rows**2 < 8 * columns**2
 
 

@@ -20,7 +20,7 @@ WORDS, CONTEXT_WORDS = 5, 8
 
 
 def default_contexts(corpus: Corpus, config: LanguageTrialConfig) -> tuple[Context, ...]:
-    """Return Penn Treebank's published contexts, or 18 spaced evenly in the test text."""
+    """Return the published contexts for Penn Treebank, else 18 spaced evenly in the test text."""
     if corpus.name == "ptb":
         return published_contexts()
     return even_contexts(len(corpus.test[: config.evaluation.test_tokens]))
@@ -34,16 +34,16 @@ def top_k_metrics(
     *,
     prefix: str = "top_k",
 ) -> dict[str, Metric]:
-    """Return a metric "PREFIX GROUP NUMBER" per context: JSON text.
+    """Return a metric "PREFIX GROUP NUMBER" per context: JSON text with these keys.
 
     - "context": the last eight words.
     - "next": the true next word.
-    - "next_in_text": the next word in the contexts file, if any; differs if the vocabulary was cut.
+    - "next_in_text": the contexts file's next word, if given; differs if the vocabulary was cut.
     - "probability", "rank": of "next"; rank 1 is the most likely.
     - "top": the five most likely words with probabilities, ties by word id.
 
     Probabilities have six significant digits. The text is read from its start as one stream, if
-    necessary beyond the evaluated tokens.
+    necessary past the evaluated tokens.
     """
     indices = [context.last_token_index for context in contexts]
     tokens, window = corpus.test[: max(indices) + 1], config.evaluation.window

@@ -32,12 +32,12 @@ SHARD = re.compile(r"(.+)-\d+-of-\d+\.safetensors")
 
 @dataclass(frozen=True, kw_only=True)
 class StoredTensor:
-    """A tensor in a file."""
+    """A tensor in a safetensors file."""
 
     name: str
     path: Path
     dtype: str
-    """Spelt as in the format: F16, BF16, F32, F64, ..."""
+    """Spelt as in safetensors: F16, BF16, F32, F64, ..."""
     shape: tuple[int, ...]
 
     def __str__(self) -> str:
@@ -45,13 +45,13 @@ class StoredTensor:
 
     @property
     def has_floats(self) -> bool:
-        """True if it is not empty and its dtype can be read."""
+        """True if the tensor is not empty and its dtype can be read."""
         return self.dtype in DTYPE_NAMES and math.prod(self.shape) > 0
 
     def blocks(self) -> Iterator[NDArray[np.floating[Any]]]:
-        """Yield blocks of rows in float32, or float64 if stored so.
+        """Yield blocks of rows, as float64 if stored as such, else as float32.
 
-        Raises UserError if unreadable.
+        Raises UserError if the file is unreadable.
         """
         step = max(1, BLOCK_BYTES // (8 * self.shape[1]))
         dtype = torch.float64 if self.dtype == "F64" else torch.float32
@@ -75,20 +75,20 @@ class Checkpoint:
     files: Mapping[str, Path]
     """Path by tensor name. A file may be missing."""
     config: Mapping[str, Any]
-    """Content of config.json in the checkpoint's folder; may be empty."""
+    """Content of config.json; may be empty."""
 
     @property
     def is_shard(self) -> bool:
-        """True if other tensors are in files that no index lists."""
+        """True if the file is one of several that no index lists."""
         return SHARD.fullmatch(self.path.name) is not None
 
     def tensor(self, name: str) -> StoredTensor:
-        """Return the tensor. Raises UserError if it or its file does not exist."""
+        """Return the tensor `name`. Raises UserError if the tensor or its file does not exist."""
         path = self.files.get(name)
         if path is None:
             names = [tensor.name for tensor in self._matrices()]
             raise UserError(
-                f"{self.path} has no tensor {name!r}: {did_you_mean(name, names)}choose from: "
+                f"{self.path} has no tensor {name!r}: {did_you_mean(name, names)}Choose from: "
                 f"{self.matrices_text}."
             )
         tensors = _tensors(path) if path.exists() else {}
@@ -114,7 +114,7 @@ class Checkpoint:
 
 
 def is_weights(path: Path) -> bool:
-    """Return True for a checkpoint path."""
+    """Return True if `path` names a checkpoint's folder or file."""
     return path.name.endswith((".safetensors", INDEX_ENDING, *PICKLED)) or path.is_dir()
 
 
@@ -209,7 +209,7 @@ def _weight_map(index: Path) -> dict[str, str]:
 
 
 def unique(names: Iterable[str], ending: str) -> str | None:
-    """Return the name equal to `ending`, or the only one that ends in "." and `ending`."""
+    """Return the name equal to `ending`, or else the only name that ends in "." and `ending`."""
     all_names = list(names)
     if ending in all_names:
         return ending

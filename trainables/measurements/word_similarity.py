@@ -1,6 +1,6 @@
 """Correlation of word-similarity scores with embedding cosines (AAAI 2021, Fig. 4, SM Table 3).
 
-Shapes: n pairs, V vocabulary, D width of the embedding.
+Shapes: n pairs, V words, D width.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ def similarity_metrics(
     """Return "PREFIX pairs NAME" and "PREFIX NAME" for each benchmark.
 
     The first counts pairs with both words in the vocabulary. The second is Spearman's rho of their
-    scores and embedding cosines, omitted for fewer than 3 pairs or if one side is constant.
+    scores and embedding cosines. It is omitted for fewer than 3 pairs, or if scores or cosines are
+    constant.
     """
     ids = {word: index for index, word in enumerate(vocabulary)}
     metrics: dict[str, Metric] = {}
@@ -47,7 +48,7 @@ def pairs_in_vocabulary(pairs: Iterable[WordPair], words: Container[str]) -> lis
 
 
 def spearman_rho(x: NDArray[np.float64], y: NDArray[np.float64]) -> float | None:
-    """Return Spearman's rho; ties get their mean rank. None if one side is constant."""
+    """Return Spearman's rho; ties get their mean rank. None if `x` or `y` is constant."""
     ranks_x, ranks_y = map(_centred_ranks, (x, y))
     scale = float(np.sqrt((ranks_x @ ranks_x) * (ranks_y @ ranks_y)))
     return float(ranks_x @ ranks_y) / scale if scale > 0 else None

@@ -21,14 +21,14 @@ class LayerShape:
     vocabulary_size: int
     embedding_width: int
     context_width: int
-    """Equals `embedding_width` unless the layer maps one to the other."""
+    """Equals `embedding_width` unless the layer maps one width to the other."""
 
 
 class OutputLayer(nn.Module, ABC):
-    """The last layer of a language model. Its V x D weights are passed in."""
+    """The last layer of a language model. Its methods receive the V x D weights."""
 
     product_dtype: torch.dtype | None = None
-    """Dtype of matrix product factors in training; None: no cast."""
+    """Dtype of matrix factors in training; None means no cast."""
 
     def cast(self, factor: Tensor) -> Tensor:
         """Return a matrix product's factor, cast to `product_dtype` in training."""
@@ -52,17 +52,17 @@ class OutputLayer(nn.Module, ABC):
     ) -> Tensor:
         """Return the mean cross-entropy of the targets in nats, a scalar.
 
-        Never holds more than a chunk of N x V. Without `masks`, there is no dropout. Layers of this
-        package also accept N x V probabilities as targets.
+        Never holds more than one chunk of the N x V logits. Without `masks`, there is no dropout.
+        Layers of this package also accept N x V probabilities as targets.
         """
 
     def initialise(self, generator: torch.Generator) -> None:
-        """Draw the starting weights. The default keeps them."""
+        """Draw the initial weights. The default does nothing."""
 
     def scale_start(self, log_share_V: Tensor, hidden_deviation: float) -> None:
-        """Rescale the drawn weights for hidden states of this standard deviation.
+        """Rescale the drawn weights for hidden states of standard deviation `hidden_deviation`.
 
-        Without information from the context, log P is then about `log_share_V`. The default changes
+        Without information from the context, log P is then about `log_share_V`. The default does
         nothing.
         """
 
@@ -81,7 +81,7 @@ def bent_log_softmax_(function: Pointwise, logits_NV: Tensor) -> Tensor:
 class PointwiseSoftmax(OutputLayer):
     """log_softmax(f(W h + b)) for an increasing function f of one logit, by default the identity.
 
-    With the identity, log P has rank at most d + 2: W h, the bias, the normaliser.
+    With the identity, log P has rank at most D + 2: one for the bias, one for the normaliser.
     """
 
     def __init__(self, shape: LayerShape, function: Pointwise | None = None) -> None:
@@ -116,5 +116,5 @@ class PointwiseSoftmax(OutputLayer):
         self.function.initialise(generator)
 
     def scale_start(self, log_share_V: Tensor, hidden_deviation: float) -> None:  # noqa: ARG002
-        """Set biases to yield `log_share_V`."""
+        """Set the biases so that log P is about `log_share_V`."""
         self.bias_V.data = centred_bias(self.function, log_share_V)

@@ -1,18 +1,16 @@
 """Cross-entropy of a linear layer, or of a mixture of them, without holding N x K x V logits.
 
 Each chunk of rows goes forward and backward while it is in the processor's cache. GPU kernels
-process the models of a stack together; elsewhere they go one by one, because a chunk should fill
-the cache.
+process the models of a stack together. Otherwise models are processed one by one, because a chunk
+should fill the cache.
 
 With x_k the logits of expert k,
 
     log P(y) = logsumexp_k(log pi_k + x_k[y] - logsumexp(x_k)).
 
-The loss's gradient by x_k is r_k (softmax(x_k) - one at y), with the responsibility r_k = P(k | y)
-= exp(log pi_k + x_k[y] - logsumexp(x_k) - log P(y)).
-
-For a distribution P* over all words, let r_k(v) = P(k | v), a_k(v) = P*(v) r_k(v) and A_k = sum_v
-a_k(v). Then the gradient by x_k is A_k softmax(x_k) - a_k, and by log pi_k it is -A_k.
+For a distribution P* over all words y, let r_k(y) = P(k | y) = exp(log pi_k + x_k[y] -
+logsumexp(x_k) - log P(y)), a_k(y) = P*(y) r_k(y) and A_k = sum_y a_k(y). Then the loss's gradient
+by x_k is A_k softmax(x_k) - a_k, and by log pi_k it is -A_k. For a target word, P* is onehot.
 """
 
 from __future__ import annotations
@@ -29,7 +27,7 @@ from trainables.output_layers.fused import Inputs, fused_cross_entropy, is_fused
 from trainables.output_layers.pointwise import Pointwise
 
 Rows = tuple[Tensor, Tensor | None]
-"""Targets, and optional weights of a sum that replaces the mean."""
+"""Targets, and optional row weights, for a weighted sum in place of the mean."""
 Result = tuple[Tensor, tuple[Tensor, ...]]
 
 
@@ -44,9 +42,9 @@ def linear_cross_entropy(
 ) -> Tensor:
     """Return the mean over N of -log P(target) in nats.
 
-    P = sum_k pi_k softmax(f(hidden_k @ weight.T + bias)). `hidden` is N x D, or with `log_prior_NK`
-    (log pi) N x K x D. `targets` are N ids or N x V probabilities, which give a float64 loss.
-    Differentiable once. Matrix products are in the dtype of `hidden`, sums in that of the weights.
+    P = sum_k pi_k softmax(f(hidden_k @ weight.T + bias)). `hidden` is N x D, or N x K x D with
+    `log_prior_NK` (log pi). `targets` are N ids, or N x V probabilities for a float64 loss.
+    Differentiable once. Matrix products use the dtype of `hidden`, sums the dtype of the weights.
     Raises ValueError without rows.
     """
     if targets.numel() == 0:
@@ -63,10 +61,10 @@ def cross_entropies(
 ) -> Tensor:
     """Return every model's mean of -log P(target) in nats, G.
 
-    `rows` are targets, G x N ids or G x N x V probabilities, and each row's weight in its model's
-    mean, G x N: 1 / count, or 0 beyond a model's window; None weighs all alike. `parameters` are
-    the functions', with a leading G. For several models, backward assumes loss gradients of 1:
-    differentiate the sum of the losses, with or without other terms.
+    `rows` has targets (G x N ids, or G x N x V probabilities) and row weights, G x N. A weight is 1
+    / count, or 0 beyond a model's window; None weighs all rows equally. `parameters` are those of
+    `functions`, with a leading axis G. For several models, backward assumes that each loss has
+    gradient 1, so differentiate the sum of the losses.
     """
     needs_gradient = any(tensor.requires_grad for tensor in (*inputs, *parameters))
     if torch.is_grad_enabled() and needs_gradient:
@@ -76,9 +74,9 @@ def cross_entropies(
 
 
 class _CrossEntropies(torch.autograd.Function):
-    """The forward pass computes gradients for loss gradients of 1.
+    """The forward pass computes gradients as if each loss had gradient 1.
 
-    Backward scales them if there is one model.
+    For one model, backward scales them by the true value.
     """
 
     @staticmethod
@@ -148,9 +146,9 @@ def _compute_in_chunks(
     function: Pointwise,
     gradients: Inputs | None,
 ) -> Result:
-    """`gradients` of weights and bias must start at zero.
+    """The `gradients` of weights and bias must start at zero.
 
-    With probabilities, they are of the sum over rows.
+    If targets are probabilities, `gradients` are of the sum over rows.
     """
     (targets, weights_N), (hidden_NKD, log_prior_NK, weight_VD, bias_V) = rows, inputs
     total, experts, width = hidden_NKD.shape
@@ -158,7 +156,7 @@ def _compute_in_chunks(
         len(weight_VD), weight_VD.shape[1], weight_VD.element_size(), weight_VD.device.type
     )
     contexts = max(1, logit_rows // experts)  # a context's experts stay together
-    # The size does not depend on the window: buffers of ever new sizes fragment the heap over hours
+    # The size does not depend on the window: buffers of changing sizes fragment the heap over hours
     # of training.
     buffer = weight_VD.new_empty(contexts * experts, len(weight_VD))
     loss = torch.zeros((), dtype=torch.float64, device=weight_VD.device)
@@ -203,7 +201,7 @@ def _id_losses_(
 ) -> tuple[Tensor, Tensor]:
     """Return each context's loss, n x 1, and the gradient of loss / `counts` by log pi.
 
-    Unless `loss_only`, overwrites the (n K) x V logits with the gradient by them.
+    Unless `loss_only`, overwrites the logits, (n K) x V, with the gradient by the logits.
     """
     experts = log_prior_nK.shape[1]
     targets = targets_n.repeat_interleave(experts)[:, None]

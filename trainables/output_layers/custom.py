@@ -1,4 +1,4 @@
-"""A user's own output layers: classes in a file, identified by its content."""
+"""User-defined output layers: classes in a file identified by its content."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _layer_class(config: CustomConfig) -> type[OutputLayer]:
         files = ", ".join(f"{module.__file__}" for module in _modules.values()) or "none"
         raise UserError(
             f"output layer {config.layer}: no loaded file has SHA-256 {config.sha256[:12]}... "
-            f"(loaded: {files}). Run it through its study, or pass "
+            f"(loaded: {files}). Run the trial through its study, or pass "
             "the unchanged file to `python -m trainables` with --layers."
         )
     layer = layer or getattr(_modules[config.sha256], config.layer, None)

@@ -17,36 +17,37 @@ from trainables.output_layers.pointwise import Identity, Pointwise
 from trainables.output_layers.softcap import Softcap
 
 ALIGNMENT = 16
-"""Logit rows begin at multiples of this, for tensor cores and wide reads."""
+"""Rows of logits begin at multiples of this index, for tensor cores and wide reads."""
 CHUNK_BYTES = 2**30
-"""Bytes of logits per chunk; each chunk also reads and writes the G x V x D weight gradient."""
+"""Bytes of logits per chunk; each chunk also reads and writes the weight gradient."""
 UNIT = 2.0**-60
-"""Unit of integer sums, which unlike float sums do not depend on the order."""
+"""Unit of integer sums, which unlike float sums do not depend on the order of addition."""
 
 
 class Bend(NamedTuple):
-    """The models' functions, all of one kind."""
+    """The models' functions f, all of one kind."""
 
     kind: str
     """`identity`, `smooth`, `softcap` or `piecewise`."""
     table: Tensor
-    """float32: G x 1 x 2, softcaps G x 2 x 2, piecewise G x K x 2; unused for the identity."""
+    """float32. Smooth: G x 1 x 2, softcap: G x 2 x 2, piecewise: G x K x 2; unused for the
+    identity."""
     width: float = 1.0
 
     def arguments(self) -> tuple[Tensor, int, float, str]:
-        """Return the kernels' arguments."""
+        """Return the arguments that describe f to the kernels."""
         return self.table, self.table.shape[1], 1 / self.width, self.kind
 
 
 class IntervalSums(NamedTuple):
-    """Sums over all chunks for the gradient by the table of piecewise linear functions.
+    """Sums over all chunks, for the gradient by the tables of piecewise linear functions.
 
-    They are of g, the gradient by f, and of g times the position in the interval (0 left, 1 right),
-    which is unbounded in the outer ones.
+    They sum g, the gradient by f, and g times the position in an interval (0 left, 1 right). The
+    position is unbounded in the outer intervals.
     """
 
     inner_GK2: Tensor
-    """In units of `UNIT`. Sums of |g| are at most 2: a quarter of the int64 range."""
+    """Both sums in units of `UNIT`. Sums of |g| are at most 2: a quarter of the int64 range."""
     outer_G2: Tensor
     """Sums of g times the position, in the first and the last interval; float64."""
 
@@ -59,20 +60,20 @@ class IntervalSums(NamedTuple):
 
 
 class Inputs(NamedTuple):
-    """Inputs of a cross-entropy, or gradients by them; a leading G except for one model."""
+    """Inputs of a cross-entropy, or gradients by them. Several models have a leading axis G."""
 
     hidden: Tensor
     """N x K x D, in the dtype of the matrix products."""
     log_prior: Tensor
-    """N x K."""
+    """Shape N x K."""
     weight: Tensor
-    """V x D."""
+    """Shape V x D."""
     bias: Tensor
-    """V."""
+    """Shape V."""
 
 
 def is_fused(targets: Tensor, functions: Sequence[Pointwise], weight: Tensor) -> bool:
-    """Return True if the kernels apply."""
+    """Return True if the kernels support these inputs."""
     kinds = Identity, SmoothBend, Softcap, PiecewiseLinear
     is_supported = targets.dim() == 2 and all(type(function) in kinds for function in functions)
     return is_supported and weight.dtype == torch.float32 and runs_triton(weight.device)
@@ -85,11 +86,11 @@ def fused_cross_entropy(
     parameters: Sequence[Tensor],
     gradients: Inputs | None,
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
-    """Return every model's sum of weight times -log P(target), and its parameter gradients.
+    """Return every model's weighted sum of -log P(target), and the gradients by `parameters`.
 
-    The sums are G in float64. `rows` are targets and weights, G x N; a model's weights sum to at
-    most 1. `parameters` have a leading G. Writes the other gradients to `gradients`, adding those
-    by weights and bias.
+    The sums are G in float64. `rows` has targets and weights, G x N; a model's weights sum to at
+    most 1. `parameters` have a leading axis G. Writes the other `gradients`; adds to those by
+    weights and bias.
     """
     from trainables.output_layers import kernels  # Triton: only on a GPU
 
@@ -163,5 +164,5 @@ def _bend_of(functions: Sequence[Pointwise], parameters: Sequence[Tensor], like:
 
 @functools.cache
 def _constants(bends: tuple[tuple[float, ...], ...], device: torch.device) -> Tensor:
-    """Cached: a copy would delay every step, and captured graphs read this tensor."""
+    """Cached, because a copy would delay every step and captured graphs read this tensor."""
     return torch.tensor(bends, dtype=torch.float32, device=device).unflatten(1, (-1, 2))

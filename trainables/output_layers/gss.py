@@ -12,8 +12,8 @@ from trainables.output_layers.pointwise import ChunkPass, Pointwise
 class SmoothBend(Pointwise):
     """f(x) = k(x - c) + c - (k - 1) softplus(x - c) (AAAI 2021, eq. 3).
 
-    Bends smoothly at c from slope k to 1. Under a softmax, k = 1 is softmax; c = 0, k = 2 is
-    SigSoftmax.
+    The slope changes smoothly at c from k to 1. In a softmax, k = 1 is the plain softmax; c = 0, k
+    = 2 is SigSoftmax.
     """
 
     def __init__(self, *, c: float, k: float) -> None:
@@ -24,11 +24,11 @@ class SmoothBend(Pointwise):
     def forward(self, logits: Tensor) -> Tensor:
         """Return f(logits)."""
         shifted = logits - self.c
-        # torch's softplus turns linear at a threshold of 20, 2e-9 too early for float64.
+        # By default, torch's softplus is linear above 20: for float64, an error of 2e-9.
         return self.k * shifted + self.c - (self.k - 1) * softplus(shifted, threshold=40.0)
 
     def chunk_pass(self, like_nV: Tensor) -> ChunkPass:
-        """Return the exact chunk pass."""
+        """Return the closed-form chunk pass."""
         return _BendPass(self, like_nV)
 
 

@@ -1,11 +1,11 @@
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, misc"
-"""Two Triton kernels for a chunk of the cross-entropy on a GPU, in place of a dozen passes.
+"""Two Triton kernels for a chunk of the cross-entropy on a GPU.
 
-Both read the matrix product of G models, G x m x V, whose rows begin `stride` numbers apart;
-numbers from V to `stride` are scratch. Bias rows, G x `stride`, are as far apart, so both are read
-16 bytes at once. f is computed in float32 from the model's table row: c and k of a smooth bend;
+Both read the matrix product of G models, G x m x V. Its rows begin `stride` numbers apart; numbers
+from V to `stride` are scratch. Bias rows, G x `stride`, have the same distance, so both are read 16
+bytes at once. f is computed in float32 from the model's table row: c and k of a smooth bend;
 height, shift and inverse width of a softcap; each interval's left value and rise for a piecewise
-linear function. Only `fused` imports this module, if Triton is available.
+linear function.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from trainables.output_layers.fused import UNIT, Bend, IntervalSums
 
 UNITS = tl.constexpr(1 / UNIT)
 MAX_COLUMNS, MAX_BYTES = 2048, 2048
-"""Maximum block: columns in the first kernel, bytes in the second. A thread reads 16 bytes at
+"""Largest block: columns of the first kernel, bytes of the second. A thread reads 16 bytes at
 once."""
 WARPS, REGISTERS, REGISTERS_WITH_SUMS = 4, 64, 80
-"""Second kernel: 32 or 24 warps fit on a multiprocessor. Without a limit, the compiler takes twice
+"""Second kernel, with 32 or 24 warps on a multiprocessor. Without a limit, the compiler takes twice
 the registers."""
 ROWS = 16
-"""Rows per program of the second kernel, over which it sums the bias gradient."""
+"""Rows per program of the second kernel, which sums the bias gradient over them."""
 NOT_SPECIALISED = ["rows", "knots"]
 """Specialising kernels on divisors of these arguments would not be faster."""
 
@@ -33,10 +33,10 @@ NOT_SPECIALISED = ["rows", "knots"]
 def forward(
     product_GmV: Tensor, bias_GS: Tensor, targets_Gm: Tensor, bend: Bend
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return log softmax(f(logits)) at the targets, and the row values that `backward_` needs.
+    """Return log softmax(f(logits)) at the targets, and two row values for `backward_`.
 
-    These are each row's greatest f and sum of exp(f - greatest). All are G x m in float32, bitwise
-    reproducible.
+    These are the row's greatest f and the sum of exp(f - greatest f). All results are G x m in
+    float32, bitwise reproducible.
     """
     models, rows, columns = product_GmV.shape
     assert product_GmV.stride() == (rows * product_GmV.stride(1), product_GmV.stride(1), 1)
@@ -66,10 +66,10 @@ def backward_(
     row_values: tuple[Tensor, Tensor, Tensor],
     sums: IntervalSums | None,
 ) -> Tensor:
-    """Overwrite the product with its gradient, `weight` (softmax - one at the target) f'.
+    """Overwrite the product with its gradient, `weight` (softmax - onehot(target)) f'.
 
-    Returns the gradient by the bias, G x V in float32. `row_values` are G x m: the weight (a
-    model's sum to at most 1), and the two from `forward`. Adds to `sums` if given. Bitwise
+    Returns the gradient by the bias, G x V in float32, and adds to `sums` if given. `row_values`,
+    each G x m, are the weight (a model's sum to at most 1) and the row values of `forward`. Bitwise
     reproducible.
     """
     models, rows, columns = product_GmV.shape
@@ -226,7 +226,7 @@ def _backward(
 
 @triton.jit
 def _thread_values(x, number, PER_THREAD: tl.constexpr):
-    """An atomic on a block would exchange numbers between threads."""
+    """An atomic on a whole block would exchange numbers between threads."""
     by_thread = tl.reshape(x.to(tl.int32, bitcast=True), (x.shape[0] // PER_THREAD, PER_THREAD))
     selector = tl.arange(0, PER_THREAD)[None, :] == number
     return tl.sum(tl.where(selector, by_thread, 0), 1).to(x.dtype, bitcast=True)

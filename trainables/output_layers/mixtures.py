@@ -1,4 +1,4 @@
-"""Mixtures of K context vectors, after (MoS) or before (MoC) the softmax (Yang et al. 2018)."""
+"""Mixtures of K contexts, mixed after the softmax (MoS) or before it (MoC) (Yang et al. 2018)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from trainables.output_layers.pointwise import Pointwise, centred_bias
 
 
 class Mixture(OutputLayer):
-    """Prior pi = softmax(W_pi h), contexts h_k = tanh(U_k h + b_k) in R^d, and a function f."""
+    """Prior pi = softmax(W_pi h), contexts h_k = tanh(U_k h + b_k) in R^D, and a function f."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class Mixture(OutputLayer):
         self.function = function
 
     def initialise(self, generator: torch.Generator) -> None:
-        """Draw uniformly within 1 / sqrt(C), as torch does."""
+        """Draw uniformly from +-1 / sqrt(C), as torch does."""
         bound = self.prior_KC.shape[1] ** -0.5
         for parameter in (self.prior_KC, self.latent_KDC, self.latent_bias_KD):
             nn.init.uniform_(parameter, -bound, bound, generator=generator)
@@ -101,7 +101,7 @@ class MixtureOfSoftmaxes(Mixture):
 
 
 class MixtureOfContexts(Mixture):
-    """softmax(f(W sum_k pi_k h_k + b)): the parameters of MoS, the rank of one softmax."""
+    """softmax(f(W sum_k pi_k h_k + b)): as many parameters as MoS, but the rank of one softmax."""
 
     def log_probabilities(self, hidden_NC: Tensor, weight_VD: Tensor) -> Tensor:
         """Return log P, N x V."""

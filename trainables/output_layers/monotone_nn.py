@@ -1,4 +1,4 @@
-"""An increasing function: a network of one layer with U units (the talk on Ganea et al. 2019)."""
+"""An increasing function: a network of one layer with U units (talk on Ganea et al. 2019)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ START_RANGE = 10.0
 class MonotoneNetwork(Pointwise):
     """f(x) = sum_i v_i sigmoid(u_i x + b_i) with u = softplus(.) and v = softplus(.) positive.
 
-    The source's constant is omitted: a softmax ignores it. f starts close to the identity.
+    The source's additive constant is omitted: a softmax ignores it. f starts close to the identity.
     """
 
     def __init__(self, units: int) -> None:
@@ -40,12 +40,12 @@ class MonotoneNetwork(Pointwise):
         return f
 
     def chunk_pass(self, like_nV: Tensor) -> ChunkPass:
-        """Return the exact chunk pass."""
+        """Return the closed-form chunk pass."""
         return _NetworkPass(self, like_nV)
 
 
 class _NetworkPass(ChunkPass):
-    """Iterates over the units, so memory is two chunks for any number."""
+    """Iterates over the units, so memory is three chunks for any number of units."""
 
     def __init__(self, function: MonotoneNetwork, like_nV: Tensor) -> None:
         self._function = function

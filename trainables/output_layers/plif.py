@@ -12,17 +12,17 @@ from trainables.device import running_sum
 from trainables.output_layers.pointwise import ChunkPass, Pointwise
 
 START = math.log(math.e - 1)
-"""softplus(START) = 1, the identity's slope."""
 
 
 class PiecewiseLinear(Pointwise):
     """Linear on each of K equal intervals of [-limit, limit], with slope softplus(w_i) > 0.
 
-    The outer pieces continue beyond the limits. f is 0 in the middle, where float32 is finest.
+    The outer pieces continue beyond the limits. f is 0 in the middle, where float32 is most
+    precise.
     """
 
     def __init__(self, knots: int, *, limit: float, learning_rate: float | None) -> None:
-        """Without a learning rate, slopes stay as drawn (LMS-PLIF dagger in AAAI 2021, Table 3)."""
+        """Without a learning rate, slopes stay random (LMS-PLIF dagger in AAAI 2021, Table 3)."""
         super().__init__()
         self.limit = limit
         self.learning_rate = learning_rate
@@ -36,7 +36,7 @@ class PiecewiseLinear(Pointwise):
         nn.init.normal_(self.weight_K, START, 1.0, generator=generator)
 
     def tables(self, weight_K: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-        """Return f at each interval's left end and its rise, summed in float64.
+        """Return f at each interval's left end and f's rise over the interval, summed in float64.
 
         Intervals are the last axis of `weight_K`, which may hold several functions.
         """
@@ -46,7 +46,7 @@ class PiecewiseLinear(Pointwise):
         return (start_K - start_K[..., middle : middle + 1]).to(dtype), rise_K.to(dtype)
 
     def gradient_of(self, weight_K: Tensor, sum_start_K: Tensor, sum_rise_K: Tensor) -> Tensor:
-        """Return the gradient by the weights, from float64 gradients by their tables."""
+        """Return the gradient by `weight_K`, from float64 gradients by the results of `tables`."""
         # Rise j also lifts the start of every interval to its right, and lowers the middle value
         # that is subtracted from all.
         rise_K = sum_rise_K + running_sum(sum_start_K.flip(-1)).flip(-1) - sum_start_K
@@ -79,13 +79,11 @@ class PiecewiseLinear(Pointwise):
         return start_K[indices] + rise_K[indices] * positions
 
     def chunk_pass(self, like_nV: Tensor) -> ChunkPass:
-        """Return the exact chunk pass."""
+        """Return the closed-form chunk pass."""
         return _LookUpPass(self, like_nV)
 
 
 class _LookUpPass(ChunkPass):
-    """df / d start = 1 and df / d rise = t, the position: two sums per interval."""
-
     def __init__(self, function: PiecewiseLinear, like_nV: Tensor) -> None:
         self._function, self._weight_K = function, function.weight_K.detach()
         self._start_K, self._rise_K = function.tables(self._weight_K, like_nV.dtype)

@@ -1,4 +1,4 @@
-"""Functions of one logit, and their passes through the chunked loss."""
+"""Functions of one logit, and their passes over the chunks of a loss."""
 
 from __future__ import annotations
 
@@ -9,58 +9,61 @@ from torch import Tensor, nn
 
 GREATEST_BIAS = 40.0
 BISECTIONS = 40
-"""Halvings of an interval of 80, down to the last bits of float32."""
+"""Halvings of an interval of length 80, down to the last bits of float32."""
 
 
 class ChunkPass:
-    """One pass of a loss over its chunks: each goes through f, then its gradient comes back.
+    """Forward and backward pass of f over a loss's chunks, one chunk after another.
 
-    This base class is the identity.
+    This base class is for the identity.
     """
 
     def apply_(self, logits_nV: Tensor) -> None:
-        """Overwrite the logits with f, up to a constant."""
+        """Overwrite the logits with f(logits), up to an additive constant."""
 
     def pull_back_(self, gradient_nV: Tensor) -> None:
-        """Turn the gradient by f into that by the last logits; sum the parameter gradients."""
+        """Turn the gradient by f into the gradient by the last chunk's logits.
+
+        Also sums parameter gradients.
+        """
 
     def gradients(self) -> tuple[Tensor, ...]:
-        """Return the function's parameter gradients over all chunks so far."""
+        """Return the gradients by f's parameters, summed over all chunks so far."""
         return ()
 
 
 class Pointwise(nn.Module, ABC):
-    """An increasing function f of one logit, applied to each.
+    """An increasing function f that is applied to every logit.
 
-    A subclass needs only `forward`; its chunks then use autograd. This package's functions have an
-    exact `ChunkPass`, several times faster.
+    A subclass needs only `forward`; its chunks then use autograd. This package's functions have a
+    closed-form `ChunkPass`, several times faster.
     """
 
     learning_rate: float | None = None
-    """Learning rate of the function's parameters; None: the model's."""
+    """Learning rate of f's parameters; None means the model's learning rate."""
     start_range: tuple[float, float] | None = None
-    """Logits between which a bounded f is steep enough to learn; None: f is unbounded."""
+    """Logits between which a bounded f is steep enough to learn; None if f is unbounded."""
 
     @abstractmethod
     def forward(self, logits: Tensor) -> Tensor:
         """Return f of every logit, in any shape; differentiable."""
 
     def chunk_pass(self, like_nV: Tensor) -> ChunkPass:
-        """Return a pass over chunks of at most the shape of `like_nV`, of its dtype and device."""
+        """Return a pass for chunks of at most the shape of `like_nV`, with its dtype and device."""
         del like_nV
         return _AutogradPass(self)
 
     def initialise(self, generator: torch.Generator) -> None:
-        """Draw the parameters. The default keeps them."""
+        """Draw the parameters. The default does nothing."""
 
 
 @torch.no_grad()
 def centred_bias(function: Pointwise, log_p_V: Tensor) -> Tensor:
     """Return logits x with log_softmax(f(x)) = log P and mean f(x) = f(0), by bisection.
 
-    |x| is at most 40. For a bounded f, x stays in its start range, and the mean moves so that f
-    reaches the most likely word. Unlikely words, which weigh least in a loss, stay at the end of
-    the range.
+    |x| is at most 40. For a bounded f, x stays in `start_range`, and all f(x) shift so that the
+    most likely word fits. Unlikely words, which weigh least in a loss, stay at the lower end of the
+    range.
     """
     low, high = function.start_range or (-GREATEST_BIAS, GREATEST_BIAS)
     value_V = log_p_V - log_p_V.mean() + function(torch.zeros_like(log_p_V[:1]))
@@ -76,14 +79,14 @@ def centred_bias(function: Pointwise, log_p_V: Tensor) -> Tensor:
 
 
 class Identity(Pointwise):
-    """f(x) = x: the softmax itself."""
+    """f(x) = x, for a plain softmax."""
 
     def forward(self, logits: Tensor) -> Tensor:
         """Return the logits."""
         return logits
 
     def chunk_pass(self, like_nV: Tensor) -> ChunkPass:  # noqa: ARG002
-        """Return a pass without effect."""
+        """Return a pass that changes nothing."""
         return ChunkPass()
 
 

@@ -10,7 +10,6 @@ from torch import Tensor
 from trainables.output_layers.pointwise import GREATEST_BIAS, ChunkPass, Pointwise
 
 SOURCE_CAP, SOURCE_SHIFT, SOURCE_SCALE = 23.0, 5.0, 7.5
-"""From 23 sigmoid((x + 5) / 7.5)."""
 
 
 class Softcap(Pointwise):
@@ -22,7 +21,7 @@ class Softcap(Pointwise):
       slope 0.69 at 0 and at most 0.77. Cap 23 is 23 sigmoid((x + 5) / 7.5) of modded-nanogpt's
       train_gpt.py.
 
-    Up to a constant, both are height tanh((x + shift) / width).
+    Up to an additive constant, both are height tanh((x + shift) / width).
     """
 
     def __init__(self, *, form: Literal["tanh", "sigmoid"], cap: float) -> None:
@@ -37,7 +36,7 @@ class Softcap(Pointwise):
             self.shift, self.width = (
                 constant * cap / SOURCE_CAP for constant in (SOURCE_SHIFT, 2 * SOURCE_SCALE)
             )
-        # Beyond these, the slope is less than 0.42 of the steepest, and a bias learns little.
+        # Beyond these, the slope is below 0.42 of the steepest, and a bias learns little.
         low, high = -self.shift - self.width, -self.shift + self.width
         self.start_range = max(-GREATEST_BIAS, low), min(GREATEST_BIAS, high)
 
@@ -48,7 +47,7 @@ class Softcap(Pointwise):
         return self.cap * torch.sigmoid((logits + self.shift) / (self.width / 2))
 
     def chunk_pass(self, like_nV: Tensor) -> ChunkPass:
-        """Return the exact chunk pass."""
+        """Return the closed-form chunk pass."""
         return _SoftcapPass(self, like_nV)
 
 

@@ -1,7 +1,7 @@
-"""Several trials of equal shapes trained as one: a stack. `stack_key` needs no torch.
+"""Stacks: several trials of equal shapes, trained as one. `stack_key` needs no torch.
 
 Shapes: G models, T time steps of the longest window, B batch, N = T B rows, V vocabulary, D width
-of the embeddings, C of the contexts.
+of embeddings, C width of contexts.
 """
 
 from trainables import door

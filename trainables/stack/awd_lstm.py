@@ -16,7 +16,7 @@ LSTM_WEIGHTS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
 
 
 def lstm_draws(config: TrialConfig, vocabulary: int) -> list[Draw]:
-    """Return a model's draws of a step before its output layer, in the order of `AwdLstm`."""
+    """Return a step's random draws before the output layer, in the order of `AwdLstm`."""
     model, batch = config.model, config.training.batch_size
     embedded = batch, model.embedding_width
     draws = [
@@ -33,7 +33,7 @@ def lstm_draws(config: TrialConfig, vocabulary: int) -> list[Draw]:
 
 
 class StackedAwdLstm(StackedModel):
-    """Models of `trainables.language_model.AwdLstm`."""
+    """Several `AwdLstm` models as one."""
 
     @override
     def contexts(
@@ -68,7 +68,7 @@ class StackedAwdLstm(StackedModel):
 
 
 class ActivationPenalties:
-    """Both activation regularisers of `LstmRecipe`."""
+    """The two activation regularisers of `LstmRecipe`."""
 
     def __init__(self, trainings: Sequence[TrainingConfig], like: Tensor) -> None:
         self._alpha_G = like.new_tensor(

@@ -2,8 +2,7 @@
 """Two Triton kernels for the elementwise part of a time step of stacked LSTM layers of width H.
 
 They compute in float32. The gates' sums, h and the gradients by the sums have the dtype of the
-matrix products; bias and c are float32. The backward pass recomputes the gates, bit for bit. Only
-`lstm` imports this module, if Triton is available.
+matrix products; bias and c are float32. The backward pass recomputes the gates, bit for bit.
 """
 
 from __future__ import annotations
@@ -15,14 +14,14 @@ from torch import Tensor
 
 MAX_COLUMNS = 256
 STRIDES = ["sums_stride", "state_stride", "h_stride", "output_stride"]
-"""Model strides vary with the window; specialising on them would compile many kernels."""
+"""Strides between models vary with the window; specialising on them would compile many kernels."""
 
 
 def cell_(sums: Tensor, bias: Tensor, c_before: Tensor, c: Tensor, h: Tensor) -> None:
     """Write the state after the step, c and h, G x B x H.
 
-    `sums` are the gates' sums without the bias, G x B x 4 H; `bias` is G x 4 H. Rows of h may begin
-    further apart than H.
+    `sums` are the gates' sums without the bias, G x B x 4 H; `bias` is G x 4 H. Rows of h may have
+    gaps.
     """
     models, batch, width = c.shape
     assert c.dtype == c_before.dtype == bias.dtype == torch.float32
@@ -51,10 +50,11 @@ def cell_back(
     *,
     out: Tensor,
 ) -> Tensor:
-    """Write the gradient by the gates' sums; turn `by_c` into the gradient by c before the step.
+    """Write the gradient by the gates' sums to `out`; return the gradient by c before the step.
 
-    `c_pair` is c before and after, G x 2 x B x H. `by_states` are the gradients by the output, by h
-    from the next step, and by c. Rows of `by_h` may begin further apart than H. Returns `by_c`.
+    `c_pair` is c before and after the step, G x 2 x B x H. `by_states` has the gradients by the
+    output, by h (from the next step) and by c. The result overwrites the gradient by c. Rows of
+    `by_h` may have gaps.
     """
     by_output, by_h, by_c = by_states
     models, batch, width = by_c.shape

@@ -1,4 +1,4 @@
-"""Choice of a stack's size."""
+"""Choice of a stack's number of trials."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from trainables.parameters import parameter_count
 from trainables.runtime import Runtime
 
 GPU_SHARE = 0.8
-"""Planned share of free memory; allocators waste the rest."""
+"""Share of free memory to plan with; allocators waste the rest."""
 
 
 def chosen_size(
     configs: Sequence[LanguageTrialConfig], runtime: Runtime, max_size: int, free_bytes: float
 ) -> tuple[int, str]:
-    """Return the number of trials, 1 to `max_size`, that fit in free GPU memory, and why."""
+    """Return the number of trials that fit in free GPU memory, 1 to `max_size`, and the reason."""
     vocabulary = len(load(configs[0].corpus, data_dir=runtime.data_dir).vocabulary)
     one_bytes, two_bytes = (
         max(stack_bytes(config, vocabulary, trials) for config in configs) for trials in (1, 2)
@@ -35,19 +35,19 @@ def chosen_size(
 
 
 def stack_bytes(config: LanguageTrialConfig, vocabulary: int, trials: int) -> float:
-    """Return the free GPU bytes needed to train `trials` trials as one."""
+    """Return the free GPU bytes needed to train `trials` trials as one stack."""
     chunks = 6 * chunk_rows(vocabulary, config.model.embedding_width, 4, "cuda") * vocabulary
     return 4 * (trials * _stacked_numbers(config, vocabulary) + chunks) / GPU_SHARE
 
 
 def _stacked_numbers(config: LanguageTrialConfig, vocabulary: int) -> float:
-    """Return the numbers that one more trial of a stack keeps in memory.
+    """Return how many numbers each further trial of a stack keeps in memory.
 
     - Weights, gradients, loss gradients, average, kept copy, moments and dropped weights.
     - For the longest window: values for the backward pass, states, masks and masked outputs.
-    - Output weights A B, their gradient and that of the loss.
+    - Output weights A B, their gradient and loss gradient.
 
-    Gradients, window values and A B count twice, for captured and other steps.
+    Gradients, window values and A B count twice: for captured and other steps.
     """
     width, layer, size = config.model.embedding_width, config.output_layer, model_size(config)
     if isinstance(config, TransformerTrialConfig):

@@ -21,19 +21,19 @@ from trainables.stack.transformer import StackedTransformer, transformer_draws
 from trainables.stack.weights import Weights
 
 Penalties = Callable[[StackedContexts, Tensor], Tensor]
-"""Map contexts and `within_GT` to each model's additional loss, G."""
+"""Function from contexts and `within_GT` to each model's additional loss, G."""
 
 
 def stacked_model(models: Sequence[LanguageModel], weights: Weights) -> StackedModel:
-    """Return the stack of models, which are ordered by the kind of their output layers."""
+    """Return a stack of `models`, which are ordered by the kind of their output layers."""
     kind = StackedAwdLstm if isinstance(models[0], AwdLstm) else StackedTransformer
     return kind(models, weights)
 
 
 def draws_of(config: LanguageTrialConfig, vocabulary: int, longest: int) -> list[Draw]:
-    """Return a model's random draws of a step, in its own order, without zero rates.
+    """Return a model's random draws in a step, in its order, without those of rate 0.
 
-    No window exceeds `longest` steps; a Transformer's all have that many.
+    No window exceeds `longest` steps; all Transformer windows have that length.
     """
     if isinstance(config, TransformerTrialConfig):
         draws = transformer_draws(config, longest)
@@ -47,6 +47,6 @@ def draws_of(config: LanguageTrialConfig, vocabulary: int, longest: int) -> list
 
 
 def penalties_of(configs: Sequence[LanguageTrialConfig], like: Tensor) -> Penalties | None:
-    """Return the loss penalties, if any."""
+    """Return the activation penalties of AWD-LSTMs; None for Transformers."""
     trainings = [config.training for config in configs if isinstance(config, TrialConfig)]
     return ActivationPenalties(trainings, like) if trainings else None

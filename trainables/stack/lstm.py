@@ -1,10 +1,10 @@
 """One LSTM layer of all models of a stack, with an explicit backward pass through time.
 
-Only the product with the hidden-to-hidden weights goes step by step in the backward pass; the
-weights' gradients are one product. Steps beyond a model's window have no gradient, and its state is
-that at the window's end.
+The backward pass goes step by step only for the product with the hidden-to-hidden weights. Each
+weight's gradient is one product. Steps beyond a model's window have no gradient. Its new state is
+the state at the end of its window.
 
-Shapes: also I inputs, H outputs.
+Further shapes: I inputs, H outputs.
 """
 
 from __future__ import annotations
@@ -20,21 +20,20 @@ from trainables.device import aligned, aligned_empty, batched_product, runs_trit
 
 
 class StackedState(NamedTuple):
-    """Start state of a layer's next window, G x B x H."""
+    """State of a layer before its next window, G x B x H."""
 
     h: Tensor
     c: Tensor
 
 
 class LstmWeights(NamedTuple):
-    """Weights of one layer, with a leading G; torch's gate order (input, forget, cell, output)."""
+    """Weights of one layer, with a leading G. Gate order: input, forget, cell, output."""
 
     ih: Tensor
     hh: Tensor
     bias_ih: Tensor
     bias_hh: Tensor
     mask_hh: Tensor | None = None
-    """DropConnect mask of `hh`."""
     mask_inputs: Tensor | None = None
     """Dropout mask of the inputs, G x B x I."""
 
@@ -48,7 +47,7 @@ def stacked_lstm(
 ) -> tuple[Tensor, StackedState]:
     """Return outputs, G x T x B x H, and every model's detached state at the end of its own window.
 
-    Matrix products use `dtype` for factors and results, all else the weights' dtype.
+    Matrix products use `dtype` for factors and results. All else uses the weights' dtype.
     """
     apply: Callable[..., tuple[Tensor, Tensor, Tensor]] = _StackedLstm.apply
     outputs_GTBH, h, c = apply(inputs_GTBI, *state, *weights, lengths_G, dtype)
@@ -130,7 +129,7 @@ class _StackedLstm(torch.autograd.Function):
 
 
 def _cell_of(gates: Tensor) -> tuple[Callable[..., None], Callable[..., Tensor]]:
-    """The backward cell needs what the forward cell leaves in `gates`."""
+    """Return both cells: the backward cell reads what the forward cell leaves in `gates`."""
     if gates.dtype in (torch.float32, torch.bfloat16) and runs_triton(gates.device):
         from trainables.stack import cell_kernels  # Triton: only on a GPU
 
@@ -139,7 +138,6 @@ def _cell_of(gates: Tensor) -> tuple[Callable[..., None], Callable[..., Tensor]]
 
 
 def _cell_(gates: Tensor, bias: Tensor, c_before: Tensor, c: Tensor, h: Tensor) -> None:
-    """Overwrite the gates' sums without bias, G x B x 4 H, with the gates; write c and h."""
     i, f, g, o = gates.add_(bias.unsqueeze(1)).chunk(4, dim=2)
     for gate in (i, f, o):
         gate.sigmoid_()

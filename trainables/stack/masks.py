@@ -1,7 +1,7 @@
-"""Dropout masks and noise of a stack, bit for bit those of each model alone.
+"""Dropout masks and noise of a stack, bit for bit those of each model trained alone.
 
-Draws go into fixed tensors before the captured part of a step, because captured generators depend
-on torch's version.
+Draws fill fixed tensors before the captured part of a step, because captured generators depend on
+torch's version.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from torch import Tensor
 
 NOISE = "noise"
 Masks = Mapping[str, Tensor]
-"""Tensors of all models by `Draw` name, with a leading G."""
+"""Tensors of all models by `Draw` name, with a leading axis G."""
 
 
 class Draw(NamedTuple):
@@ -24,11 +24,11 @@ class Draw(NamedTuple):
     shape: tuple[int, ...]
     """For noise, the shape of one time step."""
     rate: float
-    """Dropout rate, or the deviation of noise."""
+    """Dropout rate, or standard deviation of noise."""
 
 
 class StackedDraws:
-    """The draws of all models."""
+    """Masks and noise of all models."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class StackedDraws:
 
     @torch.no_grad()
     def draw(self, lengths: Sequence[int]) -> None:
-        """Draw for windows of these lengths."""
+        """Draw masks and noise for windows of `lengths` time steps."""
         models = zip(self._draws, self._generators, lengths, strict=True)
         for row, (draws, generator, length) in enumerate(models):
             for draw in draws:

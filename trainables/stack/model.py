@@ -25,7 +25,7 @@ class StackedContexts:
     dropped_GTBC: Tensor
     undropped_GTBC: Tensor
     state: list[StackedState]
-    """One per layer, at the end of each model's own window."""
+    """One state per layer, at the end of each model's own window."""
 
 
 class StackedModel(ABC):
@@ -49,11 +49,12 @@ class StackedModel(ABC):
     ) -> StackedContexts:
         """Return the contexts of one window per model.
 
-        Without masks, as outside training, there is no dropout and no cast for products.
+        Without `masks` (outside training), there is no dropout, and factors of products are not
+        cast.
         """
 
     def network_dtype(self, masks: Masks | None) -> torch.dtype:
-        """Return the dtype of products before the output layer."""
+        """Return the dtype of matrix products before the output layer."""
         return network_dtype(
             self._precision if masks is not None else "float32", self.weights["embedding_VD"]
         )
@@ -83,7 +84,7 @@ class StackedModel(ABC):
     ) -> Tensor:
         """Return every model's mean cross-entropy, G.
 
-        `rows` are the targets, G x N, and each one's weight in that mean.
+        `rows` has targets and their weights in the mean, both G x N.
         """
         return torch.cat(
             [out.losses(hidden_GTBC, weight_GVD, rows, masks) for out in self._outputs]

@@ -1,4 +1,4 @@
-"""Output layers of one kind in a stack. Shapes: also K experts."""
+"""Output layers of one kind in a stack. Further shape: K experts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FUNCTION = "function."
 
 
 def latent_mask(width: int) -> str:
-    """Return the name of masks for mixtures with `width` latent numbers in total."""
+    """Return the name of masks for mixtures with a total of `width` latent numbers."""
     return f"latent.{width}"
 
 
@@ -42,7 +42,7 @@ def output_kind(layer: OutputLayer) -> Hashable:
 
 
 class StackedOutput:
-    """Output layers of one kind and part."""
+    """Output layers of one kind, for the slice `part` of models."""
 
     def __init__(
         self, layers: Sequence[OutputLayer], part: slice, parameters: Mapping[str, Tensor]
@@ -60,9 +60,9 @@ class StackedOutput:
         rows: tuple[Tensor, Tensor],
         masks: Masks | None,
     ) -> Tensor:
-        """Return the mean cross-entropy of every model of the part, from tensors of all models.
+        """Return the mean cross-entropy of every model in `part`, from tensors of all models.
 
-        `rows` are as in `cross_entropies`. Without `masks`, factors are not cast.
+        `rows` are as in `cross_entropies`. Without `masks`, factors of products are not cast.
         """
         parameters, part = self._parameters, self._part
         if part != slice(0, len(hidden_GTBC)):  # the gradient of a slice is a copy

@@ -1,8 +1,8 @@
 """A step of a stack in two parts: decisions in Python, and computation on a device.
 
 The second part is a function of tensors with fixed addresses. It copies nothing from the host,
-reads nothing back and draws nothing, so a GPU can capture it as a CUDA graph, once per length of
-the longest window.
+reads nothing back and draws no random numbers. So a GPU can capture it as a CUDA graph, once per
+length of the longest window.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from trainables.stack.weights import Weights
 from trainables.training import Trainer, Window
 
 MOST_GRAPHS = 64
-"""Lengths are within 15 of bptt or, rarely, of half of it."""
+"""Maximum number of captured window lengths, which are within 15 of bptt or, rarely, of bptt /
+2."""
 
 
 class StepProgram:
@@ -88,9 +89,9 @@ class StepProgram:
     def _forward(
         self, steps: int, starts_G: Tensor, lengths_G: Tensor
     ) -> tuple[Tensor, Tensor, list[StackedState]]:
-        """The objectives' sum has the right gradients: trials are independent."""
+        """The sum of the objectives gives each trial its own gradients: trials are independent."""
         time_T = torch.arange(steps, device=starts_G.device)
-        # Beyond a trial's window comes more of the text, with weight 0.
+        # Steps beyond a trial's window read on in the text, with weight 0.
         positions_GT = (starts_G.unsqueeze(1) + time_T).clamp_(max=len(self._text_TB) - 2)
         within_GT = (time_T < lengths_G.unsqueeze(1)).to(self._dtype)
         masks = self._draws.masks
@@ -114,7 +115,7 @@ class StepProgram:
 
 
 class _Replays:
-    """Runs work that is identical for equal keys; a GPU captures it at the second run.
+    """Runs work that is identical for equal keys. A GPU captures it at a key's second run.
 
     The first run compiles and loads kernels, which a capture must not do.
     """

@@ -1,4 +1,4 @@
-"""Several trials trained as one, each with the same files as a trial alone."""
+"""Several trials trained as one, each with the same files as if trained alone."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def run_stack(
 ) -> Generator[Ending]:
     """Train and measure trials, at most `most` at a time, and yield each when it ends.
 
-    All have one `stack_key`. `taken_up` receives every trial about to start; the next starts as
-    soon as one ends. An outcome is on disk before it is yielded. A trial's own error (at its start,
-    at the end of an epoch or in a measurement) is yielded; an error of the common step or
-    validation is raised.
+    All trials have one `stack_key`. `taken_up` receives each trial before it starts. When a trial
+    ends, the next starts at once. An outcome is on disk before it is yielded. A trial's own error
+    (at its start, at the end of an epoch or in a measurement) is yielded. An error of the common
+    step or validation is raised.
     """
     queue, live_runs = iter(tasks), list[TrialRun]()
     with ExitStack() as folders:
@@ -76,7 +76,7 @@ def _train(live_runs: Sequence[TrialRun]) -> dict[TrialRun, Exception | None]:
         if ending_trainers or any(
             trainer.progress.step % STEPS_PER_LOOK == 0 for trainer in stack.trainers
         ):
-            # Otherwise the first one to synchronise would wait for everyone's steps, uncounted.
+            # Otherwise the first trainer to synchronise would wait for all steps, uncounted.
             wait(live_runs[0].trainer.runtime.device)
         seconds = (time.monotonic() - start_time) / len(live_runs)
         losses = _valid_losses(ending_trainers)
@@ -86,14 +86,12 @@ def _train(live_runs: Sequence[TrialRun]) -> dict[TrialRun, Exception | None]:
                 endings[run] = error
     for run in endings:
         stack.leave(run.trainer)
-    # The error that ended a trial holds this frame; without this, the stack would outlive its
-    # successors.
+    # The error that ended a trial holds this frame, which would keep the old stack in memory.
     del stack
     return endings
 
 
 def _valid_losses(trainers: Sequence[Trainer]) -> dict[Trainer, float]:
-    """Each trainer is charged an equal share of the time. A single one validates itself."""
     if len(trainers) < 2:
         return {}
     start_time = time.monotonic()

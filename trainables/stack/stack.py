@@ -1,8 +1,7 @@
 """Several trials of equal shapes, trained as one model with a leading axis.
 
-Every trial keeps its `Trainer`: random streams, progress and checkpoints are those of the trial
-alone. Parameters, moments, losses and states are one tensor per name; the trainers hold views of
-it. Trials can leave or join after any step.
+Every trial keeps its `Trainer`, with the random streams, progress and checkpoints of a trial
+trained alone. Trainers hold views of one tensor per name. Trials can leave or join after any step.
 """
 
 from __future__ import annotations
@@ -16,10 +15,13 @@ from trainables.training import Trainer
 
 
 class Stack:
-    """Trainers that step together. Epochs end as they would alone: check after every step."""
+    """Trainers that step together.
+
+    Their epochs end at different steps, so check for ends after every step.
+    """
 
     def __init__(self, trainers: Sequence[Trainer]) -> None:
-        """The trainers' configs have equal `stack_key`s."""
+        """The configs of all trainers have the same `stack_key`."""
         # Trials with output layers of one kind are adjacent, so that their part of a tensor is a
         # slice.
         kinds = list(dict.fromkeys(output_kind(trainer.model.output) for trainer in trainers))

@@ -1,6 +1,6 @@
 """Transformers of a stack, whose windows are equally long.
 
-Shapes: also H heads, K width of a head, F width of the feed-forward layer, X widths of several
+Further shapes: H heads, K width of a head, F width of the feed-forward layer, X width of several
 products side by side, I input and O output width of a product.
 """
 
@@ -28,7 +28,7 @@ from trainables.stack.weights import Weights
 
 
 def transformer_draws(config: TransformerTrialConfig, steps: int) -> list[Draw]:
-    """Return a model's draws of `steps` time steps before its output layer, in its own order."""
+    """Return the random draws of `steps` time steps before the output layer, in a model's order."""
     model = config.model
     shape = config.training.batch_size, steps, model.width
     names = [
@@ -40,7 +40,7 @@ def transformer_draws(config: TransformerTrialConfig, steps: int) -> list[Draw]:
 
 
 class StackedTransformer(StackedModel):
-    """Transformers of equal shapes."""
+    """Transformers of equal shapes as one."""
 
     def __init__(self, models: Sequence[LanguageModel], weights: Weights) -> None:
         super().__init__(models, weights)

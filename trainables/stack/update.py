@@ -1,7 +1,7 @@
 """One update of all models of a stack: clipped gradients, SGD, Adam or AdamW.
 
-Every model has its own learning rate, weight decay, threshold and step count. P is the number of
-trained weights.
+Every model has its own learning rate, weight decay, clipping threshold and step count. P is the
+number of trained weight tensors.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ EPSILON = 1e-8
 
 
 class ModelNumbers(NamedTuple):
-    """Numbers of each model, on the device."""
+    """Numbers of each model's update, on the device."""
 
     shrink_G: Tensor
     rate_G: Tensor
@@ -31,13 +31,13 @@ class ModelNumbers(NamedTuple):
 
 
 class Adam(NamedTuple):
-    """Adam's state of one weight."""
+    """Adam's state of one weight tensor."""
 
     mean: Tensor
     square: Tensor
     mean_divisor_G: Tensor
     square_divisor_G: Tensor
-    """Both divisors are 1 - beta ** steps."""
+    """1 - beta ** steps, like `mean_divisor_G`."""
     betas: tuple[float, float]
 
 
@@ -46,9 +46,8 @@ class _Weight:
     tensor: Tensor
     part: slice
     rates: list[float]
-    """Base rate of each model; 0 if it has no such weight."""
+    """Base learning rate of each model; 0 for a model without this weight."""
     decay_G: Tensor
-    """Covers only the models in `part`."""
     moments: dict[str, Tensor]
     """Adam's moments, by the names of `ADAM_STATE`; empty for SGD."""
 
@@ -69,7 +68,6 @@ class StackedUpdate:
         optimizer = trainers[0].optimizer
         self._betas = None if isinstance(optimizer, SGD) else optimizer.defaults["betas"]
         self._decoupled_decay = isinstance(optimizer, AdamW)
-        """If true, decay shrinks the weights; otherwise it is added to their gradients."""
         self._weights = [
             self._weight(name, part, tensor)
             for name, part, tensor in weights.named()
@@ -89,11 +87,11 @@ class StackedUpdate:
 
     @property
     def weights(self) -> int:
-        """Number of trained weights."""
+        """Number of trained weight tensors."""
         return len(self._weights)
 
     def rates(self, windows: Sequence[Window]) -> list[float]:
-        """Return the step's learning rates, P x G in a row; 0 if a model has no such weight."""
+        """Return the step's learning rates, P x G numbers; 0 for a model without the weight."""
         pairs = list(zip(self._trainers, windows, strict=True))
         return [
             trainer.rate(window, rate)
@@ -103,7 +101,7 @@ class StackedUpdate:
 
     @torch.no_grad()
     def step(self, rates_PG: Tensor) -> None:
-        """Update the weights with the gradients of one window per model, and drop the gradients."""
+        """Update the weights with the gradients of one window per model; drop the gradients."""
         squares_G = torch.zeros_like(self._clip_G)
         for weight in self._weights:
             squares_G[weight.part] += torch.linalg.vector_norm(
@@ -171,7 +169,7 @@ def _adam_change(adam: Adam, gradient: Tensor) -> Tensor:
 
 
 def _stacked_moments(trainers: Sequence[Trainer], name: str) -> dict[str, Tensor]:
-    """The trainers' optimizers get views of the rows."""
+    """Stack Adam's moments; the optimizers get views of the rows."""
     parameters = [trainer.model.get_parameter(name) for trainer in trainers]
     states = [trainer.optimizer.state for trainer in trainers]
     old_moments = [

@@ -26,7 +26,7 @@ def update_(
     *,
     decoupled_decay: bool,
 ) -> None:
-    """Overwrite weight (G x ...) and moments.
+    """Update `weight` (G x ...) and Adam's moments in place.
 
     Decay shrinks the weight if `decoupled_decay`; otherwise it is added to the gradient.
     """

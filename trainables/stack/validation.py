@@ -18,9 +18,9 @@ from trainables.training import Trainer, parallel_streams, weights_swapped, wind
 
 @torch.no_grad()
 def valid_losses(trainers: Sequence[Trainer]) -> list[float]:
-    """Return the `mean_loss` of every trainer's model, with averaged weights if it has them.
+    """Return the `mean_loss` of every trainer's model, with averaged weights if they exist.
 
-    The trainers validate on one text in one way, in the order of a stack.
+    All trainers have the same validation text and settings, and are in the order of a stack.
     """
     models, evaluation = [trainer.model for trainer in trainers], trainers[0].config.evaluation
     device, batch = trainers[0].runtime.device, evaluation.valid_batch_size

@@ -40,14 +40,14 @@ class Weights:
         return weights
 
     def __getitem__(self, name: str) -> Tensor:
-        """Return a parameter of all models, not of their output layers."""
+        """Return a parameter of all models, outside their output layers."""
         return self._common[name]
 
     def __contains__(self, name: str) -> bool:
         return name in self._common
 
     def named(self) -> Iterator[tuple[str, slice, Tensor]]:
-        """Yield the name in the model, the slice of models that have it, and the tensor."""
+        """Yield each parameter's name, the slice of models that have it, and its tensor."""
         all_models = slice(0, self.outputs[-1][0].stop)
         yield from ((name, all_models, tensor) for name, tensor in self._common.items())
         for part, tensors in self.outputs:

@@ -71,7 +71,7 @@ def test_missing_path_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["pydocs", "markov-x"])
 def test_folder_cannot_shadow_builtin_corpus(name: str, tmp_path: Path) -> None:
     (tmp_path / name).mkdir()
-    with pytest.raises(UserError, match="rename the folder"):
+    with pytest.raises(UserError, match="Rename the folder"):
         resolve_argument(str(tmp_path / name), None)
 
 

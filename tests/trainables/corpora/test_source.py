@@ -50,7 +50,7 @@ def test_missing_published_file_is_fetched(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        (None, "missing: add it"),
+        (None, r"is missing\. Add"),
         (b"caf\xe9\n", "byte 0xe9 at offset 3"),
         (b"", "0 bytes"),
         (b"\n \n", "3 bytes"),

@@ -192,7 +192,7 @@ def test_bent_logits_have_no_bound(tmp_path: Path) -> None:
     config = {"model_type": "gemma2", "final_logit_softcapping": 30.0}
     tensors = {EMBEDDING: head(), NORM: np.ones(8)}
     ranked = rank_file(written(tmp_path, tensors, config=config), context_norm=1.0)
-    assert ranked.report["press_rank"] == 8 and "bent" in ranked.notes[1]
+    assert ranked.report["press_rank"] == 8 and "capped" in ranked.notes[1]
     assert ranked.report["log_p_rank_bound"] is ranked.report["kl_rank_bound_1e-1"] is None
 
 
