@@ -101,7 +101,7 @@ class GroupTable(Analysis):
 
     metrics: tuple[str, ...]
     groups: tuple[str, ...] = ()
-    """Empty for all groups."""
+    """Shown groups; empty for all."""
     title: str = "Results by model"
     source: str = ""
     published: PublishedTable = field(default_factory=dict)
@@ -195,7 +195,7 @@ class Claim:
     """Value of `by`, like `than`."""
     than: str
     panels: tuple[Any, ...] = ()
-    """Empty for all panels."""
+    """Panels of the claim; empty for all."""
     x_up_to: float | None = None
     """Largest x of the claim; None for all x."""
     lower_is_better: bool = False

@@ -35,7 +35,6 @@ NAMES = (
     "spam",
 )
 MODULES = {"published": "audit"}
-"""Modules of the studies whose names differ from their module's."""
 
 ALL = "all"
 """Name for all built-in studies, one after another."""

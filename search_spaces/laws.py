@@ -49,7 +49,7 @@ class Threshold(Analysis):
     baseline: str
     """Value of `by`, compared with the others at the same z."""
     over: str
-    """Path of z: a positive number, or a name that ends in one, such as spam-1000."""
+    """Config key of z: a positive number, or a name ending in one, such as spam-1000."""
     over_name: str
     metric: str
     """Metric that falls as x grows."""

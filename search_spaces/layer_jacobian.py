@@ -94,9 +94,9 @@ STUDY = Study(
     deviations=(
         "The post shows figures without numbers, so no number can be compared with ours. Its "
         "claims are written as rules here, and the report states which hold.",
-        "The post does not print the numbers of experts of its lines. The lines here have 2, 4, 8 "
-        "and 16. The released program, jacobian_moe_demo.py of "
-        "github.com/eminorhan/mixture-of-experts, is set to 20.",
+        "The post does not print how many experts its lines have. Here they have 2, 4, 8 and 16. "
+        "The released program, jacobian_moe_demo.py of github.com/eminorhan/mixture-of-experts, is "
+        "set to 20.",
         'The post averages over "a bunch of inputs" of one layer; here ten layers are drawn.',
         "Inputs are standard normal, as in the post. The released program draws them uniformly "
         "from [0, 1): for that, use --set input_distribution=uniform.",

@@ -15,7 +15,7 @@ MODELS = {
     "mos_15": "mos",
     "mos_15_plif_1e6": "mos_plif",
 }
-"""Group by the talk's name of a model."""
+"""Group of each model of the talk."""
 
 
 def trials(corpus: CorpusConfig) -> Iterator[TrialConfig]:

@@ -44,7 +44,7 @@ WARM_UP_SHARE = 0.1
 """Warm-up as a share of training tokens. With none or more, the study would compare how layers
 start."""
 LEARNED = 0.1
-"""Excess loss, in nats per token, of a learned language: 1/60 of an untrained model's at V =
+"""Largest excess loss (nats per token) of a learned language: 1/60 of an untrained model's at V =
 1,000."""
 EXCESS = "excess_cross_entropy"
 ALL = tuple(layer.name for layer in LAYERS)

@@ -61,7 +61,7 @@ class Study:
     """Replaces `trials` if later trials depend on earlier results."""
     title: str = ""
     question: str = ""
-    """Ends in a question mark; the report opens with it."""
+    """Question that opens the report and ends in a question mark."""
     source: str = ""
     """Paper, and figure or table."""
     label: Callable[[Any], str] = describe
@@ -89,8 +89,8 @@ class Study:
     quick: Callable[[Sequence[Any]], Sequence[AnyConfig]] | None = None
     """Picks the trials of scale `quick`; None picks all."""
     seeds: Mapping[str, int] = field(default_factory=dict)
-    """Seeds per trial by scale, its own included; default 1. Only for studies that train and have
-    one seed per setting."""
+    """Number of seeds per trial by scale; default 1. Only for studies that train and have one seed
+    per setting."""
 
     def __post_init__(self) -> None:
         """Raise UserError for a wrong type now, not after training."""

@@ -51,7 +51,7 @@ class Rung:
 
 
 def ladder(width: int) -> Rung:
-    """Return the size for a width: a layer (2 to 12) and a head for every 64, at least two.
+    """Return the size for a width: per 64 units, a layer (2 to 12) and a head (at least two).
 
     Heads have equal, even widths, so there may be fewer if 64 does not divide the width. Raises
     ValueError if the width is odd or less than 2.

@@ -35,7 +35,7 @@ Cell = tuple[int, ...]
 
 @dataclass(frozen=True, kw_only=True)
 class Tuning:
-    """Sides, search spaces and final seeds."""
+    """Definition of sides, search spaces and final seeds."""
 
     sides: Mapping[str, Callable[[CorpusConfig], TrialConfig]]
     """Makes the config of each side. Only final trials replace its seed."""

@@ -96,8 +96,8 @@ def rank(
 def in_training_order(files: Sequence[Path]) -> tuple[list[Path], list[int]]:
     """Return the files sorted by training step, and the steps.
 
-    A step is in the file's name, else in the nearest folder's. If steps are missing or equal, the
-    files stay unsorted and there are no steps.
+    A step is in the file's name, else in the nearest folder's. If steps are missing or equal,
+    returns the files unsorted and no steps.
     """
     steps = {file: step for file in files if (step := _training_step(file)) is not None}
     if len(set(steps.values())) < len(files):

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 STATES = ("done", "running", "planned", "diverged", "failed", "pruned")
 COLUMNS = ("study", "scale", "corpus", "overrides", "trials", *STATES)
 CAUSES_SHOWN, LONGEST_CAUSE = 20, 400
-"""Maximum number of listed trials, and of characters per cause."""
 
 
 def status(

@@ -23,7 +23,7 @@ def seed_count(
     """Return the number of seeds per setting: `requested`, or the study's number at the scale.
 
     `resolved_configs` have scale and `--set` applied. Raises UserError for an invalid number, or if
-    the study cannot use more.
+    the study cannot use more seeds.
     """
     count = study.seeds.get(scale.name, 1) if requested is None else requested
     if requested is None and count == 1:

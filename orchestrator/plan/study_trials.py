@@ -34,7 +34,7 @@ def named_trials(
     corpus: CorpusConfig,
     request: PlanRequest,
 ) -> tuple[list[tuple[str, AnyConfig]], int, int]:
-    """Return the scale's named trials, the number of seeds per setting, and of settings.
+    """Return the scale's named trials, its seeds per setting, and the number of settings.
 
     Settings that the scale leaves out count too. Raises UserError for a faulty study, settings or
     seeds.
@@ -73,7 +73,7 @@ def named_trials(
 
 
 def groups_by_written(study: Study, scale: Scale, corpus: CorpusConfig) -> dict[str, str]:
-    """Return each group's name at this scale by its name at scale paper.
+    """Return a map from groups' names at scale paper to their names at this scale.
 
     Raises UserError for a faulty study.
     """
@@ -99,8 +99,8 @@ def setting_total(key: StudyKey, study: Study) -> int:
 def reported_study(key: StudyKey, study: Study, stored_names: Iterable[str] = ()) -> Study:
     """Return the study with the variant's model and group names.
 
-    Analyses name groups as at scale paper. They stay unchanged if `stored_names` have such groups,
-    planned by an older program. Raises UserError for a faulty study.
+    Analyses name groups as at scale paper. If `stored_names` do so too, because an older program
+    planned them, nothing is renamed. Raises UserError for a faulty study.
     """
     study = Variant.read(key.overrides).study(study)
     if study.tuning is not None or key.scale not in SCALES:

@@ -51,7 +51,7 @@ METRICS = {
     "seconds_per_epoch": "seconds_per_epoch",
     "seconds_per_epoch_v100": "seconds_per_epoch",
 }
-"""Metric by column of a table."""
+"""Metric of each table column."""
 UNITS = {"params_millions": 1e6}
 
 Row = Mapping[str, str]

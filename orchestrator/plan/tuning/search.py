@@ -4,7 +4,7 @@ A suggestion depends only on seed and history, so a killed search resumes exactl
 imports Optuna, on first use.
 
 The stopping rule is asynchronous successive halving (Li et al. 2020), as in Optuna's
-SuccessiveHalvingPruner. Workers receive it as one threshold per rung.
+SuccessiveHalvingPruner, as one threshold per rung.
 """
 
 from __future__ import annotations

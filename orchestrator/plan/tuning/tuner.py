@@ -39,8 +39,8 @@ class Tuner:
     def start(self) -> list[PlannedTrial]:
         """Register the first trials and those of an earlier search. Return all in plan order.
 
-        Trials leave the study, not the store, if they are over budget, outside the spaces, or final
-        for a config that is no longer the best.
+        Trials over budget, outside the spaces, or final for a config that is no longer the best
+        leave the study. They stay in the store.
         """
         while True:
             rows = self._rows()

@@ -46,7 +46,7 @@ class TuningPlan:
 
     @property
     def total(self) -> int:
-        """Return the final number of trials, if every side has a best trial."""
+        """Return the number of all trials, if every side has a best trial."""
         return len(self.bases) * (len(self.stage1_cells) + self.budget + len(self.seeds))
 
     def certain(self) -> Iterator[tuple[str, TrialConfig, Place]]:
