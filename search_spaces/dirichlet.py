@@ -113,8 +113,8 @@ STUDY = Study(
                 "for every layer. Adam takes 700 steps, with a step size that falls from 0.05 to "
                 "0. Then L-BFGS runs at most 50 rounds of at most 20 iterations. It ends when a "
                 "round lowers the gap by less than 2%, or to below 1e-4 nats. More steps would "
-                "lower the gap further, most of all for learned functions. A gap is therefore the "
-                "result of this fit, not the minimum."
+                "lower the gap, most of all for learned functions: a gap is the result of this "
+                "fit, not the minimum."
             ),
         ),
     ),

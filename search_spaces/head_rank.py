@@ -140,10 +140,9 @@ STUDY = Study(
             panel="kind",
             title="Worth of a bend or mixture in head rank",
             claim=(
-                "This project knows of no printed factor to compare with. Godey, de la Clergerie "
-                "and Sagot (2024, arXiv 2404.07647) and Godey and Artzi (2026, arXiv 2603.10145) "
-                "report that plain heads of lower rank train worse; only their abstracts could be "
-                "read."
+                "No printed factor was found to compare with. Godey, de la Clergerie and Sagot "
+                "(2024, arXiv 2404.07647) and Godey and Artzi (2026, arXiv 2603.10145) report that "
+                "plain heads of lower rank train worse; only their abstracts could be read."
             ),
         ),
         Lines(

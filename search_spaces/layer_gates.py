@@ -97,8 +97,7 @@ STUDY = Study(
         "has error 0, its mean has 100. The function of the task regions is built like a mixture "
         "with hard gates, that of wide like a dense layer, that of deep like neither.",
         "Each seed draws a function, the examples, the weights and the batches. At a seed, all "
-        "three layers share function, examples and batches. The tests compare layers in pairs of "
-        "equal seeds.",
+        "three layers share function, examples and batches. The tests pair equal seeds.",
         "Each trial trains at five learning rates and keeps the one with the lowest validation "
         "error. Experts have no biases, as in the post; gates have biases. Four experts with 4 "
         "outputs make the parameter counts exactly equal.",

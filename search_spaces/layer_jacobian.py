@@ -100,9 +100,9 @@ STUDY = Study(
         'The post averages over "a bunch of inputs" of one layer; here ten layers are drawn.',
         "Inputs are standard normal, as in the post. The released program draws them uniformly "
         "from [0, 1): for that, use --set input_distribution=uniform.",
-        "For any matrix, the condition number without the zeros grows with the number of rows that "
-        "are not zero. Conditioning is therefore judged by the excess over a Gaussian matrix with "
-        "the same rows set to zero. The post does not make this comparison.",
+        "For any matrix, the condition number without the zeros grows with the number of nonzero "
+        "rows. Conditioning is therefore judged by the excess over a Gaussian matrix with the same "
+        "rows set to zero. The post does not make this comparison.",
         "The post's formula leaves open whether a gate is for an expert or for each of its units. "
         "Here it is for an expert, as in the author's released DenseMoE.py. As in that file, each "
         "gate's weights are Glorot-uniform for 128 inputs and 1 output.",

@@ -59,7 +59,7 @@ STUDY = Study(
         "(2018), at their six contexts; no trial trains these.",
         "On corpora other than Penn Treebank, the contexts are eighteen evenly spaced positions of "
         "the test text.",
-        "For the contexts named random 4, random 5 and random 6, SM Table 2 prints the same "
-        "probabilities for all models. Compare only the words of these contexts.",
+        "For the contexts named random 4, 5 and 6, SM Table 2 prints the same probabilities for "
+        "all models. Compare only their words.",
     ),
 )

@@ -66,8 +66,8 @@ QUICK = (
 """V, widths, layers and number of seeds at scale quick. Widths surround the threshold. A step's
 time is proportional to V d; slow trials get fewer seeds."""
 CLAIM = (
-    "This project knows of no printed width to compare with: only the abstract of Godey and Artzi "
-    "(2026, arXiv 2603.10145) could be read. It states that the bottleneck makes "
+    "No printed width was found to compare with: only the abstract of Godey and Artzi (2026, arXiv "
+    "2603.10145) could be read. It states that the bottleneck makes "
     "\N{LEFT DOUBLE QUOTATION MARK}trivial patterns unlearnable\N{RIGHT DOUBLE QUOTATION MARK} and "
     "that \N{LEFT DOUBLE QUOTATION MARK}95-99% of the gradient norm is suppressed by the output "
     "layer\N{RIGHT DOUBLE QUOTATION MARK}. It gives no width or number of symbols."

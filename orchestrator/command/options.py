@@ -52,8 +52,7 @@ Corpus = Annotated[
 ]
 AnyCorpus = Annotated[str | None, Option(help="Only this corpus.")]
 DataDir = Annotated[
-    str | None,
-    Option(help="Folder of the corpora; all machines need it at this path. [default: data]"),
+    str | None, Option(help="Folder of the corpora, at this path on all machines. [default: data]")
 ]
 StoreUrl = Annotated[
     str | None,
@@ -104,8 +103,7 @@ RayDashboard = Annotated[
 Gpus = Annotated[
     float | None,
     Option(
-        help="GPUs of each trial: 0, a fraction, or 1. [default: 1 for language models at scale "
-        "small or paper, else 0]"
+        help="GPUs per trial, 0 to 1. [default: 1 for language models at small or paper, else 0]"
     ),
 ]
 Cores = Annotated[int, Option(min=1, help="CPU threads of each trial.")]

@@ -59,8 +59,7 @@ def rank(
         float | None,
         typer.Option(
             metavar="NORM",
-            help="Largest norm of a context, for KL-rank bounds. [default: that of the final norm "
-            "layer]",
+            help="Largest context norm, for KL-rank bounds. [default: from the final norm layer]",
         ),
     ] = None,
     method: Annotated[

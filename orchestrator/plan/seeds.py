@@ -71,9 +71,7 @@ def _further_seeds(first: int) -> list[int]:
 def obstacle_to_seeds(study: Study, configs: Sequence[AnyConfig]) -> str:
     """Return why a study cannot use additional seeds, or "" if it can."""
     if study.tuning is not None:
-        return (
-            f"{study.name} tunes and sets the {len(study.tuning.seeds)} seeds of its final trials"
-        )
+        return f"{study.name} tunes, with {len(study.tuning.seeds)} seeds for its final trials"
     if not study.trains:
         return f"{study.name} trains nothing"
     contents = (config.model_dump(mode="json") for config in configs)

@@ -131,8 +131,7 @@ def plan_tuning(
     search, budget, cell_total = request.search, request.budget, cell_count(tuning.stage2)
     if search == "grid" and budget is not None:
         raise UserError(
-            f"--search grid: trains all {cell_total:,} cells per side, so it takes no --budget. "
-            f"Leave one out."
+            f"--search grid: trains all {cell_total:,} cells per side. Leave it or --budget out."
         )
     if budget is not None and not 1 <= budget <= cell_total:
         raise UserError(f"--budget: takes 1 to {cell_total:,} trials per side; got {budget}.")
