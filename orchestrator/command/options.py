@@ -103,7 +103,7 @@ RayDashboard = Annotated[
 Gpus = Annotated[
     float | None,
     Option(
-        help="GPUs per trial, 0 to 1. [default: 1 for language models at small or paper, else 0]"
+        help="GPUs per trial, 0 to 1. [default: 0; 1 for language models at scale small or paper]"
     ),
 ]
 Cores = Annotated[int, Option(min=1, help="CPU threads of each trial.")]
