@@ -8,17 +8,17 @@ import signal
 import sys
 
 GARBAGE_EVERY = 20_000
-"""New objects between garbage collections. Python's default of 700 makes imports and reports
-slow."""
+"""Number of new objects per garbage collection. Python's default of 700 slows imports and
+reports."""
 INSTALL = "Type `make sweep` once to install everything, then `source .venv/bin/activate`."
 
 TYPED = getattr(sys, "orig_argv", [sys.executable, *sys.argv])
-"""Python before 3.10 has no `orig_argv`; `main` refuses such versions."""
+"""Words of the command line. Python before 3.10 has no `orig_argv`; `main` refuses it."""
 IS_SCRIPT = sys.argv[0].endswith("/sweep")
 IS_MODULE = TYPED[1:3] == ["-m", "sweep"]
 # `make sweep` runs .venv/bin/python without activating its environment.
 PYTHON = "python" if TYPED[0].startswith("/") or "/" not in TYPED[0] else TYPED[0]
-# Messages, also those of workers, name the command to type next.
+# Messages name the command to type next, also on workers.
 os.environ["SWEEP_PROGRAM"] = (
     "sweep" if IS_SCRIPT else f"{PYTHON} -m sweep" if IS_MODULE else f"{PYTHON} sweep.py"
 )

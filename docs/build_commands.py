@@ -1,4 +1,4 @@
-"""Write docs/commands.md, the reference of the commands, from what each prints for --help.
+"""Write docs/commands.md, the reference of the commands, from the output of their --help.
 
 python docs/build_commands.py            # write the page
 python docs/build_commands.py --check    # exit status 1 if the page is out of date"""
@@ -13,7 +13,7 @@ from contextlib import redirect_stdout, suppress
 from pathlib import Path
 from typing import Any
 
-# Read when the modules below are imported: the width of a help, and the program's name in it.
+# The modules below read the help's width and the program's name when they are imported.
 os.environ.update(COLUMNS="80", NO_COLOR="1", SWEEP_PROGRAM="python sweep.py")
 
 from typer.main import get_command

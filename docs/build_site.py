@@ -2,7 +2,7 @@
 links and anchors, and exit with status 1 if there are any.
 
 The pages are copied to site/pages with every file that they link to, at their paths in the
-repository. So a link works in a repository browser and in the site."""
+repository. So links work in both."""
 
 from __future__ import annotations
 

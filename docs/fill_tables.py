@@ -55,7 +55,7 @@ class Report:
         return f"{show(mean, spec)} ± {show(deviation, spec)}"
 
     def difference(self, group: str) -> str:
-        """Return a group's difference to softmax, with its star."""
+        """Return a group's difference to softmax, with a star if it is significant."""
         tests = self["tests"].set_index("group")
         if group not in tests.index:
             return ""

@@ -4,7 +4,7 @@
     python docs/screenshots.py results --scale smoke --out /tmp    # other results, other folder
 
 The storage needs `gss_grid --all-trials`, `softcap` and `spam`. A picture without its report stays
-as it is."""
+unchanged."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def take_reports(browser: Browser, storage: Path, scale: str, corpus: str, out: 
 
 
 def take_view(browser: Browser, storage: Path, key: StudyKey, out: Path) -> None:
-    """Take the pages of a study, of its first trial, and of three trials side by side."""
+    """Take the pages of a study, of its first trial, and of three trials together."""
     with open_store(str(storage / "results.db"), create=False) as store:
         trials = [row.trial_id[:12] for row in store.trials(key)[:3]]
     compare = "/compare?" + "&".join(f"trial={start}" for start in trials)

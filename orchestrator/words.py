@@ -11,7 +11,7 @@ from trainables.corpora import NO_TEXT
 
 PLAIN_NAME = re.compile(r"\w[\w ._=,+@()-]*")
 LONGEST_NAME, LONGEST_STEM = 150, 40
-"""Bytes of a plain name, which leaves room for affixes; characters kept of any other."""
+"""Maximum bytes of a plain name, with room for affixes; characters kept of others."""
 
 
 SHORT_ID = 12
@@ -38,7 +38,7 @@ def duration(seconds: float) -> str:
 
 
 def on_corpus(corpus: str) -> str:
-    """Return ", corpus ptb" to append to a scale, or "" if the study reads no text."""
+    """Return ", corpus ptb" to follow a scale, or "" if the study reads no text."""
     return "" if corpus == NO_TEXT.name else f", corpus {corpus}"
 
 
@@ -77,7 +77,7 @@ def one_line(text: str, *, most: int | None = None) -> str:
 def file_name(text: str) -> str:
     """Return a safe file or folder name for any text.
 
-    A plain text is its own name. Any other gets its plain characters and a hash, so that names
+    A plain text is its own name. Others become their plain characters and a hash, so that names
     differ.
     """
     if PLAIN_NAME.fullmatch(text) and len(text.encode()) <= LONGEST_NAME:

@@ -1,6 +1,6 @@
 """Questions of a study about its results.
 
-A group is a trial's name without its seed: "mos K=15" for "mos K=15 seed=28".
+A group is a trial's name without its seed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from typing_extensions import override
 from search_spaces.published import PublishedPredictions, PublishedTable
 
 GROUP_FIELDS = ("baselines", "groups", "published", "reference")
-"""Fields of requests that name groups."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,12 +31,12 @@ class Analysis:
 
     @property
     def config_keys(self) -> list[str]:
-        """Return the config keys without which there is no answer."""
+        """Return the config keys that the answer needs."""
         return [value for name, value in vars(self).items() if name in ("row", "column")]
 
     @property
     def metric_names(self) -> list[str]:
-        """Return the metrics of the answer. `x` is one, or a config key without a dot."""
+        """Return the metrics of the answer. `x` without a dot may also be a config key."""
         if self == Correlation():  # every study's default, even if its trials have no such metrics
             return []
         fields = vars(self)
@@ -47,7 +46,7 @@ class Analysis:
         return [name for name in names if name and "." not in name]
 
     def with_groups(self, names: Mapping[str, str]) -> Self:
-        """Return a copy with other names of groups."""
+        """Return a copy with renamed groups."""
         fields = {name: value for name, value in vars(self).items() if name in GROUP_FIELDS}
         return replace(self, **{name: _renamed(value, names) for name, value in fields.items()})
 
@@ -66,7 +65,7 @@ class PublishedCorrelation:
 
     all_cells: float
     windowed: float
-    """Only over trials inside the perplexity window."""
+    """Over trials inside the perplexity window."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,10 +75,10 @@ class Correlation(Analysis):
     x: str = "press_rank"
     y: str = "test_perplexity"
     definitions: tuple[str, ...] = ()
-    """Further metrics to correlate with `y`, also with centred rows."""
+    """Further metrics to correlate with `y`, also of log P with centred rows."""
     windows: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-    """Published closed window of `y` by corpus, for paper scale. Other scales, with other
-    perplexities, take the better half of the trials."""
+    """Published closed interval of `y` by corpus, used at paper scale. At other scales, the better
+    half of the trials is used."""
     published: Mapping[str, PublishedCorrelation] = field(default_factory=dict)
 
     @override
@@ -98,11 +97,11 @@ class GridMap(Analysis):
 
 @dataclass(frozen=True, kw_only=True)
 class GroupTable(Analysis):
-    """Mean and standard deviation of metrics by group, next to published ones."""
+    """Mean and standard deviation of metrics by group, next to published values."""
 
     metrics: tuple[str, ...]
     groups: tuple[str, ...] = ()
-    """Empty: all."""
+    """Shown groups; empty for all."""
     title: str = "Results by model"
     source: str = ""
     published: PublishedTable = field(default_factory=dict)
@@ -110,14 +109,13 @@ class GroupTable(Analysis):
 
 @dataclass(frozen=True, kw_only=True)
 class AgainstBaselines(Analysis):
-    """A metric by group, compared with a baseline."""
+    """A metric of each group, compared with that of a baseline."""
 
     baselines: Mapping[str, str]
-    """Baseline by group."""
     metric: str = "test_perplexity"
 
     def __post_init__(self) -> None:
-        """A wrong type is reported now, not after training."""
+        """Raise TypeError for a wrong type now, not after training."""
         if not isinstance(self.baselines, Mapping):
             raise TypeError(
                 f"{type(self).__name__}.baselines: must map each group to its baseline, such as "
@@ -127,7 +125,7 @@ class AgainstBaselines(Analysis):
 
 @dataclass(frozen=True, kw_only=True)
 class Differences(AgainstBaselines):
-    """Each group's mean below its baseline's (positive: better)."""
+    """Baseline's mean minus the group's mean (positive: the group is better)."""
 
     source: str = ""
     published: Mapping[str, Mapping[str, Mapping[str, float]]] = field(default_factory=dict)
@@ -138,14 +136,14 @@ class Differences(AgainstBaselines):
 class Comparison(AgainstBaselines):
     """Significance tests of a metric between each group and its baseline.
 
-    Paired by seed (equal seeds share initial draws and data order), unpaired with fewer than two
-    common seeds. All tests are one family for Holm's correction.
+    Tests are paired by seed: equal seeds share initial draws and data order. With fewer than two
+    common seeds, they are unpaired. All are one family for Holm's correction.
     """
 
     margin: float = 0.0
-    """Largest difference that does not matter; tests can show equivalence within it."""
+    """Largest irrelevant difference: the margin of equivalence tests."""
     seeds: tuple[int, ...] | None = None
-    """Default: all. Exclude hand-picked seeds: they are not random draws."""
+    """Tested seeds; None for all. Exclude hand-picked seeds: they are not random draws."""
     source: str = ""
     published: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """Corpus -> group -> p-value of Student's unpaired test."""
@@ -157,15 +155,15 @@ class Counts(Analysis):
 
     metric: str
     values: tuple[float, ...] = ()
-    """Shown even if they never occurred."""
+    """Values shown even if no trial has them."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Curves(Analysis):
-    """Metrics over a setting, a point per trial, next to published curves."""
+    """Metrics over a setting, with a point per trial and published curves."""
 
     x: str
-    """Dotted path of a config value, or metric."""
+    """Dotted path of a config value, or a metric."""
     metrics: tuple[str, ...]
     caption: str
     published: PublishedTable = field(default_factory=dict)
@@ -173,34 +171,33 @@ class Curves(Analysis):
     @property
     @override
     def config_keys(self) -> list[str]:
-        """Return `x`, unless it may be a metric, which has no dot."""
+        """Return `x` if it has a dot, unlike a metric's name."""
         return [self.x] * ("." in self.x)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Reach:
-    """Smallest x at which a line's mean reaches a value of a metric."""
+    """Smallest x at which a line's mean metric reaches `value`."""
 
     metric: str
     value: float
     at_most: bool = False
-    """True: at or below `value`; False: at or above."""
+    """If True, the metric must be at most `value`; if False, at least."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Claim:
-    """A published statement of which line has the better metric."""
+    """Published statement that one line has a better metric than another."""
 
     text: str
-    """Quoted in findings."""
     metric: str
     better: str
-    """A value of `by`."""
+    """Value of `by`, like `than`."""
     than: str
     panels: tuple[Any, ...] = ()
-    """Empty: all."""
+    """Panels of the claim; empty for all."""
     x_up_to: float | None = None
-    """Largest x covered; None for all."""
+    """Largest x of the claim; None for all x."""
     lower_is_better: bool = False
 
 
@@ -208,18 +205,18 @@ class Claim:
 class Lines(Analysis):
     """Metrics over `x`, with a line per value of `by` and a panel per value of `panel`.
 
-    These are dotted paths of config values; trials without one are excluded. A point is the mean
-    over trials that differ only in seed, with minimum and maximum.
+    These are dotted paths of config values. Trials without one are excluded. A point is the mean
+    over seeds, with minimum and maximum.
     """
 
     x: str
-    """Path of a number."""
+    """Dotted path of a number."""
     by: str
     metrics: tuple[str, ...]
     panel: str | None = None
     """Default: one panel per metric."""
     reference: str = ""
-    """Group without these config values, drawn as a level line."""
+    """Group without a value of `x`, drawn as a horizontal line."""
     title: str = ""
     logarithmic_x: bool = False
     logarithmic_y: tuple[str, ...] = ()
@@ -227,15 +224,14 @@ class Lines(Analysis):
     reaches: tuple[Reach, ...] = ()
     claims: tuple[Claim, ...] = ()
     note: str = ""
-    """Remarks on the source and the method."""
     after: Mapping[str, tuple[str, float]] = field(default_factory=dict)
-    """Settings applied after training: prefix of metrics -> line and x. "bent tanh 15 " -> ("bent",
-    15.0) puts "bent tanh 15 press_rank" at 15 on the line "bent"."""
+    """Settings applied after training, as line and x by prefix of metrics. "bent tanh 15 " ->
+    ("bent", 15.0) draws "bent tanh 15 press_rank" at x = 15 on the line "bent"."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Predictions(Analysis):
-    """Likeliest next words at contexts, next to published ones."""
+    """Likeliest next words at contexts, next to published words."""
 
     source: str = ""
     published: Mapping[str, PublishedPredictions] = field(default_factory=dict)
@@ -243,7 +239,7 @@ class Predictions(Analysis):
 
 @dataclass(frozen=True, kw_only=True)
 class Similarity(Analysis):
-    """Groups' embeddings on word-similarity benchmarks."""
+    """Scores of groups' embeddings on word-similarity benchmarks."""
 
     published: Mapping[str, Mapping[str, Mapping[str, float]]] = field(default_factory=dict)
     """Corpus -> benchmark -> group -> Spearman's rho."""
@@ -258,8 +254,8 @@ class Tuned(Analysis):
 class TrueRank(Analysis):
     """Metrics compared with the known rank of a generated language's log-P matrix.
 
-    The matrix is exact, rounded, with noise, or as learned by each group, whose excess perplexity
-    is shown too. Corpora without a known truth give no answer.
+    They are of the exact, the rounded, the noisy and each learned matrix. Each group's excess
+    perplexity is shown too. Corpora of unknown rank give no answer.
     """
 
     metrics: tuple[str, ...]
@@ -269,7 +265,7 @@ class TrueRank(Analysis):
 class Spectra(Analysis):
     """Singular values of each trial's log-P matrix, coloured by Press rank.
 
-    Added to a study without spectra.
+    Reports add this to studies without it.
     """
 
 
@@ -280,7 +276,7 @@ class GroupSpectra(Spectra):
 
 @dataclass(frozen=True, kw_only=True)
 class LossByRank(Analysis):
-    """Loss, in nats, of least-squares approximations of log P, by rank and group."""
+    """Loss (nats) with least-squares approximations of log P, by rank and group."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -291,36 +287,36 @@ class RankOverTraining(Analysis):
     """
 
     ranks: tuple[str, ...] = ("press_rank", "entropy_rank")
-    """Metrics of an epoch; only the first is drawn."""
+    """Metrics recorded in each epoch; only the first is drawn."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PartialCorrelations(Analysis):
-    """Rank correlations of metrics with `y`, raw and with the settings' effect removed.
+    """Rank correlations of metrics with `y`, raw and without the settings' effect.
 
-    The effect is a straight line, or a level per value, pair or triple of values.
+    The effect is a straight line, or a level per value, pair or triple of values of settings.
     """
 
     metrics: tuple[str, ...]
     settings: tuple[str, ...]
-    """Dotted paths."""
+    """Dotted paths of config values."""
     y: str = "test_perplexity"
     title: str = ""
     claim: str = ""
-    """Text with its source."""
+    """Published claim and its source."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class JacobianSpectra(Analysis):
-    """Mean spectra of layers' Jacobians, and the post's claims."""
+    """Mean spectra of layers' Jacobians, and Orhan's claims (2018)."""
 
     benchmark: str = ""
-    """Study that trains such layers."""
+    """Name of a study that trains such layers."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PressNoise(Analysis):
-    """Ranks under noise and round trips, next to those of a law."""
+    """Ranks under noise and SVD round trips, next to ranks that a law predicts."""
 
     @property
     @override
@@ -331,4 +327,4 @@ class PressNoise(Analysis):
 
 @dataclass(frozen=True, kw_only=True)
 class Audit(Analysis):
-    """Printed numbers recomputed from others, and an account of all others."""
+    """Printed numbers recomputed from others, and an account of every printed number."""

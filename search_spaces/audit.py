@@ -42,10 +42,10 @@ STUDY = Study(
     measurements=("word_pairs@1",),
     analyses=(Audit(),),
     deviations=(
-        "The tables are those that this project stores as data. The qualitative contexts are "
+        "Only tables that this project stores as data are checked. The qualitative contexts are "
         "positions in the text, not printed numbers; the study qualitative covers them.",
-        "Parameter counts follow from this project's configurations, whose widths are from SM "
-        "Table 6.",
+        "Parameter counts are computed from this project's configurations, whose widths are from "
+        "SM Table 6.",
         "Standard deviations are assumed to have n \N{MINUS SIGN} 1 in the denominator.",
     ),
 )

@@ -20,12 +20,12 @@ def trials(corpus: CorpusConfig) -> Iterator[TrialConfig]:
 
 
 def group(row: Row) -> str:
-    """Return a row's group (SM Tables 10, 11)."""
+    """Return the group of a row of SM Tables 10 and 11."""
     return f"{row['model']} {row['averaging'].replace('_', '-').upper()}"
 
 
 def published_differences() -> Mapping[str, Mapping[str, Mapping[str, float]]]:
-    """Return Table 1's gains, reported (with the paper's averaging rule) and reproduced."""
+    """Return Table 1's gains, from the models' own papers and reproduced."""
     table = {
         row["source"]: row
         for row in rows("table1_reproduction")
@@ -75,6 +75,6 @@ STUDY = Study(
     deviations=(
         "Table 1 prints 1.28 as the gain of MoS. SM Table 10 gives 1.99 with ET-ASGD (57.10 less "
         "55.11) and 2.00 with NT-ASGD (58.07 less 56.07). The papers of SigSoftmax and MoS used "
-        "NT-ASGD; that of LMS-PLIF started at a fixed epoch.",
+        "NT-ASGD; the paper of LMS-PLIF started averaging at a fixed epoch.",
     ),
 )

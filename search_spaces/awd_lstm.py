@@ -17,7 +17,7 @@ from trainables.config import (
 )
 
 WIKITEXT_2_RANK_CONTEXTS = 33_320
-"""The paper's limit, "due to time and space complexities"; on PTB it uses all contexts."""
+"""The paper's limit, "due to time and space complexities". On PTB, the paper uses all contexts."""
 
 V100_SECONDS_PER_EPOCH = {
     "ptb": {"softmax": 55.0, "sigsoftmax": 57.0, "gss": 58.0, "lms_plif": 59.0, "mos": 100.0},
@@ -29,7 +29,7 @@ V100_SECONDS_PER_EPOCH = {
         "mos": 600.0,
     },
 }
-"""AAAI 2021, Table 2, for the paper's configs."""
+"""Seconds per epoch of the paper's configs (AAAI 2021, Table 2)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,7 +93,7 @@ def awd_lstm(
 ) -> TrialConfig:
     """Return a trial at paper scale: MoS settings for mixtures, softmax's for other layers.
 
-    Defaults: ET-ASGD, the authors' seed, Penn Treebank's settings for other corpora.
+    Other corpora have Penn Treebank's settings. Defaults: ET-ASGD and the authors' seed.
     """
     wikitext = corpus.name == "wikitext-2"
     kind = "mixture" if isinstance(output_layer, MixtureConfig) else "softmax"

@@ -1,4 +1,4 @@
-"""Studies by name or file."""
+"""Studies, found by name or file."""
 
 from __future__ import annotations
 
@@ -35,21 +35,20 @@ NAMES = (
     "spam",
 )
 MODULES = {"published": "audit"}
-"""Module by study, if the names differ."""
 
 ALL = "all"
 """Name for all built-in studies, one after another."""
 
 
 def is_file(name: str) -> bool:
-    """Return True if `name` is a path."""
+    """Return whether `name` is a file's path."""
     return name.endswith(".py") or "/" in name
 
 
 def load_study(name: str) -> Study:
-    """Return the built-in study `name`, or that in the Python file `name`.
+    """Return the built-in study `name`, or the study in the Python file `name`.
 
-    Raises UserError if it does not exist or a file uses a built-in name.
+    Raises UserError if it does not exist, or if the file's study has a built-in name.
     """
     studies = (*NAMES, ALL)
     if is_file(name):

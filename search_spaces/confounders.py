@@ -86,8 +86,8 @@ STUDY = Study(
     deviations=(
         "The paper also varies the model's size and trains on far more text. Here all models have "
         "one size and pass over a small text several times.",
-        "The paper's metrics are of weights and representations. These are of log P, from which "
-        "the loss is computed.",
+        "The paper's metrics describe weights and representations. The metrics here describe log "
+        "P, from which the loss is computed.",
         "The settings' effects are removed by least squares in four ways, all shown on the page. "
         "The paper's own way could not be read.",
         "One seed per setting: a seed's effect remains in the residuals of both rank and loss.",

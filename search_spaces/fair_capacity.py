@@ -15,7 +15,7 @@ SEARCH_SEED = 28
 
 
 def side(width: int, layer: OutputLayerConfig) -> Callable[[CorpusConfig], TrialConfig]:
-    """Return a side with d' = d = `width`, otherwise as the papers trained MoS."""
+    """Return a function that makes a side's config: d' = d = `width`, otherwise the papers' MoS."""
 
     def base(corpus: CorpusConfig) -> TrialConfig:
         mos = awd_lstm(corpus, MosConfig(), seed=SEARCH_SEED)
@@ -108,13 +108,14 @@ STUDY = Study(
         Tuned(),
     ),
     deviations=(
-        "The paper searched the cross product of its values in both stages (SM 2.3): that is "
-        "--search grid. By default, stage 2 is a search within these values, with the same number "
-        "of trials for each model.",
-        "In SM Table 9, the final MoS-dagger has the values of one cell of stage 1 and defaults: "
-        "stage 2 changed only Softmax-double-dagger. Here stage 2 may change every side.",
+        "The paper searched the cross product of its values in both stages (SM 2.3), as --search "
+        "grid does. By default, stage 2 is a search within these values, with the same number of "
+        "trials for each model.",
+        "In SM Table 9, the final MoS-dagger has the values of one cell of stage 1, and otherwise "
+        "defaults. So stage 2 changed only Softmax-double-dagger. Here stage 2 may change every "
+        "side.",
         "Table 5 prints p = 0.62. From its printed means and deviations, Student's test with ten "
-        "seeds each gives 0.39 (0.30 to 0.48 with their rounding).",
+        "seeds each gives p = 0.39, or 0.30 to 0.48 within the rounding of these numbers.",
         "A model's final settings are those with the lowest validation loss in tuning. The final "
         "seeds are not the authors'.",
     ),

@@ -28,12 +28,12 @@ from trainables.config import (
 LSTM_WIDTH, TRANSFORMER_WIDTH = 1024, 512
 LEAST_RANK = 4
 QUICK_SHARE = 1 / 32
-"""Smallest rank per d at scale quick: 2 of 61 and of 64."""
+"""Smallest rank as a share of d at scale quick: 2 of 61 and 2 of 64."""
 SMOKE_SHARE = 1 / 8
-"""Smallest rank per d at scale smoke: 2 of 16."""
+"""Smallest rank as a share of d at scale smoke: 2 of 16."""
 SEED = 1
 MIXTURES = 3
-"""Two already exceed the head's rank; more only cost time."""
+"""Two mixtures already exceed the head's rank; more only cost time."""
 SEVEN: tuple[OutputLayerConfig, ...] = (
     SoftmaxConfig(),
     SigSoftmaxConfig(),
@@ -43,7 +43,8 @@ SEVEN: tuple[OutputLayerConfig, ...] = (
     MosConfig(mixtures=MIXTURES),
     MocConfig(mixtures=MIXTURES),
 )
-"""Plain first. The cap is nanochat's. moc, a mixture of bounded rank, is a control for mos."""
+"""Plain layer first. The cap is nanochat's. MoC, a mixture of bounded rank, is a control for
+MoS."""
 LAYERS = (
     *SEVEN,
     SoftcapConfig(form="sigmoid", cap=23.0),
@@ -51,7 +52,7 @@ LAYERS = (
     MonotoneNnConfig(),
     MosPlifConfig(mixtures=MIXTURES),
 )
-"""The sigmoid's cap is modded-nanogpt's."""
+"""The sigmoid softcap has modded-nanogpt's cap."""
 
 
 def ranks(width: int) -> tuple[int, ...]:
@@ -96,7 +97,7 @@ def label(config: LanguageTrialConfig) -> str:
 
 
 def quick_trials(trials: Sequence[LanguageTrialConfig]) -> list[LanguageTrialConfig]:
-    """Return seven layers and six ranks; smaller ranks would scale to 1 or coincide."""
+    """Return trials of seven layers and six ranks; smaller ranks would scale to 1 or coincide."""
     return [
         trial
         for trial in trials
@@ -106,7 +107,7 @@ def quick_trials(trials: Sequence[LanguageTrialConfig]) -> list[LanguageTrialCon
 
 
 def corner(trials: Sequence[LanguageTrialConfig]) -> list[LanguageTrialConfig]:
-    """Return plain and mixed heads; Transformers at the ranks that a law needs."""
+    """Return plain and mixed heads: LSTMs of full rank, Transformers of enough ranks for a law."""
     return [
         trial
         for trial in trials
@@ -139,9 +140,9 @@ STUDY = Study(
             panel="kind",
             title="Worth of a bend or mixture in head rank",
             claim=(
-                "No printed factor is known to compare with. Godey, de la Clergerie and Sagot "
-                "(2024, arXiv 2404.07647) and Godey and Artzi (2026, arXiv 2603.10145) report "
-                "that plain heads of lower rank train worse; only their abstracts could be read."
+                "No printed factor was found to compare with. Godey, de la Clergerie and Sagot "
+                "(2024, arXiv 2404.07647) and Godey and Artzi (2026, arXiv 2603.10145) report that "
+                "plain heads of lower rank train worse; only their abstracts could be read."
             ),
         ),
         Lines(
@@ -155,10 +156,10 @@ STUDY = Study(
         ),
     ),
     deviations=(
-        "All heads are untied and factored as A B, also at r = d: there this bounds nothing and "
-        "only changes training. No head is tied or a single matrix.",
-        "All layers have softmax's backbone, mixtures too, although the papers gave mixtures "
-        "another one. They also have its learning rate, which was tuned for no head rank.",
+        "All heads are untied and factored as A B: no head is tied or a single matrix. At r = d "
+        "the factors do not bound the rank; they only change training.",
+        "All layers have softmax's backbone, although the papers gave mixtures another one. All "
+        "layers also have softmax's learning rate, which was not tuned for any head rank.",
         "Scale quick has seven layers, so that its whole command takes less than 25 minutes. "
         "monotone_nn, mos_plif, frozen PLIF and the sigmoid softcap run only at scales small and "
         "paper.",

@@ -1,4 +1,4 @@
-"""Questions about laws over a size.
+"""Questions about laws of a metric over a size.
 
 `x` is a column with positive values; `by`, `panel` and `over` are dotted paths of config values.
 """
@@ -12,18 +12,18 @@ from search_spaces.analyses import Analysis
 
 @dataclass(frozen=True, kw_only=True)
 class PowerLaw(Analysis):
-    """Laws L(x) = E + a x^-b by group, and their factors of x relative to the baseline.
+    """Laws L(x) = E + a x^-b by group, and each group's factor on the baseline's x.
 
     L, the logarithm of a perplexity, is in nats per token.
     """
 
     x: str
     by: str
-    """One law per value."""
+    """Config key; each value has a law."""
     baseline: str
-    """A value of `by`."""
+    """Value of `by`."""
     panel: str | None = None
-    """Laws are compared only at the same value."""
+    """Laws are compared within a value of `panel`."""
     metric: str = "test_perplexity"
     title: str = ""
     claim: str = ""
@@ -31,7 +31,7 @@ class PowerLaw(Analysis):
 
 @dataclass(frozen=True, kw_only=True)
 class Extrapolation(Analysis):
-    """Sizes whose loss deviates from the law E + a x^-b of all (at least four) larger sizes."""
+    """Deviation of a size's loss from the law E + a x^-b of all (at least four) larger sizes."""
 
     x: str
     metric: str = "test_perplexity"
@@ -41,19 +41,18 @@ class Extrapolation(Analysis):
 
 @dataclass(frozen=True, kw_only=True)
 class Threshold(Analysis):
-    """Smallest x at which each group's metric falls to `value`, and its law x = a z^b."""
+    """Smallest x at which each group's metric falls to `value`, and the law x = a z^b."""
 
     x: str
     by: str
-    """One law per value."""
+    """Config key; each value has a law."""
     baseline: str
-    """Value of `by`, compared at the same z."""
+    """Value of `by`, compared with the others at the same z."""
     over: str
-    """z: positive, or a name ending in a number, such as spam-1000."""
+    """Config key of z: a positive number, or a name ending in one, such as spam-1000."""
     over_name: str
-    """Name of z in texts."""
     metric: str
-    """Must fall as x grows."""
+    """Metric that falls as x grows."""
     value: float
     title: str = ""
     claim: str = ""

@@ -1,4 +1,4 @@
-"""Input-dependent gates, constant gates and a dense layer, a benchmark Orhan (2018) left open."""
+"""Benchmark that Orhan (2018) left open: input-dependent gates, constant gates, a dense layer."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ LAYERS: dict[str, tuple[int, HiddenLayerConfig]] = {
     "constant gates": (24, ExpertsLayerConfig(experts=4, gates="constant")),
     "softmax gates": (23, ExpertsLayerConfig(experts=4, gates="softmax")),
 }
-"""Width and kind. With 32 inputs and 4 outputs, each network has 3,172 parameters: a unit of 4
-experts costs 4 x 32 + 4 weights, as much as the gates' 4 x (32 + 1)."""
+"""Layer width and kind. Each network has 32 inputs, 4 outputs and 3,172 parameters. A unit of 4
+experts has 4 x 32 + 4 weights, as many as 4 x (32 + 1) gate weights."""
 
 
 def trials(corpus: CorpusConfig) -> Iterator[LayerTaskConfig]:
@@ -64,7 +64,8 @@ STUDY = Study(
     title="Input-dependent gates, constant gates and no gates",
     question=(
         "At equal parameter counts, does a mixture of experts learn better than a dense layer? If "
-        "so, is the reason its gates, or the broken degeneracy, for which constant gates suffice?"
+        "so, must its gates depend on the input, or do constant gates, which also break the "
+        "degeneracy, suffice?"
     ),
     source='the question that Orhan (2018) leaves open: "I haven\'t yet run detailed benchmarks"',
     trials=trials,
@@ -91,12 +92,12 @@ STUDY = Study(
     ),
     deviations=(
         "The post has no such benchmark. This is a small one on invented functions without noise: "
-        "it shows which layer learns these, not which would win on images or text.",
-        "Errors are mean squared errors in percent of the targets' variance: 0 is the function "
-        "itself, 100 its mean. The task regions is built like a mixture with hard gates, wide "
-        "like a dense layer, deep like neither.",
+        "it shows which layer learns these functions, not which would be best on images or text.",
+        "Errors are mean squared errors in percent of the targets' variance: the function itself "
+        "has error 0, its mean has 100. The function of the task regions is built like a mixture "
+        "with hard gates, that of wide like a dense layer, that of deep like neither.",
         "Each seed draws a function, the examples, the weights and the batches. At a seed, all "
-        "three layers share function, examples and batches, and the tests are over these pairs.",
+        "three layers share function, examples and batches. The tests pair equal seeds.",
         "Each trial trains at five learning rates and keeps the one with the lowest validation "
         "error. Experts have no biases, as in the post; gates have biases. Four experts with 4 "
         "outputs make the parameter counts exactly equal.",

@@ -92,20 +92,20 @@ STUDY = Study(
         ),
     ),
     deviations=(
-        "The post shows figures without numbers, so none can be compared with ours. Its claims "
-        "are rules here, each reported to hold or not.",
-        "The post does not give the number of experts of its lines; these have 2, 4, 8 and 16. "
-        "The released program, jacobian_moe_demo.py of github.com/eminorhan/mixture-of-experts, "
-        "is set to 20.",
+        "The post shows figures without numbers, so no number can be compared with ours. Its "
+        "claims are written as rules here, and the report states which hold.",
+        "The post does not print how many experts its lines have. Here they have 2, 4, 8 and 16. "
+        "The released program, jacobian_moe_demo.py of github.com/eminorhan/mixture-of-experts, is "
+        "set to 20.",
         'The post averages over "a bunch of inputs" of one layer; here ten layers are drawn.',
         "Inputs are standard normal, as in the post. The released program draws them uniformly "
         "from [0, 1): for that, use --set input_distribution=uniform.",
-        "For any matrix, the condition number without the zeros grows with the number of rows "
-        "left. Better conditioned is therefore judged by the excess over a Gaussian matrix with "
-        "the same rows set to zero, which the post does not have.",
+        "For any matrix, the condition number without the zeros grows with the number of nonzero "
+        "rows. Conditioning is therefore judged by the excess over a Gaussian matrix with the same "
+        "rows set to zero. The post does not make this comparison.",
         "The post's formula leaves open whether a gate is for an expert or for each of its units. "
-        "Here it is one for an expert, as in the author's released DenseMoE.py. Each gate's "
-        "weights are Glorot-uniform for 128 inputs and 1 output, as there.",
+        "Here it is for an expert, as in the author's released DenseMoE.py. As in that file, each "
+        "gate's weights are Glorot-uniform for 128 inputs and 1 output.",
         "Not included: the post's convolutional mixture of experts, its non-local layer, and "
         "networks of several layers.",
     ),

@@ -18,9 +18,9 @@ OPTION = "--model"
 def with_model(study: Study, model: str) -> Study:
     """Return the study with language models of one kind; "lstm" changes nothing.
 
-    "transformer" replaces each AWD-LSTM by the recipe's Transformer with its corpus, output layer
-    and seed, and removes published values. Raises UserError for an unknown model or unsuitable
-    study; iterating the trials raises it if two AWD-LSTMs give the same Transformer.
+    "transformer" replaces each AWD-LSTM by the recipe's Transformer of equal corpus, output layer
+    and seed. It removes published values. Raises UserError for an unknown model or unsuitable
+    study; iterating the trials raises it for two equal Transformers.
     """
     require_model(model)
     if study.tuning is not None:

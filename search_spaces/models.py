@@ -24,7 +24,7 @@ from trainables.config import (
 FIVE = ("softmax", "sigsoftmax", "gss", "lms_plif", "mos")
 SIX = (*FIVE, "moc")
 RANDOM_SEEDS = (9075, 3173, 2769, 1632, 4406, 312, 6001, 3235, 487, 1123)
-"""Drawn once; the paper does not print its own."""
+"""Seeds that this project drew; the paper does not print its own."""
 AVERAGING: dict[str, AveragingConfig] = {"NT-ASGD": NtAsgdConfig(), "ET-ASGD": EtAsgdConfig()}
 
 

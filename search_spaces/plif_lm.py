@@ -15,7 +15,7 @@ MODELS = {
     "mos_15": "mos",
     "mos_15_plif_1e6": "mos_plif",
 }
-"""The talk's name -> ours."""
+"""Group of each model of the talk."""
 
 
 def trials(corpus: CorpusConfig) -> Iterator[TrialConfig]:
@@ -53,6 +53,6 @@ STUDY = Study(
         "On Penn Treebank the talk's mixtures have 26.6 and 28.6 million parameters. These have "
         "21.5 and 22.5 million, from the AAAI-2021 settings.",
         "The talk takes its rows of softmax and mixtures from the literature, trained with "
-        "NT-ASGD. Here every model has ET-ASGD.",
+        "NT-ASGD. Here every model is trained with ET-ASGD.",
     ),
 )

@@ -21,7 +21,7 @@ MODELS = {
     "MoS**": "mos (Yang)",
     "MoC**": "moc (Yang)",
 }
-"""Model of SM Table 2 -> group. No trial trains the last two (Yang et al. 2018)."""
+"""Group of each model of SM Table 2. No trial trains the last two (Yang et al. 2018)."""
 
 
 def trials(corpus: CorpusConfig) -> Iterator[TrialConfig]:
@@ -57,9 +57,9 @@ STUDY = Study(
     deviations=(
         "Fig. 3 is rebuilt from SM Table 2. That table also has the MoS and MoC of Yang et al. "
         "(2018), at their six contexts; no trial trains these.",
-        "On corpora other than Penn Treebank, the contexts are eighteen evenly spaced ones of the "
-        "test text.",
-        "At contexts random 4 to 6, SM Table 2 prints the same probabilities for all models. "
-        "Compare only words there.",
+        "On corpora other than Penn Treebank, the contexts are eighteen evenly spaced positions of "
+        "the test text.",
+        "For the contexts named random 4, 5 and 6, SM Table 2 prints the same probabilities for "
+        "all models. Compare only their words.",
     ),
 )

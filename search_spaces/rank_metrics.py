@@ -1,6 +1,6 @@
 """Press', epsilon-effective, entropy and stable rank of models (AAAI 2021, Table 6, Fig. 7).
 
-On a generated language, also of the true log-P matrix, as the paper's reviewers asked.
+A generated language adds the ranks of the true log-P matrix, as the paper's reviewers asked.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ METRICS = (
     "stable_rank",
 )
 SEED = 1
-"""Seed of the true matrix's noise."""
+"""Seed of the noise on the true matrix."""
 
 
 def trials(corpus: CorpusConfig) -> Iterator[AnyConfig]:
-    """Yield five ET-ASGD models; if log P is known, the truth and six layers."""
+    """Yield five ET-ASGD models; for a generated language, the true matrix and six layers."""
     if markov_rank(corpus.name) is not None:
         return _truth_and_models(corpus)
     return (trial(corpus, model) for model in FIVE)
@@ -56,7 +56,7 @@ def label(config: AnyConfig) -> str:
 
 
 def corner(configs: Sequence[AnyConfig]) -> list[AnyConfig]:
-    """Return the truth and four models."""
+    """Return the trials of the true matrix, and four models."""
     truth = [config for config in configs if isinstance(config, TrueRankConfig)]
     return truth + smoke_corner(
         [config for config in configs if not isinstance(config, TrueRankConfig)]
@@ -85,10 +85,10 @@ STUDY = Study(
         GroupSpectra(),
     ),
     deviations=(
-        "On a generated language (markov, markov-R), which the paper does not have, the true "
-        "log-P matrix is measured too. Its singular values come from a QR decomposition in "
-        "float64, those of the models from the Gram matrix.",
-        "On a generated language, all output layers sit on the model that the paper gives "
+        "On a generated language (markov, markov-R), which the paper does not have, the true log-P "
+        "matrix is measured too. The true matrix's singular values come from a QR decomposition in "
+        "float64, the models' from the Gram matrix.",
+        "On a generated language, all output layers have the backbone that the paper gives "
         "softmax. At scale quick they train for 30 epochs, because in the first epochs a model "
         "learns only word frequencies.",
     ),

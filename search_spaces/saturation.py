@@ -12,7 +12,7 @@ WIDTHS = (64, 96, 128, 192, 256, 320, 384, 512, 640, 768)
 SMOKE_WIDTHS = (64, 128, 192, 256, 384)
 SEED, SEEDS = 1, 3
 EPOCH_RANK_CONTEXTS = 512
-"""At every scale, for ranks over training."""
+"""Contexts per epoch for ranks over training, at every scale."""
 CLAIM = (
     "Godey, de la Clergerie and Sagot (2024, arXiv 2404.07647) find that "
     "\N{LEFT DOUBLE QUOTATION MARK}models based on less than 1000 hidden dimensions tend to adopt "
@@ -26,11 +26,10 @@ CLAIM = (
 
 LOST = (
     "Godey and Artzi (2026, arXiv 2603.10145) write that \N{LEFT DOUBLE QUOTATION MARK}95-99% of "
-    "the gradient norm is suppressed by the output layer\N{RIGHT DOUBLE QUOTATION MARK} "
-    "(abstract; the paper, with its widths and vocabularies, could not be read). "
-    "gradient_norm_lost is that number: a norm, pooled over contexts. For weights without "
-    "structure it is about the square root of 1 - d/V, so it falls with the width and rises with "
-    "the vocabulary."
+    "the gradient norm is suppressed by the output layer\N{RIGHT DOUBLE QUOTATION MARK} (abstract; "
+    "the paper, with its widths and vocabularies, could not be read). gradient_norm_lost is this "
+    "share of the norm, pooled over contexts. For weights without structure it is about the square "
+    "root of 1 - d/V, so it falls with the width and rises with the vocabulary."
 )
 
 
@@ -54,7 +53,7 @@ def corner(trials: Sequence[TransformerTrialConfig]) -> list[TransformerTrialCon
 STUDY = Study(
     name="saturation",
     title="Deviation of small Transformers from the law of larger ones",
-    question="Does the loss of narrow models leave the law fitted to wider ones?",
+    question="Does the loss of narrow models deviate from the law fitted to wider ones?",
     source="Godey, de la Clergerie and Sagot (2024), Why do small language models underperform? "
     "Studying Language Model Saturation via the Softmax Bottleneck, arXiv 2404.07647",
     trials=trials,
@@ -94,10 +93,11 @@ STUDY = Study(
     ),
     deviations=(
         "The paper studies late training of Pythia models. Here models pass over a small text "
-        "several times, so the question is at which size they leave the law, not when.",
-        "All sizes see equally many tokens, so the law is one over size alone. Depth, heads and "
+        "several times, so the question is at which size they deviate from the law, not when in "
+        "training.",
+        "All sizes see equally many tokens, so the law depends on size alone. Depth, heads and "
         "learning rate follow the width by the ladder; no size was tuned.",
-        "Ranks are of log P, as everywhere in this project, not of the head's weights. For those "
-        "of open checkpoints, Pythia's included, use the command rank.",
+        "Ranks are of log P, as everywhere in this project, not of the head's weights. The command "
+        "rank measures the head's weights of open checkpoints, such as Pythia's.",
     ),
 )

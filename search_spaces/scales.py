@@ -48,25 +48,25 @@ class Scale:
     summary: str
     """Printed at the start of a run."""
     width: float = 1.0
-    """Factor on widths and both activation regularisers: these are means over the width, so the
-    same coefficient would weigh more on a narrow layer's units."""
+    """Factor on widths and activation regularisers. These are means over the width: the same
+    coefficient would weigh more on each unit of a narrow layer."""
     dropout: float = 1.0
     """Factor on dropout rates and noise; small models overfit less."""
     optimizer: Literal["adam"] | None = None
     learning_rate: float = 1.0
-    """Factor. The papers' 20 is for SGD; Adam needs another magnitude."""
+    """Factor. The papers' learning rate of 20 is for SGD; Adam needs a much lower one."""
     warm_up_tokens: int | None = None
     start: Literal["scaled"] | None = None
     """See `trainables.training.start`."""
     knots: int | None = None
-    """Maximum; a step of a piecewise linear function visits all knots."""
+    """Maximum, because a step visits all knots of a piecewise linear function."""
     batch_size: int | None = None
-    """Equal for all output layers, for equally many steps; the papers reduced it when memory was
-    short."""
+    """Equal for all output layers, for equal numbers of steps. The papers reduced it when memory
+    was short."""
     bptt: int | None = None
     epochs: int | None = None
     generated_epochs: int | None = None
-    """`epochs` on a generated language, whose first passes teach only word frequencies."""
+    """Replaces `epochs` on a generated language, whose first epochs teach only word frequencies."""
     averaged_share: float | None = None
     """Share of epochs that ET-ASGD averages; the papers' 0.8 is too much for short runs."""
     epoch_tokens: int | None = None
@@ -74,10 +74,10 @@ class Scale:
     valid_tokens: int | None = None
     test_tokens: int | None = None
     test_batch_size: int | None = None
-    """Parallel streams of test text; with one, products have single rows."""
+    """Parallel streams of test text. One stream would make matrix products of single rows."""
     rank_contexts: int | None = None
     """Test contexts in the log-P matrix. With 1,024 of 82,430, the Press rank is 1.7 times that of
-    all, in nearly the same order of models (rho 0.96)."""
+    all contexts; models have nearly the same order (rho 0.96)."""
     epoch_rank_contexts: int | None = None
 
 
@@ -243,8 +243,8 @@ def _trained_evaluation(scale: Scale, config: LanguageTrialConfig) -> Evaluation
 
 
 def _evaluation(scale: Scale, config: LanguageTrialConfig | TrueRankConfig) -> EvaluationConfig:
-    """If the true rank is known, all contexts are kept: a sample may miss some."""
     evaluation = config.evaluation
+    # If the true rank is known, keep all contexts: a sample may miss some.
     rank_contexts = scale.rank_contexts if markov_rank(config.corpus.name) is None else None
     return evaluation.model_copy(
         update={
@@ -257,7 +257,7 @@ def _evaluation(scale: Scale, config: LanguageTrialConfig | TrueRankConfig) -> E
 
 
 def smoke_corner(trials: Sequence[AnyConfig]) -> list[AnyConfig]:
-    """Return at most four spread-out trials."""
+    """Return at most four trials, spread over the list."""
     if len(trials) <= 4:
         return list(trials)
     last = len(trials) - 1

@@ -54,7 +54,7 @@ def _group(layer: SoftcapConfig) -> str:
 
 
 def corner(configs: Sequence[AnyConfig]) -> list[AnyConfig]:
-    """Return softmax, and the smallest and largest cap of either form."""
+    """Return softmax, and the smallest and largest cap of each form."""
     ends = {PLAIN, *(_group(layer) for layer in SOFTCAPS if layer.cap in ENDS)}
     return [config for config in configs if label(config) in ends]
 
@@ -140,9 +140,9 @@ STUDY = Study(
                 "tanh: cap tanh(x / cap), Gemma 2's at 30 and nanochat's at 15. sigmoid: "
                 "modded-nanogpt's 23 sigmoid((x + 5) / 7.5), with all three numbers in proportion "
                 "at other caps. The sigmoid form therefore has half the range of the tanh form "
-                "with the same cap, and a slope of at most 0.77. No source printed a rank. After "
-                "training: the logits of a trained softmax pass through the same function, "
-                "without further training."
+                "with the same cap, and a slope of at most 0.77. No source printed a rank. "
+                "Settings named after training send the logits of a trained softmax through the "
+                "same function, without further training."
             ),
             after={
                 _bent_prefix(layer): (f"{layer.form} after training", layer.cap)
@@ -158,8 +158,8 @@ STUDY = Study(
         RankOverTraining(),
     ),
     deviations=(
-        "The sources cap the logits of Transformers without an output bias. Here there is one; at "
-        "scale quick it starts at the word frequencies, as far as the cap allows.",
+        "The sources cap the logits of Transformers without an output bias. The models here have a "
+        "bias; at scale quick it starts at the word frequencies, as far as the cap allows.",
         "The sources tune a cap together with the rest of a model; here only the cap changes.",
     ),
 )

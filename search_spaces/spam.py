@@ -1,8 +1,7 @@
 """Output layers on a trivial language over V symbols (Godey and Artzi 2026, arXiv 2603.10145).
 
-The least loss of `spam-V` is known: ln V per text. The paper blames the head, which passes a
-gradient of V numbers through d. Here only d changes: recurrent layers before the last keep their
-width.
+The least loss on `spam-V` is known: ln V nats per text. The paper blames the head, which reduces a
+gradient of V numbers to d. Only d changes here; recurrent layers before the last keep their width.
 """
 
 from __future__ import annotations
@@ -42,10 +41,11 @@ SEEDS = (1, 2, 3)
 HIDDEN_WIDTH = 64
 EPOCHS, EPOCH_TOKENS = 10, 32_000
 WARM_UP_SHARE = 0.1
-"""Share of train tokens. Without warm-up, or with a longer one, the study would compare the layers'
-starts."""
+"""Warm-up as a share of training tokens. With none or more, the study would compare how layers
+start."""
 LEARNED = 0.1
-"""Nats per token above the entropy: 1/60 of an untrained model's excess at V = 1,000."""
+"""Largest excess loss (nats per token) of a learned language: 1/60 of an untrained model's at V =
+1,000."""
 EXCESS = "excess_cross_entropy"
 ALL = tuple(layer.name for layer in LAYERS)
 UNCAPPED = tuple(name for name in ALL if name != "softcap")
@@ -63,14 +63,14 @@ QUICK = (
     (4_000, (48, 64), ("softcap",), 1),
     (32_000, (32,), ("softmax", "softcap"), 1),
 )
-"""V, widths, layers, number of seeds. Widths surround the threshold. A step's time is proportional
-to V d; slow trials get fewer seeds."""
+"""V, widths, layers and number of seeds at scale quick. Widths surround the threshold. A step's
+time is proportional to V d; slow trials get fewer seeds."""
 CLAIM = (
-    "No printed width is known to compare with: only the abstract of Godey and Artzi (2026, arXiv "
+    "No printed width was found to compare with: only the abstract of Godey and Artzi (2026, arXiv "
     "2603.10145) could be read. It states that the bottleneck makes "
-    "\N{LEFT DOUBLE QUOTATION MARK}trivial patterns unlearnable\N{RIGHT DOUBLE QUOTATION MARK} "
-    "and that \N{LEFT DOUBLE QUOTATION MARK}95-99% of the gradient norm is suppressed by the "
-    "output layer\N{RIGHT DOUBLE QUOTATION MARK}. It gives no width or number of symbols."
+    "\N{LEFT DOUBLE QUOTATION MARK}trivial patterns unlearnable\N{RIGHT DOUBLE QUOTATION MARK} and "
+    "that \N{LEFT DOUBLE QUOTATION MARK}95-99% of the gradient norm is suppressed by the output "
+    "layer\N{RIGHT DOUBLE QUOTATION MARK}. It gives no width or number of symbols."
 )
 SMOKE = (1_000, 8, 1)
 """V, d and seed at scale smoke."""
@@ -157,7 +157,7 @@ def _is_quick(config: TrialConfig) -> bool:
 
 
 def corner(configs: Sequence[AnyConfig]) -> list[AnyConfig]:
-    """Return two layers at one V and d, trained for a sixteenth."""
+    """Return two layers at one V and d, with a sixteenth of the training."""
     short_training = {
         "epochs": 2,
         "epoch_tokens": 10_000,
@@ -210,10 +210,10 @@ STUDY = Study(
             logarithmic_x=True,
             logarithmic_y=(EXCESS,),
             note=(
-                "The gap is the test loss less ln V / 8, the entropy of the language in nats per "
-                "token: texts have eight tokens, of which only the first is uncertain. Learned "
-                f"means a gap of at most {LEARNED}; more training changes the width at which it "
-                "is reached."
+                "The gap is the test loss minus ln V / 8, the entropy of the language in nats per "
+                "token: texts have eight tokens, of which only the first is uncertain. The "
+                f"language is learned at a gap of at most {LEARNED}. More training changes the "
+                "width at which that gap is reached."
             ),
         ),
         GroupTable(
@@ -225,7 +225,7 @@ STUDY = Study(
         f"have width {HIDDEN_WIDTH} at every d: d narrows only the head and the weights tied to "
         "it.",
         "The source's texts, sizes and training were not read in full. Seven repeats, the end of "
-        "text and all other settings of the training are this project's.",
+        "text and all other settings of the training are this project's choices.",
         f"Every V is trained on {EPOCHS * EPOCH_TOKENS:,} tokens at every scale except smoke. A "
         "symbol is then seen in 80 texts at V = 500 and in 10 at V = 4,000. The growth of the "
         "width with V depends on this training.",

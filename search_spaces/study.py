@@ -56,51 +56,51 @@ class Study:
     name: str
     """Used in commands and folder names."""
     trials: Callable[[CorpusConfig], Iterable[AnyConfig]] = lambda corpus: ()  # noqa: ARG005
-    """At paper scale; `apply_scale` shrinks each later. A tuned study has none."""
+    """Yields trials at paper scale for a corpus. A tuned study has none."""
     tuning: Tuning | None = None
     """Replaces `trials` if later trials depend on earlier results."""
     title: str = ""
     question: str = ""
-    """Ends in a question mark; the report opens with it."""
+    """Question that opens the report and ends in a question mark."""
     source: str = ""
     """Paper, and figure or table."""
     label: Callable[[Any], str] = describe
-    """Name of a trial by its trained config, with scale and `--set`. The text before " seed=" is
-    the group: trials that differ only in seed. If settings have equal or similar names, the plan
-    appends the difference or the setting's hash. Analyses name groups as at scale paper."""
+    """Names a trial by its trained config, after scale and `--set`. The text before " seed=" is the
+    group, whose trials differ only in seed. The plan appends a difference or hash to equal or
+    similar names. Analyses use the group names of scale paper."""
     corpora: tuple[str, ...] = ()
     """Corpora of the paper."""
     reads_text: bool = True
     """If False, `trials` gets a corpus named "none"."""
     always_reads: tuple[str, ...] = ()
-    """Corpora that trials read from `--data-dir` at any `--corpus`."""
+    """Corpora that trials also read from `--data-dir`, at any `--corpus`."""
     scaled: bool = True
     """If False, scales change no trial; only `quick` and `corner` reduce the work."""
     trains: bool = True
     """False if no trial trains or fits."""
     measurements: tuple[str, ...] = ("perplexity@1", "spectrum@1")
     analyses: tuple[Analysis | Callable[[Any], Any], ...] = (Correlation(),)
-    """In the report's order. A function gets a DataFrame of done trials (columns: config values and
-    metrics) and returns DataFrames, matplotlib figures and sentences."""
+    """Analyses in the report's order. A function gets a DataFrame of done trials (columns: config
+    values and metrics). It returns DataFrames, matplotlib figures and sentences."""
     deviations: tuple[str, ...] = ()
     """Known differences from the source."""
     corner: Callable[[Sequence[Any]], Sequence[AnyConfig]] | None = None
-    """Picks the trials of scale `smoke`; default: four, spread over the study."""
+    """Picks the trials of scale `smoke`; None picks four, spread over the study."""
     quick: Callable[[Sequence[Any]], Sequence[AnyConfig]] | None = None
-    """Picks the trials of scale `quick`; default: all."""
+    """Picks the trials of scale `quick`; None picks all."""
     seeds: Mapping[str, int] = field(default_factory=dict)
-    """Seeds per trial by scale, its own first; default 1. Only for studies that train and repeat no
-    setting."""
+    """Number of seeds per trial by scale; default 1. Only for studies that train and have one seed
+    per setting."""
 
     def __post_init__(self) -> None:
-        """A wrong type raises UserError now, not after training."""
+        """Raise UserError for a wrong type now, not after training."""
         for name in ("name", "title", "question", "source"):
             _require(isinstance(getattr(self, name), str), self, name, "a string")
         _require(
             re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", self.name) is not None,
             self,
             "name",
-            "letters, digits, '_', '.' and '-', without '.' or '-' first, because folders use it",
+            "letters, digits, '_', '.' and '-', not '.' or '-' first, because it names folders",
         )
         for name in ("corpora", "always_reads", "measurements", "deviations"):
             texts = getattr(self, name)
@@ -119,7 +119,7 @@ class Study:
             condition,
             self,
             "analyses",
-            "a tuple of requests and functions, such as (Correlation(), my_function)",
+            "a tuple of analyses and functions, such as (Correlation(), my_function)",
         )
         for name in ("trials", "label", "corner", "quick"):
             _require(
@@ -140,7 +140,7 @@ class Study:
         )
 
     def with_requests(self, change: Callable[[Analysis], Analysis]) -> Study:
-        """Return a copy with each request changed; functions stay."""
+        """Return a copy with each `Analysis` changed; functions stay unchanged."""
         analyses = (change(one) if isinstance(one, Analysis) else one for one in self.analyses)
         return replace(self, analyses=tuple(analyses))
 

@@ -1,14 +1,14 @@
 """Transformer trials at paper scale: a recipe, and a ladder of sizes.
 
-No values are published for this model on these corpora. The recipe combines published parts: at
-width 768 it has the shape of GPT-2 small (Radford et al. 2019) and the learning rate of GPT-3
-Small, 0.0006 (Brown et al. 2020, Table 2.1). AdamW with beta2 = 0.95, weight decay 0.1, clipping at
-1, linear warm-up and cosine decay to a tenth are GPT-3's (Appendix B).
+No values are published for this model on these corpora. The recipe combines published parts. Width
+768 has the shape of GPT-2 small (Radford et al. 2019) and the learning rate of GPT-3 Small, 0.0006
+(Brown et al. 2020, Table 2.1). AdamW with beta2 = 0.95, weight decay 0.1, clipping at 1, linear
+warm-up and cosine decay to a tenth are GPT-3's (Appendix B).
 
-The learning rate goes as 1 / width, the rule for hidden matrices of Yang et al. 2021 (Tensor
-Programs V). At scale quick, among rates a factor of 2 apart, the best at widths 16 to 192 is the
-rule's or its neighbour. Dropout and epochs suit many passes of 25 million parameters over one or
-two million tokens; they were not tuned.
+The learning rate is proportional to 1 / width, the rule for hidden matrices of Yang et al. 2021
+(Tensor Programs V). At scale quick and widths 16 to 192, the best of rates a factor of 2 apart is
+the rule's or its neighbour. Dropout and epochs suit many passes of 25 million parameters over one
+or two million tokens; they were not tuned.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ WIDTH = 512
 GPT_WIDTH, GPT_LEARNING_RATE = 768, 0.0006
 HEAD_WIDTH = 64
 LAYERS = (2, 12)
-"""Minimum and maximum number."""
+"""Minimum and maximum number of layers."""
 SEED = 1
 WINDOW = 256
 DROPOUT = 0.3
 BATCH_SIZE = 32
 EPOCHS = {"ptb": 60, "wikitext-2": 40}
-"""About 55 and 85 million tokens; other corpora get Penn Treebank's."""
+"""Epochs by corpus: about 55 and 85 million tokens. Other corpora get Penn Treebank's."""
 WARM_UP_TOKENS = 1_000_000
 
 
@@ -51,10 +51,10 @@ class Rung:
 
 
 def ladder(width: int) -> Rung:
-    """Return the size for a width: a layer (2 to 12) and a head for every 64, at least two.
+    """Return the size for a width: per 64 units, a layer (2 to 12) and a head (at least two).
 
-    The learning rate goes as 1 / width. Heads have equal, even widths, so there may be fewer if 64
-    does not divide the width. Raises ValueError if the width is odd or less than 2.
+    Heads have equal, even widths, so there may be fewer if 64 does not divide the width. Raises
+    ValueError if the width is odd or less than 2.
     """
     if width < 2 or width % 2:
         raise ValueError(f"a Transformer's width must be an even number of at least 2; got {width}")

@@ -17,7 +17,7 @@ class TransformerScale:
     width: float
     """Factor on width and head rank; the ladder sets layers, heads and learning rate."""
     learning_rate: float = 1.0
-    """Factor beyond the ladder's: fewer steps need larger rates."""
+    """Further factor on the ladder's learning rate: fewer steps need larger rates."""
     window: int | None = None
     batch_size: int | None = None
     warm_up_tokens: int | None = None
@@ -35,7 +35,7 @@ TRANSFORMER_SCALES: Mapping[str, TransformerScale] = {
 def shrunk_model(scale: TransformerScale, model: TransformerConfig) -> dict[str, Any]:
     """Return the model's sizes at this scale.
 
-    A model off the ladder stays off in proportion: twice the layers stay twice the lower rung's.
+    A model with twice a rung's layers gets twice the lower rung's layers.
     """
     lower_rung, rung = ladder(scaled_width(scale, model.width)), ladder(model.width)
     heads = max(1, round(model.heads * lower_rung.heads / rung.heads))
@@ -51,7 +51,7 @@ def shrunk_model(scale: TransformerScale, model: TransformerConfig) -> dict[str,
 
 
 def shrunk_training(scale: TransformerScale, config: TransformerTrialConfig) -> dict[str, Any]:
-    """Return the training's settings at this scale, without epochs and their tokens."""
+    """Return the training's settings at this scale, without epochs and epoch_tokens."""
     training, width = config.training, config.model.width
     rate_factor = ladder(scaled_width(scale, width)).learning_rate / ladder(width).learning_rate
     return {
@@ -63,7 +63,7 @@ def shrunk_training(scale: TransformerScale, config: TransformerTrialConfig) -> 
 
 
 def in_proportion(value: int, recipe: int, scaled: int | None) -> int:
-    """Return a setting at a scale, in proportion to the recipe's value there, at least 1.
+    """Return a setting scaled in the same proportion as the recipe's, at least 1.
 
     `scaled` is the recipe's value at the scale; None keeps `value`.
     """
@@ -76,5 +76,5 @@ def scaled_width(scale: TransformerScale, width: int) -> int:
 
 
 def scaled_rank(rank: int, width: int, narrow_width: int) -> int:
-    """Return a head's rank on the narrow model: an equal share of its width, at least 1."""
+    """Return a head's rank on the narrow model, in proportion to its width, at least 1."""
     return max(1, round(rank * narrow_width / width))

@@ -1,6 +1,6 @@
-"""Tuning in stages: per side a grid, then a search, then new seeds for the best cell.
+"""Tuning in stages: a grid, then a search, then new seeds for the best cell of each side.
 
-Sides share spaces and budget, for a fair comparison.
+Sides, the compared models, share spaces and budget for a fair comparison.
 """
 
 from __future__ import annotations
@@ -24,27 +24,27 @@ class Dimension:
     short: str
     """Short form, for trial names."""
     values: tuple[float, ...]
-    """Ascending; a search treats neighbours as similar."""
+    """Ascending choices; a search treats neighbours as similar."""
 
 
 Space = tuple[Dimension, ...]
-"""Product of the dimensions' choices."""
+"""Dimensions, whose choices are combined in every way."""
 Cell = tuple[int, ...]
 """Index of the choice for each dimension."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Tuning:
-    """Sides, spaces and final seeds."""
+    """Definition of sides, search spaces and final seeds."""
 
     sides: Mapping[str, Callable[[CorpusConfig], TrialConfig]]
-    """Config by side; its seed serves all but the final trials."""
+    """Makes the config of each side. Only final trials replace its seed."""
     stage1: Space
     """Every side trains every cell."""
     stage2: Space
-    """A search picks equally many cells per side."""
+    """The search picks equally many cells for each side."""
     seeds: tuple[int, ...]
-    """For each side's best cell, by validation loss in both stages."""
+    """Seeds for each side's best cell: that of the lowest validation loss in both stages."""
 
     def __post_init__(self) -> None:
         bad_names = [name for name in self.sides if not re.fullmatch(r"\S+", name)]

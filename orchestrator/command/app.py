@@ -34,14 +34,8 @@ command again to resume.
 
 
 class _Commands(TyperGroup):
-    """The commands. `run` may be omitted.
-
-    Ctrl-C outside a running sweep prints a sentence and exits with 130; Typer would print "Aborted"
-    and exit with 1.
-    """
-
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Insert `run` before a study. Raises UserError for a misspelt command."""
+        """Insert `run` if the first word is a study. Raises UserError for a misspelt command."""
         options = [name for option in self.get_params(ctx) for name in option.opts]
         if args and args[0] not in (*self.commands, *options):
             is_study = args[0].startswith("-") or args[0] in study_names("") or is_file(args[0])
@@ -61,6 +55,7 @@ class _Commands(TyperGroup):
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt as error:
+            # Typer would print "Aborted" and exit with 1.
             print_err(f"Interrupted: {GO_ON}")
             raise typer.Exit(130) from error
         except typer.BadParameter as error:
@@ -99,7 +94,7 @@ def _program(
         ),
     ] = False,
 ) -> None:
-    """Options before any command."""
+    """Options that precede a command."""
 
 
 corpus_app = typer.Typer(help="Download and verify corpora.", no_args_is_help=True)
@@ -127,7 +122,7 @@ def prove_gpu() -> None:
 
 
 _COMMANDS: Any = get_command(app)
-# A plan lists trials to run, not to retry.
+# `retry` has no plan to print: a plan lists the trials to run, not those to retry.
 _RETRY = _COMMANDS.commands["retry"]
 _RETRY.params = [option for option in _RETRY.params if option.name not in ("dry_run", "form")]
 
@@ -145,7 +140,7 @@ def main(arguments: list[str] | None = None) -> int:
     except SystemExit as ending:
         if ending.code is None or isinstance(ending.code, int):
             return ending.code or 0
-        # The text that a study's file passed to sys.exit.
+        # A study's file passed this text to sys.exit.
         print_err(f"error: {ending.code}")
         return 1
     except UserError as error:

@@ -1,4 +1,4 @@
-"""The command `clean`, and the sentence about what `run` removes itself."""
+"""The command `clean`, and the sentence about leftovers that `run` removes."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def clean(
 ) -> None:
     """Remove leftover files and processes of killed runs.
 
-    On this machine, these are temporary folders, their processes and unfinished copies; in the
-    storage folder, unfinished files. In an object store, one-byte files .writable-... stay.
+    On this machine, ends processes and removes temporary folders and unfinished copies. In the
+    storage folder, removes unfinished files. In an object store, one-byte files .writable-... stay.
     """
     from orchestrator.guard import remove_leftovers
     from orchestrator.storage import copies_folder, is_url, remove_unfinished

@@ -18,10 +18,9 @@ Name = Annotated[str, typer.Argument(metavar="NAME")]
 
 
 def fetch_corpus(name: Name, data_dir: options.DataDir = None) -> None:
-    """Download and verify a corpus or the benchmarks.
+    """Download and verify a corpus or the word-similarity benchmarks.
 
-    Only missing or wrong files are downloaded. NAME is a corpus, or word-similarity for the
-    benchmarks.
+    Only missing or wrong files are downloaded. NAME is a corpus or word-similarity.
     """
     from trainables.corpora import fetch
 
@@ -30,10 +29,9 @@ def fetch_corpus(name: Name, data_dir: options.DataDir = None) -> None:
 
 
 def check_corpus(name: Name, data_dir: options.DataDir = None) -> None:
-    """Verify the files of a corpus or the benchmarks.
+    """Verify the files of a corpus or of the word-similarity benchmarks.
 
-    Prints their SHA-256 hashes, and counts tokens or word pairs. NAME is a corpus, or
-    word-similarity for the benchmarks.
+    Prints SHA-256 hashes and numbers of tokens or word pairs. NAME is a corpus or word-similarity.
     """
     from trainables.config import markov_rank, spam_floor, spam_symbols
     from trainables.corpora import WORD_SIMILARITY, check, resolve_argument

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 STORAGE = "results"
 
-# An option has its parameter's name, unless it specifies another one.
+# An option is named after its parameter, unless `Option` is given a name.
 
 
 def no_password(store: str | None) -> str | None:
-    """Return the address. Raises UserError for a password in it, which process lists would show."""
+    """Return the store's address. Raises UserError for a password, which process lists show."""
     if store and "://" in store:
         from orchestrator.store import has_secret
 
@@ -41,7 +41,7 @@ ScaleName = Literal["smoke", "quick", "small", "paper"]
 Scale = Annotated[ScaleName, Option(help="Size of the run, from smoke (seconds) to paper.")]
 AnyScale = Annotated[
     ScaleName | None,
-    Option(help="Only this scale. [default: the last planned one with a result]"),
+    Option(help="Only this scale. [default: the scale last planned that has a result]"),
 ]
 Corpus = Annotated[
     list[str] | None,
@@ -52,7 +52,7 @@ Corpus = Annotated[
 ]
 AnyCorpus = Annotated[str | None, Option(help="Only this corpus.")]
 DataDir = Annotated[
-    str | None, Option(help="Folder of the corpora, the same on all machines. [default: data]")
+    str | None, Option(help="Folder of the corpora, at this path on all machines. [default: data]")
 ]
 StoreUrl = Annotated[
     str | None,
@@ -65,7 +65,8 @@ StoreUrl = Annotated[
 Storage = Annotated[
     str,
     Option(
-        help="Folder of checkpoints, results and reports, or s3://, gs:// or az://BUCKET/PREFIX."
+        help="Folder of checkpoints, results and reports, or an object store: s3://, gs:// or "
+        "az://BUCKET/PREFIX."
     ),
 ]
 Form = Literal["table", "csv", "json"]
@@ -84,15 +85,15 @@ AnySettings = Annotated[
     Option(
         "--set",
         metavar="KEY=VALUE[,VALUE...]",
-        help="Only the variant with this setting. May be repeated.",
+        help="Only the study's variant with this setting. May be repeated.",
     ),
 ]
 ModelName = Literal["lstm", "transformer"]
 Model = Annotated[
     ModelName | None,
-    Option(help="Replace the study's models with this one; corpus, output layers and seeds stay."),
+    Option(help="Train this model, not the study's; keep corpus, output layers and seeds."),
 ]
-AnyModel = Annotated[ModelName | None, Option(help="Only the variant with this model.")]
+AnyModel = Annotated[ModelName | None, Option(help="Only the study's variant with this model.")]
 Address = Annotated[
     str | None, Option(help="Address of a running Ray cluster. [default: start Ray]")
 ]
@@ -102,10 +103,10 @@ RayDashboard = Annotated[
 Gpus = Annotated[
     float | None,
     Option(
-        help="0, a fraction, or 1. [default: 1 for language models at scale small or paper, else 0]"
+        help="GPUs per trial, 0 to 1. [default: 0; 1 for language models at scale small or paper]"
     ),
 ]
-Cores = Annotated[int, Option(min=1, help="Threads of each trial on a CPU.")]
+Cores = Annotated[int, Option(min=1, help="CPU threads of each trial.")]
 MaxConcurrent = Annotated[
     int | None, Option(min=1, help="Maximum number of trials at a time. [default: as many as fit]")
 ]
@@ -113,12 +114,12 @@ TrialTimeout = Annotated[
     float | None,
     Option(
         metavar="SECONDS",
-        help="End a trial after this time without progress. [default: ten of its steps, at least "
-        "2 min; 10 min before its pace is known]",
+        help="End a trial after this time without progress. [default: the time of ten steps, at "
+        "least 2 min; 10 min until a step's time is known]",
     ),
 ]
 Deterministic = Annotated[
-    bool, Option("--deterministic", help="Reproduce results bit for bit on a GPU, too (slower).")
+    bool, Option("--deterministic", help="Make results on a GPU repeatable bit for bit (slower).")
 ]
 Contexts = Annotated[
     Path | None,
@@ -129,18 +130,18 @@ Contexts = Annotated[
 ]
 Benchmarks = Annotated[
     Path | None,
-    Option(metavar="DIR", help="Folder of your own benchmarks for word_similarity@1, *.txt."),
+    Option(metavar="DIR", help="Folder of your own benchmarks (*.txt) for word_similarity@1."),
 ]
 Search = Annotated[
     Literal["tpe", "random", "grid"] | None,
     Option(help="Search method of a study that tunes. [default: tpe]"),
 ]
 Budget = Annotated[
-    int | None, Option(help="Searched trials per side of a study that tunes. [default: by scale]")
+    int | None, Option(help="Trials searched per model of a study that tunes. [default: by scale]")
 ]
 Seeds = Annotated[
     int | None,
-    Option(help="Seeds per setting, at most 11, including done ones. [default: set by the study]"),
+    Option(help="Seeds per setting, done seeds included; at most 11. [default: set by the study]"),
 ]
 AllTrials = Annotated[
     bool,
@@ -173,9 +174,9 @@ StudyArgument = Annotated[
 
 
 def store_url(store: str | os.PathLike[str] | None, storage: str | os.PathLike[str]) -> str:
-    """Return the store's address: `store`, or a file in the storage folder.
+    """Return `store`, or else the address of the file results.db in `storage`.
 
-    Raises UserError if `store` holds a password, or is missing while `storage` is no folder.
+    Raises UserError if `store` has a password, or if that file cannot be in `storage`.
     """
     from orchestrator.storage import is_url
 
@@ -206,14 +207,14 @@ def text_folder(argument: str | None) -> Path | None:
 def open_existing(
     store: str | os.PathLike[str] | None, storage: str | os.PathLike[str], *, check: bool = True
 ) -> Store:
-    """Return the existing store at `store_url`. Errors are those of `open_store`."""
+    """Open the existing store at `store_url`; errors are those of `open_store`."""
     from orchestrator.store import open_store
 
     return open_store(store_url(store, storage), create=False, check=check)
 
 
 def typed_options(context: Context) -> dict[str, tuple[str, ...]]:
-    """Return the options that differ from their defaults, by name; a switch has no values."""
+    """Return the values of options that differ from their defaults, by name; () for a switch."""
     options: dict[str, tuple[str, ...]] = {}
     for param in context.command.params:
         value = context.params.get(param.name or "")
@@ -224,8 +225,8 @@ def typed_options(context: Context) -> dict[str, tuple[str, ...]]:
 
 
 def console(*, stderr: bool = False) -> ShownConsole:
-    """Return the console for standard output or error that every command uses."""
-    # Outside a terminal, use a fixed width: a log file has none.
+    """Return the console of standard output or standard error."""
+    # Outside a terminal, use a fixed width, because a log file has no width.
     width = None if (sys.stderr if stderr else sys.stdout).isatty() else 200
     # Names that users choose may contain brackets, so markup is off.
     return ShownConsole(stderr=stderr, width=width, markup=False, highlight=False)
@@ -244,7 +245,7 @@ def print_err(text: str) -> None:
 def print_records(
     records: Sequence[Mapping[str, Any]], columns: Collection[str], form: Form
 ) -> None:
-    """Print columns of records. A mapping gives the table's headings."""
+    """Print these columns of records. A mapping's values are the headings."""
     if form == "json":
         print(json.dumps([dict(record) for record in records], indent=1))
     elif form == "csv":

@@ -21,7 +21,7 @@ NOTHING = "\N{EN DASH}"
 def studies(form: options.Format = "table") -> None:
     """List the built-in studies.
 
-    Shows each study's question and its number of trials at paper scale. --format csv and json add
+    Shows the question of each and its number of trials at paper scale. --format csv and json add
     its source.
     """
     from orchestrator.plan import default_corpora, make_plan, scale_named
@@ -43,14 +43,15 @@ def studies(form: options.Format = "table") -> None:
             }
         )
     headings = {"study": "study", "trials": "paper scale", "question": "question"}
-    # 80 columns have no room for the sources.
+    # A table of 80 columns has no room for the sources.
     print_records(records, headings if form == "table" else list(records[0]), form)
 
 
 def print_plans(plans: Sequence[Plan], form: options.Form, *, on_gpu: bool) -> None:
-    """Print the trials of plans, each once, with estimated costs.
+    """Print the plans' trials, each once, with estimated costs.
 
-    A table lists trials only for plans of one study, then each plan's costs.
+    A table ends with the costs of each plan. It lists no trials if the plans are of several
+    studies.
     """
     from orchestrator.forecast import BASIS, CORE_BASIS, estimate, stages
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 STEP = re.compile(r"(?:step|checkpoint|ckpt|iter|epoch)[-_=]?(\d{1,15})", re.IGNORECASE)
 FOLDERS_READ = 3
-"""Innermost folders of a path that may name the training step."""
+"""Number of innermost folders whose names may contain the training step."""
 FILES_NAMED = 3
 TABLE_HEADINGS = {
     "press_rank": "Press rank",
@@ -37,7 +37,7 @@ TABLE_HEADINGS = {
     "kl_rank_bound_1e-2": "(0.01)",
     "kl_rank_bound_1e-3": "(0.001)",
 }
-"""Columns of the table for several files; csv and json have all measures."""
+"""Table columns for several files; formats csv and json have all measures."""
 
 
 def rank(
@@ -52,14 +52,14 @@ def rank(
     tensor: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME", help="Name of the output weights. [default: found by the usual names]"
+            metavar="NAME", help="Name of the output weights. [default: one of the usual names]"
         ),
     ] = None,
     context_norm: Annotated[
         float | None,
         typer.Option(
             metavar="NORM",
-            help="Largest norm of a context, for KL-rank bounds. [default: from the final norm]",
+            help="Largest context norm, for KL-rank bounds. [default: from the final norm layer]",
         ),
     ] = None,
     method: Annotated[
@@ -95,8 +95,8 @@ def rank(
 def in_training_order(files: Sequence[Path]) -> tuple[list[Path], list[int]]:
     """Return the files sorted by training step, and the steps.
 
-    A step is in the file's name, or the nearest folder's. If a file has no step, or two are equal,
-    the files stay in order and there are no steps.
+    A step is in the file's name, else in the nearest folder's. If steps are missing or equal,
+    returns the files unsorted and no steps.
     """
     steps = {file: step for file in files if (step := _training_step(file)) is not None}
     if len(set(steps.values())) < len(files):

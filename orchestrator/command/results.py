@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class VariantFilter:
-    """Properties that a variant must have; None matches any."""
+    """Wanted properties of a study's variant; None matches any value."""
 
     scale: str | None = None
     corpus: str | None = None
@@ -45,25 +45,25 @@ class VariantFilter:
 def typed_filter(
     scale: str | None, corpus: str | None, settings: list[str] | None, model: str | None
 ) -> VariantFilter:
-    """Return the filter for the options of these names."""
+    """Return the filter for the values of --scale, --corpus, --set and --model."""
     from orchestrator.variants import chosen_variant, parse_settings
     from trainables.corpora import corpus_name
 
     variant = chosen_variant(parse_settings(settings or []), model)
     overrides = variant.text if settings or model else None
-    # A folder's path names its corpus as in a run.
+    # A folder's path is turned into its corpus name, as in a run.
     return VariantFilter(scale=scale, corpus=corpus and corpus_name(corpus), overrides=overrides)
 
 
 def study_name(argument: str) -> str:
-    """Return the name of a study in the store, given as a name or file."""
+    """Return a study's name; `argument` is the name or a file."""
     return load_study(argument).name if is_file(argument) else argument
 
 
 def no_study(
     study: str, keys: Iterable[StudyKey], variants: VariantFilter | None = None
 ) -> UserError:
-    """Return the error that no variant in the store matches."""
+    """Return the error for a study without a matching variant."""
     names = dict.fromkeys(key.study for key in keys)
     hint = (
         f". List its variants with: {PROGRAM} status {shlex.quote(study)}"
@@ -74,10 +74,7 @@ def no_study(
 
 
 def _choose_variant(store: Store, study: str, variants: VariantFilter) -> StudyKey:
-    """Prefer a variant with a result, then one without `--set`, then the last planned.
-
-    Raises UserError if nothing matches.
-    """
+    """Prefer a variant with results, then one without `--set`, then the last planned."""
     all_summaries = store.studies()
     summaries = [s for s in all_summaries if s.key.study == study and variants.fits(s.key)]
     if not summaries:
@@ -89,7 +86,7 @@ def _choose_variant(store: Store, study: str, variants: VariantFilter) -> StudyK
         from orchestrator.variants import Variant
 
         print_err(
-            f"{study} has {len(summaries)} variants; this one has scale {key.scale}, corpus "
+            f"{study} has {len(summaries)} variants; the chosen one has scale {key.scale}, corpus "
             f"{key.corpus}{Variant.read(key.overrides)}. Choose another with --scale, "
             f"--corpus, --model or --set."
         )
@@ -176,7 +173,6 @@ def report(
 
 
 def _arguments(store: Store, argument: str, variants: VariantFilter) -> dict[StudyKey, str]:
-    """Return the variants with the names or files of their studies."""
     if argument != ALL:
         return {_choose_variant(store, load_study(argument).name, variants): argument}
     keys = [summary.key for summary in store.studies() if variants.fits(summary.key)]
@@ -185,8 +181,8 @@ def _arguments(store: Store, argument: str, variants: VariantFilter) -> dict[Stu
     if not arguments:
         if keys:
             raise UserError(
-                f"report all: the store has only your own studies, and this folder has no file of "
-                f"them. Name one, such as {keys[0].study}.py."
+                f"report all: the store has only your own studies, and this folder has none of "
+                f"their files. Name a file, such as {keys[0].study}.py."
             )
         raise UserError(
             f"the store has no study{variants}. List its studies with: {PROGRAM} status"

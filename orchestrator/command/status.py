@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 STATES = ("done", "running", "planned", "diverged", "failed", "pruned")
 COLUMNS = ("study", "scale", "corpus", "overrides", "trials", *STATES)
 CAUSES_SHOWN, LONGEST_CAUSE = 20, 400
-"""Trials, and characters per cause."""
 
 
 def status(
@@ -32,7 +31,7 @@ def status(
 ) -> None:
     """Show the progress of each study.
 
-    Lists running trials, and the causes of failed and diverged ones.
+    Also lists running trials, and failed and diverged trials with their causes.
     """
     from orchestrator.store import expire_dead_owners
 
@@ -42,7 +41,7 @@ def status(
         return name in (None, row.key.study)
 
     with open_existing(store, storage, check=False) as results_store:
-        with suppress(UserError):  # a read-only store is shown as it is
+        with suppress(UserError):  # a read-only store is shown unchanged
             expire_dead_owners(results_store)
         all_summaries = results_store.studies()
         summaries = list(filter(is_shown, all_summaries))
@@ -64,8 +63,8 @@ def status(
         return
     if running_trials:
         print_out(
-            f"\nRunning or next on a worker; to stop one, type {PROGRAM} stop and the start of its "
-            f"id:"
+            f"\nTrials that run or are next on a worker. To stop one, type {PROGRAM} stop and the "
+            f"start of its id:"
         )
         for line in dict.fromkeys(map(_running_line, running_trials)):
             print_out(line)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from orchestrator.store import RunningTrial, Store, StudyKey
 
 TRIAL_ID = re.compile(r"[0-9a-f]{4,64}")
-"""The start of a trial's id, long enough to be recognized as one."""
+"""First digits of a trial's id, or all of them."""
 
 
 def stop(
@@ -61,7 +61,7 @@ def stop(
             effect = (
                 f"{KEPT}; run its command again to resume"
                 if key in running_keys
-                else "it has no running trial, so this stops a command that starts or measures"
+                else "it has no running trial, so this stops only a command that starts or measures"
             )
             variant = f"{on_corpus(key.corpus)}{Variant.read(key.overrides)}"
             print_out(f"Asked to stop {key.study} at scale {key.scale}{variant}; {effect}.")
@@ -80,10 +80,7 @@ def _trial(store: Store, start: str) -> RunningTrial | None:
 def _stoppable(
     store: Store, running_keys: Sequence[StudyKey], study: str | None, variants: VariantFilter
 ) -> list[StudyKey]:
-    """Return all variants of a named study if none of them runs.
-
-    Raises UserError if nothing is named or matches.
-    """
+    """Return the running studies that match; if none runs, all that match."""
     name = study and study_name(study)
     candidates = running_keys if name == ALL else [summary.key for summary in store.studies()]
     matches = [key for key in candidates if name in (ALL, key.study) and variants.fits(key)]

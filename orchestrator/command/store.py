@@ -15,7 +15,10 @@ from trainables.errors import UserError
 def rebuild_store(
     store: options.StoreUrl = None, storage: options.Storage = options.STORAGE
 ) -> None:
-    """Rebuild the store from the trial folders; the old file is kept."""
+    """Rebuild the store from the trial folders.
+
+    The old store's file is kept.
+    """
     from orchestrator.storage import storage_at
     from orchestrator.sweep import rebuild_store
 
@@ -23,9 +26,9 @@ def rebuild_store(
 
 
 def check_store(store: options.StoreUrl = None, storage: options.Storage = options.STORAGE) -> None:
-    """Check the store for damage and for differences from the files.
+    """Compare the store with the trial folders, and check it for damage.
 
-    The exit status is 1 if there are any.
+    The exit status is 1 if anything is wrong.
     """
     from orchestrator.storage import storage_at
     from orchestrator.store import REBUILD
@@ -35,7 +38,7 @@ def check_store(store: options.StoreUrl = None, storage: options.Storage = optio
     for sentence in sentences:
         print_out(sentence)
     print_out(
-        f"If the files are right, {REBUILD}."
+        f"If the trial folders are right, {REBUILD}."
         if sentences
         else "The store is sound, and every done trial agrees with its files."
     )

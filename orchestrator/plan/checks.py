@@ -23,7 +23,7 @@ GROUPS_SHOWN = 8
 
 
 def require_different(study: Study, trials: Iterable[tuple[str, AnyConfig]], *, cure: str) -> None:
-    """Raise UserError if two trials are the same."""
+    """Raise UserError if two trials have the same config."""
     names: dict[str, str] = {}
     for name, config in trials:
         if config.trial_id in names:
@@ -36,7 +36,7 @@ def require_different(study: Study, trials: Iterable[tuple[str, AnyConfig]], *, 
 def require_names(study: Study, configs: Sequence[AnyConfig]) -> None:
     """Raise UserError if an analysis uses a config key or a metric that no trial can have.
 
-    Accepts every metric if those of a trial's kind are unknown.
+    Accepts every metric if the metrics of a trial's kind are unknown.
     """
     requests = [request for request in study.analyses if isinstance(request, Analysis)]
     keys = {key for config in configs for key in flat_values(config.model_dump(mode="json"))}
@@ -60,7 +60,7 @@ def require_names(study: Study, configs: Sequence[AnyConfig]) -> None:
 def require_groups(
     study: Study, planned_groups: Iterable[str], all_groups: Callable[[], Collection[str]]
 ) -> None:
-    """Raise UserError if an analysis compares a group that does not exist, even at paper scale."""
+    """Raise UserError if an analysis compares a group that has no trials, even at paper scale."""
     compared_groups = {
         group
         for request in study.analyses
@@ -74,14 +74,14 @@ def require_groups(
         raise UserError(
             f"study {study.name}: an analysis compares {group!r}, which is not a group: "
             f"{did_you_mean(group, groups)}Groups are trials' names without the seed: "
-            f"{some_of(sorted(groups), GROUPS_SHOWN)}. Correct its baselines."
+            f"{some_of(sorted(groups), GROUPS_SHOWN)}. Correct the analysis."
         )
 
 
 def require_text(config: LanguageTrialConfig, corpus: CorpusIdentity) -> None:
     """Raise UserError if a split is too short for its batch.
 
-    Each parallel stream needs MIN_STREAM tokens; a Transformer trains on at least a window and one
+    Each parallel stream needs MIN_STREAM tokens, and in Transformer training a window plus one
     token.
     """
     evaluation, training = config.evaluation, config.training
@@ -108,6 +108,6 @@ def _require_one_window(config: TransformerTrialConfig) -> None:
     training_window, evaluation_window = config.training.window, config.evaluation.window
     if training_window != evaluation_window:
         raise UserError(
-            f"evaluation.window is {evaluation_window}, but training.window {training_window}. Use "
-            f"--set training.window={training_window} --set evaluation.window={training_window}"
+            f"evaluation.window is {evaluation_window}, but training.window is {training_window}. "
+            f"Use --set training.window={training_window} --set evaluation.window={training_window}"
         )

@@ -17,7 +17,7 @@ from trainables.errors import UserError
 def studies_of(
     argument: str, scale: Scale, corpora: Sequence[str] | None, request: PlanRequest
 ) -> Iterator[tuple[Study, str, PlanRequest]]:
-    """Yield each chosen study with each corpus and its request."""
+    """Yield each chosen study with one of its corpora and its request."""
     if argument == ALL and request.model is not None:
         raise UserError(
             "--model: not every study has language models. Name one study instead of all."
@@ -32,7 +32,7 @@ def studies_of(
 
 
 def default_corpora(study: Study, scale: Scale) -> tuple[str, ...]:
-    """Return the built-in text for small scales, else the paper's corpora."""
+    """Return the built-in text at scales smoke and quick, else the paper's corpora."""
     if not study.reads_text:
         return (NO_TEXT.name,)
     return ("pydocs",) if scale.name in ("smoke", "quick") else study.corpora or ("ptb",)

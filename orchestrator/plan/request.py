@@ -16,18 +16,16 @@ DEFAULT_SEARCH: Search = "tpe"
 
 @dataclass(frozen=True, kw_only=True)
 class PlanRequest:
-    """Everything except study, scale and corpus that determines a plan's trials."""
+    """Options that determine a plan's trials, except study, scale and corpus."""
 
     data_dir: Path | None = None
-    """Folder of corpora and benchmarks."""
     settings: Settings = field(default_factory=dict)
     inputs: UserInputs = field(default_factory=UserInputs)
     search: Search | None = None
-    """How a tuned study picks the trials of stage 2."""
+    """Search method of stage 2 in a tuned study."""
     budget: int | None = None
     """Trials of stage 2 per side of a tuned study."""
     seeds: int | None = None
-    """Per setting."""
     all_trials: bool = False
     """Include the trials that the scale leaves out."""
     model: str | None = None

@@ -20,7 +20,7 @@ def seed_count(
     resolved_configs: Sequence[AnyConfig],
     requested: int | None,
 ) -> int:
-    """Return the number of seeds per setting: `requested`, or the study's for the scale.
+    """Return the number of seeds per setting: `requested`, or the study's number at the scale.
 
     `resolved_configs` have scale and `--set` applied. Raises UserError for an invalid number, or if
     the study cannot use more seeds.
@@ -37,7 +37,7 @@ def seed_count(
 
 
 def refuse_seeds(study: Study, configs: Sequence[AnyConfig], *, option: str = "--seeds") -> None:
-    """Raise UserError, which names `option`, if the study cannot use more seeds."""
+    """Raise UserError, which names `option`, if the study cannot use additional seeds."""
     if reason := obstacle_to_seeds(study, configs):
         raise UserError(
             f"{option}: needs a study with one seed per setting, but {reason}. Leave it out."
@@ -47,10 +47,10 @@ def refuse_seeds(study: Study, configs: Sequence[AnyConfig], *, option: str = "-
 def repeat_with_seeds(
     trials: Sequence[tuple[str, AnyConfig]], count: int
 ) -> list[tuple[str, AnyConfig]]:
-    """Return names and configs of `count` seeds of each trial, in rounds, its own seed first.
+    """Return names and configs of each trial with `count` seeds, in rounds of one seed each.
 
-    An interrupted sweep then has whole rounds, from which a seed's common effect can be estimated.
-    The truth of a generated language does not depend on seeds and stays one trial.
+    The trials' own seeds come first. Whole rounds of an interrupted sweep show a seed's effect on
+    all trials. A generated language's true matrix depends on no seed and stays one trial.
     """
     if count == 1:
         return list(trials)
@@ -69,11 +69,11 @@ def _further_seeds(first: int) -> list[int]:
 
 
 def obstacle_to_seeds(study: Study, configs: Sequence[AnyConfig]) -> str:
-    """Return why a study cannot use more seeds; "" if it can."""
+    """Return why a study cannot use additional seeds, or "" if it can."""
     if study.tuning is not None:
-        return f"{study.name} tunes, with {len(study.tuning.seeds)} seeds for each side's best"
+        return f"{study.name} tunes, with {len(study.tuning.seeds)} seeds for its final trials"
     if not study.trains:
         return f"{study.name} trains nothing"
     contents = (config.model_dump(mode="json") for config in configs)
     repeats = max(Counter(map(setting_hash, contents)).values())
-    return f"{study.name} has {repeats} of each" if repeats > 1 else ""
+    return f"{study.name} has {repeats} seeds of a setting" if repeats > 1 else ""

@@ -39,7 +39,7 @@ class TrialPlan:
     place: Place | None = None
 
     def planned(self) -> PlannedTrial:
-        """Return the trial for the store."""
+        """Return the trial as the store records it."""
         return PlannedTrial.of(self.config, self.name, self.place)
 
 
@@ -48,28 +48,28 @@ class Plan:
     """Trials of one study variant."""
 
     study: Study
-    """The study, unchanged even if `--model` replaces its models."""
+    """The study before `--model` replaces its models."""
     scale: Scale
     corpus: CorpusIdentity
     data_dir: Path | None
     """Folder of the corpus; None for a built-in one."""
     benchmarks_dir: Path
-    """Parent of the folder of published word-similarity benchmarks, which may be missing."""
+    """Folder above the published word-similarity benchmarks; may be missing."""
     key: StudyKey
     measurements: tuple[str, ...]
-    """The study's, over the user's inputs if there are any."""
+    """The study's measurements, with the user's inputs in place of published ones."""
     inputs: UserInputs
     trials: tuple[TrialPlan, ...]
-    """In a tuned study, only those that need no earlier result."""
+    """If it tunes, only the trials that need no earlier result."""
     seeds: int = 1
-    """Seeds of each setting for which the study has one seed."""
+    """Number of seeds of each trial of the study."""
     settings: int = 0
-    """Number of the study's settings, with those that the scale leaves out; 0 in a tuned study."""
+    """Settings of the study, also those that the scale leaves out; 0 if it tunes."""
     tuning: TuningPlan | None = None
 
     @property
     def extent(self) -> str:
-        """Return the planned part: "4 of 9 settings, 3 seeds of each setting"; "" for all, once."""
+        """Return "4 of 9 settings, 3 seeds of each setting"; "" for all settings with one seed."""
         planned = len(distinct_settings(trial.config for trial in self.trials))
         parts = {
             f"{planned} of {self.settings} settings": planned < self.settings,
@@ -79,7 +79,7 @@ class Plan:
 
     @property
     def total(self) -> int:
-        """Return the final number of trials, including a tuning's later ones."""
+        """Return the number of trials, also those that a tuning adds later."""
         return len(self.trials) if self.tuning is None else self.tuning.total
 
 

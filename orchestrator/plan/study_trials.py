@@ -34,10 +34,10 @@ def named_trials(
     corpus: CorpusConfig,
     request: PlanRequest,
 ) -> tuple[list[tuple[str, AnyConfig]], int, int]:
-    """Return the scale's named trials, the number of seeds per setting, and of all settings.
+    """Return the scale's named trials, its seeds per setting, and the number of settings.
 
-    The latter includes settings that the scale leaves out. Raises UserError if the study cannot
-    make its trials, or for wrong settings or seeds.
+    Settings that the scale leaves out count too. Raises UserError for a faulty study, settings or
+    seeds.
     """
     all_configs = _all_configs(study, corpus)
     configs = all_configs if request.all_trials else _at_scale(study, scale, all_configs)
@@ -55,8 +55,8 @@ def named_trials(
         with _study_faults(study, "its label function"):
             names = trial_names(study, resolved_configs, variety_at_values)
         settings |= distinct_settings(variety_at_values)
-        # A trial without any of the settings, such as the truth of a generated language, appears
-        # once.
+        # A trial with none of the `--set` keys, such as the true matrix of a generated language,
+        # appears once.
         single_ids = {config.trial_id for _, config in trials}
         trials += [
             (with_settings(name, config, keys), config)
@@ -65,7 +65,7 @@ def named_trials(
         ]
     count = seed_count(study, scale, all_configs, [config for _, config in trials], request.seeds)
     repeated_trials = repeat_with_seeds(trials, count)
-    if request.all_trials:  # a small scale may make some of them equal
+    if request.all_trials:  # at a small scale, some trials may be equal
         repeated_trials = list(
             {config.trial_id: (name, config) for name, config in repeated_trials}.values()
         )
@@ -73,9 +73,9 @@ def named_trials(
 
 
 def groups_by_written(study: Study, scale: Scale, corpus: CorpusConfig) -> dict[str, str]:
-    """Return the groups (names without seeds) at this scale by those of scale paper.
+    """Return a map from groups' names at scale paper to their names at this scale.
 
-    Raises UserError if the study cannot make its trials.
+    Raises UserError for a faulty study.
     """
     written = _all_configs(study, corpus)
     trained = [_resize(study, scale, config) for config in written]
@@ -85,9 +85,9 @@ def groups_by_written(study: Study, scale: Scale, corpus: CorpusConfig) -> dict[
 
 
 def setting_total(key: StudyKey, study: Study) -> int:
-    """Return the variant's number of settings, with those that its scale leaves out; 0 if unknown.
+    """Return the variant's number of settings, also those that its scale leaves out; 0 if unknown.
 
-    `study` is that of `reported_study`.
+    `study` comes from `reported_study`.
     """
     request = PlanRequest(settings=Variant.read(key.overrides).settings)
     try:
@@ -97,9 +97,9 @@ def setting_total(key: StudyKey, study: Study) -> int:
 
 
 def reported_study(key: StudyKey, study: Study) -> Study:
-    """Return the study with the variant's model, whose analyses name groups by trained values.
+    """Return the study with the variant's model and group names.
 
-    A study names groups as at scale paper. Raises UserError if it cannot make its trials.
+    Analyses name groups as at scale paper. Raises UserError for a faulty study.
     """
     study = Variant.read(key.overrides).study(study)
     if study.tuning is not None or key.scale not in SCALES:
@@ -117,7 +117,7 @@ def takes_seeds(study: Study) -> bool:
 def is_paper_scale(study: Study, scale: str) -> bool:
     """Return whether `scale` runs exactly the trials of scale paper.
 
-    In a study that reads text, no other scale does. Raises UserError for a faulty study.
+    If the study reads text, only scale paper itself does. Raises UserError for a faulty study.
     """
     if scale == "paper":
         return True
@@ -153,19 +153,19 @@ def tuning_plan(
 
     def resolve(config: TrialConfig) -> TrialConfig:
         [resolved_config] = apply_settings([apply_scale(scale, config)], values)
-        assert isinstance(resolved_config, TrialConfig), "a tuning is over language models"
+        assert isinstance(resolved_config, TrialConfig), "only language models can be tuned"
         return resolved_config
 
     with _study_faults(study, "its tuning"):
         bases = {side: base(corpus) for side, base in study.tuning.sides.items()}
-        # Apply to all sides at once: a key that only some sides have is refused with a precise
-        # message.
+        # Apply the settings to all sides at once: then the message about a key that only some
+        # sides have is precise.
         apply_settings([apply_scale(scale, base) for base in bases.values()], values)
         return plan_tuning(study.tuning, bases, scale.name, resolve, request)
 
 
 def _text(name: str = NO_TEXT.name) -> CorpusConfig:
-    """For plans that are never run."""
+    """Return a corpus for plans that are never run."""
     return CorpusConfig(name=name, sha256=NO_TEXT.sha256)
 
 
@@ -183,8 +183,8 @@ def _all_configs(study: Study, corpus: CorpusConfig) -> list[AnyConfig]:
             f"{', '.join(kind.__name__ for kind in KINDS[:-1])} or {KINDS[-1].__name__}."
         )
     with _study_faults(study, "its trials function"):
-        # Workers read configs from JSON. A config that bypassed validation would be another trial
-        # there.
+        # Workers read configs from JSON. A config that bypassed validation would be a different
+        # trial on a worker.
         return [read_config(config.model_dump(mode="json", warnings="error")) for config in configs]
 
 
@@ -202,7 +202,7 @@ def _resize(study: Study, scale: Scale, config: AnyConfig) -> AnyConfig:
 
 @contextmanager
 def _study_faults(study: Study, part: str) -> Iterator[None]:
-    """Any exception is the fault of the user's study; the message names its `part`."""
+    """Report any exception as a fault in this `part` of the user's study."""
     try:
         yield
     except UserError:

@@ -51,7 +51,7 @@ METRICS = {
     "seconds_per_epoch": "seconds_per_epoch",
     "seconds_per_epoch_v100": "seconds_per_epoch",
 }
-"""Column of a table -> metric."""
+"""Metric of each table column."""
 UNITS = {"params_millions": 1e6}
 
 Row = Mapping[str, str]
@@ -74,13 +74,13 @@ true word's `probability` and `rank` may be missing (None)."""
 
 @cache
 def rows(table: str) -> tuple[Row, ...]:
-    """Return a CSV file's rows, with values as printed; "" if a value is missing."""
+    """Return a CSV file's rows, with values as printed and "" for missing values."""
     with (FOLDER / f"{table}.csv").open(encoding="utf-8", newline="") as file:
         return tuple(csv.DictReader(file))
 
 
 def by_group(table: str, group: Callable[[Row], str] = lambda row: row["model"]) -> PublishedTable:
-    """Return a table's metrics; `group` maps a row to a group. Default corpus: PTB."""
+    """Return a table's metrics. `group` returns a row's group. The default corpus is PTB."""
     table_groups: dict[str, dict[str, dict[str, PublishedNumber]]] = {}
     for row in rows(table):
         groups = table_groups.setdefault(row.get("corpus", "ptb"), {})
@@ -113,7 +113,7 @@ def p_values(table: str, column: str = "p_value_vs_softmax") -> dict[str, dict[s
 
 @cache
 def predictions() -> PublishedPredictions:
-    """Return SM Table 2 by the paper's model names; true words are from the test text."""
+    """Return SM Table 2 by the paper's model names, with true words from the test text."""
     next_words = {
         f"{context.group} {context.number}": context.next_token or ""
         for context in published_contexts()

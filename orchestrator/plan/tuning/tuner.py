@@ -11,15 +11,15 @@ from orchestrator.store import OPEN, Place, PlannedTrial, Store, StudyKey, Trial
 from search_spaces.tuning import Cell, cell_count
 
 JUDGED_BY = ("done", "pruned", "diverged", "running")
-"""States of earlier trials that set thresholds. In other states, losses may be incomplete: a dead
-process may not have reported its last epochs."""
+"""States of earlier trials whose losses set thresholds. In other states, the last epochs may be
+missing, because the process died."""
 SUGGESTION_SEED = 2021
 """Constant, so that every driver makes the same suggestions."""
 STAGES = ("stage1", "stage2", "final")
 
 
 class Tuner:
-    """Plans trials by earlier results (see `StudyWork.source`)."""
+    """Plans trials from earlier results (see `StudyWork.source`)."""
 
     def __init__(
         self,
@@ -30,7 +30,7 @@ class Tuner:
         *,
         plans: bool = True,
     ) -> None:
-        """Without `plans`, the tuner only decides early stopping."""
+        """If `plans` is False, add no trials and only decide early stopping."""
         self._plan, self._key, self._store, self._plans = plan, key, store, plans
         self._first_trials = {trial.trial_id: trial for trial in first_trials}
         self._cells: dict[str, Cell | None] = {}
@@ -39,8 +39,8 @@ class Tuner:
     def start(self) -> list[PlannedTrial]:
         """Register the first trials and those of an earlier search. Return all in plan order.
 
-        Some trials leave the study but stay in the store: those over budget, in other spaces, or
-        final for another best config.
+        Trials over budget, outside the spaces, or final for a config that is no longer the best
+        leave the study. They stay in the store.
         """
         while True:
             rows = self._rows()
@@ -55,7 +55,7 @@ class Tuner:
                 return [row.planned() for row in self._rows()]
 
     def more(self, busy: Collection[str]) -> list[PlannedTrial] | None:
-        """Return trials to run that are not `busy` (ids); [] if more may come, None at the end."""
+        """Return open trials whose ids are not `busy`; [] if more may follow, None at the end."""
         while self._plans:
             rows = self._rows()
             open_trials = [row.planned() for row in rows if row.state in OPEN]
@@ -80,7 +80,7 @@ class Tuner:
     def is_searched(self, trial: PlannedTrial) -> bool:
         """Return whether `stop_above` may stop the trial early.
 
-        A worker takes such a trial only when free, so that the most results are known.
+        A worker gets it only when free, so that more results set the threshold.
         """
         return (
             trial.place is not None
@@ -113,11 +113,11 @@ class Tuner:
         ]
 
     def _register(self, trials: Sequence[PlannedTrial], rows: Sequence[TrialRow]) -> bool:
-        """Reset stopped trials that must run in full, too.
+        """Also reset stopped trials that must run in full.
 
         Returns False if another driver was faster.
         """
-        # Equal positions keep the order of their planning.
+        # Trials at equal positions stay in the order in which they were planned.
         ordered_trials = sorted(trials, key=self._position)
         if not self._store.register(
             self._key, ordered_trials, instead_of=[row.trial_id for row in rows]
@@ -168,11 +168,11 @@ class Tuner:
             seed=SUGGESTION_SEED,
             history=self._history(rows, side),
         )
-        assert cell is not None, f"{side} was to get another cell after the last one"
+        assert cell is not None, f"{side} has no untried cell left"
         return [self._plan.searched(side, 1 + _searched_count(rows, side), cell)]
 
     def _next_side(self, rows: Sequence[TrialRow]) -> str | None:
-        """Pick the side with the fewest trials. No choice depends on another side's results."""
+        """No choice depends on another side's results."""
         if self._plan.search == "grid":
             return None
         cells = cell_count(self._plan.tuning.stage2)
@@ -193,8 +193,8 @@ class Tuner:
             tuned_rows = _tuned_rows(rows, side)
             done_rows = [row for row in tuned_rows if row.state == "done"]
             if done_rows and not any(row.state in OPEN for row in tuned_rows):
-                # The weights with the least loss are kept. The earliest of equal trials is the
-                # best.
+                # A trial keeps the weights of its least loss. Of trials with equal losses, the
+                # earliest is the best.
                 best_row = min(done_rows, key=lambda row: min(self._valid_losses(row).values()))
                 trials += self._plan.final(side, best_row.config)
         return [trial for trial in trials if trial.trial_id not in present_ids]

@@ -1,4 +1,4 @@
-"""A tuning before any results."""
+"""A tuning's plan before any results."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ SMOKE_SEEDS = 2
 
 @dataclass(frozen=True, kw_only=True)
 class TuningPlan:
-    """Possible trials by side and stage."""
+    """Trials that a tuning may run, by side and stage."""
 
     tuning: Tuning
     bases: Mapping[str, TrialConfig]
     """Each side's config at paper scale."""
     resolve: Callable[[TrialConfig], TrialConfig]
-    """Turns a config at paper scale into the one that is trained."""
+    """Function that applies scale and `--set` to a config at paper scale."""
     search: Search
     budget: int
     smoke: bool
@@ -46,11 +46,11 @@ class TuningPlan:
 
     @property
     def total(self) -> int:
-        """Return the final number of trials, if every side has a best trial."""
+        """Return the number of all trials, if every side has a best trial."""
         return len(self.bases) * (len(self.stage1_cells) + self.budget + len(self.seeds))
 
     def certain(self) -> Iterator[tuple[str, TrialConfig, Place]]:
-        """Yield name, resolved config and place of each trial that needs no earlier result."""
+        """Yield name, config and position of each trial that needs no earlier result."""
         for side in self.bases:
             for cell in self.stage1_cells:
                 yield self._named(Place(side=side, stage="stage1"), cell)
@@ -66,7 +66,7 @@ class TuningPlan:
         return PlannedTrial.of(config, name, position)
 
     def final(self, side: str, best_config: Mapping[str, Any]) -> list[PlannedTrial]:
-        """Return a side's final trials. `best_config` is JSON data."""
+        """Return a side's final trials: `best_config` (JSON data) with each final seed."""
         position = Place(side=side, stage="final")
         configs = [TrialConfig.model_validate({**best_config, "seed": seed}) for seed in self.seeds]
         return [
@@ -75,7 +75,7 @@ class TuningPlan:
         ]
 
     def searched_cell(self, side: str, config: Mapping[str, Any]) -> Cell | None:
-        """Return a resolved config's cell of stage 2; None if it is not from this plan."""
+        """Return the stage-2 cell of a resolved config; None if this plan has no such config."""
         space = self.tuning.stage2
         pairs = zip(self._choices[side], space, strict=True)
         try:
@@ -86,7 +86,7 @@ class TuningPlan:
         return cell if resolved == config else None
 
     def refuse_fixed_dimensions(self, keys: Collection[str]) -> None:
-        """Raise UserError if `--set` fixes a tuned key, or `resolve` makes two choices equal."""
+        """Raise UserError if `--set` fixes a tuned key, or makes two choices of it equal."""
         for side, space in itertools.product(self.bases, (self.tuning.stage1, self.tuning.stage2)):
             for dimension, choices in zip(space, self._resolved_choices(side, space), strict=True):
                 if dimension.key in keys or len(set(choices)) < len(choices):
@@ -131,8 +131,7 @@ def plan_tuning(
     search, budget, cell_total = request.search, request.budget, cell_count(tuning.stage2)
     if search == "grid" and budget is not None:
         raise UserError(
-            f"--search grid: trains all {cell_total:,} cells per side, so it takes no --budget. "
-            f"Leave one out."
+            f"--search grid: trains all {cell_total:,} cells per side. Leave it or --budget out."
         )
     if budget is not None and not 1 <= budget <= cell_total:
         raise UserError(f"--budget: takes 1 to {cell_total:,} trials per side; got {budget}.")

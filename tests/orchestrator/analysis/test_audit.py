@@ -24,7 +24,7 @@ DIFFERING = {
     ("SM Table 12, WikiText-2, dropout 0.29", "train perplexity"),
     ("SM Table 5, WikiText-2, K=15", "Press rank"),
     ("SM Table 2", "contexts at which all models have the same five probabilities"),
-    ("SM Table 2", "lists of five probabilities that do not fall"),
+    ("SM Table 2", "lists of five probabilities that are not in descending order"),
 }
 
 
@@ -63,7 +63,7 @@ def test_different_claims(numbers: AuditNumbers) -> None:
             "9979",
             "explained",
         ),
-        ("text on Fig. 3, PTB", "contexts with the true word", "all", "10 of 10", "agrees"),
+        ("text on Fig. 3, PTB", "contexts at which a high-rank model", "all", "10 of 10", "agrees"),
         ("SM Table 5, WikiText-2", "correlation", "positive", "Pearson r = -0.996", "compatible"),
     ],
 )

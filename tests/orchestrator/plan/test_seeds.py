@@ -69,7 +69,7 @@ def test_language_truth_has_one_seed() -> None:
     [
         ("gss_grid", {"seeds": 0}, "got 0"),
         ("gss_grid", {"seeds": 12}, "1 to 11"),
-        ("seeds", {"seeds": 2}, "11 of each"),
+        ("seeds", {"seeds": 2}, "11 seeds"),
         ("fair_capacity", {"seeds": 2}, "tunes"),
         ("fair_capacity", {"all_trials": True}, "--all-trials"),
         ("layer_jacobian", {"seeds": 2}, "trains nothing"),
