@@ -1,4 +1,4 @@
-"""Quick check for a Ray cluster; `ray.init` needs two minutes to find none."""
+"""Quick check that a Ray cluster answers; `ray.init` would fail only after two minutes."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ JOIN = (
 def check_address(address: str) -> None:
     """Raise UserError within 15 s if no usable Ray cluster answers at `address`.
 
-    `address` is "host:port" or "auto" (this machine's). Another process joins the cluster, because
-    `ray.init` cannot be cancelled.
+    `address` is "host:port" or "auto" (this machine's cluster). Another process joins the cluster,
+    because `ray.init` cannot be cancelled.
     """
     if address != "auto":
         _check_port(address)

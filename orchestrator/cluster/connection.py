@@ -41,7 +41,7 @@ finally:
     gc.freeze()
     gc.enable()
 """
-"""Source of a module that workers preload without garbage collections. It is a file of its own,
+"""Source of a module that workers preload without garbage collections. It is a separate file,
 because workers cannot find this program yet."""
 
 
@@ -66,11 +66,11 @@ def _connected(options: RunOptions, note: Callable[[str], None]) -> Iterator[Non
     for loss in ray_private.losses():
         note(loss)
     # Ray installs no signal handlers outside the main thread. Its processes end with the thread
-    # that started them, so one thread does both.
+    # that started them, so one thread starts and ends Ray.
     thread = ThreadPoolExecutor(1, thread_name_prefix=THREAD)
     with scratch_folder() as folder:
         try:
-            # Ray waits a minute for a dead directory, but reports why its raylet has ended.
+            # Ray waits a minute for a dead directory; it reports a dead raylet itself.
             with watching(process_check(DIRECTORY)), patient(START_S):
                 context = thread.submit(_start_or_connect, options, folder).result()
             _take_signals_again()
@@ -87,7 +87,7 @@ def _connected(options: RunOptions, note: Callable[[str], None]) -> Iterator[Non
 
 
 def _end_ray(thread: ThreadPoolExecutor) -> None:
-    """`ray.shutdown` never ends if a part of Ray has died; the rest dies with this process."""
+    """Limit the wait: `ray.shutdown` may never end after a part of Ray died."""
     shutdown, deadline_s = thread.submit(ray.shutdown), time.monotonic() + END_S
     thread.shutdown(wait=False)
     while not shutdown.done() and time.monotonic() < deadline_s:
@@ -102,7 +102,7 @@ def check_cluster(address: str | None) -> None:
 
 
 def _take_signals_again() -> None:
-    """Ray replaces Python's handlers at its start, and removes them at its end."""
+    """Restore Python's handlers, which Ray replaces at its start and removes at its end."""
     if threading.current_thread() is threading.main_thread():
         for number in SIGNALS:
             handler = signal.getsignal(number)
@@ -124,11 +124,11 @@ def _start_or_connect(options: RunOptions, folder: Path) -> Any:
 
 def _start(folder: Path, *, dashboard: bool) -> Any:
     make_token_private()
-    # A folder of its own, so that no worker imports a temporary file of another.
+    # A separate folder, so that no worker imports another's temporary file.
     preloads = folder / "preload"
     paths = [str(preloads), *filter(None, [os.environ.get("PYTHONPATH")])]
-    # Ray's dashboard puts sockets in TMPDIR too. Elsewhere their path may be too long, or they
-    # remain.
+    # Ray's dashboard puts sockets in TMPDIR too. In another folder, their path may be too
+    # long, or the sockets remain.
     variables = {
         "TMPDIR": str(folder),
         "PYTHONPATH": os.pathsep.join(paths),

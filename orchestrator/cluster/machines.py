@@ -105,8 +105,8 @@ def _answer(address: str, answer: Any) -> list[str]:
     except RayError as error:
         reason = last_line(error)
     return [
-        f"The machine {address} cannot run this project ({reason}). Install it there as here, and "
-        "start Ray with that Python."
+        f"The machine {address} cannot run this project ({reason}). Install the project there, "
+        "with its packages, and start Ray with the Python that has them."
     ]
 
 

@@ -1,6 +1,6 @@
-"""Checks that a machine can run the trials, before any starts.
+"""Checks that a machine can run the trials, before any trial starts.
 
-`find_faults` runs on each machine as a Ray task; this module does not use Ray.
+`find_faults` runs on each machine as a Ray task.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from trainables.runtime import GpuProbe
 from trainables.trial_folder import package_versions
 
 SHARED_PACKAGES = ("torch", "numpy", "ray", "pydantic", "safetensors")
-"""Packages that affect numbers or messages between machines."""
+"""Packages that affect results, or messages between machines."""
 MIN_FREE_BYTES = 10**9
 """Disk space for checkpoints of concurrent trials."""
 GPU_VARIABLE = "CUDA_VISIBLE_DEVICES"
@@ -41,7 +41,6 @@ GPU_PROBE = ("-m", "trainables.gpu_probe")
 MIN_CAPABILITY = (8, 0)
 """Minimum compute capability for bf16 and TF32."""
 PROBE_S = 120.0
-"""A GPU driver that hangs never answers."""
 
 
 class Text(Frozen):
@@ -50,7 +49,7 @@ class Text(Frozen):
     name: str
     folder: Path | None
     sha256: str | None = None
-    """Hash of the words on the driver's machine, if they can differ."""
+    """Hash of the driver's text; None if it cannot differ."""
 
 
 class Question(Frozen):
@@ -60,7 +59,7 @@ class Question(Frozen):
     storage: str
     """A folder, or the URL of an object store."""
     marker: str
-    """File just written to the storage."""
+    """File that the driver wrote to the storage."""
     texts: tuple[Text, ...]
     gpus: bool
     precisions: tuple[str, ...] = ()
@@ -91,7 +90,7 @@ def cluster_question(
     corpus: CorpusIdentity | None = None,
     measurements: Sequence[str] = (),
 ) -> Question:
-    """Return the requirements of these trials; `marker` is in their storage.
+    """Return the requirements of these trials; `marker` is a file in their storage.
 
     `corpus` is that of language models, if any.
     """
@@ -116,7 +115,7 @@ def cluster_question(
 def find_faults(text: str, address: str, ray_gpus: float) -> list[str]:
     """Return a sentence with the fix for each fault of this machine. Fetches missing texts.
 
-    `text` is a `Question` as JSON; `address` and `ray_gpus` are Ray's for this machine.
+    `text` is a `Question` as JSON; `address` and `ray_gpus` are this machine's in Ray.
     """
     question = Question.model_validate_json(text)
     clauses = (
@@ -162,7 +161,7 @@ def _storage_fault(question: Question) -> str | None:
         return None
     return (
         f"has {free_bytes / 1e9:.1f} GB free in {folder}, but checkpoints need at least "
-        f"{MIN_FREE_BYTES / 1e9:g}: free space there"
+        f"{MIN_FREE_BYTES / 1e9:g} GB: free space there"
     )
 
 
@@ -182,7 +181,9 @@ def _gpu_fault(gpu_count: float, precisions: Collection[str], *, all_gpus: bool)
     if gpus.usable < gpu_count:
         fix = f"the installed torch {gpus.torch} has no CUDA support: install a build for CUDA"
         if gpus.cuda is not None:
-            fix = f"check with nvidia-smi that the driver sees a GPU and can run CUDA {gpus.cuda}"
+            fix = (
+                f"check with nvidia-smi that the GPU driver sees a GPU and can run CUDA {gpus.cuda}"
+            )
         fix = gpus.faults[0] if gpus.faults else fix
         return f"has {gpus.usable} GPUs that torch can use, but {gpu_count:g} are requested: {fix}"
     if tensor_precisions and gpus.capability is not None and gpus.capability < MIN_CAPABILITY:
@@ -220,7 +221,7 @@ def check_torch_gpu(configs: Iterable[AnyConfig]) -> str | None:
 
 @cache
 def probe_gpus(*, all_gpus: bool) -> GpuProbe:
-    """Test this machine's GPUs in another process; the driver needs no torch.
+    """Test this machine's GPUs in another process, so the driver imports no torch.
 
     `all_gpus` includes those hidden by CUDA_VISIBLE_DEVICES, as in a Ray task without GPUs.
     """

@@ -1,4 +1,4 @@
-"""Every private part of Ray in use. A missing one is reported once."""
+"""Every private part of Ray in use. Each missing part is reported once."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LOSSES = {
     ACTORS: "each worker starts seconds later",
     USAGE: "a sweep starts later if MLflow is installed",
     HEAD: "a hanging worker is not noticed",
-    STOP: "trials that waited for a lost machine wait for another of its size",
+    STOP: "trials that waited for a lost machine wait for another machine of its size",
 }
 
 
@@ -44,7 +44,7 @@ def losses() -> list[str]:
 
 
 def adapt_ray(*, starts_here: bool) -> None:
-    """Stop Ray from printing a page per dead process and importing MLflow for disabled statistics.
+    """Stop Ray from printing a page per dead process, and from importing MLflow for statistics.
 
     If Ray `starts_here`, Tune also reuses ready workers, whose environment is already set.
     """
@@ -62,7 +62,7 @@ def adapt_ray(*, starts_here: bool) -> None:
 
 
 def name_process(name: str) -> None:
-    """Set a worker's name in ps and the dashboard. Ray resets it at every report."""
+    """Set a worker's name in ps and the dashboard, until Ray's next report."""
     set_title = find(TITLE)
     if set_title is not None:
         set_title(f"ray::{name}")

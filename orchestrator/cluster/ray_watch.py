@@ -1,4 +1,4 @@
-"""Detection of a dead Ray, which may wait forever for its dead parts."""
+"""Detection of dead parts of Ray, for which Ray may wait forever."""
 
 from __future__ import annotations
 
@@ -17,9 +17,8 @@ from trainables.errors import GO_ON, UserError
 
 LOOK_S = 0.5
 HEAD_AWAY_S = 20.0
-"""Longest silence of a cluster's head."""
 DIRECTORY, NODE = "gcs_server", "raylet"
-"""Processes that everything needs; a raylet ends with either of its agents."""
+"""Processes that Ray needs; a raylet ends with either of its agents."""
 Check = Callable[[], str | None]
 """A check returns why Ray is gone, or None."""
 
@@ -79,7 +78,7 @@ def _is_alive(process: psutil.Process) -> bool:
 
 
 def head_check() -> Check:
-    """Return a check that the head answers."""
+    """Return a check that the cluster's head answers."""
     last_answer_s = time.monotonic()
 
     def check() -> str | None:

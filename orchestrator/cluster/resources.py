@@ -1,4 +1,4 @@
-"""How many packs fit on the machines."""
+"""Number of packs that fit on the machines."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def check_gpus(gpus: float) -> None:
 
 
 def per_pack(options: RunOptions) -> dict[str, float]:
-    """Return Ray's resources for a pack; by default Ray gives a GPU request no cores."""
+    """Return a pack's request for Ray's resources; Ray would give a GPU request no cores."""
     cores: dict[str, float] = {"cpu": options.runtime.threads}
     return {**cores, "gpu": options.gpus_per_trial} if options.gpus_per_trial > 0 else cores
 
@@ -38,7 +38,7 @@ def per_pack(options: RunOptions) -> dict[str, float]:
 def slots_of(nodes: Sequence[Mapping[str, float]], options: RunOptions) -> int:
     """Return how many packs fit on machines with these resources.
 
-    Raises UserError, with both numbers, if none fits.
+    Raises UserError, with the amounts, if no pack fits.
     """
     need = per_pack(options)
     slots = sum(fit_on(node, options) for node in nodes)
@@ -53,13 +53,14 @@ def slots_of(nodes: Sequence[Mapping[str, float]], options: RunOptions) -> int:
     largest = max((node.get("CPU", 0.0) for node in nodes), default=0.0)
     gpu = f" and {need['gpu']:g} of its GPUs" if "gpu" in need else ""
     raise UserError(
-        f"A trial needs {need['cpu']:g} of one machine's cores{gpu}; most cores of a machine: "
-        f"{largest:g}, all GPUs: {gpus:g}. Lower --cores-per-trial or --gpus-per-trial."
+        f"A trial needs {need['cpu']:g} of one machine's cores{gpu}. The largest machine "
+        f"has {largest:g} cores; all machines have {gpus:g} GPUs. Lower --cores-per-trial or "
+        "--gpus-per-trial."
     )
 
 
 def fit_on(node: Mapping[str, float], options: RunOptions) -> int:
-    """Return how many packs fit."""
+    """Return how many packs fit on one machine."""
     need = per_pack(options)
     slots = floor(node.get("CPU", 0.0) / need["cpu"])
     if "gpu" not in need:

@@ -13,22 +13,22 @@ class RunOptions:
     """Locations and resources; none changes a result."""
 
     storage: Storage
-    """Identical on every machine of the cluster."""
+    """Same storage on every machine of the cluster."""
     runtime: Runtime = field(default_factory=Runtime)
     store_url: str = field(default="", repr=False)
     """Empty on workers."""
     address: str | None = None
     """Ray cluster as "host:port" or "auto"; None starts Ray here."""
     ray_dashboard: bool = False
-    """For a Ray that starts here; costs seconds of two cores."""
+    """Applies to a Ray started here; costs seconds of two cores."""
     gpus_per_trial: float = 0.0
     """0, a fraction of one GPU, or 1."""
     max_concurrent: int | None = None
-    """Limit on packs; None runs all that fit."""
+    """Limit on packs at a time; None runs all that fit."""
     max_attempts: int = 2
     """Number of process deaths after which a trial fails."""
     trial_timeout_s: float | None = None
-    """Limit without progress; None applies `orchestrator.schedule.worker_watch`."""
+    """Limit on time without progress; None applies `orchestrator.schedule.worker_watch`."""
     log_to: tuple[str, ...] = ()
     """See `orchestrator.watch.log_targets`."""
 

@@ -14,14 +14,14 @@ from orchestrator.guard import OWNER, PREFIX, SHORT_BASE, machine_names, remove_
 from trainables.errors import UserError
 
 LONGEST_BASE = 24
-"""Bytes. Ray's sockets are 83 bytes longer; the limit is 107."""
+"""Bytes. Paths of Ray's sockets add 83 bytes; their limit is 107."""
 
 
 @contextmanager
 def scratch_folder() -> Iterator[Path]:
     """Make a temporary folder that fits Ray's sockets and that other runs do not remove.
 
-    On exit it is removed, with the processes that work in it. Raises UserError if impossible.
+    On exit, it is removed and processes that work in it are killed. Raises UserError if impossible.
     """
     base = SHORT_BASE
     try:

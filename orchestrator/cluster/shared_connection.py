@@ -1,4 +1,4 @@
-"""A Ray cluster shared by runs, since a start takes longer than a small study."""
+"""A Ray cluster shared by runs, since Ray's start takes longer than a small study."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _shared: ExitStack | None = None
 
 @contextmanager
 def shared() -> Iterator[None]:
-    """Keep a run's cluster up until the context ends."""
+    """Keep a cluster that starts here up until the context ends."""
     global _shared
     with ExitStack() as stack:
         _shared = stack

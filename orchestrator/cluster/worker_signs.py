@@ -1,4 +1,4 @@
-"""Workers' short texts at Ray's head; the newest replaces the last."""
+"""Workers' short texts at Ray's head; a new text replaces the last."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def machine_here() -> str:
 
 
 def _ask(action: Callable[[Any], Any]) -> Any:
-    # The public functions of that module take no time limit.
+    # Ray's public functions for this take no time limit.
     client = ray_private.find(ray_private.HEAD)
     try:
         return None if client is None else action(client())

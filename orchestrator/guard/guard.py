@@ -1,7 +1,7 @@
 """The guard of a command: so simple that it cannot hang.
 
 The user's process is the guard; the command runs in a child with its own session. The guard answers
-signals within a second, ends everything within ten, and restarts a sweep that stalls or crashes.
+signals within a second, ends all processes within ten, and restarts a sweep that stalls or crashes.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ from orchestrator.guard.processes import (
 
 LOOK_S = 0.1
 ANSWER_S = 0.7
-"""After this time, the guard announces the stop."""
+"""Time from a signal to the announcement of the stop."""
 LATE_SIGNAL_S = 0.5
-"""A signal to all processes may reach the guard this much later."""
+"""Longest delay before a signal to all processes reaches the guard."""
 STOP_S = 8.0
-"""After this time, the command is killed."""
+"""Time from a signal until the command is killed."""
 REPEAT_S = {signal.SIGINT: 0.2, signal.SIGTERM: 1.0, signal.SIGHUP: 1.0}
-"""Repeats within this time count once: `timeout` signals a process, then its group."""
+"""Signals repeated within this time count once: `timeout` signals a process, then its group."""
 STALL_S = 60.0
-"""A sweep without a beat for this long has stalled; several beats a second are normal."""
+"""A sweep without a beat for this long has stalled."""
 MAX_STARTS = 3
-"""Limit on starts without an ended trial."""
+"""Limit on consecutive starts without an ended trial."""
 JOB_CONTROL = (signal.SIGTSTP, signal.SIGCHLD)
-"""Blocked and fetched one by one, like end signals."""
+"""Signals blocked and fetched one by one, like end signals."""
 CRASH_SIGNALS = (signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE)
 GIVEN_UP_STATUS = 3
 STOPPED_STATES = (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP)
@@ -52,7 +52,7 @@ RESUME_HINT = "Results and checkpoints are kept; run the same command again to r
 
 def guarded(run: Callable[[], int]) -> int:
     """Run a command in another process; return its exit status."""
-    # If our parent ignores it, the kernel reaps our children, and their exit statuses are lost.
+    # If our parent ignores SIGCHLD, the kernel reaps our children and loses their exit statuses.
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signals = end_signals()
     signal.pthread_sigmask(signal.SIG_BLOCK, [*signals, *JOB_CONTROL])
@@ -84,9 +84,9 @@ class _Command:
     pipe: int
     signals: list[signal.Signals]
     strangers: Collection[psutil.Process]
-    """Descendants that are not the command's."""
+    """Descendants that the command did not start."""
     stop_signal: signal.Signals | None = None
-    """First request to end."""
+    """First signal that requested the end."""
     restart_reason: str | None = None
     has_progress: bool = False
     _received_signal: signal.Signals | None = None
@@ -117,12 +117,12 @@ class _Command:
                     self._wait_for_a_late_signal()
                 return self._exit_status(status)
             if self.stop_signal is not None and self._is_overdue():
-                return self._kill(f"It did not stop within {STOP_S:g} s and was killed.")
+                return self._kill(f"The command did not stop within {STOP_S:g} s and was killed.")
             if self.stop_signal is None and self._is_stalled():
                 return self._kill("")
 
     def _wait_for_a_late_signal(self) -> None:
-        """The signal may end a part of Ray, and so the command, before the guard receives it."""
+        """A signal may end a part of Ray, and so the command, before it reaches the guard."""
         late_s = time.monotonic() + LATE_SIGNAL_S
         while self.stop_signal is None and time.monotonic() < late_s:
             pending_signals = [number for number in self.signals if number in signal.sigpending()]
@@ -130,7 +130,7 @@ class _Command:
             time.sleep(0.01)
 
     def _next_signal(self) -> signal.Signals | None:
-        """Poll, because `sigtimedwait` may return any number after a stop of this process."""
+        """Poll: after a suspension of this process, `sigtimedwait` may return a wrong number."""
         select.select([self.pipe], [], [], LOOK_S)
         for number in signal.sigpending():
             if number in (*self.signals, *JOB_CONTROL):
@@ -260,7 +260,7 @@ def _print_line(text: str) -> None:
 
 
 def _show_cursor() -> None:
-    """The live view of a killed sweep had hidden the cursor."""
+    """Show the cursor, which a killed sweep's live view had hidden."""
     with suppress(OSError):
         if os.isatty(1) and _is_writable(1):
             os.write(1, b"\r\x1b[K\x1b[?25h")

@@ -21,7 +21,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """Signals that ask a command to end."""
 INTERRUPTED = 130
 RESTART_STATUS = 75
-"""Asks the guard for a new process: the failure cannot be fixed here."""
+"""Exit status that asks the guard for a new process, as this one cannot recover."""
 
 
 class Word(StrEnum):
@@ -29,9 +29,9 @@ class Word(StrEnum):
 
     BEAT = "beat"
     WAIT = "wait"
-    """Followed by the seconds until the next beat."""
+    """Followed by the longest time to the next beat, in seconds."""
     REST = "rest"
-    """No beat has to follow."""
+    """Beats are no longer expected."""
     STOPPING = "stopping"
     TRIAL_ENDED = "ended"
     LEFT = "left"
@@ -46,7 +46,7 @@ class _Process:
     is_restart: bool = False
     sends_beats: bool = False
     is_over: bool = False
-    """Ended or interrupted; another signal changes nothing."""
+    """The command ended or was interrupted; later signals change nothing."""
     is_dropping: bool = False
 
 
@@ -86,7 +86,7 @@ def beat_on() -> None:
 
 @contextmanager
 def watched() -> Iterator[None]:
-    """Have the guard restart a stalled sweep. Call `beat` several times a second within."""
+    """Have the guard restart a stalled sweep. Call `beat` several times a second in the context."""
     beat()
     try:
         yield
@@ -137,7 +137,7 @@ def start_again(reason: str) -> None:
     """Have the guard restart the command, for `reason`. Returns if there is no guard."""
     if is_guarded():
         _send(f"{Word.REASON} {' '.join(reason.split())}")
-        # Streams are not flushed: a reader that does not read would block forever.
+        # Streams are not flushed: a reader that does not read would block this process.
         os._exit(RESTART_STATUS)
 
 
@@ -187,7 +187,7 @@ def _interrupt(number: int, _frame: FrameType | None) -> None:
 
 
 def _restore_interrupt(unraisable: sys.UnraisableHookArgs) -> None:
-    """Send the interrupt again if Python dropped it, as it does with any error of a finalizer."""
+    """Send the interrupt again if Python dropped it, like any error of a finalizer."""
     if unraisable.exc_type is KeyboardInterrupt:
         _STATE.is_dropping = True
         threading.Thread(target=_resend_interrupt).start()
@@ -205,6 +205,6 @@ def _resend_interrupt() -> None:
 
 def _send(line: str) -> None:
     if _STATE.pipe is not None:
-        # A stopped guard does not read; a dead one has ended this process as well.
+        # A suspended guard does not read; a dead guard has ended this process, too.
         with suppress(OSError):
             os.write(_STATE.pipe, f"{line}\n".encode())

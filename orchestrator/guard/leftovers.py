@@ -20,18 +20,17 @@ PREFIX = "sweep-"
 SHORT_BASE = "/tmp"
 """Parent of runs' folders if TMPDIR is too long for Ray."""
 OWNER = "owner"
-"""Locked file with the machine's names; machines that share a folder may not share locks."""
+"""Locked file with the machine's names: machines that share a folder may not share locks."""
 FOLDER_NAME = re.compile(PREFIX + r"[a-z0-9_]{8}")
 END_S = 5.0
-"""Longest wait for killed processes."""
 BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
 def remove_leftovers() -> int:
     """Remove this user's folders of dead runs and kill the processes that work in them.
 
-    Returns their number. Keeps folders of live runs and other users, and targets of links. Raises
-    nothing.
+    Returns the number of removed folders. Keeps folders of live runs and other users, and targets
+    of links. Raises nothing.
     """
     bases = {SHORT_BASE}
     with suppress(OSError):  # no folder is writable
@@ -51,7 +50,7 @@ def remove_folder(folder: Path) -> None:
         with suppress(psutil.Error):
             process.kill()
     psutil.wait_procs(processes, timeout=END_S)
-    # The owner file goes last, so that an interrupted removal can be recognised later.
+    # The owner file is removed last, so that an interrupted removal can be recognized later.
     with suppress(OSError):
         for path in folder.iterdir():
             shutil.rmtree(path, ignore_errors=True)
@@ -59,7 +58,7 @@ def remove_folder(folder: Path) -> None:
 
 
 def machine_names() -> set[str]:
-    """Return this machine's lasting name, and a name shared by containers that share its locks."""
+    """Return a lasting name (host) and a name shared by containers with common locks (boot id)."""
     names = {os.uname().nodename}
     with suppress(OSError):
         names.add(BOOT.read_text().strip())
@@ -81,7 +80,7 @@ def _remove_abandoned(folder: Path) -> bool:
 
 
 def _is_abandoned(owner: int) -> bool:
-    """Return whether the owner is gone, and lock its file. Raises OSError if it is locked."""
+    """Lock the owner file; return whether its run is dead. Raises OSError if already locked."""
     status = os.fstat(owner)
     if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
         return False
@@ -92,9 +91,8 @@ def _is_abandoned(owner: int) -> bool:
 def _works_in(process: psutil.Process, folder: Path) -> bool:
     """Return whether the folder's run started the process.
 
-    Such a process has its temporary files there. Ray's processes overwrite their environment with
-    their title, but write a log. Processes that only read a log, or joined Ray from elsewhere, do
-    not count.
+    Ray's processes overwrite their environment with their title, but write a log there. Processes
+    that only read a log, or joined Ray from elsewhere, do not count.
     """
     with suppress(psutil.Error):
         if process.pid == os.getpid() or process.uids().effective != os.geteuid():

@@ -26,9 +26,9 @@ def adopt_orphans() -> None:
 
 
 def start(run: Callable[[], int], *, is_restart: bool) -> tuple[int, int]:
-    """Fork a process with its own session that runs `run` and dies with this one.
+    """Fork a process with its own session that runs `run` and dies with this process.
 
-    Returns its id and the pipe from it.
+    Returns its id and the pipe with its reports.
     """
     read_end, write_end = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     guard = os.getpid()
@@ -38,7 +38,7 @@ def start(run: Callable[[], int], *, is_restart: bool) -> tuple[int, int]:
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         if os.getppid() != guard:
             os._exit(1)
-        # The terminal's signals reach the guard only, which decides.
+        # The terminal's signals reach only the guard, which decides.
         os.setsid()
         run_inside(run, write_end, is_restart=is_restart)
     os.close(write_end)
@@ -51,7 +51,7 @@ def _clean_up_after(pid: int, guard: int) -> None:
     if os.fork() == 0:
         try:
             os.setsid()
-            # A paused guard has stopped this process.
+            # A paused guard has suspended this process, too.
             ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGCONT, 0, 0, 0)
             select.select([os.pidfd_open(pid)], [], [])
             if os.getppid() != guard:
@@ -61,7 +61,7 @@ def _clean_up_after(pid: int, guard: int) -> None:
 
 
 def descendants(strangers: Collection[psutil.Process] = ()) -> set[psutil.Process]:
-    """Return this process's descendants, without `strangers` and theirs."""
+    """Return this process's descendants, without `strangers` and their descendants."""
     processes = _descendants_of(psutil.Process())
     return processes.difference(strangers, *map(_descendants_of, strangers))
 
@@ -73,7 +73,7 @@ def _descendants_of(process: psutil.Process) -> set[psutil.Process]:
 
 
 def signal_descendants(number: int, strangers: Collection[psutil.Process]) -> int:
-    """Signal all descendants except `strangers` and theirs; return their number."""
+    """Signal all descendants except `strangers` and theirs; return the number signalled."""
     processes = descendants(strangers)
     for process in processes:
         with suppress(psutil.Error):  # it has ended, or belongs to another user

@@ -9,12 +9,12 @@ from math import ceil
 from orchestrator.worker import Ending, EndingKind
 
 MAX_LOST_MACHINES = 5
-"""After this many lost machines, which are no attempts, the trial may be the cause."""
+"""Limit on lost machines per trial, since the trial may cause the losses."""
 MORE_MEMORY = "use a smaller batch (--set training.batch_size=N) or a machine with more memory"
 
 
 class Attempts:
-    """Deaths and lost machines by trial."""
+    """Process deaths (attempts) and lost machines, by trial."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -22,9 +22,9 @@ class Attempts:
         self._losses: Counter[str] = Counter()
         self._alone_ids: set[str] = set()
         self._mate_limits: dict[str, int] = {}
-        """Limits since the death of a shared process, by trial id."""
+        """Limits on trials that run together, by trial id."""
         self._death_machines: dict[str, str] = {}
-        """Address, by id of an unfinished trial."""
+        """Machine on which each trial's process last died, by trial id."""
 
     def count_death(self, trial_id: str, ending: Ending) -> str | None:
         """Count a death; return why the trial fails, or None if it may run again.
@@ -51,12 +51,12 @@ class Attempts:
     def halve(self, trial_ids: Collection[str]) -> None:
         """Halve the number of these trials that may run together, since their shared process died.
 
-        Repeated halving isolates the cause. No attempt is counted.
+        Repeated halving isolates the culprit. No attempt is counted.
         """
         self._mate_limits |= dict.fromkeys(trial_ids, ceil(len(trial_ids) / 2))
 
     def mate_limit(self, trial_id: str, limit: int) -> int:
-        """Return how many trials, up to `limit`, may run together, counting this one."""
+        """Return how many trials, this one included, may run together: at most `limit`."""
         return min(limit, self._mate_limits.get(trial_id, limit))
 
     def must_run_alone(self, trial_id: str) -> bool:

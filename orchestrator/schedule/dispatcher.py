@@ -1,7 +1,7 @@
-"""Choice of the next pack, and requeueing. Independent of Ray.
+"""Choice of the next pack and requeueing, without Ray.
 
-Drivers that share a study claim a pack only shortly before a worker is free. Done trials need no
-claim: measuring them twice overwrites nothing.
+Drivers that share a study claim a pack just before a worker is free. Done trials need no claim:
+measuring them twice overwrites nothing.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from orchestrator.words import counted
 from orchestrator.worker import Ending, EndingKind, Pack, TrialEvent
 
 ORDERLY_END = Ending(EndingKind.ERROR)
-"""For trials that the worker of a finished pack did not report."""
+"""Ending of trials that a finished pack's worker did not report."""
 
 
 class Dispatcher:
@@ -32,7 +32,7 @@ class Dispatcher:
     def __init__(
         self, trials: Sequence[PlannedTrial], work: StudyWork, owner: str, *, slots: int
     ) -> None:
-        """Queue `trials`. `owner` names this driver in the store; `slots` packs fit at first."""
+        """Queue `trials`. `owner` is this driver in the store; `slots` packs fit at the start."""
         self._work = work
         self._listener, self._source = work.listener, work.source
         self.attempts = Attempts(work.options.max_attempts)
@@ -47,22 +47,22 @@ class Dispatcher:
         self._add_waiting(trials)
 
     def resize(self, slots: int) -> None:
-        """Adapt to machines for `slots` packs."""
+        """Adapt to machines that fit `slots` packs."""
         self.slots, limit = slots, self._work.options.max_concurrent
         # One pack waits ready for the next free worker, unless that would exceed the user's limit.
         self._workers = slots if limit is None else min(slots, limit)
         self._flight_limit = slots + 1 if limit is None or limit > slots else limit
 
     def stop(self, trial_ids: Collection[str]) -> None:
-        """Release these trials unchanged."""
+        """Stop these trials; another run resumes them."""
         self._stop_requests |= set(trial_ids)
         self._drop_stopped([*self._table.trials(State.ELSEWHERE).values()])
 
     def give_up(self, keys_without_machine: Collection[str] = ()) -> list[str]:
-        """Return packs to end, each once.
+        """Return the packs that must end; each is returned once.
 
-        Either its running trial was asked to stop, or no worker has the pack and it is useless: no
-        machine fits it (`keys_without_machine`), or all its trials were asked to stop.
+        A pack must end if its running trial was asked to stop. Without a worker, it also ends if no
+        machine fits it (`keys_without_machine`) or all its trials were asked to stop.
         """
         running = self._table.trials(State.RUNNING).keys()
         keys = []
@@ -76,28 +76,28 @@ class Dispatcher:
 
     @property
     def finished(self) -> bool:
-        """True if nothing is left to hand out and nothing can come back."""
+        """True if no trial is queued, in a pack, claimed elsewhere or yet to be planned."""
         return not (
             self._queue or self._flights or self._table.trials(State.ELSEWHERE) or self._source
         )
 
     @property
     def claimed_trials(self) -> list[PlannedTrial]:
-        """Trials that this driver claims."""
+        """Trials that this driver has claimed."""
         return self._table.claimed_trials
 
     @property
     def waits_for_a_start(self) -> bool:
-        """True if packs are on their way and no worker has started one."""
+        """True if packs are handed out and no worker has started one."""
         return bool(self._flights) and not any(flight.started for flight in self._flights.values())
 
     def show(self) -> None:
-        """Update the listener."""
+        """Report the current state to the listener."""
         pack_sizes = [len(flight.pack.trials) for flight in self._flights.values()]
         self._listener.refresh(pack_sizes, set(self._table.trials(State.RUNNING)))
 
     def current_trial(self, key: str) -> str | None:
-        """Return the pack's current trial id by its reports; None after the last trial."""
+        """Return the id of the pack's first trial without an outcome, or None."""
         return next(iter(self._flights[key].open_trials), None)
 
     def next_pack(self, key: str) -> Pack | None:
@@ -127,15 +127,14 @@ class Dispatcher:
         return None
 
     def process_events(self, key: str, events: Iterable[TrialEvent]) -> None:
-        """Process the worker's events. Raises UserError if it cannot write files."""
+        """Process a worker's events."""
         self._enqueue(self._outcomes.process_events(self._flights[key], events))
 
     def end_pack(self, key: str, ending: Ending = ORDERLY_END) -> None:
         """Process the end of a pack.
 
-        The trial that was running when the process died is retried alone, or fails. Unstarted
-        trials, and all trials from an unfit machine, return to the queue, except those asked to
-        stop. Raises UserError if workers keep ending before they start a trial.
+        A trial that was running when the process died is retried or fails. Unstarted trials, and
+        all trials of an unfit machine, are queued again unless asked to stop.
         """
         flight = self._flights.pop(key)
         self._next_ask_s = 0.0
@@ -146,7 +145,7 @@ class Dispatcher:
         self._enqueue(open_trials, first=True)
 
     def close(self) -> None:
-        """Record durable results; release all other claimed trials."""
+        """Record unreported results; release all other claimed trials."""
         try:
             # If the object store is unreachable, the next run finds these results.
             with contextlib.suppress(BucketError):
@@ -183,8 +182,8 @@ class Dispatcher:
         if new_trials is None or (self._stop_requests and not (new_trials or busy_ids)):
             self._source = None
             return
-        # While nothing is new, the answer changes only when a trial ends, here or in another
-        # driver.
+        # While the source has no new trial, its answer changes only when a trial ends, here or in
+        # another driver.
         self._next_ask_s = 0.0 if new_trials else time.monotonic() + POLL_S
         self._add_waiting(new_trials)
 
@@ -192,9 +191,10 @@ class Dispatcher:
         return self._source is not None and self._source.is_searched(trial)
 
     def _make_packs(self, trials: Sequence[PlannedTrial]) -> list[Pack]:
-        """Put a trial alone in a pack if it ran out of memory or its measuring time is unknown.
+        """Give a trial its own pack if it ran out of memory or its measuring time is unknown.
 
-        Searched trials never share a pack one after another, since their thresholds soon change.
+        Searched trials share a pack only to run at once, since their stopping thresholds soon
+        change.
         """
         unmeasured, other_trials, searched_trials, lone_packs = self._work.unmeasured, [], [], []
         for trial in trials:
@@ -237,6 +237,6 @@ class Dispatcher:
             count = len(self._table.trials(State.ELSEWHERE))
             if count and not waiting_before:
                 self._listener.note(
-                    f"Another command runs {counted(count, 'trial')}. This one waits for them."
+                    f"Another command runs {counted(count, 'trial')}. This command waits."
                 )
         return claimed_trials

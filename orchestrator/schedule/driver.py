@@ -1,4 +1,4 @@
-"""A sweep as its executor sees it: machines, stop requests and errors."""
+"""Interface of a sweep to its executor: machines, stop requests and errors."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ from trainables.errors import GO_ON, KEPT, PROGRAM, UserError
 
 T = TypeVar("T")
 KILL_S, GONE_S = 5.0, 60.0
-"""Delays until a worker that should have ended is killed, and Ray restarted."""
+"""Delays after which a worker that should have ended is killed, then Ray restarted."""
 START_S = 300.0
-"""Limit for Ray to start a first worker."""
+"""Longest wait for Ray to start a first worker."""
 
 
 class Driver:
-    """Interface for the executor; it does nothing once the sweep is `stopping`."""
+    """Interface for Ray Tune. Its methods do nothing once the sweep is `stopping`."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class Driver:
 
     @property
     def finished(self) -> bool:
-        """True if no pack follows."""
+        """True if no pack will follow."""
         return self.stopping or self._dispatcher.finished
 
     def raise_error(self) -> None:
@@ -78,7 +78,7 @@ class Driver:
     def next_pack(self, key: str) -> Parcel | None:
         """Return the next pack, named `key`; None if no pack is ready.
 
-        While no pack runs, Tune calls this instead of `poll`.
+        While no pack runs, Tune calls only this method, not `poll`.
         """
         if self._parcels:
             beat()
@@ -111,7 +111,7 @@ class Driver:
         return ending_keys or []
 
     def _guarded(self, action: Callable[[], T]) -> T | None:
-        """A driver without its lease must not record another driver's trials: check it first."""
+        """Check the lease first: without it, this driver could record another driver's trials."""
         if self.stopping:
             return None
         try:
@@ -179,7 +179,7 @@ class Driver:
             start_again_or_raise("A hanging worker cannot be ended")
 
     def _look_at_starts(self) -> None:
-        """A shared cluster may be busy, so only a Ray of our own is restarted."""
+        """Restart only a Ray that this command started: a shared cluster may be busy."""
         self._polls_without_start = (
             self._polls_without_start + 1 if self._dispatcher.waits_for_a_start else 0
         )
@@ -195,10 +195,10 @@ class Driver:
         slots, old_slots = self._placement.slots, self._dispatcher.slots
         note = self._work.listener.note
         if slots is None and not self._waits_for_machines:
-            note("A trial fits on no machine any more. Waiting for one.")
+            note("There is no machine with room for a trial. Waiting for one.")
         self._waits_for_machines = slots is None
         if slots is not None and slots != old_slots:
-            note(f"Machines joined or left. Trials at a time: {slots}, {old_slots} before.")
+            note(f"Machines joined or left. Trials at a time: now {slots}, before {old_slots}.")
             self._dispatcher.resize(slots)
 
     def _look_at_requests(self, study: StudyKey) -> None:

@@ -1,4 +1,4 @@
-"""Why workers ended, from their last heartbeats; killing of workers."""
+"""Causes of workers' ends, from their last heartbeats; killing of workers."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ from orchestrator.worker import Beat, Ending, EndingKind, machine_memory
 
 
 def explain(ending: Ending, beat: Beat | None, trial_id: str | None) -> Ending:
-    """Add the position in trial `trial_id` to an ending and, if memory ran out, the amount used.
+    """Add the position in trial `trial_id` to an ending and, if memory ran out, the memory used.
 
-    The beat may be of an earlier trial. Memory ran out if the machine was full or its kernel has
-    killed a process since the beat.
+    A beat of an earlier trial gives no position.
     """
     if beat is None:
         return ending

@@ -20,7 +20,7 @@ MAX_START_FAILURES, MAX_MEMORY_FAILURES = 3, 20
 
 
 class Outcomes:
-    """Records outcomes in store and table."""
+    """Records outcomes in the store and the trial table."""
 
     def __init__(self, work: StudyWork, table: TrialTable, attempts: Attempts) -> None:
         self._work, self._table, self._attempts = work, table, attempts
@@ -29,12 +29,12 @@ class Outcomes:
         self._start_failures = 0
         self._refusals: set[str] = set()
         self.measurement_failures: dict[str, str] = {}
-        """Reasons, by trial id."""
+        """Causes of failure, by trial id."""
 
     def process_events(self, flight: Flight, events: Iterable[TrialEvent]) -> list[PlannedTrial]:
         """Process events from the pack's worker; return the trials that must run again.
 
-        Raises UserError if the worker can write no more files.
+        Raises UserError if the worker can no longer write files.
         """
         events = list(events)
         self._record_starts(events)
@@ -67,8 +67,8 @@ class Outcomes:
     def end_pack(self, flight: Flight, ending: Ending) -> list[PlannedTrial]:
         """Process the end of a pack; return the trials that get another attempt.
 
-        Trials in `flight.open_trials` were not started. Raises UserError if workers keep ending
-        before they start a trial.
+        Trials that stay in `flight.open_trials` were not started. Raises UserError if workers keep
+        ending before they start a trial.
         """
         wait_for_storage(lambda: self.recover(flight))
         is_unfit = ending.kind is EndingKind.MACHINE_UNFIT
@@ -112,7 +112,7 @@ class Outcomes:
         self._work.store.end_attempt(trial.trial_id, claim=claim, cause=ending.cause)
 
     def recover(self, flight: Flight) -> None:
-        """Record durable results that the worker did not report."""
+        """Record results that the worker stored but did not report."""
         if flight.pack.unmeasured:
             for outcome in self._recorder.unreported_measurements(
                 list(flight.open_trials), flight.pack.unmeasured
@@ -126,7 +126,7 @@ class Outcomes:
             self._end_if_recorded(flight.open_trials.pop(outcome.trial_id), outcome, is_recorded)
 
     def end_elsewhere(self) -> None:
-        """Process trials ended by other drivers."""
+        """Process trials that other drivers ended."""
         elsewhere_trials = self._table.trials(State.ELSEWHERE)
         for outcome in self._table.elsewhere_outcomes():
             self._end(elsewhere_trials[outcome.trial_id], outcome)
@@ -188,7 +188,7 @@ class Outcomes:
             "Check that every machine has this project, its packages and the same Ray token (or "
             "RAY_AUTH_MODE=disabled)"
         )
-        if ending.short_of_memory:  # another program used it, and may free it
+        if ending.short_of_memory:  # another program may use it now, and free it later
             limit, fix = MAX_MEMORY_FAILURES, "Free memory on that machine"
             if self._start_failures == 1:
                 self._listener.note(

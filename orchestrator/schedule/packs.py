@@ -1,7 +1,7 @@
 """Packs of trials, the unit that Ray Tune schedules.
 
-Each costs Tune about 0.1 s, so short trials share one. Long trials go alone, so that workers end at
-about the same time.
+A pack costs Tune about 0.1 s, so short trials share one. Long trials have their own packs, so that
+workers end at about the same time.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from orchestrator.worker import Pack
 from trainables.stack import stack_key
 
 PACK_S = 10.0
-"""Target duration of a pack of short trials."""
+"""Target duration of a pack."""
 PACKS_PER_SLOT = 4
-"""Minimum, so that no slot idles long at the end."""
+"""Minimum number of packs, so that all slots end together."""
 MIN_PACK_S = 1.0
-"""Below this duration, overhead outweighs balance."""
+"""Minimum duration of a pack, which limits overhead."""
 MAX_TRIALS = 100
 """Limits the loss from one lost message or dead process."""
 
@@ -34,7 +34,7 @@ class Flight:
     """Trials without an outcome, in the worker's order."""
     started: bool = False
     given_up: bool = False
-    """Being ended; its open trials return to the queue."""
+    """The pack is being ended; its open trials return to the queue."""
 
     @property
     def has_outcomes(self) -> bool:
@@ -43,7 +43,7 @@ class Flight:
 
 
 class PackQueue:
-    """Waiting packs. Those that must run alone come last, one at a time."""
+    """Waiting packs. Packs that must run alone come last, one at a time."""
 
     def __init__(self) -> None:
         self.shared_packs, self._lone_packs = deque[Pack](), deque[Pack]()
@@ -52,7 +52,7 @@ class PackQueue:
         return bool(self.shared_packs or self._lone_packs)
 
     def add(self, packs: Sequence[Pack], *, first: bool = False) -> None:
-        """Queue packs, ahead if `first`."""
+        """Queue packs, before all others if `first`."""
         self._lone_packs.extend(pack for pack in packs if pack.alone)
         shared_packs = [pack for pack in packs if not pack.alone]
         if first:
@@ -61,7 +61,7 @@ class PackQueue:
             self.shared_packs.extend(shared_packs)
 
     def ready(self, running_packs: Collection[Pack]) -> deque[Pack]:
-        """Return the queue to take from while `running_packs` run."""
+        """Return the queue to take packs from while `running_packs` run."""
         if any(pack.alone for pack in running_packs):
             return deque()
         if self.shared_packs:
@@ -76,9 +76,9 @@ def pack(
     seconds_per_trial: float,
     at_once: Callable[[str], int] = lambda _: 1,
 ) -> list[Pack]:
-    """Return packs of the trials, in order; trials that can run together come first.
+    """Return packs of the trials in order; trials that can run together come first.
 
-    `slots` packs run at a time. `at_once` limits, by trial id, how many trials run together.
+    `slots` packs run at a time. `at_once` returns how many trials may run with a trial id.
     """
     groups: dict[tuple[Hashable, int], list[PlannedTrial]] = {}
     single_trials: list[PlannedTrial] = []
@@ -101,7 +101,7 @@ def _cut(trials: Sequence[PlannedTrial], size: int, at_once: int = 1) -> list[Pa
 
 
 def pack_size(trials: int, *, slots: int, seconds_per_trial: float) -> int:
-    """Return a pack's size: about 10 s of work, at most 100 trials, fewer if slots would idle."""
+    """Return a pack's size in trials: about 10 s of work, at most 100, fewer if slots are idle."""
     seconds = max(seconds_per_trial, PACK_S / MAX_TRIALS)
     balanced_size = max(ceil(trials / (PACKS_PER_SLOT * slots)), ceil(MIN_PACK_S / seconds))
     return max(1, min(round(PACK_S / seconds), balanced_size))

@@ -12,11 +12,11 @@ from trainables.config import AnyConfig
 from trainables.corpora import CorpusIdentity
 
 STEP_BYTES = 250_000_000
-"""Requests are multiples of this: Ray reuses a process only for an equal request."""
+"""Unit of memory requests: Ray reuses a process only for an equal request."""
 
 
 class Placement:
-    """The present machines, by Ray's node id."""
+    """Usable machines, by Ray's node id."""
 
     def __init__(
         self,
@@ -24,13 +24,13 @@ class Placement:
         corpus: CorpusIdentity | None,
         machines: Mapping[str, Mapping[str, float]],
     ) -> None:
-        """`machines` holds Ray's resources. Without a `corpus`, memory needs are unknown."""
+        """`machines` holds resources by node id. Without `corpus`, memory needs are unknown."""
         self._options, self._corpus = options, corpus
         self._unfit_ids: set[str] = set()
         self.update(machines)
 
     def update(self, machines: Mapping[str, Mapping[str, float]]) -> None:
-        """Replace the present machines."""
+        """Replace the usable machines."""
         self._machines = {
             name: node
             for name, node in machines.items()
@@ -44,17 +44,17 @@ class Placement:
 
     @property
     def slots(self) -> int | None:
-        """Number of packs that fit at a time; None if none fits now."""
+        """Number of packs that fit at a time; None if no pack fits now."""
         return sum(fit_on(node, self._options) for node in self._machines.values()) or None
 
     def request(self, configs: Sequence[AnyConfig], *, alone: bool = False) -> MachineRequest:
-        """Return a pack's request: its memory, up to the largest machine's (all, if `alone`)."""
+        """Return a pack's memory request: at most the largest machine's, all of it if `alone`."""
         limit_bytes = self._largest_bytes
         memory_bytes = limit_bytes if alone else min(self._estimate(configs), limit_bytes)
         return MachineRequest(memory_bytes, tuple(sorted(self._unfit_ids)))
 
     def fits(self, request: MachineRequest) -> bool:
-        """Return whether a machine has the memory, or no machine fits any pack now."""
+        """Return False if there are usable machines, but none with enough memory."""
         return not self._machines or request.memory_bytes <= self._largest_bytes
 
     @property

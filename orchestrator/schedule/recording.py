@@ -1,6 +1,6 @@
-"""Recording of workers' files in the store, the only way for results to get there.
+"""Recording of workers' files in the store; results enter it in no other way.
 
-A worker reports durable results only, so a later run finds those that were not recorded.
+A worker stores a result before it reports the result, so a later run finds unrecorded ones.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 def wait_for_storage(action: Callable[[], T]) -> T:
-    """Run `action` with `patiently`, while the guard allows it."""
+    """Run `action` with `patiently`; the guard allows the wait."""
     with patient(2 * AWAY_S):
         return patiently(action)
 
@@ -46,10 +46,10 @@ class Recorder:
         note: Callable[[str], None],
         may_be_pruned: Callable[[PlannedTrial], bool] = lambda trial: False,  # noqa: ARG005
     ) -> list[tuple[TrialOutcome, bool]]:
-        """Record results of a dead driver or worker; return each with the store's acceptance.
+        """Record results of dead drivers or workers; return pairs (outcome, whether accepted).
 
-        Considers planned and running trials, including those stopped early if `may_be_pruned`.
-        Truncated or foreign files are set aside with a note; such a trial runs again.
+        Considers planned and running trials, also results stopped early if `may_be_pruned`.
+        Truncated or foreign files are set aside with a note; their trials run again.
         """
         states = self._store.states([trial.trial_id for trial in trials])
         open_trials = [trial for trial in trials if states.get(trial.trial_id) in OPEN]
@@ -73,8 +73,8 @@ class Recorder:
     def outcome(self, outcome: TrialOutcome) -> bool:
         """Record a reported outcome and its spectrum; return whether the store accepted it.
 
-        If its spectrum is damaged, sets the result aside and raises DamagedFileError: a done trial
-        never changes, so could not get its spectrum later.
+        If the spectrum is damaged, sets the result aside and raises DamagedFileError, because a
+        done trial cannot get its spectrum later.
         """
         if outcome.state != "done":
             return self._record(outcome, None)
@@ -87,9 +87,9 @@ class Recorder:
         return self._record(outcome, spectrum)
 
     def measurements(self, unmeasured: Mapping[str, Iterable[str]]) -> tuple[int, dict[str, str]]:
-        """Record later measurements (names by trial id) found in the trials' folders.
+        """Record measurement files of done trials. `unmeasured` has the names by trial id.
 
-        Returns the number of new ones, and problems by trial id.
+        Returns the number of new measurements, and problems by trial id.
         """
         self._storage.bring(unmeasured, measurement_files(set[str]().union(*unmeasured.values())))
         count, problems = 0, {}
@@ -109,9 +109,9 @@ class Recorder:
     def unreported_measurements(
         self, trial_ids: Sequence[str], names: Sequence[str]
     ) -> list[TrialOutcome]:
-        """Record present later measurements; return an outcome for each trial with all of them.
+        """Record measurement files of done trials; return an outcome for each with all `names`.
 
-        A measurement with a problem is taken again, which then reports the problem.
+        A measurement with a problem is taken again, which reports the problem.
         """
         _, problems = self.measurements(dict.fromkeys(trial_ids, names))
         folder_of = self._storage.trial

@@ -1,4 +1,4 @@
-"""Input and output of `run_trials`, without Ray."""
+"""Input and output of `run_trials`, importable without Ray."""
 
 from __future__ import annotations
 
@@ -27,21 +27,18 @@ class StudyWork:
     run_id: int
     options: RunOptions
     seconds_per_trial: float
-    """Estimate, for pack sizes."""
     trials_at_once: int = 1
-    """Limit on similar trials that run together."""
+    """Limit on similar trials that run as one model."""
     listener: Listener = field(default_factory=Listener)
     study: StudyKey | None = None
-    """Labels metrics and receives stop requests; None outside a study."""
+    """Study that labels metrics and receives stop requests, if any."""
     corpus: CorpusIdentity | None = None
-    """Needed to estimate memory."""
     measurements: tuple[str, ...] = ()
-    """Names with versions, e.g. "spectrum@1", taken of every trial."""
+    """Measurements of every trial, as names with versions, e.g. "spectrum@1"."""
     unmeasured: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Measurements to take of done trials, by trial id. Other trials are trained."""
     source: Tuner | None = None
     functions: TrialFunctions = field(default_factory=TrialFunctions)
-    """Replaced in tests only."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,6 +46,6 @@ class RunSummary:
     """Result of a sweep; outcomes are in the store."""
 
     interrupted: bool = False
-    """True after any signal; the trials that were running are planned again."""
+    """True after any signal; trials that were running have the state planned again."""
     measurement_failures: Mapping[str, str] = field(default_factory=dict)
-    """Reasons, by trial id."""
+    """Causes of failure, by trial id."""

@@ -10,16 +10,16 @@ from trainables.trial_folder import TrialOutcome
 
 
 class State(Enum):
-    """A trial's state, finally ENDED."""
+    """State of a trial in one driver."""
 
     WAITING = auto()
-    """Queued, not claimed."""
+    """Queued and unclaimed."""
     CLAIMED = auto()
-    """Claimed for an attempt that has not begun; to be handed out or queued again."""
+    """Claimed for an attempt that has not begun; it is handed out or queued next."""
     RETRIED = auto()
     """Queued and still claimed after its worker died."""
     HANDED_OUT = auto()
-    """In a pack with a worker or on its way to one."""
+    """In a pack that a worker has or will get."""
     RUNNING = auto()
     ELSEWHERE = auto()
     ENDED = auto()
@@ -34,7 +34,7 @@ TRANSITIONS: dict[State, set[State]] = {
     State.HANDED_OUT: {State.RUNNING, State.CLAIMED, State.RETRIED, State.ELSEWHERE, State.ENDED},
     State.RUNNING: {State.CLAIMED, State.RETRIED, State.ELSEWHERE, State.ENDED},
     State.ELSEWHERE: {State.CLAIMED, State.ENDED},
-    # A search may want a trial in full that it stopped early.
+    # A search may later run a trial in full that it stopped early.
     State.ENDED: {State.WAITING},
 }
 
@@ -43,12 +43,12 @@ class TrialTable:
     """States of one driver's trials; the store records a trial's owner."""
 
     def __init__(self, store: Store, owner: str, exempt_ids: Collection[str]) -> None:
-        """`owner` is this driver in the store; `exempt_ids` need no claim."""
+        """`owner` names this driver in the store. Trials in `exempt_ids` need no claim."""
         self._store, self._owner, self._exempt_ids = store, owner, exempt_ids
         self._states: dict[str, State] = {}
         self._trials: dict[State, dict[str, PlannedTrial]] = {state: {} for state in State}
         self.attempts: dict[str, int] = {}
-        """Attempt number of our latest claim, which is its token in the store, by trial id."""
+        """Attempt number of our latest claim, its token in the store, by trial id."""
 
     def trials(self, *states: State) -> dict[str, PlannedTrial]:
         """Return trials in `states` by id."""
@@ -58,7 +58,7 @@ class TrialTable:
 
     @property
     def claimed_trials(self) -> list[PlannedTrial]:
-        """Trials that this driver claims."""
+        """Trials that this driver has claimed."""
         return [
             trial
             for trial_id, trial in self.trials(*CLAIMED_STATES).items()
@@ -96,7 +96,7 @@ class TrialTable:
         return [trial for trial in trials if trial.trial_id not in lost_ids]
 
     def release(self, trials: Iterable[PlannedTrial]) -> None:
-        """Release and end the trials."""
+        """Release the trials and mark them as ENDED."""
         trials, claimed_ids = list(trials), {trial.trial_id for trial in self.claimed_trials}
         ids = [trial.trial_id for trial in trials if trial.trial_id in claimed_ids]
         if ids:
@@ -104,7 +104,7 @@ class TrialTable:
         self.move(trials, State.ENDED)
 
     def elsewhere_outcomes(self) -> list[TrialOutcome]:
-        """Return outcomes of ended ELSEWHERE trials."""
+        """Return outcomes of trials that other drivers ended."""
         elsewhere_ids = list(self._trials[State.ELSEWHERE])
         states = self._store.states(elsewhere_ids) if elsewhere_ids else {}
         return [

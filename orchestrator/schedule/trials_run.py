@@ -1,4 +1,4 @@
-"""A sweep's trials, from the connection to Ray to the last result."""
+"""Run of a sweep's trials, from Ray's start to the last result."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from orchestrator.worker import Job
 def run_trials(trials: Sequence[PlannedTrial], work: StudyWork) -> RunSummary:
     """Run registered trials that are not done; return when all have ended.
 
-    Trials of other drivers are awaited. Trials in `work.unmeasured` are only measured, and
+    Trials that other drivers run are awaited. Trials in `work.unmeasured` are only measured, and
     `work.source` may add trials. Machines may join or leave. After a signal or stop request, the
     next run resumes trials from their checkpoints.
 

@@ -1,7 +1,7 @@
 """Execution of packs as trials of Ray Tune.
 
 A searcher hands out packs, a callback processes reports, a function trainable runs packs. The
-driver decides; Tune's own state is never read back.
+driver decides what runs; Tune's own state is never read.
 """
 
 from __future__ import annotations
@@ -44,16 +44,16 @@ from orchestrator.worker import (
 from trainables.errors import last_line
 
 FINISHED: Any = Searcher.FINISHED
-"""A string, unlike what `Searcher.suggest` declares."""
+"""A string, although `Searcher.suggest` declares another type."""
 LOW_ON_MEMORY = "low on memory"
-"""In Ray's message when its memory monitor killed a process."""
+"""Part of Ray's message after its memory monitor killed a process."""
 TUNE_KEYS = {"training_iteration", "done", "trial_id", "node_ip", "pid"}
-"""Tune needs these. Others are removed, because Tune keeps each pack's last report, and statistics.
-"""
+"""Report keys that Tune needs. It keeps each pack's last report and statistics, so other keys are
+removed."""
 
 
 class _Unpickled:
-    """Base that Tune neither copies nor pickles, since nothing is restored."""
+    """Base of classes that Tune neither copies nor pickles, since it restores nothing."""
 
     def __getstate__(self) -> dict[str, Any]:
         return {}
@@ -85,7 +85,7 @@ def _trainable(
 def fit(driver: Driver, job: Job, *, title: str, late_machines: LateMachines | None) -> None:
     """Run Tune until no pack is left; `title` names workers in the dashboard.
 
-    Raises the driver's error, or UserError if Ray or Tune fails without a guard to restart.
+    Raises the driver's error, or UserError if Ray or Tune fails and no guard can restart.
     """
     bundle = {name.upper(): amount for name, amount in per_pack(job.options).items()}
 
@@ -145,7 +145,7 @@ class _PackSearcher(_Unpickled, Searcher):
 
     @override
     def suggest(self, trial_id: str) -> dict[str, Any] | None:
-        """Return the next pack, None if more may follow, FINISHED at the end."""
+        """Return the next pack, None if one may follow later, FINISHED if none will."""
         pack = self._driver.next_pack(trial_id)
         if pack is None:
             return FINISHED if self._driver.finished else None
@@ -155,7 +155,7 @@ class _PackSearcher(_Unpickled, Searcher):
     def on_trial_complete(
         self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False
     ) -> None:
-        """Do nothing: `_DriverCallback` receives this."""
+        """Do nothing: `_DriverCallback` handles ended packs."""
 
     @override
     def save(self, checkpoint_path: str) -> None:
@@ -176,7 +176,7 @@ class _PackScheduler(_Unpickled, FIFOScheduler):
         self._controller = tune_controller
 
     def end_waiting(self, trial: Trial) -> None:
-        """End a pack without a worker."""
+        """End a pack that has no worker."""
         if ray_private.find(ray_private.STOP) is not None:
             self._controller.stop_trial(trial)
 
@@ -195,14 +195,14 @@ class _DriverStopper(_Unpickled, tune.Stopper):
 
 
 class _DriverCallback(_Unpickled, TrialProgressCallback):
-    """Passes reports to the driver and kills workers; replaces Tune's printer."""
+    """Passes reports to the driver and kills workers; it replaces Tune's printer."""
 
     def __init__(self, driver: Driver, controller: _PackScheduler) -> None:
         self._driver, self._controller = driver, controller
 
     @override
     def on_step_begin(self, iteration: int, trials: list[Trial], **info: Any) -> None:
-        """Kill workers, as Tune would wait for an epoch to end, and end packs without a machine."""
+        """Kill workers, since Tune would let an epoch end first; end packs without a machine."""
         ending_keys, stopping = self._driver.poll(), self._driver.stopping
         for trial in trials if ending_keys or stopping else ():
             actor = trial.temporary_state.ray_actor
@@ -256,7 +256,7 @@ def _ending(trial: Trial) -> Ending:
         return Ending(EndingKind.OUT_OF_MEMORY, f"{EndingKind.OUT_OF_MEMORY} ({error.reason})")
     if not isinstance(error, RayActorError | OutOfMemoryError):
         return Ending(EndingKind.ERROR, last_line(error))
-    # Ray distinguishes these only in the message.
+    # Only Ray's message distinguishes these kinds.
     if LOW_ON_MEMORY in text:
         kind = EndingKind.LOW_MEMORY
     elif "node" in text and "has died" in text and "worker process has died" not in text:

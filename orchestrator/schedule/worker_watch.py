@@ -1,8 +1,8 @@
 """Detection of workers without progress.
 
-By default a training step may take ten times the trial's longest so far, and at least two minutes.
-Other work (the start, validation, measuring) may take ten minutes, or longer if it announces that.
-Only time in which the driver looked counts: a laptop's sleep ends no trial.
+By default a training step may take ten times the trial's longest step so far, and at least two
+minutes. Other work (start, validation, measuring) may take ten minutes, or longer if it announces
+that. Time in which the driver was suspended does not count: a laptop's sleep ends no trial.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from trainables.pulse import TRAINING
 
 MIN_LIMIT_S, STEP_FACTOR, NO_PACE_LIMIT_S = 120.0, 10, 600.0
 LONGEST_LOOK_S = 3 * POLL_S
-"""A longer gap (the driver was suspended) counts as one interval."""
+"""A longer gap between looks (the driver was suspended) counts as one interval."""
 
 
 @dataclass
@@ -27,7 +27,7 @@ class _Worker:
     longest_step_s: float = 0.0
     beat_age_s: float = 0.0
     ending_s: float | None = None
-    """Time since its end was requested."""
+    """Time since the worker's end was requested."""
 
 
 class WorkerWatch:
@@ -59,7 +59,7 @@ class WorkerWatch:
             worker.ending_s = 0.0
 
     def update(self, now_s: float, beats: Mapping[str, Beat]) -> None:
-        """Process beats by pack name."""
+        """Process heartbeats by pack name."""
         interval_s = 0.0 if self._last_look_s is None else now_s - self._last_look_s
         self._last_look_s = now_s
         for key, worker in self._workers.items():
@@ -74,7 +74,7 @@ class WorkerWatch:
         }
 
     def overdue_beats(self, seconds: float) -> list[Beat | None]:
-        """Return last beats of workers due to end more than `seconds` ago."""
+        """Return last beats of workers whose end was requested more than `seconds` ago."""
         workers = self._workers.values()
         return [
             worker.beat

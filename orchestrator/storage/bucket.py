@@ -1,8 +1,8 @@
 """A folder of an object store (S3, Google Cloud Storage, Azure).
 
-Objects are whole or absent, because a PUT is atomic. Keys and endpoint come from the store's usual
-sources (for S3: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, AWS_ENDPOINT_URL, ~/.aws, an
-instance's role). They are never part of a URL, stored or printed.
+Objects are whole or absent, because a PUT is atomic. Access keys and endpoint come from the store's
+usual sources (for S3: AWS_* variables, ~/.aws, an instance's role). They are never in a URL, stored
+or printed.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ class BucketError(UserError):
 
 
 class UnreachableError(BucketError):
-    """The store does not answer properly now."""
+    """The object store gives no usable answer now."""
 
 
 def patiently(action: Callable[[], T]) -> T:
-    """Return the result of `action`, repeated while the store is unreachable.
+    """Return the result of `action`, repeating it while the store is unreachable.
 
-    Raises BucketError after `AWAY_S`.
+    Raises BucketError after `AWAY_S` seconds.
     """
     deadline_s = time.monotonic() + AWAY_S
     while True:
@@ -86,7 +86,7 @@ class Bucket:
         return cls(text.rstrip("/"))
 
     def check(self) -> None:
-        """Write, list, read and delete an object. Raises BucketError."""
+        """Write, list, read and delete an object. Raises BucketError on failure."""
         probe = f".writable-{secrets.token_hex(8)}"
         self.write(probe, b"x")
         self.files(probe)
@@ -94,7 +94,7 @@ class Bucket:
         self.remove([probe])
 
     def files(self, folder: str) -> dict[str, str]:
-        """Return a mark that changes with an object's content, by relative path below `folder`."""
+        """Map each object's path below `folder` to a mark that changes with its content."""
         with self._trouble("listed") as client:
             objects = [item for page in client.list(folder) for item in page]
         return {
@@ -103,7 +103,7 @@ class Bucket:
         }
 
     def read(self, keys: Iterable[str]) -> dict[str, bytes]:
-        """Return the contents of these keys. Absent objects are omitted."""
+        """Return contents by key. Absent objects are omitted."""
 
         def content(key: str) -> bytes | None:
             with self._trouble("read") as client, suppress(FileNotFoundError):
@@ -132,7 +132,7 @@ class Bucket:
             client.put(key, file, attributes={"Content-Type": kind})
 
     def put_many(self, files: Mapping[str, Path]) -> None:
-        """Copy files by key, in parallel."""
+        """Copy files to objects, in parallel."""
         with ThreadPoolExecutor(AT_A_TIME) as threads:
             list(threads.map(self.put, files.values(), files))
 
@@ -162,7 +162,7 @@ class Bucket:
 
     @contextmanager
     def _trouble(self, doing: str) -> Iterator[Any]:
-        """Yield the client. Errors of the local disk pass through; others raise BucketError."""
+        """Yield the client. Errors of the local disk stay unchanged; others become BucketError."""
         client = _client(self.url)
         from obstore.exceptions import BaseError
 

@@ -1,4 +1,4 @@
-"""This host's disk."""
+"""Checks of folders on this host's disk."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def write_probe(folder: Path) -> None:
 
 
 def copies_folder() -> Path:
-    """Return the folder of this user's copies, which may not exist."""
+    """Return this user's folder for copies of objects; it may not exist."""
     return (
         Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
         / "softmax-bottleneck-sweeps"

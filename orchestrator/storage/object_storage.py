@@ -1,6 +1,6 @@
 """Trials and reports in an object store.
 
-A trial needs locks and renames, which object stores do not have: see
+Object stores have no locks and renames, so trials run in a copy:
 `orchestrator.storage.working_copy`.
 """
 
@@ -34,12 +34,12 @@ from trainables.trial_folder import (
 )
 
 MANY = 100
-"""Above this number of files, listing the store is faster."""
+"""Above this number of files, one listing is faster than requests for each."""
 
 
 @dataclass(frozen=True)
 class ObjectStorage(Storage):
-    """A storage below a URL, with the same paths as below a folder."""
+    """Storage below a URL, with the paths of a `FolderStorage`."""
 
     bucket: Bucket
 
@@ -65,10 +65,9 @@ class ObjectStorage(Storage):
     @override
     @contextmanager
     def working(self, trial_id: str) -> Iterator[TrialFolder]:
-        """Yield the trial's folder on this host, to one process at a time.
+        """Yield the folder to one process at a time; wait at both ends for an unreachable store.
 
-        Waits at the start and end for a store that is away. Raises BucketError if it does not come
-        back or refuses a request.
+        Raises BucketError if the store stays unreachable or refuses a request.
         """
         home = self.work_folder / trial_id
         home.mkdir(parents=True, exist_ok=True)
@@ -103,7 +102,7 @@ class ObjectStorage(Storage):
     def forget(self, trial_id: str, *, checkpoints: bool) -> None:
         super().forget(trial_id, checkpoints=checkpoints)
         names = self.bucket.files(_key(trial_id))
-        # Without the fence, files left on the worker's host do not count either.
+        # Without the fence, no worker resumes from files left on its host.
         old_names = [
             name
             for name in names
@@ -171,7 +170,7 @@ class ObjectStorage(Storage):
                 return None
         except UserError as error:
             return str(error)
-        return f"{self} is another store on the command's machine: compare AWS_ENDPOINT_URL on both"
+        return f"{self} is another store than the driver's. Compare AWS_ENDPOINT_URL on both hosts"
 
 
 def storage_at(argument: str) -> Storage:

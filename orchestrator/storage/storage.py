@@ -24,17 +24,16 @@ from trainables.trial_folder import (
 )
 
 STUDIES = "studies"
-"""Folder of the files that list the trials of each study."""
+"""Folder of the studies' files."""
 
 
 class Storage(ABC):
     """A folder or object store for trials and reports.
 
     Only its address (`str`) is pickled. A trial's files are in the storage when `working` ends,
-    before its result is reported. The lease in the results store decides who works on a trial. If
-    two workers both believe they do, the fence in the trial's folder lets only the later one write.
-    Methods raise UserError if the storage fails. Methods that are not abstract suit a storage whose
-    files are all below `folder`.
+    before the trial's result is reported. If two workers work on one trial, the fence in its folder
+    lets only the later worker write. Methods raise UserError if the storage fails. Default methods
+    suit a storage whose files are all below `folder`.
     """
 
     @property
@@ -57,13 +56,13 @@ class Storage(ABC):
 
     @abstractmethod
     def problem(self, marker: str) -> str | None:
-        """Return why this host cannot see `marker` or work in the storage, or None."""
+        """Return why this host cannot find `marker` or use the storage, or None."""
 
     def watched(self) -> AbstractContextManager[Callable[[], None]]:
         """Yield a check to call every few seconds.
 
-        It raises UserError if the storage is gone, replaced or read-only, unless that shows by
-        itself.
+        It raises UserError if the storage is gone, replaced or read-only. For an object store, it
+        does nothing.
         """
         return nullcontext(lambda: None)
 
@@ -79,18 +78,18 @@ class Storage(ABC):
         return TrialFolder(trial_directory(self.folder, trial_id), trial_id)
 
     def in_words_of_user(self, text: str, folder: TrialFolder) -> str:
-        """Return a message with the address that the user knows for a trial's folder."""
+        """Return `text` with the trial's local path replaced by its path in the storage."""
         return text.replace(str(folder.path), f"{self}/{trial_directory(Path(), folder.trial_id)}")
 
     def bring(self, trial_ids: Iterable[str], files: Iterable[str] = RESULT_FILES) -> None:  # noqa: B027
-        """Copy these files of the trials below `folder`, if they exist."""
+        """Copy these files of the trials to `folder`, if they exist."""
 
     def set_aside_result(self, trial_id: str) -> None:
         """Rename an unusable result, which would make the trial look finished."""
         self.trial(trial_id).set_aside_result()
 
     def forget(self, trial_id: str, *, checkpoints: bool) -> None:
-        """Remove the trial's result and, if requested, its checkpoints."""
+        """Remove the trial's result and, if `checkpoints`, its checkpoints."""
         self.trial(trial_id).forget_result()
         if checkpoints:
             self.trial(trial_id).forget_checkpoints()
@@ -114,17 +113,17 @@ class Storage(ABC):
         return sorted((self.folder / STUDIES).glob("*.json"))
 
     def bring_reports(self, name: str) -> None:  # noqa: B027
-        """Copy the files `name` of all reports below `folder`."""
+        """Copy the file `name` of each report to `folder`."""
 
     def publish_report(self, page: Path, index: Path) -> str | None:
-        """Publish a report and the index of reports. Return the report's new address, if any."""
+        """Publish a report and the index of reports. Return the report's public address, if any."""
         del page, index
         return None
 
 
 @dataclass(frozen=True)
 class FolderStorage(Storage):
-    """A folder whose files need no copy."""
+    """Storage in a folder, without copies."""
 
     root: Path
 
@@ -172,7 +171,7 @@ class FolderStorage(Storage):
 
     def _change_error(self, change: str) -> UserError:
         return UserError(
-            f"The storage folder {self} {change}, and nothing is recorded since. Put it back, or "
+            f"The storage folder {self} {change}, and nothing is recorded since. Restore it, or "
             "name another one with --storage, and run the same command again."
         )
 
@@ -187,10 +186,7 @@ class FolderStorage(Storage):
     @override
     def problem(self, marker: str) -> str | None:
         if not (self.root / marker).exists():
-            return (
-                f"{self} is not the same folder there. With --storage, name one that all machines "
-                "of the cluster share"
-            )
+            return f"{self} is not the same folder there. Name a shared folder with --storage"
         try:
             write_probe(self.root)
         except OSError as error:

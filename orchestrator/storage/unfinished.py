@@ -14,15 +14,15 @@ import psutil
 UNFINISHED = re.compile(
     r"\..+\.(?P<process>\d+)-[0-9a-f]{8}\.tmp(-wal|-shm)?|\.writable-[0-9a-f]{16}"
 )
-"""Temporary files and write probes, not the markers of running sweeps."""
+"""Names of temporary files and write probes, except markers of running sweeps."""
 IDLE_S = 600.0
-"""A file not written for this long has no writer left, on any host."""
+"""A file unchanged for this time has no writer left, on any host."""
 
 
 def remove_unfinished(folder: Path) -> int:
-    """Remove this user's unfinished files of dead processes, at any depth. Return their number.
+    """Remove this user's unfinished files of dead processes below `folder`. Return their number.
 
-    Files younger than `IDLE_S` stay: in a shared folder, processes of other hosts may write them.
+    Files younger than `IDLE_S` stay.
     """
     count = 0
     for path in folder.rglob(".*"):

@@ -1,9 +1,9 @@
 """A trial's folder on a host's disk, and its counterpart in an object store.
 
-Files are fetched before the trial starts and copied to the store while it runs and at its end. The
-newest worker writes a fence object before it fetches anything, and each copy checks the fence's
-version. Local files may not have been copied. A worker resumes from them only if it can replace the
-fence under which they were fetched.
+Files are fetched before the trial starts and copied to the store while it runs and at its end. Each
+worker writes a fence object before it fetches files, and each copy checks the fence's version. A
+worker resumes from local files, which may not be in the store, only if it can replace the fence
+under which they were fetched.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from trainables.trial_folder import (
 )
 
 LOOK_S = 2.0
-"""Interval between searches of a running trial's folder for new files."""
+"""Interval between searches of the trial's folder for new files."""
 VERSION = ".fence"
 """File with the version of the fence under which the folder was fetched."""
 
@@ -38,12 +38,12 @@ class WorkingCopy:
     def __init__(self, bucket: Bucket, key: str, folder: TrialFolder) -> None:
         self._bucket, self._key, self._folder = bucket, key, folder
         self._stored: dict[str, tuple[int, int] | None] = {}
-        """Time and size of the local file, by name in the store."""
+        """Time and size of the copied file, by name in the store."""
         self._version: str | None = None
 
     @contextmanager
     def synchronized(self) -> Iterator[None]:
-        """Fetch the newest files; store all at the end. Raises BucketError and SupersededError."""
+        """Fetch the newest files; push changes. Raises BucketError and SupersededError."""
         patiently(self._begin)
         try:
             with self._background_push():
@@ -57,10 +57,10 @@ class WorkingCopy:
         shutil.rmtree(self._folder.path, ignore_errors=True)
 
     def _begin(self) -> None:
-        """Resume from local files if no other worker began since and no state was removed."""
+        """Resume from local files if they are the newest and no other worker began after them."""
         path, names = self._folder.path, self._stored_names()
         if self._is_up_to_date(names) and self._take_over((path / VERSION).read_text()):
-            # The next push removes stored files that are gone here.
+            # The next push removes stored files that have no local file.
             self._stored = dict.fromkeys(names)
         else:
             self._take_over()
@@ -90,7 +90,7 @@ class WorkingCopy:
         return self._bucket.files(self._key).keys() - {FENCE}
 
     def _push(self) -> None:
-        """Copy changed files, the result last, and remove stored files that are gone here.
+        """Copy changed files to the store, the result last.
 
         Raises SupersededError, before copying, if another worker has taken over the trial.
         """
@@ -112,7 +112,7 @@ class WorkingCopy:
             del self._stored[name]
 
     def _push_last(self) -> None:
-        """An older worker may have copied checkpoints after this one began: remove those, too."""
+        """Also remove checkpoints that an older worker copied after this worker began."""
         for name in filter(is_checkpoint, self._stored_names()):
             self._stored.setdefault(name)
         self._push()
@@ -131,8 +131,8 @@ class WorkingCopy:
         )
         files = {}
         for path in self._folder.path.iterdir():
-            # A result that appears during the loop waits for the next one, with the files that it
-            # refers to.
+            # A result that appears during the loop is copied in the next round, with the files that
+            # it refers to.
             if path.name not in excluded_names and not path.name.startswith("."):
                 with suppress(FileNotFoundError):
                     stat = path.stat()
@@ -149,7 +149,7 @@ class WorkingCopy:
                     self._push()
                 except SupersededError:
                     # The trial stops at its next checkpoint. If it has no fence yet, a later round
-                    # drops it.
+                    # drops the fence.
                     self._folder.drop_fence()
                 except (BucketError, OSError):
                     continue

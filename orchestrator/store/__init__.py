@@ -1,7 +1,6 @@
 """The results store: an index of the trials in SQLite or PostgreSQL.
 
-`Store` documents its guarantees. Only this package imports SQLAlchemy; its module `records` does
-not.
+Only this package imports SQLAlchemy, except in `records`.
 """
 
 from trainables import door

@@ -13,11 +13,10 @@ FORMS = (
     "a path such as results/results.db, sqlite:///PATH, or postgresql+psycopg://USER@HOST/DATABASE"
 )
 SECRETS = ("password", "sslpassword", "oauth_client_secret", "scram_client_key", "scram_server_key")
-"""Secret options of PostgreSQL's client library."""
 
 
 def parse(address: str) -> URL:
-    """Return a store's URL with an absolute path. Raises UserError for other forms."""
+    """Return a store's URL with an absolute path. Raises UserError for an unsupported address."""
     scheme, separator, _ = address.partition("://")
     if not separator:
         return _sqlite(address)

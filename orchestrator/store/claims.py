@@ -13,20 +13,20 @@ from orchestrator.store.records import LOST, Attempt, TrialState
 from orchestrator.store.schema import attempt, result, spectrum, trial
 from orchestrator.store.studies import column_of
 
-TAKEN_OVER = "its command ended, or was cut off, without releasing it"
-WORKER_ENDED = "its worker ended during the trial, by no fault of the trial"
+TAKEN_OVER = "its command ended, or was disconnected, without releasing the trial"
+WORKER_ENDED = "its worker ended during the trial, but not because of the trial"
 STOPPED = "the trial or its command was stopped; the next attempt resumes from its checkpoint"
 _PLANNED_VALUES: dict[str, Any] = {"state": "planned", "owner": None, "lease_until": None}
 
 
 class Claims(Database):
-    """Claims; see `Store`."""
+    """Claims of trials; see `Store`."""
 
     def claim(self, trial_ids: Sequence[str], *, owner: str, lease_s: float) -> dict[str, int]:
-        """Claim trials for `owner` for `lease_s` seconds. Return attempt numbers, in given order.
+        """Claim free trials for `lease_s` seconds; return attempt numbers by id, in given order.
 
-        A trial is free if it is planned, its lease has run out, or `owner` has it. Each claim
-        increments the attempt number, which is the claim's token.
+        A trial is free if it is planned, its lease has run out, or `owner` claims it. The attempt
+        number grows with each claim and is its token.
         """
         with self.write() as connection:
             moment = now(connection)
@@ -59,7 +59,7 @@ class Claims(Database):
     def release(
         self, owner: str, trial_ids: Collection[str] | None = None, *, cause: str = STOPPED
     ) -> int:
-        """Make the running trials of `owner` planned again, and return their number.
+        """Set the running trials of `owner` to planned; return their number.
 
         `cause` is recorded for their attempts.
         """
@@ -80,14 +80,14 @@ class Claims(Database):
             )
 
     def reset(self, trial_ids: Collection[str], states: Sequence[TrialState] = LOST) -> list[str]:
-        """Make the trials in one of `states` planned again. Return their ids, in the given order.
+        """Set the trials in one of `states` to planned. Return their ids, in the given order.
 
         Causes and measurements are deleted; epochs stay until the next attempt replaces them.
         Raises ValueError for the states done and running.
         """
         if {"done", "running"}.intersection(states):
             raise ValueError(
-                f"a done trial never changes, and a running one is released; cannot reset {states}"
+                f"cannot reset {states}: a done trial never changes, and a running one is released"
             )
         values = {**_PLANNED_VALUES, "outcome": None, "run_id": None, "ended_at": None}
         with self.write() as connection:
@@ -100,7 +100,7 @@ class Claims(Database):
     def record_starts(self, hosts: Mapping[str, str], *, attempts: Mapping[str, int]) -> None:
         """Record that workers started trials. `hosts` maps trial ids to "host, GPU 3".
 
-        A start for a claim that is over is ignored.
+        A start is ignored if its claim is over.
         """
         with self.write() as connection:
             started_ids, moment = claimed_trials(connection, hosts, attempts), now(connection)
@@ -111,7 +111,7 @@ class Claims(Database):
                 connection.execute(attempt.insert().values(row))
 
     def end_attempt(self, trial_id: str, *, claim: int, cause: str) -> None:
-        """Record that the attempt ended for `cause` (a sentence), before the trial's next one.
+        """Record that an attempt ended for `cause` (a sentence), while the trial stays claimed.
 
         Does nothing if the claim is over.
         """
@@ -120,7 +120,7 @@ class Claims(Database):
             end_attempts(connection, claimed_ids, storable(cause), now(connection))
 
     def attempts(self, trial_id: str) -> list[Attempt]:
-        """Return attempts in order of start."""
+        """Return a trial's attempts in order of start."""
         query = select(attempt).where(attempt.c.trial_id == trial_id)
         with self.read() as connection:
             rows = connection.execute(query.order_by(attempt.c.started_at)).all()
@@ -133,7 +133,7 @@ class Claims(Database):
 def claimed_trials(
     connection: Connection, trial_ids: Collection[str], attempts: Mapping[str, int]
 ) -> list[str]:
-    """Return the trials that still run for `attempts`, in id order; their rows stay locked."""
+    """Return the trials still claimed by `attempts`, in id order; their rows stay locked."""
     running = select(trial.c.id, trial.c.attempt).where(
         trial.c.state == "running", trial.c.id.in_(trial_ids)
     )
@@ -159,12 +159,11 @@ def _update(
     *,
     among: Collection[str] | None = None,
 ) -> set[str]:
-    """Lock the rows, then update them by id.
+    """Lock the rows in id order, to prevent deadlocks, and update them by id.
 
     PostgreSQL waits for a lock, then checks the condition again; skipping locked rows would hide
     free trials from `claim`. FOR NO KEY UPDATE does not wait for processes that plan a study with
-    the trial. Locking in id order prevents deadlocks. The update is by id, because the condition
-    may meanwhile hold for unlocked rows.
+    the trial. The update is by id, because the condition may meanwhile hold for unlocked rows.
     """
     query = select(trial.c.id).where(condition).order_by(trial.c.id).with_for_update(key_share=True)
     queries = (

@@ -1,4 +1,4 @@
-"""Connections, transactions and their failures, for both databases."""
+"""Connections, transactions and their failures, for SQLite and PostgreSQL."""
 
 from __future__ import annotations
 
@@ -36,26 +36,24 @@ CONNECT_ARGUMENTS = {
 }
 """Detect a vanished server within 20 s. Options in the store's address take precedence."""
 ANSWER_S = 10.0
-"""Longest wait for an answer to an empty query."""
 IDS_A_STATEMENT = 5_000
-"""SQLite allows 32,766 bound parameters, PostgreSQL 65,535."""
+"""Limits on bound parameters: SQLite 32,766, PostgreSQL 65,535."""
 
 
 class Database:
     """A database with read and write transactions. Trouble that a user can fix raises UserError.
 
-    A new transaction waits for a busy SQLite file, or a database that is away but has answered
-    before. If two processes create the same file, SQLite refuses one of them at once.
+    A new transaction waits for a busy SQLite file or a server that has stopped answering. It also
+    waits if SQLite refuses it while another process creates the file.
     """
 
     def __init__(
         self, url: URL, *, away_s: float = AWAY_S, on_wait: Callable[[], None] = lambda: None
     ) -> None:
-        """Wait at most `away_s` seconds, calling `on_wait` meanwhile."""
+        """Wait at most `away_s` seconds for the database; call `on_wait` meanwhile."""
         self.url = url
         self._away_s, self._on_wait = away_s, on_wait
         self.address = printable(url)
-        """Without the password."""
         self._file: SqliteFile | None = None
         self._has_answered = self._is_waiting = False
         self._shared_connection: Connection | None = None
@@ -79,7 +77,7 @@ class Database:
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
-        """Yield a read transaction of one moment. Raises UserError if a value cannot be read."""
+        """Yield a transaction that reads one moment. Raises UserError if a value cannot be read."""
         with self._transaction(self._reader) as connection, self.reading():
             try:
                 yield connection
@@ -110,7 +108,7 @@ class Database:
 
     @contextmanager
     def one_transaction(self) -> Iterator[None]:
-        """Make this thread's calls one transaction. No other thread may use the store."""
+        """Make this thread's calls one transaction. No other thread may use the store meanwhile."""
         with self.write() as connection:
             if connection.dialect.name == "postgresql":  # the caller may pause
                 connection.execute(text("SET LOCAL idle_in_transaction_session_timeout = 0"))
@@ -161,7 +159,7 @@ class Database:
                     sentence = (
                         f"The results store {self.address} cannot be used now "
                         f"({first_line(str(error.orig))}): waiting up to {self._away_s / 60:g} "
-                        f"minutes."
+                        "minutes."
                     )
                     print(terminal_text(sentence), file=sys.stderr)
             self._on_wait()
@@ -194,7 +192,7 @@ def _set_up_postgresql(connection: Any, _record: object) -> None:
 
 
 def _await_answer(connection: Any, _record: object, _fairy: object) -> None:
-    """Replace lost connections, also those to a frozen server, whose kernel still answers TCP."""
+    """Replace a lost connection, also to a frozen server whose kernel still answers TCP."""
     import psycopg
 
     server = connection.pgconn

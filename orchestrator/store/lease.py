@@ -1,4 +1,4 @@
-"""Owners of trials: names, leases, and detection of dead ones."""
+"""Owners of trials: names, leases, and detection of dead owners."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def expire_dead_owners(store: Store) -> None:
 
 
 def _kernel() -> str:
-    """A process id is unique only within a boot and a process id namespace."""
+    """Return boot and namespace: a process id is unique only within both."""
     boot_id = Path("/proc/sys/kernel/random/boot_id").read_text()
     return f"{boot_id[:8]}-{Path('/proc/self/ns/pid').stat().st_ino}"
 
@@ -88,7 +88,7 @@ class LeaseKeeper:
         self._thread.join()
 
     def check(self, claim_count: int) -> None:
-        """Raise the thread's error, if any: a store that accepts no lease accepts no result.
+        """Raise any error of the thread: the store would then accept no result either.
 
         Raises UserError if this process was suspended (a laptop slept) and another driver took over
         some of the `claim_count` trials.
@@ -101,7 +101,7 @@ class LeaseKeeper:
         self._has_lapsed = False
         if lost_count > 0:
             raise UserError(
-                f"This command was suspended for more than {self._lease_s:g} s, and another one "
+                f"This command was suspended for more than {self._lease_s:g} s. Another command "
                 f"took over {lost_count} of its trials: {GO_ON}"
             )
 

@@ -34,8 +34,8 @@ def open_store(
     damage (0.3 s for 10,000 trials). For `away_s` and `on_wait` see `Database`. `on_register` is
     called after a study is registered.
 
-    Raises UserError if the address has another form, or the store is unreachable, newer, damaged or
-    not a store.
+    Raises UserError if `url` has another form, or the store is unreachable, damaged, foreign or
+    from a newer version.
     """
     parsed_url = parse(url)
     if parsed_url.drivername == "sqlite":

@@ -1,4 +1,4 @@
-"""Running and lost trials, for live pages."""
+"""Running, failed and diverged trials, for live pages."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from orchestrator.store.studies import is_study, key_of, select_members
 
 
 class Progress(Database):
-    """Live queries; see `Store`."""
+    """Queries for live pages; see `Store`."""
 
     def running(self) -> list[RunningTrial]:
-        """Return the trials that run or are next, once per study, with their last epoch."""
+        """Return the claimed trials with their last epochs, once for each study that has them."""
         epochs = select(func.max(epoch.c.epoch)).where(epoch.c.trial_id == trial.c.id)
         last_epoch = epochs.correlate(trial).scalar_subquery()
         query = (
@@ -56,7 +56,7 @@ class Progress(Database):
             ]
 
     def lost(self) -> list[LostTrial]:
-        """Return trials without a usable result, once per study, the last to end first."""
+        """Return failed and diverged trials, the last to end first, once for each study."""
         query = _select_trials(trial.c.state, trial.c.outcome).where(trial.c.state.in_(LOST))
         with self.read() as connection:
             rows = connection.execute(query.order_by(trial.c.ended_at.desc(), trial.c.id)).all()
@@ -72,9 +72,9 @@ class Progress(Database):
         ]
 
     def ended_in_run(self, key: StudyKey) -> tuple[int, float]:
-        """Return how many of the study's trials its newest active run has ended, and its age in s.
+        """Return how many trials the study's newest active run has ended, and the run's age in s.
 
-        Runs without an ended trial do not count; (0, 0.0) if no run is left.
+        Runs that ended no trial are skipped; (0, 0.0) if no run remains.
         """
         query = (
             select(func.count(), run.c.started_at)
@@ -91,7 +91,7 @@ class Progress(Database):
             return (0, 0.0) if row is None else (row[0], (now(connection) - row[1]).total_seconds())
 
     def versions(self, key: StudyKey) -> dict[str, tuple[object, ...]]:
-        """Return by trial id, in plan order, a tuple that changes with the trial's recorded end."""
+        """Return tuples by trial id, in plan order, that change when a trial's end is recorded."""
         query = (
             select_members(
                 key, trial.c.id, trial.c.state, trial.c.attempt, func.count(result.c.version)
@@ -105,7 +105,7 @@ class Progress(Database):
             return {row[0]: tuple(row[1:]) for row in rows}
 
     def studies_of(self, trial_id_start: str) -> list[tuple[str, StudyKey]]:
-        """Return the ids that start with `trial_id_start`, once per study of the trial."""
+        """Return (trial id, study) pairs for ids that start with `trial_id_start`."""
         query = (
             _select_trials()
             .where(trial.c.id.startswith(trial_id_start, autoescape=True))

@@ -21,7 +21,7 @@ COMPLETE: tuple[TrialState, ...] = ("done", "pruned")
 ENDED: tuple[TrialState, ...] = (*COMPLETE, *LOST)
 
 Stage = Literal["stage1", "stage2", "final"]
-"""A tuning's grid, its search, and its best settings with new seeds."""
+"""Stages of a tuning: grid, search, and best settings with new seeds."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,12 +32,12 @@ class StudyKey:
     scale: str
     corpus: str
     overrides: str = "{}"
-    """Canonical JSON of the `--set` options (several values are a list), of a `--search` other than
-    the default, and of the user's inputs ("--contexts", "--benchmarks")."""
+    """Canonical JSON of the `--set` options, a `--search` other than the default, and the user's
+    inputs ("--contexts", "--benchmarks"). Several values of an option are a list."""
 
     @property
     def variant(self) -> str:
-        """Unique name that can name a folder, such as "gss_grid-quick-ptb"."""
+        """Unique folder name, such as "gss_grid-quick-ptb"."""
         name = f"{self.study}-{self.scale}-{self.corpus}"
         if self.overrides != "{}":
             name += (
@@ -53,16 +53,16 @@ class Place:
     side: str
     stage: Stage
     number: int | None = None
-    """Counts from 1 within the side; only in stage 2."""
+    """Trial number from 1 within the side; only in stage 2."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedTrial:
-    """A trial as planned."""
+    """A trial's id, name and config."""
 
     trial_id: str
     name: str
-    """For readers, such as "gss c=-1.5 k=2.5"."""
+    """Readable name, such as "gss c=-1.5 k=2.5"."""
     config: dict[str, Any]
     """The complete resolved config as JSON data."""
     place: Place | None = None
@@ -84,11 +84,11 @@ class PlannedTrial:
 
 @dataclass(frozen=True, kw_only=True)
 class TrialRow(PlannedTrial):
-    """A trial as stored."""
+    """A trial's row in the store."""
 
     state: TrialState
     attempt: int
-    """Number of claims; 0 if it never started."""
+    """Number of claims; 0 before the first."""
     owner: str | None
     lease_until: datetime | None
     started_at: datetime | None
@@ -96,10 +96,11 @@ class TrialRow(PlannedTrial):
     ended_at: datetime | None
     cause: str | None
     environment: dict[str, str]
-    """Code and package versions, host and device of the recorded attempt; empty before its end."""
+    """Code and package versions, host and device of the recorded attempt; empty before the trial's
+    end."""
 
     def planned(self) -> PlannedTrial:
-        """Return the trial as planned."""
+        """Return the trial without its progress."""
         return PlannedTrial(
             trial_id=self.trial_id, name=self.name, config=self.config, place=self.place
         )
@@ -116,19 +117,19 @@ class StudySummary:
 
 @dataclass(frozen=True, kw_only=True)
 class RunningTrial:
-    """A study's running or next trial."""
+    """A claimed trial of a study."""
 
     trial_id: str
     name: str
     key: StudyKey
     owner: str
     place: str | None
-    """See `Attempt`; None before a worker has started the trial."""
+    """Host and GPU; None before a worker has started the trial."""
     attempt: int
     epoch: int | None
     """Last finished epoch."""
     valid_loss: float | None
-    """Nats per token, in `epoch`."""
+    """Validation loss after `epoch`, in nats per token."""
     epoch_count: int | None
     alive: bool
     """The owner's lease has not run out."""
@@ -140,16 +141,16 @@ class Attempt:
 
     number: int
     place: str
-    """The worker's host, with its GPU if it has one: "host, GPU 3"."""
+    """Host and GPU, if any: "host, GPU 3"."""
     started_at: datetime
     ended_at: datetime | None
     cause: str | None
-    """Why it ended without a result."""
+    """Why the attempt ended without a result."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LostTrial:
-    """A study's trial without a result."""
+    """A failed or diverged trial."""
 
     trial_id: str
     name: str

@@ -1,4 +1,4 @@
-"""Replace a store that may be damaged with a new one."""
+"""Replace a possibly damaged store with a new one."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ https://www.sqlite.org/src/file?name=src/os.h"""
 
 @contextmanager
 def replaced(url: str, report: Callable[[str], None]) -> Iterator[str]:
-    """Yield the address of a new store that replaces the one at `url` on exit.
+    """Yield the address of a new store to replace the store at `url` on exit.
 
-    The old SQLite file is renamed, and `report` receives its new name; after an error it stays in
-    use. For PostgreSQL, `url` itself is yielded. Raises UserError if another process has the file
-    open, or the database holds studies.
+    The old SQLite file is renamed, and `report` receives its new name; after an error, the old file
+    stays in use. For PostgreSQL, `url` itself is yielded. Raises UserError if another process has
+    the file open, or the database holds studies.
     """
     parsed_url = parse(url)
     if parsed_url.drivername != "sqlite":

@@ -23,7 +23,7 @@ Spectrum = NDArray[float64]
 
 
 class Results(Database):
-    """Results; see `Store`."""
+    """Results of trials; see `Store`."""
 
     def record_epochs(
         self, epochs: Mapping[str, Sequence[EpochMetrics]], *, attempts: Mapping[str, int]
@@ -48,11 +48,11 @@ class Results(Database):
         spectrum: np.ndarray | None = None,
         attempt: int | None = None,
     ) -> bool:
-        """Record a trial's end; replace its measurements and, if the outcome has any, its epochs.
+        """Record a trial's end. Replace its measurements, and its epochs if the outcome has any.
 
-        Without `attempt`, the end was found as a file. Returns False, without writing, if the trial
-        does not accept this end (see `Store`). Raises ValueError unless `spectrum` is a vector of
-        finite numbers.
+        Omit `attempt` for an end found as a file. Returns False, without writing, if the trial does
+        not accept this end (see `Store`). Raises ValueError unless `spectrum` is a vector of finite
+        numbers.
         """
         trial_id = outcome.trial_id
         epochs = _epoch_rows(trial_id, outcome.epochs)
@@ -92,10 +92,10 @@ class Results(Database):
         *,
         spectrum: np.ndarray | None = None,
     ) -> bool:
-        """Add a later measurement to a done trial. Returns False, without writing, if it exists.
+        """Add a measurement to a done trial. Returns False, without writing, if it exists.
 
         Raises ValueError if the trial is not done, `spectrum` differs from the stored one, or
-        metrics are invalid (see `check_metrics`) or belong to another measurement.
+        metrics are invalid (see `check_metrics`) or occur in another measurement.
         """
         check_metrics(metrics)
         new_row = _result_row(trial_id, name_at_version, metrics)
@@ -122,7 +122,7 @@ class Results(Database):
                     _insert_spectrum(connection, trial_id, spectrum)
                 elif stored_spectrum.tobytes() != spectrum.astype(float64).tobytes():
                     raise ValueError(
-                        f"trial {trial_id} has another spectrum than that of {name_at_version}"
+                        f"the spectrum of trial {trial_id} differs from that of {name_at_version}"
                     )
             # Insert last: after an error, a rebuild continues in the same transaction.
             connection.execute(result.insert().values(new_row))
@@ -175,10 +175,9 @@ class Results(Database):
         }
 
     def unmeasured(self, key: StudyKey, measurements: Collection[str]) -> dict[str, list[str]]:
-        """Return by trial id the `measurements` ("name@version") missing in done trials.
+        """Return the `measurements` ("name@version") that done trials do not have, by trial id.
 
-        Ids are in plan order, names in the given order. Complete trials are omitted. Reads no
-        metrics.
+        Ids are in plan order, names in the given order. Fully measured trials are omitted.
         """
         query = (
             select_members(key, study_trial.c.trial_id, result.c.measurement, result.c.version)
@@ -198,7 +197,7 @@ class Results(Database):
         return {trial_id: names for trial_id, names in missing_names.items() if names}
 
     def epochs(self, trial_id: str) -> list[EpochMetrics]:
-        """Return the epochs in order."""
+        """Return the trial's epochs in order."""
         with self.read() as connection:
             return _epochs(connection, [trial_id]).get(trial_id, [])
 
@@ -208,7 +207,7 @@ class Results(Database):
             return _epochs(connection, key)
 
     def spectrum(self, trial_id: str) -> Spectrum | None:
-        """Return float64 singular values, or None."""
+        """Return a trial's float64 singular values, if any."""
         with self.read() as connection:
             return _spectra(connection, [trial_id]).get(trial_id)
 

@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 from orchestrator.store.records import STATES
 
 UPGRADES: list[Callable[[sa.Connection], None]] = []
-"""The first upgrades version 1 to 2, and so on, in one transaction. A released upgrade never
+"""Upgrades by one version each, from version 1 on, in one transaction. A released upgrade never
 changes."""
 
 
 def newest_version() -> int:
-    """Return the tables' newest version."""
+    """Return the newest version of the tables."""
     return 1 + len(UPGRADES)
 
 
@@ -37,7 +37,7 @@ class UtcDateTime(sa.TypeDecorator[datetime]):
     cache_ok = True
 
     def process_bind_param(self, value: datetime | None, dialect: sa.Dialect) -> datetime | None:
-        """SQLite compares times as text, so they all need the same form."""
+        """Return times in one form, because SQLite compares them as text."""
         if value is None:
             return None
         assert value.tzinfo is not None, f"a time without a zone: {value}"

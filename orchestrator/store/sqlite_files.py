@@ -13,7 +13,7 @@ from trainables.errors import UserError
 
 
 class SqliteFile:
-    """The file behind an engine. A connection would go on reading and writing a deleted file."""
+    """A SQLite file, checked because a connection would keep using a deleted file."""
 
     def __init__(self, path: Path) -> None:
         self._path, self._log = path, Path(f"{path}-wal")
@@ -21,19 +21,19 @@ class SqliteFile:
         self.is_unchanging = (
             path.is_file() and not os.access(path.parent, os.W_OK) and not self._log.exists()
         )
-        """The folder is read-only and there is no log. SQLite then opens the file as immutable,
-        because readers of a log share a file next to it."""
+        """True if the folder is read-only and has no log. SQLite opens such a file as immutable,
+        because it cannot create the file that a log's readers share."""
 
     @property
     def url(self) -> URL:
-        """URL, read-only if unchanging."""
+        """URL of the file; read-only if unchanging."""
         if not self.is_unchanging:
             return URL.create("sqlite", database=str(self._path))
         query = {"mode": "ro", "immutable": "1", "uri": "true"}
         return URL.create("sqlite", database=f"file:{quote(str(self._path))}", query=query)
 
     def check(self) -> None:
-        """Raise UserError if the file was deleted or replaced, or an immutable file written."""
+        """Raise UserError if the file was deleted or replaced, or an immutable file changed."""
         try:
             stat = self._path.stat()
             identity = (stat.st_dev, stat.st_ino, stat.st_mtime_ns * self.is_unchanging)
@@ -43,12 +43,10 @@ class SqliteFile:
         if self.is_unchanging and (identity != self._first_identity or self._log.exists()):
             raise UserError(
                 f"Another process writes to the results store {self._path}: run the same command "
-                f"again."
+                "again."
             )
         if identity != self._first_identity:
             raise StoreAwayError(
-                f"{self._path} was deleted or replaced while this command used it as its results "
-                "store",
-                "put it back if you can, and run the same command again, which records the result "
-                "files",
+                f"The results store {self._path} was deleted or replaced during this command",
+                "put the file back if you can, and run the same command again to record results",
             )

@@ -50,8 +50,8 @@ class Studies(Database):
     ) -> bool:
         """Make `trials`, in this order, the study's members. New trials become planned.
 
-        With `instead_of`, returns False without a change unless these are the current members: of
-        two processes that extend a plan, one succeeds. `planned_at` defaults to now. Raises
+        With `instead_of`, returns False without a change unless it lists the current members. So if
+        two processes extend a plan, one succeeds. `planned_at` defaults to now. Raises
         AssertionError if a trial is listed twice or a new trial's id does not match its config.
         """
         assert len({planned_trial.trial_id for planned_trial in trials}) == len(trials), (
@@ -85,7 +85,7 @@ class Studies(Database):
         return True
 
     def add_trials(self, trials: Sequence[PlannedTrial]) -> None:
-        """Add missing trials, as planned and without a study."""
+        """Add missing trials in the state planned, without a study."""
         with self.write() as connection:
             _insert_trials(connection, trials)
 
@@ -119,7 +119,7 @@ class Studies(Database):
             return column_of(connection, "state", trial_ids)
 
     def begin_run(self, record: RunRecord) -> int:
-        """Record a run; return its id."""
+        """Record a run's start; return its id."""
         with self.write() as connection:
             row = {
                 **asdict(record),
@@ -152,7 +152,7 @@ class Studies(Database):
                 raise KeyError(target)
 
     def requests(self, key: StudyKey, run_id: int) -> Requests:
-        """Return the requests made since the run began, by the store's clock."""
+        """Return the stop requests made since the run began, by the store's clock."""
         run_start = select(run.c.started_at).where(run.c.id == run_id).scalar_subquery()
         query = select(study.c.stop_asked_at > run_start).where(is_study(key))
         stopped_trials = select(trial.c.id).where(trial.c.stop_asked_at > run_start)
@@ -191,7 +191,7 @@ def _trial_row(row: Row[Any]) -> TrialRow:
 
 
 def is_study(key: StudyKey) -> ColumnElement[bool]:
-    """Return the condition for a variant."""
+    """Return the SQL condition for a variant."""
     return and_(*(study.c[name] == value for name, value in asdict(key).items()))
 
 
@@ -211,7 +211,7 @@ def among(query: Select[Any], trial_ids: Collection[str] | None) -> Select[Any]:
 
 
 def column_of(connection: Connection, name: str, trial_ids: Collection[str]) -> dict[str, Any]:
-    """Return a column of existing trials by id."""
+    """Return a column's values by id, for existing trials."""
     values: dict[str, Any] = {}
     for chunk in chunks(trial_ids):
         query = select(trial.c.id, trial.c[name]).where(trial.c.id.in_(chunk))

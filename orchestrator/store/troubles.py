@@ -1,4 +1,4 @@
-"""Database errors in one sentence: problem, fix, and whether it passes."""
+"""Explanations of database errors: problem, fix, and whether waiting helps."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ CURES = {
     "SQLITE_BUSY": BUSY,
     "SQLITE_LOCKED": BUSY,
     "53100": ("the server's disk is full", ROOM),
-    "53": ("the server is out of resources", "free some (connections, memory) and try again"),
+    "53": ("the server is out of resources", "free connections or memory, then try again"),
     "25006": ("the server is read-only", "name its primary server with --store"),
     "28": (
         "the server refuses the user or password",
@@ -46,8 +46,8 @@ CURES = {
     ),
     "3D": ("no such database", "make it with createdb, or name another one with --store"),
     "42501": (
-        "the user is not allowed to do that",
-        "grant it CREATE on the schema and all rights on the tables",
+        "the user has too few rights",
+        "grant that user CREATE on the schema and all rights on the tables",
     ),
     "40": ("another process changed the same rows", "run the same command again"),
     "57014": (
@@ -63,12 +63,12 @@ CURES = {
         "check the server and run the same command again; recorded results are kept",
     ),
 }
-"""Problem and cure by the start of SQLite's error name or PostgreSQL's state. Any other error is
-damage."""
+"""Problem and cure by the start of SQLite's error name or PostgreSQL's error code. Any other error
+is damage."""
 TEMPORARY = ("SQLITE_BUSY", "SQLITE_LOCKED", "08", "53300", "57P")
-"""Starts of the codes of errors that pass. An unreachable server passes, too."""
+"""Starts of codes of temporary errors. An unreachable server is temporary, too."""
 NEVER_WRITTEN = (ValueError, TypeError, AttributeError, OverflowError, RecursionError, LookupError)
-"""Errors from reading a foreign value. Not MemoryError: the value may be intact."""
+"""Errors from reading foreign values. Not MemoryError: the value may be intact."""
 
 
 class StoreAwayError(UserError):
@@ -89,7 +89,7 @@ def damaged(store: str, problem: str) -> StoreAwayError:
 def user_errors(store: str) -> Iterator[None]:
     """Turn database errors into a UserError about `store`, an address without a password.
 
-    Errors that no user can fix pass through.
+    Errors that no user can fix stay unchanged.
     """
     try:
         yield
@@ -107,12 +107,12 @@ def user_errors(store: str) -> Iterator[None]:
         raise StoreAwayError(
             f"The results store {store} cannot be used: {problem}", cure
         ) from error
-    except UnicodeDecodeError as error:  # SQLite's message about damage may repeat it
+    except UnicodeDecodeError as error:  # SQLite's message may repeat damaged text
         raise damaged(store, "its table definitions are not text") from error
 
 
 def code_of(error: DBAPIError) -> str | None:
-    """Return SQLite's error name or PostgreSQL's state; else None."""
+    """Return SQLite's error name, PostgreSQL's error code, or None."""
     return getattr(error.orig, "sqlite_errorname", None) or getattr(error.orig, "sqlstate", None)
 
 

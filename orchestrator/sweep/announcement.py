@@ -13,11 +13,11 @@ from orchestrator.variants import Variant
 from orchestrator.words import counted, duration, on_corpus
 
 START_S = 10.0
-"""Start of Ray and imports of its workers."""
+"""Time for Ray's start and its workers' imports."""
 
 
 def concurrent_trials(options: RunOptions) -> int:
-    """Return how many trials run at a time, as known before Ray starts."""
+    """Return how many trials will run at a time, estimated before Ray starts."""
     if options.gpus_per_trial:
         return options.max_concurrent or 1
     core_limit = max(1, len(os.sched_getaffinity(0)) // options.runtime.threads)
@@ -31,7 +31,7 @@ def opening(
     options: RunOptions,
     typed: Typed,
 ) -> str:
-    """Return what will run and for how long; `seconds_each` is a trial's time and its basis."""
+    """Describe what will run and for how long; `seconds_each` is a trial's time and its source."""
     variant = Variant.read(plan.key.overrides)
     names_protocol = plan.study.reads_text and not variant.model
     summary = f" ({plan.scale.summary})" if names_protocol else ""
@@ -46,11 +46,11 @@ def opening(
         seconds, basis = seconds_each
         lines.append(
             f"Estimated time: about {duration(START_S + state.missing_count * seconds / slots)} on "
-            f"{counted(slots, unit)} ({duration(seconds)} a trial and {unit}, {basis}; "
+            f"{counted(slots, unit)} ({duration(seconds)} per trial on one {unit}, {basis}; "
             f"{START_S:.0f} s to start)."
         )
     if command := paper_command(typed, plan.study, plan.key):
-        lines.append(f"This is not the paper's scale. To run that, type: {command}")
+        lines.append(f"This is not the paper's scale. For the paper's scale, type: {command}")
     return "\n".join(lines)
 
 

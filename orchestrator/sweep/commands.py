@@ -18,7 +18,7 @@ from trainables.corpora import NO_TEXT, corpus_argument, corpus_name
 from trainables.errors import PROGRAM
 
 Options = Mapping[str, Sequence[str]]
-"""Values by option name; a switch has none."""
+"""Values by option name; a switch has no values."""
 RESULTS = ("--storage", "--store")
 PATHS = (*RESULTS, "--data-dir")
 INPUTS = ("--contexts", "--benchmarks")
@@ -27,7 +27,7 @@ SIZES = ("--seeds", "--budget", "--all-trials")
 
 @dataclass(frozen=True, kw_only=True)
 class Typed:
-    """Study and options as typed."""
+    """Study and options as the user typed them."""
 
     study: str
     options: Options = field(default_factory=dict)
@@ -50,7 +50,7 @@ def command_line(*words: str, options: Options) -> str:
 def run_command(
     typed: Typed, study: Study, key: StudyKey, rows: Sequence[Mapping[str, Any]] = ()
 ) -> str:
-    """Return the command for the variant's trials (`rows` of the store), with the typed paths."""
+    """Return the command for a variant's trials (`rows` of the store), with the typed paths."""
     options = {
         **_variant_options(key, typed),
         **_seeds(study, key, rows),
@@ -62,10 +62,10 @@ def run_command(
 def paper_command(typed: Typed, study: Study, key: StudyKey) -> str | None:
     """Return the command for the paper's scale, with the typed paths.
 
-    None if already there, or if the study has no published source.
+    None at the paper's scale, or if the study has no published source.
 
     The corpora are the paper's; a generated language stays, because it is its own question. A study
-    without corpora keeps the current one, but Penn Treebank replaces the built-in one.
+    without corpora keeps the current corpus, but Penn Treebank replaces the built-in corpus.
     """
     if not study.source or is_paper_scale(study, key.scale):
         return None

@@ -22,7 +22,7 @@ def disk_warning(
 ) -> str | None:
     """Return a warning if the disk has too little room for all files of these trials.
 
-    None if it has enough or that is unknown. Raises UserError if the largest concurrent trials do
+    None if the room suffices or is unknown. Raises UserError if the largest concurrent trials do
     not fit.
     """
     storage = options.storage
@@ -30,7 +30,7 @@ def disk_warning(
         return None
     count = min(len(configs), concurrent_trials(options))
     sizes = sorted(running_bytes(config, corpus) for config in configs)[-count:]
-    # Trials that resume already have a checkpoint there, which makes room for the next one.
+    # A resumed trial replaces its old checkpoint, so old checkpoints count as free space.
     checkpoints = [
         path for config in configs for path in storage.trial(config.trial_id).checkpoints()
     ]
@@ -53,7 +53,7 @@ def disk_warning(
 
 
 def _size_bytes(path: Path) -> int:
-    # A worker of another command may have removed it.
+    # A worker of another command may have removed the file.
     with suppress(FileNotFoundError):
         return path.stat().st_size
     return 0

@@ -20,20 +20,17 @@ from search_spaces.catalog import load_study
 from trainables.errors import UserError
 
 EVERY_S, PAUSE_FACTOR = 180.0, 20
-"""Pause between reports: `EVERY_S` seconds, or `PAUSE_FACTOR` times the last one's duration if
-longer."""
+"""Pause between reports: the longer of `EVERY_S` and `PAUSE_FACTOR` times the last report's
+duration."""
 NICENESS = 19
-"""Ray's workers have 15, so trials go first."""
+"""Ray's workers have 15, so trials have priority."""
 
 
 @contextmanager
 def live_report(
     store: Store, url: str, storage: str, key: StudyKey, typed: Typed
 ) -> Iterator[None]:
-    """Update the report in another process when trials have ended, until the context ends.
-
-    `url` is the address of `store`.
-    """
+    """Update the report in another process when trials have ended, until the context ends."""
     stop, versions = threading.Event(), store.versions(key)
 
     def update() -> None:
@@ -66,7 +63,7 @@ def _spawn(arguments: tuple[str, str, StudyKey, Typed], stop: threading.Event) -
 
 
 def _write(url: str, address: str, key: StudyKey, typed: Typed) -> None:
-    """Suppress errors: the next report, or the last one, shows them."""
+    """Suppress errors: the next report, or the final one, shows them."""
     os.nice(NICENESS)
     storage = storage_at(address)
     with (

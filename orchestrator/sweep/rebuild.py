@@ -1,4 +1,4 @@
-"""Rebuilding of a store from the storage's files, and their comparison."""
+"""Rebuilding of a store from the storage's files, and comparison of both."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from orchestrator.store import Store
 
 BATCH_TRIALS = 500
-"""Spectra of this many trials are in memory together."""
+"""Trials whose spectra are in memory together."""
 
 
 def rebuild_store(url: str, storage: Storage, note: Callable[[str], None]) -> None:
@@ -100,7 +100,7 @@ def _record(
 
 
 def check_store(url: str, storage: Storage) -> list[str]:
-    """Return a sentence for each done trial whose files differ or are missing.
+    """Return a sentence for each done trial whose files differ from the store or are missing.
 
     Raises UserError if the store is damaged.
     """

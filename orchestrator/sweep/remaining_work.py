@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class RemainingWork:
-    """Runs missing trials, then measurements."""
+    """Runs missing trials, then missing measurements."""
 
     plan: Plan
     options: RunOptions
@@ -38,14 +38,14 @@ class RemainingWork:
     store: Store
     console: Console
     members: Sequence[PlannedTrial]
-    """Trials so far; `tuner` adds others."""
+    """Trials known so far; `tuner` adds others."""
     retries: Sequence[PlannedTrial] | None
-    """Run only these, without later measurements; None runs everything."""
+    """Run only these trials, without later measurements; None runs everything."""
     tuner: Tuner | None
     logs: Listener
 
     def run(self) -> RunSummary:
-        """Print the plan and its time, run the trials, then measure."""
+        """Print the plan and its estimated time, run the trials, then measure."""
         state = self._state()
         if not (state.missing_count or state.unmeasured):
             self._announce(state)
@@ -104,7 +104,6 @@ class RemainingWork:
         return state
 
     def _recover(self, state: StudyState, run_id: int) -> bool:
-        """Record what an earlier run left as files; return whether there was anything."""
         expire_dead_owners(self.store)  # trials with expired claims accept any result
         recorder = Recorder(self.store, self.options.storage, run_id)
         outcomes = recorder.recover(

@@ -25,7 +25,6 @@ class StudyFile:
     key: StudyKey
     planned_at: AwareDatetime
     trials: Sequence[PlannedTrial]
-    """In plan order."""
     file: str = ""
     """Path of a user's study."""
 
@@ -53,14 +52,14 @@ def write_study_file(
 
 
 def check_name(storage: Storage, key: StudyKey, file: str) -> None:
-    """Raise UserError if another file with another content defines a study of this name."""
+    """Raise UserError if another file with different content defines a study of this name."""
     for path in storage.study_files() if file else ():
         with suppress(DamagedFileError, OSError):
             other = read_study_file(path).file if path.stem == key.variant else ""
             if other and Path(other).read_bytes() != Path(file).read_bytes():
                 raise UserError(
                     f"{file}: its STUDY has the name {key.study!r}, as in {other}. Rename one of "
-                    f"them: results are stored by name."
+                    "the two: results are stored by name."
                 )
 
 

@@ -71,7 +71,7 @@ def run_study(
                 print_line(
                     f"There is nothing to retry: no trial of {plan.study.name} at scale "
                     f"{plan.scale.name}{on_corpus(plan.corpus.name)} has failed or diverged. Use "
-                    f"the run's options, such as --seeds. `{PROGRAM} status` shows all results."
+                    f"the earlier run's options, such as --seeds. `{PROGRAM} status` shows results."
                 )
                 return 0
         else:
@@ -122,8 +122,8 @@ def _register(plan: Plan, store: Store, console: Console) -> list[PlannedTrial]:
     ):
         console.print(
             f"Not in this plan and report: {counted(other_count, 'done trial')} of "
-            f"{plan.study.name} with other settings (try --seeds N or --all-trials) or from before "
-            f"the study changed. The store keeps them."
+            f"{plan.study.name}. They have other settings (try --seeds N or --all-trials) or are "
+            "from before the study changed. The store keeps them."
         )
     store.register(plan.key, trials)
     store.reset(planned_ids, states=("pruned",))

@@ -16,7 +16,7 @@ class StudyState:
     trials: Sequence[PlannedTrial]
     """Trials to run now."""
     unnamed_count: int
-    """Trials that a tuning has yet to name."""
+    """Trials that a tuning has yet to choose."""
     unmeasured: Mapping[str, Sequence[str]]
     """Missing measurements of done trials, by trial id."""
 

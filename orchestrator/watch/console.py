@@ -1,4 +1,4 @@
-"""Consoles that keep text from a store, corpus or file from controlling the terminal."""
+"""Consoles through which text of a store, corpus or file cannot control the terminal."""
 
 from __future__ import annotations
 
@@ -26,7 +26,6 @@ class ShownConsole(Console):
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
     ) -> Iterable[Segment]:
-        """Yield the segments with escaped text; Rich's own control codes stay."""
         for segment in super().render(renderable, options):
             yield (
                 segment if segment.control else Segment(terminal_text(segment.text), segment.style)

@@ -19,7 +19,7 @@ class Listener:
         """Handle an attempt's start. A trial without epochs has no `epoch_count`."""
 
     def epoch(self, trial_id: str, metrics: EpochMetrics) -> None:
-        """Handle an epoch's end. Workers report at most about two per second."""
+        """Handle an epoch's end. A worker reports at most about twice a second."""
 
     def finished(self, name: str, outcome: TrialOutcome) -> None:
         """Handle a done, pruned, diverged or failed trial, after the store has recorded it.

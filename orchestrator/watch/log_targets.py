@@ -46,7 +46,8 @@ def _tensorboard(key: StudyKey, storage: Path) -> Sink:
         return TensorBoard(key, storage)
     except OSError as error:
         raise UserError(
-            f"--log-to tensorboard: cannot write to {storage}/tensorboard ({error.strerror})."
+            f"--log-to tensorboard: cannot write to {storage}/tensorboard ({error.strerror}). "
+            "Make it writable."
         ) from error
 
 

@@ -14,8 +14,8 @@ SETTINGS = {
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "10",
     "MLFLOW_LOGGING_LEVEL": "WARNING",
 }
-"""Defaults of MLflow's environment: no telemetry, no lines about table creation, and short
-timeouts, because the driver waits for the server."""
+"""Defaults of MLflow's environment: no telemetry, few log lines, and short timeouts, because the
+driver waits for the server."""
 for _name, _value in SETTINGS.items():
     os.environ.setdefault(_name, _value)  # read when MLflow is imported
 
@@ -77,7 +77,7 @@ class MLflow:
         return _Curves(self._client, run, {point.step for point in points})
 
     def _run_of(self, trial: PlannedTrial) -> Run | None:
-        """Another driver may have created the run since this one started."""
+        """Another driver may have created the run since this driver started."""
         if trial.trial_id not in self._runs:
             self._runs |= self._search(f"tags.trial_id = '{trial.trial_id}'")
         return self._runs.get(trial.trial_id)
@@ -98,7 +98,7 @@ class MLflow:
 
 
 class _Curves:
-    """The step of a curve is the epoch; epochs that the run has are skipped."""
+    """A curve's step is the epoch. Epochs that the run already has are skipped."""
 
     def __init__(self, client: MlflowClient, run: Run, epochs: set[int]) -> None:
         self._client, self._id, self._epochs = client, run.info.run_id, epochs

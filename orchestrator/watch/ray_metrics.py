@@ -1,7 +1,7 @@
 """A running sweep's metrics in Ray, which Prometheus scrapes from every node.
 
-Ray drops a gauge that is not set again within two reporting intervals (2 x 10 s). The driver only
-sets those of running trials, so an ended trial's series ends by itself.
+Ray drops a gauge that is not set again within two reporting intervals (2 x 10 s). The driver sets
+only gauges of running trials, so an ended trial's series ends by itself.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from trainables.errors import UserError
 from trainables.trial_folder import EpochMetrics
 
 REFRESH_S = 2.0
-"""Minimum interval between updates of gauges."""
 VARIANT = ("study", "scale", "corpus")
 
 

@@ -29,7 +29,7 @@ class TensorBoard:
         self._folder.mkdir(parents=True, exist_ok=True)
 
     def holds(self, trial: PlannedTrial, state: TrialState, metrics: Mapping[str, float]) -> bool:
-        """Return whether a marker file next to the events records this end."""
+        """Return whether a marker file records this state and these metrics."""
         return (self._folder_of(trial) / _mark(trial, state, metrics)).exists()
 
     def begin(self, trial: PlannedTrial) -> _Curves:

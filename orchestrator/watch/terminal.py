@@ -60,12 +60,11 @@ class Terminal(Listener):
         self._best: tuple[float, str] | None = None
         self._running: dict[str, _RunningTrial] = {}
         self._work = 0.0
-        """In trials."""
+        """Finished work, in trials."""
         self._first_work: tuple[float, float] | None = None
-        """Time and amount of the first work. The estimate excludes earlier time, such as Ray's
-        start."""
+        """Time and amount of the first work; the estimate excludes earlier time (Ray's start)."""
         self._end_s = 0.0
-        """0 before there is an estimate."""
+        """Estimated time of the end; 0 if unknown."""
         self._bar = Progress(
             TextColumn("Trials"),
             BarColumn(bar_width=None),
@@ -104,7 +103,6 @@ class Terminal(Listener):
 
     @override
     def note(self, text: str) -> None:
-        """Print the text above the live view, if there is one."""
         self._console.print(text, soft_wrap=not self._console.is_terminal)
 
     @override

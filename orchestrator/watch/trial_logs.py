@@ -32,9 +32,9 @@ class Sink(Protocol):
     """A log of a study's trials. Its methods, and its curves' methods, may raise any error."""
 
     name: str
-    """In messages: "MLflow"."""
+    """Name in messages, such as "MLflow"."""
     place: str
-    """Safe to print."""
+    """Address that is safe to print."""
 
     def holds(self, trial: PlannedTrial, state: TrialState, metrics: Mapping[str, float]) -> bool:
         """Return whether the log has the trial's end, with this state and these metrics."""
@@ -55,7 +55,7 @@ class TrialLogs(Listener):
 
     @override
     def started(self, trial_id: str, name: str, epoch_count: int | None) -> None:
-        """Open the trial's curves, with the epochs in the store."""
+        """Open the trial's curves and add the epochs in the store."""
         if self._sinks and trial_id not in self._trials:
             self._trials = {row.trial_id: row.planned() for row in self._store.trials(self._key)}
         trial = self._trials.get(trial_id)
@@ -81,7 +81,7 @@ class TrialLogs(Listener):
         self._running.pop(trial_id, None)
 
     def complete(self) -> None:
-        """Write ended trials that a log does not have, or not with all metrics."""
+        """Complete logs in which ended trials or some of their metrics are missing."""
         for row in self._store.results(self._key) if self._sinks else []:
             trial = PlannedTrial(trial_id=row["trial_id"], name=row["name"], config=row["config"])
             metrics = _numbers(row["metrics"])

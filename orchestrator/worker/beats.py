@@ -20,7 +20,7 @@ from trainables.measurements import status_mib
 from trainables.pulse import PULSE, TRAINING
 
 BEAT_S, LOOK_S = 2.0, 0.25
-"""A beat follows every `BEAT_S`, and within `LOOK_S` of a new phase."""
+"""A beat is sent every `BEAT_S`, and within `LOOK_S` of a new phase."""
 DIES_WITH_PARENT = 1
 """Linux `PR_SET_PDEATHSIG`."""
 
@@ -29,14 +29,13 @@ class Beat(Frozen):
     """A worker's progress and state."""
 
     number: int
-    """Count of beats; if it stops, the process runs no thread."""
+    """Count of beats; if it stops growing, no thread of the process runs."""
     trial_id: str
     phase: str
     epoch: int
     """`epoch` and `step` count from 1; 0 outside of training."""
     step: int
     progress: int
-    """Grows with each sign of progress."""
     quiet_s: float
     """Time that the work may take without progress."""
     line: str
@@ -50,7 +49,7 @@ class Beat(Frozen):
 
     @property
     def position(self) -> str:
-        """Position in the trial, as it follows "it stalled"."""
+        """Position in the trial, as a phrase after "it stalled"."""
         return f"in epoch {self.epoch}, step {self.step}" if self.phase == TRAINING else self.phase
 
 
@@ -58,9 +57,9 @@ class Beat(Frozen):
 def beating(
     send: Callable[[bytes], None], machine: str, layer_files: Sequence[str]
 ) -> Iterator[None]:
-    """Send beats (JSON) about this thread until the context ends, and a last one then.
+    """Send beats (JSON) about this thread until the context ends, and a last beat then.
 
-    Processes forked by the work send none, and end with this process.
+    Processes that the work forks send no beats, and end with this process.
     """
     if sys.platform == "linux":
         _end_forks_with_their_parent()

@@ -12,7 +12,7 @@ from trainables.trial_folder import TrialFolder, UnreadableFileError
 
 
 class BrokenProcessError(Exception):
-    """This process can run no further trial; another gets the rest of the pack."""
+    """This process can run no further trial; another process gets the rest of the pack."""
 
 
 class MemoryShortageError(BrokenProcessError):
@@ -30,7 +30,7 @@ class HaltError(BrokenProcessError):
 def cause_of(
     error: BaseException, folder: TrialFolder | None, storage: Storage, runtime: Runtime
 ) -> str:
-    """Return why the trial failed, and log it in `folder` (None if unavailable).
+    """Return why the trial failed, and log the cause in `folder` (None if unavailable).
 
     Raises HaltError if the disk or storage fails. Raises MemoryShortageError if memory ran out:
     alone in a new process, the trial may have enough.

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 PROC, CGROUPS = Path("/proc"), Path("/sys/fs/cgroup")
 FULL_BELOW = 0.05
-"""A machine is full below this share of free memory."""
+"""Share of free memory below which a machine is full."""
 
 
 class MachineMemory(NamedTuple):
@@ -17,16 +17,15 @@ class MachineMemory(NamedTuple):
     total_bytes: int = 0
     free_bytes: int = 0
     kills: int = 0
-    """Number of processes that the kernel killed for memory since the machine or container started.
-    """
+    """Processes that the kernel killed for memory since the machine or container started."""
 
     def ran_out_since(self, earlier: MachineMemory) -> bool:
-        """Return whether the kernel has killed since `earlier`, or memory was full then."""
+        """Return whether the kernel killed a process after `earlier`, or memory was full then."""
         return self.kills > earlier.kills or earlier.free_bytes < FULL_BELOW * earlier.total_bytes
 
 
 def machine_memory(proc: Path = PROC, cgroups: Path = CGROUPS) -> MachineMemory:
-    """Return the current memory."""
+    """Return the machine's current memory."""
     meminfo, kills = _numbers(proc / "meminfo"), _numbers(proc / "vmstat").get("oom_kill", 0)
     total, free = 1024 * meminfo.get("MemTotal:", 0), 1024 * meminfo.get("MemAvailable:", 0)
     for group in _groups(proc, cgroups):

@@ -23,9 +23,9 @@ class Pack:
     stop_above: Mapping[str, Mapping[int, float]] = field(default_factory=dict)
     """Early-stopping thresholds: validation loss (nats per token) by trial id and epoch."""
     unmeasured: tuple[str, ...] = ()
-    """Measurements to take of done trials; empty to train."""
+    """Measurements to take of done trials; empty for training."""
     alone: bool = False
-    """No other pack of the sweep runs meanwhile."""
+    """Run no other pack of the sweep meanwhile."""
     at_once: int = 1
     """Limit on trials that run as one model."""
 
@@ -68,7 +68,7 @@ class Parcel:
 
 
 class TrialEvent(Frozen):
-    """A worker's report of a trial's start, epoch or end, or of a failed file or storage."""
+    """A worker's report of a trial's start, epoch or end, or of trouble with files or storage."""
 
     trial_id: str
     place: str | None = None
@@ -78,14 +78,14 @@ class TrialEvent(Frozen):
     note: str | None = None
     """A problem and its consequence, without a period."""
     halt: str | None = None
-    """Problem of the disk or object store that affects any trial, and its fix."""
+    """Problem of disk or object store that affects every trial, and its fix."""
 
 
 EVENTS: TypeAdapter[tuple[TrialEvent, ...]] = TypeAdapter(tuple[TrialEvent, ...])
 
 
 class EndingKind(StrEnum):
-    """Why a worker ended before its pack, as a clause."""
+    """Why a worker ended before its pack was finished, as a clause."""
 
     PROCESS_DIED = "its process died (by a signal or an exit call)"
     STALLED = "it stalled"
@@ -104,7 +104,7 @@ class Ending:
     text: str = ""
     """Details; empty to use the kind's clause."""
     machine: str | None = None
-    """Address (Ray's node id if unfit), if known."""
+    """Address, if known; Ray's node id for an unfit machine."""
 
     @property
     def cause(self) -> str:
@@ -126,7 +126,7 @@ class Ending:
 class TrialFunctions:
     """Replacements of functions of `trainables.trial`, importable in the worker.
 
-    If None, the worker imports the original: the driver needs no torch.
+    If None, the worker imports the original, so that the driver needs no torch.
     """
 
     run_trial: Callable[..., TrialOutcome] | None = None

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from orchestrator.worker.messages import EVENTS, TrialEvent
 
 REPORT_EVERY_S = 0.5
-"""Minimum interval of reports, each of which blocks the worker. Starts and ends of longer trials
-are sent at once."""
+"""Minimum interval between reports, because each blocks the worker. Longer trials report starts and
+ends at once."""
 
 
 class Outbox:
@@ -33,7 +33,7 @@ class Outbox:
         self._events.append(event)
 
     def add(self, event: TrialEvent, *, now: bool = False) -> None:
-        """Keep an event; send all if `now` or due."""
+        """Keep an event; send all if `now`, or if `REPORT_EVERY_S` has passed."""
         self.hold(event)
         if now or time.monotonic() - self._sent_s >= REPORT_EVERY_S:
             self.flush()

@@ -39,7 +39,7 @@ def run_pack(
     """Train or measure the trials and send their events, batched if trials are short.
 
     `after_send` receives the current trial's name, because Ray renames the process at every
-    message. Raises BrokenProcessError if no further trial can run here.
+    message. Raises BrokenProcessError if this process can run no further trial.
     """
     os.environ["OMP_NUM_THREADS"] = str(job.options.runtime.threads)
     if "torch" in sys.modules:
@@ -94,7 +94,7 @@ class _PackRun:
         try:
             for task, result in results:
                 yield self._trials[task.config.trial_id], result
-        except Exception as error:  # in the step shared by all
+        except Exception as error:  # in the step that all trials share
             folder = next(iter(self._folders.values()), None)
             cause = cause_of(error, folder, self._storage, self._options.runtime)
             raise BrokenProcessError(cause) from error
@@ -166,10 +166,7 @@ class _PackRun:
         )
 
     def _end_trial(self, trial: PlannedTrial, result: Result) -> None:
-        """Leave the trial's folder, whose files are then in the storage, and report the end.
-
-        A trial that another worker has taken over gets no outcome here.
-        """
+        """Leave the trial's folder, whose files are then in the storage, and report the end."""
         self._current_id = trial.trial_id
         folder = self._folders.pop(trial.trial_id, None)
         try:
@@ -178,7 +175,7 @@ class _PackRun:
                     raise result
                 outcome = self._outcome(trial, result, folder)
         except SupersededError as error:
-            if self._pack.at_once > 1:  # its mates go on
+            if self._pack.at_once > 1:  # the other trials continue
                 return
             raise BrokenProcessError(str(error)) from error
         except (UserError, OSError) as error:

@@ -53,7 +53,7 @@ def test_late_machine_gets_work(three: Cluster) -> None:
         summary = end(driver)
         states = {row.name: row.state for row in store.trials(KEY)}
         assert states == {trial.name: "planned" if trial == stopped else "done" for trial in plan}
-        assert any("Trials at a time: 4, 3 before" in note for note in summary["notes"]), summary
+        assert any("at a time: now 4, before 3" in note for note in summary["notes"]), summary
         assert not end(drive(three, seeds))["interrupted"]
         rows = store.results(KEY)
         assert [(row["state"], row["metrics"]) for row in rows] == [

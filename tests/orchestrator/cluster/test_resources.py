@@ -43,14 +43,14 @@ def test_slots(nodes: list[dict[str, float]], demand: RunOptions, slots: int) ->
         (
             [GPU_HOST],
             options(threads=17, gpus_per_trial=0.5),
-            "needs 17 of one machine's cores and 0.5 of its GPUs; .*: 16, all GPUs: 2",
+            "needs 17 of one machine's cores and 0.5 of its GPUs. .* 16 cores; .* 2 GPUs",
         ),
         (
             [{"CPU": 4.0}, {"GPU": 1.0}],
             options(gpus_per_trial=1),
-            "needs 1 of one machine's cores and 1 of its GPUs; .*: 4, all GPUs: 1",
+            "needs 1 of one machine's cores and 1 of its GPUs. .* 4 cores; .* 1 GPUs",
         ),
-        ([SMALL], options(threads=3), "needs 3 of one machine's cores; .*: 2,"),
+        ([SMALL], options(threads=3), "needs 3 of one machine's cores. .* 2 cores;"),
     ],
 )
 def test_oversized_request_names_both_numbers(

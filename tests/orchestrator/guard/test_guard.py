@@ -114,7 +114,7 @@ def test_hanging_command_is_ended(start: Start, tmp_path: Path) -> None:
     assert time.monotonic() - start_s < 5, "the guard waited for the command"
     status, stderr = end(process, timeout_s=10)
     assert status == 143
-    assert stderr.startswith("It did not stop within 1.5 s and was killed.")
+    assert stderr.startswith("The command did not stop within 1.5 s and was killed.")
     assert not is_alive(int((tmp_path / "pid").read_text()))
 
 

@@ -27,7 +27,7 @@ from trainables.corpora import PUBLISHED_CORPORA
 
 CORPUS = replace(PUBLISHED_CORPORA["ptb"], name="none")
 KEY = StudyKey(study="placed", scale="smoke", corpus="none")
-WENT = "Machines joined or left. Trials at a time: 1, 2 before."
+WENT = "Machines joined or left. Trials at a time: now 1, before 2."
 
 
 def held_trials(count: int) -> list[TrialConfig]:
