@@ -54,7 +54,7 @@ def content(overview: Overview) -> parts.Children:
     return [
         html.H1("Studies"),
         progress(studies, overview),
-        html.H2(f"Running now, or next on a worker: {running_count}", id="running"),
+        html.H2(f"Running now or next on a worker: {running_count}", id="running"),
         parts.table(
             ["trial", "study", "epoch", "validation perplexity", "worker", "driver"],
             [_running_row(trial) for trial in overview.running],
