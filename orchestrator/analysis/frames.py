@@ -139,7 +139,7 @@ def flatten(rows: Sequence[Row]) -> FlatResults:
             f"another program wrote it. Name another store with --store."
         )
     settings = [setting_hash(row["config"]) for row in rows]
-    positions = [row.get("place") for row in rows]
+    positions = [row.get("position") for row in rows]
     groups = _groups(rows, configs, settings, complete=not any(positions))
     records = []
     for row, setting, group, config, values in zip(

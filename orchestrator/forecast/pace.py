@@ -66,7 +66,9 @@ def seconds_each(
 
 def configs_left(tuning: TuningPlan, rows: Iterable[TrialRow]) -> list[AnyConfig]:
     """Return the configs that a tuning has yet to train: each side's own, per missing result."""
-    ended_counts = Counter(row.place.side for row in rows if row.place and row.state in COMPLETE)
+    ended_counts = Counter(
+        row.position.side for row in rows if row.position and row.state in COMPLETE
+    )
     per_side = tuning.total // len(tuning.bases)
     return [
         config

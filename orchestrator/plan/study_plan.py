@@ -17,7 +17,7 @@ from orchestrator.plan.request import PlanRequest
 from orchestrator.plan.study_trials import groups_by_written, named_trials, tuning_plan
 from orchestrator.plan.texts import text_of, vocabulary_size
 from orchestrator.plan.tuning.tuning_plan import TuningPlan
-from orchestrator.store import Place, PlannedTrial, StudyKey
+from orchestrator.store import PlannedTrial, Position, StudyKey
 from orchestrator.variants import UserInputs, distinct_settings
 from search_spaces.model_kinds import with_model
 from search_spaces.scales import SCALES, Scale
@@ -36,11 +36,11 @@ class TrialPlan:
     config: AnyConfig
     trial_id: str
     parameters: int
-    place: Place | None = None
+    position: Position | None = None
 
     def planned(self) -> PlannedTrial:
         """Return the trial as the store records it."""
-        return PlannedTrial.of(self.config, self.name, self.place)
+        return PlannedTrial.of(self.config, self.name, self.position)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,7 +144,7 @@ def _text(study: Study, corpus: str, data_dir: Path | None) -> tuple[CorpusIdent
 
 
 def _trial_plan(
-    corpus: CorpusIdentity, name: str, config: AnyConfig, place: Place | None = None
+    corpus: CorpusIdentity, name: str, config: AnyConfig, position: Position | None = None
 ) -> TrialPlan:
     if isinstance(config, LanguageTrialConfig):
         require_text(config, text_of(config, corpus))
@@ -152,5 +152,5 @@ def _trial_plan(
     else:
         parameters = config.parameters
     return TrialPlan(
-        name=name, config=config, trial_id=config.trial_id, parameters=parameters, place=place
+        name=name, config=config, trial_id=config.trial_id, parameters=parameters, position=position
     )

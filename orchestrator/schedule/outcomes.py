@@ -134,9 +134,9 @@ class Outcomes:
     def _record_starts(self, events: Sequence[TrialEvent]) -> None:
         attempts = self._table.attempts
         hosts = {
-            event.trial_id: event.place
+            event.trial_id: event.host
             for event in events
-            if event.place is not None and event.trial_id in attempts
+            if event.host is not None and event.trial_id in attempts
         }
         if hosts:
             self._work.store.record_starts(hosts, attempts=attempts)

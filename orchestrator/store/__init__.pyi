@@ -11,8 +11,8 @@ from .records import OPEN as OPEN
 from .records import STATES as STATES
 from .records import Attempt as Attempt
 from .records import LostTrial as LostTrial
-from .records import Place as Place
 from .records import PlannedTrial as PlannedTrial
+from .records import Position as Position
 from .records import RunningTrial as RunningTrial
 from .records import RunRecord as RunRecord
 from .records import StudyKey as StudyKey

@@ -45,7 +45,7 @@ class Progress(Database):
                     name=row.name,
                     key=key_of(row),
                     owner=row.owner,
-                    place=row.place,
+                    host=row.place,
                     attempt=row.attempt,
                     epoch=row.epoch,
                     valid_loss=row.metrics and row.metrics["valid_loss"],

@@ -47,7 +47,7 @@ class StudyKey:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
+class Position:
     """Position of a trial in a tuning."""
 
     side: str
@@ -65,13 +65,16 @@ class PlannedTrial:
     """Readable name, such as "gss c=-1.5 k=2.5"."""
     config: dict[str, Any]
     """The complete resolved config as JSON data."""
-    place: Place | None = None
+    position: Position | None = None
 
     @classmethod
-    def of(cls, config: AnyConfig, name: str, place: Place | None = None) -> PlannedTrial:
+    def of(cls, config: AnyConfig, name: str, position: Position | None = None) -> PlannedTrial:
         """Return the trial of a config that is already validated."""
         trial = PlannedTrial(
-            trial_id=config.trial_id, name=name, config=config.model_dump(mode="json"), place=place
+            trial_id=config.trial_id,
+            name=name,
+            config=config.model_dump(mode="json"),
+            position=position,
         )
         vars(trial)["validated"] = config
         return trial
@@ -102,7 +105,7 @@ class TrialRow(PlannedTrial):
     def planned(self) -> PlannedTrial:
         """Return the trial without its progress."""
         return PlannedTrial(
-            trial_id=self.trial_id, name=self.name, config=self.config, place=self.place
+            trial_id=self.trial_id, name=self.name, config=self.config, position=self.position
         )
 
 
@@ -123,7 +126,7 @@ class RunningTrial:
     name: str
     key: StudyKey
     owner: str
-    place: str | None
+    host: str | None
     """Host and GPU; None before a worker has started the trial."""
     attempt: int
     epoch: int | None
@@ -140,7 +143,7 @@ class Attempt:
     """One worker's attempt at a trial."""
 
     number: int
-    place: str
+    host: str
     """Host and GPU, if any: "host, GPU 3"."""
     started_at: datetime
     ended_at: datetime | None

@@ -16,8 +16,8 @@ from sqlalchemy.engine import URL
 from orchestrator.store.database import Database, chunks, insert_new, now, storable
 from orchestrator.store.records import (
     STATES,
-    Place,
     PlannedTrial,
+    Position,
     Requests,
     RunRecord,
     StudyKey,
@@ -178,7 +178,7 @@ def _trial_row(row: Row[Any]) -> TrialRow:
     return TrialRow(
         trial_id=row.trial_id,
         name=row.name,
-        place=Place(side=row.side, stage=row.stage, number=row.number) if row.side else None,
+        position=Position(side=row.side, stage=row.stage, number=row.number) if row.side else None,
         config=completed(json.loads(row.config)),
         state=row.state,
         attempt=row.attempt,
@@ -235,8 +235,8 @@ def _insert_trials(connection: Connection, trials: Sequence[PlannedTrial]) -> No
 
 def _member(study_id: int, position: int, planned_trial: PlannedTrial) -> dict[str, Any]:
     tuning_columns = (
-        asdict(planned_trial.place)
-        if planned_trial.place
+        asdict(planned_trial.position)
+        if planned_trial.position
         else {"side": None, "stage": None, "number": None}
     )
     return {

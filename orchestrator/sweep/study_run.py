@@ -52,7 +52,7 @@ def run_study(
     check_name(options.storage, plan.key, file)
     sinks = open_sinks(options.log_to, plan.key, options.storage.folder)
     for sink in sinks:
-        print_line(f"Trials are also logged to {sink.name}: {sink.place}")
+        print_line(f"Trials are also logged to {sink.name}: {sink.address}")
     with (
         open_store(
             options.store_url,

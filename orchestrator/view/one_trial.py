@@ -53,7 +53,7 @@ class OneTrial:
         """Id, state, attempts, hosts and cause."""
         row, attempts = self.row, self.attempts[-1:]
         hosts = [
-            attempt.place
+            attempt.host
             for attempt in attempts
             if attempt.ended_at is None and row["state"] == "running"
         ]

@@ -108,7 +108,7 @@ def _study_row(summary: StudySummary, seconds_left: float | None) -> list[Any]:
 
 
 def _running_row(trial: RunningTrial) -> list[Any]:
-    worker = trial.place or "next on a worker"
+    worker = trial.host or "next on a worker"
     worker += f", attempt {trial.attempt}" if trial.attempt > 1 else ""
     worker += "" if trial.alive else ": its command has ended; the next run resumes the trial"
     return [

@@ -193,7 +193,7 @@ def _single_trial(trial: OneTrial) -> parts.Children:
 
 def _attempt(attempt: Attempt) -> list[Any]:
     """An attempt that ended without a cause has a result."""
-    row = [attempt.number, attempt.place, f"{attempt.started_at:%Y-%m-%d %H:%M:%S}"]
+    row = [attempt.number, attempt.host, f"{attempt.started_at:%Y-%m-%d %H:%M:%S}"]
     if not attempt.ended_at:
         return [*row, "", "running"]
     elapsed = duration((attempt.ended_at - attempt.started_at).total_seconds())

@@ -46,7 +46,7 @@ class MLflow:
 
     def __init__(self, key: StudyKey, uri: str) -> None:
         """Raises MLflow's own errors if `uri` cannot be reached."""
-        self.place = uri
+        self.address = uri
         self._tags = asdict(key)
         self._client = MlflowClient(uri)
         experiment = self._client.get_experiment_by_name(key.variant)

@@ -25,7 +25,7 @@ class TensorBoard:
 
     def __init__(self, key: StudyKey, storage: Path) -> None:
         self._folder = storage / "tensorboard" / key.variant
-        self.place = str(self._folder)
+        self.address = str(self._folder)
         self._folder.mkdir(parents=True, exist_ok=True)
 
     def holds(self, trial: PlannedTrial, state: TrialState, metrics: Mapping[str, float]) -> bool:

@@ -33,7 +33,7 @@ class Sink(Protocol):
 
     name: str
     """Name in messages, such as "MLflow"."""
-    place: str
+    address: str
     """Address that is safe to print."""
 
     def holds(self, trial: PlannedTrial, state: TrialState, metrics: Mapping[str, float]) -> bool:
@@ -116,7 +116,7 @@ class TrialLogs(Listener):
         except Exception as error:
             self._sinks.remove(sink)
             self._note(
-                f"{sink.name} at {sink.place} failed ({first_line(error)[:300]}). The sweep "
+                f"{sink.name} at {sink.address} failed ({first_line(error)[:300]}). The sweep "
                 "continues without it. Run the same command again to add the missing values."
             )
 

@@ -71,7 +71,7 @@ class TrialEvent(Frozen):
     """A worker's report of a trial's start, epoch or end, or of trouble with files or storage."""
 
     trial_id: str
-    place: str | None = None
+    host: str | None = None
     """Host and GPU: "host, GPU 3"."""
     epoch: EpochMetrics | None = None
     outcome: TrialOutcome | None = None

@@ -203,7 +203,7 @@ class _PackRun:
         self._outbox.trial_name = name
         PULSE.begin(trial.trial_id)
         device_name = _device_name(self._options.runtime.device)
-        self._outbox.add(TrialEvent(trial_id=trial.trial_id, place=device_name), now=now)
+        self._outbox.add(TrialEvent(trial_id=trial.trial_id, host=device_name), now=now)
 
     def _report_epoch(self, trial: PlannedTrial, metrics: EpochMetrics) -> None:
         self._outbox.add(TrialEvent(trial_id=trial.trial_id, epoch=metrics))

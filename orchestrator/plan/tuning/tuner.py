@@ -7,7 +7,15 @@ from itertools import takewhile
 
 from orchestrator.plan.tuning.search import PastTrial, suggest, thresholds
 from orchestrator.plan.tuning.tuning_plan import TuningPlan
-from orchestrator.store import OPEN, Place, PlannedTrial, Store, StudyKey, TrialRow, TrialState
+from orchestrator.store import (
+    OPEN,
+    PlannedTrial,
+    Position,
+    Store,
+    StudyKey,
+    TrialRow,
+    TrialState,
+)
 from search_spaces.tuning import Cell, cell_count
 
 JUDGED_BY = ("done", "pruned", "diverged", "running")
@@ -83,8 +91,8 @@ class Tuner:
         A worker gets it only when free, so that more results set the threshold.
         """
         return (
-            trial.place is not None
-            and trial.place.stage == "stage2"
+            trial.position is not None
+            and trial.position.stage == "stage2"
             and trial.trial_id not in self._first_trials
         )
 
@@ -207,9 +215,9 @@ class Tuner:
         ]
 
 
-def _tuning_position(trial: PlannedTrial) -> Place:
-    assert trial.place is not None, f"{trial.name} is no trial of a tuning"
-    return trial.place
+def _tuning_position(trial: PlannedTrial) -> Position:
+    assert trial.position is not None, f"{trial.name} is no trial of a tuning"
+    return trial.position
 
 
 def _tuned_rows(rows: Sequence[TrialRow], side: str) -> list[TrialRow]:

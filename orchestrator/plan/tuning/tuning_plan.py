@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from orchestrator.plan.request import DEFAULT_SEARCH, PlanRequest, Search
-from orchestrator.store import Place, PlannedTrial
+from orchestrator.store import PlannedTrial, Position
 from search_spaces.tuning import Cell, Space, Tuning, cell_count, cell_text, cells, with_cell
 from trainables.config import TrialConfig, value_at
 from trainables.errors import UserError
@@ -49,25 +49,27 @@ class TuningPlan:
         """Return the number of all trials, if every side has a best trial."""
         return len(self.bases) * (len(self.stage1_cells) + self.budget + len(self.seeds))
 
-    def certain(self) -> Iterator[tuple[str, TrialConfig, Place]]:
+    def certain(self) -> Iterator[tuple[str, TrialConfig, Position]]:
         """Yield name, config and position of each trial that needs no earlier result."""
         for side in self.bases:
             for cell in self.stage1_cells:
-                yield self._named(Place(side=side, stage="stage1"), cell)
+                yield self._named(Position(side=side, stage="stage1"), cell)
         for number, cell in enumerate(
             cells(self.tuning.stage2) if self.search == "grid" else (), start=1
         ):
             for side in self.bases:
-                yield self._named(Place(side=side, stage="stage2", number=number), cell)
+                yield self._named(Position(side=side, stage="stage2", number=number), cell)
 
     def searched(self, side: str, number: int, cell: Cell) -> PlannedTrial:
         """Return trial `number` of stage 2."""
-        name, config, position = self._named(Place(side=side, stage="stage2", number=number), cell)
+        name, config, position = self._named(
+            Position(side=side, stage="stage2", number=number), cell
+        )
         return PlannedTrial.of(config, name, position)
 
     def final(self, side: str, best_config: Mapping[str, Any]) -> list[PlannedTrial]:
         """Return a side's final trials: `best_config` (JSON data) with each final seed."""
-        position = Place(side=side, stage="final")
+        position = Position(side=side, stage="final")
         configs = [TrialConfig.model_validate({**best_config, "seed": seed}) for seed in self.seeds]
         return [
             PlannedTrial.of(config, _name(position, f"seed={config.seed}"), position)
@@ -95,7 +97,7 @@ class TuningPlan:
                         f"{', '.join(f'{value:g}' for value in dimension.values)}. Leave it out."
                     )
 
-    def _named(self, position: Place, cell: Cell) -> tuple[str, TrialConfig, Place]:
+    def _named(self, position: Position, cell: Cell) -> tuple[str, TrialConfig, Position]:
         space = self.tuning.stage1 if position.stage == "stage1" else self.tuning.stage2
         config = self._config(position.side, space, cell)
         return _name(position, cell_text(space, config)), config, position
@@ -147,6 +149,6 @@ def plan_tuning(
     return plan
 
 
-def _name(position: Place, text: str) -> str:
+def _name(position: Position, text: str) -> str:
     number = "" if position.number is None else f" #{position.number}"
     return f"{position.side} {position.stage}{number} {text}"

@@ -19,7 +19,7 @@ from orchestrator.analysis import (
 from orchestrator.analysis.predictions import prediction_numbers
 from orchestrator.analysis.similarity import comparisons, rho_matrix, similarity_numbers, wins
 from orchestrator.report.sections.lines import curve_section
-from orchestrator.store import Place
+from orchestrator.store import Position
 from search_spaces.analyses import (
     Comparison,
     Counts,
@@ -169,7 +169,10 @@ def test_wins_count_the_greater_rho() -> None:
 
 
 def tuned_row(side: str, stage: Any, state: Any = "done", **metrics: Any) -> dict[str, Any]:
-    return {**row(f"{side} {stage}", state, **metrics), "place": Place(side=side, stage=stage)}
+    return {
+        **row(f"{side} {stage}", state, **metrics),
+        "position": Position(side=side, stage=stage),
+    }
 
 
 def test_best_trial_covers_both_stages() -> None:

@@ -230,8 +230,8 @@ def test_page_has_every_requested_section(tmp_path: Path) -> None:
     ranks = replace(comparison, metric="press_rank")
     analyses = (TABLE, comparison, ranks, replace(TABLE, metrics=("press_rank",)))
     page = report_on(rows, tmp_path, study=replace(STUDY, analyses=analyses)).path.read_text()
-    places = [page.find(f'id="{anchor}"') for anchor in ("figure-groups", "figure-tests", "run")]
-    assert places == sorted(places)
+    offsets = [page.find(f'id="{anchor}"') for anchor in ("figure-groups", "figure-tests", "run")]
+    assert offsets == sorted(offsets)
     for kind in ("groups", "tests"):
         assert page.count(f'id="{kind}"') == page.count(f'id="{kind}-2"') == 1
         assert (tmp_path / f"{kind}.csv").is_file()

@@ -65,7 +65,7 @@ class Searches:
 
 
 def started(number: int) -> TrialEvent:
-    return TrialEvent(trial_id=IDS[number], place="a machine")
+    return TrialEvent(trial_id=IDS[number], host="a machine")
 
 
 def done(number: int) -> TrialEvent:

@@ -17,32 +17,32 @@ def run_id(store: Store) -> int:
 
 
 def begin(
-    store: Store, *trial_ids: str, owner: str = "a", place: str = "node", lease_s: float = 60.0
+    store: Store, *trial_ids: str, owner: str = "a", host: str = "node", lease_s: float = 60.0
 ) -> None:
     attempts = store.claim(trial_ids, owner=owner, lease_s=lease_s)
-    store.record_starts(dict.fromkeys(attempts, place), attempts=attempts)
+    store.record_starts(dict.fromkeys(attempts, host), attempts=attempts)
 
 
 def attempts_of(store: Store, trial_id: str) -> list[tuple[int, str, bool, str | None]]:
     attempts = store.attempts(trial_id)
     return [
-        (attempt.number, attempt.place, attempt.ended_at is not None, attempt.cause)
+        (attempt.number, attempt.host, attempt.ended_at is not None, attempt.cause)
         for attempt in attempts
     ]
 
 
 def test_attempts_have_host_and_end(store: Store, run_id: int) -> None:
     assert store.attempts(FIRST) == []
-    begin(store, FIRST, place="node 1, GPU 3")
+    begin(store, FIRST, host="node 1, GPU 3")
     assert attempts_of(store, FIRST) == [(1, "node 1, GPU 3", False, None)]
     store.end_attempt(FIRST, claim=1, cause="its process died")
-    begin(store, FIRST, place="node 2")
+    begin(store, FIRST, host="node 2")
     store.release("a", [FIRST])
-    begin(store, FIRST, owner="b", place="node 3", lease_s=-1.0)
-    begin(store, FIRST, owner="c", place="node 4")
+    begin(store, FIRST, owner="b", host="node 3", lease_s=-1.0)
+    begin(store, FIRST, owner="c", host="node 4")
     fail(store, FIRST, cause="the loss is no number", run_id=run_id, attempt=4)
     store.reset([FIRST])
-    begin(store, FIRST, place="node 5")
+    begin(store, FIRST, host="node 5")
     store.record(outcome(FIRST), run_id=run_id, spectrum=SPECTRUM, attempt=5)
     assert attempts_of(store, FIRST) == [
         (1, "node 1, GPU 3", True, "its process died"),

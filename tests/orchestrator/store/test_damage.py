@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.command import main
-from orchestrator.store import Place, PlannedTrial, Store, StudyKey, open_store
+from orchestrator.store import PlannedTrial, Position, Store, StudyKey, open_store
 from tests.support.store_rows import (
     KEY,
     RUN,
@@ -35,7 +35,7 @@ TUNED = [
         trial_id=trial.trial_id,
         name=f"{trial.name} tuned",
         config=trial.config,
-        place=Place(side="gss", stage="stage2", number=number + 1),
+        position=Position(side="gss", stage="stage2", number=number + 1),
     )
     for number, trial in enumerate(TRIALS[4:])
 ]

@@ -6,14 +6,14 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from orchestrator.store import STATES, Place, Store
+from orchestrator.store import STATES, Position, Store
 from orchestrator.store.database import IDS_A_STATEMENT
 from tests.support.store_rows import KEY, RUN, fail, ids, outcome, plan
 
 
 def test_trials_keep_plan_order(store: Store) -> None:
     trials = plan(20)[::-1]
-    trials[3] = replace(trials[3], place=Place(side="a", stage="stage2", number=7))
+    trials[3] = replace(trials[3], position=Position(side="a", stage="stage2", number=7))
     store.register(KEY, trials)
     rows = store.trials(KEY)
     assert [row.planned() for row in rows] == trials
@@ -25,8 +25,8 @@ def test_trials_keep_plan_order(store: Store) -> None:
 def test_registering_again_replaces_membership(store: Store) -> None:
     first, second, third = plan(3)
     store.register(KEY, [first, second])
-    store.register(KEY, [replace(first, place=Place(side="a", stage="final")), second])
-    assert store.trials(KEY)[0].place == Place(side="a", stage="final")
+    store.register(KEY, [replace(first, position=Position(side="a", stage="final")), second])
+    assert store.trials(KEY)[0].position == Position(side="a", stage="final")
     renamed = replace(third, name="another name")
     store.register(KEY, [renamed, first])
     assert [(row.trial_id, row.name) for row in store.trials(KEY)] == [

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.storage import FolderStorage, Storage, storage_at
-from orchestrator.store import Place, PlannedTrial, Store, StudyKey, open_store
+from orchestrator.store import PlannedTrial, Position, Store, StudyKey, open_store
 from orchestrator.sweep import check_store, rebuild_store, write_study_file
 from tests.support import tiny_trial
 from tests.support.object_store import object_store
@@ -23,13 +23,13 @@ OTHER = StudyKey(study="tuned", scale="smoke", corpus="tiny", overrides='{"train
 STATES: tuple[FinalState, ...] = ("done", "done", "diverged", "pruned")
 
 
-def planned(seed: int, place: Place | None = None) -> PlannedTrial:
+def planned(seed: int, position: Position | None = None) -> PlannedTrial:
     config = tiny_trial.trial().model_copy(update={"seed": seed})
-    return PlannedTrial.of(config, f"tiny seed={seed}", place)
+    return PlannedTrial.of(config, f"tiny seed={seed}", position)
 
 
 TRIALS = [planned(seed) for seed in range(6)]
-TUNED = [planned(0), planned(9, Place(side="gss", stage="stage2", number=1))]
+TUNED = [planned(0), planned(9, Position(side="gss", stage="stage2", number=1))]
 """A trial of two studies, and a trial that never ran."""
 STRANGER = planned(77)
 """A trial in no study."""

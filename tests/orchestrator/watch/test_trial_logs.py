@@ -141,7 +141,7 @@ def test_mlflow_has_one_run_per_trial(store: Store, tmp_path: Path) -> None:
 class Broken:
     """A log whose server no longer answers."""
 
-    name, place = "Broken", "somewhere"
+    name, address = "Broken", "somewhere"
 
     def __getattr__(self, method: str) -> None:
         raise ConnectionError("the server is gone")

@@ -112,7 +112,7 @@ def test_out_of_memory_ends_process(tmp_path: Path, take: Callable[[], object]) 
     seeds, kind = [RAISES, SOUND, SOUND + 1], MemoryShortageError
     events = events_of(seeds, tmp_path, broken=".", kind=kind, run_trial=take_memory)
     assert [event.outcome.state for event in events if event.outcome is not None] == ["failed"]
-    assert events[-1] == TrialEvent(trial_id=id_of(SOUND), place=socket.gethostname())
+    assert events[-1] == TrialEvent(trial_id=id_of(SOUND), host=socket.gethostname())
 
 
 def test_workers_import_no_driver() -> None:
@@ -217,7 +217,7 @@ def test_other_errors_fail_only_the_trial(tmp_path: Path) -> None:
     seeds = [RAISES, SOUND, SOUND + 1]
     trial_file = tmp_path / "trials" / id_of(SOUND)[:2] / id_of(SOUND)
     trial_file.parent.mkdir(parents=True)
-    trial_file.write_text("a file in place of the folder")
+    trial_file.write_text("a file in host of the folder")
     outcomes = [event.outcome for event in events_of(seeds, tmp_path) if event.outcome is not None]
     assert [outcome.state for outcome in outcomes] == ["failed", "failed", "done"]
     assert str(outcomes[1].cause).startswith("FileExistsError")
@@ -237,4 +237,4 @@ def test_unsent_failure_is_sent_first(tmp_path: Path, monkeypatch: pytest.Monkey
     *_, failed, second = events
     assert failed.outcome is not None
     assert (failed.outcome.trial_id, failed.outcome.state) == (id_of(RAISES), "failed")
-    assert second == TrialEvent(trial_id=id_of(SOUND), place=socket.gethostname())
+    assert second == TrialEvent(trial_id=id_of(SOUND), host=socket.gethostname())

@@ -62,7 +62,9 @@ def record_all(store: Store, trials: Iterable[PlannedTrial]) -> None:
 
 
 def by_stage(rows: list[TrialRow]) -> Counter[tuple[str, str]]:
-    return Counter((row.place.side, row.place.stage) for row in rows if row.place is not None)
+    return Counter(
+        (row.position.side, row.position.stage) for row in rows if row.position is not None
+    )
 
 
 @pytest.mark.parametrize(("search", "workers"), [("tpe", 1), ("random", 2), ("tpe", 5)])
