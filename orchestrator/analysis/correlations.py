@@ -1,8 +1,8 @@
-"""Correlations over cells and inside a window, with the printed coefficients.
+"""Correlations over all cells and over the cells in a window, with the printed coefficients.
 
-A cell is one setting; its trials are not independent, so correlations are over cell means. Grid
-cells are not independent either: intervals come from whole rows, p-values from permuting rows and
-columns.
+A cell is one setting. Its trials are not independent, so correlations are over cell means. Grid
+cells are not independent either: intervals come from leaving out rows, p-values from permuting rows
+and columns.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ NOT_INDEPENDENT = "trials of one cell are not independent"
 
 @dataclass(frozen=True, kw_only=True)
 class CorrelationNumbers:
-    """Each correlation has the columns NAME [95%], NAME_p and NAME_df."""
+    """Correlations, each with the columns NAME [95%], NAME_p and NAME_df."""
 
     request: Correlation
     corpus: str
@@ -45,26 +45,26 @@ class CorrelationNumbers:
     """One row per correlation. `independent` is Pearson's r with Fisher's interval, as if grid
     cells were independent.
 
-    `over` is CELLS, PUBLISHED_WINDOW or BETTER_HALF. With several seeds it is also BETWEEN (cell
-    means without the seeds' contribution), WITHIN (residuals of cell and seed means) or SINGLE
+    `over` is CELLS, PUBLISHED_WINDOW or BETTER_HALF. Several seeds add BETWEEN (cell means without
+    the seeds' contribution), WITHIN (residuals after removing cell and seed means) and SINGLE
     (trials, without an interval: they are not independent).
     """
     left_out: str
-    """Number of planned trials without a value, by reason."""
+    """Planned trials without a value, as from `describe_missing`."""
     points: pd.DataFrame
     cells: pd.DataFrame
-    """One row per cell. Deviations over seeds (`press_rank_sd`) exclude the seed's effect common to
-    all cells; NaN for one seed."""
+    """One row per cell. Standard deviations over seeds (`press_rank_sd`) exclude each seed's effect
+    common to all cells. They are NaN for one seed."""
     colour_by: str
-    """Empty for one colour."""
+    """Setting that colours the points; empty for one colour."""
     rows: str
     """Row setting of the grid; empty without a grid."""
     definitions: pd.DataFrame
-    """One row per definition of rank, for raw and centred rows. `within` compares seeds of one
-    cell."""
+    """One row per definition of rank of log P, and one with its rows centred. `within` correlates
+    seeds of one cell."""
     partials: pd.DataFrame
-    """One row per set of removed settings: `levels` removes them by value, `line` as straight
-    lines."""
+    """One row per set of removed settings. `levels` removes a mean per value, `line` a straight
+    line."""
     components: pd.DataFrame
     """One row per metric if a cell has several seeds; see `variance_components`."""
     families: ClassVar[Families] = {"definitions": ("pearson_p",)}
@@ -80,8 +80,8 @@ def correlation_numbers(
 ) -> CorrelationNumbers:
     """Return the correlations over all cells and inside the window.
 
-    The window is the published one at paper scale, else the better half of y. `grid` names the row
-    and column settings; partial correlations remove each of them, and both.
+    The window is a range of y: the published one at paper scale, else the better half. `grid` names
+    the row and column settings; partial correlations remove each of them, and both.
     """
     metrics = [request.x, request.y]
     columns = frame.columns.union(metrics, sort=False)
@@ -124,7 +124,7 @@ def correlation_numbers(
 def cell_means(
     points: pd.DataFrame, metrics: Sequence[str], settings: Sequence[str]
 ) -> pd.DataFrame:
-    """Return one row per cell, in plan order: seed count, constant settings, metrics' means."""
+    """Return one row per cell in plan order: seeds, settings constant per cell, metric means."""
     cells = points.groupby("group", sort=False)
     columns = [
         name
@@ -146,7 +146,7 @@ def _deviations(points: pd.DataFrame, metric: str) -> pd.Series[float]:
 
 
 def describe_missing(states: Sequence[str], *, usable: int) -> str:
-    """Return, for example, "2 of 72 trials failed, 1 of 72 trials diverged"; "" if all count."""
+    """Return a text like "2 of 72 trials failed, 1 of 72 trials diverged"; "" if all count."""
     counts = {word: states.count(word) for word in ("failed", "diverged", "pruned")}
     counts["have not finished"] = states.count("planned") + states.count("running")
     counts["have no value of one or both metrics"] = states.count("done") - usable

@@ -23,7 +23,7 @@ LEADING = ("trial_id", "setting", "name", "state", "attempt", "cause")
 LAYER = "output_layer.name"
 LAYER_CLASS = "output_layer.layer"
 LAYER_DETAILS = ("output_layer.form", LAYER_CLASS)
-"""Distinguish output layers of one name: a softcap's form, a user layer's class."""
+"""Columns that distinguish output layers of one name: a softcap's form, a user layer's class."""
 ID_DIGITS = SHORT_ID
 METRICS = (
     "train_perplexity",
@@ -49,7 +49,7 @@ METRICS = (
     "seconds_per_epoch",
     "peak_memory_mib",
 )
-"""In reading order."""
+"""Metrics in the order in which pages show them."""
 
 Row = Mapping[str, Any]
 """One trial of `Store.results`: config is nested, metrics are flat."""
@@ -57,22 +57,23 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class FlatResults:
-    """Trials as flat dicts with equal keys."""
+    """Trials as flat dicts with the same keys."""
 
     records: tuple[dict[str, Any], ...]
     columns: tuple[str, ...]
     config_columns: tuple[str, ...]
     """Dotted paths ("output_layer.c"), in config order."""
     metric_columns: tuple[str, ...]
-    """In reading order, not in the order in which trials finish."""
+    """In the order of `in_reading_order`."""
     groups: tuple[str, ...]
-    """Each trial's name without the seed, completed if several settings share that name."""
+    """Each trial's name without the seed. If several settings share a name, the settings in which
+    they differ are appended."""
     extra_columns: tuple[Mapping[str, Any], ...]
     """One mapping per trial: kind and, in a tuning, side and stage."""
 
     @property
     def varying(self) -> tuple[str, ...]:
-        """Config columns whose values differ."""
+        """Config columns whose values differ between trials."""
         return tuple(
             name
             for name in self.config_columns
@@ -81,7 +82,7 @@ class FlatResults:
         )
 
     def of_variant(self, key: StudyKey) -> FlatResults:
-        """Return a copy with variant columns."""
+        """Return a copy with the columns of VARIANT."""
         variant = {name: getattr(key, name) for name in VARIANT}
         return replace(
             self,
@@ -92,8 +93,8 @@ class FlatResults:
     def frame(self) -> pd.DataFrame:
         """Return the records as a data frame with NaN for missing numbers.
 
-        It also has the group, the extra columns and, for output layers, output_layer ("softcap
-        tanh").
+        It also has the group, the extra columns and, if trials have an output layer, output_layer
+        ("softcap tanh").
         """
         import pandas as pd
 
@@ -122,9 +123,9 @@ def in_reading_order(metrics: Collection[str]) -> tuple[str, ...]:
 
 
 def flatten(rows: Sequence[Row]) -> FlatResults:
-    """Return one flat record per trial, in order.
+    """Return one flat record per trial, in the order of `rows`.
 
-    Raises UserError if a config value has another column's name: another program wrote that store.
+    Raises UserError if a config key is also another column's name: another program wrote the store.
     """
     configs = [flat_values(row["config"]) for row in rows]
     metrics = [
@@ -175,7 +176,7 @@ def _groups(
     *,
     complete: bool,
 ) -> tuple[str, ...]:
-    """Separate settings that an older program stored under one name: they are no repetitions."""
+    """Separate settings that an older program stored under one name; they are no repetitions."""
     trials = [
         (group_of(one_line(row["name"])), config) for row, config in zip(rows, configs, strict=True)
     ]

@@ -1,6 +1,6 @@
-"""Power laws of the loss over a size by group, and size factors to the baseline.
+"""Power laws of each group's loss over a size, and size factors relative to a baseline.
 
-Legend: B draws of other seeds (the first is the data).
+Legend: B draws, as if with other seeds (the first is the data).
 """
 
 from __future__ import annotations
@@ -38,22 +38,22 @@ Key = tuple[Any, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class PowerLawNumbers:
-    """Laws by panel and group; losses are in nats per token.
+    """Laws L(x) = E + a x^-b by panel and group; losses are in nats per token.
 
-    `factors` has the m for which a group's L(x) is the baseline's L(m x), with E and b shared.
-    `equals` has, for each common x, the x at which the baseline's law has the group's loss
-    (infinite if never), corrected by the distance of the baseline's data from its law.
+    `factors` has the factor m of each group: its L(x) is the baseline's L(m x), with E and b
+    shared. `equals` has, for each common x, the x at which the baseline's law has the group's loss
+    (infinite if never). The baseline's residual from its law is first subtracted from this loss.
     """
 
     request: PowerLaw
     laws: LawFrames
     factors: pd.DataFrame
-    """`p` tests m = 1; `misfit_p` tests shared against separate laws (F-test)."""
+    """`p` tests m = 1. `misfit_p` tests whether separate E and b fit better (F-test)."""
     equals: pd.DataFrame
-    """`ratio` is `equal` over x; `p` tests a ratio of 1. If `extrapolated`, `equal` is outside the
+    """`ratio` is `equal` / x; `p` tests a ratio of 1. If `extrapolated`, `equal` is outside the
     baseline's sizes."""
     seed_by_group_p: Mapping[Any, float]
-    """Panel -> p-value of a seed effect on one group at every x, which intervals ignore."""
+    """By panel: p-value of a seed effect on one group at every x, which intervals ignore."""
     families: ClassVar[Families] = {"factors": ("p",), "equals": ("p",)}
 
 
@@ -62,8 +62,8 @@ class LawFrames:
     """Laws with data and curves."""
 
     fits: pd.DataFrame
-    """One row per group. `misfit_p` compares residuals with the spread of seeds (F-test);
-    `not_pinned` names parameters at a bound of the fit."""
+    """One row per group. `misfit_p` compares residuals with the spread of seeds (F-test).
+    `not_pinned` names parameters whose value or interval ends at a bound of the fit."""
     points: pd.DataFrame
     """`mean_loss` has a 95% interval over seeds."""
     trials: pd.DataFrame
@@ -120,7 +120,7 @@ def law_frames(
 ) -> LawFrames:
     """Return the frames of curves and laws.
 
-    `missing` is why a curve has no law (default: too few sizes).
+    `missing` is the reason why a curve has no law (default: too few sizes).
     """
     fits, points, bands = [], [], []
     for (panel, group), curve in curves.items():

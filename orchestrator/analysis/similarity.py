@@ -20,7 +20,7 @@ class SimilarityNumbers:
     """Answer to Similarity."""
 
     values: pd.DataFrame
-    """`pairs` counts word pairs in the vocabulary; `rho` is Spearman's, the mean over trials."""
+    """`pairs` counts word pairs in the vocabulary; `rho` is Spearman's, as a mean over trials."""
     corpus: str
     """Empty if the paper prints no values."""
 
