@@ -47,7 +47,8 @@ class StudySummaryNumbers:
     trials_per_setting: int
     """Largest number of trials that differ only in the seed."""
     extent: str
-    """Part of the study's settings, such as "4 of 9 settings"; empty for all."""
+    """Number of settings in the plan if some are left out, such as "4 of 9 settings"; else empty.
+    """
     extremes: tuple[Extremes, ...]
     trouble: tuple[Mapping[str, Any], ...]
     worse_than_uniform: tuple[str, ...]
@@ -67,7 +68,7 @@ class StudySummaryNumbers:
 def summarise(
     study: Study, key: StudyKey, results: FlatResults, frame: pd.DataFrame
 ) -> StudySummaryNumbers:
-    """Return the summary; `frame` holds `results`."""
+    """Return the summary; `frame` is `results` as a data frame."""
     requests = study.analyses
     pairs = [(one.x, one.y) for one in requests if isinstance(one, Correlation)]
     grids = [one.metrics for one in requests if isinstance(one, GridMap)]
@@ -104,7 +105,7 @@ def summarise(
 def is_worse_than_uniform(record: Mapping[str, Any]) -> bool:
     """Return whether a done trial's perplexity exceeds a uniform guess's (the vocabulary size).
 
-    False if either is unknown.
+    False if the perplexity or the vocabulary size is unknown.
     """
     perplexity = next((record[name] for name in PERPLEXITIES if record.get(name) is not None), None)
     words = record.get("rank_columns")

@@ -34,7 +34,7 @@ class BySetting(Analysis):
 
 @dataclass(frozen=True, kw_only=True)
 class SweptNumbers:
-    """Group names include the values of the other swept settings, not of this one."""
+    """Answer to BySetting. Group names contain values of the other swept settings only."""
 
     request: BySetting
     values: tuple[Any, ...]
@@ -44,7 +44,7 @@ class SweptNumbers:
     trials: pd.DataFrame
 
     def compared(self, metric: str) -> pd.DataFrame:
-        """Return the metric's rows of the groups that have a mean at every value."""
+        """Return the metric's means of the groups that have one at every value."""
         rows = self.means[(self.means["metric"] == metric) & self.means["mean"].notna()]
         counts = rows.groupby("group")["value"].transform("count")
         return rows[counts == len(self.values)]
@@ -53,7 +53,7 @@ class SweptNumbers:
 def swept_settings(frame: pd.DataFrame, overrides: str) -> tuple[tuple[str, ...], pd.DataFrame]:
     """Return the keys with several `--set` values, and the frame with their None and lists as text.
 
-    `overrides` is that part of the study's key.
+    `overrides` is from the study's key.
     """
     settings = Variant.read(overrides).settings
     keys = [key for key in swept_keys(settings) if key in frame]
@@ -131,8 +131,8 @@ def at_each_value(
 ) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]:
     """Yield each combination of values, in plan order, with its trials.
 
-    A trial without a setting fits each of its values. Group names omit the sweep, for analyses that
-    compare groups by name.
+    A trial without a setting is in the combinations of all its values. Group names omit swept
+    values, because analyses compare groups by name.
     """
     groups = [without_settings(group, keys) for group in frame["group"]]
     trials = frame.assign(group=groups)

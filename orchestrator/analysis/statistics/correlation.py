@@ -19,7 +19,7 @@ ON_LINE = "all points are on one line, so there is no interval"
 def fisher_interval(value: float, variance: float) -> Interval:
     """Return the 95% interval tanh(artanh(r) -+ 1.96 sqrt(variance)) (Fisher 1921).
 
-    `variance` is that of artanh(r): 1 / (n - 3) for Pearson's r of n pairs.
+    `variance` is the variance of artanh(r): 1 / (n - 3) for Pearson's r of n pairs.
     """
     centre, half_width = math.atanh(value), NORMAL_QUANTILE * math.sqrt(variance)
     return Interval(low=math.tanh(centre - half_width), high=math.tanh(centre + half_width))
@@ -37,9 +37,9 @@ def correlate(
 ) -> Statistic:
     """Return Pearson's r of two equally long sequences, with Fisher's interval.
 
-    With `ranks`, return Spearman's rho (ties share their mean rank), whose variance is (1 + rho^2 /
-    2) / (n - 3) (Bonett and Wright 2000). Raises ValueError for different lengths or numbers that
-    are not finite.
+    With `ranks`, return Spearman's rho; ties share their mean rank. The variance of artanh(rho) is
+    (1 + rho^2 / 2) / (n - 3) (Bonett and Wright 2000). Raises ValueError for different lengths or
+    numbers that are not finite.
     """
     x_n, y_n = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
     if x_n.shape != y_n.shape or not (np.isfinite(x_n) & np.isfinite(y_n)).all():
@@ -83,7 +83,7 @@ def _direction(values_n: Array) -> Array:
 def partial_correlation(
     x: ArrayLike, y: ArrayLike, controls: ArrayLike, *, names: Names = ("x", "y")
 ) -> Statistic:
-    """Return Pearson's r of x and y after removing straight lines in the controls; no interval.
+    """Return Pearson's r of x and y, without interval, after removing linear fits on the controls.
 
     `controls` has a row per point and a column per control.
     """

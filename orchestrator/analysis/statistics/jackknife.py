@@ -1,7 +1,8 @@
 """Jackknife over blocks and permutation test, for correlations of dependent points.
 
 Grid cells share row and column effects: 9 x 3 cells are not 27 independent points. Both methods
-treat rows as exchangeable; smooth effects over rows make intervals and p-values too small.
+treat rows as exchangeable. If effects vary smoothly over rows, intervals and p-values are too
+small.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from orchestrator.analysis.statistics.estimates import Array, Estimate, Interval
 
 FEWEST_BLOCKS = 5
 PERMUTATIONS, BATCH = 9_999, 303
-"""BATCH permutations are in memory at a time."""
+"""Number of permutations in memory at a time: BATCH."""
 SEED = 0
 
 
@@ -28,9 +29,9 @@ def over_blocks(
 ) -> Statistic:
     """Return the correlation `estimate` of all points, with interval and p-value over blocks.
 
-    A block has one value of `setting`. Tukey's jackknife leaves out each of B blocks in turn, on
-    Fisher's scale, with Student's t of B - 1 degrees of freedom. benchmarks/coverage.py measures
-    its coverage.
+    A block is the points with one value of `setting`. Tukey's jackknife leaves out each of B blocks
+    in turn. It uses Fisher's scale and Student's t with B - 1 degrees of freedom.
+    benchmarks/coverage.py measures how often its intervals cover the truth.
     """
     block_n, name = _codes(points[setting]), setting.rpartition(".")[2]
     count = int(block_n.max(initial=-1)) + 1
@@ -60,8 +61,8 @@ def over_blocks(
 def permutation_p(x: ArrayLike, y: ArrayLike, rows: ArrayLike, columns: ArrayLike) -> float:
     """Return the two-sided p-value of Pearson's r over grid cells labelled by `rows` and `columns`.
 
-    Cells may be missing. Whole rows and columns of x are permuted against y; every call uses the
-    same `PERMUTATIONS` draws, and counts the observed order.
+    Cells may be missing. Whole rows and columns of x are permuted, while y stays. Every call uses
+    the same `PERMUTATIONS` draws and counts the observed order as a further one.
     """
     row_n, column_n = _codes(rows), _codes(columns)
     x_RC, y_RC = np.full((2, row_n.max() + 1, column_n.max() + 1), math.nan)

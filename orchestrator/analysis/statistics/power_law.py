@@ -1,7 +1,8 @@
-"""Power laws L(x) = E + a x^-b by least squares, with draws of other seeds.
+"""Power laws L(x) = E + a x^-b by least squares, with draws as if other seeds had been used.
 
-Curves may share E and b, that is, be shifted along a logarithmic x axis. For a given b, sums give
-the best E and a (variable projection: Golub and Pereyra 1973), so only b is searched.
+Curves may share E and b; they then differ by a shift along a logarithmic x axis. For a given b,
+closed formulas give the best E and a (variable projection: Golub and Pereyra 1973), so only b is
+searched.
 
 Legend: R sizes x, K curves, B draws (the first is the data), G exponents tried, P points (one
 panel, group and x), N trials, S seeds.
@@ -22,7 +23,7 @@ from scipy.special import fdtrc, gammaincinv
 from orchestrator.analysis.statistics.estimates import TAILS, Array, Interval, Statistic, codes
 
 RESAMPLES = 19_999
-"""Enough: with only 4,999, an interval's width varies by 1% between random seeds."""
+"""Number of draws. With only 4,999, an interval's width varies by 1% between random seeds."""
 SEED = 0
 FEWEST_SIZES = 4
 """Minimum: a law of three parameters fits three points exactly."""
@@ -30,7 +31,7 @@ EXPONENTS = Interval(low=0.01, high=10.0)
 """Search range of b."""
 GRID = np.geomspace(EXPONENTS.low, EXPONENTS.high, 61)
 REFINED, ROUNDS = 7, 3
-"""Exponents between the neighbours of the best one, and rounds of this before a parabola."""
+"""Each round tries REFINED exponents between the neighbours of the best one. A parabola follows."""
 AT_BOUND = 1e-4
 """Relative distance below which an estimate is at a bound."""
 MOST_MISSING = 0.05
@@ -39,14 +40,14 @@ MOST_MISSING = 0.05
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Curve:
-    """Means at each x, and draws."""
+    """Mean losses of one group at each x, and draws of these means."""
 
     x_R: Array
     """Ascending."""
     count_R: Array
     """Number of values at each x."""
     mean_BR: Array
-    """Observed means, then draws; one row if no deviations can be drawn."""
+    """Observed means, then draws. There are no draws if no point has two values."""
     variance: float | None
     """Residual variance within points, without seed effects; None if no point has two values."""
     df: float
@@ -54,7 +55,7 @@ class Curve:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Laws:
-    """Fits of data and draws."""
+    """Laws fitted to the data and to each draw."""
 
     curves: Sequence[Curve]
     limit_B: Array
@@ -72,9 +73,9 @@ class Laws:
         return values
 
     def inverse(self, loss_B: ArrayLike) -> Array:
-        """Return the x at which the first curve's law has these values.
+        """Return the x at which the first curve's law has the values `loss_B`.
 
-        Infinite if the law is always above, NaN if it does not fall.
+        Infinite if the law is above the value everywhere, NaN if the law does not fall.
         """
         excess_B = np.asarray(loss_B, dtype=np.float64) - self.limit_B
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
@@ -86,14 +87,16 @@ class Laws:
 def curves_over_seeds(
     trials: pd.DataFrame, *, resamples: int = RESAMPLES
 ) -> dict[tuple[Any, Any], Curve]:
-    """Return the curve of each panel and group, with draws of its means over other seeds.
+    """Return the curve of each panel and group, with draws of its means as if over other seeds.
 
-    `trials` has the columns panel, group, x > 0, loss and seed. A loss is its point's mean, plus a
-    seed effect common to all points, plus a residual of one variance per group. Residuals at one
-    panel, x and seed correlate between groups, also in the draws: groups that share seeds differ as
-    much as their pairs. Effects and residuals are drawn from Student's t with their estimates'
-    degrees of freedom, so intervals of linear functions are exact for normal values. A group
-    without two values at some point has no draws.
+    `trials` has the columns panel, group, x > 0, loss and seed. A loss is modelled as its point's
+    mean, plus a seed effect common to all points, plus a residual. A group's residuals have one
+    variance. Residuals at one panel, x and seed correlate between groups. The draws keep this, so
+    groups that share seeds are compared as pairs.
+
+    Effects and residuals are drawn from Student's t with their estimates' degrees of freedom.
+    Intervals of linear functions are then exact for normal values. A group without two values at
+    some point has no draws.
 
     Raises ValueError if a value is not finite or x <= 0.
     """
@@ -176,7 +179,7 @@ def _remove_seeds(
 def fit_laws(curves: Sequence[Curve]) -> Laws:
     """Fit laws with shared E >= 0 and b in `EXPONENTS`, and an a > 0 per curve.
 
-    If no positive a fits best, values do not fall with x: every a is 0 and E the mean.
+    If the values do not fall with x, no positive a fits best. Then every a is 0 and E is the mean.
     """
     rows = min(len(curve.mean_BR) for curve in curves)
     unit = math.exp(float(np.mean(np.log(np.concatenate([curve.x_R for curve in curves])))))
@@ -224,8 +227,8 @@ def _vertex(exponent_BG: Array, squares_BG: Array, best_B: NDArray[np.intp]) -> 
 def _profile(exponent: Array, points: Sequence[tuple[Array, ...]]) -> tuple[Array, Array, Array]:
     """Return the best E, its sum of squares (infinite if an a is not positive) and each a.
 
-    `exponent` is G or, per draw, B x G. With z = x^-b, the best a for a given E is (Szy - E Sz) /
-    Szz, and the sum of squares is a parabola in E.
+    `exponent` has the shape G, or B x G for other exponents in each draw. With z = x^-b, the best a
+    for a given E is (Szy - E Sz) / Szz, and the sum of squares is a parabola in E.
     """
     sums, parabolas = [], []
     for log_R, count_R, y_BR in points:
@@ -249,18 +252,18 @@ def _profile(exponent: Array, points: Sequence[tuple[Array, ...]]) -> tuple[Arra
 
 
 def lack_of_fit(laws: Laws) -> float | None:
-    """Return the p-value of the laws' residuals against the spread of seeds (F-test, Fisher 1922).
+    """Return the p-value of an F-test (Fisher 1922) of residuals, with the seeds' variance.
 
-    None without a spread or if there are as many parameters as points.
+    None without a variance, or if there are as many parameters as points.
     """
     points = sum(len(curve.x_R) for curve in laws.curves)
     return f_test(laws.curves, float(laws.squares_B[0]), points - 2 - len(laws.curves))
 
 
 def f_test(curves: Sequence[Curve], squares: float, df: int) -> float | None:
-    """Return the F-test's p-value of `squares` against the seeds' variance.
+    """Return the p-value of an F-test of `squares`, with `df`, against the seeds' variance.
 
-    `df` is its degrees of freedom. None if they or the variance are missing.
+    None if the degrees of freedom `df` or the variance are zero.
     """
     within_df = sum(curve.df for curve in curves)
     within_squares = sum(
@@ -272,9 +275,9 @@ def f_test(curves: Sequence[Curve], squares: float, df: int) -> float | None:
 
 
 def seed_by_group_p(trials: pd.DataFrame) -> float | None:
-    """Return the F-test's p-value for a seed effect on single groups at every x.
+    """Return the p-value of an F-test for seed effects on single groups, equal at every x.
 
-    `curves_over_seeds` ignores this effect; if there is one, its intervals are too narrow. None if
+    `curves_over_seeds` ignores such effects; if they exist, its intervals are too narrow. None if
     no degrees of freedom are left.
     """
     y_N = trials["loss"].to_numpy(dtype=np.float64)
@@ -300,10 +303,10 @@ def _residual_squares(y_N: Array, design_Nk: Array) -> tuple[float, int]:
 
 
 def over_draws(values_B: Array, *, null: float | None = None) -> Statistic:
-    """Return the data's value with the draws' 95% percentile interval and p-value of `null`.
+    """Return the data's value with a 95% percentile interval and p-value of `null` from the draws.
 
-    Interval ends may be infinite. Draws without a number are left out; if more than `MOST_MISSING`
-    are, or there are no draws, there is no interval.
+    Interval ends may be infinite. NaN draws are left out. There is no interval if more than
+    `MOST_MISSING` of the draws are NaN, or without draws.
     """
     value, draw_B = float(values_B[0]), values_B[1:]
     if math.isnan(value):
