@@ -19,7 +19,7 @@ class Stage:
 
 
 def stages(plan: Plan) -> list[Stage]:
-    """Return a plan's stages, [] if it does not tune. Hours are of each side's own config."""
+    """Return a plan's stages, [] if it does not tune. Hours are for each side's own config."""
     tuning = plan.tuning
     if tuning is None:
         return []

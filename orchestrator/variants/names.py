@@ -1,4 +1,4 @@
-"""Names of trials, which never make different settings look like seeds of one setting."""
+"""Names of trials; different settings never look like seeds of one setting."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def trial_names(
 ) -> list[str]:
     """Return one-line names from the study's labels, made unique for each setting.
 
-    Trials with equal labels get the settings in which they differ ("softmax,
-    training.learning_rate=20 seed=1"), or the setting's hash ("mine #1a2b3c4d seed=1"). `configs`
-    are those trained, and `variety` all trials of the study at their scale, so that names do not
-    depend on the trials that the scale picks. Raises UserError for a label that is not a string.
+    Settings with equal labels get the keys in which they differ ("softmax,
+    training.learning_rate=20 seed=1") or a hash ("mine #1a2b3c4d seed=1"). `configs` are the trials
+    to name. `variety` has all trials of the study at their scale, so that names do not depend on
+    the choice of `configs`. Raises UserError for a label that is not a string.
     """
     # A small scale may make trials equal.
     trials = {config.trial_id: config for config in (*variety, *configs)}.values()
@@ -65,10 +65,10 @@ def distinct_settings(configs: Iterable[AnyConfig]) -> set[str]:
 
 
 def varying_settings(trials: Iterable[tuple[str, Mapping[str, Any]]]) -> dict[str, list[str]]:
-    """Return by group the dotted keys, without the seed, in which the group's trials differ.
+    """Return by group the dotted keys, except the seed, in which the group's trials differ.
 
-    `trials` are pairs of a group and its settings by dotted key. Groups of one setting, or with too
-    long differences, are omitted.
+    `trials` are pairs of a group and a trial's settings by dotted key. Groups of one setting are
+    omitted, and groups whose differences are too long for a name.
     """
     groups: dict[str, list[Mapping[str, Any]]] = {}
     for group, settings in trials:
@@ -116,7 +116,10 @@ def without_settings(group: str, keys: Sequence[str]) -> str:
 def told_apart(
     groups: Sequence[str], settings: Sequence[str], digits: int = HASH_DIGITS
 ) -> list[str]:
-    """Return the groups; if one has several `settings` (hashes), append each trial's hash to it."""
+    """Return the trials' groups, with a hash appended if a group has several settings.
+
+    `settings` has each trial's hash.
+    """
     owners = defaultdict[str, set[str]](set)
     for group, setting in zip(groups, settings, strict=True):
         owners[group].add(setting)

@@ -47,7 +47,7 @@ class UserInputs:
         return tuple(names)
 
     def for_study(self, study: Study) -> UserInputs:
-        """Return inputs that the study uses."""
+        """Return the inputs that the study uses."""
         return UserInputs(
             contexts=self.contexts if TOP_K in study.measurements else None,
             benchmarks=self.benchmarks if WORD_SIMILARITY in study.measurements else None,

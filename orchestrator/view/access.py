@@ -17,14 +17,15 @@ REPORT_POLICY = (
     f"{FILE_POLICY}; script-src 'unsafe-inline'; "
     "sandbox allow-scripts allow-downloads allow-top-navigation-by-user-activation"
 )
-"""HTML reports have scripts that sort tables; the sandbox keeps them away from these pages."""
+"""HTML reports have scripts that sort tables. The sandbox keeps these scripts away from other
+pages."""
 PAGE_POLICY = (
     f"{BASE_POLICY}; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
     "font-src 'self' data:; connect-src 'self'; worker-src blob:; "
     "script-src 'self' 'unsafe-eval' "
 )
-"""Scripts are files of this server, or have the hashes that follow. They may compile code, as
-plotly does for WebGL."""
+"""Scripts are files of this server, or have one of the hashes appended here. They may compile code,
+as plotly does for WebGL."""
 REFUSAL = "Open the link that `view` printed when it started. It gives access to this page."
 
 

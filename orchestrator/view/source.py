@@ -1,4 +1,4 @@
-"""Store and storage as the pages read them, cached for all viewers."""
+"""Reads of the store and the storage for the pages, cached for all viewers."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ from trainables.errors import UserError
 CACHE_S = 1.5
 FETCH_EVERY_S = 10.0
 MOST_STUDIES = 5
-"""Studies kept in memory."""
+"""Number of studies kept in memory."""
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Overview:
-    """Studies, running and lost trials."""
+    """Studies, running trials, and trials without a result."""
 
     studies: list[StudySummary]
     running: list[RunningTrial]
     lost: list[LostTrial]
     seconds_left: dict[StudyKey, float | None]
-    """Running studies; None before a run has come far enough."""
+    """By running study; None until its run has ended a trial."""
 
 
 class CachedValue(Generic[T]):
@@ -50,7 +50,7 @@ class CachedValue(Generic[T]):
         self._read_s = float("-inf")
 
     def get(self) -> T:
-        """Return the value, cached `CACHE_S` seconds."""
+        """Return the value, read at most `CACHE_S` seconds ago."""
         with self._lock:
             if time.monotonic() - self._read_s >= CACHE_S:
                 self._value = self._read(self._value)
@@ -109,7 +109,7 @@ class Source:
         return rows[0][0], [key for _, key in rows]
 
     def fetch(self, key: str, bring: Callable[[], None]) -> None:
-        """Call `bring` in the background, one at a time, so that pages do not wait."""
+        """Call `bring` in the background if `key` was not fetched in the last `FETCH_EVERY_S`."""
         is_old = time.monotonic() - self._fetch_s.get(key, float("-inf")) >= FETCH_EVERY_S
         if not is_old or not self._fetch_lock.acquire(blocking=False):
             return
