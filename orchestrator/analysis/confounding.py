@@ -1,4 +1,4 @@
-"""Rank correlations of metrics with a metric y, before and after removing settings' effects."""
+"""Rank correlations of metrics with a metric y, with and without the settings' effects."""
 
 from __future__ import annotations
 

@@ -93,8 +93,7 @@ def compare(
     - correlation [95%]: Pearson's r of the pairs.
     - test: "paired" (Student's t-test of the differences, 1908) or "Welch".
     - difference [95%]: mean of a minus mean of b, with t, df and p.
-    - effect [95%]: Hedges' g, in units of the differences' standard deviation if paired (g_z), else
-      of the pooled one.
+    - effect [95%]: Hedges' g, in deviations of the differences if paired (g_z), else pooled.
     - detectable_difference: smallest true difference found at 0.05 with 80% power; needs FEWEST
       pairs or values per group.
     - equal_within: margin above which two one-sided tests at 0.05 find equivalence.

@@ -1,8 +1,7 @@
-"""Correlations over all cells and over the cells in a window, with the printed coefficients.
+"""Correlations over all cells and over those in a window, with the printed coefficients.
 
 A cell is one setting. Its trials are not independent, so correlations are over cell means. Grid
-cells are not independent either: intervals come from leaving out rows, p-values from permuting rows
-and columns.
+cells are not independent either: intervals leave out rows, p-values permute rows and columns.
 """
 
 from __future__ import annotations
@@ -42,25 +41,25 @@ class CorrelationNumbers:
     request: Correlation
     corpus: str
     lines: pd.DataFrame
-    """One row per correlation. `independent` is Pearson's r with Fisher's interval, as if grid
-    cells were independent.
+    """One row per correlation. `independent` has Fisher's interval, as if grid cells were
+    independent.
 
     `over` is CELLS, PUBLISHED_WINDOW or BETTER_HALF. Several seeds add BETWEEN (cell means without
     the seeds' contribution), WITHIN (residuals after removing cell and seed means) and SINGLE
-    (trials, without an interval: they are not independent).
+    (trials, without an interval).
     """
     left_out: str
-    """Planned trials without a value, as from `describe_missing`."""
+    """From `describe_missing`."""
     points: pd.DataFrame
     cells: pd.DataFrame
-    """One row per cell. Standard deviations over seeds (`press_rank_sd`) exclude each seed's effect
-    common to all cells. They are NaN for one seed."""
+    """One row per cell. Deviations over seeds (`press_rank_sd`) exclude each seed's effect common
+    to all cells; NaN for one seed."""
     colour_by: str
     """Setting that colours the points; empty for one colour."""
     rows: str
     """Row setting of the grid; empty without a grid."""
     definitions: pd.DataFrame
-    """One row per definition of rank of log P, and one with its rows centred. `within` correlates
+    """Two rows per definition of rank, the second for centred rows of log P. `within` correlates
     seeds of one cell."""
     partials: pd.DataFrame
     """One row per set of removed settings. `levels` removes a mean per value, `line` a straight

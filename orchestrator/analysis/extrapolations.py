@@ -31,12 +31,11 @@ class ExtrapolationNumbers:
     fitted: tuple[float, ...]
     """Sizes in the law, ascending; empty if there are too few."""
     held_out: pd.DataFrame
-    """One row per size, descending. `fitted_to` counts the larger sizes to which its law is fitted.
-    `difference` is the loss minus this law's prediction. The corrected test finds a true excess of
-    `detectable` with 80% power. `leaves` is 1 above the law, -1 below, 0 without a significant
-    difference.
+    """One row per size, descending. `fitted_to` counts the larger sizes in its law; `difference` is
+    the loss minus this law's prediction. The corrected test finds a true excess of `detectable`
+    with 80% power. `leaves` is 1 above the law, -1 below, 0 without significance.
 
-    Each comparison decides the law of the next, so the correction (Bonferroni) must not depend on
+    Each comparison decides the next one's law, so the correction (Bonferroni) must not depend on
     later comparisons.
     """
 

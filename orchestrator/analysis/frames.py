@@ -64,10 +64,8 @@ class FlatResults:
     config_columns: tuple[str, ...]
     """Dotted paths ("output_layer.c"), in config order."""
     metric_columns: tuple[str, ...]
-    """In the order of `in_reading_order`."""
     groups: tuple[str, ...]
-    """Each trial's name without the seed. If several settings share a name, the settings in which
-    they differ are appended."""
+    """Each trial's name without the seed, unique per setting."""
     extra_columns: tuple[Mapping[str, Any], ...]
     """One mapping per trial: kind and, in a tuning, side and stage."""
 
@@ -93,8 +91,8 @@ class FlatResults:
     def frame(self) -> pd.DataFrame:
         """Return the records as a data frame with NaN for missing numbers.
 
-        It also has the group, the extra columns and, if trials have an output layer, output_layer
-        ("softcap tanh").
+        It also has the group, the extra columns and, for output layers, output_layer ("softcap
+        tanh").
         """
         import pandas as pd
 
@@ -125,7 +123,7 @@ def in_reading_order(metrics: Collection[str]) -> tuple[str, ...]:
 def flatten(rows: Sequence[Row]) -> FlatResults:
     """Return one flat record per trial, in the order of `rows`.
 
-    Raises UserError if a config key is also another column's name: another program wrote the store.
+    Raises UserError if a config key is another column's name: another program wrote the store.
     """
     configs = [flat_values(row["config"]) for row in rows]
     metrics = [

@@ -25,10 +25,10 @@ class GroupNumbers:
     corpus: str
     """Empty if the paper prints no values."""
     comparable: bool
-    """True if scale and corpus are those of the printed values, so that one axis fits both."""
+    """True if the printed values have our scale and corpus, so that one axis fits both."""
     groups: pd.DataFrame
-    """One row per group. METRIC_low to METRIC_high is the mean's 95% interval;
-    published_CORPUS_METRIC is the printed value."""
+    """One row per group. METRIC_low to METRIC_high is the mean's 95% interval,
+    published_CORPUS_METRIC the printed value."""
     trials: pd.DataFrame
 
 
@@ -72,7 +72,7 @@ def printed_values(
 ) -> tuple[str, Mapping[str, Printed]]:
     """Return `corpus` and its printed values; without any, the first corpus that has some.
 
-    The name is empty if no corpus has printed values.
+    The name is empty if no corpus has any.
     """
     name = corpus if corpus in published else next(iter(published), "")
     return name, published.get(name, {})

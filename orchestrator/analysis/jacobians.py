@@ -45,8 +45,8 @@ LEVELS = (
 DEGENERACY = (VANISHING, "vanishing_1e-1")
 """Shares of singular values below 1e-3 or 1e-1 of the largest."""
 CONDITION = (VANISHING, "entropy_rank", "log10_condition_excess")
-"""Measures of conditioning. The condition number is infinite for a zero row and grows with the
-number of rows, so its logarithm is compared with that of a Gaussian matrix."""
+"""The condition number is infinite for a zero row and grows with the number of rows, so its
+logarithm is compared with that of a Gaussian matrix."""
 BETTER_HIGHER = ("entropy_rank",)
 Outcome = Literal["held", "did not hold", "not decided"]
 NOT_DECIDED: Outcome = "not decided"
@@ -66,12 +66,12 @@ class JacobianNumbers:
     that are each off with probability 1/2."""
     claims: pd.DataFrame
     """One row per claim. `seeds` is the smallest number of seeds of a layer. A claim about one
-    number holds if its interval is within bounds. A claim about steps holds if every step does, and
+    number holds if its interval is within bounds. A claim of steps holds if every step does, and
     fails if one is reversed."""
     steps: pd.DataFrame
-    """One row per step, which compares `layer` with `against`. `difference` is the metric of
-    `layer` minus that of `against`; `holm_p` is corrected over the claim's steps. A step holds if
-    `layer` is significantly better, and fails if it is significantly worse."""
+    """One row per step, which compares `layer` with `against`. `difference` is `layer` minus
+    `against`; `holm_p` is corrected over the claim's steps. A step holds if `layer` is
+    significantly better, and fails if significantly worse."""
 
 
 def jacobian_numbers(

@@ -37,12 +37,11 @@ class LineNumbers:
     """One row per reach, panel and line. `reach` is an index in `request.reaches`; `x` is the
     smallest x whose mean reaches the requested value, or None."""
     claims: pd.DataFrame
-    """One row per claim and panel; the last five columns list x as text. `asked`: x that the claim
-    covers. `holds`: x at which the mean is better, as claimed. `apart`: x at which even the worst
-    trial of the better line beats the best of the other (`apart_against`: the reverse). `single`: x
-    at which a line has only one trial."""
+    """One row per claim and panel; the last five columns list x as text. `asked`: the claim covers
+    x. `holds`: the mean is better, as claimed. `apart`: even the worst trial of the better line
+    beats the other's best (`apart_against`: the reverse). `single`: a line has only one trial."""
     limited: tuple[str, ...]
-    """Names of done trials whose fit stopped at a limit before it converged."""
+    """Names of done trials whose fit stopped before it converged."""
 
 
 def line_numbers(frame: pd.DataFrame, request: Lines) -> LineNumbers:
@@ -169,8 +168,7 @@ def _is_separate(better: Any, worse: Any, sign: int) -> bool:
 def kl_curves(frame: pd.DataFrame) -> pd.DataFrame | None:
     """Return the KL divergence (nats) of low-rank approximations of log P; None if unmeasured.
 
-    Approximations are by least squares. There is one row per group and rank that all its trials
-    have.
+    Approximations are by least squares. A row is a group and a rank that all its trials have.
     """
     prefixed = [name for name in frame.columns if name.startswith(KL_AT_RANK)]
     metrics = {int(name.removeprefix(KL_AT_RANK)): name for name in prefixed}

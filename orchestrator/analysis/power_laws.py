@@ -40,9 +40,9 @@ Key = tuple[Any, Any]
 class PowerLawNumbers:
     """Laws L(x) = E + a x^-b by panel and group; losses are in nats per token.
 
-    `factors` has the factor m of each group: its L(x) is the baseline's L(m x), with E and b
-    shared. `equals` has, for each common x, the x at which the baseline's law has the group's loss
-    (infinite if never). The baseline's residual from its law is first subtracted from this loss.
+    `factors` has the m for which a group's L(x) is the baseline's L(m x), with E and b shared.
+    `equals` has, for each common x, the x at which the baseline's law has the group's loss
+    (infinite if never). The baseline's residual from its law is subtracted from this loss.
     """
 
     request: PowerLaw
@@ -65,7 +65,6 @@ class LawFrames:
     """One row per group. `misfit_p` compares residuals with the spread of seeds (F-test).
     `not_pinned` names parameters whose value or interval ends at a bound of the fit."""
     points: pd.DataFrame
-    """`mean_loss` has a 95% interval over seeds."""
     trials: pd.DataFrame
     band: pd.DataFrame
 
@@ -120,7 +119,7 @@ def law_frames(
 ) -> LawFrames:
     """Return the frames of curves and laws.
 
-    `missing` is the reason why a curve has no law (default: too few sizes).
+    `missing` is why a curve has no law (default: too few sizes).
     """
     fits, points, bands = [], [], []
     for (panel, group), curve in curves.items():
@@ -168,7 +167,6 @@ def _too_few(sizes: int) -> str:
 
 
 def _factor(law: Laws, baseline: Laws) -> dict[str, Any]:
-    """Solve a_group x^-b = a_baseline (m x)^-b for m; E and b are shared."""
     curves = [*baseline.curves, *law.curves]
     joint = fit_laws(curves)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):

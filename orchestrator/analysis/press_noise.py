@@ -36,8 +36,8 @@ def rank_with_noise(tolerance: float, *, variance: float, size: int, rank: int) 
     """Return the expected number of singular values above `tolerance` of a noisy matrix.
 
     The matrix is `size` x `size`; noise has variance `variance` / `size`^2 per entry. The `rank`
-    singular values of the matrix without noise count as above. The others are noise in `size` -
-    `rank` dimensions.
+    singular values without noise count as above; the others are noise in `size` - `rank`
+    dimensions.
     """
     noise_size = size - rank
     if variance == 0 or noise_size == 0:
@@ -62,11 +62,11 @@ class PressNoiseNumbers:
     the variance of an entry; `rank` is without noise. The quarter-circle law predicts Press ranks,
     also at the printed size."""
     laws: pd.DataFrame
-    """Points of the law; `share` is the Press rank divided by the size."""
+    """`share` is the Press rank divided by the size."""
     trips: pd.DataFrame
     """One row per round trip. `rank` is the original matrix's; `error` is the sum of squared
-    differences from this matrix. `largest_below_in_tolerances` is the largest singular value below
-    the tolerance, divided by it."""
+    differences from it. `largest_below_in_tolerances` is the largest uncounted singular value over
+    the tolerance."""
 
 
 def press_noise_numbers(frame: pd.DataFrame) -> PressNoiseNumbers:

@@ -32,12 +32,12 @@ class RankTrainingNumbers:
 
     epochs: pd.DataFrame
     """One row per rank, setting and epoch that all its trials have. Means over seeds are geometric.
-    `averaging` is true if a trial averaged weights. See `half_way` for half epochs."""
+    If `averaging`, a trial averaged weights. See `half_way` for half epochs."""
     ranks: pd.DataFrame
     """One row per rank. `compared` counts settings in which rank and perplexity have a half epoch,
-    `rank_earlier` those in which the rank's is earlier. `bound` is the largest rank that the shape
-    of log P allows; None if unknown or different between trials. `at_bound` counts measured epochs
-    at their trial's bound."""
+    `rank_earlier` those in which the rank's is earlier. `bound` is set by the shape of log P; None
+    if unknown or different between trials. `at_bound` counts measured epochs at their trial's
+    bound."""
     groups: tuple[str, ...]
     colour_by: str
     """Config column that gives `colour`; empty if no column does."""
@@ -57,7 +57,7 @@ def rank_training_numbers(
 ) -> RankTrainingNumbers | None:
     """Return the requested ranks that a trial has; None if no trial has one.
 
-    `epochs` is by trial id. The first config column in `colours` that is numeric in all trials and
+    `epochs` is by trial id. The first config column in `colours` that is numeric everywhere and
     constant per setting gives the colour.
     """
     records: list[dict[str, Any]] = []

@@ -23,7 +23,6 @@ class Spectrum:
     group: str | None = None
     """Group that colours the line; None: the rank colours it."""
     group_index: int = 0
-    """Index of the group in the plan."""
     name: str = ""
     trial_id: str = ""
 
@@ -33,8 +32,8 @@ def trial_spectra(
 ) -> tuple[Spectrum, ...]:
     """Return the spectra of done trials with a Press rank and a positive, finite largest value.
 
-    `spectra` is by trial id. Unless `by_group`, take each group's first trial, because curves of
-    other seeds would overlap.
+    `spectra` is by trial id. Unless `by_group`, take each group's first trial: other seeds would
+    overlap.
     """
     if "press_rank" not in frame.columns:
         return ()
@@ -63,7 +62,7 @@ def trial_spectra(
 def shown_indices(length: int) -> NDArray[np.int64]:
     """Return at most twice `MOST_POINTS` of the indices 0 .. length - 1, denser at the start.
 
-    Curves keep their shape on linear and logarithmic axes, and pages stay small.
+    Curves keep their shape on linear and logarithmic axes.
     """
     if length <= MOST_POINTS:
         return np.arange(length)

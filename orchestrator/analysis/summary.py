@@ -47,8 +47,7 @@ class StudySummaryNumbers:
     trials_per_setting: int
     """Largest number of trials that differ only in the seed."""
     extent: str
-    """Number of settings in the plan if some are left out, such as "4 of 9 settings"; else empty.
-    """
+    """Such as "4 of 9 settings"; empty if the plan has all settings."""
     extremes: tuple[Extremes, ...]
     trouble: tuple[Mapping[str, Any], ...]
     worse_than_uniform: tuple[str, ...]

@@ -131,8 +131,8 @@ def at_each_value(
 ) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]:
     """Yield each combination of values, in plan order, with its trials.
 
-    A trial without a setting is in the combinations of all its values. Group names omit swept
-    values, because analyses compare groups by name.
+    A trial without a setting fits each value of that setting. Group names omit swept values, for
+    analyses that compare groups by name.
     """
     groups = [without_settings(group, keys) for group in frame["group"]]
     trials = frame.assign(group=groups)

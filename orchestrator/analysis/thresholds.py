@@ -1,6 +1,6 @@
-"""Smallest size x at which a metric reaches a value, and the law of x over another setting z.
+"""Smallest size x at which a metric reaches a value, and the law of x over a setting z.
 
-Interpolation is linear in both logarithms. Legend: R sizes x, K settings z, B draws as if with
+Interpolation is linear in both logarithms. Legend: R sizes x, K settings z, B draws as if from
 other seeds (the first is the data).
 """
 
@@ -23,8 +23,8 @@ from search_spaces.laws import Threshold
 FEWEST_SETTINGS = 3
 """Minimum number of z values: a law's two parameters fit two points exactly."""
 LEAST_SHARE = 1e-3
-"""Lower bound of the metric as a share of the requested value. In a finite text, a gap to the
-entropy may be zero or negative."""
+"""Lower bound of the metric as a share of the requested value: in a finite text, a gap may be zero
+or negative."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +38,7 @@ class ThresholdNumbers:
     same z; `p` tests a ratio of 1."""
     laws: pd.DataFrame
     """Law x = a z^b, one row per group. `fitted` lists each z whose x is between trained sizes.
-    `farthest_off` is the largest factor, at least 1, between such an x and the law."""
+    `farthest_off` is the largest factor (at least 1) between such an x and the law."""
     families: ClassVar[Families] = {"points": ("p",)}
 
 
@@ -128,7 +128,7 @@ def least_x(curve: Curve, level: float) -> Array:
 def law_over(x: Mapping[float, Array]) -> dict[str, Any]:
     """Return the law x = a z^b, fitted by least squares in logarithms, as columns.
 
-    `x` has B draws per z. A draw counts if it has a finite x above 0 at every z.
+    `x` has B draws per z; a draw counts if it has an x at every z.
     """
     exponent, log_factor, farthest, missing = Statistic(), Statistic(), None, ""
     if len(x) < FEWEST_SETTINGS:

@@ -25,9 +25,9 @@ class TrueRankNumbers:
 
     exact: Mapping[str, float]
     """Metrics of the exact matrix. `language_rank` is by construction; `true_rank` is of the
-    measured rows, which may have fewer contexts. `test_perplexity` is the true model's, the floor.
-    `entropy_perplexity` is the true model's on endless text. `shares_perplexity` is that of a model
-    that knows only word frequencies."""
+    measured rows, which may have fewer contexts. `test_perplexity` is the true model's (the floor),
+    also on endless text (`entropy_perplexity`). `shares_perplexity` is that of a model that knows
+    only word frequencies."""
     metrics: tuple[str, ...]
     matrices: pd.DataFrame
     """One row per true matrix, then one per group (mean over trials), in plan order. `over_floor`

@@ -46,14 +46,13 @@ CORE_FLOPS = 2.4e10
 benchmarks/RESULTS.md."""
 CORE_FLOPS_FLOAT64 = 3.5e10
 GPU_FLOPS = 3e12
-"""Operations per second of a V100 on small matrices: a fifth of its peak. For trials that train no
+"""Operations per second of a V100 on small matrices, a fifth of its peak. For trials that train no
 language model."""
 SOFTMAX_OPERATIONS = 40
 """Exponential, maximum and sums per logit take as long as this many matrix operations."""
 KL_RANK_OPERATIONS = 12 * 300
-"""Per logit: one bound of a KL rank examines 8 to 19 ranks, or more. Medians on one core with
-synthetic 512 x 2,000 matrices and their Gram matrix: 0.12 to 0.16 s for a plain softmax, 0.3 to
-0.45 s for bends."""
+"""Per logit. A KL rank examines 8 to 19 ranks or more. Medians on one core with synthetic 512 x
+2,000 matrices: 0.12 to 0.16 s for a plain softmax, 0.3 to 0.45 s for bends."""
 TRIAL_OVERHEAD_S = 1.0
 """Seconds to read the corpus, build the model and write the result."""
 STACK = 16
@@ -103,7 +102,7 @@ def estimate(config: AnyConfig, corpus: CorpusIdentity) -> Estimate:
 
 
 def gpu_seconds(config: AnyConfig, corpus: CorpusIdentity) -> float:
-    """Return the training time on one V100; all time if the trial trains no language model."""
+    """Return the training time on one V100, or total time if no language model is trained."""
     if not isinstance(config, LanguageTrialConfig):
         return config.operations / GPU_FLOPS
     corpus = text_of(config, corpus)

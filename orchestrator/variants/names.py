@@ -25,9 +25,9 @@ def trial_names(
     """Return one-line names from the study's labels, made unique for each setting.
 
     Settings with equal labels get the keys in which they differ ("softmax,
-    training.learning_rate=20 seed=1") or a hash ("mine #1a2b3c4d seed=1"). `configs` are the trials
-    to name. `variety` has all trials of the study at their scale, so that names do not depend on
-    the choice of `configs`. Raises UserError for a label that is not a string.
+    training.learning_rate=20 seed=1") or a hash ("mine #1a2b3c4d seed=1"). `variety` has all trials
+    of the study at their scale, so that names do not depend on the choice of `configs`. Raises
+    UserError for a label that is not a string.
     """
     # A small scale may make trials equal.
     trials = {config.trial_id: config for config in (*variety, *configs)}.values()

@@ -31,7 +31,7 @@ class Variant:
 
     @classmethod
     def read(cls, text: str) -> Variant:
-        """Return the variant whose `text` this is, or the unchanged study for an invalid text."""
+        """Return the variant with this `text`; the unchanged study's if the text is invalid."""
         try:
             content = json.loads(text)
             settings = {key: tuple(values) for key, values in content.pop("settings", {}).items()}

@@ -1,4 +1,4 @@
-"""Figures of the pages. The style sheet adapts them to dark pages, but not saved pictures."""
+"""Figures of the pages. The style sheet adapts them, but not saved pictures, to dark pages."""
 
 from __future__ import annotations
 

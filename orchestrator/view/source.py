@@ -109,7 +109,10 @@ class Source:
         return rows[0][0], [key for _, key in rows]
 
     def fetch(self, key: str, bring: Callable[[], None]) -> None:
-        """Call `bring` in the background if `key` was not fetched in the last `FETCH_EVERY_S`."""
+        """Call `bring` in the background, so that pages do not wait.
+
+        One call runs at a time. `key` is fetched at most every `FETCH_EVERY_S` seconds.
+        """
         is_old = time.monotonic() - self._fetch_s.get(key, float("-inf")) >= FETCH_EVERY_S
         if not is_old or not self._fetch_lock.acquire(blocking=False):
             return

@@ -31,7 +31,6 @@ class StudyTrials:
     settings: Sequence[str]
     """Settings that differ between trials."""
     metrics: Sequence[str]
-    """In the order of `in_reading_order`."""
     read_s: pd.Series[float]
     """When each row was read, by `time.monotonic`."""
     versions: Mapping[str, tuple[object, ...]]

@@ -111,7 +111,6 @@ def _table(
     *,
     complete: bool = False,
 ) -> Any:
-    """Unless `complete`, omit rows that are equal in all of several trials."""
     columns = [column(trial) for trial in trials.values()]
     names = dict.fromkeys(name for values in columns for name in values)
     rows = [[name, *(values.get(name, "") for values in columns)] for name in names]

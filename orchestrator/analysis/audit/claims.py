@@ -1,8 +1,8 @@
-"""Claims of the papers that can be checked against other printed numbers, configs or files.
+"""Claims of the papers that other printed numbers, configs or files can check.
 
-Each row of claims.csv has the printed numbers (`cells`), the numbers to recompute them from
-(`inputs`), a function of rules.py with its argument, and a verdict for each outcome. `cells` and
-`inputs` are patterns of cell names such as "table:texts of the line:column".
+Each row of claims.csv has the printed numbers (`cells`), the `inputs` to recompute them from, a
+function of rules.py with its argument, and a verdict per outcome. `cells` and `inputs` are patterns
+of cell names: "table:texts of the line:column".
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Cell:
 
     table: str
     line: int
-    """Line in the table's file; the heading is line 1."""
+    """Line in the file; the heading is line 1."""
     column: str
     row: Row
     numbers: list[float]
@@ -47,7 +47,6 @@ class Claim:
     cells: list[Cell]
     inputs: list[Cell]
     trials: Mapping[Any, Mapping[Any, Any]]
-    """Trials that counted word pairs, by corpus."""
 
     @property
     def printed(self) -> str:

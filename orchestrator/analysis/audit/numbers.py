@@ -12,16 +12,16 @@ from orchestrator.analysis.audit.claims import Cell, claims, printed_numbers
 FATES = ("differs", "open", "agrees", "compatible", "explained", "used", "nothing")
 """Verdicts; a number gets the first that applies.
 
-differs: recomputed to another value. open: data to recompute it are missing here. agrees:
-recomputed to the printed value. compatible: other printed numbers allow it, but also allow some
-wrong values. explained: the rule gives a reason for the difference. used: other numbers were
-computed from it. nothing: no other number determines it.
+differs: recomputed to another value. open: data to recompute it are missing. agrees: recomputed to
+the printed value. compatible: other printed numbers allow it, but also some wrong values.
+explained: the rule explains the difference. used: other numbers were computed from it. nothing: no
+other number determines it.
 """
 
 
 @dataclass(frozen=True)
 class AuditNumbers:
-    """Checked claims, and `account`: how many numbers of each published table have each verdict."""
+    """Checked claims, and `account`: counts of each published table's numbers by verdict."""
 
     checks: pd.DataFrame
     account: pd.DataFrame

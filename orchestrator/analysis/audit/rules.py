@@ -1,8 +1,7 @@
 """Rules of claims.csv; each recomputes one kind of claim.
 
 A rule returns the recomputed value and whether the claim holds (None if data to decide it are
-missing). Reports print the rule's docstring with the claim's `{argument}`. SM Table 1 and the
-p-values are over 10 seeds; Table 2 adds the authors' own seed (SM Tables 10 and 11).
+missing). Reports print its docstring with the claim's `{argument}`.
 """
 
 from __future__ import annotations
@@ -112,8 +111,8 @@ def joined_deviation(printed: float, sd_10: float, distance: float, room: float)
 def one_of_eleven(claim: Claim) -> Outcome:
     """The authors' seed is at most 10/√11 deviations from the mean, including rounding.
 
-    The mean is over 11 seeds, one of which is the authors' (SM Tables 10 and 11). None of 11 values
-    can be further from their mean (Samuelson 1968).
+    It is one of the mean's 11 seeds (SM Tables 10 and 11), and none can be further (Samuelson
+    1968).
     """
     (mean, sd, authors), rounding = _values(claim.cells), float(claim.row["argument"])
     distance, allowed = abs(authors - mean), SAMUELSON * (sd + rounding) + 2 * rounding
@@ -126,7 +125,7 @@ def one_of_eleven(claim: Claim) -> Outcome:
 def perplexity_difference(claim: Claim) -> Outcome:
     """Softmax's test perplexity minus the model's in SM Table 10, digit by digit.
 
-    Both models have the same method of averaging.
+    Both have the same method of averaging.
     """
     softmax, model = _halves(claim)
     et_asgd, nt_asgd = (f"{difference:+.2f}" for difference in softmax - model)
@@ -204,9 +203,9 @@ def falling_probabilities(claim: Claim) -> Outcome:
 
 
 def low_rank_hits(_: Claim) -> Outcome:
-    """Contexts at which a high-rank model lists the true word: how often a low-rank model does too.
+    """Contexts of SM Table 2 with the true word in a high-rank and in a low-rank model's list.
 
-    The contexts are those of SM Table 2. The low-rank models are Softmax, LMS-PLIF, MoC and MoC*.
+    The low-rank models are Softmax, LMS-PLIF, MoC and MoC*.
     """
     low, high = (
         {
@@ -221,10 +220,7 @@ def low_rank_hits(_: Claim) -> Outcome:
 
 
 def parameters(claim: Claim) -> Outcome:
-    """Parameters of the configuration of SM Table 6, in millions.
-
-    The number is truncated, not rounded, to the two printed decimals.
-    """
+    """Parameters of SM Table 6's configuration, in millions, truncated to two decimals."""
     count = in_millions(_model_parameters(claim))
     return count, count == claim.printed
 
@@ -265,7 +261,7 @@ def tried_value(claim: Claim) -> Outcome:
 def word_pairs(claim: Claim) -> Outcome:
     """Word pairs counted in the published files (identified by SHA-256), digit by digit.
 
-    Words are lower-cased, and the vocabulary is that of all three splits.
+    Words are lower-cased; the vocabulary is that of all three splits.
     """
     corpus, metric = claim.row["argument"].split(maxsplit=1)
     trial = claim.trials.get(corpus, {"state": "absent", "cause": None})

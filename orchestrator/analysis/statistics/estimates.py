@@ -41,7 +41,6 @@ class Statistic:
 
     value: float | None = None
     interval: Interval | None = None
-    """95% interval of the true value."""
     p_value: float | None = None
     """Two-sided; null hypothesis zero unless stated otherwise."""
     t: float | None = None
@@ -87,8 +86,8 @@ class Estimate:
     def detectable_value(self) -> float:
         """Return the smallest true value that a two-sided t-test at 0.05 finds with 80% power.
 
-        It does not depend on the estimated value. It is exact for Student's test (Cohen 1988,
-        chapter 2). In simulations, Welch's test had a power within two percentage points of 80%.
+        It does not depend on the estimate. It is exact for Student's test (Cohen 1988, chapter 2).
+        In simulations, Welch's test had a power within two percentage points of 80%.
         """
         df, critical = self.df, stdtrit(self.df, 1 - SIGNIFICANCE / 2)
         return self.error * _root_near(
@@ -99,10 +98,9 @@ class Estimate:
     def effect(self, sd: float) -> Statistic:
         """Return Hedges' g: the value in units of `sd`, without bias.
 
-        `sd` is the standard deviation from which the error was computed. The interval inverts the
-        noncentral t distribution (Steiger and Fouladi 1997). It is exact for normal groups of equal
-        variance, so it has no correction for bias. It excludes zero if and only if the test is
-        significant.
+        `sd` is the deviation from which the error was computed. The interval inverts the noncentral
+        t distribution (Steiger and Fouladi 1997). It is exact for normal groups of equal variance,
+        so it is not corrected for bias. It excludes zero if and only if the test is significant.
         """
         if self.df <= 1:
             return Statistic(missing="an effect size needs more than one degree of freedom")

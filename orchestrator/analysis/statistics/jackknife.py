@@ -20,7 +20,7 @@ from orchestrator.analysis.statistics.estimates import Array, Estimate, Interval
 
 FEWEST_BLOCKS = 5
 PERMUTATIONS, BATCH = 9_999, 303
-"""Number of permutations in memory at a time: BATCH."""
+"""BATCH permutations are in memory at a time."""
 SEED = 0
 
 
@@ -30,8 +30,8 @@ def over_blocks(
     """Return the correlation `estimate` of all points, with interval and p-value over blocks.
 
     A block is the points with one value of `setting`. Tukey's jackknife leaves out each of B blocks
-    in turn. It uses Fisher's scale and Student's t with B - 1 degrees of freedom.
-    benchmarks/coverage.py measures how often its intervals cover the truth.
+    in turn, on Fisher's scale, with Student's t of B - 1 degrees of freedom. benchmarks/coverage.py
+    measures how often it covers the truth.
     """
     block_n, name = _codes(points[setting]), setting.rpartition(".")[2]
     count = int(block_n.max(initial=-1)) + 1
@@ -61,8 +61,8 @@ def over_blocks(
 def permutation_p(x: ArrayLike, y: ArrayLike, rows: ArrayLike, columns: ArrayLike) -> float:
     """Return the two-sided p-value of Pearson's r over grid cells labelled by `rows` and `columns`.
 
-    Cells may be missing. Whole rows and columns of x are permuted, while y stays. Every call uses
-    the same `PERMUTATIONS` draws and counts the observed order as a further one.
+    Cells may be missing. Whole rows and columns of x are permuted against y. Every call uses the
+    same `PERMUTATIONS` draws, and also counts the observed order.
     """
     row_n, column_n = _codes(rows), _codes(columns)
     x_RC, y_RC = np.full((2, row_n.max() + 1, column_n.max() + 1), math.nan)

@@ -1,8 +1,7 @@
-"""Power laws L(x) = E + a x^-b by least squares, with draws as if other seeds had been used.
+"""Power laws L(x) = E + a x^-b by least squares, with draws as if from other seeds.
 
-Curves may share E and b; they then differ by a shift along a logarithmic x axis. For a given b,
-closed formulas give the best E and a (variable projection: Golub and Pereyra 1973), so only b is
-searched.
+Curves may share E and b: they differ by a shift along a logarithmic x axis. For a given b, sums
+give the best E and a (variable projection: Golub and Pereyra 1973), so only b is searched.
 
 Legend: R sizes x, K curves, B draws (the first is the data), G exponents tried, P points (one
 panel, group and x), N trials, S seeds.
@@ -45,7 +44,6 @@ class Curve:
     x_R: Array
     """Ascending."""
     count_R: Array
-    """Number of values at each x."""
     mean_BR: Array
     """Observed means, then draws. There are no draws if no point has two values."""
     variance: float | None
@@ -87,16 +85,16 @@ class Laws:
 def curves_over_seeds(
     trials: pd.DataFrame, *, resamples: int = RESAMPLES
 ) -> dict[tuple[Any, Any], Curve]:
-    """Return the curve of each panel and group, with draws of its means as if over other seeds.
+    """Return the curve of each panel and group, with draws of its means as if from other seeds.
 
-    `trials` has the columns panel, group, x > 0, loss and seed. A loss is modelled as its point's
-    mean, plus a seed effect common to all points, plus a residual. A group's residuals have one
-    variance. Residuals at one panel, x and seed correlate between groups. The draws keep this, so
-    groups that share seeds are compared as pairs.
+    `trials` has the columns panel, group, x > 0, loss and seed. A loss is its point's mean, plus a
+    seed effect common to all points, plus a residual of one variance per group. Residuals at one
+    panel, x and seed correlate between groups, also in the draws, so groups that share seeds are
+    compared as pairs.
 
-    Effects and residuals are drawn from Student's t with their estimates' degrees of freedom.
-    Intervals of linear functions are then exact for normal values. A group without two values at
-    some point has no draws.
+    Effects and residuals are drawn from Student's t with their estimates' degrees of freedom, so
+    intervals of linear functions are exact for normal values. A group without two values at some
+    point has no draws.
 
     Raises ValueError if a value is not finite or x <= 0.
     """
@@ -179,7 +177,7 @@ def _remove_seeds(
 def fit_laws(curves: Sequence[Curve]) -> Laws:
     """Fit laws with shared E >= 0 and b in `EXPONENTS`, and an a > 0 per curve.
 
-    If the values do not fall with x, no positive a fits best. Then every a is 0 and E is the mean.
+    If the values do not fall with x, every a is 0 and E is the mean.
     """
     rows = min(len(curve.mean_BR) for curve in curves)
     unit = math.exp(float(np.mean(np.log(np.concatenate([curve.x_R for curve in curves])))))
@@ -227,8 +225,8 @@ def _vertex(exponent_BG: Array, squares_BG: Array, best_B: NDArray[np.intp]) -> 
 def _profile(exponent: Array, points: Sequence[tuple[Array, ...]]) -> tuple[Array, Array, Array]:
     """Return the best E, its sum of squares (infinite if an a is not positive) and each a.
 
-    `exponent` has the shape G, or B x G for other exponents in each draw. With z = x^-b, the best a
-    for a given E is (Szy - E Sz) / Szz, and the sum of squares is a parabola in E.
+    `exponent` is G or, per draw, B x G. With z = x^-b, the best a for a given E is (Szy - E Sz) /
+    Szz, and the sum of squares is a parabola in E.
     """
     sums, parabolas = [], []
     for log_R, count_R, y_BR in points:
@@ -254,7 +252,7 @@ def _profile(exponent: Array, points: Sequence[tuple[Array, ...]]) -> tuple[Arra
 def lack_of_fit(laws: Laws) -> float | None:
     """Return the p-value of an F-test (Fisher 1922) of residuals, with the seeds' variance.
 
-    None without a variance, or if there are as many parameters as points.
+    None without a variance or with as many parameters as points.
     """
     points = sum(len(curve.x_R) for curve in laws.curves)
     return f_test(laws.curves, float(laws.squares_B[0]), points - 2 - len(laws.curves))
@@ -263,7 +261,7 @@ def lack_of_fit(laws: Laws) -> float | None:
 def f_test(curves: Sequence[Curve], squares: float, df: int) -> float | None:
     """Return the p-value of an F-test of `squares`, with `df`, against the seeds' variance.
 
-    None if the degrees of freedom `df` or the variance are zero.
+    None if `df` or the variance is zero.
     """
     within_df = sum(curve.df for curve in curves)
     within_squares = sum(
@@ -277,8 +275,8 @@ def f_test(curves: Sequence[Curve], squares: float, df: int) -> float | None:
 def seed_by_group_p(trials: pd.DataFrame) -> float | None:
     """Return the p-value of an F-test for seed effects on single groups, equal at every x.
 
-    `curves_over_seeds` ignores such effects; if they exist, its intervals are too narrow. None if
-    no degrees of freedom are left.
+    `curves_over_seeds` ignores them; if they exist, its intervals are too narrow. None if no
+    degrees of freedom are left.
     """
     y_N = trials["loss"].to_numpy(dtype=np.float64)
     columns = (["group", "x"], ["seed"], ["group", "seed"])
@@ -305,8 +303,8 @@ def _residual_squares(y_N: Array, design_Nk: Array) -> tuple[float, int]:
 def over_draws(values_B: Array, *, null: float | None = None) -> Statistic:
     """Return the data's value with a 95% percentile interval and p-value of `null` from the draws.
 
-    Interval ends may be infinite. NaN draws are left out. There is no interval if more than
-    `MOST_MISSING` of the draws are NaN, or without draws.
+    Interval ends may be infinite. NaN draws are left out. There is no interval without draws, or if
+    over `MOST_MISSING` of them are NaN.
     """
     value, draw_B = float(values_B[0]), values_B[1:]
     if math.isnan(value):

@@ -41,8 +41,8 @@ LEVEL_SIZES: dict[Shape, int] = {"levels": 1, "pairs": 2, "triples": 3}
 def design(settings: pd.DataFrame, shape: Shape) -> Array:
     """Return the N x K design columns that a shape removes, without the constant.
 
-    `settings` has a row per trial. Columns may be linearly dependent. For "lines", settings that
-    are not numbers are removed by levels.
+    `settings` has a row per trial. Columns may be dependent. For "lines", settings that are not
+    numbers have levels.
     """
     columns = [np.zeros((len(settings), 0))]
     if shape == "lines":
@@ -79,8 +79,8 @@ def correlation_without(
 ) -> Statistic:
     """Return Spearman's rho of the residuals of x and y on N x K `controls` and a constant.
 
-    Controls are removed before ranking, because effects that add up in values do not add up in
-    ranks. p is Student's t with the remaining degrees of freedom.
+    Controls are removed before ranking: effects that add up in values do not add up in ranks. p is
+    Student's t with the remaining degrees of freedom.
 
     The interval is a percentile bootstrap of artanh(rho) over pairs of residuals. It is widened by
     sqrt((N - 3) / (df - 1)), because residuals have fewer dimensions than trials. In simulations

@@ -2,10 +2,10 @@
 
 The model is additive with crossed random effects: a cell effect, a seed effect common to all cells,
 and a normal residual (Searle, Casella and McCulloch 1992, chapters 4 and 5). Points have the
-columns group (the cell) and seed; a cell may have no value for a seed. If no two cells share a
+columns group (the cell) and seed; some seeds may be missing in a cell. If no two cells share a
 seed, values are nested in cells.
 
-Legend: N values, C cells, S seeds; an axis 3 holds x^2, y^2, x y.
+Legend: N values, C cells, S seeds; axis 3 is x^2, y^2, x y.
 """
 
 from __future__ import annotations
@@ -33,18 +33,17 @@ ROUNDING = 1e-12
 def variance_components(points: pd.DataFrame, metric: str) -> dict[str, Any]:
     """Return the components of a metric by Henderson's (1953) method 3, as a row.
 
-    A number that the values do not determine is None; the column `missing` gives the reason.
+    A number that the values do not determine is None, for the reason `missing`.
 
     - variance_cells: variance of cell effects; zero if the estimate is negative.
     - variance_seed_in_one_cell: variance of a seed's effect on one cell.
     - variance_seed_in_all_cells: variance of a seed's effect common to all cells, which cancels
       between them; None if no two cells share a seed.
-    - seed_share [95%]: the seeds' share of the variance between single trials of different cells.
-    - reliability [95%]: the cells' share of the variance between cell means.
+    - seed_share [95%]: seeds' share of the variance between single trials of different cells.
+    - reliability [95%]: cells' share of the variance between cell means.
 
-    Both intervals follow from the interval of the ratio of cell to residual variance (Harville and
-    Fenech 1985), cut at zero. That interval is exact under the model, for any seed effect and
-    missing values.
+    Both intervals follow from that of the ratio of cell to residual variance (Harville and Fenech
+    1985), cut at zero. That one is exact under the model for any seed effect and missing values.
     """
     model = _CrossedModel(points, metric, metric)
     cell = seed = residual = None
@@ -98,9 +97,9 @@ def within_correlation(points: pd.DataFrame, x: str, y: str) -> Statistic:
 def between_correlation(points: pd.DataFrame, x: str, y: str, *, blocks: str) -> Statistic:
     """Return the correlation of cell effects on x and y, without the seeds' contribution.
 
-    Residuals of one seed may correlate: (co)variance components allow for this, unlike the usual
-    correction for attenuation. The interval is a jackknife over `blocks`. There is no value if a
-    cell variance may be zero, because the correlation would be noise.
+    Unlike the usual correction for attenuation, (co)variance components allow for correlated
+    residuals of one seed. The interval is a jackknife over `blocks`. There is no value if a cell
+    variance may be zero: the correlation would be noise.
     """
     if missing := _CrossedModel(points, x, y).missing:
         return Statistic(missing=missing)
@@ -180,7 +179,7 @@ class _CrossedModel:
         """Return the interval of the ratio of cell to residual variance, cut at zero.
 
         At the true ratio, the cells' weighted mean square (without seeds) has an F distribution. At
-        each end of the interval, it equals a quantile of F.
+        the interval's ends, it equals a quantile of F.
         """
         from scipy.optimize import brentq  # slow to import
 
