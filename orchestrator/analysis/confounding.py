@@ -25,7 +25,7 @@ from orchestrator.analysis.tidy_frames import Families, add_holm, estimate_row, 
 from search_spaces.analyses import PartialCorrelations
 
 ALL = "all"
-"""All settings, removed together at the finest shape that leaves enough degrees of freedom."""
+"""Every setting, removed together at the finest shape with enough degrees of freedom."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +45,7 @@ class ConfoundingNumbers:
 
     @property
     def finest(self) -> Shape:
-        """The finest shape at which a correlation could be computed."""
+        """Finest shape with a computed correlation."""
         shapes = set(self.correlations.dropna(subset=["rho"])["taken_away"])
         return next((shape for shape in reversed(SHAPES) if shape in shapes), "none")
 

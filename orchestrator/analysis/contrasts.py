@@ -43,7 +43,6 @@ class ContrastNumbers:
 
     request: Comparison
     corpus: str
-    """Empty if the paper prints no p-value."""
     comparisons: pd.DataFrame
     trials: pd.DataFrame
     """`value` is the metric minus the baseline's at the same seed or, unpaired, the baseline's
@@ -98,7 +97,6 @@ def compare(
       pairs or values per group.
     - equal_within: margin above which two one-sided tests at 0.05 find equivalence.
     - unpaired [95%]: Student's unpaired t-test over all values, as in the paper.
-    - missing: why the test or the detectable difference is None.
 
     Raises ValueError if a number is not finite.
     """

@@ -25,7 +25,7 @@ class GroupNumbers:
     corpus: str
     """Empty if the paper prints no values."""
     comparable: bool
-    """True if the printed values have our scale and corpus, so that one axis fits both."""
+    """True if printed values have our scale and corpus, so that one axis fits both."""
     groups: pd.DataFrame
     """One row per group. METRIC_low to METRIC_high is the mean's 95% interval,
     published_CORPUS_METRIC the printed value."""
@@ -64,7 +64,7 @@ class CountNumbers:
 
     request: Counts
     counts: pd.DataFrame
-    """Numbers of done trials: a row per group, and a column per observed or requested value."""
+    """Numbers of done trials: a row per group, a column per observed or requested value."""
 
 
 def printed_values(

@@ -50,7 +50,6 @@ logarithm is compared with that of a Gaussian matrix."""
 BETTER_HIGHER = ("entropy_rank",)
 Outcome = Literal["held", "did not hold", "not decided"]
 NOT_DECIDED: Outcome = "not decided"
-"""Neither the claim nor its opposite was shown."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,9 +68,9 @@ class JacobianNumbers:
     number holds if its interval is within bounds. A claim of steps holds if every step does, and
     fails if one is reversed."""
     steps: pd.DataFrame
-    """One row per step, which compares `layer` with `against`. `difference` is `layer` minus
-    `against`; `holm_p` is corrected over the claim's steps. A step holds if `layer` is
-    significantly better, and fails if significantly worse."""
+    """One row per step from layer `against` to `layer`. `difference` is `layer` minus `against`;
+    `holm_p` is corrected over the claim's steps. A step holds if `layer` is significantly better,
+    and fails if significantly worse."""
 
 
 def jacobian_numbers(

@@ -1,4 +1,4 @@
-"""Metrics over one setting, with a line per value of a second and a panel per value of a third."""
+"""Metrics over one setting, with lines by a second setting and panels by a third."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def _points(
 
 
 def point_of(values: Sequence[float]) -> dict[str, Any]:
-    """Return the values' count, mean, standard deviation, minimum and maximum, named by `POINT`."""
+    """Return n, mean, sd, least and greatest of the values."""
     sample = summarise_sample(values)
     numbers = (sample.n, sample.mean, sample.sd, min(values), max(values))
     return dict(zip(POINT, numbers, strict=True))

@@ -1,6 +1,6 @@
 """Power laws of each group's loss over a size, and size factors relative to a baseline.
 
-Legend: B draws, as if with other seeds (the first is the data).
+Legend: B draws (the first is the data).
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class PowerLawNumbers:
     """`ratio` is `equal` / x; `p` tests a ratio of 1. If `extrapolated`, `equal` is outside the
     baseline's sizes."""
     seed_by_group_p: Mapping[Any, float]
-    """By panel: p-value of a seed effect on one group at every x, which intervals ignore."""
+    """Panel -> p-value of a seed effect on one group at every x, which intervals ignore."""
     families: ClassVar[Families] = {"factors": ("p",), "equals": ("p",)}
 
 

@@ -22,7 +22,6 @@ class SimilarityNumbers:
     values: pd.DataFrame
     """`pairs` counts word pairs in the vocabulary; `rho` is Spearman's, as a mean over trials."""
     corpus: str
-    """Empty if the paper prints no values."""
 
 
 def similarity_numbers(

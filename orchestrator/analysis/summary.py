@@ -47,7 +47,7 @@ class StudySummaryNumbers:
     trials_per_setting: int
     """Largest number of trials that differ only in the seed."""
     extent: str
-    """Such as "4 of 9 settings"; empty if the plan has all settings."""
+    """"4 of 9 settings", for example; empty if the plan has all settings."""
     extremes: tuple[Extremes, ...]
     trouble: tuple[Mapping[str, Any], ...]
     worse_than_uniform: tuple[str, ...]
@@ -104,7 +104,7 @@ def summarise(
 def is_worse_than_uniform(record: Mapping[str, Any]) -> bool:
     """Return whether a done trial's perplexity exceeds a uniform guess's (the vocabulary size).
 
-    False if the perplexity or the vocabulary size is unknown.
+    False if either is unknown.
     """
     perplexity = next((record[name] for name in PERPLEXITIES if record.get(name) is not None), None)
     words = record.get("rank_columns")

@@ -28,7 +28,6 @@ class BySetting(Analysis):
     key: str
     """Dotted path."""
     others: tuple[str, ...] = ()
-    """Dotted paths of the other swept settings."""
     metrics: tuple[str, ...]
 
 

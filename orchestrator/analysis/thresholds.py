@@ -1,7 +1,7 @@
 """Smallest size x at which a metric reaches a value, and the law of x over a setting z.
 
-Interpolation is linear in both logarithms. Legend: R sizes x, K settings z, B draws as if from
-other seeds (the first is the data).
+Interpolation is linear in both logarithms. Legend: R sizes x, K settings z, B draws (the first is
+the data).
 """
 
 from __future__ import annotations

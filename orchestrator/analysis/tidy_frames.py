@@ -1,6 +1,6 @@
 """Tidy data frames, and the metric values to build them from.
 
-A missing value is None, so integers stay integers and files have every digit. "NAME [95%]" means
+None marks a missing value, so integers stay integers and files have every digit. "NAME [95%]" means
 the columns NAME, NAME_low and NAME_high. The column `missing` explains a None.
 """
 
@@ -40,7 +40,7 @@ def rows(frame: pd.DataFrame) -> Iterator[Any]:
 
 
 def ends(name: str, interval: Interval | None) -> dict[str, float | None]:
-    """Return the columns NAME_low and NAME_high; they are None without an interval."""
+    """Return the columns NAME_low and NAME_high, with None if there is no interval."""
     low, high = (interval.low, interval.high) if interval else (None, None)
     return {name + LOW: low, name + HIGH: high}
 

@@ -22,13 +22,13 @@ from trainables.trial_folder import EpochMetrics, perplexity
 COLOURS = GROUP_COLOURS[:0:-1]
 """Without black, which is invisible on a dark page."""
 DASHES, SYMBOLS = ("solid", "dash", "dot", "dashdot"), ("circle", "diamond", "square", "cross")
-"""After each cycle of the colours, curves and points use the next of these."""
+"""The next one is used after each cycle of the colours."""
 SCALE = px.colors.sequential.Viridis[2:]
 """Without its darkest part, which is invisible on a dark page."""
 SMALLEST_PX, USUAL_PX, LARGEST_PX = 5, 7, 18
 """Diameters of points."""
 MOST_MARKED, FEW_EPOCHS = 100, 12
-"""Largest numbers of epochs with a marker for each epoch, and with a tick for each."""
+"""Largest numbers of epochs that all get a marker, or a tick."""
 AXIS = {"automargin": True, "exponentformat": "power"}
 STYLE = {
     "xaxis": AXIS,
@@ -63,7 +63,7 @@ def scatter(
     logarithmic: Collection[str] = (),
     shown: Sequence[str] | None = None,
 ) -> Figure:
-    """Return a figure with a point for each trial that has x and y, or a sentence if none has both.
+    """Return a figure of the trials that have x and y, or a sentence if none has both.
 
     `axes` names the columns of x, y, colour and size; `logarithmic` may have "x" and "y". Only
     trials whose ids are in `shown` have a point (default: all). A point's `customdata` is the

@@ -20,8 +20,8 @@ def serve(url: str, storage: str, port: int | None, ready: Callable[[str], None]
     """Show the store at `url` and the storage until SIGINT or SIGTERM.
 
     `ready` receives the link once it can be opened. The default `port` is 8642, or a free one if
-    that is taken. Raises UserError if the extra `view` is not installed, the store or storage
-    cannot be used, or `port` is taken.
+    that is taken. Raises UserError if the extra `view` is missing, or the store, storage or `port`
+    cannot be used.
     """
     try:
         import waitress

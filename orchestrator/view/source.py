@@ -26,7 +26,6 @@ from trainables.errors import UserError
 CACHE_S = 1.5
 FETCH_EVERY_S = 10.0
 MOST_STUDIES = 5
-"""Number of studies kept in memory."""
 T = TypeVar("T")
 
 
@@ -38,7 +37,7 @@ class Overview:
     running: list[RunningTrial]
     lost: list[LostTrial]
     seconds_left: dict[StudyKey, float | None]
-    """By running study; None until its run has ended a trial."""
+    """Running studies; None until a trial of the run has ended."""
 
 
 class CachedValue(Generic[T]):

@@ -97,7 +97,7 @@ def register(app: Dash, source: Source) -> None:
 
 
 def _by_name(trials: Sequence[OneTrial]) -> dict[str, OneTrial]:
-    """Append the start of the id to equal names, which two scales of a study have."""
+    """Make equal names, as in two scales of a study, unique."""
     names = [trial.row["name"] for trial in trials]
     return {
         name if names.count(name) == 1 else f"{name} {short_id(trial.row['trial_id'])}": trial

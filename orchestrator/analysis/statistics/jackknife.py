@@ -31,7 +31,7 @@ def over_blocks(
 
     A block is the points with one value of `setting`. Tukey's jackknife leaves out each of B blocks
     in turn, on Fisher's scale, with Student's t of B - 1 degrees of freedom. benchmarks/coverage.py
-    measures how often it covers the truth.
+    measures the coverage.
     """
     block_n, name = _codes(points[setting]), setting.rpartition(".")[2]
     count = int(block_n.max(initial=-1)) + 1

@@ -2,8 +2,8 @@
 
 The model is additive with crossed random effects: a cell effect, a seed effect common to all cells,
 and a normal residual (Searle, Casella and McCulloch 1992, chapters 4 and 5). Points have the
-columns group (the cell) and seed; some seeds may be missing in a cell. If no two cells share a
-seed, values are nested in cells.
+columns group (the cell) and seed; cells may have different seeds. If no two cells share a seed,
+values are nested in cells.
 
 Legend: N values, C cells, S seeds; axis 3 is x^2, y^2, x y.
 """
@@ -32,8 +32,6 @@ ROUNDING = 1e-12
 
 def variance_components(points: pd.DataFrame, metric: str) -> dict[str, Any]:
     """Return the components of a metric by Henderson's (1953) method 3, as a row.
-
-    A number that the values do not determine is None, for the reason `missing`.
 
     - variance_cells: variance of cell effects; zero if the estimate is negative.
     - variance_seed_in_one_cell: variance of a seed's effect on one cell.
