@@ -111,7 +111,7 @@ def compare(
             "",
         )
         if differences.n < FEWEST:
-            shortage = f"at least {FEWEST} pairs are needed, and there are {differences.n}"
+            shortage = f"at least {FEWEST} pairs are needed, but there are {differences.n}"
     else:
         value, missing = difference_of_means(a, b), obstacle(a, b, names=names)
         shortage = obstacle(a, b, names=names, fewest=FEWEST)

@@ -27,7 +27,7 @@ from search_spaces.study import Correlation
 
 CELLS, PUBLISHED_WINDOW, BETTER_HALF = "cells", "published", "better half"
 BETWEEN, WITHIN, SINGLE = (
-    "cells, without what their seeds add",
+    "cells, without the effects of seeds",
     "seeds of one cell",
     "single trials",
 )

@@ -51,8 +51,8 @@ def extrapolation_numbers(
     curves = curves_over_seeds(losses)
     [(key, curve)] = curves.items()
     missing = (
-        f"the law needs at least {FEWEST_SIZES} sizes and a smaller one to compare with it, "
-        f"and the study has {len(curve.x_R)}"
+        f"a comparison needs at least {FEWEST_SIZES} sizes for the law and a smaller one, "
+        f"but the study has {len(curve.x_R)}"
     )
     count, start = len(curve.x_R) - FEWEST_SIZES, 0
     comparisons: list[dict[str, Any]] = []

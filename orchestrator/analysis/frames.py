@@ -134,8 +134,8 @@ def flatten(rows: Sequence[Row]) -> FlatResults:
     metric_columns = in_reading_order(metric_names)
     if clash := set(config_columns) & {*VARIANT, *LEADING, *metric_names}:
         raise UserError(
-            f"the results store has {min(clash)!r} as both a config value and another column: "
-            f"another program wrote it. Name another store with --store."
+            f"the results store has {min(clash)!r} both as a config key and as another column, so "
+            f"another program wrote it. Choose another store with --store."
         )
     settings = [setting_hash(row["config"]) for row in rows]
     positions = [row.get("place") for row in rows]
@@ -145,7 +145,7 @@ def flatten(rows: Sequence[Row]) -> FlatResults:
         rows, settings, groups, configs, metrics, strict=True
     ):
         name = one_line(row["name"])
-        # The name starts with its group, so complete it too.
+        # The trial's name starts with its group, so replace that part.
         name = group + name.removeprefix(group_of(name))
         leading = {**row, "setting": setting[:ID_DIGITS], "name": name}
         records.append(

@@ -151,7 +151,7 @@ def _fit(law: Laws | None, missing: str) -> dict[str, Any]:
         bounds = {"E": (limit, (0.0,)), "b": (exponent, (EXPONENTS.low, EXPONENTS.high))}
         # The data do not determine a parameter whose value or interval ends at a bound of the fit.
         not_pinned = [name for name, arguments in bounds.items() if _at_bound(*arguments)]
-        missing = "" if law.factor_KB[0, 0] else "the loss does not fall with the size"
+        missing = "" if law.factor_KB[0, 0] else "the loss does not fall as the size grows"
     return {
         **estimate_row("E", limit),
         **estimate_row("b", exponent),

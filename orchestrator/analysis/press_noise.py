@@ -114,7 +114,7 @@ def _laws(trials: Sequence[Mapping[Any, Any]]) -> Iterator[dict[str, Any]]:
         noise_rows = [row for row in precision_trials if row["noise_variance"] > 0]
         if not noise_rows:
             continue
-        # All rows have one matrix; noise hardly changes its largest singular value or tolerance.
+        # All rows have one matrix. Noise hardly changes its largest singular value or tolerance.
         high, low = noise_rows[0], noise_rows[-1]
         size, ends = int(low["size"]), (low["noise_variance"] / 10, high["noise_variance"] * 10)
         for variance in map(float, np.geomspace(*ends, LAW_POINTS)):

@@ -60,12 +60,12 @@ STACK = 16
 PROCESS_BYTES = 600e6
 """Memory of Python, torch and a corpus."""
 _GPU_BASIS = (
-    "GPU: published seconds per epoch on a V100 (AAAI 2021, Table 2), scaled by operations for "
-    "other configs."
+    "GPU time: published seconds per epoch on a V100 (AAAI 2021, Table 2), scaled by operations "
+    "for other configs."
 )
 CORE_BASIS = (
-    "Core: operations, at the measured speed of one core. Memory: weights, activations, chunks of "
-    "logits and the Gram matrix."
+    "Core time: operations at the measured speed of one core. Memory: weights, activations, chunks "
+    "of logits and the Gram matrix."
 )
 BASIS = f"{_GPU_BASIS} {CORE_BASIS}"
 
@@ -191,7 +191,7 @@ def _training_bytes(config: LanguageTrialConfig, corpus: CorpusIdentity, device_
     activations = size.tokens * size.activations
     if isinstance(layer, MixtureConfig):
         activations += 6 * size.tokens * layer.mixtures * config.model.embedding_width
-    # The product A B and its gradient.
+    # The product A B of a low-rank head, and its gradient.
     weights += (
         0 if config.model.head_rank is None else 2 * vocabulary * config.model.embedding_width
     )

@@ -58,7 +58,7 @@ def seconds_each(
     usual_ratio = statistics.median(ratios.values()) if ratios else 1.0
     seconds = [ratios.get(config.family, usual_ratio) * estimate_s(config) for config in configs]
     if ratios:
-        basis = f"from {len(measured_ids)} done, by output layer"
+        basis = f"from {len(measured_ids)} done trials, by output layer"
     else:
         basis = "from the published times on a V100" if gpu else "from the number of operations"
     return sum(seconds) / max(1, len(seconds)), basis

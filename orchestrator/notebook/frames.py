@@ -124,7 +124,7 @@ def study_argument(study: object) -> str:
     if not isinstance(study, str | os.PathLike):
         raise UserError(
             f"study: must be a name or a Python file that defines STUDY; got a "
-            f"{type(study).__name__}. Write it to a file and name that."
+            f"{type(study).__name__}. Write the study to a file and give its path."
         )
     return os.fspath(study)
 

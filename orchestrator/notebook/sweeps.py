@@ -94,7 +94,7 @@ def _results_of(study: str, options: Mapping[str, Any]) -> pd.DataFrame:
 def _words(options: Mapping[str, Any]) -> list[str]:
     if invalid_options := {"dry_run", "form", "format", "set"} & options.keys():
         raise UserError(
-            f"run: takes no {min(invalid_options)}. It runs a study; settings={{...}} is --set."
+            f"run: has no option {min(invalid_options)}. Omit it; settings={{...}} replaces --set."
         )
     words = []
     for name, value in options.items():

@@ -134,7 +134,9 @@ def told_apart(
 def _group(study: Study, config: AnyConfig) -> tuple[str, bool]:
     label: object = study.label(config)
     if not isinstance(label, str):
-        raise UserError(f"study {study.name}: its label function gives {label!r}. Return a string.")
+        raise UserError(
+            f"study {study.name}: its label function returns {label!r}. Return a string."
+        )
     # Legends do not show an entry that begins with an underscore.
     text = f" {one_line(label, most=10 * LONGEST_GROUP).lstrip('_ ')}"
     group = group_of(text)

@@ -75,8 +75,8 @@ def setting_values(key: str, values: Iterable[Any]) -> tuple[Any, ...]:
         )
     if any(isinstance(value, dict) for value in unique_values):
         raise UserError(
-            f"--set: {key} is a whole part of a config, and takes one value. Give it one, or write "
-            f"a study."
+            f"--set: {key} is a whole part of a config and takes one value. Give one value, or "
+            f"write a study."
         )
     numbers = all(type(value) in (int, float) for value in unique_values)
     return tuple(sorted(unique_values) if numbers else sorted(unique_values, key=json.dumps))

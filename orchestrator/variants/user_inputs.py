@@ -41,7 +41,7 @@ class UserInputs:
                 measured_names = ", ".join(names) or "nothing"
                 raise UserError(
                     f"{option}: needs a study that measures {published_name}; {study.name} "
-                    f"measures {measured_names}. Leave it out{cure}."
+                    f"measures {measured_names}. Leave the option out{cure}."
                 )
             names[names.index(published_name)] = user_input.measurement
         return tuple(names)

@@ -37,7 +37,7 @@ def guard(server: Flask, token: str, script_hashes: Sequence[str]) -> None:
 
     @server.before_request
     def check() -> AnyResponse | None:
-        # All ports of a host share their cookies, so the name has the port.
+        # All ports of a host share cookies, so the cookie's name contains the port.
         cookie = f"sweep-view-{request.environ['SERVER_PORT']}"
         if _is_token(request.args.get("token", ""), token):
             query = urlencode(

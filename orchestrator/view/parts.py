@@ -43,7 +43,9 @@ def register(app: Dash, source: Source) -> None:
         # A study's variant has hyphens, a trial's id has none.
         with source.store() as opened:
             opened.ask_to_stop(source.study(target).key if "-" in target else target)
-        return "Asked to stop. Results and checkpoints are kept; run its command again to resume."
+        return (
+            "Asked to stop. Results and checkpoints are kept. Run the same command again to resume."
+        )
 
 
 def graph(name: str, file: str) -> Any:
@@ -111,7 +113,7 @@ def table(head: Sequence[str], body: Sequence[Sequence[Any]], *, empty: str = ""
 def sentence_of(error: UserError) -> str:
     """Return the error's message for a reader of the pages, who cannot run a command again."""
     if isinstance(error, StoreAwayError):
-        return f"{error.problem}. This page comes back by itself once the store can be read."
+        return f"{error.problem}. This page loads again by itself once the store can be read."
     return str(error)
 
 

@@ -87,7 +87,7 @@ def read_trials(store: Store, key: StudyKey, previous: StudyTrials | None = None
     empty_frame = pd.DataFrame(columns=[*LEADING]).set_index("trial_id")
     frame = _unify_columns(pd.concat(frames or [empty_frame]).reindex([*versions]))
     if previous:
-        # `flatten` makes equal names distinct, for which it needs all trials: keep the first names.
+        # `flatten` distinguishes equal names only among the trials of one call: keep earlier names.
         frame["name"] = previous.frame["name"].reindex(frame.index).fillna(frame["name"])
     frame = frame.drop(columns=[name for name in metrics if frame[name].isna().all()])
     settings = [str(name) for name in frame if name not in {*LEADING, *metrics}]

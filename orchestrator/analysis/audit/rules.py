@@ -50,7 +50,8 @@ def p_value(claim: Claim) -> Outcome:
 
 def p_value_span(claim: Claim) -> Outcome:
     """Student's t-test of the printed means and deviations, n = 10; their rounding must allow p."""
-    # p falls with the distance of the means and grows with the deviations: the ends are exact.
+    # p falls with the distance of the means and grows with the deviations, so these steps give
+    # its exact range.
     low, p, high = (_student_p(claim, step) for step in (-ROUNDING, 0.0, ROUNDING))
     is_within = low <= float(claim.printed) <= high
     return f"{p:.3g}; rounding allows {low:#.2g} to {high:#.2g}", is_within
@@ -117,7 +118,7 @@ def one_of_eleven(claim: Claim) -> Outcome:
     (mean, sd, authors), rounding = _values(claim.cells), float(claim.row["argument"])
     distance, allowed = abs(authors - mean), SAMUELSON * (sd + rounding) + 2 * rounding
     return (
-        f"{authors:g} is {distance:.4g} from the mean, and {allowed:.4g} is possible",
+        f"{authors:g} is {distance:.4g} from the mean; at most {allowed:.4g} is possible",
         distance <= allowed,
     )
 
@@ -188,7 +189,7 @@ def d_plus_2(claim: Claim) -> Outcome:
 def over_all_contexts(claim: Claim) -> Outcome:
     """Rank of the same model at more contexts of the same text."""
     rank, _, contexts = _values(claim.inputs)
-    return f"{rank:.0f} over all {contexts:,.0f}", False
+    return f"{rank:.0f} over all {contexts:,.0f} contexts", False
 
 
 def different_models(claim: Claim) -> Outcome:
@@ -269,7 +270,7 @@ def word_pairs(claim: Claim) -> Outcome:
         count = str(int(trial[metric]))
         return count, count == claim.printed
     reason = (
-        f"the trial that counts {corpus} has not run: it needs that corpus and the 13 benchmarks. "
-        "Name their folder with --data-dir"
+        f"the trial that counts word pairs in {corpus} has not run. It needs this corpus and the "
+        "13 benchmarks. Give their folder with --data-dir"
     )
     return trial["cause"] or reason, None

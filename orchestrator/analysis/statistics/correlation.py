@@ -51,9 +51,7 @@ def correlate(
         name for name, values in zip(names, (x_n, y_n), strict=True) if np.ptp(values) == 0
     ]
     if constant_names:
-        return Statistic(
-            missing=f"{' and '.join(constant_names)} had the same value at all {n} points"
-        )
+        return Statistic(missing=f"{' and '.join(constant_names)} did not vary over the {n} points")
     # Do not use scipy.stats: it takes most of a second to import.
     if ranks:
         value = float(np.corrcoef([pd.Series(values).rank() for values in (x_n, y_n)])[0, 1])

@@ -108,7 +108,7 @@ class Estimate:
         if abs(self.t) > LARGEST_T:
             return Statistic(
                 value=g,
-                missing=f"the means differ by over {LARGEST_T:,.0f} standard errors: no interval",
+                missing=f"means over {LARGEST_T:,.0f} standard errors apart have no interval",
             )
         high, low = (_noncentrality(tail, self.t, self.df) for tail in TAILS)
         return Statistic(

@@ -46,11 +46,11 @@ def over_blocks(
     values = [estimate(points[block_n != block]).value for block in range(count)]
     estimate_B = np.array([r for r in values if r is not None and not is_on_line(r)])
     if len(estimate_B) < count:
-        missing = f"the correlation is undefined without one of the values of {name}"
+        missing = f"if one value of {name} is left out, the correlation is undefined"
         return Statistic(value=value, missing=missing)
     error = math.sqrt((count - 1) * float(np.arctanh(estimate_B).var()))
     if error == 0:
-        missing = f"leaving out a value of {name} never changes the correlation"
+        missing = f"the correlation is the same if any value of {name} is left out"
         return Statistic(value=value, missing=missing)
     test = Estimate(value=math.atanh(value), error=error, df=count - 1).test()
     assert test.interval is not None

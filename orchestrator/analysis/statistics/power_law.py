@@ -119,8 +119,8 @@ def curves_over_seeds(
     squares_G = (residual_GJ**2).sum(axis=1)
 
     rng = np.random.default_rng(SEED)
-    # The root's rows have the same products as the residuals' rows: equal covariances from fewer
-    # normal numbers.
+    # Rows of the root have the inner products of the residuals' rows, so fewer normal numbers
+    # give the same covariances.
     root_GK: Array = np.transpose(np.linalg.qr(residual_GJ.T, mode="r"))
     normal_QKB = rng.standard_normal((site_P.max() + 1, root_GK.shape[1], resamples))
     draw_PB = np.einsum("pk,pkb->pb", root_GK[group_P], normal_QKB[site_P])
@@ -130,7 +130,7 @@ def curves_over_seeds(
     chi_DB = np.sqrt([2 * gammaincinv(max(df, 1) / 2, quantile_B) for df in unique_df])
     draw_PB /= chi_DB[index_G[group_P]]
     if effect_df:
-        # The part common to all points is drawn with the seeds.
+        # Remove the part common to all points, because it is drawn with the seeds.
         draw_PB -= count_P @ draw_PB / count_P.sum()
         normal_SB = rng.standard_normal((len(effect_S), resamples)) * np.linalg.norm(effect_S)
         chi_B = np.sqrt(2 * gammaincinv(effect_df / 2, rng.uniform(size=resamples)))
@@ -240,7 +240,7 @@ def _profile(exponent: Array, points: Sequence[tuple[Array, ...]]) -> tuple[Arra
         sy, syy = (y_BR @ count_R)[:, None], (y_BR**2 @ count_R)[:, None]
         sums.append((szy, sz, szz))
         parabolas.append((count_R.sum() - sz**2 / szz, sy - szy * sz / szz, syy - szy**2 / szz))
-    # The residual is bow E^2 - 2 slope E + offset.
+    # The sum of squares is bow E^2 - 2 slope E + offset.
     bow, slope, offset = (sum(terms) for terms in zip(*parabolas, strict=True))
     limit_BG: Array = np.maximum(slope / bow, 0.0)
     factor_KBG = np.stack([(szy - limit_BG * sz) / szz for szy, sz, szz in sums])
@@ -308,9 +308,9 @@ def over_draws(values_B: Array, *, null: float | None = None) -> Statistic:
     """
     value, draw_B = float(values_B[0]), values_B[1:]
     if math.isnan(value):
-        return Statistic(missing="the baseline's loss does not fall with x")
+        return Statistic(missing="the baseline's loss does not fall as x grows")
     if not len(draw_B):
-        return Statistic(value=value, missing="an interval needs a size with at least two seeds")
+        return Statistic(value=value, missing="an interval needs at least two seeds at some size")
     sorted_B = np.sort(draw_B[~np.isnan(draw_B)])
     if len(sorted_B) < (1 - MOST_MISSING) * len(draw_B):
         missing = f"{1 - len(sorted_B) / len(draw_B):.0%} of the draws give no value"

@@ -95,7 +95,7 @@ def correlation_without(
     basis_NK = _basis(controls)
     df = count - 1 - basis_NK.shape[1]
     if df < FEWEST_DF:
-        words = f"{count} trials leave {max(df, 0)} of {FEWEST_DF} required degrees of freedom"
+        words = f"{count} trials leave {max(df, 0)} degrees of freedom, and {FEWEST_DF} are needed"
         return Statistic(missing=words)
     x_residual_N, y_residual_N = residuals = [_residual(side, basis_NK) for side in values]
     for name, side, residual in zip(names, values, residuals, strict=True):

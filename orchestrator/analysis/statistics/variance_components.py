@@ -105,7 +105,7 @@ def between_correlation(points: pd.DataFrame, x: str, y: str, *, blocks: str) ->
         row = variance_components(points, metric)
         low = row["reliability_low"]
         if row["reliability"] is None or (low is not None and low <= 0):
-            return Statistic(missing="the variance of the cells is not distinguishable from zero")
+            return Statistic(missing="the variance between cells may be zero")
 
     def estimate(part: pd.DataFrame) -> Statistic:
         model = _CrossedModel(part, x, y)
@@ -128,8 +128,8 @@ class _CrossedModel:
         self.has_shared_seeds = len(set(zip(cell_N, seed_N, strict=True))) > len(set(seed_N))
         if not self.has_shared_seeds:
             seed_N = np.zeros_like(seed_N)
-        # Subtract the first value, so that equal values become zero, then the mean: sums of squares
-        # lose no precision.
+        # Subtract the first value, then the mean: equal values become zero, and sums of squares
+        # keep their precision.
         values_2N -= values_2N[:, :1]
         values_2N -= values_2N.mean(axis=1, keepdims=True) if total else 0.0
         counts_CS = np.zeros((cells_count, len(set(seed_N))))
@@ -142,14 +142,14 @@ class _CrossedModel:
         within_2N = values_2N - (sums_2C / values_C)[:, cell_N]
         squares_3, within_3 = _products(values_2N).sum(axis=1), _products(within_2N).sum(axis=1)
         rounding_3 = ROUNDING * within_3 + ROUNDING**1.5 * squares_3
-        # Normal equations of the seeds, on the residuals of the cells' means.
+        # Normal equations of the seed effects, after cell means were subtracted.
         shares_CS = counts_CS / values_C[:, None]
         equations_SS = np.diag(seeds_S) - counts_CS.T @ shares_CS
         eigen, projection_2 = _diagonalise(equations_SS, sums_2S - sums_2C @ shares_CS, total)
         self.df = total - cells_count - len(eigen)
         explained_3 = (_products(projection_2) / eigen).sum(axis=1)
         self.residual_3 = _drop_rounding(within_3 - explained_3, rounding_3) / max(self.df, 1)
-        # Variance of one seed's values: cell + residual. Of one cell's values: seed + residual.
+        # One seed's values have variance cell + residual, one cell's values seed + residual.
         within_seeds_3 = squares_3 - (_products(sums_2S) / seeds_S).sum(axis=1)
         cell_squares_3 = _drop_rounding(
             within_seeds_3 - (total - len(seeds_S)) * self.residual_3, ROUNDING * squares_3
