@@ -38,7 +38,7 @@ class ConfoundingNumbers:
     left: Mapping[Shape, int]
     """Degrees of freedom that each shape leaves for a correlation."""
     correlations: pd.DataFrame
-    """`taken_away` is a shape. `rho` is Spearman's, and `holm_p` is corrected over metrics."""
+    """`taken_away` is a shape and `rho` Spearman's. `holm_p` is corrected over metrics."""
     shares: pd.DataFrame
     """Share of each metric's variance that a setting's values explain; y is first."""
     families: ClassVar[Families] = {"correlations": ("p", "taken_away")}

@@ -90,12 +90,12 @@ def compare(
     Return counts, means and deviations of both groups, and:
 
     - correlation [95%]: Pearson's r of the pairs.
-    - test: "paired" (Student's t-test of the differences, 1908) or "Welch".
+    - test: "paired" (Student's t-test, 1908) or "Welch".
     - difference [95%]: mean of a minus mean of b, with t, df and p.
     - effect [95%]: Hedges' g, in deviations of the differences if paired (g_z), else pooled.
-    - detectable_difference: smallest true difference found at 0.05 with 80% power; needs FEWEST
-      pairs or values per group.
-    - equal_within: margin above which two one-sided tests at 0.05 find equivalence.
+    - detectable_difference: see `Estimate.detectable_value`; needs FEWEST pairs or values per
+      group.
+    - equal_within: see `Estimate.smallest_margin`.
     - unpaired [95%]: Student's unpaired t-test over all values, as in the paper.
 
     Raises ValueError if a number is not finite.

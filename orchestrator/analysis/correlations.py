@@ -53,7 +53,7 @@ class CorrelationNumbers:
     points: pd.DataFrame
     cells: pd.DataFrame
     """One row per cell. Deviations over seeds (`press_rank_sd`) exclude each seed's effect common
-    to all cells; NaN for one seed."""
+    to all cells, estimated from cells with every seed; NaN for one seed."""
     colour_by: str
     """Setting that colours the points; empty for one colour."""
     rows: str
@@ -136,7 +136,6 @@ def cell_means(
 
 
 def _deviations(points: pd.DataFrame, metric: str) -> pd.Series[float]:
-    """Exclude the seed's effect common to all cells, estimated from cells with every seed."""
     values = points[metric]
     if "seed" in points and len(points):
         seeds = points.pivot_table(index="group", columns="seed", values=metric).dropna().mean()

@@ -23,7 +23,7 @@ LEADING = ("trial_id", "setting", "name", "state", "attempt", "cause")
 LAYER = "output_layer.name"
 LAYER_CLASS = "output_layer.layer"
 LAYER_DETAILS = ("output_layer.form", LAYER_CLASS)
-"""Columns that distinguish output layers of one name: a softcap's form, a user layer's class."""
+"""Distinguish output layers of one name: a softcap's form, a user layer's class."""
 ID_DIGITS = SHORT_ID
 METRICS = (
     "train_perplexity",
@@ -49,7 +49,6 @@ METRICS = (
     "seconds_per_epoch",
     "peak_memory_mib",
 )
-"""Metrics in the order in which pages show them."""
 
 Row = Mapping[str, Any]
 """One trial of `Store.results`: config is nested, metrics are flat."""

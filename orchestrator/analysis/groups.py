@@ -25,7 +25,7 @@ class GroupNumbers:
     corpus: str
     """Empty if the paper prints no values."""
     comparable: bool
-    """True if printed values have our scale and corpus, so that one axis fits both."""
+    """True if the printed values have our scale and corpus."""
     groups: pd.DataFrame
     """One row per group. METRIC_low to METRIC_high is the mean's 95% interval,
     published_CORPUS_METRIC the printed value."""

@@ -63,7 +63,7 @@ class LawFrames:
 
     fits: pd.DataFrame
     """One row per group. `misfit_p` compares residuals with the spread of seeds (F-test).
-    `not_pinned` names parameters whose value or interval ends at a bound of the fit."""
+    `not_pinned` names parameters at a bound of the fit."""
     points: pd.DataFrame
     trials: pd.DataFrame
     band: pd.DataFrame

@@ -34,8 +34,8 @@ class RankTrainingNumbers:
     """One row per rank, setting and epoch that all its trials have. Means over seeds are geometric.
     If `averaging`, a trial averaged weights. See `half_way` for half epochs."""
     ranks: pd.DataFrame
-    """One row per rank. `compared` counts settings in which rank and perplexity have a half epoch,
-    `rank_earlier` those in which the rank's is earlier. `bound` is set by the shape of log P; None
+    """One row per rank. `compared` counts settings with half epochs of rank and perplexity,
+    `rank_earlier` those with an earlier one of the rank. `bound` is set by the shape of log P; None
     if unknown or different between trials. `at_bound` counts measured epochs at their trial's
     bound."""
     groups: tuple[str, ...]

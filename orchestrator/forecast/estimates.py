@@ -37,7 +37,6 @@ TIMED_LAYERS: dict[str, OutputLayerConfig] = {
     "lms_plif": LmsPlifConfig(),
     "mos": MosConfig(),
 }
-"""Output layers with published times."""
 TIME_SOURCES = {"lms_plif_frozen": "lms_plif", "mos_plif": "mos", "softcap": "gss"}
 """Layers estimated from another layer's published time, scaled. Others use softmax's."""
 PTB_TRAIN_TOKENS, PTB_VOCABULARY = 929_589, 10_000
@@ -51,8 +50,8 @@ language model."""
 SOFTMAX_OPERATIONS = 40
 """Exponential, maximum and sums per logit take as long as this many matrix operations."""
 KL_RANK_OPERATIONS = 12 * 300
-"""Per logit. A KL rank examines 8 to 19 ranks or more. Medians on one core with synthetic 512 x
-2,000 matrices: 0.12 to 0.16 s for a plain softmax, 0.3 to 0.45 s for bends."""
+"""Per logit. A KL rank examines 8 to 19 ranks or more. On one core, synthetic 512 x 2,000 matrices
+took 0.12 to 0.16 s for a plain softmax, 0.3 to 0.45 s for bends."""
 TRIAL_OVERHEAD_S = 1.0
 """Seconds to read the corpus, build the model and write the result."""
 STACK = 16

@@ -13,7 +13,7 @@ FIXED_KEYS = ("schema_version", "kind", "corpus.name", "corpus.sha256")
 
 
 def apply_settings(configs: Sequence[AnyConfig], values: Mapping[str, Any]) -> list[AnyConfig]:
-    """Return the configs with `values`, which are by dotted key.
+    """Return the configs with these values of dotted keys.
 
     Kinds of trials without a key stay unchanged: the true matrix of a generated language has no
     `training.epochs`. Raises UserError for an invalid value, and for a key that no trial or only

@@ -16,7 +16,6 @@ from trainables.errors import UserError
 LONGEST_GROUP, LONGEST_COMPLETION = 100, 80
 """Characters."""
 HASH_DIGITS = 8
-"""Digits of a setting's hash after a label."""
 
 
 def trial_names(
@@ -67,8 +66,8 @@ def distinct_settings(configs: Iterable[AnyConfig]) -> set[str]:
 def varying_settings(trials: Iterable[tuple[str, Mapping[str, Any]]]) -> dict[str, list[str]]:
     """Return by group the dotted keys, except the seed, in which the group's trials differ.
 
-    `trials` are pairs of a group and a trial's settings by dotted key. Groups of one setting are
-    omitted, and groups whose differences are too long for a name.
+    `trials` are pairs of a group and a trial's settings by dotted key. Groups of one setting, or
+    with differences too long for a name, are omitted.
     """
     groups: dict[str, list[Mapping[str, Any]]] = {}
     for group, settings in trials:

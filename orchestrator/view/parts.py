@@ -111,7 +111,7 @@ def table(head: Sequence[str], body: Sequence[Sequence[Any]], *, empty: str = ""
 
 
 def sentence_of(error: UserError) -> str:
-    """Return the error's message for a reader of the pages, who cannot run a command again."""
+    """Return the error's message for readers of a page, who ran no command."""
     if isinstance(error, StoreAwayError):
         return f"{error.problem}. This page loads again by itself once the store can be read."
     return str(error)

@@ -41,7 +41,7 @@ class Overview:
 
 
 class CachedValue(Generic[T]):
-    """A value cached for `CACHE_S`. `read` receives the previous value."""
+    """Cached value; `read` receives the previous one."""
 
     def __init__(self, read: Callable[[T | None], T]) -> None:
         self._read, self._lock = read, threading.Lock()

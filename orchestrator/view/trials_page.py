@@ -31,7 +31,7 @@ def layout(source: Source, starts: Sequence[str], variant: str) -> Any:
     """Return the page of one to six trials whose ids begin with `starts`.
 
     `variant` is the study in whose context they are shown. Raises UserError for another number of
-    trials, or if the store does not have a trial.
+    trials, or an unknown one.
     """
     trial_ids = [source.trial(start)[0] for start in dict.fromkeys(starts)]
     if not 1 <= len(trial_ids) <= parts.MOST_COMPARED:

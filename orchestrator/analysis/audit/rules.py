@@ -27,7 +27,6 @@ SEEDS, WITH_AUTHORS = 10, 11
 ROUNDING = 0.005 * (1 + 1e-9)
 """Half a unit of the last printed digit, plus the error of binary fractions."""
 SAMUELSON = (WITH_AUTHORS - 1) / math.sqrt(WITH_AUTHORS)
-"""Largest distance of one of 11 values from their mean, in standard deviations (Samuelson 1968)."""
 LOW_RANK, HIGH_RANK = {"Softmax", "LMS-PLIF", "MoC", "MoC*"}, {"SS", "GSS", "MoS", "MoS*"}
 """Models of Fig. 3. The paper's text calls LMS-PLIF low-rank although its Press rank is 580."""
 

@@ -19,7 +19,7 @@ ON_LINE = "all points are on one line, so there is no interval"
 def fisher_interval(value: float, variance: float) -> Interval:
     """Return the 95% interval tanh(artanh(r) -+ 1.96 sqrt(variance)) (Fisher 1921).
 
-    `variance` is the variance of artanh(r): 1 / (n - 3) for Pearson's r of n pairs.
+    `variance` is that of artanh(r): 1 / (n - 3) for Pearson's r of n pairs.
     """
     centre, half_width = math.atanh(value), NORMAL_QUANTILE * math.sqrt(variance)
     return Interval(low=math.tanh(centre - half_width), high=math.tanh(centre + half_width))

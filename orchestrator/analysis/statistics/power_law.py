@@ -30,7 +30,7 @@ EXPONENTS = Interval(low=0.01, high=10.0)
 """Search range of b."""
 GRID = np.geomspace(EXPONENTS.low, EXPONENTS.high, 61)
 REFINED, ROUNDS = 7, 3
-"""Each round tries REFINED exponents between the neighbours of the best one. A parabola follows."""
+"""Each round tries REFINED exponents between the neighbours of the best one."""
 AT_BOUND = 1e-4
 """Relative distance below which an estimate is at a bound."""
 MOST_MISSING = 0.05
@@ -39,13 +39,13 @@ MOST_MISSING = 0.05
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Curve:
-    """Mean losses of one group at each x, and draws of these means."""
+    """Mean losses of a group at each x, and draws of them."""
 
     x_R: Array
     """Ascending."""
     count_R: Array
     mean_BR: Array
-    """Observed means, then draws. There are no draws if no point has two values."""
+    """Observed means, then draws, if any."""
     variance: float | None
     """Residual variance within points, without seed effects; None if no point has two values."""
     df: float
@@ -73,7 +73,7 @@ class Laws:
     def inverse(self, loss_B: ArrayLike) -> Array:
         """Return the x at which the first curve's law has the values `loss_B`.
 
-        Infinite if the law is above the value everywhere, NaN if the law does not fall.
+        Infinite if the law is always above the value, NaN if it does not fall.
         """
         excess_B = np.asarray(loss_B, dtype=np.float64) - self.limit_B
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
@@ -161,7 +161,7 @@ def _remove_seeds(
 ) -> tuple[Array, Array, int, Array]:
     """Return seed shares of points (P x S), seed effects (S), their df, and residuals (N).
 
-    If no degrees of freedom are left, each seed is at one point only, and effects are zero.
+    Effects are zero if no degrees of freedom are left: each seed is at one point only.
     """
     indicator_NS = np.eye(seed_N.max() + 1)[seed_N]
     share_PS = np.zeros((point_N.max() + 1, indicator_NS.shape[1]))

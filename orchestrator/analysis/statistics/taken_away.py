@@ -83,9 +83,9 @@ def correlation_without(
     Student's t with the remaining degrees of freedom.
 
     The interval is a percentile bootstrap of artanh(rho) over pairs of residuals. It is widened by
-    sqrt((N - 3) / (df - 1)), because residuals have fewer dimensions than trials. In simulations
-    with 108 pairs, it covered the truth in 94 to 96% for normal values, and in 85 to 94% for
-    Student's t with 3 degrees of freedom.
+    sqrt((N - 3) / (df - 1)), because residuals have fewer dimensions than trials. In simulations of
+    108 pairs, it covered the truth in 94 to 96% for normal values, in 85 to 94% for Student's t
+    with 3 degrees of freedom.
 
     There is no value if the controls explain x or y completely, or leave fewer than `FEWEST_DF`
     degrees of freedom.
