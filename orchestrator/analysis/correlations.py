@@ -59,7 +59,7 @@ class CorrelationNumbers:
     rows: str
     """Row setting of the grid; empty without a grid."""
     definitions: pd.DataFrame
-    """Two rows per definition of rank, the second for centred rows of log P. `within` correlates
+    """Two rows per definition of rank: for log P, and with its rows centred. `within` correlates
     seeds of one cell."""
     partials: pd.DataFrame
     """One row per set of removed settings. `levels` removes a mean per value, `line` a straight

@@ -23,7 +23,6 @@ class GroupNumbers:
 
     request: GroupTable
     corpus: str
-    """Empty if the paper prints no values."""
     comparable: bool
     """True if the printed values have our scale and corpus."""
     groups: pd.DataFrame
@@ -70,7 +69,7 @@ class CountNumbers:
 def printed_values(
     published: Mapping[str, Mapping[str, Printed]], corpus: str
 ) -> tuple[str, Mapping[str, Printed]]:
-    """Return `corpus` and its printed values; without any, the first corpus that has some.
+    """Return `corpus` and its printed values, or the first corpus with printed values and these.
 
     The name is empty if no corpus has any.
     """

@@ -34,7 +34,7 @@ class LineNumbers:
     references: pd.DataFrame
     """Values of the reference group, one row per panel and metric."""
     reached: pd.DataFrame
-    """One row per reach, panel and line. `reach` is an index in `request.reaches`; `x` is the
+    """One row per `Reach`, panel and line. `reach` is an index in `request.reaches`; `x` is the
     smallest x whose mean reaches the requested value, or None."""
     claims: pd.DataFrame
     """One row per claim and panel; the last five columns list x as text. `asked`: the claim covers

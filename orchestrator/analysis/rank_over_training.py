@@ -21,7 +21,7 @@ from trainables.trial_folder import EpochMetrics
 LEAST_CHANGE = 0.05
 """Least change of a logarithm (5%) of which half is meaningful."""
 FEWEST_EPOCHS = 3
-"""Minimum: with only two epochs, every metric has half of its change at the same time."""
+"""Minimum: with two epochs, all metrics have half of their change at the same time."""
 BOUNDS = ("evaluation.epoch_rank_contexts", "evaluation.valid_tokens", "rank_columns")
 """Upper bounds of a rank: rows of log P (at most one per token) and columns (one per word)."""
 
@@ -34,13 +34,13 @@ class RankTrainingNumbers:
     """One row per rank, setting and epoch that all its trials have. Means over seeds are geometric.
     If `averaging`, a trial averaged weights. See `half_way` for half epochs."""
     ranks: pd.DataFrame
-    """One row per rank. `compared` counts settings with half epochs of rank and perplexity,
-    `rank_earlier` those with an earlier one of the rank. `bound` is set by the shape of log P; None
+    """One row per rank. `compared` counts settings in which rank and perplexity have half epochs,
+    `rank_earlier` those in which the rank's is earlier. `bound` is set by the shape of log P; None
     if unknown or different between trials. `at_bound` counts measured epochs at their trial's
     bound."""
     groups: tuple[str, ...]
     colour_by: str
-    """Config column that gives `colour`; empty if no column does."""
+    """Config column of `colour`; empty without one."""
 
     @property
     def averaged(self) -> bool:

@@ -23,7 +23,7 @@ Environment = Mapping[str, Mapping[str, int]]
 """Entry (code, host, torch ...) -> value -> number of trials."""
 
 PERPLEXITIES = ("test_perplexity", "valid_perplexity")
-"""In order of preference."""
+"""The preferred one first."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,11 +47,10 @@ class StudySummaryNumbers:
     trials_per_setting: int
     """Largest number of trials that differ only in the seed."""
     extent: str
-    """"4 of 9 settings", for example; empty if the plan has all settings."""
+    """"4 of 9 settings", for example; empty for all settings."""
     extremes: tuple[Extremes, ...]
     trouble: tuple[Mapping[str, Any], ...]
     worse_than_uniform: tuple[str, ...]
-    """Names of done trials; see `is_worse_than_uniform`."""
 
     @property
     def trials(self) -> int:

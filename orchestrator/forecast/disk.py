@@ -14,12 +14,12 @@ CHECKPOINTS = 3
 
 
 def kept_bytes(config: AnyConfig, corpus: CorpusIdentity) -> int:
-    """Return the bytes of a trial's weights and records."""
+    """Return the size of a trial's weights and records, in bytes."""
     return _weights_bytes(config, corpus) + RECORDS_BYTES
 
 
 def running_bytes(config: AnyConfig, corpus: CorpusIdentity) -> int:
-    """Return the most bytes on disk that a trial takes while it runs."""
+    """Return the most disk space that a running trial takes, in bytes."""
     if not isinstance(config, LanguageTrialConfig):
         return kept_bytes(config, corpus)
     # Weights, their average (if any), the best weights, and the optimizer's moments.

@@ -156,7 +156,6 @@ def _train_operations(config: LanguageTrialConfig, corpus: CorpusIdentity) -> fl
 
 
 def _operations_per_token(config: LanguageTrialConfig, vocabulary: int) -> float:
-    """Count six per product, forward and backward, plus the output layer's operations per logit."""
     size, layer = model_size(config), config.output_layer
     # A mixture of contexts has one row of logits; other mixtures have a row per component.
     experts = (
@@ -166,6 +165,7 @@ def _operations_per_token(config: LanguageTrialConfig, vocabulary: int) -> float
     )
     logits = vocabulary * experts
     products = size.products + mixture_products(config) + head_products(config, vocabulary)
+    # Six operations per product, forward and backward.
     return 6.0 * (
         products + logits * config.model.embedding_width
     ) + logits * _operations_per_logit(layer)

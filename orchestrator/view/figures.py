@@ -20,11 +20,11 @@ from orchestrator.words import SHORT_ID
 from trainables.trial_folder import EpochMetrics, perplexity
 
 COLOURS = GROUP_COLOURS[:0:-1]
-"""Without black, which is invisible on a dark page."""
+"""Group colours without black, which is invisible on a dark page."""
 DASHES, SYMBOLS = ("solid", "dash", "dot", "dashdot"), ("circle", "diamond", "square", "cross")
 """The next one is used after each cycle of the colours."""
 SCALE = px.colors.sequential.Viridis[2:]
-"""Without its darkest part, which is invisible on a dark page."""
+"""Colour scale without its darkest part, which is invisible on a dark page."""
 SMALLEST_PX, USUAL_PX, LARGEST_PX = 5, 7, 18
 """Diameters of points."""
 MOST_MARKED, FEW_EPOCHS = 100, 12

@@ -33,7 +33,6 @@ class OneTrial:
     """Study in whose context the trial is shown."""
     settings: Mapping[str, Any]
     varying_settings: Sequence[str]
-    """Settings that differ within study `key`."""
     epochs: Sequence[EpochMetrics]
     spectrum: NDArray[np.float64] | None
     predictions: Mapping[str, WordsAfter]

@@ -57,9 +57,9 @@ class Laws:
 
     curves: Sequence[Curve]
     limit_B: Array
-    """E."""
+    """E of each law."""
     exponent_B: Array
-    """b."""
+    """b of each law."""
     factor_KB: Array
     """a of each curve; 0 if the values do not fall with x."""
     squares_B: Array
@@ -225,8 +225,7 @@ def _vertex(exponent_BG: Array, squares_BG: Array, best_B: NDArray[np.intp]) -> 
 def _profile(exponent: Array, points: Sequence[tuple[Array, ...]]) -> tuple[Array, Array, Array]:
     """Return the best E, its sum of squares (infinite if an a is not positive) and each a.
 
-    `exponent` is G or, per draw, B x G. With z = x^-b, the best a for a given E is (Szy - E Sz) /
-    Szz, and the sum of squares is a parabola in E.
+    `exponent` is G or, per draw, B x G.
     """
     sums, parabolas = [], []
     for log_R, count_R, y_BR in points:
@@ -240,7 +239,8 @@ def _profile(exponent: Array, points: Sequence[tuple[Array, ...]]) -> tuple[Arra
         sy, syy = (y_BR @ count_R)[:, None], (y_BR**2 @ count_R)[:, None]
         sums.append((szy, sz, szz))
         parabolas.append((count_R.sum() - sz**2 / szz, sy - szy * sz / szz, syy - szy**2 / szz))
-    # The sum of squares is bow E^2 - 2 slope E + offset.
+    # With z = x^-b, the best a for a given E is (Szy - E Sz) / Szz. The sum of squares is then
+    # bow E^2 - 2 slope E + offset.
     bow, slope, offset = (sum(terms) for terms in zip(*parabolas, strict=True))
     limit_BG: Array = np.maximum(slope / bow, 0.0)
     factor_KBG = np.stack([(szy - limit_BG * sz) / szz for szy, sz, szz in sums])
@@ -250,9 +250,9 @@ def _profile(exponent: Array, points: Sequence[tuple[Array, ...]]) -> tuple[Arra
 
 
 def lack_of_fit(laws: Laws) -> float | None:
-    """Return the p-value of an F-test (Fisher 1922) of residuals, with the seeds' variance.
+    """Return the p-value of an F-test (Fisher 1922) of the laws' residuals against seed noise.
 
-    None without a variance or with as many parameters as points.
+    None without such noise, or with as many parameters as points.
     """
     points = sum(len(curve.x_R) for curve in laws.curves)
     return f_test(laws.curves, float(laws.squares_B[0]), points - 2 - len(laws.curves))

@@ -65,7 +65,7 @@ def difference_of_means(a: SampleSummary, b: SampleSummary) -> float | None:
 def student_difference(a: SampleSummary, b: SampleSummary) -> tuple[Estimate, float]:
     """Return mean of a minus mean of b by Student's test, and the pooled standard deviation.
 
-    `obstacle` must be empty.
+    The samples must have no `obstacle`.
     """
     mean_a, mean_b, df = a.estimate(), b.estimate(), a.n + b.n - 2
     assert a.sd is not None and b.sd is not None
@@ -77,7 +77,7 @@ def student_difference(a: SampleSummary, b: SampleSummary) -> tuple[Estimate, fl
 def welch_difference(a: SampleSummary, b: SampleSummary) -> Estimate:
     """Return mean of a minus mean of b, with Welch-Satterthwaite degrees of freedom.
 
-    `obstacle` must be empty.
+    The samples must have no `obstacle`.
     """
     mean_a, mean_b = a.estimate(), b.estimate()
     error = math.hypot(mean_a.error, mean_b.error)
