@@ -24,7 +24,7 @@ class GridNumbers:
 
     request: GridMap
     cells: pd.DataFrame
-    """One row per metric and pair of config values, which ascend. `value` is the mean over done
+    """One row per metric and pair of config values, ascending. `value` is the mean over done
     trials. `settings` exceeds one if the trials also differ in other settings."""
 
 

@@ -94,7 +94,7 @@ def jacobian_numbers(
         mixtures = [layer for layer in layers if layer["gates"] == gates]
         names = [layer["layer"] for layer in sorted(mixtures, key=lambda layer: layer["experts"])]
         degeneracy = f"{gates.capitalize()} gates break the degeneracy of the dense layer"
-        order = f"With {gates} gates, layers of more experts are better conditioned"
+        order = f"With {gates} gates, layers with more experts are better conditioned"
         for text, metrics, pairs in (
             (degeneracy, DEGENERACY, [(name, base) for base in baselines for name in names]),
             (order, CONDITION, [(larger, smaller) for smaller, larger in pairwise(names)]),

@@ -89,7 +89,7 @@ def _metrics(study: Study) -> dict[str, None]:
 
 
 def swept_numbers(frame: pd.DataFrame, request: BySetting) -> SweptNumbers:
-    """Return the means by value, without trials that do not have the setting."""
+    """Return the means by value of the setting, over trials that have it."""
     swept_trials = frame.dropna(subset=[request.key])
     rows = swept_trials[["group", *request.others]].to_numpy().tolist()
     swept_trials = swept_trials.assign(group=[_label(*row, request=request) for row in rows])

@@ -126,7 +126,7 @@ def least_x(curve: Curve, level: float) -> Array:
 
 
 def law_over(x: Mapping[float, Array]) -> dict[str, Any]:
-    """Return the law x = a z^b, fitted by least squares in logarithms, as columns.
+    """Return the law x = a z^b, fitted by least squares in logarithms.
 
     `x` has B draws per z; a draw counts if it has an x at every z.
     """

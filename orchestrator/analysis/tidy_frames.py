@@ -108,7 +108,7 @@ def trial_values(frame: pd.DataFrame, metric: str) -> pd.DataFrame:
 
 
 def values_by_group(frame: pd.DataFrame, metric: str) -> dict[str, list[float]]:
-    """Return the done trials' metric by group, in plan order; a group may have no values."""
+    """Return the done trials' values of the metric by group, in plan order."""
     values = dict(iter(values_of_done(frame, metric, "group").groupby("group")["value"]))
     return {group: list(values.get(group, ())) for group in frame["group"]}
 

@@ -65,7 +65,7 @@ def seconds_each(
 
 
 def configs_left(tuning: TuningPlan, rows: Iterable[TrialRow]) -> list[AnyConfig]:
-    """Return each side's own config, once per result that the tuning still needs from the side."""
+    """Return each side's own config, once per result that the tuning still needs."""
     ended_counts = Counter(row.place.side for row in rows if row.place and row.state in COMPLETE)
     per_side = tuning.total // len(tuning.bases)
     return [

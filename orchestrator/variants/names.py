@@ -14,7 +14,7 @@ from trainables.config import AnyConfig, flat_values, identity
 from trainables.errors import UserError
 
 LONGEST_GROUP, LONGEST_COMPLETION = 100, 80
-"""Characters."""
+"""Lengths in characters."""
 HASH_DIGITS = 8
 
 

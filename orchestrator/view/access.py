@@ -11,8 +11,8 @@ from werkzeug.wrappers import Response as AnyResponse
 
 BASE_POLICY = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 FILE_POLICY = f"{BASE_POLICY}; style-src 'unsafe-inline'; img-src data:"
-"""For files of the storage: a stranger's SVG or XML can contain scripts. No sandbox, because some
-browsers cannot show a PDF in one."""
+"""Policy for files of the storage: a stranger's SVG or XML can contain scripts. It has no sandbox,
+because some browsers cannot show a PDF in one."""
 REPORT_POLICY = (
     f"{FILE_POLICY}; script-src 'unsafe-inline'; "
     "sandbox allow-scripts allow-downloads allow-top-navigation-by-user-activation"

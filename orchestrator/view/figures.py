@@ -28,7 +28,7 @@ SCALE = px.colors.sequential.Viridis[2:]
 SMALLEST_PX, USUAL_PX, LARGEST_PX = 5, 7, 18
 """Diameters of points."""
 MOST_MARKED, FEW_EPOCHS = 100, 12
-"""Largest numbers of epochs that all get a marker, or a tick."""
+"""Largest numbers of epochs with a marker each, and with a tick each."""
 AXIS = {"automargin": True, "exponentformat": "power"}
 STYLE = {
     "xaxis": AXIS,

@@ -49,7 +49,7 @@ def over_blocks(
         return Statistic(value=value, missing=missing)
     error = math.sqrt((count - 1) * float(np.arctanh(estimate_B).var()))
     if error == 0:
-        missing = f"the correlation is the same if any value of {name} is left out"
+        missing = f"the correlation does not change if a value of {name} is left out"
         return Statistic(value=value, missing=missing)
     test = Estimate(value=math.atanh(value), error=error, df=count - 1).test()
     assert test.interval is not None

@@ -42,7 +42,7 @@ class Curve:
     """Mean losses of a group at each x, and draws of them."""
 
     x_R: Array
-    """Ascending."""
+    """Sizes, ascending."""
     count_R: Array
     mean_BR: Array
     """Observed means, then draws, if any."""

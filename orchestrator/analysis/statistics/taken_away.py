@@ -41,8 +41,7 @@ LEVEL_SIZES: dict[Shape, int] = {"levels": 1, "pairs": 2, "triples": 3}
 def design(settings: pd.DataFrame, shape: Shape) -> Array:
     """Return the N x K design columns that a shape removes, without the constant.
 
-    `settings` has a row per trial. Columns may be dependent. For "lines", settings that are not
-    numbers have levels.
+    Columns may be dependent. For "lines", settings that are not numbers have levels.
     """
     columns = [np.zeros((len(settings), 0))]
     if shape == "lines":
@@ -87,8 +86,8 @@ def correlation_without(
     108 pairs, it covered the truth in 94 to 96% for normal values, in 85 to 94% for Student's t
     with 3 degrees of freedom.
 
-    There is no value if the controls explain x or y completely, or leave fewer than `FEWEST_DF`
-    degrees of freedom.
+    There is no value if the controls explain x or y, or leave fewer than `FEWEST_DF` degrees of
+    freedom.
     """
     values = [np.asarray(side, dtype=np.float64) for side in (x, y)]
     count = len(controls)
