@@ -133,7 +133,7 @@ def law_over(x: Mapping[float, Array]) -> dict[str, Any]:
     exponent, log_factor, farthest, missing = Statistic(), Statistic(), None, ""
     if len(x) < FEWEST_SETTINGS:
         count = "1 does" if len(x) == 1 else f"{len(x)} do"
-        missing = f"at least {FEWEST_SETTINGS} must have a size that reaches the goal, and {count}"
+        missing = f"at least {FEWEST_SETTINGS} values must reach the goal at some size, and {count}"
     else:
         with np.errstate(divide="ignore"):
             log_x_BK = np.log(np.stack(list(x.values()), axis=1))

@@ -43,9 +43,7 @@ def register(app: Dash, source: Source) -> None:
         # A study's variant has hyphens, a trial's id has none.
         with source.store() as opened:
             opened.ask_to_stop(source.study(target).key if "-" in target else target)
-        return (
-            "Asked to stop. Results and checkpoints are kept. Run the same command again to resume."
-        )
+        return "Asked to stop. Results and checkpoints are kept. Run the command again to resume."
 
 
 def graph(name: str, file: str) -> Any:
