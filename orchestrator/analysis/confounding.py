@@ -1,4 +1,4 @@
-"""Rank correlations of metrics with one metric, before and after removing settings' effects."""
+"""Rank correlations of metrics with a metric y, with and without the settings' effects."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ class ConfoundingNumbers:
     trials: int
     settings: tuple[str, ...]
     left: Mapping[Shape, int]
-    """Degrees of freedom of a correlation, by shape."""
+    """Degrees of freedom that each shape leaves for a correlation."""
     correlations: pd.DataFrame
-    """`taken_away` is a shape, `rho` Spearman's; `holm_p` corrects over metrics."""
+    """`taken_away` is a shape and `rho` Spearman's. `holm_p` is corrected over metrics."""
     shares: pd.DataFrame
-    """Variance share that a setting's levels explain in each metric, y first."""
+    """Share of each metric's variance that a setting's values explain; y is first."""
     families: ClassVar[Families] = {"correlations": ("p", "taken_away")}
 
     @property
     def finest(self) -> Shape:
-        """The finest shape with a correlation."""
+        """Finest shape with a computed correlation."""
         shapes = set(self.correlations.dropna(subset=["rho"])["taken_away"])
         return next((shape for shape in reversed(SHAPES) if shape in shapes), "none")
 

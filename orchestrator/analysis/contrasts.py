@@ -1,4 +1,4 @@
-"""Tests of each group against its baseline, as one family, paired by shared seeds."""
+"""Tests of each group against its baseline, paired by seed and corrected as one family."""
 
 from __future__ import annotations
 
@@ -43,16 +43,15 @@ class ContrastNumbers:
 
     request: Comparison
     corpus: str
-    """Empty if the paper prints no p-value."""
     comparisons: pd.DataFrame
     trials: pd.DataFrame
-    """`value` is relative to the baseline's at the same seed, or to the baseline's mean if
-    unpaired."""
+    """`value` is the metric minus the baseline's at the same seed or, unpaired, the baseline's
+    mean."""
     families: ClassVar[Families] = {"comparisons": ("difference_p",)}
 
 
 def contrast_numbers(frame: pd.DataFrame, request: Comparison, *, corpus: str) -> ContrastNumbers:
-    """Return the tests, without groups that are not in the plan."""
+    """Return the requested tests of groups that are in the plan."""
     selection = frame if request.seeds is None else frame[frame["seed"].isin(request.seeds)]
     values = values_of_done(selection, request.metric, "group", "seed", "name")
     corpus, printed = printed_values(request.published, corpus)
@@ -86,20 +85,18 @@ def compare(
     *,
     names: Names = ("a", "b"),
 ) -> dict[str, Any]:
-    """Compare group a with its baseline b, in `pairs` if there are FEWEST_PAIRS.
+    """Compare group a with its baseline b, by `pairs` if there are at least FEWEST_PAIRS.
 
     Return counts, means and deviations of both groups, and:
 
     - correlation [95%]: Pearson's r of the pairs.
-    - test: "paired" (Student's t-test of the differences, 1908) or "Welch".
-    - difference [95%]: a minus b, with t, df and p.
-    - effect [95%]: Hedges' g, in standard deviations of the differences if paired (g_z), else
-      pooled.
-    - detectable_difference: smallest true difference found at 0.05 with 80% power; needs FEWEST
-      pairs or values per group.
-    - equal_within: two one-sided tests at 0.05 find equivalence within any larger margin.
-    - unpaired [95%]: Student's unpaired t-test over all values, the paper's.
-    - missing: reason for a None test or detectable difference.
+    - test: "paired" (Student's t-test, 1908) or "Welch".
+    - difference [95%]: mean of a minus mean of b, with t, df and p.
+    - effect [95%]: Hedges' g, in deviations of the differences if paired (g_z), else pooled.
+    - detectable_difference: see `Estimate.detectable_value`; needs FEWEST pairs or values per
+      group.
+    - equal_within: see `Estimate.smallest_margin`.
+    - unpaired [95%]: Student's unpaired t-test over all values, as in the paper.
 
     Raises ValueError if a number is not finite.
     """
@@ -114,7 +111,7 @@ def compare(
             "",
         )
         if differences.n < FEWEST:
-            shortage = f"at least {FEWEST} pairs are needed, and there are {differences.n}"
+            shortage = f"at least {FEWEST} pairs are needed, but there are {differences.n}"
     else:
         value, missing = difference_of_means(a, b), obstacle(a, b, names=names)
         shortage = obstacle(a, b, names=names, fewest=FEWEST)

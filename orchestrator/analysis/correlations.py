@@ -1,8 +1,7 @@
-"""Correlations over cells and inside a window, with the printed coefficients.
+"""Correlations over all cells and over those in a window, with the printed coefficients.
 
-A cell is one setting; its trials are not independent, so correlations are over cell means. Grid
-cells are not independent either: intervals come from whole rows, p-values from permuting rows and
-columns.
+A cell is one setting. Its trials are not independent, so correlations are over cell means. Grid
+cells are not independent either: intervals leave out rows, p-values permute rows and columns.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from search_spaces.study import Correlation
 
 CELLS, PUBLISHED_WINDOW, BETTER_HALF = "cells", "published", "better half"
 BETWEEN, WITHIN, SINGLE = (
-    "cells, without what their seeds add",
+    "cells, without the effects of seeds",
     "seeds of one cell",
     "single trials",
 )
@@ -37,34 +36,34 @@ NOT_INDEPENDENT = "trials of one cell are not independent"
 
 @dataclass(frozen=True, kw_only=True)
 class CorrelationNumbers:
-    """Each correlation has the columns NAME [95%], NAME_p and NAME_df."""
+    """Correlations, each with the columns NAME [95%], NAME_p and NAME_df."""
 
     request: Correlation
     corpus: str
     lines: pd.DataFrame
-    """One row per correlation. `independent` is Pearson's r with Fisher's interval, as if grid
-    cells were independent.
+    """One row per correlation. `independent` has Fisher's interval, as if grid cells were
+    independent.
 
-    `over` is CELLS, PUBLISHED_WINDOW or BETTER_HALF. With several seeds it is also BETWEEN (cell
-    means without the seeds' contribution), WITHIN (residuals of cell and seed means) or SINGLE
-    (trials, without an interval: they are not independent).
+    `over` is CELLS, PUBLISHED_WINDOW or BETTER_HALF. Several seeds add BETWEEN (cell means without
+    the seeds' contribution), WITHIN (residuals after removing cell and seed means) and SINGLE
+    (trials, without an interval).
     """
     left_out: str
-    """Number of planned trials without a value, by reason."""
+    """From `describe_missing`."""
     points: pd.DataFrame
     cells: pd.DataFrame
-    """One row per cell. Deviations over seeds (`press_rank_sd`) exclude the seed's effect common to
-    all cells; NaN for one seed."""
+    """One row per cell. Deviations over seeds (`press_rank_sd`) exclude each seed's effect common
+    to all cells, estimated from cells with every seed; NaN for one seed."""
     colour_by: str
-    """Empty for one colour."""
+    """Setting that colours the points; empty for one colour."""
     rows: str
     """Row setting of the grid; empty without a grid."""
     definitions: pd.DataFrame
-    """One row per definition of rank, for raw and centred rows. `within` compares seeds of one
-    cell."""
+    """Two rows per definition of rank: for log P, and with its rows centred. `within` correlates
+    seeds of one cell."""
     partials: pd.DataFrame
-    """One row per set of removed settings: `levels` removes them by value, `line` as straight
-    lines."""
+    """One row per set of removed settings. `levels` removes a mean per value, `line` a straight
+    line."""
     components: pd.DataFrame
     """One row per metric if a cell has several seeds; see `variance_components`."""
     families: ClassVar[Families] = {"definitions": ("pearson_p",)}
@@ -80,8 +79,8 @@ def correlation_numbers(
 ) -> CorrelationNumbers:
     """Return the correlations over all cells and inside the window.
 
-    The window is the published one at paper scale, else the better half of y. `grid` names the row
-    and column settings; partial correlations remove each of them, and both.
+    The window is a range of y: the published one at paper scale, else the better half. `grid` names
+    the row and column settings; partial correlations remove each of them, and both.
     """
     metrics = [request.x, request.y]
     columns = frame.columns.union(metrics, sort=False)
@@ -124,7 +123,7 @@ def correlation_numbers(
 def cell_means(
     points: pd.DataFrame, metrics: Sequence[str], settings: Sequence[str]
 ) -> pd.DataFrame:
-    """Return one row per cell, in plan order: seed count, constant settings, metrics' means."""
+    """Return one row per cell in plan order: seeds, settings constant per cell, metric means."""
     cells = points.groupby("group", sort=False)
     columns = [
         name
@@ -137,7 +136,6 @@ def cell_means(
 
 
 def _deviations(points: pd.DataFrame, metric: str) -> pd.Series[float]:
-    """Exclude the seed's effect common to all cells, estimated from cells with every seed."""
     values = points[metric]
     if "seed" in points and len(points):
         seeds = points.pivot_table(index="group", columns="seed", values=metric).dropna().mean()
@@ -146,7 +144,7 @@ def _deviations(points: pd.DataFrame, metric: str) -> pd.Series[float]:
 
 
 def describe_missing(states: Sequence[str], *, usable: int) -> str:
-    """Return, for example, "2 of 72 trials failed, 1 of 72 trials diverged"; "" if all count."""
+    """Return a text like "2 of 72 trials failed, 1 of 72 trials diverged"; "" if all count."""
     counts = {word: states.count(word) for word in ("failed", "diverged", "pruned")}
     counts["have not finished"] = states.count("planned") + states.count("running")
     counts["have no value of one or both metrics"] = states.count("done") - usable

@@ -1,4 +1,4 @@
-"""Sizes at which small models depart from the power law of larger models' loss."""
+"""Sizes at which the loss of small models departs from the power law of larger models."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from search_spaces.laws import Extrapolation
 
 @dataclass(frozen=True, kw_only=True)
 class ExtrapolationNumbers:
-    """Losses are in nats per token."""
+    """Answer to Extrapolation. Losses are in nats per token."""
 
     request: Extrapolation
     laws: LawFrames
-    """The law of the sizes above the first that departs, or of all sizes."""
+    """Law of the sizes above the largest that departs from it, or of all sizes."""
     fitted: tuple[float, ...]
     """Sizes in the law, ascending; empty if there are too few."""
     held_out: pd.DataFrame
     """One row per size, descending. `fitted_to` counts the larger sizes in its law; `difference` is
-    the loss minus its prediction. The corrected test finds a true excess of `detectable` with 80%
-    power. `leaves` is 1 above the law, -1 below, 0 without a significant difference.
+    the loss minus this law's prediction. The corrected test finds a true excess of `detectable`
+    with 80% power. `leaves` is 1 above the law, -1 below, 0 without significance.
 
     Each comparison decides the next one's law, so the correction (Bonferroni) must not depend on
     later comparisons.
@@ -43,7 +43,7 @@ class ExtrapolationNumbers:
 def extrapolation_numbers(
     frame: pd.DataFrame, request: Extrapolation
 ) -> ExtrapolationNumbers | None:
-    """Return the differences over the done trials; None if no trial has the metric."""
+    """Return each loss minus the law of larger sizes; None if no done trial has the metric."""
     losses = losses_at(frame, request.x, request.metric)
     if losses.empty:
         return None
@@ -51,8 +51,8 @@ def extrapolation_numbers(
     curves = curves_over_seeds(losses)
     [(key, curve)] = curves.items()
     missing = (
-        f"the law needs at least {FEWEST_SIZES} sizes and a smaller one to compare with it, "
-        f"and the study has {len(curve.x_R)}"
+        f"a comparison needs at least {FEWEST_SIZES} sizes for the law and a smaller one, "
+        f"but the study has {len(curve.x_R)}"
     )
     count, start = len(curve.x_R) - FEWEST_SIZES, 0
     comparisons: list[dict[str, Any]] = []

@@ -49,7 +49,6 @@ METRICS = (
     "seconds_per_epoch",
     "peak_memory_mib",
 )
-"""In reading order."""
 
 Row = Mapping[str, Any]
 """One trial of `Store.results`: config is nested, metrics are flat."""
@@ -57,22 +56,21 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class FlatResults:
-    """Trials as flat dicts with equal keys."""
+    """Trials as flat dicts with the same keys."""
 
     records: tuple[dict[str, Any], ...]
     columns: tuple[str, ...]
     config_columns: tuple[str, ...]
     """Dotted paths ("output_layer.c"), in config order."""
     metric_columns: tuple[str, ...]
-    """In reading order, not in the order in which trials finish."""
     groups: tuple[str, ...]
-    """Each trial's name without the seed, completed if several settings share that name."""
+    """Each trial's name without the seed, unique per setting."""
     extra_columns: tuple[Mapping[str, Any], ...]
     """One mapping per trial: kind and, in a tuning, side and stage."""
 
     @property
     def varying(self) -> tuple[str, ...]:
-        """Config columns whose values differ."""
+        """Config columns whose values differ between trials."""
         return tuple(
             name
             for name in self.config_columns
@@ -81,7 +79,7 @@ class FlatResults:
         )
 
     def of_variant(self, key: StudyKey) -> FlatResults:
-        """Return a copy with variant columns."""
+        """Return a copy with the columns of VARIANT."""
         variant = {name: getattr(key, name) for name in VARIANT}
         return replace(
             self,
@@ -122,9 +120,9 @@ def in_reading_order(metrics: Collection[str]) -> tuple[str, ...]:
 
 
 def flatten(rows: Sequence[Row]) -> FlatResults:
-    """Return one flat record per trial, in order.
+    """Return one flat record per trial, in the order of `rows`.
 
-    Raises UserError if a config value has another column's name: another program wrote that store.
+    Raises UserError if a config key is another column's name: another program wrote the store.
     """
     configs = [flat_values(row["config"]) for row in rows]
     metrics = [
@@ -135,8 +133,8 @@ def flatten(rows: Sequence[Row]) -> FlatResults:
     metric_columns = in_reading_order(metric_names)
     if clash := set(config_columns) & {*VARIANT, *LEADING, *metric_names}:
         raise UserError(
-            f"the results store has {min(clash)!r} as both a config value and another column: "
-            f"another program wrote it. Name another store with --store."
+            f"the results store has {min(clash)!r} both as a config key and as another column, so "
+            f"another program wrote it. Choose another store with --store."
         )
     settings = [setting_hash(row["config"]) for row in rows]
     positions = [row.get("position") for row in rows]
@@ -146,7 +144,7 @@ def flatten(rows: Sequence[Row]) -> FlatResults:
         rows, settings, groups, configs, metrics, strict=True
     ):
         name = one_line(row["name"])
-        # The name starts with its group, so complete it too.
+        # The trial's name starts with its group, so replace that part.
         name = group + name.removeprefix(group_of(name))
         leading = {**row, "setting": setting[:ID_DIGITS], "name": name}
         records.append(
@@ -175,7 +173,7 @@ def _groups(
     *,
     complete: bool,
 ) -> tuple[str, ...]:
-    """Separate settings that an older program stored under one name: they are no repetitions."""
+    """Separate settings that an older program stored under one name; they are no repetitions."""
     trials = [
         (group_of(one_line(row["name"])), config) for row, config in zip(rows, configs, strict=True)
     ]

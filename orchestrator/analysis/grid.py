@@ -1,4 +1,4 @@
-"""Metrics over two config values."""
+"""Metrics over the values of two settings."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ class GridNumbers:
 
     request: GridMap
     cells: pd.DataFrame
-    """One row per metric and pair of config values, both ascending. `value` is the mean over done
+    """One row per metric and pair of config values, ascending. `value` is the mean over done
     trials. `settings` exceeds one if the trials also differ in other settings."""
 
 
 def grid_numbers(frame: pd.DataFrame, request: GridMap) -> GridNumbers | None:
-    """Return the grids over the trials with both config values; None without any."""
+    """Return the grids over the trials with both config values; None without such trials."""
     if not {request.row, request.column} <= set(frame.columns):
         return None
     groups = dict(iter(frame.groupby([request.row, request.column])))

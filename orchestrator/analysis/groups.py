@@ -23,11 +23,10 @@ class GroupNumbers:
 
     request: GroupTable
     corpus: str
-    """Empty if the paper prints no values."""
     comparable: bool
-    """True if one axis fits ours and the printed values: same scale and corpus."""
+    """True if the printed values have our scale and corpus."""
     groups: pd.DataFrame
-    """One row per group: METRIC_low and METRIC_high are the mean's 95% interval,
+    """One row per group. METRIC_low to METRIC_high is the mean's 95% interval,
     published_CORPUS_METRIC the printed value."""
     trials: pd.DataFrame
 
@@ -42,9 +41,9 @@ class DifferenceNumbers:
     differences: pd.DataFrame
     """`ours` is the baseline's mean minus the group's; None if either is missing."""
     sources: Mapping[str, str]
-    """Column of printed differences -> source."""
+    """Source by column of printed differences."""
     trials: pd.DataFrame
-    """`value` is the baseline's mean minus the trial's."""
+    """`value` is the baseline's mean minus the trial's metric."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,15 +63,15 @@ class CountNumbers:
 
     request: Counts
     counts: pd.DataFrame
-    """Number of done trials, one row per group, one column per observed or requested value."""
+    """Numbers of done trials: a row per group, a column per observed or requested value."""
 
 
 def printed_values(
     published: Mapping[str, Mapping[str, Printed]], corpus: str
 ) -> tuple[str, Mapping[str, Printed]]:
-    """Return the corpus whose printed values to show (default: the first), and these values.
+    """Return `corpus` and its printed values, or the first corpus with printed values and these.
 
-    The name is empty if nothing is printed.
+    The name is empty if no corpus has any.
     """
     name = corpus if corpus in published else next(iter(published), "")
     return name, published.get(name, {})
@@ -111,7 +110,7 @@ def group_numbers(
 def difference_numbers(
     frame: pd.DataFrame, request: Differences, *, corpus: str, scale: str
 ) -> DifferenceNumbers:
-    """Return the differences from the baselines, without groups that are not in the plan."""
+    """Return the baselines' means minus those of their groups, for groups in the plan."""
     values = values_by_group(frame, request.metric)
     pairs = [pair for pair in request.baselines.items() if values.keys() >= set(pair)]
     comparable = scale == "paper" and corpus in request.published
@@ -143,7 +142,7 @@ def difference_numbers(
 
 
 def curve_numbers(frame: pd.DataFrame, request: Curves, *, corpus: str) -> CurveNumbers:
-    """Return our points and the printed ones; a printed point without x gets its group's mean x."""
+    """Return our points and the printed ones; a printed point without x gets our group's mean x."""
     trials = frame[frame["state"] == "done"].set_index("group")
     columns = ["x", *request.metrics]
     points = trials.reindex(columns=[request.x, *request.metrics]).set_axis(columns, axis="columns")
@@ -169,7 +168,7 @@ def curve_numbers(frame: pd.DataFrame, request: Curves, *, corpus: str) -> Curve
 
 
 def count_numbers(frame: pd.DataFrame, request: Counts) -> CountNumbers:
-    """Return each value's count by group."""
+    """Return the number of done trials by group and value of the metric."""
     groups = values_by_group(frame, request.metric)
     values = sorted({*request.values, *(value for sample in groups.values() for value in sample)})
     counts = (
@@ -182,8 +181,8 @@ def count_numbers(frame: pd.DataFrame, request: Counts) -> CountNumbers:
 def tuned_numbers(frame: pd.DataFrame) -> pd.DataFrame:
     """Return one row per side of a tuning, in plan order; empty without a tuning.
 
-    stage1 and stage2 count ended trials, including pruned ones; valid_perplexity is the lowest of
-    both stages, best its setting.
+    stage1 and stage2 count ended trials, including pruned ones. valid_perplexity is the lowest of
+    both stages, and best names its setting.
     """
     sides = frame.groupby("side", sort=False) if "side" in frame else ()
     return tidy(_side(str(name), trials) for name, trials in sides)

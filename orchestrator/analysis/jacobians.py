@@ -26,10 +26,10 @@ from orchestrator.analysis.tidy_frames import ends, tidy, values_by_group
 from search_spaces.analyses import JacobianSpectra
 
 HALF = Interval(low=0.45, high=0.55)
-"""Bounds of "about half"."""
+"""Bounds of a share that counts as "about half"."""
 STRAIGHT_R2 = 0.99
-"""R^2 from which a decrease is roughly linear. Over 0 to 1, sqrt(1 - x) has 0.950 and exp(-x)
-0.983."""
+"""Least R^2 of a decrease that counts as roughly linear. Over 0 to 1, sqrt(1 - x) has 0.950 and
+exp(-x) 0.983."""
 FEWEST_SEEDS = 3
 """Minimum for a verdict: an interval of two values describes only these two."""
 VANISHING, STRAIGHTNESS = "vanishing_1e-3", "first_half_r2"
@@ -41,7 +41,7 @@ LEVELS = (
         Interval(low=STRAIGHT_R2, high=1.0),
     ),
 )
-"""Claim about the dense layer, its metric (a share), and the bounds within which it holds."""
+"""A claim about the dense layer, its metric (a share), and the metric's bounds if it holds."""
 DEGENERACY = (VANISHING, "vanishing_1e-1")
 """Shares of singular values below 1e-3 or 1e-1 of the largest."""
 CONDITION = (VANISHING, "entropy_rank", "log10_condition_excess")
@@ -50,7 +50,6 @@ logarithm is compared with that of a Gaussian matrix."""
 BETTER_HIGHER = ("entropy_rank",)
 Outcome = Literal["held", "did not hold", "not decided"]
 NOT_DECIDED: Outcome = "not decided"
-"""Neither the claim nor its opposite was shown."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,11 +64,13 @@ class JacobianNumbers:
     """Share of each layer's Jacobian rows that are exactly zero. `expected` is 2^-K for K experts
     that are each off with probability 1/2."""
     claims: pd.DataFrame
-    """One row per claim. `seeds` is the smallest number of a layer. A claim about one number holds
-    within bounds; a claim of steps holds if every step does, and fails if one is reversed."""
+    """One row per claim. `seeds` is the smallest number of seeds of a layer. A claim about one
+    number holds if its interval is within bounds. A claim of steps holds if every step does, and
+    fails if one is reversed."""
     steps: pd.DataFrame
-    """One row per step. `difference` is layer minus `against`; `holm_p` corrects over the claim's
-    steps. A step is held if the layer is significantly better, not held if significantly worse."""
+    """One row per step from layer `against` to `layer`. `difference` is `layer` minus `against`;
+    `holm_p` is corrected over the claim's steps. A step holds if `layer` is significantly better,
+    and fails if significantly worse."""
 
 
 def jacobian_numbers(
@@ -93,7 +94,7 @@ def jacobian_numbers(
         mixtures = [layer for layer in layers if layer["gates"] == gates]
         names = [layer["layer"] for layer in sorted(mixtures, key=lambda layer: layer["experts"])]
         degeneracy = f"{gates.capitalize()} gates break the degeneracy of the dense layer"
-        order = f"With {gates} gates, more experts are better conditioned"
+        order = f"With {gates} gates, layers with more experts are better conditioned"
         for text, metrics, pairs in (
             (degeneracy, DEGENERACY, [(name, base) for base in baselines for name in names]),
             (order, CONDITION, [(larger, smaller) for smaller, larger in pairwise(names)]),

@@ -1,4 +1,4 @@
-"""Metrics over a config value, with lines by a second and panels by a third."""
+"""Metrics over one setting, with lines by a second setting and panels by a third."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ByLine = dict[tuple[Any, str, Any], dict[float, Any]]
 
 @dataclass(frozen=True, kw_only=True)
 class LineNumbers:
-    """`panel` is empty without panels."""
+    """Answer to Lines. The column `panel` is empty without panels."""
 
     request: Lines
     panels: tuple[Any, ...]
@@ -32,17 +32,16 @@ class LineNumbers:
     points: pd.DataFrame
     """Lines in plan order, each with ascending x."""
     references: pd.DataFrame
-    """One level line per panel and metric: the reference group."""
+    """Values of the reference group, one row per panel and metric."""
     reached: pd.DataFrame
-    """One row per reach, panel and line. `reach` is an index in the request; `x` is the smallest x
-    whose mean reaches the value, or None."""
+    """One row per `Reach`, panel and line. `reach` is an index in `request.reaches`; `x` is the
+    smallest x whose mean reaches the requested value, or None."""
     claims: pd.DataFrame
-    """One row per claim and panel; the last five columns list x as text. `asked`: each x that the
-    claim covers. `holds`: the mean is better, as claimed. `apart`: even the worst trial of one line
-    beats the other's best (`apart_against`: the reverse). `single`: a line has only one trial, so
-    no spread."""
+    """One row per claim and panel; the last five columns list x as text. `asked`: the claim covers
+    x. `holds`: the mean is better, as claimed. `apart`: even the worst trial of the better line
+    beats the other's best (`apart_against`: the reverse). `single`: a line has only one trial."""
     limited: tuple[str, ...]
-    """Names of done trials whose fit stopped at a limit before it converged."""
+    """Names of done trials whose fit stopped before it converged."""
 
 
 def line_numbers(frame: pd.DataFrame, request: Lines) -> LineNumbers:
@@ -86,7 +85,7 @@ def _points(
 
 
 def point_of(values: Sequence[float]) -> dict[str, Any]:
-    """Return `POINT` of the values."""
+    """Return n, mean, sd, least and greatest of the values."""
     sample = summarise_sample(values)
     numbers = (sample.n, sample.mean, sample.sd, min(values), max(values))
     return dict(zip(POINT, numbers, strict=True))
@@ -167,10 +166,9 @@ def _is_separate(better: Any, worse: Any, sign: int) -> bool:
 
 
 def kl_curves(frame: pd.DataFrame) -> pd.DataFrame | None:
-    """Return the KL (nats) of approximations of log P by rank; None if unmeasured.
+    """Return the KL divergence (nats) of low-rank approximations of log P; None if unmeasured.
 
-    Approximations are by least squares. There is one row per group and rank that all its trials
-    have.
+    Approximations are by least squares. A row is a group and a rank that all its trials have.
     """
     prefixed = [name for name in frame.columns if name.startswith(KL_AT_RANK)]
     metrics = {int(name.removeprefix(KL_AT_RANK)): name for name in prefixed}

@@ -1,6 +1,6 @@
-"""Power laws of the loss over a size by group, and size factors to the baseline.
+"""Power laws of each group's loss over a size, and size factors relative to a baseline.
 
-Legend: B draws of other seeds (the first is the data).
+Legend: B draws (the first is the data).
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ Key = tuple[Any, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class PowerLawNumbers:
-    """Laws by panel and group; losses are in nats per token.
+    """Laws L(x) = E + a x^-b by panel and group; losses are in nats per token.
 
     `factors` has the m for which a group's L(x) is the baseline's L(m x), with E and b shared.
     `equals` has, for each common x, the x at which the baseline's law has the group's loss
-    (infinite if never), corrected by the distance of the baseline's data from its law.
+    (infinite if never). The baseline's residual from its law is subtracted from this loss.
     """
 
     request: PowerLaw
     laws: LawFrames
     factors: pd.DataFrame
-    """`p` tests m = 1; `misfit_p` tests shared against separate laws (F-test)."""
+    """`p` tests m = 1. `misfit_p` tests whether separate E and b fit better (F-test)."""
     equals: pd.DataFrame
-    """`ratio` is `equal` over x; `p` tests a ratio of 1. If `extrapolated`, `equal` is outside the
+    """`ratio` is `equal` / x; `p` tests a ratio of 1. If `extrapolated`, `equal` is outside the
     baseline's sizes."""
     seed_by_group_p: Mapping[Any, float]
     """Panel -> p-value of a seed effect on one group at every x, which intervals ignore."""
@@ -62,10 +62,9 @@ class LawFrames:
     """Laws with data and curves."""
 
     fits: pd.DataFrame
-    """One row per group. `misfit_p` compares residuals with the spread of seeds (F-test);
+    """One row per group. `misfit_p` compares residuals with the spread of seeds (F-test).
     `not_pinned` names parameters at a bound of the fit."""
     points: pd.DataFrame
-    """`mean_loss` has a 95% interval over seeds."""
     trials: pd.DataFrame
     band: pd.DataFrame
 
@@ -152,7 +151,7 @@ def _fit(law: Laws | None, missing: str) -> dict[str, Any]:
         bounds = {"E": (limit, (0.0,)), "b": (exponent, (EXPONENTS.low, EXPONENTS.high))}
         # The data do not determine a parameter whose value or interval ends at a bound of the fit.
         not_pinned = [name for name, arguments in bounds.items() if _at_bound(*arguments)]
-        missing = "" if law.factor_KB[0, 0] else "the loss does not fall with the size"
+        missing = "" if law.factor_KB[0, 0] else "the loss does not fall as the size grows"
     return {
         **estimate_row("E", limit),
         **estimate_row("b", exponent),
@@ -168,7 +167,6 @@ def _too_few(sizes: int) -> str:
 
 
 def _factor(law: Laws, baseline: Laws) -> dict[str, Any]:
-    """Solve a_group x^-b = a_baseline (m x)^-b for m; E and b are shared."""
     curves = [*baseline.curves, *law.curves]
     joint = fit_laws(curves)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):

@@ -21,9 +21,9 @@ def prediction_numbers(
     """Return the done trials' predictions by context, then the paper's.
 
     A `tag` marks the user's own contexts, which the paper does not have. `source` is empty for
-    trials. `next_shown` is "banknote (as <unk>)" for a word outside the vocabulary. `rank` is 1 for
-    the most probable word; None if the paper does not print that far. `hit`: `top` contains the
-    next word; <unk> has no hit, because it predicts no particular word.
+    trials. `next_shown` is the true next word, such as "banknote (as <unk>)" for one outside the
+    vocabulary. `rank` is this word's, 1 for the most probable; None if the paper's list ends before
+    it. `hit`: `top` contains the word; None for <unk>, which is no particular word.
     """
     prefix = f"{PREFIX}-{tag} " if tag else f"{PREFIX} "
     trials = frame[frame["state"] == "done"]

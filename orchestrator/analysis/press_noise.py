@@ -17,7 +17,7 @@ PRINTED_SIZE, PRINTED_RANK = 10_000, 10
 """Rows (and columns) of the supplement's matrix, and its rank."""
 RANKS = ("press_rank", "effective_rank_1e-3", "effective_rank_1e-4", "effective_rank_1e-5")
 COUNT_SPREAD = 3.0
-"""Largest |count in a drawn matrix - expected count|, for 40 to 1,000 rows."""
+"""Largest |Press rank of a drawn matrix - expected rank|, for 40 to 1,000 rows."""
 FLOAT64_EPS = 2.0**-52
 LAW_POINTS = 400
 
@@ -25,8 +25,8 @@ LAW_POINTS = 400
 def share_below(x: float) -> float:
     """Return the share of singular values of n x n Gaussian noise at or below x s sqrt(n).
 
-    s is the standard deviation. For large n, the values over s sqrt(n) have the density sqrt(4 -
-    x^2) / pi on [0, 2], a quarter circle (Marchenko and Pastur 1967).
+    s is the standard deviation of an entry. For large n, singular values divided by s sqrt(n) have
+    the density sqrt(4 - x^2) / pi on [0, 2], a quarter circle (Marchenko and Pastur 1967).
     """
     x = min(max(x, 0.0), 2.0)
     return (x * math.sqrt(4 - x * x) / 2 + 2 * math.asin(x / 2)) / math.pi
@@ -35,8 +35,9 @@ def share_below(x: float) -> float:
 def rank_with_noise(tolerance: float, *, variance: float, size: int, rank: int) -> float:
     """Return the expected number of singular values above `tolerance` of a noisy matrix.
 
-    The matrix is `size` x `size`; noise has variance `variance` / `size`^2 per entry. The matrix'
-    own `rank` singular values count as above; the others are noise in `size` - `rank` dimensions.
+    The matrix is `size` x `size`; noise has variance `variance` / `size`^2 per entry. The `rank`
+    singular values without noise count as above; the others are noise in `size` - `rank`
+    dimensions.
     """
     noise_size = size - rank
     if variance == 0 or noise_size == 0:
@@ -47,7 +48,7 @@ def rank_with_noise(tolerance: float, *, variance: float, size: int, rank: int) 
 
 
 def rank_at_printed_size(variance: float, *, sigma_max: float = 1.0) -> float:
-    """Return the expected rank of the supplement's matrix in float64."""
+    """Return the expected Press rank of the supplement's noisy matrix in float64."""
     tolerance = 0.5 * math.sqrt(2 * PRINTED_SIZE + 1) * FLOAT64_EPS * sigma_max
     return rank_with_noise(tolerance, variance=variance, size=PRINTED_SIZE, rank=PRINTED_RANK)
 
@@ -57,14 +58,15 @@ class PressNoiseNumbers:
     """Answer to PressNoise."""
 
     noise: pd.DataFrame
-    """One row per noisy matrix, float64 and most noise first. `noise_variance` is n^2 times the
-    variance of an entry; `rank` is without noise. The quarter-circle law predicts Press ranks, also
-    at the printed size."""
+    """One row per noisy matrix: float64 first, then by falling noise. `noise_variance` is n^2 times
+    the variance of an entry; `rank` is without noise. The quarter-circle law predicts Press ranks,
+    also at the printed size."""
     laws: pd.DataFrame
-    """Points of the law; `share` is the Press rank over the size."""
+    """`share` is the Press rank divided by the size."""
     trips: pd.DataFrame
-    """One row per round trip. `rank` is without noise; `error` is the sum of squared differences
-    from the original. `largest_below_in_tolerances` is the largest uncounted singular value."""
+    """One row per round trip. `rank` is the original matrix's; `error` is the sum of squared
+    differences from it. `largest_below_in_tolerances` is the largest uncounted singular value over
+    the tolerance."""
 
 
 def press_noise_numbers(frame: pd.DataFrame) -> PressNoiseNumbers:
@@ -112,7 +114,7 @@ def _laws(trials: Sequence[Mapping[Any, Any]]) -> Iterator[dict[str, Any]]:
         noise_rows = [row for row in precision_trials if row["noise_variance"] > 0]
         if not noise_rows:
             continue
-        # All rows have one matrix; noise hardly changes its largest singular value or tolerance.
+        # All rows have one matrix. Noise hardly changes its largest singular value or tolerance.
         high, low = noise_rows[0], noise_rows[-1]
         size, ends = int(low["size"]), (low["noise_variance"] / 10, high["noise_variance"] * 10)
         for variance in map(float, np.geomspace(*ends, LAW_POINTS)):

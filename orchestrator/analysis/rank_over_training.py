@@ -19,27 +19,28 @@ from search_spaces.study import RankOverTraining
 from trainables.trial_folder import EpochMetrics
 
 LEAST_CHANGE = 0.05
-"""If a logarithm changes less than this (5%), half of its change is meaningless."""
+"""Least change of a logarithm (5%) of which half is meaningful."""
 FEWEST_EPOCHS = 3
-"""Minimum: after only two epochs, every metric is half way at the same time."""
+"""Minimum: with two epochs, all metrics have half of their change at the same time."""
 BOUNDS = ("evaluation.epoch_rank_contexts", "evaluation.valid_tokens", "rank_columns")
-"""Bounds of a rank: rows of log P (at most one per token) and columns (one per word)."""
+"""Upper bounds of a rank: rows of log P (at most one per token) and columns (one per word)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RankTrainingNumbers:
-    """Over the done trials with at least two epochs, all of which have the rank."""
+    """Ranks over the done trials with at least two epochs and a rank at each."""
 
     epochs: pd.DataFrame
-    """One row per rank, setting and epoch that all its trials have. Means over seeds are geometric;
-    if `averaging`, a trial averaged weights. See `half_way` for half epochs."""
+    """One row per rank, setting and epoch that all its trials have. Means over seeds are geometric.
+    If `averaging`, a trial averaged weights. See `half_way` for half epochs."""
     ranks: pd.DataFrame
-    """One row per rank. `compared` counts settings with both half epochs, `rank_earlier` those
-    whose rank was earlier. `bound` is set by the shape of log P; None if unknown or different
-    between trials. `at_bound` counts measured epochs at their trial's bound."""
+    """One row per rank. `compared` counts settings in which rank and perplexity have half epochs,
+    `rank_earlier` those in which the rank's is earlier. `bound` is set by the shape of log P; None
+    if unknown or different between trials. `at_bound` counts measured epochs at their trial's
+    bound."""
     groups: tuple[str, ...]
     colour_by: str
-    """Config column that gives `colour`; empty if no column does."""
+    """Config column of `colour`; empty without one."""
 
     @property
     def averaged(self) -> bool:
@@ -54,7 +55,7 @@ def rank_training_numbers(
     *,
     colours: Sequence[str] = (),
 ) -> RankTrainingNumbers | None:
-    """Return the ranks that any trial has; None without any.
+    """Return the requested ranks that a trial has; None if no trial has one.
 
     `epochs` is by trial id. The first config column in `colours` that is numeric everywhere and
     constant per setting gives the colour.
@@ -142,7 +143,8 @@ def _path(trials: Sequence[Sequence[EpochMetrics]], rank: str) -> Iterator[dict[
 def half_way(epochs: Sequence[int], values: ArrayLike) -> float | None:
     """Return the epoch, interpolated linearly, at which T values first had half of their change.
 
-    None for too few epochs or hardly any change. Callers pass epochs before averaging.
+    None for fewer than FEWEST_EPOCHS or a change below LEAST_CHANGE. Callers leave out epochs with
+    averaged weights.
     """
     values_T = np.asarray(values, dtype=np.float64)
     if len(values_T) < FEWEST_EPOCHS or abs(change := values_T[-1] - values_T[0]) < LEAST_CHANGE:

@@ -20,9 +20,8 @@ class SimilarityNumbers:
     """Answer to Similarity."""
 
     values: pd.DataFrame
-    """`pairs` counts word pairs in the vocabulary; `rho` is Spearman's, the mean over trials."""
+    """`pairs` counts word pairs in the vocabulary; `rho` is Spearman's, as a mean over trials."""
     corpus: str
-    """Empty if the paper prints no values."""
 
 
 def similarity_numbers(
@@ -30,7 +29,7 @@ def similarity_numbers(
 ) -> SimilarityNumbers:
     """Return the done trials' mean rho by benchmark and group.
 
-    A `tag` marks the user's own benchmarks; the built-in ones have none.
+    A `tag` marks the user's own benchmarks.
     """
     prefix = f"{PREFIX}-{tag} " if tag else f"{PREFIX} "
     columns = [name for name in frame.columns if name.startswith(prefix + PAIRS)]

@@ -21,9 +21,8 @@ class Spectrum:
     relative_tolerance: float | None
     """Press tolerance divided by the largest singular value."""
     group: str | None = None
-    """Colours the line; None colours it by its rank."""
+    """Group that colours the line; None: the rank colours it."""
     group_index: int = 0
-    """Index of the group in the plan."""
     name: str = ""
     trial_id: str = ""
 
@@ -33,8 +32,8 @@ def trial_spectra(
 ) -> tuple[Spectrum, ...]:
     """Return the spectra of done trials with a Press rank and a positive, finite largest value.
 
-    `spectra` is by trial id. Unless `by_group`, take each group's first trial; other seeds would
-    overlap it.
+    `spectra` is by trial id. Unless `by_group`, take each group's first trial: other seeds would
+    overlap.
     """
     if "press_rank" not in frame.columns:
         return ()
@@ -61,9 +60,9 @@ def trial_spectra(
 
 
 def shown_indices(length: int) -> NDArray[np.int64]:
-    """Return at most 2 `MOST_POINTS` of the indices 0 .. length - 1, denser at the start.
+    """Return at most twice `MOST_POINTS` of the indices 0 .. length - 1, denser at the start.
 
-    Curves keep their shape on linear and logarithmic axes; the page stays small.
+    Curves keep their shape on linear and logarithmic axes.
     """
     if length <= MOST_POINTS:
         return np.arange(length)

@@ -23,7 +23,7 @@ Environment = Mapping[str, Mapping[str, int]]
 """Entry (code, host, torch ...) -> value -> number of trials."""
 
 PERPLEXITIES = ("test_perplexity", "valid_perplexity")
-"""In order of preference."""
+"""The preferred one first."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,11 +47,10 @@ class StudySummaryNumbers:
     trials_per_setting: int
     """Largest number of trials that differ only in the seed."""
     extent: str
-    """Part of the study's settings, such as "4 of 9 settings"; empty for all."""
+    """"4 of 9 settings", for example; empty for all settings."""
     extremes: tuple[Extremes, ...]
     trouble: tuple[Mapping[str, Any], ...]
     worse_than_uniform: tuple[str, ...]
-    """Names of done trials; see `is_worse_than_uniform`."""
 
     @property
     def trials(self) -> int:
@@ -67,7 +66,7 @@ class StudySummaryNumbers:
 def summarise(
     study: Study, key: StudyKey, results: FlatResults, frame: pd.DataFrame
 ) -> StudySummaryNumbers:
-    """Return the summary; `frame` holds `results`."""
+    """Return the summary; `frame` is `results` as a data frame."""
     requests = study.analyses
     pairs = [(one.x, one.y) for one in requests if isinstance(one, Correlation)]
     grids = [one.metrics for one in requests if isinstance(one, GridMap)]

@@ -28,13 +28,12 @@ class BySetting(Analysis):
     key: str
     """Dotted path."""
     others: tuple[str, ...] = ()
-    """Dotted paths of the other swept settings."""
     metrics: tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
 class SweptNumbers:
-    """Group names include the values of the other swept settings, not of this one."""
+    """Answer to BySetting. Group names contain values of the other swept settings only."""
 
     request: BySetting
     values: tuple[Any, ...]
@@ -44,7 +43,7 @@ class SweptNumbers:
     trials: pd.DataFrame
 
     def compared(self, metric: str) -> pd.DataFrame:
-        """Return the metric's rows of the groups that have a mean at every value."""
+        """Return the metric's means of the groups that have one at every value."""
         rows = self.means[(self.means["metric"] == metric) & self.means["mean"].notna()]
         counts = rows.groupby("group")["value"].transform("count")
         return rows[counts == len(self.values)]
@@ -53,7 +52,7 @@ class SweptNumbers:
 def swept_settings(frame: pd.DataFrame, overrides: str) -> tuple[tuple[str, ...], pd.DataFrame]:
     """Return the keys with several `--set` values, and the frame with their None and lists as text.
 
-    `overrides` is that part of the study's key.
+    `overrides` is from the study's key.
     """
     settings = Variant.read(overrides).settings
     keys = [key for key in swept_keys(settings) if key in frame]
@@ -90,7 +89,7 @@ def _metrics(study: Study) -> dict[str, None]:
 
 
 def swept_numbers(frame: pd.DataFrame, request: BySetting) -> SweptNumbers:
-    """Return the means by value, without trials that do not have the setting."""
+    """Return the means by value of the setting, over trials that have it."""
     swept_trials = frame.dropna(subset=[request.key])
     rows = swept_trials[["group", *request.others]].to_numpy().tolist()
     swept_trials = swept_trials.assign(group=[_label(*row, request=request) for row in rows])
@@ -131,8 +130,8 @@ def at_each_value(
 ) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]:
     """Yield each combination of values, in plan order, with its trials.
 
-    A trial without a setting fits each of its values. Group names omit the sweep, for analyses that
-    compare groups by name.
+    A trial without a setting fits each value of that setting. Group names omit swept values, for
+    analyses that compare groups by name.
     """
     groups = [without_settings(group, keys) for group in frame["group"]]
     trials = frame.assign(group=groups)

@@ -1,7 +1,7 @@
-"""Smallest size at which a metric reaches a value, and its law over another setting.
+"""Smallest size x at which a metric reaches a value, and the law of x over a setting z.
 
-Interpolation is linear in both logarithms. Legend: R sizes x, K settings z, B draws of other seeds
-(the first is the data).
+Interpolation is linear in both logarithms. Legend: R sizes x, K settings z, B draws (the first is
+the data).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from orchestrator.analysis.tidy_frames import Families, add_holm, estimate_row, 
 from search_spaces.laws import Threshold
 
 FEWEST_SETTINGS = 3
-"""Minimum number of z: a law's two parameters fit two points exactly."""
+"""Minimum number of z values: a law's two parameters fit two points exactly."""
 LEAST_SHARE = 1e-3
 """Lower bound of the metric as a share of the requested value: in a finite text, a gap may be zero
 or negative."""
@@ -33,12 +33,12 @@ class ThresholdNumbers:
 
     request: Threshold
     points: pd.DataFrame
-    """One row per z (ascending) and group. `x` and its ends are 0 if the smallest size reaches the
-    value, infinite if no size does. `ratio` is x over the baseline's x at this z; `p` tests a ratio
-    of 1."""
+    """One row per z (ascending) and group. `x` and its interval's ends are 0 if the smallest size
+    reaches the value, infinite if no size does. `ratio` is x divided by the baseline's x at the
+    same z; `p` tests a ratio of 1."""
     laws: pd.DataFrame
-    """Law x = a z^b, one row per group. `fitted` lists each z with an x between trained sizes;
-    `farthest_off` is the largest factor between x and law, at least 1."""
+    """Law x = a z^b, one row per group. `fitted` lists each z whose x is between trained sizes.
+    `farthest_off` is the largest factor (at least 1) between such an x and the law."""
     families: ClassVar[Families] = {"points": ("p",)}
 
 
@@ -83,7 +83,7 @@ def threshold_numbers(frame: pd.DataFrame, request: Threshold) -> ThresholdNumbe
 
 
 def is_reached(x: float | None) -> bool:
-    """Return whether the data determine x, rather than a bound for x."""
+    """Return whether x is a size, rather than a bound (0 or infinity)."""
     return x is not None and 0 < x < math.inf
 
 
@@ -97,14 +97,14 @@ def _curves(frame: pd.DataFrame, request: Threshold) -> dict[tuple[float, Any], 
 
 
 def number_in(value: Any) -> float | None:
-    """Return a positive number, or one that ends a name (1000 for "spam-1000"); else None."""
+    """Return a positive number, or that at the end of a name (1000 for "spam-1000"); else None."""
     match = re.search(r"\d+$", value) if isinstance(value, str) else None
     number = float(match[0]) if match else value if isinstance(value, int | float) else None
     return float(number) if number is not None and 0 < number < math.inf else None
 
 
 def least_x(curve: Curve, level: float) -> Array:
-    """Return the x (B) at which each curve first falls to `level`, interpolated in log x.
+    """Return the x (B) at which each drawn curve first falls to `level`, interpolated in log x.
 
     0 if the first size is at or below the level, infinite if no size is.
     """
@@ -126,14 +126,14 @@ def least_x(curve: Curve, level: float) -> Array:
 
 
 def law_over(x: Mapping[float, Array]) -> dict[str, Any]:
-    """Return the law x = a z^b, fitted by least squares in logarithms, as columns.
+    """Return the law x = a z^b, fitted by least squares in logarithms.
 
     `x` has B draws per z; a draw counts if it has an x at every z.
     """
     exponent, log_factor, farthest, missing = Statistic(), Statistic(), None, ""
     if len(x) < FEWEST_SETTINGS:
         count = "1 does" if len(x) == 1 else f"{len(x)} do"
-        missing = f"at least {FEWEST_SETTINGS} values must reach the goal, and {count}"
+        missing = f"at least {FEWEST_SETTINGS} values must reach the goal at some size, and {count}"
     else:
         with np.errstate(divide="ignore"):
             log_x_BK = np.log(np.stack(list(x.values()), axis=1))

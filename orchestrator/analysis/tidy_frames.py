@@ -1,6 +1,6 @@
 """Tidy data frames, and the metric values to build them from.
 
-None marks a missing value and integers stay integers, so files have every digit. "NAME [95%]" means
+None marks a missing value, so integers stay integers and files have every digit. "NAME [95%]" means
 the columns NAME, NAME_low and NAME_high. The column `missing` explains a None.
 """
 
@@ -20,13 +20,13 @@ from orchestrator.analysis.statistics.samples import holm, mean_interval, summar
 
 LOW, HIGH = "_low", "_high"
 Families = Mapping[str, tuple[str, ...]]
-"""Name of a frame whose tests form a family -> arguments of `add_holm`."""
+"""Arguments of `add_holm` by name of the frame whose tests form a family."""
 
 
 def tidy(records: Iterable[Mapping[Any, Any]], columns: Sequence[Any] = ()) -> pd.DataFrame:
     """Return the records as a frame with None for missing values.
 
-    `columns` apply if there are no records.
+    `columns` are used only if there are no records.
     """
     rows = list(records)
     frame = pd.DataFrame(rows, columns=None if rows else list(columns), dtype=object)
@@ -40,13 +40,13 @@ def rows(frame: pd.DataFrame) -> Iterator[Any]:
 
 
 def ends(name: str, interval: Interval | None) -> dict[str, float | None]:
-    """Return the columns NAME_low and NAME_high; None without an interval."""
+    """Return the columns NAME_low and NAME_high, with None if there is no interval."""
     low, high = (interval.low, interval.high) if interval else (None, None)
     return {name + LOW: low, name + HIGH: high}
 
 
 def estimate_row(name: str, statistic: Statistic) -> dict[str, float | None]:
-    """Return the columns of an estimate and of its interval's ends."""
+    """Return the columns NAME, NAME_low and NAME_high of a statistic."""
     return {name: statistic.value, **ends(name, statistic.interval)}
 
 
@@ -67,7 +67,7 @@ def sample_row(values: Sequence[float], prefix: str = "") -> dict[str, float | N
 def add_holm(frame: pd.DataFrame, p: str = "p", *by: str) -> pd.DataFrame:
     """Return the frame with `holm_p`, Holm's correction of column `p`.
 
-    A family is all rows, or the rows that agree in the columns `by`.
+    A family is all rows or, with `by`, the rows with equal values in these columns.
     """
     if frame.empty:
         return frame
@@ -79,7 +79,7 @@ def add_holm(frame: pd.DataFrame, p: str = "p", *by: str) -> pd.DataFrame:
 
 
 def adjust_together(numbers: Sequence[Any]) -> list[Any]:
-    """Return the answers to one request, with each family corrected over all answers.
+    """Return the answers to one request, with p-values of each family corrected over all answers.
 
     Answers without `families` stay unchanged.
     """
@@ -97,7 +97,7 @@ def adjust_together(numbers: Sequence[Any]) -> list[Any]:
 
 
 def values_of_done(frame: pd.DataFrame, metric: str, *columns: str) -> pd.DataFrame:
-    """Return `columns` and `value` (the metric) of the done trials that have it, in plan order."""
+    """Return `columns` and `value` of the done trials that have the metric, in plan order."""
     done = frame[frame["state"] == "done"].reindex(columns=[*columns, metric])
     return done.dropna(subset=[metric]).rename(columns={metric: "value"}).astype({"value": float})
 
@@ -108,7 +108,7 @@ def trial_values(frame: pd.DataFrame, metric: str) -> pd.DataFrame:
 
 
 def values_by_group(frame: pd.DataFrame, metric: str) -> dict[str, list[float]]:
-    """Return the done trials' metric by group, in plan order; a group may have no values."""
+    """Return the done trials' values of the metric by group, in plan order."""
     values = dict(iter(values_of_done(frame, metric, "group").groupby("group")["value"]))
     return {group: list(values.get(group, ())) for group in frame["group"]}
 

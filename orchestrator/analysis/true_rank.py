@@ -1,4 +1,4 @@
-"""True rank of a generated language, and ranks of its true and learned matrices."""
+"""True rank of a generated language, and ranks of its true and learned log-P matrices."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class TrueRankNumbers:
     exact: Mapping[str, float]
     """Metrics of the exact matrix. `language_rank` is by construction; `true_rank` is of the
     measured rows, which may have fewer contexts. `test_perplexity` is the true model's (the floor),
-    `entropy_perplexity` that on endless text, `shares_perplexity` that of a model that knows only
-    word frequencies."""
+    also on endless text (`entropy_perplexity`). `shares_perplexity` is that of a model that knows
+    only word frequencies."""
     metrics: tuple[str, ...]
     matrices: pd.DataFrame
     """One row per true matrix, then one per group (mean over trials), in plan order. `over_floor`
-    is the perplexity over the true model's on the same tokens; `nats_over_floor` is its logarithm.
-    """
+    is the perplexity divided by the true model's on the same tokens; `nats_over_floor` is its
+    logarithm."""
 
     @property
     def true_rank(self) -> int:

@@ -8,18 +8,18 @@ from trainables.corpora import CorpusIdentity
 from trainables.parameters import parameter_count
 
 RECORDS_BYTES = 50_000
-"""Result, spectrum, rows in the store, and states of random generators."""
+"""Result, spectrum, store rows and random generators' states of one trial."""
 CHECKPOINTS = 3
-"""A running trial keeps two while it writes the next one."""
+"""A running trial keeps two while it writes a third."""
 
 
 def kept_bytes(config: AnyConfig, corpus: CorpusIdentity) -> int:
-    """Return the bytes of a trial's weights and records."""
+    """Return the size of a trial's weights and records, in bytes."""
     return _weights_bytes(config, corpus) + RECORDS_BYTES
 
 
 def running_bytes(config: AnyConfig, corpus: CorpusIdentity) -> int:
-    """Return the most bytes that a trial takes while it runs."""
+    """Return the most disk space that a running trial takes, in bytes."""
     if not isinstance(config, LanguageTrialConfig):
         return kept_bytes(config, corpus)
     # Weights, their average (if any), the best weights, and the optimizer's moments.

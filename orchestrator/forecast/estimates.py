@@ -1,4 +1,4 @@
-"""Estimates of trials' time and memory, and their basis."""
+"""Estimates of trials' time and memory, and how they are computed."""
 
 from __future__ import annotations
 
@@ -37,35 +37,34 @@ TIMED_LAYERS: dict[str, OutputLayerConfig] = {
     "lms_plif": LmsPlifConfig(),
     "mos": MosConfig(),
 }
-"""Configs of the published times."""
 TIME_SOURCES = {"lms_plif_frozen": "lms_plif", "mos_plif": "mos", "softcap": "gss"}
-"""Layers with another layer's published time, scaled; all others have softmax's."""
+"""Layers estimated from another layer's published time, scaled. Others use softmax's."""
 PTB_TRAIN_TOKENS, PTB_VOCABULARY = 929_589, 10_000
 CORE_FLOPS = 2.4e10
-"""Operations per second when one core trains small models: 5 quick trials, see
+"""Operations per second of one core that trains small models: 5 quick trials, see
 benchmarks/RESULTS.md."""
 CORE_FLOPS_FLOAT64 = 3.5e10
 GPU_FLOPS = 3e12
-"""A V100 with small matrices: a fifth of its peak. For trials that train no language model."""
+"""Operations per second of a V100 on small matrices, a fifth of its peak. For trials that train no
+language model."""
 SOFTMAX_OPERATIONS = 40
-"""Time of exponential, maximum and sums per logit, in matrix operations."""
+"""Exponential, maximum and sums per logit take as long as this many matrix operations."""
 KL_RANK_OPERATIONS = 12 * 300
-"""Per logit: one bound examines 8 to 19 ranks, or more. Measured on one core with synthetic
-512 x 2,000 matrices, medians with the Gram matrix: 0.12 to 0.16 s for a plain softmax, 0.3 to
-0.45 s for bends."""
+"""Per logit. A KL rank examines 8 to 19 ranks or more. On one core, synthetic 512 x 2,000 matrices
+took 0.12 to 0.16 s for a plain softmax, 0.3 to 0.45 s for bends."""
 TRIAL_OVERHEAD_S = 1.0
-"""To read the corpus, build the model and write the result."""
+"""Seconds to read the corpus, build the model and write the result."""
 STACK = 16
-"""Limit on trials trained as one model, which then fully uses the GPU."""
+"""Most trials trained as one model, which then fully uses the GPU."""
 PROCESS_BYTES = 600e6
-"""Python, torch and a corpus."""
+"""Memory of Python, torch and a corpus."""
 _GPU_BASIS = (
-    "GPU: published seconds per epoch on a V100 (AAAI 2021, Table 2), scaled by operations for "
-    "other configs."
+    "GPU time: published seconds per epoch on a V100 (AAAI 2021, Table 2), scaled by operations "
+    "for other configs."
 )
 CORE_BASIS = (
-    "Core: operations, at the measured speed of one core. Memory: weights, activations, chunks of "
-    "logits and the Gram matrix."
+    "Core time: operations at the measured speed of one core. Memory: weights, activations, chunks "
+    "of logits and the Gram matrix."
 )
 BASIS = f"{_GPU_BASIS} {CORE_BASIS}"
 
@@ -79,13 +78,13 @@ class Estimate:
     memory_gb: float
     """Memory of the process, if it trains on a CPU."""
     gpu_memory_gb: float
-    """On the GPU, if it trains there; the process then needs about as much for measurements."""
+    """GPU memory if it trains on a GPU. Measurements then need about as much process memory."""
 
 
 def estimate(config: AnyConfig, corpus: CorpusIdentity) -> Estimate:
     """Return the time and memory of one trial, on one V100 and on one core.
 
-    In all functions here, `corpus` is the study's.
+    In all functions here, `corpus` is the study's corpus.
     """
     corpus = text_of(config, corpus)
     if isinstance(config, LanguageTrialConfig):
@@ -102,7 +101,7 @@ def estimate(config: AnyConfig, corpus: CorpusIdentity) -> Estimate:
 
 
 def gpu_seconds(config: AnyConfig, corpus: CorpusIdentity) -> float:
-    """Return the training time on one V100; all time if the trial trains no language model."""
+    """Return the training time on one V100, or total time if no language model is trained."""
     if not isinstance(config, LanguageTrialConfig):
         return config.operations / GPU_FLOPS
     corpus = text_of(config, corpus)
@@ -157,7 +156,6 @@ def _train_operations(config: LanguageTrialConfig, corpus: CorpusIdentity) -> fl
 
 
 def _operations_per_token(config: LanguageTrialConfig, vocabulary: int) -> float:
-    """Count six per product and token, forward and backward, plus the output layer's per logit."""
     size, layer = model_size(config), config.output_layer
     # A mixture of contexts has one row of logits; other mixtures have a row per component.
     experts = (
@@ -167,6 +165,7 @@ def _operations_per_token(config: LanguageTrialConfig, vocabulary: int) -> float
     )
     logits = vocabulary * experts
     products = size.products + mixture_products(config) + head_products(config, vocabulary)
+    # Six operations per product, forward and backward.
     return 6.0 * (
         products + logits * config.model.embedding_width
     ) + logits * _operations_per_logit(layer)
@@ -191,7 +190,7 @@ def _training_bytes(config: LanguageTrialConfig, corpus: CorpusIdentity, device_
     activations = size.tokens * size.activations
     if isinstance(layer, MixtureConfig):
         activations += 6 * size.tokens * layer.mixtures * config.model.embedding_width
-    # The product A B and its gradient.
+    # The product A B of a low-rank head, and its gradient.
     weights += (
         0 if config.model.head_rank is None else 2 * vocabulary * config.model.embedding_width
     )

@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 def seconds_each(
     configs: Sequence[AnyConfig], plan: Plan, store: Store, *, gpu: bool
 ) -> tuple[float, str]:
-    """Return the mean time of trials with these configs, measurements included, and its basis.
+    """Return the mean seconds per trial of these configs, with measurements, and their basis.
 
-    A family's estimate is multiplied by the ratio of actual to estimated time of its done trials:
-    those on the same device (GPU or core), in all studies of the plan's scale, corpus and variant.
-    A family without done trials gets the median ratio.
+    A family's estimate is multiplied by the ratio of actual to estimated time of its done trials.
+    These are on the same device (GPU or core), in all studies of the plan's scale, corpus and
+    variant. A family without done trials gets the median ratio.
     """
     estimate_s = partial(gpu_seconds if gpu else core_seconds, corpus=plan.corpus)
     measured_ids: set[str] = set()
@@ -58,14 +58,14 @@ def seconds_each(
     usual_ratio = statistics.median(ratios.values()) if ratios else 1.0
     seconds = [ratios.get(config.family, usual_ratio) * estimate_s(config) for config in configs]
     if ratios:
-        basis = f"from {len(measured_ids)} done, by output layer"
+        basis = f"from {len(measured_ids)} done trials, by output layer"
     else:
         basis = "from the published times on a V100" if gpu else "from the number of operations"
     return sum(seconds) / max(1, len(seconds)), basis
 
 
 def configs_left(tuning: TuningPlan, rows: Iterable[TrialRow]) -> list[AnyConfig]:
-    """Return the configs that a tuning has yet to train: each side's own, per missing result."""
+    """Return each side's own config, once per result that the tuning still needs."""
     ended_counts = Counter(
         row.position.side for row in rows if row.position and row.state in COMPLETE
     )

@@ -19,7 +19,7 @@ class Stage:
 
 
 def stages(plan: Plan) -> list[Stage]:
-    """Return a plan's stages, [] if it does not tune. Hours are of each side's own config."""
+    """Return a plan's stages, [] if it does not tune. Hours are for each side's own config."""
     tuning = plan.tuning
     if tuning is None:
         return []
@@ -34,7 +34,7 @@ def stages(plan: Plan) -> list[Stage]:
         for name, trials, choice in (
             ("stage 1", cell_total, f"{cell_total} per side"),
             ("stage 2", tuning.budget, _search_choice(tuning)),
-            ("final", seeds, f"{seeds} seeds for each side's best validation loss"),
+            ("final", seeds, f"{seeds} seeds of each side's config with the best validation loss"),
         )
     ]
 
@@ -47,6 +47,6 @@ def _search_choice(tuning: TuningPlan) -> str:
         return f"{tuning.budget} per side at random from {cells}, poor ones stopped early"
     random_part = "all" if tuning.budget <= RANDOM_FIRST else f"the first {RANDOM_FIRST}"
     return (
-        f"{tuning.budget} per side, chosen by TPE from {cells} as results come in "
+        f"{tuning.budget} per side, chosen from {cells} by TPE from earlier results "
         f"({random_part} at random), poor ones stopped early"
     )

@@ -23,13 +23,14 @@ from trainables.errors import UserError
 def results(study: str | None = None, **selection: Any) -> pd.DataFrame:
     """Return a row per trial in plan order, with the columns of `sweep.py results --format csv`.
 
-    They begin with `study`, `scale`, `corpus`, `overrides` (the changes of `--set`, as JSON) and
-    `group` (the trial's name without its seed). A missing number is NaN.
+    The first columns are `study`, `scale`, `corpus`, `overrides` (the changes of `--set`, as JSON)
+    and `group` (the trial's name without its seed). A missing number is NaN.
 
     `study` is a name or a file, or None for all studies. `selection` may have:
 
     - `scale`, and `corpus` (one or a list).
-    - `overrides`, such as {"training.epochs": 3} or {"training.epochs": [3, 5]}; {} for none.
+    - `overrides`, such as {"training.epochs": 3} or {"training.epochs": [3, 5]}; {} for unchanged
+      studies.
     - `model`: "transformer" for runs with `--model transformer`.
     - `storage` (default "results") and `store`, as on the command line.
 
@@ -123,13 +124,13 @@ def study_argument(study: object) -> str:
     if not isinstance(study, str | os.PathLike):
         raise UserError(
             f"study: must be a name or a Python file that defines STUDY; got a "
-            f"{type(study).__name__}. Write it to a file and name that."
+            f"{type(study).__name__}. Write the study to a file and give its path."
         )
     return os.fspath(study)
 
 
 def plain_settings(settings: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:
-    """Return settings by dotted key: numpy numbers as plain ones, a list as several values.
+    """Return values by dotted key: numpy numbers become plain numbers, a list several values.
 
     Raises UserError if `settings` is not a dict.
     """

@@ -53,7 +53,7 @@ def trained(
     data_dir: str | Path | None = None,
     layers: Sequence[str] = (),
 ) -> Trained:
-    """Return the model of a done trial, by the start of its id.
+    """Return the model of the done trial whose id begins with `trial_id`.
 
     `layers` are files of your own output layers. Raises UserError if the trial or its files do not
     exist.

@@ -28,12 +28,12 @@ def run(study: str, **options: Any) -> pd.DataFrame:
     """Run a study's missing trials and return its results: `run("gss_grid", scale="smoke")`.
 
     `options` are those of `sweep.py run`, with underscores. A list repeats an option
-    (`corpus=["ptb", "wikitext-2"]`), True sets a switch, and `settings={"training.epochs": 3}` is
-    `--set` (a list trains with each of its values).
+    (`corpus=["ptb", "wikitext-2"]`), and True sets a switch. `settings={"training.epochs": 3}` is
+    `--set`; a list trains with each of its values.
 
-    The sweep runs in its own process, whose output is printed. Interrupting the cell stops it like
-    Ctrl-C, and the same call resumes it. Failed trials have their cause in the frame. Raises
-    UserError if the command fails or was interrupted.
+    The sweep runs in its own process, whose output is printed. Interrupting the notebook cell stops
+    the sweep like Ctrl-C, and the same call resumes it. The frame has the causes of failed trials.
+    Raises UserError if the command fails or was interrupted.
     """
     study = study_argument(study)
     words = ["run", study, *_words(options)]
@@ -94,7 +94,7 @@ def _results_of(study: str, options: Mapping[str, Any]) -> pd.DataFrame:
 def _words(options: Mapping[str, Any]) -> list[str]:
     if invalid_options := {"dry_run", "form", "format", "set"} & options.keys():
         raise UserError(
-            f"run: takes no {min(invalid_options)}. It runs a study; settings={{...}} is --set."
+            f"run: has no option {min(invalid_options)}. Omit it; settings={{...}} replaces --set."
         )
     words = []
     for name, value in options.items():

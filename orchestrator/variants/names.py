@@ -1,4 +1,4 @@
-"""Names of trials, which never make different settings look like seeds of one setting."""
+"""Names of trials; different settings never look like seeds of one setting."""
 
 from __future__ import annotations
 
@@ -14,9 +14,8 @@ from trainables.config import AnyConfig, flat_values, identity
 from trainables.errors import UserError
 
 LONGEST_GROUP, LONGEST_COMPLETION = 100, 80
-"""Characters."""
+"""Lengths in characters."""
 HASH_DIGITS = 8
-"""Digits of a setting's hash after a label."""
 
 
 def trial_names(
@@ -24,10 +23,10 @@ def trial_names(
 ) -> list[str]:
     """Return one-line names from the study's labels, made unique for each setting.
 
-    Trials with equal labels get the settings in which they differ ("softmax,
-    training.learning_rate=20 seed=1"), or the setting's hash ("mine #1a2b3c4d seed=1"). `configs`
-    are those trained, and `variety` all trials of the study at their scale, so that names do not
-    depend on the trials that the scale picks. Raises UserError for a label that is not a string.
+    Settings with equal labels get the keys in which they differ ("softmax,
+    training.learning_rate=20 seed=1") or a hash ("mine #1a2b3c4d seed=1"). `variety` has all trials
+    of the study at their scale, so that names do not depend on the choice of `configs`. Raises
+    UserError for a label that is not a string.
     """
     # A small scale may make trials equal.
     trials = {config.trial_id: config for config in (*variety, *configs)}.values()
@@ -65,10 +64,10 @@ def distinct_settings(configs: Iterable[AnyConfig]) -> set[str]:
 
 
 def varying_settings(trials: Iterable[tuple[str, Mapping[str, Any]]]) -> dict[str, list[str]]:
-    """Return by group the dotted keys, without the seed, in which the group's trials differ.
+    """Return by group the dotted keys, except the seed, in which the group's trials differ.
 
-    `trials` are pairs of a group and its settings by dotted key. Groups of one setting, or with too
-    long differences, are omitted.
+    `trials` are pairs of a group and a trial's settings by dotted key. Groups of one setting, or
+    with differences too long for a name, are omitted.
     """
     groups: dict[str, list[Mapping[str, Any]]] = {}
     for group, settings in trials:
@@ -116,7 +115,10 @@ def without_settings(group: str, keys: Sequence[str]) -> str:
 def told_apart(
     groups: Sequence[str], settings: Sequence[str], digits: int = HASH_DIGITS
 ) -> list[str]:
-    """Return the groups; if one has several `settings` (hashes), append each trial's hash to it."""
+    """Return the trials' groups, with a hash appended if a group has several settings.
+
+    `settings` has each trial's hash.
+    """
     owners = defaultdict[str, set[str]](set)
     for group, setting in zip(groups, settings, strict=True):
         owners[group].add(setting)
@@ -131,7 +133,9 @@ def told_apart(
 def _group(study: Study, config: AnyConfig) -> tuple[str, bool]:
     label: object = study.label(config)
     if not isinstance(label, str):
-        raise UserError(f"study {study.name}: its label function gives {label!r}. Return a string.")
+        raise UserError(
+            f"study {study.name}: its label function returns {label!r}. Return a string."
+        )
     # Legends do not show an entry that begins with an underscore.
     text = f" {one_line(label, most=10 * LONGEST_GROUP).lstrip('_ ')}"
     group = group_of(text)

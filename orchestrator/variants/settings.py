@@ -1,4 +1,4 @@
-"""Settings of `--set`; a study runs at each of several values: `training.learning_rate=5,10`."""
+"""Settings of `--set`. A study runs at each of several values: `training.learning_rate=5,10`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Settings = Mapping[str, tuple[Any, ...]]
 
 
 def parse_settings(texts: Iterable[str]) -> dict[str, tuple[Any, ...]]:
-    """Return the settings in `key=value,value` texts. Raises UserError for another form."""
+    """Return the settings in texts like `key=value,value`. Raises UserError for other texts."""
     settings = {}
     for setting in texts:
         key, equals, text = setting.partition("=")
@@ -53,9 +53,9 @@ def as_typed(values: Sequence[Any]) -> str:
 
 
 def setting_values(key: str, values: Iterable[Any]) -> tuple[Any, ...]:
-    """Return a setting's different values in a fixed order; numbers ascend.
+    """Return a setting's distinct values, sorted.
 
-    Raises UserError for several values of the seed or of a whole part of a config.
+    Raises UserError for an empty value, and for several values of the seed or of a config section.
     """
     # 5 and 5.0 are one value, True and 1 are two.
     unique_values = list(
@@ -75,15 +75,15 @@ def setting_values(key: str, values: Iterable[Any]) -> tuple[Any, ...]:
         )
     if any(isinstance(value, dict) for value in unique_values):
         raise UserError(
-            f"--set: {key} is a whole part of a config, and takes one value. Give it one, or write "
-            f"a study."
+            f"--set: {key} is a whole part of a config and takes one value. Give one value, or "
+            f"write a study."
         )
     numbers = all(type(value) in (int, float) for value in unique_values)
     return tuple(sorted(unique_values) if numbers else sorted(unique_values, key=json.dumps))
 
 
 def swept_keys(settings: Settings) -> list[str]:
-    """Return sorted keys with several values."""
+    """Return the keys with several values, sorted."""
     return sorted(key for key, values in settings.items() if len(values) > 1)
 
 

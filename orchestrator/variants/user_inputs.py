@@ -41,13 +41,13 @@ class UserInputs:
                 measured_names = ", ".join(names) or "nothing"
                 raise UserError(
                     f"{option}: needs a study that measures {published_name}; {study.name} "
-                    f"measures {measured_names}. Leave it out{cure}."
+                    f"measures {measured_names}. Leave the option out{cure}."
                 )
             names[names.index(published_name)] = user_input.measurement
         return tuple(names)
 
     def for_study(self, study: Study) -> UserInputs:
-        """Return inputs that the study uses."""
+        """Return the inputs that the study uses."""
         return UserInputs(
             contexts=self.contexts if TOP_K in study.measurements else None,
             benchmarks=self.benchmarks if WORD_SIMILARITY in study.measurements else None,

@@ -21,9 +21,9 @@ class Variant:
 
     settings: Settings = field(default_factory=dict)
     model: str | None = None
-    """Replaces the study's own models."""
+    """Kind of model that replaces the study's own models."""
     search: str | None = None
-    """A tuned study's method, if not the default."""
+    """Search method of a tuned study; None for its default."""
     contexts: str = ""
     """Name of the user's file, a space, and a tag of its content; "" for the published contexts."""
     benchmarks: str = ""
@@ -31,7 +31,7 @@ class Variant:
 
     @classmethod
     def read(cls, text: str) -> Variant:
-        """Return the variant of a text; for an invalid one, as in a store, the plain study."""
+        """Return the variant with this `text`; the unchanged study's if the text is invalid."""
         try:
             content = json.loads(text)
             settings = {key: tuple(values) for key, values in content.pop("settings", {}).items()}
@@ -41,7 +41,7 @@ class Variant:
 
     @property
     def text(self) -> str:
-        """Canonical JSON, "{}" for the study as written. `StudyKey.overrides` stores it."""
+        """Canonical JSON, "{}" for the unchanged study. `StudyKey.overrides` stores it."""
         changes = {name: value for name, value in vars(self).items() if value}
         return json.dumps(changes, sort_keys=True, separators=(",", ":"))
 
@@ -82,7 +82,7 @@ def chosen_variant(settings: Settings, model: str | None) -> Variant:
 
 
 def other_model(model: str | None) -> str | None:
-    """Return the model; None if it is the studies' own. Raises UserError for an unknown model."""
+    """Return the model; None if it is LSTM, the default. Raises UserError for an unknown model."""
     if model is None or model == LSTM:
         return None
     require_model(model)

@@ -1,6 +1,6 @@
-"""Browser pages over the store and the storage, live while a sweep runs.
+"""Browser pages over the store and the storage, updated while a sweep runs.
 
-The pages write nothing but requests to stop.
+The pages only read, except for requests to stop trials.
 """
 
 from trainables import door

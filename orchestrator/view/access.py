@@ -11,20 +11,21 @@ from werkzeug.wrappers import Response as AnyResponse
 
 BASE_POLICY = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 FILE_POLICY = f"{BASE_POLICY}; style-src 'unsafe-inline'; img-src data:"
-"""For files of the storage: a stranger's SVG or XML can contain scripts. No sandbox, because some
-browsers cannot show a PDF in one."""
+"""Policy for files of the storage: a stranger's SVG or XML can contain scripts. It has no sandbox,
+because some browsers cannot show a PDF in one."""
 REPORT_POLICY = (
     f"{FILE_POLICY}; script-src 'unsafe-inline'; "
     "sandbox allow-scripts allow-downloads allow-top-navigation-by-user-activation"
 )
-"""HTML reports have scripts that sort tables; the sandbox keeps them away from these pages."""
+"""HTML reports have scripts that sort tables. The sandbox keeps these scripts away from other
+pages."""
 PAGE_POLICY = (
     f"{BASE_POLICY}; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
     "font-src 'self' data:; connect-src 'self'; worker-src blob:; "
     "script-src 'self' 'unsafe-eval' "
 )
-"""Scripts are files of this server, or have the hashes that follow. They may compile code, as
-plotly does for WebGL."""
+"""Scripts are files of this server, or have one of the hashes appended here. They may compile code,
+as plotly does for WebGL."""
 REFUSAL = "Open the link that `view` printed when it started. It gives access to this page."
 
 
@@ -36,7 +37,7 @@ def guard(server: Flask, token: str, script_hashes: Sequence[str]) -> None:
 
     @server.before_request
     def check() -> AnyResponse | None:
-        # All ports of a host share their cookies, so the name has the port.
+        # All ports of a host share cookies, so the cookie's name contains the port.
         cookie = f"sweep-view-{request.environ['SERVER_PORT']}"
         if _is_token(request.args.get("token", ""), token):
             query = urlencode(

@@ -14,7 +14,7 @@ from trainables.errors import UserError
 
 
 def make_app(source: Source, token: str) -> Dash:
-    """Return the pages, protected by `token`."""
+    """Return the application, whose pages require `token`."""
     app = Dash(
         __name__,
         title="Sweeps",
@@ -66,7 +66,7 @@ def show_trouble(error: Exception) -> None:
 def lay_out(source: Source, path: str, search: str) -> Any:
     """Return the page at this address.
 
-    Raises UserError if it does not exist or the store cannot be read.
+    Raises UserError if the page does not exist or the store cannot be read.
     """
     kind, _, target = unquote(path).strip("/").partition("/")
     query = parse_qs(search.lstrip("?"))

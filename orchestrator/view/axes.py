@@ -24,7 +24,7 @@ COSTS = (
     "tokens_per_second",
     "wall_seconds",
 )
-"""Rarely a study's subject, so not preselected."""
+"""Metrics that are rarely a study's subject, so not preselected."""
 
 
 def menus(trials: StudyTrials, variant: str) -> list[Any]:
@@ -53,7 +53,7 @@ def _options(trials: StudyTrials, axis: str) -> list[dict[str, str]]:
 
 
 def labels(names: Sequence[str]) -> dict[str, str]:
-    """Return the columns' titles by name, with the name in place of a shared title."""
+    """Return the columns' titles by name; a name replaces a title that several columns share."""
     titles = [title(name) for name in names]
     return {
         name: name if titles.count(text) > 1 else text

@@ -1,4 +1,4 @@
-"""Figures of the pages. The style sheet sets the colours on dark pages, not in saved pictures."""
+"""Figures of the pages. The style sheet adapts them, but not saved pictures, to dark pages."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from orchestrator.words import SHORT_ID
 from trainables.trial_folder import EpochMetrics, perplexity
 
 COLOURS = GROUP_COLOURS[:0:-1]
-"""Black is invisible on a dark page."""
+"""Group colours without black, which is invisible on a dark page."""
 DASHES, SYMBOLS = ("solid", "dash", "dot", "dashdot"), ("circle", "diamond", "square", "cross")
-"""One for each cycle of the colours."""
+"""The next one is used after each cycle of the colours."""
 SCALE = px.colors.sequential.Viridis[2:]
-"""Its darkest part is invisible on a dark page."""
+"""Colour scale without its darkest part, which is invisible on a dark page."""
 SMALLEST_PX, USUAL_PX, LARGEST_PX = 5, 7, 18
-"""Diameters."""
+"""Diameters of points."""
 MOST_MARKED, FEW_EPOCHS = 100, 12
-"""Largest numbers of epochs that each get a marker, and a tick."""
+"""Largest numbers of epochs with a marker each, and with a tick each."""
 AXIS = {"automargin": True, "exponentformat": "power"}
 STYLE = {
     "xaxis": AXIS,
@@ -63,11 +63,11 @@ def scatter(
     logarithmic: Collection[str] = (),
     shown: Sequence[str] | None = None,
 ) -> Figure:
-    """Return a point for each trial that has x and y, or a sentence if no trial has both.
+    """Return a figure of the trials that have x and y, or a sentence if none has both.
 
     `axes` names the columns of x, y, colour and size; `logarithmic` may have "x" and "y". Only
-    trials whose ids are in `shown` have a point (default: all). A point's `customdata` is the short
-    id.
+    trials whose ids are in `shown` have a point (default: all). A point's `customdata` is the
+    trial's short id.
     """
     x, y, colour, size = (axes[name] for name in ("x", "y", "colour", "size"))
     if x not in trials.frame or y not in trials.frame:
@@ -113,7 +113,7 @@ def _areas(values: pd.Series[float]) -> pd.Series[float]:
 def learning_curves(
     trials: Mapping[str, Sequence[EpochMetrics]], *, training: bool = False
 ) -> Figure:
-    """Return validation perplexity by epoch, a line per trial.
+    """Return a figure of validation perplexity by epoch, with a line per trial.
 
     A diamond marks the start of averaging. `training` adds the training perplexity of a single
     trial.
@@ -150,7 +150,7 @@ def learning_curves(
 def spectra(
     trials: Mapping[str, NDArray[np.float64] | None], tolerance: float | None = None
 ) -> Figure:
-    """Return singular values, a line per trial. `tolerance` is that of the Press rank."""
+    """Return a figure of singular values by index, with the Press rank's `tolerance`."""
     lines = [
         pd.DataFrame({"line": as_text(name), "index": index + 1, "singular value": sigma[index]})
         for name, sigma in trials.items()

@@ -19,12 +19,12 @@ from trainables.config import flat_values
 from trainables.trial_folder import TOP_K, DamagedFileError, EpochMetrics, WordsAfter, open_file
 
 LOG_LINES, LOG_BYTES = 60, 20_000
-"""Shown from the end of a log."""
+"""Lines shown, and bytes read, from the end of a log."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class OneTrial:
-    """A trial as shown."""
+    """Data that a trial's page shows."""
 
     row: Mapping[str, Any]
     """Row of `Store.results`."""
@@ -33,7 +33,6 @@ class OneTrial:
     """Study in whose context the trial is shown."""
     settings: Mapping[str, Any]
     varying_settings: Sequence[str]
-    """Settings that differ within study `key`."""
     epochs: Sequence[EpochMetrics]
     spectrum: NDArray[np.float64] | None
     predictions: Mapping[str, WordsAfter]
@@ -44,7 +43,7 @@ class OneTrial:
 
     @property
     def metrics(self) -> dict[str, Any]:
-        """Return the metrics in reading order, without predictions."""
+        """Return the metrics in the order of `in_reading_order`, without predictions."""
         names = self.row["metrics"].keys() - self.predictions.keys()
         return {name: self.row["metrics"][name] for name in in_reading_order(names)}
 
@@ -69,14 +68,14 @@ class OneTrial:
 
     @property
     def version(self) -> str:
-        """Return a text that changes with anything shown."""
+        """Return a text that changes whenever the page has something new."""
         row = self.row
         counts = (len(self.epochs), len(row["metrics"]))
         return f"{row['state']} {row['attempt']} {counts} {hash((tuple(self.attempts), self.log))}"
 
 
 def read_trial(source: Source, trial_id: str, variant: str = "") -> OneTrial:
-    """Return a trial in the context of study `variant`, or of its first study.
+    """Return a trial in the context of study `variant`, or of the trial's first study.
 
     Raises UserError if the store cannot be read or does not have the trial.
     """

@@ -44,7 +44,7 @@ def register(app: Dash, source: Source) -> None:
 
 
 def content(overview: Overview) -> parts.Children:
-    """Return the page's content, the latest planned studies first."""
+    """Return the page's content, with the latest planned studies first."""
     # Count a trial of several studies once.
     running_count = len({trial.trial_id for trial in overview.running if trial.alive})
     lost_count = len({trial.trial_id for trial in overview.lost})
@@ -75,7 +75,7 @@ def content(overview: Overview) -> parts.Children:
 
 
 def progress(studies: Sequence[StudySummary], overview: Overview) -> Any:
-    """Return a table of progress."""
+    """Return a table of the studies' progress."""
     return parts.table(
         [
             "study",

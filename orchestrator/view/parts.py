@@ -23,7 +23,7 @@ Children = list[Any]
 
 
 def register(app: Dash, source: Source) -> None:
-    """Register graphs and stop buttons."""
+    """Register the callbacks of graphs and stop buttons."""
     app.clientside_callback(
         ClientsideFunction("view", "draw"),
         Output({"drawn": MATCH, "as": "graph"}, "figure"),
@@ -43,7 +43,7 @@ def register(app: Dash, source: Source) -> None:
         # A study's variant has hyphens, a trial's id has none.
         with source.store() as opened:
             opened.ask_to_stop(source.study(target).key if "-" in target else target)
-        return "Asked to stop. Results and checkpoints are kept; run its command again to resume."
+        return "Asked to stop. Results and checkpoints are kept. Run the command again to resume."
 
 
 def graph(name: str, file: str) -> Any:
@@ -91,14 +91,14 @@ def trial_link(trial_id: str, name: str, key: StudyKey) -> Any:
 
 
 def downloads(key: StudyKey, trial_ids: Sequence[str] = ()) -> list[Any]:
-    """Return download links (default: all trials)."""
+    """Return links to downloads of the trials (default: all)."""
     query = urlencode([("trial", trial_id) for trial_id in trial_ids])
     address = f"/download/study/{quote(key.variant)}"
     return [html.A(form.upper(), href=f"{address}.{form}?{query}") for form in ("csv", "json")]
 
 
 def table(head: Sequence[str], body: Sequence[Sequence[Any]], *, empty: str = "") -> Any:
-    """Return a table, or `empty` without rows."""
+    """Return a table, or the text `empty` if there are no rows."""
     if not body:
         return html.P(empty, className="soft")
     rows = [html.Tr([html.Td(cell, className=_kind(cell)) for cell in row]) for row in body]
@@ -109,14 +109,14 @@ def table(head: Sequence[str], body: Sequence[Sequence[Any]], *, empty: str = ""
 
 
 def sentence_of(error: UserError) -> str:
-    """Return the error's message to a reader who has no command to retype."""
+    """Return the error's message for readers of a page, who ran no command."""
     if isinstance(error, StoreAwayError):
-        return f"{error.problem}. This page comes back by itself once the store can be read."
+        return f"{error.problem}. This page loads again by itself once the store can be read."
     return str(error)
 
 
 def host_of(owner: str) -> str:
-    """Return the host in an owner's name."""
+    """Return the host part of an owner's name."""
     return owner.partition(":")[0]
 
 

@@ -20,8 +20,8 @@ def serve(url: str, storage: str, port: int | None, ready: Callable[[str], None]
     """Show the store at `url` and the storage until SIGINT or SIGTERM.
 
     `ready` receives the link once it can be opened. The default `port` is 8642, or a free one if
-    that is taken. Raises UserError if the extra `view` is not installed, the store or storage
-    cannot be used, or `port` is taken.
+    that is taken. Raises UserError if the extra `view` is missing, or the store, storage or `port`
+    cannot be used.
     """
     try:
         import waitress
@@ -52,7 +52,7 @@ def serve(url: str, storage: str, port: int | None, ready: Callable[[str], None]
                 "omit the option."
             ) from error
         server = make_server(0)
-    # Its warnings only report how many requests wait.
+    # The server's warnings only report how many requests wait.
     logging.getLogger("waitress").setLevel(logging.ERROR)
     with suppress(UserError):
         # Read the study planned last, the likeliest to be opened.
@@ -60,6 +60,6 @@ def serve(url: str, storage: str, port: int | None, ready: Callable[[str], None]
             source.trials(summary.key.variant)
     threading.Thread(target=server.run, daemon=True).start()
     ready(f"http://{HOST}:{server.effective_port}/?token={token}")
-    # Do not wait for requests in progress when a signal comes: nothing is lost.
+    # Do not wait for requests in progress when a signal comes, because nothing is lost.
     with suppress(KeyboardInterrupt):
         threading.Event().wait()

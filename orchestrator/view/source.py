@@ -1,4 +1,4 @@
-"""Store and storage as the pages read them, cached for all viewers."""
+"""Reads of the store and the storage for the pages, cached for all viewers."""
 
 from __future__ import annotations
 
@@ -26,23 +26,22 @@ from trainables.errors import UserError
 CACHE_S = 1.5
 FETCH_EVERY_S = 10.0
 MOST_STUDIES = 5
-"""Studies kept in memory."""
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Overview:
-    """Studies, running and lost trials."""
+    """Studies, running trials, and trials without a result."""
 
     studies: list[StudySummary]
     running: list[RunningTrial]
     lost: list[LostTrial]
     seconds_left: dict[StudyKey, float | None]
-    """Running studies; None before a run has come far enough."""
+    """Running studies; None until a trial of the run has ended."""
 
 
 class CachedValue(Generic[T]):
-    """A value cached for `CACHE_S`. `read` receives the previous value."""
+    """Cached value; `read` receives the previous one."""
 
     def __init__(self, read: Callable[[T | None], T]) -> None:
         self._read, self._lock = read, threading.Lock()
@@ -50,7 +49,7 @@ class CachedValue(Generic[T]):
         self._read_s = float("-inf")
 
     def get(self) -> T:
-        """Return the value, cached `CACHE_S` seconds."""
+        """Return the value, read at most `CACHE_S` seconds ago."""
         with self._lock:
             if time.monotonic() - self._read_s >= CACHE_S:
                 self._value = self._read(self._value)
@@ -109,7 +108,10 @@ class Source:
         return rows[0][0], [key for _, key in rows]
 
     def fetch(self, key: str, bring: Callable[[], None]) -> None:
-        """Call `bring` in the background, one at a time, so that pages do not wait."""
+        """Call `bring` in the background, so that pages do not wait.
+
+        One call runs at a time. `key` is fetched at most every `FETCH_EVERY_S` seconds.
+        """
         is_old = time.monotonic() - self._fetch_s.get(key, float("-inf")) >= FETCH_EVERY_S
         if not is_old or not self._fetch_lock.acquire(blocking=False):
             return

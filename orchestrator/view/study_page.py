@@ -176,7 +176,9 @@ def _choose(frame: pd.DataFrame, ticked_ids: Sequence[str]) -> tuple[list[str], 
     if ids := ticked_ids[:MOST_CHOSEN]:
         return list(ids), f"Shown: {len(ids)} ticked trials."
     index = frame[BEST].nsmallest(MOST_BEST).index if BEST in frame else frame.index[:MOST_BEST]
-    return list(index), f"Shown: {len(index)} trials by {title(BEST)}. Tick trials for others."
+    return list(
+        index
+    ), f"Shown: the first {len(index)} trials by {title(BEST)}. Tick trials to show others."
 
 
 def _head(source: Source, summary: StudySummary) -> list[Any]:

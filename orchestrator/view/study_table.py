@@ -84,7 +84,7 @@ def _column(trials: StudyTrials, name: str, label: str) -> dict[str, Any]:
 
 
 def rows(trials: StudyTrials, since_s: float = -math.inf) -> list[dict[Hashable, Any]]:
-    """Return rows read after `since_s`."""
+    """Return the table's rows that were read after `since_s`."""
     frame = trials.frame.loc[trials.read_s > since_s, _names(trials)]
     records = frame.astype(object).where(frame.notna(), None)
     return records.assign(id=frame.index).to_dict("records")

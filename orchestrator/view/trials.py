@@ -14,8 +14,8 @@ from orchestrator.analysis import LEADING, flatten, in_reading_order
 from orchestrator.store import Store, StudyKey
 
 READ_AT_ONCE = 1_000
-"""Trials whose configs are in memory together. PostgreSQL looks up fewer (such as 500) one by one,
-four times as slowly."""
+"""Trials read from the store at a time. PostgreSQL looks up fewer (such as 500) one by one, four
+times as slowly."""
 LONGEST_TEXT = 100
 MOST_LEVELS = 24
 """Most distinct texts that colours and symbols can show."""
@@ -23,15 +23,14 @@ MOST_LEVELS = 24
 
 @dataclass(frozen=True, kw_only=True)
 class StudyTrials:
-    """A study's trials as shown."""
+    """A study's trials, as its page shows them."""
 
     frame: pd.DataFrame
     """One row per trial id, in plan order. A column holds numbers or texts; a missing value is NaN.
     """
     settings: Sequence[str]
-    """Only those that differ."""
+    """Settings that differ between trials."""
     metrics: Sequence[str]
-    """In reading order."""
     read_s: pd.Series[float]
     """When each row was read, by `time.monotonic`."""
     versions: Mapping[str, tuple[object, ...]]
@@ -39,7 +38,7 @@ class StudyTrials:
 
     @cached_property
     def short_metrics(self) -> list[str]:
-        """Return the metrics without long texts, which are data."""
+        """Return the metrics, except those with long texts, which are data."""
         texts = {name: self.frame[name].astype(str).str.len().max() for name in self.metrics}
         return [name for name, length in texts.items() if length <= LONGEST_TEXT]
 
@@ -50,18 +49,18 @@ class StudyTrials:
 
     @cached_property
     def texts(self) -> list[str]:
-        """Return the text settings with few distinct values."""
+        """Return the text settings with at most `MOST_LEVELS` values."""
         texts = [name for name in self.settings if name not in self.numbers]
         return [name for name in texts if self.frame[name].nunique() <= MOST_LEVELS]
 
     @cached_property
     def shape(self) -> str:
-        """Return a hash of trials and columns, not of values."""
+        """Return a hash of trial ids and columns, not of values."""
         names = (*self.frame.index, *self.settings, *self.short_metrics, *self.numbers)
         return format(hash(names), "x")
 
     def of(self, ids: Sequence[str] | None) -> pd.DataFrame:
-        """Return these trials' rows in plan order; None means all."""
+        """Return the rows of trials `ids` in plan order; None means all."""
         return self.frame if ids is None else self.frame[self.frame.index.isin(ids)]
 
 
@@ -88,7 +87,7 @@ def read_trials(store: Store, key: StudyKey, previous: StudyTrials | None = None
     empty_frame = pd.DataFrame(columns=[*LEADING]).set_index("trial_id")
     frame = _unify_columns(pd.concat(frames or [empty_frame]).reindex([*versions]))
     if previous:
-        # `flatten` makes equal names distinct, for which it needs all trials: keep the first names.
+        # `flatten` distinguishes equal names only among the trials of one call: keep earlier names.
         frame["name"] = previous.frame["name"].reindex(frame.index).fillna(frame["name"])
     frame = frame.drop(columns=[name for name in metrics if frame[name].isna().all()])
     settings = [str(name) for name in frame if name not in {*LEADING, *metrics}]

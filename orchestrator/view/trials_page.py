@@ -31,7 +31,7 @@ def layout(source: Source, starts: Sequence[str], variant: str) -> Any:
     """Return the page of one to six trials whose ids begin with `starts`.
 
     `variant` is the study in whose context they are shown. Raises UserError for another number of
-    trials, or if the store does not have one.
+    trials, or an unknown one.
     """
     trial_ids = [source.trial(start)[0] for start in dict.fromkeys(starts)]
     if not 1 <= len(trial_ids) <= parts.MOST_COMPARED:
@@ -97,7 +97,7 @@ def register(app: Dash, source: Source) -> None:
 
 
 def _by_name(trials: Sequence[OneTrial]) -> dict[str, OneTrial]:
-    """Equal names, as in two scales of a study, get the start of the id."""
+    """Make equal names, as in two scales of a study, unique."""
     names = [trial.row["name"] for trial in trials]
     return {
         name if names.count(name) == 1 else f"{name} {short_id(trial.row['trial_id'])}": trial
@@ -111,7 +111,6 @@ def _table(
     *,
     complete: bool = False,
 ) -> Any:
-    """Side by side, trials have only rows that differ, unless `complete`."""
     columns = [column(trial) for trial in trials.values()]
     names = dict.fromkeys(name for values in columns for name in values)
     rows = [[name, *(values.get(name, "") for values in columns)] for name in names]

@@ -248,7 +248,7 @@ def test_pages_return_with_the_store(browser: Browser, grid: Path, link: str) ->
         away = (grid / "results.db").rename(grid / "away.db")
         try:
             yield
-            browser.wait_until(f"{trouble}.includes('comes back by itself')")
+            browser.wait_until(f"{trouble}.includes('loads again by itself')")
         finally:
             away.rename(grid / "results.db")
         browser.wait_until(f"{trouble} === ''")

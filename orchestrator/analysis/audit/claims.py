@@ -1,8 +1,8 @@
-"""Claims of the papers that other printed numbers, configurations or files decide.
+"""Claims of the papers that other printed numbers, configs or files can check.
 
-Each row of claims.csv names the printed numbers (`cells`), the numbers to recompute them from
-(`inputs`), a function of rules.py with its argument, and a verdict for each outcome. A reference is
-a pattern of cell names: "table:texts of the line:column".
+Each row of claims.csv has the printed numbers (`cells`), the `inputs` to recompute them from, a
+function of rules.py with its argument, and a verdict per outcome. `cells` and `inputs` are patterns
+of cell names: "table:texts of the line:column".
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 LABELS = ("stage", "context", "iteration")
-"""Columns that only number the lines."""
+"""Columns whose numbers only label the lines."""
 NUMBER = re.compile(r"[-+]?\d+\.?\d*(e[-+]?\d+)?")
 TWO_DECIMALS = re.compile("ppl|_test_|params")
 """The AAAI paper prints these columns with two decimals; the CSV files drop a final zero."""
@@ -28,11 +28,11 @@ TWO_DECIMALS = re.compile("ppl|_test_|params")
 
 @dataclass(frozen=True, eq=False)
 class Cell:
-    """Cell of a published table that holds numbers."""
+    """Cell with numbers in a published table."""
 
     table: str
     line: int
-    """The heading is line 1."""
+    """Line in the file; the heading is line 1."""
     column: str
     row: Row
     numbers: list[float]
@@ -41,17 +41,16 @@ class Cell:
 
 @dataclass(frozen=True)
 class Claim:
-    """Row of claims.csv with its references resolved."""
+    """Row of claims.csv, with the cells that it refers to."""
 
     row: Row
     cells: list[Cell]
     inputs: list[Cell]
     trials: Mapping[Any, Mapping[Any, Any]]
-    """Trials that counted word pairs, by corpus."""
 
     @property
     def printed(self) -> str:
-        """Return the claim's text or, without a text, its first printed number."""
+        """Return the claim's text; if it is empty, its first printed number."""
         return self.row["printed"] or self.cells[0].printed
 
 
@@ -74,7 +73,7 @@ def look_up(references: str) -> list[Cell]:
 
 @cache
 def printed_numbers() -> dict[str, Cell]:
-    """Return every cell of the published tables that holds numbers, by name."""
+    """Return the published tables' cells that have numbers, by name."""
     cells = {}
     for table in TITLES:
         for line, row in enumerate(rows(table), start=2):

@@ -12,16 +12,16 @@ from orchestrator.analysis.audit.claims import Cell, claims, printed_numbers
 FATES = ("differs", "open", "agrees", "compatible", "explained", "used", "nothing")
 """Verdicts; a number gets the first that applies.
 
-differs: recomputed to another value. open: something is missing here. agrees: recomputed to the
-printed value. compatible: other printed values allow it, but would also allow a wrong one.
-explained: the rule gives a reason for the difference. used: other numbers were computed from it.
-nothing: no other number determines it.
+differs: recomputed to another value. open: data to recompute it are missing. agrees: recomputed to
+the printed value. compatible: other printed numbers allow it, but also some wrong values.
+explained: the rule explains the difference. used: other numbers were computed from it. nothing: no
+other number determines it.
 """
 
 
 @dataclass(frozen=True)
 class AuditNumbers:
-    """`account` counts the numbers of each published table by verdict."""
+    """Checked claims, and `account`: counts of each published table's numbers by verdict."""
 
     checks: pd.DataFrame
     account: pd.DataFrame

@@ -1,8 +1,7 @@
 """Rules of claims.csv; each recomputes one kind of claim.
 
-A rule returns the recomputed value and whether the claim holds; None if that cannot be decided
-here. Reports print its docstring with the claim's `{argument}`. SM Table 1 and the p-values are
-over 10 seeds; Table 2 adds the authors' own (SM Tables 10 and 11).
+A rule returns the recomputed value and whether the claim holds (None if data to decide it are
+missing). Reports print its docstring with the claim's `{argument}`.
 """
 
 from __future__ import annotations
@@ -28,10 +27,8 @@ SEEDS, WITH_AUTHORS = 10, 11
 ROUNDING = 0.005 * (1 + 1e-9)
 """Half a unit of the last printed digit, plus the error of binary fractions."""
 SAMUELSON = (WITH_AUTHORS - 1) / math.sqrt(WITH_AUTHORS)
-"""One of n values is at most (n - 1) / sqrt(n) standard deviations from their mean (Samuelson
-1968)."""
 LOW_RANK, HIGH_RANK = {"Softmax", "LMS-PLIF", "MoC", "MoC*"}, {"SS", "GSS", "MoS", "MoS*"}
-"""Models of Fig. 3. The text calls LMS-PLIF low-rank although its Press rank is 580."""
+"""Models of Fig. 3. The paper's text calls LMS-PLIF low-rank although its Press rank is 580."""
 
 
 def _values(cells: list[Cell]) -> list[float]:
@@ -45,14 +42,15 @@ def same(claim: Claim) -> Outcome:
 
 
 def p_value(claim: Claim) -> Outcome:
-    """Student's t-test of the printed means and deviations, n = 10, to three printed digits."""
+    """Student's t-test of the printed means and deviations, n = 10; three digits must agree."""
     p = _student_p(claim)
     return f"{p:.3g}", f"{p:.2e}" == f"{float(claim.printed):.2e}"
 
 
 def p_value_span(claim: Claim) -> Outcome:
-    """Student's t-test of the printed means and deviations, n = 10, within their rounding."""
-    # p falls with the distance of the means and grows with the deviations: the ends are exact.
+    """Student's t-test of the printed means and deviations, n = 10; their rounding must allow p."""
+    # p falls with the distance of the means and grows with the deviations, so these steps give
+    # its exact range.
     low, p, high = (_student_p(claim, step) for step in (-ROUNDING, 0.0, ROUNDING))
     is_within = low <= float(claim.printed) <= high
     return f"{p:.3g}; rounding allows {low:#.2g} to {high:#.2g}", is_within
@@ -69,7 +67,7 @@ def _student_p(claim: Claim, step: float = 0.0) -> float:
 
 
 def mean_of_eleven(claim: Claim) -> Outcome:
-    """Mean of the 10 seeds and the authors' seed, within 0.01, the rounding of both sides.
+    """Mean of the 10 seeds and the authors' seed, within 0.01, the rounding of both means.
 
     The 10 seeds are in SM Table 1, the authors' seed in SM Tables 10 and 11 (ET-ASGD).
     """
@@ -79,15 +77,15 @@ def mean_of_eleven(claim: Claim) -> Outcome:
 
 
 def deviation_of_eleven(claim: Claim) -> Outcome:
-    """Standard deviation of the 10 seeds and the authors' seed, within all numbers' rounding."""
+    """Standard deviation of the 10 seeds and the authors' seed, within the rounding of each."""
     (sd, sd_10), (mean_10, authors) = _values(claim.cells), _values(claim.inputs)
     return joined_deviation(sd, sd_10, abs(authors - mean_10), 2 * ROUNDING)
 
 
 def an_eleventh(claim: Claim) -> Outcome:
-    """Standard deviation of 10 seeds and an eleventh that moves the mean to Table 3's.
+    """Standard deviation of Table 4's 10 seeds and an eleventh that gives Table 3's mean.
 
-    Table 4 has 10 seeds of the same model. The range includes rounding.
+    Both tables have the same model. The range includes rounding.
     """
     mean, sd, mean_10, sd_10 = _values(claim.cells)
     distance = WITH_AUTHORS * abs(mean - mean_10)
@@ -113,12 +111,13 @@ def joined_deviation(printed: float, sd_10: float, distance: float, room: float)
 def one_of_eleven(claim: Claim) -> Outcome:
     """The authors' seed is at most 10/√11 deviations from the mean, including rounding.
 
-    The seed in SM Tables 10 and 11 is one of the 11, and none can be further (Samuelson 1968).
+    It is one of the mean's 11 seeds (SM Tables 10 and 11), and none can be further (Samuelson
+    1968).
     """
     (mean, sd, authors), rounding = _values(claim.cells), float(claim.row["argument"])
     distance, allowed = abs(authors - mean), SAMUELSON * (sd + rounding) + 2 * rounding
     return (
-        f"{authors:g} is {distance:.4g} from the mean, and {allowed:.4g} is possible",
+        f"{authors:g} is {distance:.4g} from the mean; at most {allowed:.4g} is possible",
         distance <= allowed,
     )
 
@@ -126,7 +125,7 @@ def one_of_eleven(claim: Claim) -> Outcome:
 def perplexity_difference(claim: Claim) -> Outcome:
     """Softmax's test perplexity minus the model's in SM Table 10, digit by digit.
 
-    Both perplexities have the same rule of averaging.
+    Both have the same method of averaging.
     """
     softmax, model = _halves(claim)
     et_asgd, nt_asgd = (f"{difference:+.2f}" for difference in softmax - model)
@@ -148,7 +147,7 @@ def widening_gap(claim: Claim) -> Outcome:
 
 
 def correlation(claim: Claim) -> Outcome:
-    """Computed here from the printed ranks and perplexities."""
+    """Correlation computed here from the printed ranks and perplexities."""
     pearson, spearman = (correlate(*_halves(claim), ranks=is_ranked) for is_ranked in (False, True))
     assert pearson.value is not None
     ends = pearson.interval
@@ -173,38 +172,38 @@ def _halves(claim: Claim) -> NDArray[np.float64]:
 
 
 def corpus_count(claim: Claim) -> Outcome:
-    """Counted in the published files (identified by SHA-256)."""
+    """Count in the published files (identified by SHA-256)."""
     corpus, attribute = claim.row["argument"].split()
     count = f"{getattr(PUBLISHED_CORPORA[corpus], attribute):,}"
     return count, count == claim.printed
 
 
 def d_plus_2(claim: Claim) -> Outcome:
-    """Rank d + 2: d of SM Table 6 for W h, 1 for the bias, 1 for the normaliser of each row."""
+    """Rank d + 2: d (SM Table 6) from W h, 1 from the bias, 1 from the normaliser of each row."""
     [width] = _values(claim.inputs)
     rank = f"{width + 2:.0f}"
     return rank, rank == claim.printed
 
 
 def over_all_contexts(claim: Claim) -> Outcome:
-    """Rank of the same model on the same text."""
+    """Rank of the same model at more contexts of the same text."""
     rank, _, contexts = _values(claim.inputs)
-    return f"{rank:.0f} over all {contexts:,.0f}", False
+    return f"{rank:.0f} over all {contexts:,.0f} contexts", False
 
 
 def different_models(claim: Claim) -> Outcome:
-    """Trained models differ, so probabilities that all print alike were not measured."""
+    """Different models differ, so equal probabilities of all models were not measured."""
     return "none", len({cell.printed for cell in claim.cells}) > 1
 
 
 def falling_probabilities(claim: Claim) -> Outcome:
-    """The likeliest word comes first in every other list."""
+    """Probabilities must fall along the list, as in all other lists of the table."""
     is_falling = all(cell.numbers == sorted(cell.numbers, reverse=True) for cell in claim.cells)
     return "none", is_falling
 
 
 def low_rank_hits(_: Claim) -> Outcome:
-    """Counted over the contexts of SM Table 2.
+    """Contexts of SM Table 2 with the true word in a high-rank and in a low-rank model's list.
 
     The low-rank models are Softmax, LMS-PLIF, MoC and MoC*.
     """
@@ -221,16 +220,13 @@ def low_rank_hits(_: Claim) -> Outcome:
 
 
 def parameters(claim: Claim) -> Outcome:
-    """Computed from the configuration of SM Table 6, in millions.
-
-    The number is truncated, not rounded, to the two printed decimals.
-    """
+    """Parameters of SM Table 6's configuration, in millions, truncated to two decimals."""
     count = in_millions(_model_parameters(claim))
     return count, count == claim.printed
 
 
 def talk_parameters(claim: Claim) -> Outcome:
-    """Computed from the AAAI paper's configuration, truncated or rounded to the printed digits."""
+    """Parameters of the AAAI paper's configuration, truncated or rounded to the printed digits."""
     exact = _model_parameters(claim) / 1e6
     unit = 10.0 ** -len(claim.printed.partition(".")[2])
     return f"{exact:.2f}", -unit / 2 <= exact - float(claim.printed) < unit
@@ -247,13 +243,13 @@ def _model_parameters(claim: Claim) -> int:
 
 
 def two_a_knot(claim: Claim) -> Outcome:
-    """Two parameters for each of {argument} knots, to the coarser printed digit."""
+    """Two parameters for each of {argument} knots, in millions, rounded to one decimal."""
     millions = f"{2 * int(claim.row['argument'].replace(',', '')) / 1e6:.1f}"
     return millions, millions == claim.printed
 
 
 def tried_value(claim: Claim) -> Outcome:
-    """Among the values tried in stage 1 or 2, or SM Table 6's if stage 1 kept that one."""
+    """The value was tried in stage 1 or 2, or it is SM Table 6's, which stage 1 may keep."""
     stages = [
         f"stage {cell.row['stage']}" if "stage" in cell.row else "SM Table 6"
         for cell in claim.inputs
@@ -263,9 +259,9 @@ def tried_value(claim: Claim) -> Outcome:
 
 
 def word_pairs(claim: Claim) -> Outcome:
-    """Counted in the published files (identified by SHA-256), digit by digit.
+    """Word pairs counted in the published files (identified by SHA-256), digit by digit.
 
-    Words are lower-cased, and the vocabulary is that of all three splits.
+    Words are lower-cased; the vocabulary is that of all three splits.
     """
     corpus, metric = claim.row["argument"].split(maxsplit=1)
     trial = claim.trials.get(corpus, {"state": "absent", "cause": None})
@@ -273,7 +269,7 @@ def word_pairs(claim: Claim) -> Outcome:
         count = str(int(trial[metric]))
         return count, count == claim.printed
     reason = (
-        f"the trial that counts {corpus} has not run: it needs that corpus and the 13 benchmarks. "
-        "Name their folder with --data-dir"
+        f"the trial that counts word pairs in {corpus} has not run. It needs this corpus and the "
+        "13 benchmarks. Give their folder with --data-dir"
     )
     return trial["cause"] or reason, None

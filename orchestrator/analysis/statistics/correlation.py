@@ -37,9 +37,9 @@ def correlate(
 ) -> Statistic:
     """Return Pearson's r of two equally long sequences, with Fisher's interval.
 
-    With `ranks`, return Spearman's rho (ties share their mean rank), whose variance is (1 + rho^2 /
-    2) / (n - 3) (Bonett and Wright 2000). Raises ValueError for different lengths or numbers that
-    are not finite.
+    With `ranks`, return Spearman's rho; ties share their mean rank. The variance of artanh(rho) is
+    (1 + rho^2 / 2) / (n - 3) (Bonett and Wright 2000). Raises ValueError for different lengths or
+    numbers that are not finite.
     """
     x_n, y_n = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
     if x_n.shape != y_n.shape or not (np.isfinite(x_n) & np.isfinite(y_n)).all():
@@ -51,9 +51,7 @@ def correlate(
         name for name, values in zip(names, (x_n, y_n), strict=True) if np.ptp(values) == 0
     ]
     if constant_names:
-        return Statistic(
-            missing=f"{' and '.join(constant_names)} had the same value at all {n} points"
-        )
+        return Statistic(missing=f"{' and '.join(constant_names)} did not vary over the {n} points")
     # Do not use scipy.stats: it takes most of a second to import.
     if ranks:
         value = float(np.corrcoef([pd.Series(values).rank() for values in (x_n, y_n)])[0, 1])
@@ -83,7 +81,7 @@ def _direction(values_n: Array) -> Array:
 def partial_correlation(
     x: ArrayLike, y: ArrayLike, controls: ArrayLike, *, names: Names = ("x", "y")
 ) -> Statistic:
-    """Return Pearson's r of x and y after removing straight lines in the controls; no interval.
+    """Return Pearson's r of x and y, without interval, after removing linear fits on the controls.
 
     `controls` has a row per point and a column per control.
     """

@@ -21,7 +21,7 @@ POWER = 0.8
 Array = NDArray[np.float64]
 Names = tuple[str, str]
 LARGEST_T = 1e4
-"""The noncentral t distribution was checked up to here."""
+"""Largest t at which the noncentral t distribution was checked."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,13 +37,12 @@ class Interval:
 
 @dataclass(frozen=True, kw_only=True)
 class Statistic:
-    """Number computed from data; None if impossible, for the reason `missing`."""
+    """Number computed from data; `missing` is the reason for a None."""
 
     value: float | None = None
     interval: Interval | None = None
-    """95% interval of the true value."""
     p_value: float | None = None
-    """Two-sided, against zero unless stated otherwise."""
+    """Two-sided; null hypothesis zero unless stated otherwise."""
     t: float | None = None
     df: float | None = None
     missing: str = ""
@@ -87,8 +86,8 @@ class Estimate:
     def detectable_value(self) -> float:
         """Return the smallest true value that a two-sided t-test at 0.05 finds with 80% power.
 
-        It depends only on the error. Exact for Student's test (Cohen 1988, chapter 2); in
-        simulations the power of Welch's test was within two points of 80%.
+        It does not depend on the estimate. It is exact for Student's test (Cohen 1988, chapter 2).
+        In simulations, Welch's test had a power within two percentage points of 80%.
         """
         df, critical = self.df, stdtrit(self.df, 1 - SIGNIFICANCE / 2)
         return self.error * _root_near(
@@ -97,11 +96,11 @@ class Estimate:
         )
 
     def effect(self, sd: float) -> Statistic:
-        """Return Hedges' g: the unbiased value in units of `sd`, the deviation behind the error.
+        """Return Hedges' g: the value in units of `sd`, without bias.
 
-        The interval inverts the noncentral t distribution (Steiger and Fouladi 1997). It is exact
-        for normal groups of one variance, so it is not corrected for bias. It excludes zero exactly
-        if the test is significant.
+        `sd` is the deviation from which the error was computed. The interval inverts the noncentral
+        t distribution (Steiger and Fouladi 1997). It is exact for normal groups of equal variance,
+        so it is not corrected for bias. It excludes zero if and only if the test is significant.
         """
         if self.df <= 1:
             return Statistic(missing="an effect size needs more than one degree of freedom")
@@ -109,7 +108,7 @@ class Estimate:
         if abs(self.t) > LARGEST_T:
             return Statistic(
                 value=g,
-                missing=f"the means differ by over {LARGEST_T:,.0f} standard errors: no interval",
+                missing=f"means over {LARGEST_T:,.0f} standard errors apart have no interval",
             )
         high, low = (_noncentrality(tail, self.t, self.df) for tail in TAILS)
         return Statistic(
@@ -118,7 +117,7 @@ class Estimate:
 
 
 def small_sample_correction(df: float) -> float:
-    """Return J(df), which removes the bias of d (Hedges 1981).
+    """Return the factor J(df) that removes the bias of Cohen's d (Hedges 1981).
 
     J(df) = Gamma(df / 2) / (sqrt(df / 2) Gamma((df - 1) / 2)).
     """
@@ -133,7 +132,7 @@ def _noncentrality(probability: float, t: float, df: float) -> float:
 
 
 def _root_near(guess: float, function: Callable[[float], float]) -> float:
-    """The inverse noncentral t of scipy has only 3 to 6 digits, but its distribution has all."""
+    """Refine `guess`: scipy's inverse noncentral t has only 3 to 6 digits, its distribution all."""
     from scipy.optimize import brentq  # slow to import
 
     margin = 0.02 * (1 + abs(guess))
@@ -141,6 +140,6 @@ def _root_near(guess: float, function: Callable[[float], float]) -> float:
 
 
 def codes(labels: Sequence[Any]) -> tuple[list[Any], NDArray[np.intp]]:
-    """Return the different labels by first appearance, and each label's index among them."""
+    """Return the distinct labels by first appearance, and each label's index among them."""
     indices = {label: index for index, label in enumerate(dict.fromkeys(labels))}
     return list(indices), np.array([indices[label] for label in labels], dtype=np.intp)

@@ -1,7 +1,7 @@
 """Jackknife over blocks and permutation test, for correlations of dependent points.
 
-Grid cells share row and column effects: 9 x 3 cells are not 27 independent points. Both methods
-treat rows as exchangeable; smooth effects over rows make intervals and p-values too small.
+Grid cells share row and column effects, so they are not independent. Both methods treat rows as
+exchangeable. If effects vary smoothly over rows, intervals and p-values are too small.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ def over_blocks(
 ) -> Statistic:
     """Return the correlation `estimate` of all points, with interval and p-value over blocks.
 
-    A block has one value of `setting`. Tukey's jackknife leaves out each of B blocks in turn, on
-    Fisher's scale, with Student's t of B - 1 degrees of freedom. benchmarks/coverage.py measures
-    its coverage.
+    A block is the points with one value of `setting`. Tukey's jackknife leaves out each of B blocks
+    in turn, on Fisher's scale, with Student's t of B - 1 degrees of freedom. benchmarks/coverage.py
+    measures the coverage.
     """
     block_n, name = _codes(points[setting]), setting.rpartition(".")[2]
     count = int(block_n.max(initial=-1)) + 1
@@ -45,11 +45,11 @@ def over_blocks(
     values = [estimate(points[block_n != block]).value for block in range(count)]
     estimate_B = np.array([r for r in values if r is not None and not is_on_line(r)])
     if len(estimate_B) < count:
-        missing = f"the correlation is undefined without one of the values of {name}"
+        missing = f"if one value of {name} is left out, the correlation is undefined"
         return Statistic(value=value, missing=missing)
     error = math.sqrt((count - 1) * float(np.arctanh(estimate_B).var()))
     if error == 0:
-        missing = f"leaving out a value of {name} never changes the correlation"
+        missing = f"the correlation does not change if a value of {name} is left out"
         return Statistic(value=value, missing=missing)
     test = Estimate(value=math.atanh(value), error=error, df=count - 1).test()
     assert test.interval is not None
@@ -60,8 +60,8 @@ def over_blocks(
 def permutation_p(x: ArrayLike, y: ArrayLike, rows: ArrayLike, columns: ArrayLike) -> float:
     """Return the two-sided p-value of Pearson's r over grid cells labelled by `rows` and `columns`.
 
-    Cells may be missing. Whole rows and columns of x are permuted against y; every call uses the
-    same `PERMUTATIONS` draws, and counts the observed order.
+    Cells may be missing. Whole rows and columns of x are permuted against y. Every call uses the
+    same `PERMUTATIONS` draws and counts the observed order.
     """
     row_n, column_n = _codes(rows), _codes(columns)
     x_RC, y_RC = np.full((2, row_n.max() + 1, column_n.max() + 1), math.nan)

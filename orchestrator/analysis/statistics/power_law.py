@@ -1,7 +1,7 @@
-"""Power laws L(x) = E + a x^-b by least squares, with draws of other seeds.
+"""Power laws L(x) = E + a x^-b by least squares, with draws as if from other seeds.
 
-Curves may share E and b, that is, be shifted along a logarithmic x axis. For a given b, sums give
-the best E and a (variable projection: Golub and Pereyra 1973), so only b is searched.
+Curves may share E and b: they differ by a shift along a logarithmic x axis. For a given b, sums
+give the best E and a (variable projection: Golub and Pereyra 1973), so only b is searched.
 
 Legend: R sizes x, K curves, B draws (the first is the data), G exponents tried, P points (one
 panel, group and x), N trials, S seeds.
@@ -22,7 +22,7 @@ from scipy.special import fdtrc, gammaincinv
 from orchestrator.analysis.statistics.estimates import TAILS, Array, Interval, Statistic, codes
 
 RESAMPLES = 19_999
-"""Enough: with only 4,999, an interval's width varies by 1% between random seeds."""
+"""Number of draws. With only 4,999, an interval's width varies by 1% between random seeds."""
 SEED = 0
 FEWEST_SIZES = 4
 """Minimum: a law of three parameters fits three points exactly."""
@@ -30,7 +30,7 @@ EXPONENTS = Interval(low=0.01, high=10.0)
 """Search range of b."""
 GRID = np.geomspace(EXPONENTS.low, EXPONENTS.high, 61)
 REFINED, ROUNDS = 7, 3
-"""Exponents between the neighbours of the best one, and rounds of this before a parabola."""
+"""Each round tries REFINED exponents between the neighbours of the best one."""
 AT_BOUND = 1e-4
 """Relative distance below which an estimate is at a bound."""
 MOST_MISSING = 0.05
@@ -39,14 +39,13 @@ MOST_MISSING = 0.05
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Curve:
-    """Means at each x, and draws."""
+    """Mean losses of a group at each x, and draws of them."""
 
     x_R: Array
-    """Ascending."""
+    """Sizes, ascending."""
     count_R: Array
-    """Number of values at each x."""
     mean_BR: Array
-    """Observed means, then draws; one row if no deviations can be drawn."""
+    """Observed means, then draws, if any."""
     variance: float | None
     """Residual variance within points, without seed effects; None if no point has two values."""
     df: float
@@ -54,13 +53,13 @@ class Curve:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Laws:
-    """Fits of data and draws."""
+    """Laws fitted to the data and to each draw."""
 
     curves: Sequence[Curve]
     limit_B: Array
-    """E."""
+    """E of each law."""
     exponent_B: Array
-    """b."""
+    """b of each law."""
     factor_KB: Array
     """a of each curve; 0 if the values do not fall with x."""
     squares_B: Array
@@ -72,9 +71,9 @@ class Laws:
         return values
 
     def inverse(self, loss_B: ArrayLike) -> Array:
-        """Return the x at which the first curve's law has these values.
+        """Return the x at which the first curve's law has the values `loss_B`.
 
-        Infinite if the law is always above, NaN if it does not fall.
+        Infinite if the law is always above the value, NaN if it does not fall.
         """
         excess_B = np.asarray(loss_B, dtype=np.float64) - self.limit_B
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
@@ -86,14 +85,16 @@ class Laws:
 def curves_over_seeds(
     trials: pd.DataFrame, *, resamples: int = RESAMPLES
 ) -> dict[tuple[Any, Any], Curve]:
-    """Return the curve of each panel and group, with draws of its means over other seeds.
+    """Return the curve of each panel and group, with draws of its means as if from other seeds.
 
     `trials` has the columns panel, group, x > 0, loss and seed. A loss is its point's mean, plus a
     seed effect common to all points, plus a residual of one variance per group. Residuals at one
-    panel, x and seed correlate between groups, also in the draws: groups that share seeds differ as
-    much as their pairs. Effects and residuals are drawn from Student's t with their estimates'
-    degrees of freedom, so intervals of linear functions are exact for normal values. A group
-    without two values at some point has no draws.
+    panel, x and seed correlate between groups, also in the draws, so groups that share seeds are
+    compared as pairs.
+
+    Effects and residuals are drawn from Student's t with their estimates' degrees of freedom, so
+    intervals of linear functions are exact for normal values. A group without two values at some
+    point has no draws.
 
     Raises ValueError if a value is not finite or x <= 0.
     """
@@ -118,8 +119,8 @@ def curves_over_seeds(
     squares_G = (residual_GJ**2).sum(axis=1)
 
     rng = np.random.default_rng(SEED)
-    # The root's rows have the same products as the residuals' rows: equal covariances from fewer
-    # normal numbers.
+    # Rows of the root have the inner products of the residuals' rows, so fewer normal numbers
+    # give the same covariances.
     root_GK: Array = np.transpose(np.linalg.qr(residual_GJ.T, mode="r"))
     normal_QKB = rng.standard_normal((site_P.max() + 1, root_GK.shape[1], resamples))
     draw_PB = np.einsum("pk,pkb->pb", root_GK[group_P], normal_QKB[site_P])
@@ -129,7 +130,7 @@ def curves_over_seeds(
     chi_DB = np.sqrt([2 * gammaincinv(max(df, 1) / 2, quantile_B) for df in unique_df])
     draw_PB /= chi_DB[index_G[group_P]]
     if effect_df:
-        # The part common to all points is drawn with the seeds.
+        # Remove the part common to all points, because it is drawn with the seeds.
         draw_PB -= count_P @ draw_PB / count_P.sum()
         normal_SB = rng.standard_normal((len(effect_S), resamples)) * np.linalg.norm(effect_S)
         chi_B = np.sqrt(2 * gammaincinv(effect_df / 2, rng.uniform(size=resamples)))
@@ -160,7 +161,7 @@ def _remove_seeds(
 ) -> tuple[Array, Array, int, Array]:
     """Return seed shares of points (P x S), seed effects (S), their df, and residuals (N).
 
-    If no degrees of freedom are left, each seed is at one point only, and effects are zero.
+    Effects are zero if no degrees of freedom are left: each seed is at one point only.
     """
     indicator_NS = np.eye(seed_N.max() + 1)[seed_N]
     share_PS = np.zeros((point_N.max() + 1, indicator_NS.shape[1]))
@@ -176,7 +177,7 @@ def _remove_seeds(
 def fit_laws(curves: Sequence[Curve]) -> Laws:
     """Fit laws with shared E >= 0 and b in `EXPONENTS`, and an a > 0 per curve.
 
-    If no positive a fits best, values do not fall with x: every a is 0 and E the mean.
+    If the values do not fall with x, every a is 0 and E is the mean.
     """
     rows = min(len(curve.mean_BR) for curve in curves)
     unit = math.exp(float(np.mean(np.log(np.concatenate([curve.x_R for curve in curves])))))
@@ -224,8 +225,7 @@ def _vertex(exponent_BG: Array, squares_BG: Array, best_B: NDArray[np.intp]) -> 
 def _profile(exponent: Array, points: Sequence[tuple[Array, ...]]) -> tuple[Array, Array, Array]:
     """Return the best E, its sum of squares (infinite if an a is not positive) and each a.
 
-    `exponent` is G or, per draw, B x G. With z = x^-b, the best a for a given E is (Szy - E Sz) /
-    Szz, and the sum of squares is a parabola in E.
+    `exponent` is G or, per draw, B x G.
     """
     sums, parabolas = [], []
     for log_R, count_R, y_BR in points:
@@ -239,7 +239,8 @@ def _profile(exponent: Array, points: Sequence[tuple[Array, ...]]) -> tuple[Arra
         sy, syy = (y_BR @ count_R)[:, None], (y_BR**2 @ count_R)[:, None]
         sums.append((szy, sz, szz))
         parabolas.append((count_R.sum() - sz**2 / szz, sy - szy * sz / szz, syy - szy**2 / szz))
-    # The residual is bow E^2 - 2 slope E + offset.
+    # With z = x^-b, the best a for a given E is (Szy - E Sz) / Szz. The sum of squares is then
+    # bow E^2 - 2 slope E + offset.
     bow, slope, offset = (sum(terms) for terms in zip(*parabolas, strict=True))
     limit_BG: Array = np.maximum(slope / bow, 0.0)
     factor_KBG = np.stack([(szy - limit_BG * sz) / szz for szy, sz, szz in sums])
@@ -249,18 +250,18 @@ def _profile(exponent: Array, points: Sequence[tuple[Array, ...]]) -> tuple[Arra
 
 
 def lack_of_fit(laws: Laws) -> float | None:
-    """Return the p-value of the laws' residuals against the spread of seeds (F-test, Fisher 1922).
+    """Return the p-value of an F-test (Fisher 1922) of the laws' residuals against seed noise.
 
-    None without a spread or if there are as many parameters as points.
+    None without such noise, or with as many parameters as points.
     """
     points = sum(len(curve.x_R) for curve in laws.curves)
     return f_test(laws.curves, float(laws.squares_B[0]), points - 2 - len(laws.curves))
 
 
 def f_test(curves: Sequence[Curve], squares: float, df: int) -> float | None:
-    """Return the F-test's p-value of `squares` against the seeds' variance.
+    """Return the p-value of an F-test of `squares`, with `df`, against the seeds' variance.
 
-    `df` is its degrees of freedom. None if they or the variance are missing.
+    None if `df` or the variance is zero.
     """
     within_df = sum(curve.df for curve in curves)
     within_squares = sum(
@@ -272,10 +273,10 @@ def f_test(curves: Sequence[Curve], squares: float, df: int) -> float | None:
 
 
 def seed_by_group_p(trials: pd.DataFrame) -> float | None:
-    """Return the F-test's p-value for a seed effect on single groups at every x.
+    """Return the p-value of an F-test for seed effects on single groups, equal at every x.
 
-    `curves_over_seeds` ignores this effect; if there is one, its intervals are too narrow. None if
-    no degrees of freedom are left.
+    `curves_over_seeds` ignores them; if they exist, its intervals are too narrow. None if no
+    degrees of freedom are left.
     """
     y_N = trials["loss"].to_numpy(dtype=np.float64)
     columns = (["group", "x"], ["seed"], ["group", "seed"])
@@ -300,16 +301,16 @@ def _residual_squares(y_N: Array, design_Nk: Array) -> tuple[float, int]:
 
 
 def over_draws(values_B: Array, *, null: float | None = None) -> Statistic:
-    """Return the data's value with the draws' 95% percentile interval and p-value of `null`.
+    """Return the data's value with a 95% percentile interval and p-value of `null` from the draws.
 
-    Interval ends may be infinite. Draws without a number are left out; if more than `MOST_MISSING`
-    are, or there are no draws, there is no interval.
+    Interval ends may be infinite. NaN draws are left out. There is no interval without draws, or if
+    over `MOST_MISSING` of them are NaN.
     """
     value, draw_B = float(values_B[0]), values_B[1:]
     if math.isnan(value):
-        return Statistic(missing="the baseline's loss does not fall with x")
+        return Statistic(missing="the baseline's loss does not fall as x grows")
     if not len(draw_B):
-        return Statistic(value=value, missing="an interval needs a size with at least two seeds")
+        return Statistic(value=value, missing="an interval needs at least two seeds at some size")
     sorted_B = np.sort(draw_B[~np.isnan(draw_B)])
     if len(sorted_B) < (1 - MOST_MISSING) * len(draw_B):
         missing = f"{1 - len(sorted_B) / len(draw_B):.0%} of the draws give no value"

@@ -14,12 +14,12 @@ from numpy.typing import ArrayLike
 from orchestrator.analysis.statistics.estimates import Estimate, Interval, Names, Statistic
 
 FEWEST = 5
-"""Minimum per group for a bootstrap or a statement about power; fewer make both overconfident."""
+"""Minimum number of values per group for a bootstrap or a power; fewer make both overconfident."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SampleSummary:
-    """A sample's numbers for t-tests."""
+    """Size, mean and standard deviation of a sample."""
 
     n: int
     mean: float | None
@@ -65,7 +65,7 @@ def difference_of_means(a: SampleSummary, b: SampleSummary) -> float | None:
 def student_difference(a: SampleSummary, b: SampleSummary) -> tuple[Estimate, float]:
     """Return mean of a minus mean of b by Student's test, and the pooled standard deviation.
 
-    Requires an empty `obstacle`.
+    The samples must have no `obstacle`.
     """
     mean_a, mean_b, df = a.estimate(), b.estimate(), a.n + b.n - 2
     assert a.sd is not None and b.sd is not None
@@ -77,7 +77,7 @@ def student_difference(a: SampleSummary, b: SampleSummary) -> tuple[Estimate, fl
 def welch_difference(a: SampleSummary, b: SampleSummary) -> Estimate:
     """Return mean of a minus mean of b, with Welch-Satterthwaite degrees of freedom.
 
-    Requires an empty `obstacle`.
+    The samples must have no `obstacle`.
     """
     mean_a, mean_b = a.estimate(), b.estimate()
     error = math.hypot(mean_a.error, mean_b.error)
@@ -88,7 +88,7 @@ def welch_difference(a: SampleSummary, b: SampleSummary) -> Estimate:
 
 
 def obstacle(a: SampleSummary, b: SampleSummary, *, names: Names, fewest: int = 2) -> str:
-    """Return why samples cannot be compared, like fewer than `fewest` values; "" if they can."""
+    """Return why samples cannot be compared, such as fewer than `fewest` values, else ""."""
     if min(a.n, b.n) < fewest:
         return (
             f"each group needs at least {fewest} values: {names[0]} has {a.n}, {names[1]} has {b.n}"
@@ -110,7 +110,7 @@ def t_test(
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
     """Return the p-values of one family adjusted by Holm (1979), in the given order.
 
-    None stays None and does not count.
+    None stays None and is not part of the family.
     """
     family = sorted(
         (p_value, index) for index, p_value in enumerate(p_values) if p_value is not None

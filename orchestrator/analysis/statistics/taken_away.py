@@ -1,6 +1,6 @@
-"""Rank correlations after removing settings, with a bootstrap of the residuals.
+"""Rank correlations after removing the settings' effects, with a bootstrap of the residuals.
 
-Legend: N trials, K columns of a design, U different values, B draws.
+Legend: N trials, K columns of a design matrix, U distinct values, B draws.
 """
 
 from __future__ import annotations
@@ -28,21 +28,20 @@ RESAMPLES = 1_999
 SEED = 0
 FEWEST_DF = 10
 CONSTANT_SHARE = 0.9
-"""If this share of trials has one value, a metric has no correlation."""
+"""Share of trials with one value from which a metric counts as constant."""
 ROUNDING = 1e-9
 """Relative residual below which the settings explain a metric completely."""
 Shape = Literal["none", "lines", "levels", "pairs", "triples"]
-"""How to remove settings: not at all, by a straight line per setting, or by a level per value, per
-pair of values of any two settings, or per triple of any three."""
+"""How to remove the settings' effects: not at all, by a straight line per setting, or by a mean
+(level) per value, per pair of values of any two settings, or per triple of any three."""
 SHAPES: tuple[Shape, ...] = ("none", "lines", "levels", "pairs", "triples")
 LEVEL_SIZES: dict[Shape, int] = {"levels": 1, "pairs": 2, "triples": 3}
 
 
 def design(settings: pd.DataFrame, shape: Shape) -> Array:
-    """Return the N x K columns that a shape removes, without the constant.
+    """Return the N x K design columns that a shape removes, without the constant.
 
-    `settings` has a row per trial. Columns may be dependent. For "lines", settings that are not
-    numbers have levels.
+    Columns may be dependent. For "lines", settings that are not numbers have levels.
     """
     columns = [np.zeros((len(settings), 0))]
     if shape == "lines":
@@ -61,7 +60,7 @@ def _levels(settings: pd.DataFrame) -> Array:
 
 
 def describe_constant(values: ArrayLike, name: str) -> str:
-    """Return a message if 90% of the trials have one value, too many for a correlation, else ""."""
+    """Return a message if at least 90% of the trials have one value, else ""."""
     numbers, counts = np.unique(np.asarray(values, dtype=np.float64), return_counts=True)
     largest_count, count = int(counts.max()), int(counts.sum())
     if largest_count < CONSTANT_SHARE * count:
@@ -82,20 +81,20 @@ def correlation_without(
     Controls are removed before ranking: effects that add up in values do not add up in ranks. p is
     Student's t with the remaining degrees of freedom.
 
-    The interval is a percentile bootstrap of artanh(rho) over pairs of residuals, widened by
-    sqrt((N - 3) / (df - 1)), because residuals have fewer dimensions than trials. In simulations
-    with 108 pairs, it covered the truth in 94 to 96% for normal values, and in 85 to 94% for
-    Student's t with 3 degrees of freedom.
+    The interval is a percentile bootstrap of artanh(rho) over pairs of residuals. It is widened by
+    sqrt((N - 3) / (df - 1)), because residuals have fewer dimensions than trials. In simulations of
+    108 pairs, it covered the truth in 94 to 96% for normal values, in 85 to 94% for Student's t
+    with 3 degrees of freedom.
 
-    There is no value if the controls explain x or y completely, or leave fewer than `FEWEST_DF`
-    degrees of freedom.
+    There is no value if the controls explain x or y, or leave fewer than `FEWEST_DF` degrees of
+    freedom.
     """
     values = [np.asarray(side, dtype=np.float64) for side in (x, y)]
     count = len(controls)
     basis_NK = _basis(controls)
     df = count - 1 - basis_NK.shape[1]
     if df < FEWEST_DF:
-        words = f"{count} trials leave {max(df, 0)} of {FEWEST_DF} required degrees of freedom"
+        words = f"{count} trials leave {max(df, 0)} degrees of freedom, and {FEWEST_DF} are needed"
         return Statistic(missing=words)
     x_residual_N, y_residual_N = residuals = [_residual(side, basis_NK) for side in values]
     for name, side, residual in zip(names, values, residuals, strict=True):
@@ -116,7 +115,7 @@ def degrees_left(controls: Array) -> int:
 
 
 def explained_share(y: ArrayLike, controls: Array) -> float | None:
-    """Return y's adjusted R^2 (Ezekiel 1930) by the controls; None for constant y or too few df."""
+    """Return y's adjusted R^2 (Ezekiel 1930) on the controls; None for constant y or too few df."""
     y_N, basis_NK = np.asarray(y, dtype=np.float64), _basis(controls)
     df = len(y_N) - basis_NK.shape[1]
     if df < FEWEST_DF or y_N.var() == 0:

@@ -2,8 +2,8 @@
 
 The model is additive with crossed random effects: a cell effect, a seed effect common to all cells,
 and a normal residual (Searle, Casella and McCulloch 1992, chapters 4 and 5). Points have the
-columns group (the cell) and seed, and may be missing. If no two cells share a seed, values are
-nested in cells.
+columns group (the cell) and seed; cells may have different seeds. If no two cells share a seed,
+values are nested in cells.
 
 Legend: N values, C cells, S seeds; axis 3 is x^2, y^2, x y.
 """
@@ -33,17 +33,15 @@ ROUNDING = 1e-12
 def variance_components(points: pd.DataFrame, metric: str) -> dict[str, Any]:
     """Return the components of a metric by Henderson's (1953) method 3, as a row.
 
-    Numbers are missing if the values do not allow them; the column `missing` gives the reason.
+    - variance_cells: variance of cell effects; zero if the estimate is negative.
+    - variance_seed_in_one_cell: variance of a seed's effect on one cell.
+    - variance_seed_in_all_cells: variance of a seed's effect common to all cells, which cancels
+      between them; None if no two cells share a seed.
+    - seed_share [95%]: seeds' share of the variance between single trials of different cells.
+    - reliability [95%]: cells' share of the variance between cell means.
 
-    - variance_cells: of cell effects; zero if the estimate is negative.
-    - variance_seed_in_one_cell: of a seed's effect on one cell.
-    - variance_seed_in_all_cells: of its effect common to all cells, which cancels between them;
-      None if no two cells share a seed.
-    - seed_share [95%]: seeds' share of the variance between cells of one seed.
-    - reliability [95%]: cells' share of the variance of their means.
-
-    The intervals follow from that of the ratio of cell to residual variance (Harville and Fenech
-    1985), cut at zero. It is exact under the model for any seed effect and missing values.
+    Both intervals follow from that of the ratio of cell to residual variance (Harville and Fenech
+    1985), cut at zero. That one is exact under the model for any seed effect and missing values.
     """
     model = _CrossedModel(points, metric, metric)
     cell = seed = residual = None
@@ -79,8 +77,8 @@ def variance_components(points: pd.DataFrame, metric: str) -> dict[str, Any]:
 def within_correlation(points: pd.DataFrame, x: str, y: str) -> Statistic:
     """Return the correlation of residuals of x and y, after removing cell and seed means jointly.
 
-    With d degrees of freedom (N - C - S + 1 if every cell has every seed), the interval is Fisher's
-    for d + 1 pairs and p is Student's t with d - 1.
+    The residuals have d degrees of freedom: N - C - S + 1 if every cell has every seed. The
+    interval is Fisher's for d + 1 pairs; p is Student's t with d - 1.
     """
     model = _CrossedModel(points, x, y)
     if model.missing:
@@ -99,7 +97,7 @@ def between_correlation(points: pd.DataFrame, x: str, y: str, *, blocks: str) ->
 
     Unlike the usual correction for attenuation, (co)variance components allow for correlated
     residuals of one seed. The interval is a jackknife over `blocks`. There is no value if a cell
-    variance may be zero: the correlation would be of noise.
+    variance may be zero: the correlation would be noise.
     """
     if missing := _CrossedModel(points, x, y).missing:
         return Statistic(missing=missing)
@@ -107,7 +105,7 @@ def between_correlation(points: pd.DataFrame, x: str, y: str, *, blocks: str) ->
         row = variance_components(points, metric)
         low = row["reliability_low"]
         if row["reliability"] is None or (low is not None and low <= 0):
-            return Statistic(missing="the variance of the cells is not distinguishable from zero")
+            return Statistic(missing="the variance between cells may be zero")
 
     def estimate(part: pd.DataFrame) -> Statistic:
         model = _CrossedModel(part, x, y)
@@ -130,8 +128,8 @@ class _CrossedModel:
         self.has_shared_seeds = len(set(zip(cell_N, seed_N, strict=True))) > len(set(seed_N))
         if not self.has_shared_seeds:
             seed_N = np.zeros_like(seed_N)
-        # Subtract the first value, so that equal values become zero, then the mean: sums of squares
-        # lose no precision.
+        # Subtract the first value, then the mean: equal values become zero, and sums of squares
+        # keep their precision.
         values_2N -= values_2N[:, :1]
         values_2N -= values_2N.mean(axis=1, keepdims=True) if total else 0.0
         counts_CS = np.zeros((cells_count, len(set(seed_N))))
@@ -144,14 +142,14 @@ class _CrossedModel:
         within_2N = values_2N - (sums_2C / values_C)[:, cell_N]
         squares_3, within_3 = _products(values_2N).sum(axis=1), _products(within_2N).sum(axis=1)
         rounding_3 = ROUNDING * within_3 + ROUNDING**1.5 * squares_3
-        # Normal equations of the seeds, on the residuals of the cells' means.
+        # Normal equations of the seed effects, after cell means were subtracted.
         shares_CS = counts_CS / values_C[:, None]
         equations_SS = np.diag(seeds_S) - counts_CS.T @ shares_CS
         eigen, projection_2 = _diagonalise(equations_SS, sums_2S - sums_2C @ shares_CS, total)
         self.df = total - cells_count - len(eigen)
         explained_3 = (_products(projection_2) / eigen).sum(axis=1)
         self.residual_3 = _drop_rounding(within_3 - explained_3, rounding_3) / max(self.df, 1)
-        # Variance of one seed's values: cell + residual. Of one cell's values: seed + residual.
+        # One seed's values have variance cell + residual, one cell's values seed + residual.
         within_seeds_3 = squares_3 - (_products(sums_2S) / seeds_S).sum(axis=1)
         cell_squares_3 = _drop_rounding(
             within_seeds_3 - (total - len(seeds_S)) * self.residual_3, ROUNDING * squares_3
@@ -168,7 +166,7 @@ class _CrossedModel:
 
     @property
     def missing(self) -> str:
-        """Return why there are no components; empty if there are."""
+        """Return why the components cannot be computed; empty if they can."""
         if self.cells < 2:
             return f"variance components need at least 2 cells but have {self.cells}"
         if self.total == self.cells:
@@ -178,8 +176,8 @@ class _CrossedModel:
     def ratio_interval(self) -> Interval:
         """Return the interval of the ratio of cell to residual variance, cut at zero.
 
-        At its ends, the cells' weighted mean square (without seeds) equals a quantile of F, which
-        is its distribution at the true ratio.
+        At the true ratio, the cells' weighted mean square (without seeds) has an F distribution. At
+        the interval's ends, it equals a quantile of F.
         """
         from scipy.optimize import brentq  # slow to import
 

@@ -108,7 +108,7 @@ def test_steps_have_three_verdicts() -> None:
     frame["entropy_rank"] += frame["layer.experts"]
     verdicts, more = (
         outcomes(numbers_of(frame)),
-        "With softmax gates, more experts are better conditioned",
+        "With softmax gates, layers with more experts are better conditioned",
     )
     assert verdicts[more, "vanishing_1e-3"] == "did not hold", "0.30 of K=4 against 0.25 of K=2"
     assert verdicts[more, "entropy_rank"] == "held", "a higher one is better"

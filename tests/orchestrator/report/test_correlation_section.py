@@ -94,7 +94,7 @@ def test_single_trials_have_no_interval(
     assert (within["n"], float(within["pearson_df"])) == ("216", 8), "nine values of c"
     labels = [row[0].text for row in report.answers[0].section.texts[0].body]
     assert labels[2:] == [
-        "cells, without what their seeds add",
+        "cells, without the effects of seeds",
         "seeds of one cell",
         "single trials",
     ]

@@ -136,7 +136,7 @@ def test_server_refusal_hides_password(
     assert '"nowhere" does not exist' in refusal(lambda: open_store(postgres_server.url("nowhere")))
     name = postgres_server.create_database()
     postgres_server.execute("CREATE ROLE guest LOGIN PASSWORD 'guest'")
-    assert "grant it" in refusal(
+    assert "grant that" in refusal(
         lambda: open_store(postgres_server.url(name, user="guest", password="guest"))
     )
     postgres_server.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = on")

@@ -88,7 +88,7 @@ def test_error_is_shown_until_recovery(app: Dash, tmp_path: Path) -> None:
     away = (tmp_path / "results.db").rename(tmp_path / "away.db")
     opened = open_page("address.pathname", "")
     sentence = opened["trouble"]["children"]
-    assert "results.db" in sentence and "comes back by itself" in sentence
+    assert "results.db" in sentence and "loads again by itself" in sentence
     assert "--store" not in sentence and opened["page"] == {"children": None}
     tick = "overview-tick.n_intervals"
     followed = post(app, ["overview.children"], {tick: 1}, {}, tick)
@@ -114,7 +114,7 @@ def test_pages_hide_database_password(
             with pytest.raises(UserError) as trouble:
                 lay_out(source, *page)
             sentence = parts.sentence_of(trouble.value)
-            assert "comes back by itself" in sentence and PASSWORD not in sentence
+            assert "loads again by itself" in sentence and PASSWORD not in sentence
     finally:
         postgres_server.start()
     assert [str(lay_out(source, *page))[:200] for page in pages] == before
