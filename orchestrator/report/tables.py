@@ -74,7 +74,7 @@ def trials_table(
 ) -> TextTable:
     """Return every trial: name, state, settings that differ, main metrics, cause of trouble.
 
-    `first_metrics` come before those that every study has. `hashes` shows the first digits of each
+    `first_metrics` come before the metrics of every study. `hashes` shows the first digits of each
     setting's hash and of each trial's id.
     """
     varying = [name for name in results.varying if name != "output_layer.name"]
@@ -122,7 +122,7 @@ def _state(record: Mapping[str, Any]) -> Cell:
 
 
 def _cause(record: Mapping[str, Any], otherwise: str = "") -> Cell:
-    """A failed trial may have written any text."""
+    """Make one line of the cause: a failed trial may have written any text."""
     return Cell(one_line(record["cause"] or otherwise, most=LONGEST_CAUSE), kind="cause")
 
 

@@ -135,7 +135,7 @@ def test_other_published_values_have_own_axes(corpus: str, scale: str) -> None:
     ours, theirs = section.drawings[0].draw().axes
     assert 300 < ours.get_xlim()[0] < 310 and 312 < ours.get_xlim()[1] < 322
     assert theirs.get_xlim()[1] < 60 and theirs.get_xlabel() == "Test perplexity, published"
-    assert "other than ours" in section.drawings[0].caption
+    assert "differ from ours" in section.drawings[0].caption
 
 
 def test_gain_is_next_to_papers() -> None:
