@@ -33,7 +33,7 @@ from trainables.trial_folder import write_file
 TRIALS_FILE = "trials.csv"
 DAY_DIGITS = len("2026-01-31")
 POINTS_SHOWN = 4
-"""Number of cautions at the top of a page; the others are in its section on the run."""
+"""Number of cautions at the top of a page; the others are next to the run."""
 BESIDE = ("spectra", "rank-over-training")
 """Kinds of sections whose figures do not answer a study's question."""
 

@@ -1,7 +1,7 @@
-"""Columns of tables, each with one heading and one format for pages and the terminal.
+"""Columns of tables, with one heading and format for pages and the terminal.
 
-A `Table` is a data frame with the columns to show. A key that is missing in `COLUMNS` is a setting
-or metric of trials. `formats` gives its heading and format.
+A key that is missing in `COLUMNS` is a setting or metric of trials: `formats` gives its heading and
+format.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Column:
     interval: bool = False
     """Also write the 95% interval after the value."""
     cell: Callable[[Any], Cell | str] | None = None
-    """Function from a row to its cell; by default, `write` formats the column's value."""
+    """Function from a row to its cell; by default, `write` formats the value."""
 
 
 THREE = formats.digits(3)
@@ -99,9 +99,9 @@ class Table:
     frame: pd.DataFrame
     caption: str = ""
     columns: Sequence[str | tuple[str, Column]] = ()
-    """Columns to show, in order: keys of `COLUMNS`, or pairs of a key and its own `Column`."""
+    """Columns to show, in order: keys, or pairs of a key and a `Column`."""
     file: str = ""
-    """Name of the CSV file with every column and digit; without a name, no file."""
+    """CSV file with every column and digit; empty for no file."""
     names: Mapping[str, str] = field(default_factory=dict)
     """Column -> its setting or metric, which is its heading in the file."""
     folded: bool = False
@@ -146,7 +146,7 @@ def pivot(
     """Return a frame with a row per value of `index` and a column of cells per value of `across`.
 
     The second value has the columns of `across` for `Table.columns`. `headings` maps the values of
-    `across`, in order, to headings. Without it, the values must be numbers.
+    `across`, in order, to headings; by default, these are numbers.
     """
     if headings is None:
         headings = {x: f"{x:g}" for x in sorted(set(points[across]))}

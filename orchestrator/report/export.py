@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 TextFormat = Literal["table", "csv", "json"]
 WIDEST_TABLE = 1000
-"""Characters per line if the output is not a terminal, so that no cell is cut or wrapped."""
+"""Characters per line outside a terminal: no cell is cut or wrapped."""
 
 
 def write_results(
@@ -50,8 +50,8 @@ def write_results(
 def write_archive(store: Store, folder: Path) -> None:
     """Write the trials of all studies' plans as Parquet files into `folder`, which must exist.
 
-    `trials.parquet` has a row per study variant and trial. `epochs.parquet` has a row per trial and
-    epoch. `spectra.parquet` has a row per trial, with a list of its singular values.
+    Rows: `trials.parquet` per study variant and trial, `epochs.parquet` per trial and epoch,
+    `spectra.parquet` per trial, with a list of its singular values.
     """
     keys = [summary.key for summary in store.studies()]
     studies = [flatten(store.results(key)).of_variant(key) for key in keys]

@@ -1,6 +1,6 @@
 """Figures of a report, drawn without a display.
 
-Colour-blind readers and grey print can distinguish the colours.
+The colours are distinct for colour-blind readers and in grey print.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ def draw(drawing: Drawing, out: Path, *, pdf: bool = False) -> dict[str, bytes]:
 
 
 def _lay_out(figure: Figure) -> None:
-    """Compute the margins once, as for an SVG: with a layout engine, `savefig` would draw twice."""
+    """Compute the margins once. With a layout engine, `savefig` would draw twice."""
     FigureCanvasSVG(figure)
     figure.set_dpi(72)
     engine = figure.get_layout_engine()
@@ -152,10 +152,9 @@ def _lay_out(figure: Figure) -> None:
 def inline_svg(document: str, drawing: Drawing) -> str:
     """Return the <svg> element of an SVG document, ready for HTML.
 
-    Ids and references begin with the drawing's name, so that figures on a page never share a clip
-    path or marker. Paths keep two decimals (0.01 pt). Screen readers read the caption. Greys and
-    dark colours become variables, "var(--b8b8b8, #b8b8b8)", which the page's style can set. The XML
-    prologue and metadata are removed.
+    Ids and references begin with the drawing's name, so that figures of a page share none. Paths
+    keep two decimals (0.01 pt). Screen readers read the caption. The page's style can set greys and
+    dark colours: they become variables, "var(--b8b8b8, #b8b8b8)". Metadata are removed.
     """
     svg = document[document.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)

@@ -42,7 +42,6 @@ class Finding:
     """One sentence or two about the results, as data."""
 
     template: str
-    """Name of a macro of findings.j2."""
     verdicts: tuple[Verdict, ...] = (Verdict(),)
     numbers: Mapping[str, Any] = field(default_factory=dict)
     prefix: str = ""
@@ -69,8 +68,8 @@ def judge(
 ) -> Verdict:
     """Return the verdict on the estimate in column `key` of a row.
 
-    Without an effect, the estimate is `null`. `is_constant` means that the pairs do not differ at
-    all, so more seeds would not help.
+    Without an effect, the estimate is `null`. `is_constant`: the pairs do not differ at all, so
+    more seeds would not help.
     """
     value, low, high = (getattr(row, key + end) for end in ("", LOW, HIGH))
     outcome: Outcome = "no difference shown"

@@ -43,9 +43,7 @@ PANEL_IN, ROW_IN, LETTER_IN = {1: 4.4, 2: 3.6, 3: 2.4}, 0.13, 0.085
 SPREAD = 0.7
 """Share of a row's height that its series occupy."""
 WIDEST = 100.0
-"""Largest factor between the null value and an end of a logarithmic axis.
-
-Intervals that go beyond it end in arrows."""
+"""Largest factor between the null value and an end of a logarithmic axis; arrows point beyond."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,7 +134,7 @@ class Forest(Drawing):
 def estimates(frame: pd.DataFrame, key: str, *, name: str) -> pd.DataFrame:
     """Return a mark per row of a frame: `key` is the column of the estimate, `name` of its label.
 
-    The series is the frame's column `series`, or `key` if that is missing.
+    The series is in column `series`; by default it is `key`.
     """
     texts = [f"{formats.setting(getattr(row, name))}: {estimate(row, key)}" for row in rows(frame)]
     ends = {"value": frame[key], "low": frame[key + LOW], "high": frame[key + HIGH]}

@@ -61,14 +61,14 @@ KINDS = {"language_model": "LSTM", "transformer": "Transformer"}
 """Kind of trial -> the model that it trains."""
 WITH_BOUND = {
     "effective_rank_": "effective rank ({})",
-    "vanishing_": "vanishing share ({})",
+    "vanishing_": "vanishing share (at most {} of the largest)",
     "kl_rank_1e-": "KL rank (1e-{} nats)",
     "kl_at_rank_": "KL at rank {} (nats)",
 }
 """Titles of metrics whose names end in a number."""
 VALUES_SHOWN = 12
 LARGEST_WRITTEN = 1e7
-"""Digits of larger numbers mean nothing, as in the perplexity of a diverged model."""
+"""Digits of larger numbers, as in the perplexity of a diverged model, mean nothing."""
 MINUS, DASH = "\N{MINUS SIGN}", "\N{EN DASH}"
 """A dash replaces a missing value."""
 
@@ -106,8 +106,7 @@ def with_counts(values: Mapping[str, int]) -> str:
 def number(value: Any, *, digits: int = 5) -> str:
     """Return `value` with `digits` significant digits and thousands separators; a dash if missing.
 
-    Whole numbers are written whole. Numbers with more than `digits` digits before the point are
-    rounded to whole ones, up to `LARGEST_WRITTEN`.
+    Up to `LARGEST_WRITTEN`, all digits before the point are written.
     """
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return DASH

@@ -20,10 +20,9 @@ METRICS = {
     "excess_cross_entropy": "mean cross-entropy minus the entropy of the true distribution: 0 if "
     "the model has learned this distribution exactly",
     "kept_epoch": "the epoch with the lowest validation loss; its weights are kept and measured",
-    "press_rank": "number of singular values of the log-P matrix that are above a tolerance. The "
-    "matrix has one row per context and one column per word. The tolerance is "
-    "0.5 \N{SQUARE ROOT}(rows + columns + 1), times the largest singular value, times the "
-    "precision of float32",
+    "press_rank": "number of singular values of the log-P matrix (one row per context, one column "
+    "per word) above a tolerance: 0.5 \N{SQUARE ROOT}(rows + columns + 1), times the largest "
+    "singular value, times the precision of float32",
     "effective_rank_1e-3": "the smallest number of singular values whose squares add up to the sum "
     "of all squares, except for the share in brackets",
     "entropy_rank": "exp of the entropy of the singular values divided by their sum (Roy and "
@@ -37,11 +36,9 @@ METRICS = {
     "gradient_angle_degrees": "mean angle between the gradient, P minus the one-hot vector of the "
     "true next word, and the change in log P (up to its sign) after a small step of the context "
     "vector that lowers the loss",
-    "gradient_norm_lost": "for a plain softmax, with one gradient (P minus the one-hot vector of "
-    "the true next word) per context: the Frobenius norm of their part in the kernel of the output "
-    "weights' transpose, divided by their whole norm (Godey and Artzi 2026)",
-    "seconds_per_epoch": "median training time of an epoch; the first, in which a worker warms up, "
-    "does not count",
+    "gradient_norm_lost": "for a plain softmax, the Frobenius norm of the gradients' part in the "
+    "kernel of the output weights' transpose, divided by their whole norm (Godey and Artzi 2026)",
+    "seconds_per_epoch": "median training time of an epoch, without the first (a worker warms up)",
     "stable_rank": "sum of the squared singular values, divided by the largest square",
 }
 STATISTICS = {

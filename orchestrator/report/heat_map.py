@@ -20,7 +20,7 @@ CORNERS = np.array([(0, 0), (1, 0), (1, 1), (0, 1), (0, 0)])
 """Outline of a cell."""
 LETTER_IN = 0.085
 DARK = 0.2465
-"""Share of the colour scale up to which white text has more contrast than black (WCAG 2)."""
+"""Share of the colour scale up to which white text has the higher contrast (WCAG 2)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +35,7 @@ class HeatMap(Drawing):
     x: str = ""
     y: str = ""
     limits: tuple[float, float] | None = None
-    """Values of the darkest and lightest colour; by default the least and greatest value."""
+    """Values of the darkest and lightest colour; by default the extremes."""
     tilted: bool = False
     """Tilt the labels of columns."""
     cell_in: tuple[float, float] = (0.62, 0.34)

@@ -1,6 +1,6 @@
-"""Tooltips of a figure's marks, as <title> elements of its SVG, without a script.
+"""Tooltips of a figure's marks: invisible <title> elements on top of its SVG, without a script.
 
-The elements are invisible, on top of the figure. PNG and PDF files have no tooltips.
+PNG and PDF files have no tooltips.
 """
 
 from __future__ import annotations

@@ -38,13 +38,13 @@ ASIDE = 1.02
 """Factor of x between marks of neighbouring groups, so that no mark covers another."""
 MOST_TICKS = 8
 MOST_NAMED = len(GROUP_COLOURS) * len(GROUP_LINES)
-"""Number of groups that colours and line styles distinguish; if there are more, all are pale."""
+"""Groups that colours and line styles distinguish; if there are more, all are pale."""
 MOST_LEVELS = 10
 """Largest number of colours that have one tick each."""
 WIDE_SPREAD = 10
 """Ratio of the greatest to the least value from which the colour scale is logarithmic."""
 PANELS_IN = {1: (5.2, 3.8), 2: (3.6, 3.0)}
-"""Number of columns -> width and height of a panel, inches; more columns use `SMALL_IN`."""
+"""Number of columns -> width and height of a panel, inches; else `SMALL_IN`."""
 SMALL_IN = 2.7, 2.4
 
 
@@ -65,7 +65,7 @@ class LineFigure(Drawing):
     logarithmic_y: Collection[str] = ()
     """Rows with a logarithmic y axis."""
     ticks: Sequence[float] = ()
-    """Positions on x; those without space get no tick. Without `ticks`, x may be texts."""
+    """Positions on x, as far as there is space. Without `ticks`, x may be texts."""
     groups: Sequence[str] = ()
     """Groups in the order of their colours; by default the groups of the marks."""
     colour: str = ""
@@ -225,18 +225,21 @@ KINDS: Mapping[str, dict[str, Any]] = {
     "limit": {"color": LIMIT, "linewidth": 1.2, "linestyle": "--", "marker": ""},
     "reference": {"color": PRINTED, "linewidth": 1.2, "linestyle": "--", "marker": ""},
 }
-"""Kind of mark -> its style, except for "joined" marks: a line in their group's colour joins them.
+"""Kind of mark -> its style. Unlisted "joined" marks are joined by a line in their group's colour.
 
-A "path" is a line with dots and a ring at its end; hollow dots are pale. "bound", "limit" and
-"reference" are horizontal lines, with a band if they have `low` and `high`."""
+A "path" is a line with dots (pale if hollow) and a ring at its end. "bound", "limit" and
+"reference" are horizontal lines, with a band if they have `low`.
+"""
 DRAWN = {
     "curve": _draw_curve,
     "point": _draw_points,
     "path": _draw_path,
     **dict.fromkeys(("bound", "limit", "reference", "band"), _draw_levels),
 }
-"""Kind of mark -> function that draws it, if it is not a line with bars. A "point" is large, in its
-colour, with bars along x and y. A "band" has only `low` and `high`."""
+"""Kind of mark -> function that draws it; others are lines with bars.
+
+A "point" is large, with bars along x and y. A "band" has only `low` and `high`.
+"""
 NAMED_STEP = 4
 """Every `NAMED_STEP`-th point of a curve belongs to its target for the pointer."""
 COLUMNS = (

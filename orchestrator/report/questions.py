@@ -1,8 +1,8 @@
-"""Kinds of questions that a study can ask, with their numbers and their sections.
+"""Kinds of questions that a study can ask, with their numbers and sections.
 
 A new kind needs a request in search_spaces/analyses.py (laws: laws.py), numbers in
 orchestrator/analysis, a section in orchestrator/report/sections, and an entry of `QUESTIONS`. A
-function in a study's own file needs none of these.
+function in a study's file needs none of these.
 """
 
 from __future__ import annotations
@@ -228,7 +228,6 @@ def _numbers(results: StudyResults, requests: Sequence[Request]) -> list[Any]:
 def _sections(
     requests: Sequence[Request], numbers: Sequence[Any], frame: pd.DataFrame
 ) -> Iterator[Answer]:
-    """Skip requests without numbers."""
     for request, answered in zip(requests, numbers, strict=True):
         if not isinstance(request, Analysis):
             section = custom_section(request, frame)

@@ -116,7 +116,6 @@ def _finding(numbers: ConfoundingNumbers, shape: Shape) -> Finding:
 
 
 def _sign(row: Any) -> int:
-    """Return the sign of a correlation that is significant after Holm's correction, else 0."""
     if row.holm_p is None or row.holm_p >= SIGNIFICANCE:
         return 0
     return 1 if row.rho > 0 else -1
@@ -168,6 +167,5 @@ def _rho_cell(row: Any) -> Cell:
 
 
 def _share_cell(row: Any) -> Cell:
-    """Show a negative adjusted R2 as 0."""
     share = row.adjusted_r2
     return Cell(formats.percent(None if share is None else max(share, 0.0)), share)

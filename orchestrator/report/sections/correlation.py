@@ -136,7 +136,7 @@ def _comparisons(numbers: CorrelationNumbers) -> Iterator[str]:
 
 
 def comparison(line: Any, corpus: str) -> Finding:
-    """Return whether a published value is below, in or above our interval; in is not equal."""
+    """Return whether a published value is below, inside or above our interval."""
     published = getattr(line, f"published_{corpus}")
     return _of_line(
         "published_correlation", line, window=_window(line), published=published, corpus=corpus

@@ -60,7 +60,7 @@ def correlation_drawings(numbers: CorrelationNumbers) -> Iterator[LineFigure]:
 
 
 def _marks(numbers: CorrelationNumbers, window: Any) -> Iterator[dict[str, Any]]:
-    """Marks of cells follow those of trials, so that cells and their tooltips are on top."""
+    """Cells follow trials, so that the marks and tooltips of cells are on top."""
     x, y = numbers.request.x, numbers.request.y
     low, high = window.window_low, window.window_high
     yield {"kind": "band", "low": low, "high": high}

@@ -36,7 +36,7 @@ def custom_section(function: Callable[[pd.DataFrame], Any], frame: pd.DataFrame)
     """Return a section with what the user's `function` returns for the done trials.
 
     It may return a DataFrame, a Figure, a text, or a list of these. If it fails, one sentence names
-    it and the error; the rest of the report is unaffected.
+    the function and the error; the rest of the report is unaffected.
     """
     done = frame[frame["state"] == "done"].reset_index(drop=True)
     if done.empty:

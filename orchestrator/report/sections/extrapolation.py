@@ -27,7 +27,7 @@ def extrapolation_section(numbers: ExtrapolationNumbers) -> Section:
     request = numbers.request
     return Section(
         kind="extrapolation",
-        heading=request.title or f"Which sizes differ from the law of {_larger(request.x)}?",
+        heading=request.title or f"Which sizes differ from the law fitted to {_larger(request.x)}?",
         findings=tuple(_findings(numbers)),
         cautions=_cautions(numbers),
         tables=tuple(_tables(numbers)),
@@ -91,7 +91,7 @@ def _tables(numbers: ExtrapolationNumbers) -> Iterator[Table]:
     names = {"x": numbers.request.x}
     fitted = listed([_size(size) for size in numbers.fitted] or ["none"])
     yield Table(
-        caption="Loss of each size, and predicted by the law of larger sizes, in nats per token. "
+        caption="Loss of each size, and predicted by the law fitted to larger sizes (nats per token). "
         f"The law fitted to {x} {fitted} has E {estimate(law, 'E')}, b {estimate(law, 'b')}",
         frame=numbers.held_out,
         columns=[
@@ -132,7 +132,7 @@ def _drawings(numbers: ExtrapolationNumbers) -> Iterator[Drawing]:
     if not numbers.held_out.empty:
         whole = "all sizes" if first is None else "the sizes above the first that differs from it"
         dots += (
-            "; crosses are predictions of the law of larger sizes. The line is the law fitted to "
+            "; crosses are predictions of the law fitted to larger sizes. The line is the law of "
             f"{whole}. Bars and band are 95% intervals"
         )
     marks = [law_marks(numbers.laws).assign(group="mean of the trials")]
@@ -163,7 +163,7 @@ def _drawings(numbers: ExtrapolationNumbers) -> Iterator[Drawing]:
         return
     yield Forest(
         name=f"off_the_law_of_larger_{name}",
-        caption=f"Loss minus the prediction of the law of larger sizes, by {x}, with 95% "
+        caption=f"Loss minus the prediction of the law fitted to larger sizes, by {x}, with 95% "
         "intervals. Right of the dashed line, the model is worse than predicted.",
         marks=estimates(numbers.held_out, "difference", name="x"),
         labels={"": "loss minus prediction (nats per token)"},

@@ -65,7 +65,7 @@ def _findings(source: str, cells: pd.DataFrame) -> Iterator[Finding]:
 
 
 def _first(cells: pd.DataFrame) -> Any:
-    """Return the first prediction that has the true next word. All models share this word."""
+    """Return the first prediction that has the true next word."""
     return next(rows(cells.sort_values("next", key=pd.isna, kind="stable")))
 
 

@@ -23,7 +23,6 @@ class Section:
     cautions: tuple[str, ...] = ()
     """Sentences about the limits of the numbers."""
     tables: tuple[Table, ...] = ()
-    """Tables of pages and files."""
     remarks: tuple[str, ...] = ()
     """Sentences below the tables."""
     method: str = ""

@@ -27,7 +27,7 @@ TOLERANCE = "Press tolerance"
 
 
 def spectra_section(spectra: Sequence[Spectrum]) -> Section:
-    """Return the section of Spectra: a figure with the paper's window, and a logarithmic figure."""
+    """Return the section of Spectra: a linear and a logarithmic figure."""
     groups = {spectrum.group_index: spectrum.group for spectrum in spectra if spectrum.group}
     colours = "group" if groups else "Press rank"
     lines = f"{counted(len(spectra), 'setting')}, one trial each"
@@ -91,8 +91,8 @@ def _curve(
 def linear_window(spectra: Sequence[Spectrum]) -> tuple[int, int, float]:
     """Return the first and last index and the greatest value of a linear figure.
 
-    Spectra as long as those of Fig. 7 have its window. The window of shorter ones leaves out the
-    largest value, which would fill the axis, and ends where values look like zero.
+    Long spectra get the window of Fig. 7. For others, it leaves out the largest value, which would
+    fill the axis, and ends where values look like zero.
     """
     longest = max(len(spectrum.values) for spectrum in spectra)
     if longest >= PAPER_LENGTH:

@@ -19,7 +19,7 @@ from orchestrator.report.tables import Cell, sortable
 from orchestrator.words import is_number, listed
 
 MOST_COLOURS = 10
-"""Number of groups that a legend can name; if there are more, all are pale, with their mean."""
+"""Groups that a legend can name; if there are more, all are pale, with their mean."""
 BEST_WHERE_LOWEST = ("perplexity", "cross_entropy", "error_percent")
 """Endings of metrics that are better if lower."""
 WIDE_RANGE = 10
@@ -96,7 +96,7 @@ def _findings(numbers: SweptNumbers) -> Iterator[Finding]:
 
 
 def _outside(best: Any, values: Sequence[Any]) -> str:
-    """Return no "smaller" if 0 is best, because most settings have no negative values."""
+    """Most settings have no negative values, so 0 gets no hint to try smaller ones."""
     if not all(map(is_number, values)):
         return ""
     if best == max(values):

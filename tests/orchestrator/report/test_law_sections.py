@@ -127,7 +127,7 @@ def test_first_deviating_size_leads_findings() -> None:
     [finding] = section.findings
     outcomes = {verdict.numbers["size"]: verdict.verdict for verdict in finding.verdicts}
     assert outcomes["16"] == "higher" and outcomes["32"] == "no difference shown"
-    assert "first leaves the law of larger widths at width 16" in finding.sentence
+    assert "first departs from the law fitted to larger widths at width 16" in finding.sentence
     assert "above what 5 larger sizes predict" in finding.sentence
     assert section.texts[0].body[1][-1].text == "above the law"
     assert [line["model.width"] for line in records(section, "extrapolation.csv")] == [32, 16, 8]

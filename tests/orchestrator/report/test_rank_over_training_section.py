@@ -71,7 +71,7 @@ def test_files_have_every_figure_number(tmp_path: Path) -> None:
     at_bound = sum((epoch.press_rank or 0) >= 512 for trial in epochs.values() for epoch in trial)
     assert at_bound > 0
     assert (
-        f"In {at_bound} of 720 epochs Press rank is as much as the matrix allows, 512: "
+        f"In {at_bound} of 720 epochs, Press rank has the largest value that the matrix allows, 512"
         in section_of(report).cautions[-1]
     )
     lines = [
