@@ -65,8 +65,7 @@ LAYERS = {
     "lms_plif_frozen": "lms_plif with untrained slopes (a dagger in the paper)",
     "monotone_nn": "log_softmax(f(x)), f an increasing network of one hidden layer",
     "mos": "Mixture of Softmaxes: K softmaxes of K context vectors, mixed (Yang et al. 2018)",
-    "moc": "Mixture of Contexts: K context vectors mixed before one softmax; its rank has "
-    "the bound of softmax",
+    "moc": "Mixture of Contexts: K context vectors mixed before one softmax; rank as for softmax",
     "mos_plif": "mos with one piecewise linear function on all logits",
 }
 IN_NAMES = {

@@ -153,7 +153,7 @@ def _tables(numbers: CorrelationNumbers) -> Iterator[Table]:
     ]
     left_out = f"; left out: {numbers.left_out}" if numbers.left_out else ""
     yield Table(
-        caption=f"{formats.capital(x)} and {y}{left_out}",
+        caption=f"Correlation of {x} and {y}{left_out}",
         frame=numbers.lines,
         columns=[
             ("over", Column("cells", cell=over)),

@@ -91,7 +91,7 @@ def _tables(numbers: ExtrapolationNumbers) -> Iterator[Table]:
     names = {"x": numbers.request.x}
     fitted = listed([_size(size) for size in numbers.fitted] or ["none"])
     yield Table(
-        caption="Loss of each size, and predicted by the law fitted to larger sizes (nats per token). "
+        caption="Measured loss, and loss predicted from the larger sizes, in nats per token. "
         f"The law fitted to {x} {fitted} has E {estimate(law, 'E')}, b {estimate(law, 'b')}",
         frame=numbers.held_out,
         columns=[

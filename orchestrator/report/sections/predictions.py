@@ -17,7 +17,7 @@ from orchestrator.report.sections.section import Section
 from trainables.corpora import UNKNOWN
 
 LIGHTEST = 1.3
-"""End of the colour scale: above 1 (a hit; a miss is 0), as the lightest colours glare."""
+"""End of the colour scale: above 1 (a hit), because the lightest colours glare."""
 CELL_IN, WORD_LETTERS, CONTEXT_LETTERS = 0.95, 9, 30
 
 
