@@ -33,7 +33,7 @@ from trainables.trial_folder import write_file
 TRIALS_FILE = "trials.csv"
 DAY_DIGITS = len("2026-01-31")
 POINTS_SHOWN = 4
-"""Points of certainty at the top of a page; the others follow the run."""
+"""Number of cautions at the top of a page; the others are next to the run."""
 BESIDE = ("spectra", "rank-over-training")
 """Kinds of sections whose figures do not answer a study's question."""
 
@@ -45,7 +45,7 @@ class ReportResult:
     path: Path
     summary: StudySummaryNumbers
     answers: tuple[Answer, ...]
-    """In the order of the study's requests."""
+    """Answers in the order of the study's requests."""
 
 
 def build_report(
@@ -60,7 +60,7 @@ def build_report(
 ) -> ReportResult:
     """Write report.html with its figures (SVG) and tables (CSV) into `out`.
 
-    `pdf` adds PDF and PNG figures. `index` links the page over all reports in the parent folder.
+    `pdf` adds PDF and PNG figures. `index` adds a link to the index page in the parent folder.
     Several processes may write the same folder at once. Raises UserError if `out` cannot be written
     to.
     """
@@ -138,8 +138,8 @@ def build_report(
             write_file(out / name, content)
     except OSError as error:
         raise UserError(
-            f"the report needs a folder that can be written to, but {out} cannot be "
-            f"({error.strerror or error}); free space or name another one with --storage"
+            f"--storage: cannot write the report to {out} "
+            f"({error.strerror or error}). Free space or name another folder with --storage."
         ) from error
     return ReportResult(path=out / "report.html", summary=summary, answers=answers)
 
@@ -151,7 +151,7 @@ def _python_number(value: np.generic) -> object:
 def _draw_all(
     answers: Sequence[Answer], out: Path, *, pdf: bool
 ) -> tuple[tuple[Answer, ...], dict[str, bytes]]:
-    """If a user's figure cannot be drawn, its section becomes one sentence about the error."""
+    """Replace the section of a user's figure that cannot be drawn by a sentence on the error."""
     drawn_answers: list[Answer] = []
     documents: dict[str, bytes] = {}
     for drawn in answers:

@@ -1,7 +1,7 @@
-"""Columns of numbers, declared once, written the same on pages, on the terminal and in files.
+"""Columns of tables, with one heading and format for pages and the terminal.
 
-A `Table` is a frame and the columns of it that are shown. A key that is not in `COLUMNS` is a
-setting or metric of trials, which `formats` names and writes.
+A key that is missing in `COLUMNS` is a setting or metric of trials: `formats` gives its heading and
+format.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ class Column:
     heading: str
     write: Callable[[Any], str] = formats.number
     interval: bool = False
-    """Also write the ends of the 95% interval."""
+    """Also write the 95% interval after the value."""
     cell: Callable[[Any], Cell | str] | None = None
-    """Makes the cell from the whole row; by default the column's value is written."""
+    """Function from a row to its cell; by default, `write` formats the value."""
 
 
 THREE = formats.digits(3)
@@ -66,20 +66,20 @@ COLUMNS: Mapping[str, Column] = {
     "difference": with_interval("difference"),
     "predicted": with_interval("predicted", formats.digits(4)),
     "detectable": Column("detectable", formats.digits(2)),
-    "extrapolated": Column("outside what was trained", formats.yes_no),
+    "extrapolated": Column("outside the trained sizes", formats.yes_no),
     "effect": _correlation("effect"),
     "unpaired": _correlation("unpaired"),
     "pearson": _correlation("Pearson r"),
     "spearman": _correlation("Spearman \N{GREEK SMALL LETTER RHO}"),
-    "independent": _correlation("r, cells as if independent"),
-    "within": _correlation("between seeds of one cell: r"),
-    "levels": _correlation("level by level: Pearson r"),
-    "line": _correlation("as straight lines: Pearson r"),
+    "independent": _correlation("r if cells were independent"),
+    "within": _correlation("r between seeds of one cell"),
+    "levels": _correlation("one effect per value: Pearson r"),
+    "line": _correlation("straight-line effect: Pearson r"),
     "variance_cells": Column("deviation between cells", formats.deviation),
-    "variance_seed_in_one_cell": Column("of a seed, in one cell", formats.deviation),
-    "variance_seed_in_all_cells": Column("of a seed, in all cells alike", formats.deviation),
-    "seed_share": with_interval("seed's share between cells of one seed", formats.percent),
-    "reliability": with_interval("cells' share of the means' variance", formats.percent),
+    "variance_seed_in_one_cell": Column("deviation by seed, one cell", formats.deviation),
+    "variance_seed_in_all_cells": Column("deviation by seed, all cells", formats.deviation),
+    "seed_share": with_interval("seed's share of the variance of single trials", formats.percent),
+    "reliability": with_interval("cells' share of the variance of means", formats.percent),
     "p": _p(),
     "holm_p": _p("Holm p"),
     "welch_p": _p("Welch p"),
@@ -88,7 +88,7 @@ COLUMNS: Mapping[str, Column] = {
     "difference_p": _p(),
     "pearson_p": _p(),
     "levels_p": _p(),
-    "line_p": _p("p of that"),
+    "line_p": _p("p of the straight-line effect"),
 }
 
 
@@ -99,11 +99,11 @@ class Table:
     frame: pd.DataFrame
     caption: str = ""
     columns: Sequence[str | tuple[str, Column]] = ()
-    """Keys of the columns to show, in order, each with a `Column` if it differs from `COLUMNS`."""
+    """Columns to show, in order: keys, or pairs of a key and a `Column`."""
     file: str = ""
-    """CSV file with every column and digit; empty for none."""
+    """CSV file with every column and digit; empty for no file."""
     names: Mapping[str, str] = field(default_factory=dict)
-    """Column -> setting or metric that it holds, which heads it in the file."""
+    """Column -> its setting or metric, which is its heading in the file."""
     folded: bool = False
     """Show only the caption until it is clicked."""
 
@@ -117,7 +117,7 @@ class Table:
         return TextTable(caption=self.caption, head=head, body=body, folded=self.folded)
 
     def lines(self) -> list[list[Any]]:
-        """Return the lines of the file, heading first."""
+        """Return the lines of the CSV file; the first is the heading."""
         head = [self.names.get(key, key) for key in self.frame.columns]
         frame = self.frame.astype(object).where(self.frame.notna(), None)
         return [head, *map(list, frame.itertuples(index=False, name=None))]
@@ -145,8 +145,8 @@ def pivot(
 ) -> tuple[pd.DataFrame, list[tuple[str, Column]]]:
     """Return a frame with a row per value of `index` and a column of cells per value of `across`.
 
-    Also returns these columns for `Table.columns`. `headings` maps the values of `across`, in
-    order, to their headings; without it the values are numbers.
+    The second value has the columns of `across` for `Table.columns`. `headings` maps the values of
+    `across`, in order, to headings; by default, these are numbers.
     """
     if headings is None:
         headings = {x: f"{x:g}" for x in sorted(set(points[across]))}

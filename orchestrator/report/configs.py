@@ -12,15 +12,15 @@ from orchestrator.report.export import plain
 def configs_table(results: FlatResults) -> Table:
     """Return a row per setting of each group: label, hash, counts of trials, trial ids and config.
 
-    The config is every value except the seed that differs between trials. Files without labels
-    refer to these rows.
+    The config is every value except the seed that differs between trials. CSV files
+    without labels refer to these rows.
     """
     varying = [name for name in results.varying if name != "seed"]
     trials: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for group, record in zip(results.groups, results.records, strict=True):
         trials.setdefault((group, record["setting"]), []).append(record)
     return Table(
-        caption="The settings behind the labels, each a config without its seed",
+        caption="The settings behind the labels; each is a config without its seed",
         frame=tidy(
             {
                 "group": group,

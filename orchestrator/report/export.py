@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 TextFormat = Literal["table", "csv", "json"]
 WIDEST_TABLE = 1000
-"""Characters per line if the output is no terminal: nothing is cut or wrapped."""
+"""Characters per line outside a terminal: no cell is cut or wrapped."""
 
 
 def write_results(
@@ -48,10 +48,10 @@ def write_results(
 
 
 def write_archive(store: Store, folder: Path) -> None:
-    """Write the studies' planned trials as Parquet files into `folder`, which must exist.
+    """Write the trials of all studies' plans as Parquet files into `folder`, which must exist.
 
-    `trials.parquet` has a row per study variant and trial, `epochs.parquet` one per trial and
-    epoch, `spectra.parquet` one per trial with its singular values in a list.
+    Rows: `trials.parquet` per study variant and trial, `epochs.parquet` per trial and epoch,
+    `spectra.parquet` per trial, with a list of its singular values.
     """
     keys = [summary.key for summary in store.studies()]
     studies = [flatten(store.results(key)).of_variant(key) for key in keys]
@@ -77,7 +77,7 @@ def write_parquet(
 ) -> None:
     """Write records as Parquet, with the columns and nulls of the CSV and JSON forms.
 
-    Values without a common type, or without a Parquet type, are written as text.
+    Columns without a common type, or without a Parquet type, are written as text.
     """
     import pyarrow as pa
     import pyarrow.parquet
@@ -93,10 +93,10 @@ def write_parquet(
 
 
 def _as_text(value: Any) -> str:
-    """Escape lone surrogates, which no file can hold."""
+    """Escape lone surrogates, which UTF-8 cannot encode."""
     return str(value).encode(errors="backslashreplace").decode()
 
 
 def plain(value: Any) -> Any:
-    """Return a list, tuple or dict as JSON text: a cell of CSV or Parquet holds one plain value."""
+    """Return a value for a cell of CSV or Parquet: lists, tuples and dicts become JSON text."""
     return json.dumps(value) if isinstance(value, (list, tuple, dict)) else value

@@ -1,6 +1,6 @@
 """Figures of a report, drawn without a display.
 
-Colour-blind readers and grey print can distinguish the colours.
+The colours are distinct for colour-blind readers and in grey print.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from orchestrator.report.palette import GROUP_COLOURS
 
 PNG_DPI = 150
 FORMS: dict[str, Any] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}
-"""File formats, with metadata that omit the date."""
+"""File format -> metadata that leave out the date."""
 STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "sweep",
@@ -44,11 +44,11 @@ COLOURS = LinearSegmentedColormap.from_list(
 )
 """Viridis without its darkest quarter, which is invisible on a dark page."""
 OURS, PRINTED = "#1b4f8a", "#b35900"
-"""Our values and published ones."""
+"""Colours of our values and of published values."""
 PALE = "0.72"
-"""Single trials behind their means."""
+"""Grey of single trials behind their means."""
 LIMIT = "#b00020"
-"""Lines that mark a limit."""
+"""Colour of lines that mark a limit."""
 GROUP_LINES = ("-", "--", ":")
 GROUP_MARKERS = "os^DvPX*<>"
 TICKS = {
@@ -58,14 +58,14 @@ TICKS = {
     1000.0: (1.0, 2.0, 5.0),
     math.inf: (1.0,),
 }
-"""Highest ratio of a logarithmic axis' ends -> ticks, as multiples of powers of ten."""
+"""Largest ratio of a logarithmic axis' ends -> ticks, as multiples of powers of ten."""
 LEGEND_LETTERS, LEGEND_HANDLE, LEGEND_LINE_IN = 12, 7, 0.18
-"""Letters per inch; width of a mark in letters; height of a line."""
+"""Letters per inch; width of a mark in letters; height of a line in inches."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Drawing:
-    """A figure as data; each subclass draws itself."""
+    """A figure as data; each subclass defines how it is drawn."""
 
     name: str
     """File name without its suffix."""
@@ -85,7 +85,7 @@ def new_panels(
 
 
 def legend_above(figure: Figure) -> None:
-    """Put one legend of all axes above them, each label once."""
+    """Draw one legend above all axes, with each label once."""
     named: dict[str, Artist] = {}
     for axes in figure.axes:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
@@ -110,7 +110,7 @@ def group_line(index: int) -> str:
 
 
 def make_logarithmic(axes: Axes, name: Literal["x", "y"]) -> None:
-    """Make the axis logarithmic, with plain round numbers: these figures do not parse formulas."""
+    """Make the axis logarithmic with plain numbers as labels: these figures parse no formulas."""
     axes.set(**{f"{name}scale": "log"})
     axis = axes.xaxis if name == "x" else axes.yaxis
     low, high = axis.get_view_interval()
@@ -123,7 +123,7 @@ def make_logarithmic(axes: Axes, name: Literal["x", "y"]) -> None:
 def draw(drawing: Drawing, out: Path, *, pdf: bool = False) -> dict[str, bytes]:
     """Draw the figure and return its files by name: an SVG and, with `pdf`, a PDF and a PNG.
 
-    PDF and PNG take most of the time. Those that `out` already has are always written again.
+    PDF and PNG take most of the time. A PDF or PNG that exists in `out` is always drawn again.
     """
     files = {}
     with mpl.rc_context(STYLE):
@@ -140,7 +140,7 @@ def draw(drawing: Drawing, out: Path, *, pdf: bool = False) -> dict[str, bytes]:
 
 
 def _lay_out(figure: Figure) -> None:
-    """Measure the margins as in an SVG. With a layout engine, `savefig` would draw twice."""
+    """Compute the margins once. With a layout engine, `savefig` would draw twice."""
     FigureCanvasSVG(figure)
     figure.set_dpi(72)
     engine = figure.get_layout_engine()
@@ -152,10 +152,9 @@ def _lay_out(figure: Figure) -> None:
 def inline_svg(document: str, drawing: Drawing) -> str:
     """Return the <svg> element of an SVG document, ready for HTML.
 
-    Ids and references begin with the drawing's name, so that figures on a page never share a clip
-    path or marker. Paths keep two decimals (0.01 pt). Screen readers read the caption. Greys and
-    dark colours become variables, "var(--b8b8b8, #b8b8b8)", which the page's style can set. The XML
-    prologue and metadata are removed.
+    Ids and references begin with the drawing's name, so that figures of a page share none. Paths
+    keep two decimals (0.01 pt). Screen readers read the caption. The page's style can set greys and
+    dark colours: they become variables, "var(--b8b8b8, #b8b8b8)". Metadata are removed.
     """
     svg = document[document.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)

@@ -24,15 +24,15 @@ class Verdict:
     """Outcome of one comparison, with the numbers that decide it."""
 
     verdict: Outcome = "not measured"
-    """The first group compared with the second. "not measured" also if nothing was tested."""
+    """How the first group compares with the second; "not measured" also without a test."""
     metric: str = ""
     groups: tuple[str, ...] = ()
     """A group and its baseline, or the two metrics of a correlation."""
     value: float | None = None
     interval: tuple[float, float] | None = None
-    """95%."""
+    """Ends of the 95% interval."""
     p: float | None = None
-    """Adjusted over the family of tests."""
+    """p-value, adjusted for the family of tests."""
     n: int | None = None
     numbers: Mapping[str, Any] = field(default_factory=dict)
 
@@ -42,7 +42,6 @@ class Finding:
     """One sentence or two about the results, as data."""
 
     template: str
-    """Name of the macro."""
     verdicts: tuple[Verdict, ...] = (Verdict(),)
     numbers: Mapping[str, Any] = field(default_factory=dict)
     prefix: str = ""
@@ -67,9 +66,10 @@ def judge(
     is_constant: bool = False,
     **numbers: Any,
 ) -> Verdict:
-    """Return the verdict on an estimate `key` of a row, whose value without an effect is `null`.
+    """Return the verdict on the estimate in column `key` of a row.
 
-    A test `is_constant` if its pairs do not differ at all, so that more seeds would not help.
+    Without an effect, the estimate is `null`. `is_constant`: the pairs do not differ at all, so
+    more seeds would not help.
     """
     value, low, high = (getattr(row, key + end) for end in ("", LOW, HIGH))
     outcome: Outcome = "no difference shown"

@@ -35,25 +35,25 @@ if TYPE_CHECKING:
 NUMBERS = ["value", "low", "high"]
 COLUMNS = ("panel", "name", "series", "value", "low", "high", "text")
 TRIALS, MEANS = "a trial", "mean"
-"""Series of our trials and of their means. Published series begin with PUBLISHED."""
+"""Names of the series of our trials and means; published ones begin with PUBLISHED."""
 PUBLISHED = "published"
 MOST_PANELS = 3
-"""In a line."""
+"""Largest number of panels side by side."""
 PANEL_IN, ROW_IN, LETTER_IN = {1: 4.4, 2: 3.6, 3: 2.4}, 0.13, 0.085
 SPREAD = 0.7
-"""Share of a row that its series occupy."""
+"""Share of a row's height that its series occupy."""
 WIDEST = 100.0
-"""Reach of a logarithmic axis, as a factor from the null value. Ends beyond it are arrows."""
+"""Largest factor between the null value and an end of a logarithmic axis; arrows point beyond."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Forest(Drawing):
-    """Panels with the same rows, at most three in a line; a row without any value has a dash."""
+    """Panels with the same rows, at most three side by side; a row without a value has a dash."""
 
     marks: pd.DataFrame
-    """One mark per row: `name` (of its row in the plot), `series`, `value`, and if they apply
-    `panel`, `low` and `high` (ends of its bar, possibly infinite), `text` (tooltip). A mark without
-    a series makes an empty row."""
+    """One mark per row: `name` (its row in the plot), `series`, `value`. Optional: `panel`, `low`
+    and `high` (ends of the bar, maybe infinite), `text` (tooltip). A mark without a series makes an
+    empty row."""
     labels: Mapping[str, str]
     """Panel -> label of its axis."""
     null: float | None = None
@@ -132,9 +132,9 @@ class Forest(Drawing):
 
 
 def estimates(frame: pd.DataFrame, key: str, *, name: str) -> pd.DataFrame:
-    """Return a mark per row of a frame: `key` names the estimate, `name` the column with its label.
+    """Return a mark per row of a frame: `key` is the column of the estimate, `name` of its label.
 
-    The series is the frame's column `series`, or else `key`.
+    The series is in column `series`; by default it is `key`.
     """
     texts = [f"{formats.setting(getattr(row, name))}: {estimate(row, key)}" for row in rows(frame)]
     ends = {"value": frame[key], "low": frame[key + LOW], "high": frame[key + HIGH]}

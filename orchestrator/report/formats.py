@@ -10,7 +10,7 @@ from typing import Any
 from orchestrator.words import is_number, some_of
 
 CORPORA = {"ptb": "PTB", "wikitext-2": "WikiText-2"}
-"""Names as papers write them."""
+"""Corpus -> its name in papers."""
 TITLES = {
     "kind": "model",
     "corpus.name": "corpus",
@@ -58,17 +58,17 @@ TITLES = {
     "press_rank_float32": "Press rank (float32)",
 }
 KINDS = {"language_model": "LSTM", "transformer": "Transformer"}
-"""Models that each kind of trial trains."""
+"""Kind of trial -> the model that it trains."""
 WITH_BOUND = {
     "effective_rank_": "effective rank ({})",
-    "vanishing_": "vanishing share ({})",
+    "vanishing_": "vanishing share (at most {} of the largest)",
     "kl_rank_1e-": "KL rank (1e-{} nats)",
     "kl_at_rank_": "KL at rank {} (nats)",
 }
 """Titles of metrics whose names end in a number."""
 VALUES_SHOWN = 12
 LARGEST_WRITTEN = 1e7
-"""The digits of larger numbers, such as the perplexity of a diverged model, mean nothing."""
+"""Digits of larger numbers, as in the perplexity of a diverged model, mean nothing."""
 MINUS, DASH = "\N{MINUS SIGN}", "\N{EN DASH}"
 """A dash replaces a missing value."""
 
@@ -95,7 +95,7 @@ def corpus_title(name: str) -> str:
 
 
 def with_counts(values: Mapping[str, int]) -> str:
-    """Return values with their numbers of trials, "a (60), b (12)"; a single value alone."""
+    """Return values with their counts of trials, "a (60), b (12)"; a single value has none."""
     if len(values) == 1:
         return next(iter(values))
     return some_of(
@@ -106,8 +106,7 @@ def with_counts(values: Mapping[str, int]) -> str:
 def number(value: Any, *, digits: int = 5) -> str:
     """Return `value` with `digits` significant digits and thousands separators; a dash if missing.
 
-    Whole numbers are written whole. Numbers with more than `digits` digits before the point are
-    rounded to whole ones, up to `LARGEST_WRITTEN`.
+    Up to `LARGEST_WRITTEN`, all digits before the point are written.
     """
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return DASH
@@ -136,7 +135,7 @@ def yes_no(value: bool) -> str:
 def setting(value: Any) -> str:
     """Return a config value as typed, without trailing zeros or thousands separators: "-1.5".
 
-    A kind of model has its name in papers; None is a dash.
+    A kind of model gets its name in papers; None is a dash.
     """
     if value is None:
         return DASH
@@ -210,7 +209,7 @@ def interval(low: float, high: float) -> str:
 
 
 def percent(share: float | None) -> str:
-    """Return a share in per cent: "41%", and with a decimal near its ends "0.7%" or "99.6%"."""
+    """Return a share in per cent: "41%"; near 0 and 100 with a decimal, "0.7%" or "99.6%"."""
     if share is None:
         return DASH
     return f"{share:.1%}" if 0 < share < 0.1 or 0.99 < share < 1 else f"{share:.0%}"
@@ -222,7 +221,7 @@ def deviation(variance: float | None) -> str:
 
 
 def bounds(least: int, most: int) -> str:
-    """Return the least to the greatest whole number: "3", "2 to 3" or "1,024"."""
+    """Return a range of whole numbers: "2 to 1,024", or "3" if both ends are equal."""
     return f"{most:,}" if least == most else f"{least:,} to {most:,}"
 
 
@@ -258,7 +257,7 @@ def p_equals(value: float | None) -> str:
 
 
 def to_width(value: float, low: float, high: float, *, signed: bool = False) -> str:
-    """Return `value` to two digits of half its interval's width; more would mean nothing."""
+    """Round `value` to two digits of half its interval's width; further digits mean nothing."""
     half = (high - low) / 2
     decimals = max(0, 1 - math.floor(math.log10(half))) if half > 0 else 2
     # Adding 0.0 turns a negative zero into zero.

@@ -16,54 +16,56 @@ METRICS = {
     "valid_perplexity": "exp of the mean cross-entropy on the validation text, without dropout",
     "test_perplexity": "exp of the mean cross-entropy of the next word, in nats: the lower, the "
     "better",
-    "generalisation_gap": "test less train perplexity",
-    "excess_cross_entropy": "mean cross-entropy minus the entropy of the true distribution, the "
-    "least possible value: 0 if the truth is learned",
-    "kept_epoch": "the epoch of the least validation loss, whose weights are kept and measured",
+    "generalisation_gap": "test perplexity minus train perplexity",
+    "excess_cross_entropy": "mean cross-entropy minus the entropy of the true distribution: 0 if "
+    "the model has learned this distribution exactly",
+    "kept_epoch": "the epoch with the lowest validation loss; its weights are kept and measured",
     "press_rank": "number of singular values of the log-P matrix (one row per context, one column "
-    "per word) that exceed 0.5 \N{SQUARE ROOT}(rows + columns + 1) times the largest one times the "
-    "precision of float32",
-    "effective_rank_1e-3": "the fewest singular values that hold all but the share in brackets "
-    "of the sum of squares",
+    "per word) above a tolerance: 0.5 \N{SQUARE ROOT}(rows + columns + 1), times the largest "
+    "singular value, times the precision of float32",
+    "effective_rank_1e-3": "the smallest number of singular values whose squares add up to the sum "
+    "of all squares, except for the share in brackets",
     "entropy_rank": "exp of the entropy of the singular values divided by their sum (Roy and "
     "Vetterli 2007)",
-    "kl_rank_1e-3": "the least rank of a least-squares approximation of log P whose softmax "
-    "differs from P by at most the given KL divergence in nats, in the mean over contexts; an "
-    "upper bound on the rank that is needed",
-    "gradient_lost_share": "of the square of P less the true next word's one-hot vector, the "
-    "share outside what a step on the context vector can change in log P; the mean over contexts",
-    "gradient_angle_degrees": "mean angle between that vector and the change in log P that a "
-    "small step of the context vector down the gradient makes",
-    "gradient_norm_lost": "of a plain softmax, the Frobenius norm of these vectors' part in the "
-    "kernel of the output weights' transpose, over their whole norm (Godey and Artzi 2026)",
+    "kl_rank_1e-3": "the smallest rank at which the softmax of a least-squares approximation of "
+    "log P is close to P: their mean KL divergence over contexts is at most the given number of "
+    "nats. A better approximation may need a lower rank, so this is an upper bound",
+    "gradient_lost_share": "The gradient is P minus the one-hot vector of the true next word. This "
+    "is the share of its squared length that no step of the context vector can change in log P, "
+    "as a mean over contexts",
+    "gradient_angle_degrees": "mean angle between the gradient, P minus the one-hot vector of the "
+    "true next word, and the change in log P (up to its sign) after a small step of the context "
+    "vector that lowers the loss",
+    "gradient_norm_lost": "for a plain softmax, the Frobenius norm of the gradients' part in the "
+    "kernel of the output weights' transpose, divided by their whole norm (Godey and Artzi 2026)",
     "seconds_per_epoch": "median training time of an epoch, without the first (a worker warms up)",
-    "stable_rank": "sum of the squared singular values over the largest square",
+    "stable_rank": "sum of the squared singular values, divided by the largest square",
 }
 STATISTICS = {
     "interval": "95% of such intervals contain the true value, if the method's assumptions hold",
     "p": "the probability of a result at least this extreme if there were no effect",
     "Holm": "Holm's correction of p values for several tests: the chance of any false finding "
     "among them stays below 5%",
-    "Hedges' g": "a difference over its standard deviation, corrected for few trials: 0.2 is "
-    "small, 0.8 large",
+    "Hedges' g": "a difference divided by its standard deviation, corrected for few trials: "
+    "0.2 is small, 0.8 large",
 }
 NAMED = {"effective_rank_1e-3": "effective rank", "kl_rank_1e-3": "KL rank"}
-"""Terms that several columns share."""
+"""Column -> a term that it shares with other columns."""
 LAYERS = {
     "softmax": "log P = log_softmax(x) of the logits x = W h + b; its matrix has a rank of at "
     "most d + 2",
     "sigsoftmax": "log_softmax(2x \N{MINUS SIGN} ln(1 + e^x)) (Kanai et al. 2018)",
-    "gss": "Generalized SigSoftmax: log_softmax(f(x)) with a smooth bend f at c of size k; k = 1 "
-    "is softmax, c = 0 and k = 2 sigsoftmax",
-    "softcap": "log_softmax(f(x)) with f bounded: cap tanh(x / cap), as in Gemma 2, or in the "
-    "form sigmoid the 23 sigmoid((x + 5) / 7.5) of modded-nanogpt with all three numbers in "
+    "gss": "Generalized SigSoftmax: log_softmax(f(x)), where f bends smoothly at x = c by an "
+    "amount that k sets. k = 1 is softmax; c = 0 with k = 2 is sigsoftmax",
+    "softcap": "log_softmax(f(x)) with bounded f. Form tanh: cap tanh(x / cap), as in Gemma 2. "
+    "Form sigmoid: 23 sigmoid((x + 5) / 7.5), as in modded-nanogpt, with its three numbers in "
     "proportion to the cap",
     "lms_plif": "log_softmax(f(x)) with a learned piecewise linear increasing function f (Ganea "
     "et al. 2019)",
     "lms_plif_frozen": "lms_plif with untrained slopes (a dagger in the paper)",
     "monotone_nn": "log_softmax(f(x)), f an increasing network of one hidden layer",
     "mos": "Mixture of Softmaxes: K softmaxes of K context vectors, mixed (Yang et al. 2018)",
-    "moc": "Mixture of Contexts: K context vectors mixed before one softmax; the rank of softmax",
+    "moc": "Mixture of Contexts: K context vectors mixed before one softmax; rank as for softmax",
     "mos_plif": "mos with one piecewise linear function on all logits",
 }
 IN_NAMES = {
@@ -80,7 +82,7 @@ IN_NAMES = {
     "softmax_dagger": "softmax with the sizes of mos_dagger, so fewer parameters (a dagger in "
     "the paper)",
     "softmax_double_dagger": "softmax with d' = d = 340, as many parameters as mos_dagger (a "
-    "double dagger there)",
+    "double dagger in the paper)",
 }
 
 

@@ -1,4 +1,4 @@
-"""Heat maps: grids of cells, coloured by value, with a text each."""
+"""Heat maps: grids of cells, each with a colour for its value and a text."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CORNERS = np.array([(0, 0), (1, 0), (1, 1), (0, 1), (0, 0)])
 """Outline of a cell."""
 LETTER_IN = 0.085
 DARK = 0.2465
-"""Share of the colour scale up to which white text has more contrast (WCAG 2); then black."""
+"""Share of the colour scale up to which white text has the higher contrast (WCAG 2)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,13 +29,13 @@ class HeatMap(Drawing):
 
     cells: pd.DataFrame
     """One row per cell: `row` and `column` (labels, in order), `value` (None: hatched), `text`
-    (inside), and if it applies `name` (tooltip)."""
+    (inside), and optionally `name` (tooltip)."""
     title: str = ""
     """The first row is at the bottom if there is a title, else at the top."""
     x: str = ""
     y: str = ""
     limits: tuple[float, float] | None = None
-    """Values of the darkest and lightest colour; by default the least and greatest."""
+    """Values of the darkest and lightest colour; by default the extremes."""
     tilted: bool = False
     """Tilt the labels of columns."""
     cell_in: tuple[float, float] = (0.62, 0.34)

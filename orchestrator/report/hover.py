@@ -1,6 +1,6 @@
-"""Tooltips of a figure's marks, as <title> elements of its SVG, without a script.
+"""Tooltips of a figure's marks: invisible <title> elements on top of its SVG, without a script.
 
-They are invisible elements on top of the figure. PNG and PDF have none.
+PNG and PDF files have no tooltips.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 
 TARGET_PT = 9
-"""Minimum width of a pointer's target."""
+"""Minimum width of a mark's target for the pointer, points."""
 POINTS_PT = 72
 AREA = ' pointer-events="fill"'
 
@@ -36,7 +36,7 @@ Mark = tuple[NDArray[np.float64], str]
 
 
 class NamedMarks(Artist):
-    """The marks of one axes; draws nothing."""
+    """Artist that keeps the marks of one axes, and draws nothing."""
 
     def __init__(self, marks: Sequence[Mark]) -> None:
         super().__init__()
@@ -73,7 +73,7 @@ def _element(points_N2: NDArray[np.float64], name: str) -> str:
 
 
 def with_marks(document: bytes, figure: Figure) -> bytes:
-    """Return the SVG of a just drawn figure, with its tooltips."""
+    """Return the SVG document with the tooltips of its figure, which must just have been drawn."""
     elements = "".join(
         element for named in figure.findobj(NamedMarks) for element in named.elements()
     )

@@ -30,7 +30,7 @@ class Card(Frozen):
     trials: str
     answer: str
     certainty: tuple[str, ...]
-    """How sure the answer is; first, how many trials it is over."""
+    """How sure the answer is; the first sentence counts the trials."""
     findings: tuple[Mapping[str, Any], ...] = ()
     """Every sentence of the report with its verdicts and numbers; the first is the answer."""
 

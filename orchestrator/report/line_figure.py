@@ -1,4 +1,4 @@
-"""Figures over a number: trials, means with bars, curves with bands, bounds."""
+"""Figures of metrics over a number: trials, means with bars, curves with bands, bounds."""
 
 from __future__ import annotations
 
@@ -35,45 +35,45 @@ from orchestrator.report.hover import name_marks
 from orchestrator.report.palette import GROUP_COLOURS
 
 ASIDE = 1.02
-"""Factor of x between marks of neighbouring groups, so that none covers another."""
+"""Factor of x between marks of neighbouring groups, so that no mark covers another."""
 MOST_TICKS = 8
 MOST_NAMED = len(GROUP_COLOURS) * len(GROUP_LINES)
-"""Groups that colours and lines distinguish; more are drawn pale."""
+"""Groups that colours and line styles distinguish; if there are more, all are pale."""
 MOST_LEVELS = 10
-"""Most colours with a tick each."""
+"""Largest number of colours that have one tick each."""
 WIDE_SPREAD = 10
-"""Ratio of the ends from which colours are logarithmic."""
+"""Ratio of the greatest to the least value from which the colour scale is logarithmic."""
 PANELS_IN = {1: (5.2, 3.8), 2: (3.6, 3.0)}
-"""Number of columns -> width and height of a panel, inches; more columns use `SMALL_IN`."""
+"""Number of columns -> width and height of a panel, inches; else `SMALL_IN`."""
 SMALL_IN = 2.7, 2.4
 
 
 @dataclass(frozen=True, kw_only=True)
 class LineFigure(Drawing):
-    """A grid of panels with one legend: a line of panels per row, a panel per value of `panel`."""
+    """A grid of panels with one legend: one line per `row` of the marks, one column per `panel`."""
 
     marks: pd.DataFrame
-    """One mark or point of a line per row: `kind` (see `KINDS`), `x`, `y`, and if they apply
-    `group`, `row` and `panel` (labels, or config values), `line` (separates lines of a group),
-    `low` and `high` (ends of its bar or band), `left` and `right` (ends of its bar along x), `text`
-    (tooltip), `hollow`, and `colour` (a number)."""
+    """One mark or point of a line per row: `kind` (see `KINDS`), `x`, `y`. Optional: `group`, `row`
+    and `panel` (labels, or config values), `line` (separates lines of a group), `low` and `high`
+    (ends of the bar or band), `left` and `right` (ends of the bar along x), `text` (tooltip),
+    `hollow`, `colour` (a number)."""
     x: str
     """Label of the x axis."""
     y: Mapping[str, str]
     """Row -> label of its y axis, in the order of the rows."""
     logarithmic_x: bool = True
     logarithmic_y: Collection[str] = ()
-    """Rows."""
+    """Rows with a logarithmic y axis."""
     ticks: Sequence[float] = ()
-    """Positions on x, as far as they fit. Without ticks, x may be texts."""
+    """Positions on x, as far as there is space. Without `ticks`, x may be texts."""
     groups: Sequence[str] = ()
-    """In the order of their colours; by default those of the marks."""
+    """Groups in the order of their colours; by default the groups of the marks."""
     colour: str = ""
     """Label of the colour bar, if marks have colours."""
     across: int = 1
-    """Number of rows side by side, if there is no `panel`."""
+    """Number of rows side by side, if marks have no `panel`."""
     dodge: bool = False
-    """Shift groups sideways, so that none covers another."""
+    """Shift groups sideways, so that no group covers another."""
 
     def draw(self) -> Figure:
         """Return the figure."""
@@ -225,20 +225,23 @@ KINDS: Mapping[str, dict[str, Any]] = {
     "limit": {"color": LIMIT, "linewidth": 1.2, "linestyle": "--", "marker": ""},
     "reference": {"color": PRINTED, "linewidth": 1.2, "linestyle": "--", "marker": ""},
 }
-"""Styles of marks other than "joined" ones, which a line in their group's colour joins.
+"""Kind of mark -> its style. Unlisted "joined" marks are joined by a line in their group's colour.
 
-"path" is a line with dots, pale if hollow, and a ring at its end. "bound", "limit" and "reference"
-are horizontal lines, with a band if they have ends."""
+A "path" is a line with dots (pale if hollow) and a ring at its end. "bound", "limit" and
+"reference" are horizontal lines, with a band if they have `low`.
+"""
 DRAWN = {
     "curve": _draw_curve,
     "point": _draw_points,
     "path": _draw_path,
     **dict.fromkeys(("bound", "limit", "reference", "band"), _draw_levels),
 }
-"""Functions that draw other marks than lines with bars. A "point" is large, in its colour, with
-bars along x and y; a "band" has ends alone."""
+"""Kind of mark -> function that draws it; others are lines with bars.
+
+A "point" is large, with bars along x and y. A "band" has only `low` and `high`.
+"""
 NAMED_STEP = 4
-"""One point in this many of a curve is part of a pointer's target."""
+"""Every `NAMED_STEP`-th point of a curve belongs to its target for the pointer."""
 COLUMNS = (
     "kind", "row", "panel", "group", "line", "x", "y", "low", "high", "left", "right", "text",
     "hollow", "colour",

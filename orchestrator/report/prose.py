@@ -36,7 +36,7 @@ def template(name: str) -> jinja2.Template:
 
 
 def one_line(text: str) -> str:
-    """Return a text with single spaces, and none before punctuation or in brackets."""
+    """Return a text with single spaces, and no space before punctuation or inside brackets."""
     return NEEDLESS_SPACE.sub("", " ".join(text.split()))
 
 
@@ -53,7 +53,7 @@ def prose(name: str, **values: Any) -> str:
 
 @cache
 def sorting() -> dict[str, str]:
-    """Return the script that sorts a page's tables, and its hash: the page runs no other script."""
+    """Return the script that sorts tables, and its hash: a page runs no script of another hash."""
     script = template("sort.js").render()
     return {
         "script": script,

@@ -1,8 +1,8 @@
-"""Kinds of questions that a study can ask, with their numbers and their sections.
+"""Kinds of questions that a study can ask, with their numbers and sections.
 
 A new kind needs a request in search_spaces/analyses.py (laws: laws.py), numbers in
 orchestrator/analysis, a section in orchestrator/report/sections, and an entry of `QUESTIONS`. A
-function in a study's own file needs none of these.
+function in a study's file needs none of these.
 """
 
 from __future__ import annotations
@@ -53,12 +53,12 @@ from trainables.trial_folder import EpochMetrics
 
 @dataclass(frozen=True, kw_only=True)
 class StudyResults:
-    """Everything from which a question can be answered."""
+    """Everything that the answers to a study's questions are made from."""
 
     study: Study
     key: StudyKey
     frame: pd.DataFrame
-    """From `FlatResults.frame`: one row per trial."""
+    """Result of `FlatResults.frame`: one row per trial."""
     spectra: Mapping[str, NDArray[np.float64]]
     """Trial id -> singular values, descending."""
     epochs: Mapping[str, Sequence[EpochMetrics]]
@@ -81,7 +81,7 @@ class StudyResults:
 
 
 Numbers = Callable[[StudyResults, Any], Any]
-"""Maps results r and a request q to numbers; None or empty if there is no answer."""
+"""Function from results and a request to its numbers; without an answer, None or empty."""
 
 
 def _of_trials(numbers: Callable[[pd.DataFrame, Any], Any]) -> Numbers:
@@ -163,7 +163,7 @@ QUESTIONS: Mapping[type[Analysis], tuple[Numbers, Callable[[Any], Section]]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """An answer to a request of the study, or to a function of its file."""
+    """Answer to a request of the study, or of a function in the study's file."""
 
     request: Analysis | Callable[[Any], Any]
     numbers: Any
@@ -173,8 +173,8 @@ class Answer:
 def answer(results: StudyResults) -> tuple[Answer, ...]:
     """Return the answers in the order of the study's requests; repeated kinds are numbered.
 
-    If `--set` gave a setting several values, the first answers compare these; then every request is
-    answered at each value.
+    If `--set` gave a setting several values, the first answers compare these values. After them,
+    every request is answered at each value.
     """
     # No paper has published values for a generated language, and values for other texts do not
     # apply.
@@ -218,7 +218,7 @@ def _answers(results: StudyResults, requests: Sequence[Request]) -> list[Answer]
 
 
 def _numbers(results: StudyResults, requests: Sequence[Request]) -> list[Any]:
-    """A user's function takes the place of its numbers."""
+    """Functions of a user are returned instead of numbers."""
     return [
         QUESTIONS[type(request)][0](results, request) if isinstance(request, Analysis) else request
         for request in requests
@@ -228,7 +228,6 @@ def _numbers(results: StudyResults, requests: Sequence[Request]) -> list[Any]:
 def _sections(
     requests: Sequence[Request], numbers: Sequence[Any], frame: pd.DataFrame
 ) -> Iterator[Answer]:
-    """Skip requests with no numbers or an empty collection of them."""
     for request, answered in zip(requests, numbers, strict=True):
         if not isinstance(request, Analysis):
             section = custom_section(request, frame)

@@ -1,4 +1,4 @@
-"""Input of a report."""
+"""Records and commands that a report is made from."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class StudyRecords:
     """The store's records of a study's trials."""
 
     rows: Sequence[Row]
-    """From `Store.results`."""
+    """Result of `Store.results`."""
     spectra: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     """Trial id -> singular values, descending."""
     epochs: Mapping[str, Sequence[EpochMetrics]] = field(default_factory=dict)
@@ -26,9 +26,9 @@ class StudyRecords:
 
 @dataclass(frozen=True, kw_only=True)
 class Commands:
-    """Commands that a page shows; None for one not to show."""
+    """Commands that a page shows; None is not shown."""
 
     run: str | None = None
-    """Runs this report's trials."""
+    """Command that runs this report's trials."""
     paper: str | None = None
-    """Runs the paper's scale."""
+    """Command that runs the paper's scale."""

@@ -27,7 +27,7 @@ RANGES = {
     "parameters": "weights",
 }
 SECONDS = ("wall_seconds", "seconds")
-"""Time of a trial with its measurements, or else the part that was measured."""
+"""Time of a trial with its measurements; if missing, of its timed part."""
 MINUTE, DAY = "%Y-%m-%d %H:%M", "%Y-%m-%d "
 
 
@@ -39,9 +39,9 @@ def run_facts(
     times: Iterable[tuple[datetime, datetime]] = (),
     environment: Environment | None = None,
 ) -> dict[str, str]:
-    """Return scale, corpus, trials, models, dates, time and environment, as far as known.
+    """Return scale, corpus, trials, models, dates, time and environment, if known.
 
-    `times`: first start and end of each trial. `environment`: that of done trials.
+    `times`: first start and end of each trial. `environment` counts entries of the done trials.
     """
     key = summary.key
     with_seeds = study.trains or len(summary.seeds) > 1
@@ -60,7 +60,7 @@ def run_facts(
 
 
 def _trained(results: FlatResults) -> dict[str, str]:
-    """Language models only; tables of other studies show their settings."""
+    """Only for language models; tables of other studies show their settings."""
     facts: dict[str, str] = {}
     if "model.hidden_width" in results.config_columns:
         facts["embedding width"] = _range(results, "model.embedding_width")

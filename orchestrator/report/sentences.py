@@ -43,7 +43,7 @@ def certainty(
 ) -> tuple[str, ...]:
     """Return the limits of the numbers, the most important first.
 
-    `environment` is that of the done trials.
+    `environment` counts entries of the done trials.
     """
     requests = (answer.request for answer in answers)
     limits = (answer.section.cautions for answer in answers if answer.section.findings)

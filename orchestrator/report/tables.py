@@ -74,8 +74,8 @@ def trials_table(
 ) -> TextTable:
     """Return every trial: name, state, settings that differ, main metrics, cause of trouble.
 
-    `first_metrics` come before those that every study has. `hashes` shows the first digits of each
-    setting's hash and of each trial's id.
+    `first_metrics` come before the metrics of every study. `hashes` adds the first digits of the
+    setting's hash and the trial's id.
     """
     varying = [name for name in results.varying if name != "output_layer.name"]
     if len(varying) > MOST_SETTINGS:  # models of different kinds, better described by their names
@@ -122,7 +122,7 @@ def _state(record: Mapping[str, Any]) -> Cell:
 
 
 def _cause(record: Mapping[str, Any], otherwise: str = "") -> Cell:
-    """A failed trial may have written any text."""
+    """A failed trial may have written any text, of several lines."""
     return Cell(one_line(record["cause"] or otherwise, most=LONGEST_CAUSE), kind="cause")
 
 

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 STYLES = {"bad": "bold red", "label": "bold", "waiting": "dim"}
 LEAST_TEXT = 14
-"""Least width of a wrapped text, in characters. Headings up to this width are not wrapped."""
+"""Least width of a wrapped text, characters; narrower headings are not wrapped."""
 ROWS_SHOWN = 10
 COLUMN_BORDER, TABLE_BORDER = 3, 1
-"""Two blanks and a line per column, and the last line."""
+"""Characters: two blanks and a line per column, and the line after the last column."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +40,7 @@ class Fitting:
 
 
 def summary_group(report: ReportResult) -> Group:
-    """Return the answer, one table, the trials without a result, and how many are done."""
+    """Return the answer, one table, the trials without a result, and the number of done trials."""
     from orchestrator.report import sentences
 
     sections = [answer.section for answer in report.answers]
@@ -115,7 +115,7 @@ def _least_width(table: TextTable, i: int) -> int:
 
 
 def _rich_table(table: TextTable, widths: Sequence[int] | None) -> Table:
-    """`Text` shows brackets as they are. A long word folds."""
+    """Cells are `Text`, which prints brackets unchanged. A long word folds."""
     rich_table = Table()
     for i, name in enumerate(table.head):
         numeric = any(row[i].number is not None for row in table.body)

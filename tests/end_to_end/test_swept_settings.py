@@ -34,7 +34,7 @@ def test_swept_setting_reuses_done_trials(copied: Path) -> None:
     with pytest.raises(UserError, match="variants"):
         results("gss_grid", storage=copied, overrides={KEY: [0.02, 0.03]})
     page = Path(answer.stdout.split("Report: ")[1].splitlines()[0]).read_text(encoding="utf-8")
-    of_grid = ">At learning rate {}: Press rank and test perplexity".format
+    of_grid = ">At learning rate {}: Correlation of Press rank and test perplexity".format
     parts = ('id="figure-by_learning_rate"', ">By learning rate</h2>", of_grid(0.01), of_grid(0.02))
     assert sorted(parts, key=page.index) == list(parts)
     retried = sweep("retry", *SMOKE, copied, "--set", f"{KEY}=0.01,0.02")

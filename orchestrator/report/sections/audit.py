@@ -20,7 +20,7 @@ def audit_section(numbers: AuditNumbers) -> Section:
     checks = numbers.checks
     failing = checks[checks["verdict"].isin(["differs", "explained"])].sort_values("verdict")
     tables = [
-        _claims(failing, "those that do not agree"),
+        _claims(failing, "all that do not agree with our value"),
         Table(
             caption="Every printed number, counted once",
             frame=numbers.account,
@@ -28,7 +28,7 @@ def audit_section(numbers: AuditNumbers) -> Section:
                 ("table", Column("table", TITLES.__getitem__)),
                 "numbers",
                 *FATES,
-                ("columns_nothing_determines", Column("columns that nothing determines", _names)),
+                ("columns_nothing_determines", Column("columns without any rule", _names)),
             ],
             file="account.csv",
         ),

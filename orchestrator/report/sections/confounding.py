@@ -16,18 +16,18 @@ from orchestrator.report.tables import Cell
 from orchestrator.words import counted, listed
 
 SHAPE_TITLES: Mapping[Shape, str] = {
-    "none": "as it is",
-    "lines": "without lines",
-    "levels": "without levels",
-    "pairs": "without pairs",
-    "triples": "without triples",
+    "none": "nothing removed",
+    "lines": "straight lines removed",
+    "levels": "effects of values removed",
+    "pairs": "effects of pairs removed",
+    "triples": "effects of triples removed",
 }
 LONG_TITLES: Mapping[Shape, str] = {
-    "none": "without removing any setting",
-    "lines": "after removing a straight line in each setting",
-    "levels": "after removing a level for each value of each setting",
-    "pairs": "after removing a level for each pair of values of two settings",
-    "triples": "after removing a level for each triple of values of three settings",
+    "none": "without removing any effect",
+    "lines": "after removing a straight-line effect of each setting",
+    "levels": "after removing the effect of each value of each setting",
+    "pairs": "after removing the effect of each pair of values of two settings",
+    "triples": "after removing the effect of each triple of values of three settings",
 }
 RHO = "\N{GREEK SMALL LETTER RHO}"
 
@@ -66,8 +66,8 @@ def _drawings(numbers: ConfoundingNumbers, y: str, settings: str) -> Iterator[Fo
     yield Forest(
         name=f"correlations_with_{numbers.request.y}",
         caption=f"Spearman's {RHO} of each metric with {y} over "
-        f"{counted(numbers.trials, 'trial')}, 95% intervals, as it is and after removing "
-        f"{settings}.",
+        f"{counted(numbers.trials, 'trial')}, with 95% intervals, before and after removing the "
+        f"effects of {settings}.",
         marks=estimates(correlations, "rho", name="metric"),
         labels={"": f"{RHO} with {y}"},
         null=0.0,
@@ -116,7 +116,6 @@ def _finding(numbers: ConfoundingNumbers, shape: Shape) -> Finding:
 
 
 def _sign(row: Any) -> int:
-    """Return the sign of a correlation that is significant after Holm's correction, else 0."""
     if row.holm_p is None or row.holm_p >= SIGNIFICANCE:
         return 0
     return 1 if row.rho > 0 else -1
@@ -138,8 +137,8 @@ def _tables(numbers: ConfoundingNumbers) -> Iterator[Table]:
         headings={shape: f"{title} [95%]" for shape, title in SHAPE_TITLES.items()},
     )
     yield Table(
-        caption=f"Spearman's {RHO} with {formats.title(numbers.request.y)}, {mark}; degrees of "
-        f"freedom: {left}",
+        caption=f"Spearman's {RHO} with {formats.title(numbers.request.y)}, {mark}. Degrees of "
+        f"freedom left: {left}",
         frame=frame,
         columns=["metric", "n", *across],
     )
@@ -168,6 +167,5 @@ def _rho_cell(row: Any) -> Cell:
 
 
 def _share_cell(row: Any) -> Cell:
-    """An adjusted R2 may be negative and is shown as 0."""
     share = row.adjusted_r2
     return Cell(formats.percent(None if share is None else max(share, 0.0)), share)

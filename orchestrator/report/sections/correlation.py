@@ -124,7 +124,7 @@ def _settings(row: Any) -> str:
 
 
 def _comparisons(numbers: CorrelationNumbers) -> Iterator[str]:
-    """Compare with this corpus, or with all published ones if the paper did not use it.
+    """Compare with published values of this corpus, or of all corpora if it has none.
 
     Windows other than the published one select other cells and are skipped.
     """
@@ -136,7 +136,7 @@ def _comparisons(numbers: CorrelationNumbers) -> Iterator[str]:
 
 
 def comparison(line: Any, corpus: str) -> Finding:
-    """Return on which side of our interval a published value is. Inside does not mean equal."""
+    """Return whether a published value is below, inside or above our interval."""
     published = getattr(line, f"published_{corpus}")
     return _of_line(
         "published_correlation", line, window=_window(line), published=published, corpus=corpus
@@ -153,7 +153,7 @@ def _tables(numbers: CorrelationNumbers) -> Iterator[Table]:
     ]
     left_out = f"; left out: {numbers.left_out}" if numbers.left_out else ""
     yield Table(
-        caption=f"{formats.capital(x)} and {y}{left_out}",
+        caption=f"Correlation of {x} and {y}{left_out}",
         frame=numbers.lines,
         columns=[
             ("over", Column("cells", cell=over)),
@@ -170,14 +170,14 @@ def _tables(numbers: CorrelationNumbers) -> Iterator[Table]:
     if len(numbers.components):
         cells = counted(numbers.components["cells"][0], "cell")
         yield Table(
-            caption=f"Share of the seed: {len(numbers.points)} trials of {cells}",
+            caption=f"Variance due to the seed, over {len(numbers.points)} trials of {cells}",
             frame=numbers.components,
             columns=("metric", *VARIANCES, "seed_share", "reliability"),
             file="variance_components.csv",
         )
     if len(numbers.definitions) > 1:
         yield Table(
-            caption=f"Correlation with {y} by definition of rank",
+            caption=f"Correlation of each definition of rank with {y}",
             frame=numbers.definitions,
             columns=[RANK, "pearson", "pearson_p", ("holm_p", COLUMNS["holm_p"]), "within"],
             file="definitions.csv",
@@ -185,7 +185,7 @@ def _tables(numbers: CorrelationNumbers) -> Iterator[Table]:
         )
     if len(numbers.partials):
         yield Table(
-            caption="Partial correlations over cells, without each setting",
+            caption="Correlations over cells after removing the effect of one setting",
             frame=numbers.partials,
             columns=[LEFT_OUT, "levels", "levels_p", "line", "line_p"],
             file="partial_correlations.csv",

@@ -25,7 +25,7 @@ def over(line: Any) -> str:
     if line.window_low is None:
         return "all cells" if line.over == CELLS else str(line.over)
     low, high = (formats.cell(line.y, end) for end in (line.window_low, line.window_high))
-    return f"{WINDOWS[line.over]}, {formats.title(line.y)} {low} to {high}"
+    return f"{WINDOWS[line.over]}, which has {formats.title(line.y)} {low} to {high}"
 
 
 def correlation_drawings(numbers: CorrelationNumbers) -> Iterator[LineFigure]:
@@ -37,15 +37,16 @@ def correlation_drawings(numbers: CorrelationNumbers) -> Iterator[LineFigure]:
     x, y = formats.title(request.x), formats.title(request.y)
     colour = formats.title(numbers.colour_by) if numbers.colour_by else ""
     several = len(numbers.components) > 0
-    caption = f"{formats.capital(y)} against {x}, a point a {'cell' if several else 'trial'}"
+    caption = f"{formats.capital(y)} against {x}, one point per {'cell' if several else 'trial'}"
     if several:
         seeds = formats.bounds(lines[0].seeds_least, lines[0].seeds_most)
-        caption += (
-            f", the mean of {seeds} seeds with bars of one standard deviation over them, less what "
-            "a seed does to all cells"
-        )
+        caption += f", the mean of {seeds} seeds"
     caption += f", coloured by {colour}" if colour else ""
-    caption += "; pale points are single trials" if several else ""
+    if several:
+        caption += (
+            ". Bars: one standard deviation over seeds, without a seed's common effect on all "
+            "cells. Pale points: single trials"
+        )
     yield LineFigure(
         name=f"{request.y}_against_{request.x}",
         caption=f"{caption}. Grey band: {over(window)}.",
@@ -59,7 +60,7 @@ def correlation_drawings(numbers: CorrelationNumbers) -> Iterator[LineFigure]:
 
 
 def _marks(numbers: CorrelationNumbers, window: Any) -> Iterator[dict[str, Any]]:
-    """Cells follow trials, so that their marks and tooltips are on top."""
+    """Cells follow trials, so that the marks and tooltips of cells are on top."""
     x, y = numbers.request.x, numbers.request.y
     low, high = window.window_low, window.window_high
     yield {"kind": "band", "low": low, "high": high}

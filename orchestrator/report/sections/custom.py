@@ -33,10 +33,10 @@ class OwnFigure(Drawing):
 
 
 def custom_section(function: Callable[[pd.DataFrame], Any], frame: pd.DataFrame) -> Section:
-    """Return the section of what `function` returns for the done trials.
+    """Return a section with what the user's `function` returns for the done trials.
 
     It may return a DataFrame, a Figure, a text, or a list of these. If it fails, one sentence names
-    it and the error; the rest of the report is unaffected.
+    the function and the error; the rest of the report is unaffected.
     """
     done = frame[frame["state"] == "done"].reset_index(drop=True)
     if done.empty:
@@ -55,7 +55,7 @@ def custom_section(function: Callable[[pd.DataFrame], Any], frame: pd.DataFrame)
 
 
 def failed_section(function: Callable[..., Any], error: BaseException) -> Section:
-    """Return one sentence about an error of a user's function, or of its figure when drawn."""
+    """Return a section with a sentence on the error of a user's function or of its figure."""
     file = getattr(getattr(function, "__code__", None), "co_filename", None)
     frames = traceback.extract_tb(error.__traceback__)
     lines = [frame.lineno for frame in frames if frame.filename == file]

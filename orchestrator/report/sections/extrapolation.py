@@ -27,7 +27,7 @@ def extrapolation_section(numbers: ExtrapolationNumbers) -> Section:
     request = numbers.request
     return Section(
         kind="extrapolation",
-        heading=request.title or f"Sizes off the law of {_larger(request.x)}",
+        heading=request.title or f"Which sizes differ from the law fitted to {_larger(request.x)}?",
         findings=tuple(_findings(numbers)),
         cautions=_cautions(numbers),
         tables=tuple(_tables(numbers)),
@@ -67,7 +67,7 @@ def _findings(numbers: ExtrapolationNumbers) -> Iterator[Finding]:
 
 
 def _larger(x: str) -> str:
-    return "models with more parameters" if x == "parameters" else f"larger {formats.title(x)}"
+    return "models with more parameters" if x == "parameters" else f"larger {formats.title(x)}s"
 
 
 def _cautions(numbers: ExtrapolationNumbers) -> tuple[str, ...]:
@@ -91,15 +91,15 @@ def _tables(numbers: ExtrapolationNumbers) -> Iterator[Table]:
     names = {"x": numbers.request.x}
     fitted = listed([_size(size) for size in numbers.fitted] or ["none"])
     yield Table(
-        caption="Each size against the law of larger ones, in nats per token; that over "
-        f"{x} {fitted} has E {estimate(law, 'E')}, b {estimate(law, 'b')}",
+        caption="Measured loss, and loss predicted from the larger sizes, in nats per token. "
+        f"The law fitted to {x} {fitted} has E {estimate(law, 'E')}, b {estimate(law, 'b')}",
         frame=numbers.held_out,
         columns=[
             ("x", Column(x, _size)),
             "n",
             "fitted_to",
             "mean_loss",
-            ("predicted", with_interval("the law's", formats.digits(4))),
+            ("predicted", with_interval("predicted", formats.digits(4))),
             "difference",
             "p",
             "bonferroni_p",
@@ -128,12 +128,12 @@ def _tables(numbers: ExtrapolationNumbers) -> Iterator[Table]:
 def _drawings(numbers: ExtrapolationNumbers) -> Iterator[Drawing]:
     x, first = formats.title(numbers.request.x), _first(numbers)
     name = x.replace(" ", "_")
-    dots = f"Test loss against {x}: a dot a trial, circles are means over seeds"
+    dots = f"Test loss against {x}. One dot per trial; circles are means over seeds"
     if not numbers.held_out.empty:
-        whole = "of all sizes" if first is None else "of the sizes above the first that leaves it"
+        whole = "all sizes" if first is None else "the sizes above the first that differs from it"
         dots += (
-            "; crosses are what the law of larger sizes predicts, and the line is the law "
-            f"{whole}, 95% each"
+            "; crosses are predictions of the law fitted to larger sizes. The line is the law of "
+            f"{whole}. Bars and band are 95% intervals"
         )
     marks = [law_marks(numbers.laws).assign(group="mean of the trials")]
     marks += [
@@ -163,9 +163,9 @@ def _drawings(numbers: ExtrapolationNumbers) -> Iterator[Drawing]:
         return
     yield Forest(
         name=f"off_the_law_of_larger_{name}",
-        caption=f"Loss less what the law of larger sizes predicts, by {x}, with 95% intervals; "
-        "right of the dashed line the model is worse than predicted.",
+        caption=f"Loss minus the prediction of the law fitted to larger sizes, by {x}, with 95% "
+        "intervals. Right of the dashed line, the model is worse than predicted.",
         marks=estimates(numbers.held_out, "difference", name="x"),
-        labels={"": "loss less the law's (nats per token)"},
+        labels={"": "loss minus prediction (nats per token)"},
         null=0.0,
     )

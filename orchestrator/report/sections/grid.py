@@ -44,7 +44,7 @@ def _means(cells: pd.DataFrame) -> str:
     if max(done, default=1) == 1:
         return ""
     mixed = f" of up to {counted(settings, 'setting')}" if settings > 1 else ""
-    return f", each the mean of {formats.bounds(min(done), max(done))} trials{mixed}"
+    return f", each cell the mean of {formats.bounds(min(done), max(done))} trials{mixed}"
 
 
 def _file(numbers: GridNumbers, metric: str, cells: pd.DataFrame) -> Table:

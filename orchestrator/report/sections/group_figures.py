@@ -15,7 +15,7 @@ from orchestrator.words import listed
 
 FIRST = ("test_perplexity", "press_rank")
 NOT_DRAWN = ("parameters", "train_perplexity", "valid_perplexity")
-"""Metrics that no seed changes, or that follow another metric of their table."""
+"""Metrics that no seed changes, or that depend on another metric of the table."""
 Mark = dict[str, Any]
 
 
@@ -44,7 +44,7 @@ def group_drawings(numbers: GroupNumbers) -> tuple[Drawing, ...]:
         f"{formats.capital(listed([formats.title(metric) for metric in drawn_metrics]))} by group"
     )
     if any(row.done < row.trials for row in groups):
-        caption += ", in brackets the done trials of those planned"
+        caption += ". In brackets: done and planned trials"
     return _drawings("groups", caption, marks, comparable=numbers.comparable)
 
 
@@ -59,8 +59,8 @@ def gain_drawings(numbers: DifferenceNumbers) -> tuple[Drawing, ...]:
                 series = f"{PUBLISHED} by {source}, {corpus}"
                 marks.append(_printed(panel, _pair(row), series, panel, value))
     caption = (
-        f"Mean {metric} of the baseline less that of the model, which is better right of the "
-        "dashed line"
+        f"Mean {metric} of the baseline minus that of the model. Right of the dashed line, the "
+        "model is better"
     )
     return _drawings("differences", caption, marks, comparable=numbers.comparable, null=0)
 
@@ -76,7 +76,8 @@ def contrast_drawings(numbers: ContrastNumbers) -> tuple[Drawing, ...]:
     if any(row.test != "paired" for row in tests):
         partner += " (unpaired tests: from the baseline's mean)"
     caption = (
-        f"Difference in {metric} from the {partner}; left of the dashed line the model's is lower"
+        f"Difference in {metric} from the {partner}. Left of the dashed line, the model has the "
+        "lower value"
     )
     return _drawings("tests", caption, marks, null=0)
 
@@ -139,22 +140,22 @@ def _drawings(
     comparable: bool = True,
     null: float | None = None,
 ) -> tuple[Drawing, ...]:
-    """Published values that are not `comparable` get their own panels, so ours fill theirs."""
+    """Published values that are not `comparable` get separate panels, to fit ours to our values."""
     if not any(mark.get("series") == TRIALS for mark in marks):
         return ()
     frame = tidy(marks)
     series = frame["series"].fillna("")
-    text = "A dot a trial"
+    text = "One dot per trial"
     if (means := series == MEANS).any():
-        text += ", and the mean of several"
+        text += ", and the mean of several trials"
         if frame["low"][means].notna().any():
             text += " with its 95% interval"
             frame["series"] = frame["series"].where(~means, f"{MEANS}, 95% interval")
     if (printed := series.str.startswith(PUBLISHED)).any():
-        bars = ", bars their printed deviation" * bool(frame["low"][printed].notna().any())
+        bars = " with bars of their printed deviation" * bool(frame["low"][printed].notna().any())
         text += f". Orange: published values{bars}"
         if not comparable:
-            text += ", on axes of their own, as they are of models or a text other than ours"
+            text += ", on separate axes because their models or text differ from ours"
             frame["panel"] = frame["panel"].where(~printed, frame["panel"] + f", {PUBLISHED}")
     # Our panels come first, and our marks come first in a row.
     frame = pd.concat([frame[~printed], frame[printed]])

@@ -49,7 +49,7 @@ def group_section(numbers: GroupNumbers) -> Section:
         if metric in printed:
             heading = f"{title}, published {formats.corpus_title(corpus)}"
             columns.append((metric, Column(heading, cell=partial(_published, metric, corpus))))
-    beside = f", next to {request.source}" if printed and request.source else ""
+    beside = f", next to those of {request.source}" if printed and request.source else ""
     return Section(
         kind="groups",
         heading=request.title,
@@ -95,7 +95,7 @@ def _unmeasured(numbers: GroupNumbers) -> list[str]:
 
 
 def _orders(numbers: GroupNumbers) -> Iterator[Finding]:
-    """These orders describe means and are not tests."""
+    """The orders describe means and are not tests."""
     for metric in ORDERED:
         means = _measured(numbers, f"{metric}_mean")
         if len(means) > 1:
@@ -132,7 +132,7 @@ def difference_section(numbers: DifferenceNumbers) -> Section:
     """Return the section of a Differences request."""
     request, corpus = numbers.request, formats.corpus_title(numbers.corpus)
     metric = formats.title(request.metric)
-    beside = f", next to {request.source}" if numbers.sources and request.source else ""
+    beside = f", next to those of {request.source}" if numbers.sources and request.source else ""
     printed = [
         (name, Column(f"{source}, {corpus}", formats.coefficient))
         for name, source in numbers.sources.items()
@@ -142,8 +142,8 @@ def difference_section(numbers: DifferenceNumbers) -> Section:
         heading=f"Gain in {metric} over the baseline",
         tables=(
             Table(
-                caption=f"{formats.capital(metric)} of the baseline less the model's: positive is "
-                f"better{beside}",
+                caption=f"{formats.capital(metric)} of the baseline minus that of the "
+                f"model: positive is better{beside}",
                 frame=numbers.differences,
                 columns=[
                     "group",
@@ -154,7 +154,7 @@ def difference_section(numbers: DifferenceNumbers) -> Section:
                 file="differences.csv",
             ),
         ),
-        method="Differences of means; with one seed a model they hold for that seed alone.",
+        method="Differences of means. With one seed per model, they hold only for that seed.",
         drawings=gain_drawings(numbers),
     )
 
@@ -179,7 +179,7 @@ def count_section(numbers: CountNumbers) -> Section:
     columns = zip(map(str, values), map(Column, headings), strict=True)
     return Section(
         kind="counts",
-        heading=f"How often each {metric} came up",
+        heading=f"How often each {metric} occurred",
         findings=findings,
         tables=(
             Table(
@@ -206,7 +206,7 @@ def tuned_section(sides: pd.DataFrame) -> Section:
         heading="The tuning",
         tables=(
             Table(
-                caption="Trials of each side, and the best of them",
+                caption="Tuning trials of each side of the comparison, and the best setting",
                 frame=sides,
                 columns=list(sides.columns),
                 file="tuning.csv",
@@ -244,7 +244,7 @@ def contrast_section(numbers: ContrastNumbers) -> Section:
     if printed:
         heading = f"published {formats.corpus_title(corpus)}: p"
         columns.append((published, Column(heading, formats.p_value)))
-    beside = f", next to {request.source}" if printed and request.source else ""
+    beside = f", next to those of {request.source}" if printed and request.source else ""
     # A lower loss is better; a lower rank is neither better nor worse.
     negative = "the model's is lower" if "rank" in request.metric else "the model is better"
     return Section(
@@ -253,7 +253,7 @@ def contrast_section(numbers: ContrastNumbers) -> Section:
         findings=tuple(comparisons(list(rows(numbers.comparisons)), request)),
         tables=(
             Table(
-                caption=f"Differences in {metric}, model less baseline (negative: {negative})"
+                caption=f"Differences in {metric}, model minus baseline (negative: {negative})"
                 f"{beside}",
                 frame=numbers.comparisons,
                 columns=columns,
@@ -268,8 +268,8 @@ def contrast_section(numbers: ContrastNumbers) -> Section:
 def comparisons(tests: Sequence[Any], request: Comparison) -> Iterator[Finding]:
     """Yield a finding per baseline.
 
-    Only the p-value adjusted by Holm over its family decides. The intervals and the detectable
-    difference are those of one comparison alone.
+    Only the Holm-adjusted p-value decides the verdict. Intervals and detectable differences are not
+    adjusted for the number of comparisons.
     """
     for baseline in dict.fromkeys(row.baseline for row in tests):
         yield Finding(

@@ -22,7 +22,7 @@ from orchestrator.report.prose import prose
 from orchestrator.report.sections.section import NOTHING, Section
 
 FLOOR = 1e-6
-"""Least value on the logarithmic axis; smaller means come from inputs with a zero there."""
+"""Least value on the logarithmic axis; smaller means come from inputs with zeros."""
 PANELS = {"softmax": "softmax gates", "constant": "constant gates 1/K"}
 
 
@@ -78,8 +78,8 @@ def _tables(numbers: JacobianNumbers) -> Iterator[Table]:
     columns = [plain.get(name, name) for name in numbers.steps.columns if name != "seeds"]
     decided = numbers.steps[numbers.steps["seeds"] >= FEWEST_SEEDS] if columns else numbers.steps
     yield Table(
-        caption="The comparisons that decide the post's claims; it shows figures and prints no "
-        "number",
+        caption="The comparisons that decide the post's claims. The post shows figures without "
+        "numbers",
         frame=decided,
         columns=columns,
     )
@@ -107,7 +107,7 @@ def _zeros_interval(row: Any) -> str:
 
 
 def _drawings(spectra: pd.DataFrame) -> Iterator[LineFigure]:
-    caption = "Mean singular values of the Jacobian over their index, after the post's two figures"
+    caption = "Mean singular values of the Jacobian over their index, as in the post's figures"
     bands = "bands: one standard deviation over seeds."
     for scale, words in (("linear", ""), ("logarithmic", ", logarithmic")):
         yield LineFigure(

@@ -61,7 +61,7 @@ def _findings(numbers: LineNumbers) -> Iterator[Finding]:
 
 
 def _claim(text: str, panels: Sequence[Any]) -> Finding:
-    """Count the points of all panels; the table has each."""
+    """Count the points of all panels together; the table has each panel."""
     columns = "asked", "holds", "apart", "apart_against", "single"
     points = {name: sum(len(getattr(panel, name).split()) for panel in panels) for name in columns}
     first = {name: getattr(panels[0], name) for name in ("metric", "better", "than")}
@@ -78,15 +78,15 @@ def _tables(numbers: LineNumbers) -> Iterator[Table]:
         frame, across = pivot(of_metric, index=index, across="x", cell=point_cell)
         settings = [(name, Column(formats.title(names[name]), formats.setting)) for name in index]
         yield Table(
-            caption=f"{formats.capital(formats.title(metric))} over {x} (across): mean, and the "
-            "least and the greatest of several trials",
+            caption=f"{formats.capital(formats.title(metric))} for each {x} (in columns): mean "
+            "[least, greatest] of the trials",
             frame=frame,
             columns=[*settings, *across],
         )
     yield Table(frame=numbers.points, file="lines.csv", names=names)
     if len(numbers.claims):
         yield Table(
-            caption=f"What was claimed: at which {x} the one is better than the other",
+            caption=f"Claims: at which {x} one group is better than another",
             frame=numbers.claims,
             columns=[
                 "claim",
@@ -105,7 +105,7 @@ def _tables(numbers: LineNumbers) -> Iterator[Table]:
 
 
 def point_cell(point: Any) -> Cell:
-    """Return a point's cell: "57.1", or "57.1 [56.9, 57.4]" with the ends of several trials."""
+    """Return a point's cell: "57.1", or "57.1 [56.9, 57.4]" for several trials."""
     mean, least, greatest = (
         formats.number(value, digits=3) for value in (point.mean, point.least, point.greatest)
     )
@@ -116,17 +116,15 @@ def _drawing(numbers: LineNumbers) -> LineFigure:
     request = numbers.request
     x, by = formats.title(request.x), formats.title(request.by)
     metrics = " and ".join(formats.title(metric) for metric in request.metrics)
-    panels = (
-        f", a column of panels for each {formats.title(request.panel)}" if request.panel else ""
-    )
+    panels = f", one column of panels per {formats.title(request.panel)}" if request.panel else ""
     caption = (
-        f"{formats.capital(metrics)} against {x}, a line for each {by}{panels}; means over the "
-        "trials, bars from the least to the greatest."
+        f"{formats.capital(metrics)} against {x}, one line per {by}{panels}. Points are means "
+        "over trials; bars go from the least to the greatest trial."
     )
     if len(numbers.references):
         caption += (
-            f" Dashed: {request.reference}, which has no {x}; its band goes from the least to the "
-            "greatest, too."
+            f" Dashed line: {request.reference}, which has no {x}. Its band goes from the least to "
+            "the greatest trial."
         )
     return LineFigure(
         name=f"lines_over_{x.replace(' ', '_')}",
@@ -172,10 +170,10 @@ def curve_section(numbers: CurveNumbers) -> Section:
         return NOTHING
     over = formats.title(request.x)
     several = len(numbers.points) > len(numbers.means)
-    points = "means over seeds, pale points are single trials" if several else "a point a trial"
+    points = "means over seeds; pale points are single trials" if several else "one point per trial"
     caption = f"{request.caption}; {points}."
     if not numbers.printed.empty:
-        caption += " Triangles: the published values, of the paper's models."
+        caption += " Triangles: published values of the paper's models."
     marks = tidy(_curve_marks(numbers, several=several))
     figure = LineFigure(
         name=f"curves_over_{over.replace(' ', '_')}",

@@ -75,25 +75,25 @@ def _tables(numbers: PowerLawNumbers) -> Iterator[Table]:
     of_panel = [("panel", Column("model", formats.setting))] if request.panel else []
     key: list[str | tuple[str, Column]] = [*of_panel, "group"]
     yield Table(
-        caption="Loss in nats per token as E + a x^-b",
+        caption="Fitted laws: loss in nats per token = E + a x^-b",
         frame=laws.fits,
         columns=[*key, "trials", "sizes", "E", "b", "log_a", "misfit_p", NOT_PINNED],
         file="power_laws.csv",
         names=names,
     )
     yield Table(frame=laws.points, file="law_losses.csv", names=names)
-    factor = with_interval(f"times the {x}")
+    factor = with_interval("factor")
     yield Table(
-        caption=f"By what factor of its {x} each is like {baseline}",
+        caption=f"For the same loss, {baseline} needs this factor times the {x} of the group",
         frame=numbers.factors,
         columns=[*key, ("factor", factor), "p", "holm_p", ("misfit_p", ONE_FACTOR)],
         file="factors.csv",
         names=names,
     )
-    equal = with_interval(f"{x} of {baseline} that is like it")
+    equal = with_interval(f"{x} of {baseline} with the same loss")
     yield Table(
-        caption=f"At single sizes: the {x} at which the law of {baseline}, moved through its "
-        "trials of that size, has the same loss (\N{INFINITY}: none has)",
+        caption=f"At single sizes: the {x} that {baseline} needs for the same loss (\N{INFINITY}: "
+        f"none is enough). The law of {baseline} is shifted to its mean loss at that size",
         frame=numbers.equals,
         columns=[*key, "x", "mean_loss", ("equal", equal), "ratio", "p", "holm_p", "extrapolated"],
         file="equal_ranks.csv",
@@ -105,11 +105,11 @@ def _tables(numbers: PowerLawNumbers) -> Iterator[Table]:
 NOT_PINNED = (
     "not_pinned",
     Column(
-        "not pinned",
+        "not determined",
         cell=lambda law: law.not_pinned.replace(" ", ", ") or law.missing or "none",
     ),
 )
-ONE_FACTOR = Column("one factor misfits: p", formats.p_value)
+ONE_FACTOR = Column("misfit of one factor: p", formats.p_value)
 
 
 def _drawings(numbers: PowerLawNumbers) -> Iterator[Drawing]:
@@ -117,8 +117,8 @@ def _drawings(numbers: PowerLawNumbers) -> Iterator[Drawing]:
     x = formats.title(request.x)
     yield LineFigure(
         name=f"loss_over_{x.replace(' ', '_')}",
-        caption=f"Test loss against {x}: a dot a trial, marks are means over seeds, lines the laws "
-        "E + a x^-b with their 95% bands.",
+        caption=f"Test loss against {x}. One dot per trial; large marks are means over seeds; "
+        "lines are the laws E + a x^-b with 95% bands.",
         marks=law_marks(numbers.laws),
         x=x,
         y={"": formats.capital(LOSS)},
@@ -129,10 +129,10 @@ def _drawings(numbers: PowerLawNumbers) -> Iterator[Drawing]:
     panels = [formats.setting(panel or "") for panel in numbers.factors["panel"]]
     yield Forest(
         name=f"factor_of_{x.replace(' ', '_')}",
-        caption=f"By what factor of its {x} each head is like {request.baseline}, with 95% "
-        "intervals; right of the dashed line it is like a larger one.",
+        caption=f"For the same loss, {request.baseline} needs this factor times the {x} of the "
+        f"group, with 95% intervals. Right of the dashed line, {request.baseline} needs more.",
         marks=estimates(numbers.factors, "factor", name="group"),
-        labels=dict.fromkeys(panels, f"times the {x}, {request.baseline} = 1"),
+        labels=dict.fromkeys(panels, f"factor of {x}"),
         null=1.0,
         logarithmic=True,
     )

@@ -17,7 +17,7 @@ from orchestrator.report.sections.section import Section
 from trainables.corpora import UNKNOWN
 
 LIGHTEST = 1.3
-"""End of the colour scale (a hit is 1, a miss 0), whose lightest colours glare."""
+"""End of the colour scale: above 1 (a hit), because the lightest colours glare."""
 CELL_IN, WORD_LETTERS, CONTEXT_LETTERS = 0.95, 9, 30
 
 
@@ -30,17 +30,17 @@ def prediction_section(numbers: pd.DataFrame) -> Section:
         findings=tuple(finding for side in sources.items() for finding in _findings(*side)),
         tables=(_hits_table(numbers), _words_table(numbers), _record(numbers)),
         method=(
-            "A context is the test text up to a word, the hidden state carried from the start. "
-            "Contexts that were chosen by hand are no sample of the text: hits on them describe "
-            "these contexts and test nothing."
+            "A context is the test text from its start up to a word. The hidden state is carried "
+            "through it. Contexts chosen by hand are not a random sample of the text: hits "
+            "describe these contexts and test nothing."
         ),
         drawings=tuple(
             HeatMap(
                 name="predictions_printed" if source else "predictions",
-                caption=f"{source or 'This run'}: at each context, with its last words and "
-                "the true next one, the word that a model finds likeliest. Green, with its rank "
-                "in brackets: the true one is among the five likeliest; blue: it is not; hatched: "
-                "it is not in the vocabulary, or there is no prediction.",
+                caption=f"{source or 'This run'}: each model's likeliest next word at each "
+                "context. Rows have the context's last words and the true next word. Green: the "
+                "true word is among the five likeliest (rank in brackets). Blue: it is not. "
+                "Hatched: it is not in the vocabulary, or there is no prediction.",
                 cells=tidy(_cells(cells)),
                 limits=(0, LIGHTEST),
                 cell_in=(CELL_IN, 0.3),
@@ -65,7 +65,7 @@ def _findings(source: str, cells: pd.DataFrame) -> Iterator[Finding]:
 
 
 def _first(cells: pd.DataFrame) -> Any:
-    """Return the first prediction with the true next word, which all models share."""
+    """Return the first prediction that has the true next word."""
     return next(rows(cells.sort_values("next", key=pd.isna, kind="stable")))
 
 
@@ -99,7 +99,7 @@ def _words_table(numbers: pd.DataFrame) -> Table:
     with_ends = ["ends in"] * any(record["ends in"] for record in records)
     models = [(f"of {model}", Column(model, str)) for model in numbers["model"].unique()]
     return Table(
-        caption="The five likeliest words with their probabilities, and the rank of the true one",
+        caption="The five likeliest words with their probabilities, and the rank of the true word",
         frame=tidy(records).fillna(DASH),
         columns=[
             *((name, Column(name, str)) for name in ("context", *with_ends, "next word")),

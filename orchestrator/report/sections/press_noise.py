@@ -30,7 +30,7 @@ def press_noise_section(numbers: PressNoiseNumbers) -> Section:
     """Return the section of a PressNoise request."""
     if numbers.noise.empty and numbers.trips.empty:
         return NOTHING
-    printed = f"; printed ones are of a {PRINTED_SIZE:,} x {PRINTED_SIZE:,} matrix"
+    printed = f"; printed ranks are of a {PRINTED_SIZE:,} x {PRINTED_SIZE:,} matrix"
     noise = Table(
         caption="Ranks of an n x n matrix with Gaussian noise of variance c / "
         f"n\N{SUPERSCRIPT TWO}{printed}",
@@ -39,7 +39,7 @@ def press_noise_section(numbers: PressNoiseNumbers) -> Section:
         file="press_noise.csv",
     )
     trips = Table(
-        caption=f"Ranks of an n x n matrix after SVD round trips that cut nothing{printed}",
+        caption=f"Ranks of an n x n matrix after SVD round trips that remove nothing{printed}",
         frame=numbers.trips,
         columns=list(numbers.trips.columns),
         file="round_trips.csv",
@@ -145,11 +145,11 @@ def _drawings(numbers: PressNoiseNumbers) -> Iterator[LineFigure]:
         curves = laws.assign(
             kind="curve", group=sizes.map(named), x=laws["noise_variance"], y=laws["share"]
         )
-        printed_too = ", and the printed ranks of the supplement's matrix" if printed else ""
+        printed_too = ", and printed for the supplement's matrix" if printed else ""
         yield LineFigure(
             name=f"press_noise_{precision}",
-            caption=f"Press rank over c, {precision}: counted, by the quarter-circle law"
-            f"{printed_too}, each as a share of the matrix' rows.",
+            caption=f"Press rank over c in {precision}, as a share of the matrix' rows: counted, "
+            f"by the quarter-circle law{printed_too}.",
             marks=pd.concat([tidy(marks), curves.dropna(subset=["group"])]),
             x="c: the noise has variance c / n\N{SUPERSCRIPT TWO}",
             y={"": "Press rank / n"},

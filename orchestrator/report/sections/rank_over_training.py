@@ -25,7 +25,7 @@ MOST_ROWS = 50
 
 
 def rank_training_section(numbers: RankTrainingNumbers) -> Section:
-    """Return the section of RankOverTraining; figure, table and cautions are the first rank's."""
+    """Return the section of RankOverTraining. Only the findings cover more than the first rank."""
     first, *_ = ranks = list(rows(numbers.ranks))
     epochs = numbers.epochs[numbers.epochs["rank"] == first.rank]
     return Section(
@@ -48,7 +48,7 @@ def rank_training_section(numbers: RankTrainingNumbers) -> Section:
 
 
 def _table(rank: Any, epochs: pd.DataFrame, *, averaged: bool) -> Table:
-    """Average the settings that have the epoch. If there are many epochs, show one in `step`."""
+    """Average over the settings that reached an epoch; of many epochs, show one in `step`."""
     means = epochs.groupby("epoch", as_index=False).agg(
         settings=("group", "size"),
         mean_rank=("mean_rank", _geometric_mean),
@@ -57,7 +57,7 @@ def _table(rank: Any, epochs: pd.DataFrame, *, averaged: bool) -> Table:
     )
     step = math.ceil(len(means) / MOST_ROWS)
     over = counted(rank.settings, "setting")
-    thinning = f"; one epoch in {step}, all of them in rank_over_training.csv" if step > 1 else ""
+    thinning = f"; one epoch in {step} (all: rank_over_training.csv)" if step > 1 else ""
     title = formats.capital(formats.title(rank.rank))
     perplexity = Column("validation perplexity", partial(formats.cell, PERPLEXITY))
     return Table(
@@ -82,11 +82,11 @@ def _drawing(rank: Any, epochs: pd.DataFrame, numbers: RankTrainingNumbers) -> L
     colour = formats.title(numbers.colour_by) if numbers.colour_by else ""
     fewest, seeds = min(epochs["seeds"]), max(epochs["seeds"])
     mean = f", the mean of {formats.bounds(fewest, seeds)} seeds" if seeds > 1 else ""
-    pale = ", pale points those with averaged weights" if numbers.averaged else ""
+    pale = "; pale points have averaged weights" if numbers.averaged else ""
     return LineFigure(
         name="rank_over_training",
-        caption=f"Validation perplexity against {title} from epoch to epoch, a line a setting"
-        f"{mean}{f', coloured by {colour}' if colour else ''}; the ring is the last epoch{pale}.",
+        caption=f"Validation perplexity against {title} from epoch to epoch, one line per setting"
+        f"{mean}{f', coloured by {colour}' if colour else ''}. A ring marks the last epoch{pale}.",
         marks=_marks(epochs),
         x=formats.capital(title),
         y={"": "Validation perplexity"},

@@ -14,23 +14,22 @@ from orchestrator.report.tables import TextTable
 
 @dataclass(frozen=True, kw_only=True)
 class Section:
-    """Everything that is shown of one answer."""
+    """Everything that pages, terminal and files show of one answer."""
 
     kind: str
-    """Anchor; repeated kinds end in their number."""
+    """Anchor on the page; the second section of a kind ends in "-2"."""
     heading: str
     findings: tuple[Finding, ...] = ()
     cautions: tuple[str, ...] = ()
     """Sentences about the limits of the numbers."""
     tables: tuple[Table, ...] = ()
-    """Tables of pages and files."""
     remarks: tuple[str, ...] = ()
     """Sentences below the tables."""
     method: str = ""
     """How the numbers were made, if the tables do not show it."""
     drawings: tuple[Drawing, ...] = ()
     wide: bool = True
-    """Put figures below one another at full width; else side by side, all alike."""
+    """Draw figures at full width; otherwise side by side."""
 
     @property
     def sentences(self) -> tuple[str, ...]:
@@ -44,7 +43,7 @@ class Section:
 
     @property
     def written(self) -> Mapping[str, Sequence[Sequence[Any]]]:
-        """Return CSV file -> lines, heading first, with every digit."""
+        """Return CSV file -> lines with every digit; the first line is the heading."""
         return {
             table.file: table.lines()
             for table in self.tables

@@ -29,7 +29,7 @@ def similarity_section(numbers: SimilarityNumbers) -> Section:
         is_printed = source == "published"
         whose = f"as published for {formats.corpus_title(numbers.corpus)}" if is_printed else "ours"
         name = f"similarity_wins_published_{numbers.corpus}" if is_printed else "similarity_wins"
-        caption = f"On how many benchmarks the row beats the column, {whose}"
+        caption = f"Number of benchmarks on which the row's model beats the column's, {whose}"
         rho = rho_matrix(numbers.values, source)
         won = wins(rho).set_axis([f"of {group}" for group in rho], axis="columns").astype(object)
         tables.append(
@@ -75,7 +75,7 @@ def _findings(values: pd.DataFrame) -> Iterator[Finding]:
 
 def _tables(numbers: SimilarityNumbers) -> Iterator[Table]:
     corpus = formats.corpus_title(numbers.corpus)
-    printed = f"; in brackets the published ones for {corpus}" if corpus else ""
+    printed = f"; in brackets, published values for {corpus}" if corpus else ""
     frame, across = pivot(
         numbers.values,
         index=["benchmark", "pairs"],

@@ -19,15 +19,15 @@ from orchestrator.words import counted
 PAPER_LENGTH, PAPER_END, PAPER_TOP = 10_000, 500, 0.2
 """Fig. 7 shows the first 500 of PTB's 10,000 indices, normalised values up to 0.2."""
 LEAST_SEEN = 0.02
-"""Share of a linear axis below which a value is at its end."""
+"""Share of a linear axis below which a value looks like zero."""
 NOISE = 1e-2
-"""Share of the tolerance below which values are rounding noise of the measurement."""
+"""Share of the Press tolerance below which values are rounding noise of the measurement."""
 LEAST_DRAWN = 1e-9
 TOLERANCE = "Press tolerance"
 
 
 def spectra_section(spectra: Sequence[Spectrum]) -> Section:
-    """Return the section of a Spectra request: a figure cut as in the paper, a logarithmic one."""
+    """Return the section of Spectra: a linear and a logarithmic figure."""
     groups = {spectrum.group_index: spectrum.group for spectrum in spectra if spectrum.group}
     colours = "group" if groups else "Press rank"
     lines = f"{counted(len(spectra), 'setting')}, one trial each"
@@ -91,8 +91,8 @@ def _curve(
 def linear_window(spectra: Sequence[Spectrum]) -> tuple[int, int, float]:
     """Return the first and last index and the greatest value of a linear figure.
 
-    Spectra as long as Fig. 7's have its window. Smaller ones leave out the largest value, which
-    would fill the axis, and end where values cannot be distinguished from zero.
+    Long spectra get the window of Fig. 7. For others, it leaves out the largest value, which would
+    fill the axis, and ends where values look like zero.
     """
     longest = max(len(spectrum.values) for spectrum in spectra)
     if longest >= PAPER_LENGTH:
@@ -117,14 +117,14 @@ def kl_curve_section(curves: pd.DataFrame) -> Section:
     )
     trials = dict(zip(curves["group"], curves["n"], strict=True))
     wide = Table(
-        caption="KL in nats of least-squares approximations of rank r (across), means over seeds",
+        caption="KL (nats) of the least-squares approximation of rank r (columns), mean over seeds",
         frame=frame.assign(trials=frame["group"].map(trials)),
         columns=[("group", Column("group", formats.setting)), *across, "trials"],
     )
     figure = LineFigure(
         name="kl_over_rank",
-        caption="KL of the least-squares approximation of log P over its rank, a line a group, "
-        "means over seeds, with their least and greatest. Dotted: the bounds of the KL ranks.",
+        caption="KL of the least-squares approximation of log P over its rank, one line per group: "
+        "means over seeds, with least and greatest. Dotted lines: the bounds of the KL ranks.",
         marks=_cost_marks(curves),
         x="Rank of the approximation",
         y={"": "KL (nats)"},

@@ -19,15 +19,15 @@ from orchestrator.report.tables import Cell, sortable
 from orchestrator.words import is_number, listed
 
 MOST_COLOURS = 10
-"""Groups that a legend can name; more are drawn pale, with their mean."""
+"""Groups that a legend can name; if there are more, all are pale, with their mean."""
 BEST_WHERE_LOWEST = ("perplexity", "cross_entropy", "error_percent")
 """Endings of metrics that are better if lower."""
 WIDE_RANGE = 10
-"""Ratio of the ends above which the axis is logarithmic."""
+"""Ratio of the greatest to the least value above which the axis is logarithmic."""
 
 
 def section_at(section: Section, values: Mapping[str, Any]) -> Section:
-    """Return a copy of a section that names the values of its trials in each text."""
+    """Return a copy of a section whose texts begin with the swept values of its trials."""
     at = listed([f"{formats.title(key)} {formats.setting(value)}" for key, value in values.items()])
     first = f"At {at}: "
     return replace(
@@ -53,8 +53,8 @@ def swept_section(numbers: SweptNumbers) -> Section:
         heading=f"By {title}",
         findings=tuple(_findings(numbers)),
         tables=tuple(_tables(numbers, title, f"{name.replace('-', '_')}.csv")),
-        method="Intervals are 95%, of the mean over seeds, by Student's t; one trial has none, nor "
-        "have equal ones.",
+        method="95% intervals of the mean over seeds, by Student's t. A single trial has none, and "
+        "neither have equal trials.",
         drawings=(_drawing(numbers, title, name.replace("-", "_"), several=several),),
     )
 
@@ -96,7 +96,7 @@ def _findings(numbers: SweptNumbers) -> Iterator[Finding]:
 
 
 def _outside(best: Any, values: Sequence[Any]) -> str:
-    """Most settings have no values below 0, so 0 gets no hint to try smaller ones."""
+    """Most settings have no negative values, so 0 gets no hint to try smaller ones."""
     if not all(map(is_number, values)):
         return ""
     if best == max(values):
@@ -138,9 +138,9 @@ def _drawing(numbers: SweptNumbers, title: str, name: str, *, several: bool) -> 
         value: value if are_numbers else formats.setting(value) for value in numbers.values
     }
     lines = (
-        "thick: the mean of the models that have a value everywhere"
+        "the thick line is the mean of the models that have a value everywhere"
         if several
-        else "a line a model"
+        else "one line per model"
     )
     return LineFigure(
         name=name,

@@ -111,7 +111,7 @@ def _words(value: float, point: Any) -> str:
     trained = _trained(point)
     if value == 0:
         return f"below {trained[0]:g}"
-    return f"not up to {trained[-1]:g}" if value == math.inf else formats.number(value, digits=3)
+    return f"above {trained[-1]:g}" if value == math.inf else formats.number(value, digits=3)
 
 
 def _size(point: Any) -> Cell:
@@ -126,7 +126,7 @@ def _tables(numbers: ThresholdNumbers) -> Iterator[Table]:
     x, z = formats.title(request.x), request.over_name
     names = {"z": z, "group": request.by}
     names |= {f"x{end}": f"{request.x}{end}" for end in ("", "_low", "_high")}
-    trained = Column(f"{x}s trained", lambda sizes: sizes.replace(" ", ", "))
+    trained = Column(f"trained {x}s", lambda sizes: sizes.replace(" ", ", "))
     ratio = with_interval(f"times that of {request.baseline}")
     yield Table(
         caption=f"The least {x} with a {_goal(numbers)}",
@@ -144,9 +144,9 @@ def _tables(numbers: ThresholdNumbers) -> Iterator[Table]:
         file="thresholds.csv",
         names=names,
     )
-    fitted = Column(f"fitted to {z}", lambda fitted: fitted.replace(" ", ", ") or formats.DASH)
+    fitted = Column(f"fitted at {z}", lambda fitted: fitted.replace(" ", ", ") or formats.DASH)
     yield Table(
-        caption=f"That {x} as a {z}^b",
+        caption=f"The least {x} as a power law a {z}^b",
         frame=numbers.laws,
         columns=[
             "group",
@@ -177,9 +177,9 @@ def _drawing(numbers: ThresholdNumbers) -> LineFigure:
     ]
     return LineFigure(
         name=re.sub(r"\W+", "_", f"least {x} over {z}"),
-        caption=f"The least {x} with a {_goal(numbers)} against {z}, with 95% intervals; lines are "
-        f"the laws a {z}^b. Hollow: at the least {x} that was trained, where less is enough, or at "
-        "the largest, where more is needed.",
+        caption=f"The least {x} with a {_goal(numbers)} against {z}, with 95% intervals. Lines are "
+        f"the laws a {z}^b. Hollow marks: less than the least trained {x} is enough, or more than "
+        "the largest is needed.",
         marks=pd.concat([tidy(points), tidy(curves)]),
         x=z,
         y={"": f"least {x}"},
@@ -190,7 +190,7 @@ def _drawing(numbers: ThresholdNumbers) -> LineFigure:
 
 
 def _mark(point: Any, *, x: str, z: str) -> dict[str, Any]:
-    """A size outside the range of trained sizes is moved to its end."""
+    """A size outside the trained range is drawn at the end of the range."""
     group, trained = formats.setting(point.group), _trained(point)
     low, high = (point.x, point.x) if point.x_low is None else (point.x_low, point.x_high)
     y, low, high = (min(max(value, trained[0]), trained[-1]) for value in (point.x, low, high))

@@ -25,14 +25,14 @@ def true_rank_section(numbers: TrueRankNumbers) -> Section:
     """Return the section of a TrueRank request."""
     true = numbers.true_rank
     table = Table(
-        caption=f"Ranks next to the true one, {true}, and test perplexity above the floor",
+        caption=f"Ranks (true rank: {true}), and test perplexity above the floor",
         frame=numbers.matrices,
         columns=["matrix", *numbers.metrics, "test_perplexity", "over_floor"],
         file="true_rank.csv",
     )
     figure = Forest(
         name="true_rank",
-        caption="Ranks by metric, of the true log-P matrix and of the learned ones; the dashed "
+        caption="Ranks of the true log-P matrix and of the learned ones, by metric. The dashed "
         f"line is the true rank, {true}.",
         marks=_marks(numbers),
         labels={"": "rank"},

@@ -150,7 +150,7 @@ def test_reference_group_is_level_line() -> None:
         [1.0, "loss", 2, 1],
     ], "none in the other panel"
     [drawing] = line_section(numbers).drawings
-    assert "Dashed: plain, which has no width" in drawing.caption
+    assert "Dashed line: plain, which has no width" in drawing.caption
 
 
 def test_later_settings_are_lines() -> None:

@@ -105,5 +105,5 @@ def test_printed_mean_follows_from_trials(folder: Path) -> None:
 
 def test_page_explains_averaged_cells(folder: Path) -> None:
     page = (folder / "report.html").read_text()
-    assert "over c and k, each the mean of 3 trials." in page
-    assert "over c and seed, each the mean of 2 trials of up to 2 settings." in page
+    assert "over c and k, each cell the mean of 3 trials." in page
+    assert "over c and seed, each cell the mean of 2 trials of up to 2 settings." in page

@@ -102,6 +102,6 @@ def test_study_metrics_come_first() -> None:
     study_metrics = group_metrics(load_study("layer_jacobian"))
     assert study_metrics[0] == "zero_share" and "log10_condition_excess" in study_metrics
     table = trials_table(flatten([row]), study_metrics)
-    own_heads = ["rows of zeros", "vanishing share (1e-3)"]
+    own_heads = ["rows of zeros", "vanishing share (at most 1e-3 of the largest)"]
     assert table.head == ["trial", "state", *own_heads, "entropy rank"]
     assert trials_table(flatten([row])).head == ["trial", "state", "entropy rank"]

@@ -138,7 +138,7 @@ def test_other_published_values_have_own_axes(corpus: str, scale: str) -> None:
         published_axes.get_xlim()[1] < 60
         and published_axes.get_xlabel() == "Test perplexity, published"
     )
-    assert "other than ours" in section.drawings[0].caption
+    assert "differ from ours" in section.drawings[0].caption
 
 
 def test_gain_is_next_to_papers() -> None:

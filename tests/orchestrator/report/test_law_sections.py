@@ -128,7 +128,7 @@ def test_first_deviating_size_leads_findings() -> None:
     [finding] = section.findings
     outcomes = {verdict.numbers["size"]: verdict.verdict for verdict in finding.verdicts}
     assert outcomes["16"] == "higher" and outcomes["32"] == "no difference shown"
-    assert "first leaves the law of larger width at width 16" in finding.sentence
+    assert "first departs from the law fitted to larger widths at width 16" in finding.sentence
     assert "above what 5 larger sizes predict" in finding.sentence
     assert section.texts[0].body[1][-1].text == "above the law"
     assert [line["model.width"] for line in records(section, "extrapolation.csv")] == [32, 16, 8]
@@ -161,10 +161,10 @@ def test_untrained_widths_name_their_side() -> None:
     section = section_of(FEW, LEARNED_AT)
     assert any("no power law over V for softmax and mos" in one for one in section.sentences)
     assert "softmax at V = 100 (below 8)" in section.sentences[1]
-    assert "softcap at V = 100000 (not up to 64)" in section.sentences[1]
-    assert any("for softcap others are left out" in caution for caution in section.cautions)
+    assert "softcap at V = 100000 (above 64)" in section.sentences[1]
+    assert any("For softcap, other" in caution for caution in section.cautions)
     widths = [line[4].text for line in section.texts[0].body]
-    assert widths[0] == "below 8" and widths[-1] == "not up to 64" and "[" not in "".join(widths)
+    assert widths[0] == "below 8" and widths[-1] == "above 64" and "[" not in "".join(widths)
     near = section_of(spam_rows({"softmax": 1.0}, symbols=(510,), widths=(12, 24)), LEARNED_AT)
     assert "[below 12, 1" in near.texts[0].body[0][4].text
 
@@ -172,7 +172,7 @@ def test_untrained_widths_name_their_side() -> None:
 def test_finest_correlations_come_first() -> None:
     section = section_of(settings_rows(), RANKS)
     assert (
-        "removing a level for each triple of values of three settings, 1 of 2 metrics"
+        "removing the effect of each triple of values of three settings, 1 of 2 metrics"
         in section.sentences[0]
     )
     assert "entropy rank" in section.sentences[0] and "Press rank" not in section.sentences[0]

@@ -71,7 +71,7 @@ def test_files_have_every_figure_number(tmp_path: Path) -> None:
     at_bound = sum((epoch.press_rank or 0) >= 512 for trial in epochs.values() for epoch in trial)
     assert at_bound > 0
     assert (
-        f"In {at_bound} of 720 epochs Press rank is as much as the matrix allows, 512: "
+        f"In {at_bound} of 720 epochs, Press rank has the largest value that the matrix allows, 512"
         in section_of(report).cautions[-1]
     )
     lines = [
@@ -94,7 +94,5 @@ def test_page_shows_50_epochs(tmp_path: Path, epochs: int, row_count: int) -> No
     table = section_of(report).texts[0]
     assert (len(table.body), table.body[-1][0].text) == (row_count, str(epochs))
     step = math.ceil(epochs / 50)
-    assert (f"one epoch in {step}, all of them in rank_over_training.csv" in table.caption) == (
-        step > 1
-    )
+    assert (f"one epoch in {step} (all: rank_over_training.csv)" in table.caption) == (step > 1)
     assert len(csv_records(report.path.parent / "rank_over_training.csv")) == 2 * epochs

@@ -105,8 +105,8 @@ def test_page_opens_with_the_findings(html: str) -> None:
         "over 70 cells",
         "70 of 72 trials are done (1 diverged, 1 failed)",
         "neither confirm nor contradict",
-        "The published +0.48",
-        "not all computed alike: torch 2.13.0 (58), 2.14.1 (12)",
+        "the published +0.48",
+        "not all computed in the same way: torch 2.13.0 (58), 2.14.1 (12)",
         f"The paper's scale: {PAPER_COMMAND}",
         "The text is made up.",
     )
@@ -203,5 +203,5 @@ def test_pdf_files_are_written_on_request(tmp_path: Path) -> None:
 
 def test_file_as_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("")
-    with pytest.raises(UserError, match=r"taken cannot .*--storage"):
+    with pytest.raises(UserError, match=r"--storage: .*taken"):
         report_on([], tmp_path / "taken")

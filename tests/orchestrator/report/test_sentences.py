@@ -126,7 +126,7 @@ def test_mixed_versions_are_named() -> None:
     assert not any("computed versions" in text for text in certainty(KEY, versions))
     for name in ("code", "torch", "hardware"):
         different = versions | {name: {"new": 60, "": 12}}
-        texts = [text for text in certainty(KEY, different) if "computed alike" in text]
+        texts = [text for text in certainty(KEY, different) if "computed in the same way" in text]
         assert (
             len(texts) == 1
             and "new (60), not recorded (12)" in texts[0]

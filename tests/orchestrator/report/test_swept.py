@@ -125,8 +125,8 @@ def test_one_value_is_no_sweep() -> None:
 @pytest.mark.parametrize(
     ("perplexities", "finding"),
     [
-        ({5: 90.0, 10: 80.0, 20: 70.0}, "last of the range: try larger ones"),
-        ({5: 70.0, 10: 80.0, 20: 90.0}, "first of the range: try smaller ones"),
+        ({5: 90.0, 10: 80.0, 20: 70.0}, "largest one tried: try larger values"),
+        ({5: 70.0, 10: 80.0, 20: 90.0}, "smallest one tried: try smaller values"),
         ({0: 70.0, 10: 80.0, 20: 90.0}, ""),
         ({5: 90.0, 10: 70.0, 20: 80.0}, ""),
         ({5: 70.0, 10: 70.0}, ""),
@@ -146,7 +146,7 @@ def test_best_value_at_end_is_reported(perplexities: dict[Any, float], finding: 
         flatten(rows).frame(), BySetting(key="x", metrics=("valid_perplexity", "press_rank"))
     )
     by_perplexity, by_rank = swept_section(numbers).sentences
-    assert "range" not in by_rank and by_perplexity.partition(" The best value is the ")[2] == (
+    assert "tried" not in by_rank and by_perplexity.partition(" The best value is the ")[2] == (
         finding and f"{finding}."
     )
 
