@@ -25,6 +25,7 @@ from orchestrator.report.run_facts import run_facts
 from orchestrator.report.sections.custom import failed_section
 from orchestrator.report.sections.section import Section
 from orchestrator.store import StudyKey
+from orchestrator.variants import Variant
 from search_spaces.analyses import Analysis
 from search_spaces.study import Study
 from trainables.errors import UserError
@@ -84,7 +85,13 @@ def build_report(
         date=run.get("date", "")[:DAY_DIGITS],
         settings=run.get("settings", ""),
         title=study.title or study.name,
-        variant=sentences.variant(study, key),
+        variant=cautions(
+            "variant",
+            study=study,
+            key=key,
+            model=Variant.read(key.overrides).model,
+            is_smaller=sentences.is_smaller(study, key),
+        )[0],
         question=study.question,
         scale=key.scale,
         trials=run.get("trials", "no trials"),

@@ -89,6 +89,11 @@ def capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
+def heading(name: str) -> str:
+    """Return the title of a results column with a capital first letter."""
+    return capital(title(name))
+
+
 def corpus_title(name: str) -> str:
     """Return the corpus' name as papers write it."""
     return CORPORA.get(name, name)

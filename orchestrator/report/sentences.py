@@ -30,14 +30,6 @@ def coverage(summary: StudySummaryNumbers) -> str:
     return cautions("coverage", summary=summary)[0]
 
 
-def variant(study: Study, key: StudyKey) -> str:
-    """Return what was run: "Study seeds, scale quick, corpus PTB: not the paper's models"."""
-    model = Variant.read(key.overrides).model
-    return cautions(
-        "variant", study=study, key=key, model=model, is_smaller=is_smaller(study, key)
-    )[0]
-
-
 def certainty(
     study: Study, summary: StudySummaryNumbers, answers: Sequence[Answer], environment: Environment
 ) -> tuple[str, ...]:

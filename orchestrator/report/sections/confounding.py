@@ -22,13 +22,6 @@ SHAPE_TITLES: Mapping[Shape, str] = {
     "pairs": "effects of pairs removed",
     "triples": "effects of triples removed",
 }
-LONG_TITLES: Mapping[Shape, str] = {
-    "none": "without removing any effect",
-    "lines": "after removing a straight-line effect of each setting",
-    "levels": "after removing the effect of each value of each setting",
-    "pairs": "after removing the effect of each pair of values of two settings",
-    "triples": "after removing the effect of each triple of values of three settings",
-}
 RHO = "\N{GREEK SMALL LETTER RHO}"
 
 
@@ -86,7 +79,7 @@ def _findings(numbers: ConfoundingNumbers) -> Iterator[Finding]:
             signs.setdefault(row.metric, set()).add(_sign(row))
     if changed := [metric for metric, of_metric in signs.items() if len(of_metric) > 1]:
         yield describe("depends_on_removal", y=y, metrics=changed)
-    constant = [_spelled(row.missing) for row in _rows(numbers, "none") if row.rho is None]
+    constant = [_missing(row) for row in _rows(numbers, "none") if row.rho is None]
     if constant:
         reasons = list(dict.fromkeys(constant))
         yield describe("constant_metrics", reasons=reasons)
@@ -108,8 +101,8 @@ def _finding(numbers: ConfoundingNumbers, shape: Shape) -> Finding:
         numbers={
             "y": y,
             "trials": numbers.trials,
-            "removed": LONG_TITLES[shape],
-            "missing": _spelled(of_shape[0].missing),
+            "removed": shape,
+            "missing": _missing(of_shape[0]),
             "largest": max(measured, key=lambda one: abs(one.value or 0.0), default=None),
         },
     )
@@ -121,9 +114,9 @@ def _sign(row: Any) -> int:
     return 1 if row.rho > 0 else -1
 
 
-def _spelled(missing: str) -> str:
-    name, _, reason = missing.partition(" is ")
-    return f"{formats.title(name)} is {reason}" if reason and " " not in name else missing
+def _missing(row: Any) -> str:
+    text: str = row.missing
+    return text.replace(row.metric, formats.title(row.metric))
 
 
 def _tables(numbers: ConfoundingNumbers) -> Iterator[Table]:

@@ -61,7 +61,7 @@ def _drawings(numbers: GridNumbers, grids: list[tuple[str, pd.DataFrame]]) -> It
     for metric, cells in grids:
         if cells["value"].isna().all():
             continue
-        title = formats.capital(formats.title(metric))
+        title = formats.heading(metric)
         marks = tidy(
             {
                 "row": formats.setting(cell.row),

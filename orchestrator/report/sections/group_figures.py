@@ -29,7 +29,7 @@ def group_drawings(numbers: GroupNumbers) -> tuple[Drawing, ...]:
     drawn_metrics.sort(key=lambda metric: FIRST.index(metric) if metric in FIRST else len(FIRST))
     groups, marks = list(rows(numbers.groups)), []
     for metric in drawn_metrics:
-        panel = formats.capital(formats.title(metric))
+        panel = formats.heading(metric)
         of_metric = numbers.trials[numbers.trials["metric"] == metric]
         for row in groups:
             name = row.group + f" ({row.done} of {row.trials})" * (row.done < row.trials)

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
     from search_spaces.analyses import Comparison
 
-FEWEST_TESTED = 2
 ORDERED = ("valid_perplexity", "press_rank", "effective_rank_1e-4")
 
 
@@ -104,7 +103,7 @@ def _orders(numbers: GroupNumbers) -> Iterator[Finding]:
             is_printed = printed.keys() >= means.keys()
             trials = numbers.groups["done"]
             verdict = Verdict(
-                verdict="too few seeds" if min(trials) < FEWEST_TESTED else "not measured",
+                verdict="too few seeds" if min(trials) < 2 else "not measured",
                 metric=metric,
                 groups=(order[0], order[-1]),
                 n=sum(trials),
@@ -297,7 +296,7 @@ def _verdict(row: Any, request: Comparison) -> Verdict:
         detectable=row.detectable_difference,
         equal_within=row.equal_within,
         missing=row.missing,
-        without_partner=row.without_partner if is_paired else 0,
+        without_partner=row.without_partner,
     )
 
 

@@ -17,6 +17,7 @@ from orchestrator.report.findings import Finding, describe
 from orchestrator.report.line_figure import LineFigure
 from orchestrator.report.sections.section import NOTHING, Section
 from orchestrator.report.tables import Cell
+from orchestrator.words import listed
 
 
 def line_section(numbers: LineNumbers) -> Section:
@@ -78,7 +79,7 @@ def _tables(numbers: LineNumbers) -> Iterator[Table]:
         frame, across = pivot(of_metric, index=index, across="x", cell=point_cell)
         settings = [(name, Column(formats.title(names[name]), formats.setting)) for name in index]
         yield Table(
-            caption=f"{formats.capital(formats.title(metric))} for each {x} (in columns): mean "
+            caption=f"{formats.heading(metric)} for each {x} (in columns): mean "
             "[least, greatest] of the trials",
             frame=frame,
             columns=[*settings, *across],
@@ -115,7 +116,7 @@ def point_cell(point: Any) -> Cell:
 def _drawing(numbers: LineNumbers) -> LineFigure:
     request = numbers.request
     x, by = formats.title(request.x), formats.title(request.by)
-    metrics = " and ".join(formats.title(metric) for metric in request.metrics)
+    metrics = listed([formats.title(metric) for metric in request.metrics])
     panels = f", one column of panels per {formats.title(request.panel)}" if request.panel else ""
     caption = (
         f"{formats.capital(metrics)} against {x}, one line per {by}{panels}. Points are means "
@@ -131,7 +132,7 @@ def _drawing(numbers: LineNumbers) -> LineFigure:
         caption=caption,
         marks=_marks(numbers),
         x=x,
-        y={metric: formats.capital(formats.title(metric)) for metric in request.metrics},
+        y={metric: formats.heading(metric) for metric in request.metrics},
         logarithmic_x=request.logarithmic_x,
         logarithmic_y=request.logarithmic_y,
         ticks=list(numbers.points["x"]),
@@ -217,7 +218,7 @@ def _curve_points(
         yield {
             "kind": kind,
             "row": f"{metric}, {source}",
-            "label": f"{formats.capital(formats.title(metric))}, {source}",
+            "label": f"{formats.heading(metric)}, {source}",
             "group": source,
             "x": x,
             "y": value,

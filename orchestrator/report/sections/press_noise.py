@@ -97,6 +97,11 @@ def _of_printed(lines: Sequence[Any]) -> Finding:
 
 
 def _of_precision(precision: str, lines: Sequence[Any]) -> Iterator[Finding]:
+    moved = [
+        line.noise_variance
+        for line in lines
+        if any(getattr(line, name) != getattr(lines[-1], name) for name in RANKS[1:])
+    ]
     misses = [abs(line.press_rank - line.press_rank_predicted) for line in lines]
     yield describe(
         "noise_law",
@@ -107,6 +112,7 @@ def _of_precision(precision: str, lines: Sequence[Any]) -> Iterator[Finding]:
         agreed=sum(miss <= COUNT_SPREAD for miss in misses),
         cases=len(lines),
         farthest=max(misses),
+        moved=moved,
     )
     if full := [line for line in lines if line.press_rank > lines[0].size / 2]:
         ranks = [
@@ -119,12 +125,6 @@ def _of_precision(precision: str, lines: Sequence[Any]) -> Iterator[Finding]:
             press_rank=full[-1].press_rank,
             effective_ranks=ranks,
         )
-    moved = [
-        line.noise_variance
-        for line in lines
-        if any(getattr(line, name) != getattr(lines[-1], name) for name in RANKS[1:])
-    ]
-    yield describe("moved_effective_ranks", precision=precision, variances=moved)
 
 
 def _drawings(numbers: PressNoiseNumbers) -> Iterator[LineFigure]:

@@ -58,7 +58,7 @@ def _table(rank: Any, epochs: pd.DataFrame, *, averaged: bool) -> Table:
     step = math.ceil(len(means) / MOST_ROWS)
     over = counted(rank.settings, "setting")
     thinning = f"; one epoch in {step} (all: rank_over_training.csv)" if step > 1 else ""
-    title = formats.capital(formats.title(rank.rank))
+    title = formats.heading(rank.rank)
     perplexity = Column("validation perplexity", partial(formats.cell, PERPLEXITY))
     return Table(
         caption=f"Geometric means over {over}{thinning}",

@@ -76,11 +76,9 @@ def _findings(numbers: TrueRankNumbers) -> Iterator[Finding]:
             of_metric = {"metric": title, "ranks": ranks, "right": right}
             yield describe("learned_ranks", **(true | of_metric))
     perplexities = {name: exact[f"{name}_perplexity"] for name in ("test", "entropy", "shares")}
-    yield describe("perplexity_floor", **perplexities)
     models = [one for one in learned if one.test_perplexity is not None]
-    if nothing := sum(one.test_perplexity >= perplexities["shares"] for one in models):
-        of_models = {"nothing": nothing, "models": len(models)}
-        yield describe("nothing_learned", **of_models)
+    nothing = sum(one.test_perplexity >= perplexities["shares"] for one in models)
+    yield describe("perplexity_floor", **perplexities, nothing=nothing, models=len(models))
     if models:
         ratios = {one.matrix: one.over_floor for one in models}
         yield describe("over_floor", over_floor=ratios)
@@ -89,7 +87,7 @@ def _findings(numbers: TrueRankNumbers) -> Iterator[Finding]:
 def _marks(numbers: TrueRankNumbers) -> pd.DataFrame:
     return tidy(
         {
-            "name": formats.capital(formats.title(metric)),
+            "name": formats.heading(metric),
             "series": one.matrix,
             "value": getattr(one, metric) or None,
             "text": formats.described(one.matrix, {metric: getattr(one, metric)}),

@@ -70,7 +70,7 @@ def test_section_compares_with_printed_size(frame: pd.DataFrame) -> None:
     assert [len(table.body) for table in section.texts] == [4, 2]
     numbers_of = [finding.numbers for finding in section.findings]
     assert numbers_of[0]["printed"] == 3 and numbers_of[0]["law_off"] < 5e-5
-    moved = [numbers["variances"] for numbers in numbers_of if "variances" in numbers]
+    moved = [numbers["moved"] for numbers in numbers_of if "moved" in numbers]
     assert moved == [[0.01], []]
     assert "is 10 after 2 of 2 round trips" in section.sentences[-1]
     for drawing in section.drawings:
