@@ -72,7 +72,7 @@ STUDY = Study(
         Extrapolation(
             x="model.width", claim=CLAIM, title="Loss compared with the law of wider models"
         ),
-        Extrapolation(x="parameters", title="Loss compared with the law of more parameters"),
+        Extrapolation(x="parameters", title="Loss compared with the law of larger models"),
         Lines(
             x="model.width",
             by="output_layer.name",

@@ -101,8 +101,9 @@ def softmax_bent_after_training(results: Any) -> list[Any]:
         table[title] = [softmax.get(_bent_prefix(layer) + name) for layer in SOFTCAPS]
     table = table.dropna(subset=list(BENT_TITLES.values())).rename_axis("bend").reset_index()
     parts = [
-        f"{row[BENT_TITLES['press_rank']]:.0f} at {row['bend'].removeprefix('softcap ')} "
-        f"({row[TRAINED_TITLES['press_rank']]:.0f} if trained with it; KL "
+        f"{row['bend'].removeprefix('softcap ')} gives Press rank "
+        f"{row[BENT_TITLES['press_rank']]:.0f}, and training with that bend gives "
+        f"{row[TRAINED_TITLES['press_rank']]:.0f} (KL from the unbent softmax: "
         f"{row[BENT_TITLES['kl_from_softmax']]:.2g} nats)"
         for row in table.to_dict("records")
         if row["bend"] in PUBLISHED and math.isfinite(row[TRAINED_TITLES["press_rank"]])
@@ -112,8 +113,7 @@ def softmax_bent_after_training(results: Any) -> list[Any]:
     if not parts:
         return [table]
     return [
-        f"Bending a trained softmax's logits without further training gives Press rank "
-        f"{', '.join(parts)}.",
+        f"Bending a trained softmax's logits without further training: {'; '.join(parts)}.",
         table,
     ]
 
@@ -141,8 +141,8 @@ STUDY = Study(
                 "modded-nanogpt's 23 sigmoid((x + 5) / 7.5), with all three numbers in proportion "
                 "at other caps. The sigmoid form therefore has half the range of the tanh form "
                 "with the same cap, and a slope of at most 0.77. No source printed a rank. "
-                "Settings named after training send the logits of a trained softmax through the "
-                "same function, without further training."
+                "Lines whose names end in “after training” send the logits of a trained softmax "
+                "through the same function, without further training."
             ),
             after={
                 _bent_prefix(layer): (f"{layer.form} after training", layer.cap)

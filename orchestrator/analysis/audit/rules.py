@@ -48,7 +48,7 @@ def p_value(claim: Claim) -> Outcome:
 
 
 def p_value_span(claim: Claim) -> Outcome:
-    """Student's t-test of the printed means and deviations, n = 10; their rounding must allow p."""
+    """Student's t-test, n = 10, of values that round to the printed means and deviations."""
     # p falls with the distance of the means and grows with the deviations, so these steps give
     # its exact range.
     low, p, high = (_student_p(claim, step) for step in (-ROUNDING, 0.0, ROUNDING))
