@@ -56,5 +56,5 @@ def certainty(
 
 
 def is_smaller(study: Study, key: StudyKey) -> bool:
-    """Return whether the scale reduces what a published study computed."""
-    return bool(study.source) and study.scaled and not is_paper_scale(study, key.scale)
+    """Return whether the scale reduces the models or the work of the full study."""
+    return study.scaled and not is_paper_scale(study, key.scale)

@@ -25,10 +25,10 @@ from orchestrator.words import counted, listed
 
 def correlation_section(numbers: CorrelationNumbers) -> Section:
     """Return the section of a Correlation request."""
-    remarks = tuple(_comparisons(numbers))
+    remarks, request = tuple(_comparisons(numbers)), numbers.request
     return Section(
         kind="correlation",
-        heading="Correlation, next to the published values" if remarks else "Correlation",
+        heading=f"Correlation of {formats.title(request.x)} and {formats.title(request.y)}",
         findings=tuple(_findings(numbers)),
         cautions=cautions(
             "correlation",

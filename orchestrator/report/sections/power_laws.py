@@ -48,23 +48,23 @@ def _findings(numbers: PowerLawNumbers) -> Iterator[Finding]:
         missing = reasons[0] if reasons else f"no law of {numbers.request.baseline} and another one"
         yield describe("no_factors", **of_request, missing=missing)
         return
-    for panel, factors in numbers.factors.groupby("panel", sort=False, dropna=False):
-        yield Finding(
-            template="size_factors",
-            verdicts=tuple(
-                judge(
-                    row,
-                    "factor",
-                    row.holm_p,
-                    metric=numbers.request.x,
-                    groups=(row.group, numbers.request.baseline),
-                    null=1.0,
-                    missing=row.missing,
-                )
-                for row in rows(factors)
-            ),
-            numbers={**of_request, "panel": None if pd.isna(panel) else panel},
-        )
+    yield Finding(
+        template="size_factors",
+        verdicts=tuple(
+            judge(
+                row,
+                "factor",
+                row.holm_p,
+                metric=numbers.request.x,
+                groups=(row.group, numbers.request.baseline),
+                null=1.0,
+                panel=row.panel,
+                missing=row.missing,
+            )
+            for row in rows(numbers.factors)
+        ),
+        numbers=of_request,
+    )
 
 
 def _tables(numbers: PowerLawNumbers) -> Iterator[Table]:

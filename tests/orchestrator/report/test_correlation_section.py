@@ -61,7 +61,7 @@ def test_first_sentence_gives_the_correlation(
     assert f"{FIRST}{formats.coefficient(r)}, 95% interval {bounds}, p = " in first
     assert first.startswith("No correlation") == (low < 0 < high)
     assert ("went with" in first) == (not low < 0 < high)
-    assert second == "All 216 trials are done."
+    assert second.startswith("All 216 trials are done")
     page = report.path.read_text(encoding="utf-8")
     [contexts] = trials["rank_rows"].unique()
     assert f"Ranks are of log P after {contexts:,} test contexts." in page
@@ -76,7 +76,7 @@ def test_terminal_begins_with_same_sentence(report: ReportResult) -> None:
     console.print(summary_group(report))
     lines = console.export_text().splitlines()
     assert lines[0].strip() == findings_of(report)[0]
-    assert "All 216 trials are done." in {line.strip() for line in lines}
+    assert any(line.strip().startswith("All 216 trials are done") for line in lines)
 
 
 def test_single_trials_have_no_interval(

@@ -70,16 +70,20 @@ def records(section: Section, name: str) -> list[dict[str, Any]]:
 
 def test_findings_name_planted_factors() -> None:
     section = section_of(HEADS, LAWS)
-    assert [finding.numbers["panel"] for finding in section.findings] == [
-        "language_model",
-        "transformer",
-    ]
-    for finding in section.findings:
-        outcomes = {verdict.groups[0]: verdict.verdict for verdict in finding.verdicts}
-        assert outcomes == {"mos": "higher", "gss": "no difference shown"}
-        significant, _, insignificant = finding.sentence.partition("no difference")
-        assert "mos " in significant and "gss" not in significant
-        assert "gss " in insignificant and "does not show" in insignificant
+    [finding] = section.findings
+    outcomes = {(one.numbers["panel"], one.groups[0]): one.verdict for one in finding.verdicts}
+    expected = {"mos": "higher", "gss": "no difference shown"}
+    assert outcomes == {
+        (kind, name): verdict
+        for kind in ("language_model", "transformer")
+        for name, verdict in expected.items()
+    }
+    for kind in ("LSTM: ", "Transformer: "):
+        significant, _, insignificant = finding.sentence.partition(kind)[2].partition(
+            "No difference"
+        )
+        assert "mos (" in significant and "gss" not in significant
+        assert insignificant.startswith(" from softmax was shown for gss")
     assert section.remarks == ("Others claim this (A 2024).",)
 
 
