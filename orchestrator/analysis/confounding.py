@@ -25,7 +25,7 @@ from orchestrator.analysis.tidy_frames import Families, add_holm, estimate_row, 
 from search_spaces.analyses import PartialCorrelations
 
 ALL = "all"
-"""Every setting, removed together at the finest shape with enough degrees of freedom."""
+"""Settings, all removed together at the finest shape with enough degrees of freedom."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,9 +38,9 @@ class ConfoundingNumbers:
     left: Mapping[Shape, int]
     """Degrees of freedom that each shape leaves for a correlation."""
     correlations: pd.DataFrame
-    """`taken_away` is a shape and `rho` Spearman's. `holm_p` is corrected over metrics."""
+    """`taken_away` is a shape; `rho` is Spearman's. `holm_p` is corrected over metrics."""
     shares: pd.DataFrame
-    """Share of each metric's variance that a setting's values explain; y is first."""
+    """Share of each metric's variance that a setting's values explain; y is the first metric."""
     families: ClassVar[Families] = {"correlations": ("p", "taken_away")}
 
     @property

@@ -45,8 +45,8 @@ class ContrastNumbers:
     corpus: str
     comparisons: pd.DataFrame
     trials: pd.DataFrame
-    """`value` is the metric minus the baseline's at the same seed or, unpaired, the baseline's
-    mean."""
+    """`value` is the metric minus the baseline's metric at the same seed or, without pairs, minus
+    the baseline's mean."""
     families: ClassVar[Families] = {"comparisons": ("difference_p",)}
 
 

@@ -1,7 +1,8 @@
 """Correlations over all cells and over those in a window, with the printed coefficients.
 
 A cell is one setting. Its trials are not independent, so correlations are over cell means. Grid
-cells are not independent either: intervals leave out rows, p-values permute rows and columns.
+cells are not independent either, so intervals leave out one row at a time and p-values permute rows
+and columns.
 """
 
 from __future__ import annotations
@@ -52,15 +53,16 @@ class CorrelationNumbers:
     """From `describe_missing`."""
     points: pd.DataFrame
     cells: pd.DataFrame
-    """One row per cell. Deviations over seeds (`press_rank_sd`) exclude each seed's effect common
-    to all cells, estimated from cells with every seed; NaN for one seed."""
+    """One row per cell. Deviations over seeds (`press_rank_sd`) exclude seed effects common to all
+    cells. These effects are estimated from cells with every seed. With one seed, deviations are
+    NaN."""
     colour_by: str
     """Setting that colours the points; empty for one colour."""
     rows: str
     """Row setting of the grid; empty without a grid."""
     definitions: pd.DataFrame
-    """Two rows per definition of rank: for log P, and with its rows centred. `within` correlates
-    seeds of one cell."""
+    """Two rows per definition of rank: for log P, and for log P with centred rows. `within`
+    correlates seeds of one cell."""
     partials: pd.DataFrame
     """One row per set of removed settings. `levels` removes a mean per value, `line` a straight
     line."""
@@ -144,7 +146,7 @@ def _deviations(points: pd.DataFrame, metric: str) -> pd.Series[float]:
 
 
 def describe_missing(states: Sequence[str], *, usable: int) -> str:
-    """Return a text like "2 of 72 trials failed, 1 of 72 trials diverged"; "" if all count."""
+    """Return a text like "2 of 72 trials failed, 1 of 72 trials diverged"; "" if all are usable."""
     counts = {word: states.count(word) for word in ("failed", "diverged", "pruned")}
     counts["have not finished"] = states.count("planned") + states.count("running")
     counts["have no value of one or both metrics"] = states.count("done") - usable

@@ -27,13 +27,14 @@ class ExtrapolationNumbers:
 
     request: Extrapolation
     laws: LawFrames
-    """Law of the sizes above the largest that departs from it, or of all sizes."""
+    """Law of the sizes above the largest size that departs from it; of all sizes if none
+    departs."""
     fitted: tuple[float, ...]
     """Sizes in the law, ascending; empty if there are too few."""
     held_out: pd.DataFrame
-    """One row per size, descending. `fitted_to` counts the larger sizes in its law; `difference` is
-    the loss minus this law's prediction. The corrected test finds a true excess of `detectable`
-    with 80% power. `leaves` is 1 above the law, -1 below, 0 without significance.
+    """One row per size, descending. `fitted_to` larger sizes predict the loss; `difference` is the
+    loss minus this prediction. The corrected test finds a true excess of `detectable` with 80%
+    power. `leaves` is 1 above the law, -1 below, 0 without significance.
 
     Each comparison decides the next one's law, so the correction (Bonferroni) must not depend on
     later comparisons.

@@ -23,7 +23,7 @@ LEADING = ("trial_id", "setting", "name", "state", "attempt", "cause")
 LAYER = "output_layer.name"
 LAYER_CLASS = "output_layer.layer"
 LAYER_DETAILS = ("output_layer.form", LAYER_CLASS)
-"""Distinguish output layers of one name: a softcap's form, a user layer's class."""
+"""Columns that distinguish output layers of one name: a softcap's form, a user layer's class."""
 ID_DIGITS = SHORT_ID
 METRICS = (
     "train_perplexity",
@@ -122,7 +122,8 @@ def in_reading_order(metrics: Collection[str]) -> tuple[str, ...]:
 def flatten(rows: Sequence[Row]) -> FlatResults:
     """Return one flat record per trial, in the order of `rows`.
 
-    Raises UserError if a config key is another column's name: another program wrote the store.
+    Raises UserError if a config key is another column's name, because then another program wrote
+    the store.
     """
     configs = [flat_values(row["config"]) for row in rows]
     metrics = [
@@ -173,7 +174,7 @@ def _groups(
     *,
     complete: bool,
 ) -> tuple[str, ...]:
-    """Separate settings that an older program stored under one name; they are no repetitions."""
+    """Separate settings that an older program stored under one name: these are not repetitions."""
     trials = [
         (group_of(one_line(row["name"])), config) for row, config in zip(rows, configs, strict=True)
     ]

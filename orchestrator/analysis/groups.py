@@ -41,7 +41,7 @@ class DifferenceNumbers:
     differences: pd.DataFrame
     """`ours` is the baseline's mean minus the group's; None if either is missing."""
     sources: Mapping[str, str]
-    """Source by column of printed differences."""
+    """Column of printed differences -> its source."""
     trials: pd.DataFrame
     """`value` is the baseline's mean minus the trial's metric."""
 
@@ -69,7 +69,7 @@ class CountNumbers:
 def printed_values(
     published: Mapping[str, Mapping[str, Printed]], corpus: str
 ) -> tuple[str, Mapping[str, Printed]]:
-    """Return `corpus` and its printed values, or the first corpus with printed values and these.
+    """Return a corpus and its printed values: `corpus` or, if it has none, the first with values.
 
     The name is empty if no corpus has any.
     """
@@ -110,7 +110,7 @@ def group_numbers(
 def difference_numbers(
     frame: pd.DataFrame, request: Differences, *, corpus: str, scale: str
 ) -> DifferenceNumbers:
-    """Return the baselines' means minus those of their groups, for groups in the plan."""
+    """Return the baselines' means minus their groups' means, for groups in the plan."""
     values = values_by_group(frame, request.metric)
     pairs = [pair for pair in request.baselines.items() if values.keys() >= set(pair)]
     comparable = scale == "paper" and corpus in request.published

@@ -28,10 +28,10 @@ from search_spaces.analyses import JacobianSpectra
 HALF = Interval(low=0.45, high=0.55)
 """Bounds of a share that counts as "about half"."""
 STRAIGHT_R2 = 0.99
-"""Least R^2 of a decrease that counts as roughly linear. Over 0 to 1, sqrt(1 - x) has 0.950 and
+"""Smallest R^2 of a decrease that counts as roughly linear. Over 0 to 1, sqrt(1 - x) has 0.950 and
 exp(-x) 0.983."""
 FEWEST_SEEDS = 3
-"""Minimum for a verdict: an interval of two values describes only these two."""
+"""Minimum number of seeds for a verdict: an interval of two values describes only these two."""
 VANISHING, STRAIGHTNESS = "vanishing_1e-3", "first_half_r2"
 LEVELS = (
     ("About half of the dense layer's singular values vanish", VANISHING, HALF),
@@ -64,9 +64,9 @@ class JacobianNumbers:
     """Share of each layer's Jacobian rows that are exactly zero. `expected` is 2^-K for K experts
     that are each off with probability 1/2."""
     claims: pd.DataFrame
-    """One row per claim. `seeds` is the smallest number of seeds of a layer. A claim about one
-    number holds if its interval is within bounds. A claim of steps holds if every step does, and
-    fails if one is reversed."""
+    """One row per claim. `seeds` is the number of seeds of the layer with the fewest. A claim about
+    one number holds if its interval is within bounds. A claim of steps holds if every step does,
+    and fails if one is reversed."""
     steps: pd.DataFrame
     """One row per step from layer `against` to `layer`. `difference` is `layer` minus `against`;
     `holm_p` is corrected over the claim's steps. A step holds if `layer` is significantly better,

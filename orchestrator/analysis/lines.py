@@ -37,9 +37,10 @@ class LineNumbers:
     """One row per `Reach`, panel and line. `reach` is an index in `request.reaches`; `x` is the
     smallest x whose mean reaches the requested value, or None."""
     claims: pd.DataFrame
-    """One row per claim and panel; the last five columns list x as text. `asked`: the claim covers
-    x. `holds`: the mean is better, as claimed. `apart`: even the worst trial of the better line
-    beats the other's best (`apart_against`: the reverse). `single`: a line has only one trial."""
+    """One row per claim and panel; the last five columns list values of x as text. `asked`: the
+    claim covers x. `holds`: the mean is better, as claimed. `apart`: even the worst trial of the
+    better line beats the other line's best (`apart_against`: the reverse). `single`: a line has
+    only one trial."""
     limited: tuple[str, ...]
     """Names of done trials whose fit stopped before it converged."""
 
@@ -85,7 +86,7 @@ def _points(
 
 
 def point_of(values: Sequence[float]) -> dict[str, Any]:
-    """Return n, mean, sd, least and greatest of the values."""
+    """Return n, mean, sd, smallest and largest of the values."""
     sample = summarise_sample(values)
     numbers = (sample.n, sample.mean, sample.sd, min(values), max(values))
     return dict(zip(POINT, numbers, strict=True))
@@ -168,7 +169,8 @@ def _is_separate(better: Any, worse: Any, sign: int) -> bool:
 def kl_curves(frame: pd.DataFrame) -> pd.DataFrame | None:
     """Return the KL divergence (nats) of low-rank approximations of log P; None if unmeasured.
 
-    Approximations are by least squares. A row is a group and a rank that all its trials have.
+    Approximations are by least squares. Each row has a group and a rank that all the group's trials
+    have.
     """
     prefixed = [name for name in frame.columns if name.startswith(KL_AT_RANK)]
     metrics = {int(name.removeprefix(KL_AT_RANK)): name for name in prefixed}

@@ -41,8 +41,8 @@ class PowerLawNumbers:
     """Laws L(x) = E + a x^-b by panel and group; losses are in nats per token.
 
     `factors` has the m for which a group's L(x) is the baseline's L(m x), with E and b shared.
-    `equals` has, for each common x, the x at which the baseline's law has the group's loss
-    (infinite if never). The baseline's residual from its law is subtracted from this loss.
+    `equals` has, for each size x in common, the size at which the baseline's law has the group's
+    loss (infinite if never). The baseline's residual from its law is subtracted from this loss.
     """
 
     request: PowerLaw
@@ -53,7 +53,8 @@ class PowerLawNumbers:
     """`ratio` is `equal` / x; `p` tests a ratio of 1. If `extrapolated`, `equal` is outside the
     baseline's sizes."""
     seed_by_group_p: Mapping[Any, float]
-    """Panel -> p-value of a seed effect on one group at every x, which intervals ignore."""
+    """Panel -> p-value of a seed effect on a single group, equal at every x. Intervals ignore this
+    effect."""
     families: ClassVar[Families] = {"factors": ("p",), "equals": ("p",)}
 
 

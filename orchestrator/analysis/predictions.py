@@ -22,8 +22,8 @@ def prediction_numbers(
 
     A `tag` marks the user's own contexts, which the paper does not have. `source` is empty for
     trials. `next_shown` is the true next word, such as "banknote (as <unk>)" for one outside the
-    vocabulary. `rank` is this word's, 1 for the most probable; None if the paper's list ends before
-    it. `hit`: `top` contains the word; None for <unk>, which is no particular word.
+    vocabulary. `rank` is the true word's, 1 for the most probable; None if the paper's list ends
+    before that word. `hit`: `top` contains the word; None for <unk>, which is no particular word.
     """
     prefix = f"{PREFIX}-{tag} " if tag else f"{PREFIX} "
     trials = frame[frame["state"] == "done"]

@@ -33,11 +33,11 @@ def share_below(x: float) -> float:
 
 
 def rank_with_noise(tolerance: float, *, variance: float, size: int, rank: int) -> float:
-    """Return the expected number of singular values above `tolerance` of a noisy matrix.
+    """Return the expected number of singular values of a noisy matrix above `tolerance`.
 
     The matrix is `size` x `size`; noise has variance `variance` / `size`^2 per entry. The `rank`
-    singular values without noise count as above; the others are noise in `size` - `rank`
-    dimensions.
+    singular values without noise are counted as above `tolerance`; the others are noise in `size` -
+    `rank` dimensions.
     """
     noise_size = size - rank
     if variance == 0 or noise_size == 0:
@@ -64,9 +64,9 @@ class PressNoiseNumbers:
     laws: pd.DataFrame
     """`share` is the Press rank divided by the size."""
     trips: pd.DataFrame
-    """One row per round trip. `rank` is the original matrix's; `error` is the sum of squared
-    differences from it. `largest_below_in_tolerances` is the largest uncounted singular value over
-    the tolerance."""
+    """One row per round trip. `rank` is the original matrix's rank; `error` is the sum of squared
+    differences from that matrix. `largest_below_in_tolerances` is the largest uncounted singular
+    value divided by the tolerance."""
 
 
 def press_noise_numbers(frame: pd.DataFrame) -> PressNoiseNumbers:

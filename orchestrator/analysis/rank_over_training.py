@@ -19,7 +19,7 @@ from search_spaces.study import RankOverTraining
 from trainables.trial_folder import EpochMetrics
 
 LEAST_CHANGE = 0.05
-"""Least change of a logarithm (5%) of which half is meaningful."""
+"""Smallest change of a logarithm (5%) whose half-way epoch is meaningful."""
 FEWEST_EPOCHS = 3
 """Minimum: with two epochs, all metrics have half of their change at the same time."""
 BOUNDS = ("evaluation.epoch_rank_contexts", "evaluation.valid_tokens", "rank_columns")
@@ -31,13 +31,13 @@ class RankTrainingNumbers:
     """Ranks over the done trials with at least two epochs and a rank at each."""
 
     epochs: pd.DataFrame
-    """One row per rank, setting and epoch that all its trials have. Means over seeds are geometric.
-    If `averaging`, a trial averaged weights. See `half_way` for half epochs."""
+    """One row per rank, setting and epoch that all the setting's trials have. Means over seeds are
+    geometric. If `averaging`, a trial averaged weights. See `half_way` for half epochs."""
     ranks: pd.DataFrame
-    """One row per rank. `compared` counts settings in which rank and perplexity have half epochs,
-    `rank_earlier` those in which the rank's is earlier. `bound` is set by the shape of log P; None
-    if unknown or different between trials. `at_bound` counts measured epochs at their trial's
-    bound."""
+    """One row per rank. `compared` counts settings in which rank and perplexity both have half
+    epochs, `rank_earlier` those in which the rank's half epoch is earlier. `bound` is set by the
+    shape of log P; None if unknown or different between trials. `at_bound` counts measured epochs
+    at their trial's bound."""
     groups: tuple[str, ...]
     colour_by: str
     """Config column of `colour`; empty without one."""

@@ -23,7 +23,7 @@ Environment = Mapping[str, Mapping[str, int]]
 """Entry (code, host, torch ...) -> value -> number of trials."""
 
 PERPLEXITIES = ("test_perplexity", "valid_perplexity")
-"""The preferred one first."""
+"""Perplexities, the preferred one first."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +47,7 @@ class StudySummaryNumbers:
     trials_per_setting: int
     """Largest number of trials that differ only in the seed."""
     extent: str
-    """"4 of 9 settings", for example; empty for all settings."""
+    """"4 of 9 settings", for example; empty if it is all settings."""
     extremes: tuple[Extremes, ...]
     trouble: tuple[Mapping[str, Any], ...]
     worse_than_uniform: tuple[str, ...]

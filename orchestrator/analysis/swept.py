@@ -37,22 +37,22 @@ class SweptNumbers:
 
     request: BySetting
     values: tuple[Any, ...]
-    """In plan order: numbers ascend."""
+    """Values of the setting in plan order; numbers ascend."""
     means: pd.DataFrame
     """One row per group, value and metric; `low` and `high` are the mean's 95% interval."""
     trials: pd.DataFrame
 
     def compared(self, metric: str) -> pd.DataFrame:
-        """Return the metric's means of the groups that have one at every value."""
+        """Return the metric's means of the groups that have a mean at every value."""
         rows = self.means[(self.means["metric"] == metric) & self.means["mean"].notna()]
         counts = rows.groupby("group")["value"].transform("count")
         return rows[counts == len(self.values)]
 
 
 def swept_settings(frame: pd.DataFrame, overrides: str) -> tuple[tuple[str, ...], pd.DataFrame]:
-    """Return the keys with several `--set` values, and the frame with their None and lists as text.
+    """Return the keys with several `--set` values, and the frame.
 
-    `overrides` is from the study's key.
+    None and lists in these columns become text. `overrides` is from the study's key.
     """
     settings = Variant.read(overrides).settings
     keys = [key for key in swept_keys(settings) if key in frame]
@@ -89,7 +89,7 @@ def _metrics(study: Study) -> dict[str, None]:
 
 
 def swept_numbers(frame: pd.DataFrame, request: BySetting) -> SweptNumbers:
-    """Return the means by value of the setting, over trials that have it."""
+    """Return the means by value of the setting, over trials that have the setting."""
     swept_trials = frame.dropna(subset=[request.key])
     rows = swept_trials[["group", *request.others]].to_numpy().tolist()
     swept_trials = swept_trials.assign(group=[_label(*row, request=request) for row in rows])

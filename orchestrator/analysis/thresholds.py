@@ -23,8 +23,8 @@ from search_spaces.laws import Threshold
 FEWEST_SETTINGS = 3
 """Minimum number of z values: a law's two parameters fit two points exactly."""
 LEAST_SHARE = 1e-3
-"""Lower bound of the metric as a share of the requested value: in a finite text, a gap may be zero
-or negative."""
+"""A metric below this share of the requested value is raised to it. In a finite text, a gap may be
+zero or negative."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +38,7 @@ class ThresholdNumbers:
     same z; `p` tests a ratio of 1."""
     laws: pd.DataFrame
     """Law x = a z^b, one row per group. `fitted` lists each z whose x is between trained sizes.
-    `farthest_off` is the largest factor (at least 1) between such an x and the law."""
+    `farthest_off` is the largest factor (at least 1) between a fitted x and the law."""
     families: ClassVar[Families] = {"points": ("p",)}
 
 
@@ -97,7 +97,7 @@ def _curves(frame: pd.DataFrame, request: Threshold) -> dict[tuple[float, Any], 
 
 
 def number_in(value: Any) -> float | None:
-    """Return a positive number, or that at the end of a name (1000 for "spam-1000"); else None."""
+    """Return a positive number, or the one that ends a name (1000 in "spam-1000"); else None."""
     match = re.search(r"\d+$", value) if isinstance(value, str) else None
     number = float(match[0]) if match else value if isinstance(value, int | float) else None
     return float(number) if number is not None and 0 < number < math.inf else None

@@ -20,7 +20,7 @@ from orchestrator.analysis.statistics.samples import holm, mean_interval, summar
 
 LOW, HIGH = "_low", "_high"
 Families = Mapping[str, tuple[str, ...]]
-"""Arguments of `add_holm` by name of the frame whose tests form a family."""
+"""Name of a frame whose tests form a family -> arguments of `add_holm`."""
 
 
 def tidy(records: Iterable[Mapping[Any, Any]], columns: Sequence[Any] = ()) -> pd.DataFrame:

@@ -24,15 +24,15 @@ class TrueRankNumbers:
     """Answer to TrueRank."""
 
     exact: Mapping[str, float]
-    """Metrics of the exact matrix. `language_rank` is by construction; `true_rank` is of the
-    measured rows, which may have fewer contexts. `test_perplexity` is the true model's (the floor),
-    also on endless text (`entropy_perplexity`). `shares_perplexity` is that of a model that knows
-    only word frequencies."""
+    """Metrics of the exact matrix. `language_rank` is known by construction; `true_rank` is the
+    rank of the measured rows, which may have fewer contexts. `test_perplexity` is the true model's
+    (the floor), `entropy_perplexity` that on endless text. `shares_perplexity` is that of a model
+    that knows only word frequencies."""
     metrics: tuple[str, ...]
     matrices: pd.DataFrame
     """One row per true matrix, then one per group (mean over trials), in plan order. `over_floor`
-    is the perplexity divided by the true model's on the same tokens; `nats_over_floor` is its
-    logarithm."""
+    is the perplexity divided by the true model's on the same tokens; `nats_over_floor` is the
+    logarithm of `over_floor`."""
 
     @property
     def true_rank(self) -> int:

@@ -10,7 +10,7 @@ from trainables.parameters import parameter_count
 RECORDS_BYTES = 50_000
 """Result, spectrum, store rows and random generators' states of one trial."""
 CHECKPOINTS = 3
-"""A running trial keeps two while it writes a third."""
+"""A running trial keeps two checkpoints while it writes a third."""
 
 
 def kept_bytes(config: AnyConfig, corpus: CorpusIdentity) -> int:

@@ -38,7 +38,7 @@ TIMED_LAYERS: dict[str, OutputLayerConfig] = {
     "mos": MosConfig(),
 }
 TIME_SOURCES = {"lms_plif_frozen": "lms_plif", "mos_plif": "mos", "softcap": "gss"}
-"""Layers estimated from another layer's published time, scaled. Others use softmax's."""
+"""Layers estimated from another layer's published time, scaled. Others use softmax's time."""
 PTB_TRAIN_TOKENS, PTB_VOCABULARY = 929_589, 10_000
 CORE_FLOPS = 2.4e10
 """Operations per second of one core that trains small models: 5 quick trials, see
@@ -55,7 +55,7 @@ took 0.12 to 0.16 s for a plain softmax, 0.3 to 0.45 s for bends."""
 TRIAL_OVERHEAD_S = 1.0
 """Seconds to read the corpus, build the model and write the result."""
 STACK = 16
-"""Most trials trained as one model, which then fully uses the GPU."""
+"""Largest number of trials trained as one model; this many fully use the GPU."""
 PROCESS_BYTES = 600e6
 """Memory of Python, torch and a corpus."""
 _GPU_BASIS = (

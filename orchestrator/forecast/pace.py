@@ -28,8 +28,8 @@ def seconds_each(
     """Return the mean seconds per trial of these configs, with measurements, and their basis.
 
     A family's estimate is multiplied by the ratio of actual to estimated time of its done trials.
-    These are on the same device (GPU or core), in all studies of the plan's scale, corpus and
-    variant. A family without done trials gets the median ratio.
+    Only done trials on the same device (GPU or core) count, from all studies of the plan's scale,
+    corpus and variant. A family without done trials gets the median ratio.
     """
     estimate_s = partial(gpu_seconds if gpu else core_seconds, corpus=plan.corpus)
     measured_ids: set[str] = set()

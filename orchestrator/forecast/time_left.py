@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def seconds_left(elapsed_s: float, done_work: float, remaining_work: float) -> float | None:
-    """Return the seconds for `remaining_work` at the pace of `done_work`; None if that is zero.
+    """Return the seconds for `remaining_work` at the pace of `done_work`; None without done work.
 
     Work is in trials. A running trial counts by its share of epochs, so the estimate does not jump.
     """

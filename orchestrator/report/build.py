@@ -34,7 +34,7 @@ from trainables.trial_folder import write_file
 TRIALS_FILE = "trials.csv"
 DAY_DIGITS = len("2026-01-31")
 POINTS_SHOWN = 4
-"""Number of cautions at the top of a page; the others are next to the run."""
+"""Number of cautions at the top of a page; the others are below "The run"."""
 BESIDE = ("spectra", "rank-over-training")
 """Kinds of sections whose figures do not answer a study's question."""
 
@@ -158,7 +158,7 @@ def _python_number(value: np.generic) -> object:
 def _draw_all(
     answers: Sequence[Answer], out: Path, *, pdf: bool
 ) -> tuple[tuple[Answer, ...], dict[str, bytes]]:
-    """Replace the section of a user's figure that cannot be drawn by a sentence on the error."""
+    """If a user's figure cannot be drawn, replace its section with a sentence on the error."""
     drawn_answers: list[Answer] = []
     documents: dict[str, bytes] = {}
     for drawn in answers:

@@ -103,7 +103,7 @@ class Table:
     file: str = ""
     """CSV file with every column and digit; empty for no file."""
     names: Mapping[str, str] = field(default_factory=dict)
-    """Column -> its setting or metric, which is its heading in the file."""
+    """Column -> setting or metric that the file uses as the column's heading."""
     folded: bool = False
     """Show only the caption until it is clicked."""
 
@@ -145,8 +145,8 @@ def pivot(
 ) -> tuple[pd.DataFrame, list[tuple[str, Column]]]:
     """Return a frame with a row per value of `index` and a column of cells per value of `across`.
 
-    The second value has the columns of `across` for `Table.columns`. `headings` maps the values of
-    `across`, in order, to headings; by default, these are numbers.
+    Also return the columns of cells, for `Table.columns`. `headings` maps the values of `across`,
+    in order, to headings; by default, headings are these values.
     """
     if headings is None:
         headings = {x: f"{x:g}" for x in sorted(set(points[across]))}

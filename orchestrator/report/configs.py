@@ -12,8 +12,8 @@ from orchestrator.report.export import plain
 def configs_table(results: FlatResults) -> Table:
     """Return a row per setting of each group: label, hash, counts of trials, trial ids and config.
 
-    The config is every value except the seed that differs between trials. CSV files
-    without labels refer to these rows.
+    The config has every value that differs between trials, except the seed. CSV files without
+    labels refer to these rows.
     """
     varying = [name for name in results.varying if name != "seed"]
     trials: dict[tuple[str, str], list[dict[str, Any]]] = {}

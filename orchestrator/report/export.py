@@ -50,7 +50,7 @@ def write_results(
 def write_archive(store: Store, folder: Path) -> None:
     """Write the trials of all studies' plans as Parquet files into `folder`, which must exist.
 
-    Rows: `trials.parquet` per study variant and trial, `epochs.parquet` per trial and epoch,
+    `trials.parquet` has a row per study variant and trial, `epochs.parquet` per trial and epoch,
     `spectra.parquet` per trial, with a list of its singular values.
     """
     keys = [summary.key for summary in store.studies()]

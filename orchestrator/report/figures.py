@@ -123,7 +123,8 @@ def make_logarithmic(axes: Axes, name: Literal["x", "y"]) -> None:
 def draw(drawing: Drawing, out: Path, *, pdf: bool = False) -> dict[str, bytes]:
     """Draw the figure and return its files by name: an SVG and, with `pdf`, a PDF and a PNG.
 
-    PDF and PNG take most of the time. A PDF or PNG that exists in `out` is always drawn again.
+    PDF and PNG take most of the time. A PDF or PNG that exists in `out` is drawn again even without
+    `pdf`.
     """
     files = {}
     with mpl.rc_context(STYLE):

@@ -24,7 +24,7 @@ class Verdict:
     """Outcome of one comparison, with the numbers that decide it."""
 
     verdict: Outcome = "not measured"
-    """How the first group compares with the second; "not measured" also without a test."""
+    """How the first group compares with the second. Without a test, it is "not measured"."""
     metric: str = ""
     groups: tuple[str, ...] = ()
     """A group and its baseline, or the two metrics of a correlation."""
@@ -68,8 +68,8 @@ def judge(
 ) -> Verdict:
     """Return the verdict on the estimate in column `key` of a row.
 
-    Without an effect, the estimate is `null`. `is_constant`: the pairs do not differ at all, so
-    more seeds would not help.
+    `null` is the estimate without an effect. `is_constant`: the pairs do not differ at all, so more
+    seeds would not help.
     """
     value, low, high = (getattr(row, key + end) for end in ("", LOW, HIGH))
     outcome: Outcome = "no difference shown"

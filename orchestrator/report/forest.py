@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 NUMBERS = ["value", "low", "high"]
 COLUMNS = ("panel", "name", "series", "value", "low", "high", "text")
 TRIALS, MEANS = "a trial", "mean"
-"""Names of the series of our trials and means; published ones begin with PUBLISHED."""
+"""Names of the series of our trials and means; published series begin with PUBLISHED."""
 PUBLISHED = "published"
 MOST_PANELS = 3
 """Largest number of panels side by side."""
@@ -43,7 +43,8 @@ PANEL_IN, ROW_IN, LETTER_IN = {1: 4.4, 2: 3.6, 3: 2.4}, 0.13, 0.085
 SPREAD = 0.7
 """Share of a row's height that its series occupy."""
 WIDEST = 100.0
-"""Largest factor between the null value and an end of a logarithmic axis; arrows point beyond."""
+"""Largest factor between the null value and an end of a logarithmic axis; arrows mark ends
+beyond."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -100,7 +100,7 @@ def corpus_title(name: str) -> str:
 
 
 def with_counts(values: Mapping[str, int]) -> str:
-    """Return values with their counts of trials, "a (60), b (12)"; a single value has none."""
+    """Return values with their counts of trials, "a (60), b (12)"; a single value gets no count."""
     if len(values) == 1:
         return next(iter(values))
     return some_of(
@@ -249,7 +249,7 @@ def ranked(values: Mapping[str, float], *, decimals: int = 1) -> str:
 
 
 def p_value(value: float | None) -> str:
-    """Return three decimals, or two digits below 0.001; a dash if missing."""
+    """Return p with three decimals, or with two digits if below 0.001; a dash if missing."""
     if value is None:
         return DASH
     return f"{value:.3f}" if value >= 0.001 else ("< 1e-15" if value < 1e-15 else f"{value:.1e}")

@@ -42,7 +42,7 @@ MOST_NAMED = len(GROUP_COLOURS) * len(GROUP_LINES)
 MOST_LEVELS = 10
 """Largest number of colours that have one tick each."""
 WIDE_SPREAD = 10
-"""Ratio of the greatest to the least value from which the colour scale is logarithmic."""
+"""Ratio of the largest to the smallest value from which the colour scale is logarithmic."""
 PANELS_IN = {1: (5.2, 3.8), 2: (3.6, 3.0)}
 """Number of columns -> width and height of a panel, inches; else `SMALL_IN`."""
 SMALL_IN = 2.7, 2.4
@@ -50,7 +50,7 @@ SMALL_IN = 2.7, 2.4
 
 @dataclass(frozen=True, kw_only=True)
 class LineFigure(Drawing):
-    """A grid of panels with one legend: one line per `row` of the marks, one column per `panel`."""
+    """A grid of panels with one legend: a grid row per `row` of the marks, a column per `panel`."""
 
     marks: pd.DataFrame
     """One mark or point of a line per row: `kind` (see `KINDS`), `x`, `y`. Optional: `group`, `row`
@@ -71,7 +71,7 @@ class LineFigure(Drawing):
     colour: str = ""
     """Label of the colour bar, if marks have colours."""
     across: int = 1
-    """Number of rows side by side, if marks have no `panel`."""
+    """Number of panels side by side, if marks have no `panel`."""
     dodge: bool = False
     """Shift groups sideways, so that no group covers another."""
 
@@ -241,7 +241,7 @@ DRAWN = {
 A "point" is large, with bars along x and y. A "band" has only `low` and `high`.
 """
 NAMED_STEP = 4
-"""Every `NAMED_STEP`-th point of a curve belongs to its target for the pointer."""
+"""Every `NAMED_STEP`-th point of a curve belongs to the curve's target for the pointer."""
 COLUMNS = (
     "kind", "row", "panel", "group", "line", "x", "y", "low", "high", "left", "right", "text",
     "hollow", "colour",

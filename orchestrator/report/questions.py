@@ -81,7 +81,7 @@ class StudyResults:
 
 
 Numbers = Callable[[StudyResults, Any], Any]
-"""Function from results and a request to its numbers; without an answer, None or empty."""
+"""Function from results and a request to numbers (None or empty without an answer)."""
 
 
 def _of_trials(numbers: Callable[[pd.DataFrame, Any], Any]) -> Numbers:
@@ -218,7 +218,7 @@ def _answers(results: StudyResults, requests: Sequence[Request]) -> list[Answer]
 
 
 def _numbers(results: StudyResults, requests: Sequence[Request]) -> list[Any]:
-    """Functions of a user are returned instead of numbers."""
+    """For a user's function, return the function instead of numbers."""
     return [
         QUESTIONS[type(request)][0](results, request) if isinstance(request, Analysis) else request
         for request in requests

@@ -27,7 +27,7 @@ RANGES = {
     "parameters": "weights",
 }
 SECONDS = ("wall_seconds", "seconds")
-"""Time of a trial with its measurements; if missing, of its timed part."""
+"""Time of a trial with its measurements; if missing, time of its timed part."""
 MINUTE, DAY = "%Y-%m-%d %H:%M", "%Y-%m-%d "
 
 
@@ -60,7 +60,7 @@ def run_facts(
 
 
 def _trained(results: FlatResults) -> dict[str, str]:
-    """Only for language models; tables of other studies show their settings."""
+    """Return facts of language models only; tables of other studies show their settings."""
     facts: dict[str, str] = {}
     if "model.hidden_width" in results.config_columns:
         facts["embedding width"] = _range(results, "model.embedding_width")

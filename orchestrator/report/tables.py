@@ -74,8 +74,8 @@ def trials_table(
 ) -> TextTable:
     """Return every trial: name, state, settings that differ, main metrics, cause of trouble.
 
-    `first_metrics` come before the metrics of every study. `hashes` adds the first digits of the
-    setting's hash and the trial's id.
+    `first_metrics` come before the metrics that all studies have. `hashes` adds the first digits of
+    the setting's hash and the trial's id.
     """
     varying = [name for name in results.varying if name != "output_layer.name"]
     if len(varying) > MOST_SETTINGS:  # models of different kinds, better described by their names

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 STYLES = {"bad": "bold red", "label": "bold", "waiting": "dim"}
 LEAST_TEXT = 14
-"""Least width of a wrapped text, characters; narrower headings are not wrapped."""
+"""Smallest width of a wrapped text, in characters; narrower headings are not wrapped."""
 ROWS_SHOWN = 10
 COLUMN_BORDER, TABLE_BORDER = 3, 1
 """Characters: two blanks and a line per column, and the line after the last column."""

@@ -12,10 +12,10 @@ from orchestrator.analysis.audit.claims import Cell, claims, printed_numbers
 FATES = ("differs", "open", "agrees", "compatible", "explained", "used", "nothing")
 """Verdicts; a number gets the first that applies.
 
-differs: recomputed to another value. open: data to recompute it are missing. agrees: recomputed to
-the printed value. compatible: other printed numbers allow it, but also some wrong values.
-explained: the rule explains the difference. used: other numbers were computed from it. nothing: no
-other number determines it.
+differs: recomputing gives another value. open: data to recompute it are missing. agrees:
+recomputing gives the printed value. compatible: other printed numbers allow it, but also some wrong
+values. explained: the rule explains the difference. used: other numbers were computed from it.
+nothing: no other number determines it.
 """
 
 

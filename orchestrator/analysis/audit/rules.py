@@ -1,7 +1,7 @@
 """Rules of claims.csv; each recomputes one kind of claim.
 
 A rule returns the recomputed value and whether the claim holds (None if data to decide it are
-missing). Reports print its docstring with the claim's `{argument}`.
+missing). Reports print the rule's docstring with the claim's `{argument}`.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def deviation_of_eleven(claim: Claim) -> Outcome:
 
 
 def an_eleventh(claim: Claim) -> Outcome:
-    """Standard deviation of Table 4's 10 seeds and an eleventh that gives Table 3's mean.
+    """Standard deviation of Table 4's 10 seeds and an eleventh seed that gives Table 3's mean.
 
     Both tables have the same model. The range includes rounding.
     """
@@ -192,7 +192,7 @@ def over_all_contexts(claim: Claim) -> Outcome:
 
 
 def different_models(claim: Claim) -> Outcome:
-    """Different models differ, so equal probabilities of all models were not measured."""
+    """Different models have different probabilities, so equal ones were not measured."""
     return "none", len({cell.printed for cell in claim.cells}) > 1
 
 
@@ -203,7 +203,7 @@ def falling_probabilities(claim: Claim) -> Outcome:
 
 
 def low_rank_hits(_: Claim) -> Outcome:
-    """Contexts of SM Table 2 with the true word in a high-rank and in a low-rank model's list.
+    """Contexts for which both high-rank and low-rank models list the true word (SM Table 2).
 
     The low-rank models are Softmax, LMS-PLIF, MoC and MoC*.
     """

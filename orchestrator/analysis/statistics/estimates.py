@@ -132,7 +132,7 @@ def _noncentrality(probability: float, t: float, df: float) -> float:
 
 
 def _root_near(guess: float, function: Callable[[float], float]) -> float:
-    """Refine `guess`: scipy's inverse noncentral t has only 3 to 6 digits, its distribution all."""
+    """Refine `guess`: of scipy's noncentral t, only the inverse is inexact (3 to 6 digits)."""
     from scipy.optimize import brentq  # slow to import
 
     margin = 0.02 * (1 + abs(guess))

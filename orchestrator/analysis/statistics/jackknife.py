@@ -61,7 +61,7 @@ def permutation_p(x: ArrayLike, y: ArrayLike, rows: ArrayLike, columns: ArrayLik
     """Return the two-sided p-value of Pearson's r over grid cells labelled by `rows` and `columns`.
 
     Cells may be missing. Whole rows and columns of x are permuted against y. Every call uses the
-    same `PERMUTATIONS` draws and counts the observed order.
+    same `PERMUTATIONS` draws and also counts the observed order.
     """
     row_n, column_n = _codes(rows), _codes(columns)
     x_RC, y_RC = np.full((2, row_n.max() + 1, column_n.max() + 1), math.nan)

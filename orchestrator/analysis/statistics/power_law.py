@@ -1,7 +1,7 @@
 """Power laws L(x) = E + a x^-b by least squares, with draws as if from other seeds.
 
-Curves may share E and b: they differ by a shift along a logarithmic x axis. For a given b, sums
-give the best E and a (variable projection: Golub and Pereyra 1973), so only b is searched.
+Curves may share E and b; such curves differ by a shift along a logarithmic x axis. For a given b,
+sums give the best E and a (variable projection: Golub and Pereyra 1973), so only b is searched.
 
 Legend: R sizes x, K curves, B draws (the first is the data), G exponents tried, P points (one
 panel, group and x), N trials, S seeds.
@@ -30,7 +30,7 @@ EXPONENTS = Interval(low=0.01, high=10.0)
 """Search range of b."""
 GRID = np.geomspace(EXPONENTS.low, EXPONENTS.high, 61)
 REFINED, ROUNDS = 7, 3
-"""Each round tries REFINED exponents between the neighbours of the best one."""
+"""Each round tries REFINED exponents between the neighbours of the best exponent."""
 AT_BOUND = 1e-4
 """Relative distance below which an estimate is at a bound."""
 MOST_MISSING = 0.05
@@ -88,13 +88,13 @@ def curves_over_seeds(
     """Return the curve of each panel and group, with draws of its means as if from other seeds.
 
     `trials` has the columns panel, group, x > 0, loss and seed. A loss is its point's mean, plus a
-    seed effect common to all points, plus a residual of one variance per group. Residuals at one
+    seed effect common to all points, plus a residual with one variance per group. Residuals at one
     panel, x and seed correlate between groups, also in the draws, so groups that share seeds are
     compared as pairs.
 
     Effects and residuals are drawn from Student's t with their estimates' degrees of freedom, so
-    intervals of linear functions are exact for normal values. A group without two values at some
-    point has no draws.
+    intervals of linear functions are exact for normal values. A group has no draws if none of its
+    points has two values.
 
     Raises ValueError if a value is not finite or x <= 0.
     """
@@ -161,7 +161,7 @@ def _remove_seeds(
 ) -> tuple[Array, Array, int, Array]:
     """Return seed shares of points (P x S), seed effects (S), their df, and residuals (N).
 
-    Effects are zero if no degrees of freedom are left: each seed is at one point only.
+    Effects are zero if no degrees of freedom are left, as when each seed is at only one point.
     """
     indicator_NS = np.eye(seed_N.max() + 1)[seed_N]
     share_PS = np.zeros((point_N.max() + 1, indicator_NS.shape[1]))
@@ -225,7 +225,7 @@ def _vertex(exponent_BG: Array, squares_BG: Array, best_B: NDArray[np.intp]) -> 
 def _profile(exponent: Array, points: Sequence[tuple[Array, ...]]) -> tuple[Array, Array, Array]:
     """Return the best E, its sum of squares (infinite if an a is not positive) and each a.
 
-    `exponent` is G or, per draw, B x G.
+    `exponent` has shape G or, with exponents per draw, B x G.
     """
     sums, parabolas = [], []
     for log_R, count_R, y_BR in points:

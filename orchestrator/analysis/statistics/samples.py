@@ -14,7 +14,8 @@ from numpy.typing import ArrayLike
 from orchestrator.analysis.statistics.estimates import Estimate, Interval, Names, Statistic
 
 FEWEST = 5
-"""Minimum number of values per group for a bootstrap or a power; fewer make both overconfident."""
+"""Minimum number of values per group for a bootstrap or a power analysis; fewer make both
+overconfident."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,7 +102,7 @@ def obstacle(a: SampleSummary, b: SampleSummary, *, names: Names, fewest: int = 
 def t_test(
     a: SampleSummary, b: SampleSummary, *, equal_variances: bool = False, names: Names = ("a", "b")
 ) -> Statistic:
-    """Return the unpaired t-test of a minus b: Welch's (1947) or the paper's, Student's (1908)."""
+    """Return Welch's (1947) unpaired t-test of a minus b or, as in the paper, Student's (1908)."""
     if missing := obstacle(a, b, names=names):
         return Statistic(value=difference_of_means(a, b), missing=missing)
     return (student_difference(a, b)[0] if equal_variances else welch_difference(a, b)).test()

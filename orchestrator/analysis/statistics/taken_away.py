@@ -28,7 +28,7 @@ RESAMPLES = 1_999
 SEED = 0
 FEWEST_DF = 10
 CONSTANT_SHARE = 0.9
-"""Share of trials with one value from which a metric counts as constant."""
+"""A metric counts as constant if at least this share of trials has one value."""
 ROUNDING = 1e-9
 """Relative residual below which the settings explain a metric completely."""
 Shape = Literal["none", "lines", "levels", "pairs", "triples"]
@@ -41,7 +41,7 @@ LEVEL_SIZES: dict[Shape, int] = {"levels": 1, "pairs": 2, "triples": 3}
 def design(settings: pd.DataFrame, shape: Shape) -> Array:
     """Return the N x K design columns that a shape removes, without the constant.
 
-    Columns may be dependent. For "lines", settings that are not numbers have levels.
+    Columns may be linearly dependent. For "lines", settings that are not numbers have levels.
     """
     columns = [np.zeros((len(settings), 0))]
     if shape == "lines":
@@ -83,8 +83,8 @@ def correlation_without(
 
     The interval is a percentile bootstrap of artanh(rho) over pairs of residuals. It is widened by
     sqrt((N - 3) / (df - 1)), because residuals have fewer dimensions than trials. In simulations of
-    108 pairs, it covered the truth in 94 to 96% for normal values, in 85 to 94% for Student's t
-    with 3 degrees of freedom.
+    108 pairs, it covered the truth in 94 to 96% for normal values, but in only 85 to 94% for
+    Student's t with 3 degrees of freedom.
 
     There is no value if the controls explain x or y, or leave fewer than `FEWEST_DF` degrees of
     freedom.

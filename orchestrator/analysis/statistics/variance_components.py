@@ -40,8 +40,9 @@ def variance_components(points: pd.DataFrame, metric: str) -> dict[str, Any]:
     - seed_share [95%]: seeds' share of the variance between single trials of different cells.
     - reliability [95%]: cells' share of the variance between cell means.
 
-    Both intervals follow from that of the ratio of cell to residual variance (Harville and Fenech
-    1985), cut at zero. That one is exact under the model for any seed effect and missing values.
+    Both intervals follow from the interval of the ratio of cell to residual variance (Harville and
+    Fenech 1985), cut at zero. The ratio's interval is exact under the model for any seed effect and
+    missing values.
     """
     model = _CrossedModel(points, metric, metric)
     cell = seed = residual = None
@@ -177,7 +178,7 @@ class _CrossedModel:
         """Return the interval of the ratio of cell to residual variance, cut at zero.
 
         At the true ratio, the cells' weighted mean square (without seeds) has an F distribution. At
-        the interval's ends, it equals a quantile of F.
+        the interval's ends, this mean square equals a quantile of F.
         """
         from scipy.optimize import brentq  # slow to import
 

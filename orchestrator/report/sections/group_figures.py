@@ -140,7 +140,7 @@ def _drawings(
     comparable: bool = True,
     null: float | None = None,
 ) -> tuple[Drawing, ...]:
-    """Published values that are not `comparable` get separate panels, to fit ours to our values."""
+    """Published values that are not `comparable` get other panels, so that ours fit our values."""
     if not any(mark.get("series") == TRIALS for mark in marks):
         return ()
     frame = tidy(marks)

@@ -22,7 +22,7 @@ from orchestrator.report.prose import prose
 from orchestrator.report.sections.section import NOTHING, Section
 
 FLOOR = 1e-6
-"""Least value on the logarithmic axis; smaller means come from inputs with zeros."""
+"""Smallest value on the logarithmic axis; smaller means come from inputs with zeros."""
 PANELS = {"softmax": "softmax gates", "constant": "constant gates 1/K"}
 
 

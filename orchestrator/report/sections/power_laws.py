@@ -1,4 +1,4 @@
-"""Power laws of the loss by group, and each group's factor of size that equals the baseline."""
+"""Power laws of the loss by group, and each group's size factor relative to the baseline."""
 
 from __future__ import annotations
 

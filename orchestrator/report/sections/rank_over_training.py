@@ -48,7 +48,7 @@ def rank_training_section(numbers: RankTrainingNumbers) -> Section:
 
 
 def _table(rank: Any, epochs: pd.DataFrame, *, averaged: bool) -> Table:
-    """Average over the settings that reached an epoch; of many epochs, show one in `step`."""
+    """Average over the settings that reached an epoch; of many epochs, show every `step`-th."""
     means = epochs.groupby("epoch", as_index=False).agg(
         settings=("group", "size"),
         mean_rank=("mean_rank", _geometric_mean),

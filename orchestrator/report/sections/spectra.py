@@ -17,7 +17,7 @@ from orchestrator.report.tables import Cell
 from orchestrator.words import counted
 
 PAPER_LENGTH, PAPER_END, PAPER_TOP = 10_000, 500, 0.2
-"""Fig. 7 shows the first 500 of PTB's 10,000 indices, normalised values up to 0.2."""
+"""Fig. 7 shows the first 500 of PTB's 10,000 indices, and normalised values up to 0.2."""
 LEAST_SEEN = 0.02
 """Share of a linear axis below which a value looks like zero."""
 NOISE = 1e-2
@@ -89,10 +89,10 @@ def _curve(
 
 
 def linear_window(spectra: Sequence[Spectrum]) -> tuple[int, int, float]:
-    """Return the first and last index and the greatest value of a linear figure.
+    """Return the first and last index and the largest value of a linear figure.
 
-    Long spectra get the window of Fig. 7. For others, it leaves out the largest value, which would
-    fill the axis, and ends where values look like zero.
+    Long spectra get the window of Fig. 7. For others, the window leaves out the largest value,
+    which would fill the axis, and ends where values look like zero.
     """
     longest = max(len(spectrum.values) for spectrum in spectra)
     if longest >= PAPER_LENGTH:

@@ -23,7 +23,7 @@ MOST_COLOURS = 10
 BEST_WHERE_LOWEST = ("perplexity", "cross_entropy", "error_percent")
 """Endings of metrics that are better if lower."""
 WIDE_RANGE = 10
-"""Ratio of the greatest to the least value above which the axis is logarithmic."""
+"""Ratio of the largest to the smallest value above which the axis is logarithmic."""
 
 
 def section_at(section: Section, values: Mapping[str, Any]) -> Section:

@@ -1,4 +1,4 @@
-"""Least size at which a metric reaches a goal, by group, and its growth with another setting."""
+"""Smallest size at which a metric reaches a goal, by group, and its growth with another setting."""
 
 from __future__ import annotations
 
