@@ -77,10 +77,10 @@ def parse_pairs(benchmark: Benchmark) -> tuple[WordPair, ...]:
 
 
 def read_folder(folder: Path) -> BenchmarkFolder:
-    """Return the benchmarks of a folder: its *.txt files, named without "EN-" and ".txt".
+    """Return a folder's benchmarks, one per *.txt file. Their names omit "EN-" and ".txt".
 
-    Raises UserError if no such file exists, one is unreadable or invalid, or two have the same
-    name.
+    Raises UserError if no such file exists, a file is unreadable or invalid, or two benchmarks have
+    the same name.
     """
     files = sorted(name for name in names_in(folder) if name.endswith(".txt"))
     if not files:

@@ -14,7 +14,7 @@ FILES = tuple(f"{split}.txt" for split in SPLITS)
 
 
 def corpus_name(argument: str) -> str:
-    """Return the corpus name in a `--corpus` argument. For a path, it is the last part."""
+    """Return the corpus name in a `--corpus` argument. For a path, the name is its last part."""
     return canonical_name(Path(argument).resolve().name if _is_path(argument) else argument)
 
 
@@ -38,11 +38,11 @@ def resolve_argument(corpus: str, data_dir: Path | None) -> tuple[str, Path | No
     """Return the name and absolute data folder of a `--corpus` argument.
 
     An argument without a slash names a built-in corpus (data folder None), a published one, or a
-    folder of `data_dir` (default `data`). With a slash, it is a path whose last part is the name
-    and whose parent is the data folder.
+    folder of `data_dir` (default `data`). An argument with a slash is a path whose last part is the
+    name and whose parent is the data folder.
 
-    Raises UserError for an unknown corpus (with similar names), an invalid number or a missing
-    folder.
+    Raises UserError for an unknown corpus (with similar names), an invalid number in a built-in
+    name, or a missing folder.
     """
     if is_built_in(corpus):
         return canonical_name(corpus), None

@@ -1,23 +1,23 @@
-"""A generated language whose true log-P matrix and its rank are known.
+"""A generated language whose true log-P matrix has a known rank.
 
 It is a first-order Markov chain over V = 1,000 types, including `<eos>`. Row i of the matrix has
 log P after type i. For rank R and F = R - 2,
 
     log P = A S B^T + 1 b^T - z 1^T.
 
-A and B hold F random signs per type, b a Zipf-like bias, z the logarithms of the row sums. Diagonal
-S falls like 1/k, so the spectrum decays like a trained model's but stays above float64's
-resolution. The rank is R if [A S, 1, z] and [B, b, 1] have full column rank.
+A and B hold F random signs per type, b a Zipf-like bias, z the logarithms of the row sums. The
+diagonal matrix S falls like 1/k, so the spectrum decays like a trained model's but stays above
+float64's resolution. The rank is R if [A S, 1, z] and [B, b, 1] have full column rank.
 
 Every host generates the same bits, because no library's exp, summation order or random generator is
 used:
 
-- log P has multiples of 2^-40 below 2^5, which float64 holds exactly. So the rank is exactly R;
-  rows sum to 1 within 1e-11.
+- Values of log P are multiples of 2^-40 with magnitudes below 2^5, which float64 holds exactly. So
+  the rank is exactly R; rows sum to 1 within 1e-11.
 - Logarithms and exp tables use decimal arithmetic (correctly rounded by its standard).
 - Products of table entries are single IEEE 754 roundings.
-- Random bytes are SHAKE-256. Tokens are drawn by integer weights, each within 1e-13 of the row's
-  sum.
+- Random bytes are SHAKE-256. Tokens are drawn by integer weights, with errors within 1e-13 of the
+  row's sum.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from trainables.config import MARKOV_TOKENS, MARKOV_TYPES
 from trainables.corpora.text import END_OF_SENTENCE, SPLITS
 
 LOGIT_BITS, LOG_P_BITS, WEIGHT_BITS = 24, 40, 44
-"""Logits are multiples of 2^-24 and log P of 2^-40. The sampling weight 2^44 is exp(0)."""
+"""Logits are multiples of 2^-24 and log P of 2^-40. exp(0) has the sampling weight 2^44."""
 DIGITS = 25
 END_PROBABILITY = Decimal("0.05")
 """Probability of `<eos>` in the bias, for lines of about twenty tokens."""
@@ -175,7 +175,7 @@ def _bias(size: int) -> NDArray[np.int64]:
 
 
 def _weights(logits_VV: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Compute exp as a product of table entries: integer part and three fractional bytes."""
+    """Compute exp as a product of table entries for the integer part and three fractional bytes."""
     integer_VV = logits_VV >> LOGIT_BITS
     minimum, maximum = int(integer_VV.min()), int(integer_VV.max())
     with localcontext(Context(prec=DIGITS)):

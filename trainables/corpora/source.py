@@ -27,7 +27,7 @@ def identity(name: str, *, data_dir: Path | None) -> CorpusIdentity:
     """Return a corpus' identity, without torch and, except for generated languages, without numpy.
 
     Identities of published corpora, and of languages that built-in studies generate, are constants.
-    Others are computed from the texts (see `read_texts`).
+    Other identities are computed from the texts (see `read_texts`).
     """
     if is_built_in(name):
         return _built_in_identity(name)

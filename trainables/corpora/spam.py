@@ -1,7 +1,7 @@
 """A generated language in which every text repeats one symbol (Godey and Artzi 2026, SpamLang).
 
 A text is one line: one of V symbols seven times, and `<eos>`. A model that has learned the language
-has a loss of ln V nats per eight tokens (`spam_floor`), all at the first symbol.
+has a loss of ln V nats per eight tokens (`spam_floor`), all of it at the first symbol.
 
 A deal is all V symbols in random order, and a split consists of whole deals. So symbols are equally
 frequent, and that model's mean loss is exactly the floor. Only a model that remembers the current

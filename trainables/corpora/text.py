@@ -33,7 +33,7 @@ class Vocabulary:
 
     types: tuple[str, ...]
     ids: dict[str, int]
-    """Ids of all types of the text; those outside the vocabulary have the id of `<unk>`."""
+    """Ids of all types of the text; types outside the vocabulary have the id of `<unk>`."""
 
 
 def number_types(splits: Sequence[Sequence[str]], *, limit: int | None) -> Vocabulary:

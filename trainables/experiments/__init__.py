@@ -1,4 +1,4 @@
-"""Trials that train no language model. Each kind of trial has a module of that name.
+"""Trials that train no language model. Each kind of trial has a module with the kind's name.
 
 A module's `measure(config, runtime)` returns measurements by name and version.
 """

@@ -29,7 +29,8 @@ THRESHOLDS = ("1e-1", "1e-2", "1e-3", "1e-6")
 def measure(config: LayerJacobianConfig, runtime: Runtime) -> dict[str, Measured]:
     """Measure a random layer at random inputs, in float64; the spectrum is the mean over inputs.
 
-    Seed and layer description select the random streams, so layers of one seed share no draws.
+    Seed and layer description select the random streams, so different layers share no draws even at
+    one seed.
     """
     description, width = config.layer.model_dump_json(), config.width
     parts = (zlib.crc32(text.encode()) for text in (description, f"beside {description}"))
@@ -76,7 +77,7 @@ def jacobian(layer: MixtureOfExperts, inputs_NI: Tensor) -> Tensor:
 
 
 def gaussian_like(jacobian_NOI: Tensor, generator: torch.Generator) -> Tensor:
-    """Return a standard-normal matrix per Jacobian; rows that are 0 in the Jacobian are 0."""
+    """Return a standard-normal matrix per Jacobian, but with the Jacobian's zero rows."""
     gaussian_NOI = torch.randn(jacobian_NOI.shape, generator=generator, dtype=jacobian_NOI.dtype)
     return gaussian_NOI.to(jacobian_NOI.device) * (jacobian_NOI != 0).any(dim=2, keepdim=True)
 
@@ -87,21 +88,22 @@ def spectrum_metrics(
     """Return the finite metrics of one layer's Jacobians.
 
     `sigma_NR` has each Jacobian's descending singular values, `gaussian_NR` those of a Gaussian
-    matrix with the same rows 0. `zero_rows_N` counts a Jacobian's rows that are exactly 0. As many
-    singular values are exactly 0, so 0 replaces their computed values.
+    matrix with the same zero rows. `zero_rows_N` counts a Jacobian's rows that are exactly 0.
+    Equally many singular values are exactly 0, so 0 replaces their computed values.
 
     - `zero_share`: share of rows that are 0. `singular_share`: share of Jacobians with a row of 0,
       which have no condition number.
     - `vanishing_EPSILON`: share of singular values that are at most EPSILON times the largest of
       their Jacobian. `mean_vanishing_1e-3`: the same for the mean spectrum.
-    - `log10_condition`: median over inputs of log10(largest / smallest singular value), infinite
-      ones included.
-    - `log10_condition_nonzero`: without singular values that are exactly 0. It grows with the
-      number of nonzero rows, so `log10_condition_excess` subtracts the Gaussian matrices' value.
+    - `log10_condition`: median over inputs of log10(largest / smallest singular value), including
+      infinite ratios.
+    - `log10_condition_nonzero`: the same without singular values of 0. It grows with the number of
+      nonzero rows, so `log10_condition_excess` subtracts the Gaussian matrices' value.
     - `sigma_max`, `sigma_middle`, `sigma_min`, `entropy_rank`, `stable_rank`,
       `effective_rank_1e-3`: of the mean spectrum.
     - `first_half_r2`: R^2 of a straight line through the mean spectrum's first half.
-    - `input_spread`: standard deviation over inputs of the spectrum's first half, over its mean.
+    - `input_spread`: standard deviation over inputs, in the spectrum's first half, divided by the
+      mean.
     """
     width = sigma_NR.shape[1]
     sigma_NR = np.where(np.arange(width) >= width - zero_rows_N[:, None], 0.0, sigma_NR)

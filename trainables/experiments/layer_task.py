@@ -1,9 +1,9 @@
 """Test how well a network with one hidden layer learns a random function.
 
-The seed draws the function, without noise, so the least possible error is 0.
+The seed draws the function, without noise, so the lowest possible error is 0.
 
-- `regions`: eight linear maps, of which the one with the largest linear score applies. The function
-  jumps between regions.
+- `regions`: eight linear maps with a linear score each. The map with the largest score applies, so
+  the function jumps between regions.
 - `wide`: one hidden layer of 64 relu units, which an equally wide dense layer can represent.
 - `deep`: three hidden layers of 64 relu units, unlike any of the compared layers.
 
@@ -49,7 +49,7 @@ Task = tuple[Examples, Examples, Examples]
 
 
 def measure(config: LayerTaskConfig, runtime: Runtime) -> dict[str, Measured]:
-    """Train once per learning rate; return the metrics of the run with the least validation error.
+    """Train once per learning rate; return the metrics of the run with the lowest validation error.
 
     Runs share initial weights and batches. Errors are mean squared errors in percent of the target
     variance: 0 for the function itself, 100 for its mean. Raises DivergedError if no rate gives
@@ -67,7 +67,7 @@ def measure(config: LayerTaskConfig, runtime: Runtime) -> dict[str, Measured]:
 
 
 def make_task(config: LayerTaskConfig, device: str = "cpu") -> Task:
-    """Return the task of `config` and its seed, in float32; equal for every layer."""
+    """Return the task of `config` and its seed, in float32. Every layer gets the same task."""
     generator = stream(config.seed, TASK)
     function = make_function(config, generator)
 

@@ -1,6 +1,6 @@
 """Ranks of a truncated log-P matrix with noise, or rebuilt from its SVD (AAAI 2021, SM 5).
 
-Uses numpy on the CPU, so that such round trips show the rounding of one LAPACK library.
+A round trip through the SVD runs in numpy on the CPU, to show one LAPACK library's rounding.
 
 Shapes: N rows (contexts), V columns (words), N = V; R directions kept.
 """
@@ -28,8 +28,8 @@ MATRIX, NOISE = 0, 1
 WIDTH = 16
 """Width of the softmax layer; its log-P matrix has rank 18."""
 REFINEMENTS = 8
-"""Number of subspace iterations. Each divides the angle by (sigma_R / sigma_R+1)^2, at least 7 for
-N >= 120."""
+"""Number of subspace iterations. Each divides the angle to the dominant directions by (sigma_R /
+sigma_R+1)^2, at least 7 for N >= 120."""
 
 Matrix = NDArray[np.floating]
 
@@ -76,7 +76,7 @@ def log_p_factors(size: int, seed: int) -> tuple[Matrix, Matrix]:
 def cut_log_p(size: int, rank: int, seed: int) -> tuple[Matrix, Matrix, Matrix]:
     """Return left vectors, singular values and right vectors of a log-P matrix cut to rank `rank`.
 
-    Singular values are over the largest.
+    Singular values are divided by the largest one.
     """
     (left_NK, left_KK), (right_VK, right_KK) = map(np.linalg.qr, log_p_factors(size, seed))
     turn_KK, sigma_K, back_KK = np.linalg.svd(left_KK @ right_KK.T)

@@ -34,9 +34,10 @@ def measure(config: TrueRankConfig, runtime: Runtime) -> dict[str, Measured]:
     """Return perplexity and spectrum of the true log-P matrix, and `true_rank@1`.
 
     `true_rank` is the measured rows' rank by exact elimination. `language_rank` is the V x V
-    matrix's by construction; too few distinct contexts have less. `press_rank` uses the variant's
-    eps, other Press ranks the eps in their names. `entropy_perplexity` is exp of the entropy rate,
-    `shares_perplexity` the test perplexity of a model that knows only type frequencies.
+    matrix's rank by construction; too few distinct contexts have a lower rank. `press_rank` uses
+    the variant's eps, other Press ranks the eps in their names. `entropy_perplexity` is exp of the
+    entropy rate, `shares_perplexity` the test perplexity of a model that knows only type
+    frequencies.
     """
     corpus = load(config.corpus, data_dir=runtime.data_dir)
     rank = markov_rank(config.corpus.name)

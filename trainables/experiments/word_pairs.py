@@ -1,4 +1,4 @@
-"""Counts of benchmark word pairs, and of those missing in a vocabulary (AAAI 2021, SM Table 13)."""
+"""Counts of benchmark word pairs, and of pairs missing in a vocabulary (AAAI 2021, SM Table 13)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from trainables.trial_folder import Measured, Metric
 
 
 def measure(config: WordPairsConfig, runtime: Runtime) -> dict[str, Measured]:
-    """Return "word_pairs NAME" and "word_pairs unknown NAME" of each benchmark.
+    """Return "word_pairs NAME" and "word_pairs unknown NAME" for each benchmark.
 
     The vocabulary has the words of all three splits. Raises as `read_texts` does.
     """

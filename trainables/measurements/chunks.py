@@ -37,7 +37,7 @@ def compute_in_memory(
 ) -> Result:
     """Return `compute` of the log-P matrix at `contexts_NC`, on the model's device.
 
-    Falls back to the CPU if GPU memory cannot hold `squares` float64 n x n matrices.
+    Falls back to the CPU if GPU memory cannot hold `squares` matrices, each n x n in float64.
     """
     chunks = partial(log_probability_chunks, model, contexts_NC)
     weight_VD = model.embedding_VD

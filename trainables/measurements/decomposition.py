@@ -20,7 +20,7 @@ from trainables.device import svd_driver
 from trainables.pulse import PULSE, SLOWEST_FLOPS
 
 BANDWIDTH = 48
-"""Fastest bandwidth from 24 to 96 at V = 4,000."""
+"""Fastest of the bandwidths from 24 to 96 at V = 4,000."""
 BLOCK = 512
 """Columns per product; 256 to 1,000 are equally fast."""
 
@@ -48,7 +48,7 @@ def eigenvalues_in_place(symmetric_VV: NDArray[np.float64]) -> NDArray[np.float6
 def _band(matrix_VV: Tensor, width: int) -> Tensor:
     """Return the B + 1 lower diagonals of a band matrix with the same eigenvalues.
 
-    [i, j] is element (j + i, j).
+    Element [i, j] of the result is the band matrix's (j + i, j).
     """
     size = len(matrix_VV)
     for left, right in _column_blocks(size):
@@ -73,7 +73,7 @@ def _band(matrix_VV: Tensor, width: int) -> Tensor:
 def _reduce_columns(panel_MB: Tensor, trailing_MM: Tensor) -> Tensor:
     """Return R of panel = Q R; overwrite the trailing matrix A with Q^T A Q.
 
-    With Q = I - Y T Y^T, W = A Y T and X = W - Y T^T (Y^T W) / 2: Q^T A Q = A - Y X^T - X Y^T.
+    Q^T A Q = A - Y X^T - X Y^T, with Q = I - Y T Y^T, W = A Y T and X = W - Y T^T (Y^T W) / 2.
     """
     factored_MB, tau_B = torch.geqrf(panel_MB)
     count = len(tau_B)
@@ -113,6 +113,6 @@ def _symmetric_product(trailing_MM: Tensor, thin_MB: Tensor) -> Tensor:
 
 
 def _column_blocks(size: int) -> Iterator[tuple[int, int]]:
-    """Cut blocks from the end, so that all trailing submatrices share the bounds of blocks."""
+    """Cut blocks from the end, so that all trailing submatrices have equal block bounds."""
     for right in range(size, 0, -BLOCK):
         yield max(0, right - BLOCK), right

@@ -43,7 +43,7 @@ class Directions:
         return torch.cat(self._sample)
 
     def rank_for_residual(self, squares: float) -> int:
-        """Return the least rank whose omitted sigma^2 sum to at most `squares`."""
+        """Return the smallest rank whose omitted sigma^2 sum to at most `squares`."""
         return min(self.count, int(np.argmax(self._tail_squares_n <= squares)))
 
     def leading(self, rank: int) -> Tensor:

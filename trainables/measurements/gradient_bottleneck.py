@@ -4,7 +4,7 @@ docs/measurements.md defines the metrics, the gradient g and the Jacobian J (V x
 source. All is in float64.
 
 The angle at a context is at least arccos(sqrt(1 - lost share)). Only a plain softmax has
-`gradient_norm_lost`, with output weights that are not centred.
+`gradient_norm_lost`, computed from uncentred output weights.
 """
 
 from __future__ import annotations

@@ -15,9 +15,9 @@ from trainables.measurements.head_bounds import kl_bounds, log_p_rank_bound
 from trainables.measurements.weights_file import Checkpoint, StoredTensor, unique
 
 UNTIED_NAMES = ("lm_head.weight", "embed_out.weight", "transformer.ff_out.weight")
-"""Heads of Llama, Mistral, OLMo, GPT-J and most others; Pythia (GPT-NeoX); the first OLMo."""
+"""Head names: Llama, Mistral, OLMo, GPT-J and most others; Pythia (GPT-NeoX); the first OLMo."""
 TIED_NAMES = ("embed_tokens.weight", "wte.weight", "embed_in.weight")
-"""Embeddings, including GPT-2's. They are the head if no untied head exists."""
+"""Embedding names, including GPT-2's. The embedding is the head if no untied head exists."""
 NORMS = ("model.norm.weight", "gpt_neox.final_layer_norm.weight", "ln_f.weight")
 PLAIN_GAINS = (
     *("llama", "mistral", "mixtral", "olmo2", "olmo3", "olmoe", "phi3"),
@@ -46,7 +46,7 @@ class Head:
 def find_head(checkpoint: Checkpoint, tensor: str | None = None) -> Head:
     """Return `tensor`, or else a tensor with a usual head name, untied before tied.
 
-    Raises UserError if it is missing, may be in another file, or is not a float matrix.
+    Raises UserError if the tensor is missing, may be in another file, or is not a float matrix.
     """
     untied_names, tied_names = _matches(checkpoint, UNTIED_NAMES), _matches(checkpoint, TIED_NAMES)
     if tensor is not None:

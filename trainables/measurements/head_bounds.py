@@ -17,8 +17,8 @@ with e_v and e_w the two longest rows. KL(P_r || P) has the same bounds.
 (2): d_v - d_w = (e_v - e_w) x <= |e_v - e_w| c, and d_v - d_w <= sqrt(2) |d| <= sqrt(2) sigma_{r+1}
 c.
 
-If the bound at rank r is at most epsilon nats, r plus the biases is enough; a smaller rank may be.
-This holds for a plain softmax in exact arithmetic.
+If the bound at rank r is at most epsilon nats, rank r plus the biases is enough; a smaller rank may
+be enough. This holds for a plain softmax in exact arithmetic.
 
 Shapes: V words, D width, R = min(V, D), N rows of a block.
 """

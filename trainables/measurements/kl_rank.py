@@ -1,8 +1,8 @@
-"""KL rank of a log-P matrix: an upper bound on the directions needed for a given loss in nats.
+"""KL rank of a log-P matrix: an upper bound on how many directions a given loss in nats needs.
 
 L is log P with centred rows, and L_r its projection onto the r leading right singular vectors. KL_r
-is the mean over contexts of KL(P || softmax(L_r)) in nats. The KL rank for a bound is the least r
-with KL_r at or below the bound. docs/measurements.md explains the search, which may find a later
+is the mean over contexts of KL(P || softmax(L_r)) in nats. The KL rank for a bound is the smallest
+r with KL_r at or below the bound. docs/measurements.md explains the search, which may find a later
 crossing, and how tight the rank is.
 """
 
@@ -28,7 +28,7 @@ BOUNDS = ("1e-1", "1e-2", "1e-3")
 FEW_ROWS = 2048
 """Above this number of rows, a sample first shows which ranks to evaluate."""
 LEAST_KL = 1e-12
-"""Nats. Smaller values count as this value in logarithms."""
+"""Nats. Before a logarithm, this value replaces smaller ones."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,9 +123,9 @@ def approximations(
 ) -> Iterator[tuple[int, Tensor]]:
     """Yield each rank r with L_r, in a buffer that the next step overwrites.
 
-    Moves between 0, the ascending `ranks` and `count` (all directions), except over the widest gap.
-    Ranks below that gap add directions to zero. Ranks above it subtract trailing directions from L,
-    highest rank first.
+    The stops are 0, the ascending `ranks` and `count` (all directions); the widest gap between
+    stops is skipped. Ranks below this gap add directions to zero. Ranks above it subtract trailing
+    directions from L, highest rank first.
     """
     stops = [0, *ranks, count]
     widest = max(range(len(ranks) + 1), key=lambda step: stops[step + 1] - stops[step])

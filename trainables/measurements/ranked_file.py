@@ -46,9 +46,9 @@ def rank_file(
     """Return the rank report (see `rank_report`) of a .npy matrix or of a checkpoint's head.
 
     A head's report adds `tensor`, `dtype`, `sigma_min`, `log_p_rank_bound` and
-    `kl_rank_bound_NATS`: the least head rank certain to lose at most NATS nats at every context.
-    This bound needs the greatest norm of a context: `context_norm`, by default that of the final
-    norm's output. `tensor` names the head.
+    `kl_rank_bound_NATS`: the smallest head rank that certainly loses at most NATS nats at every
+    context. This bound needs the largest norm of a context: `context_norm`, by default that of the
+    final norm's output. `tensor` names the head.
 
     Raises UserError for another kind of file, a missing tensor, a matrix that is empty, not finite
     (with the row) or too large, and an eps finer than the method resolves.

@@ -65,7 +65,7 @@ def require_resolved(method: Method, *, rows: int, columns: int, eps: float) -> 
 
 
 def effective_rank(sigma: NDArray[np.float64], epsilon: float) -> int:
-    """Return the least k with sum_{i<=k} sigma_i^2 >= (1 - epsilon) sum sigma_i^2.
+    """Return the smallest k with sum_{i<=k} sigma_i^2 >= (1 - epsilon) sum sigma_i^2.
 
     `epsilon` is in [0, 1).
     """
@@ -123,7 +123,7 @@ def rank_report(spectrum: Spectrum, *, eps: float = FLOAT32_EPS) -> dict[str, in
 def rank_modulo_prime(matrix_NR: NDArray[np.int64]) -> int:
     """Return the rank of an N x R integer matrix modulo 2^31 - 1, by elimination.
 
-    This rank never exceeds the rank over the rationals, so min(N, R) is exact.
+    This rank never exceeds the rank over the rationals, so a result of min(N, R) is exact.
     """
     block = (matrix_NR if len(matrix_NR) <= matrix_NR.shape[1] else matrix_NR.T) % PRIME
     rank = 0

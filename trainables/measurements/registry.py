@@ -59,7 +59,7 @@ from trainables.training import MAX_LOSS, DivergedError, mean_loss
 from trainables.trial_folder import EpochMetrics, Measured, Metric
 
 EPOCH_BOUND = "1e-2"
-"""Bound in nats of the KL rank after an epoch."""
+"""Bound on KL, in nats, for the KL rank after an epoch."""
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,7 @@ def rank_tokens(corpus: Corpus, config: LanguageTrialConfig) -> NDArray[np.int64
 def log_p_matrix(
     model: LanguageModel, corpus: Corpus, config: LanguageTrialConfig, contexts: int | None = None
 ) -> NDArray[np.float32]:
-    """Return the log-P matrix of `spectrum@1`, or the one at the first `contexts` test tokens."""
+    """Return log P at the contexts of `spectrum@1`, or at the first `contexts` test tokens."""
     tokens = rank_tokens(corpus, config) if contexts is None else corpus.test[:contexts]
     contexts_NC = context_vectors(model, tokens, window=config.evaluation.window)
     return log_probability_matrix(model, contexts_NC)

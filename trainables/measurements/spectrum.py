@@ -1,6 +1,6 @@
 """Singular values, in float64, of a matrix that arrives in blocks of rows.
 
-Memory holds one V x V matrix and one block. A wide matrix (N < V) is kept whole and its transpose
+Memory holds one V x V matrix and one block. A wide matrix (N < V) is kept whole; its transpose is
 streamed, with one N x N matrix.
 
 - gram: square roots of the eigenvalues of A^T A. Fast, but squaring costs half of the digits.
@@ -24,11 +24,10 @@ from trainables.pulse import PULSE, SLOWEST_FLOPS
 Method = Literal["gram", "qr"]
 FLOAT64_EPS = float(np.finfo(np.float64).eps)
 SQUARE_SAFE = (1e-140, 1e140)
-"""Range of the largest magnitude. Within it, sums of squares over any matrix on a disk fit
-float64."""
+"""Safe range of the largest magnitude: sums of squares over any matrix on a disk fit float64."""
 BLOCK_BYTES = 64 * 2**20
 QR_PANEL = 64
-"""Panel width. Its time is within 7% of the best of 32, 64 and 128 at V = 2,000 and 4,000."""
+"""Panel width. At most 7% slower than the fastest of 32, 64 and 128 at V = 2,000 and 4,000."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +48,7 @@ def resolution(method: Method, *, rows: int, columns: int) -> float:
     gram: 5 sqrt(eps) n^(1/4). Rounding moves the eigenvalues sigma^2 by less than eps sqrt(n)
     sigma_max^2 (measured on zeros: at most 17 eps for n from 10 to 4,000). So a zero is computed as
     less than a fifth of the resolution. A value r times the resolution has an error below 2% / r^2.
-    The Press tolerance of float32 is larger for every shape.
+    The Press tolerance of float32 exceeds this resolution for every shape.
 
     qr: 0.5 sqrt(N + V + 1) eps, the Press tolerance of float64. Measured zeros were below 2/3 of
     it.
@@ -141,9 +140,9 @@ def log_p_spectrum(
     columns: int,
     method: Method = "gram",
 ) -> Spectrum:
-    """Return the spectrum of a log-P matrix in chunks of rows. Raises as `SpectrumStream` does.
+    """Return the spectrum of a log-P matrix that arrives in chunks of rows.
 
-    Keeps the chunks and streams columns if that takes less memory.
+    Raises as `SpectrumStream` does. Keeps the chunks and streams columns if that takes less memory.
     """
     if is_wide(rows, columns):
         return _wide_spectrum(list(log_p_chunks), method)

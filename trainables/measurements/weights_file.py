@@ -79,7 +79,7 @@ class Checkpoint:
 
     @property
     def is_shard(self) -> bool:
-        """True if the file is one of several that no index lists."""
+        """True if the file is one of several shards without an index."""
         return SHARD.fullmatch(self.path.name) is not None
 
     def tensor(self, name: str) -> StoredTensor:
@@ -119,10 +119,10 @@ def is_weights(path: Path) -> bool:
 
 
 def open_checkpoint(path: Path) -> Checkpoint:
-    """Open a safetensors file, the index of several, or a folder with either.
+    """Open a safetensors file, an index of such files, or a folder with either.
 
-    A shard opens with its folder's index if that exists. Raises UserError for any other file, and
-    for a truncated or damaged one.
+    For a shard, opens the index in its folder if that exists. Raises UserError for any other file,
+    and for a truncated or damaged one.
     """
     if path.name.endswith(PICKLED):
         raise UserError(

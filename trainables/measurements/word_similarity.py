@@ -26,7 +26,7 @@ def similarity_metrics(
     """Return "PREFIX pairs NAME" and "PREFIX NAME" for each benchmark.
 
     The first counts pairs with both words in the vocabulary. The second is Spearman's rho of their
-    scores and embedding cosines. It is omitted for fewer than 3 pairs, or if scores or cosines are
+    scores and embedding cosines. Rho is omitted for fewer than 3 pairs, or if scores or cosines are
     constant.
     """
     ids = {word: index for index, word in enumerate(vocabulary)}

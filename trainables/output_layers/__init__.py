@@ -1,8 +1,8 @@
 """Output layers: from hidden states to log-probabilities and a training loss.
 
 Shapes: G models (1 outside a stack), T time, B batch, N = T B rows (contexts), K experts (1 without
-a mixture), C width of context vectors, D width of embeddings, V vocabulary. A chunk has n rows and
-m = n K rows of logits.
+a mixture), C width of context vectors, D width of embeddings, V vocabulary. A chunk has n contexts
+and m = n K rows of logits.
 """
 
 from trainables import door

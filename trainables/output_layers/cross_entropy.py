@@ -45,7 +45,7 @@ def linear_cross_entropy(
     P = sum_k pi_k softmax(f(hidden_k @ weight.T + bias)). `hidden` is N x D, or N x K x D with
     `log_prior_NK` (log pi). `targets` are N ids, or N x V probabilities for a float64 loss.
     Differentiable once. Matrix products use the dtype of `hidden`, sums the dtype of the weights.
-    Raises ValueError without rows.
+    Raises ValueError if N = 0.
     """
     if targets.numel() == 0:
         raise ValueError("the cross-entropy of no rows is undefined. Pass at least one target.")
@@ -62,9 +62,9 @@ def cross_entropies(
     """Return every model's mean of -log P(target) in nats, G.
 
     `rows` has targets (G x N ids, or G x N x V probabilities) and row weights, G x N. A weight is 1
-    / count, or 0 beyond a model's window; None weighs all rows equally. `parameters` are those of
-    `functions`, with a leading axis G. For several models, backward assumes that each loss has
-    gradient 1, so differentiate the sum of the losses.
+    / (number of rows in the model's window), or 0 beyond the window; None weighs all rows equally.
+    `parameters` are those of `functions`, with a leading axis G. For several models, backward
+    assumes that each loss has gradient 1, so differentiate the sum of the losses.
     """
     needs_gradient = any(tensor.requires_grad for tensor in (*inputs, *parameters))
     if torch.is_grad_enabled() and needs_gradient:
@@ -148,7 +148,7 @@ def _compute_in_chunks(
 ) -> Result:
     """The `gradients` of weights and bias must start at zero.
 
-    If targets are probabilities, `gradients` are of the sum over rows.
+    If targets are probabilities, `gradients` are those of the losses' sum over rows.
     """
     (targets, weights_N), (hidden_NKD, log_prior_NK, weight_VD, bias_V) = rows, inputs
     total, experts, width = hidden_NKD.shape

@@ -15,9 +15,9 @@ _modules: dict[str, ModuleType] = {}
 
 
 def load_layers(file: TextFile) -> None:
-    """Run a file of output layers, once per process. Raises UserError if it fails.
+    """Run a file of output layers, once per process. Raises UserError if the file fails.
 
-    Only for a file that the user's own command named, never for text from a store or a config.
+    Pass only a file that the user's own command named, never text from a store or a config.
     """
     digest = file.sha256
     if digest in _modules:

@@ -17,7 +17,7 @@ from trainables.output_layers.pointwise import Identity, Pointwise
 from trainables.output_layers.softcap import Softcap
 
 ALIGNMENT = 16
-"""Rows of logits begin at multiples of this index, for tensor cores and wide reads."""
+"""Rows of logits begin at indices that are multiples of this, for tensor cores and wide reads."""
 CHUNK_BYTES = 2**30
 """Bytes of logits per chunk; each chunk also reads and writes the weight gradient."""
 UNIT = 2.0**-60
@@ -47,7 +47,8 @@ class IntervalSums(NamedTuple):
     """
 
     inner_GK2: Tensor
-    """Both sums in units of `UNIT`. Sums of |g| are at most 2: a quarter of the int64 range."""
+    """Sums of g, and of g times the position, in units of `UNIT`. Sums of |g| are at most 2: a
+    quarter of the int64 range."""
     outer_G2: Tensor
     """Sums of g times the position, in the first and the last interval; float64."""
 
@@ -60,7 +61,7 @@ class IntervalSums(NamedTuple):
 
 
 class Inputs(NamedTuple):
-    """Inputs of a cross-entropy, or gradients by them. Several models have a leading axis G."""
+    """Inputs of a cross-entropy, or gradients by them. With several models, G is the first axis."""
 
     hidden: Tensor
     """N x K x D, in the dtype of the matrix products."""
@@ -88,9 +89,9 @@ def fused_cross_entropy(
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
     """Return every model's weighted sum of -log P(target), and the gradients by `parameters`.
 
-    The sums are G in float64. `rows` has targets and weights, G x N; a model's weights sum to at
-    most 1. `parameters` have a leading axis G. Writes the other `gradients`; adds to those by
-    weights and bias.
+    The sums have shape G, in float64. `rows` has targets and weights, both G x N; a model's weights
+    sum to at most 1. `parameters` have a leading axis G. Adds to the `gradients` by weight and
+    bias; overwrites the other `gradients`.
     """
     from trainables.output_layers import kernels  # Triton: only on a GPU
 

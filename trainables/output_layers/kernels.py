@@ -1,11 +1,11 @@
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, misc"
 """Two Triton kernels for a chunk of the cross-entropy on a GPU.
 
-Both read the matrix product of G models, G x m x V. Its rows begin `stride` numbers apart; numbers
-from V to `stride` are scratch. Bias rows, G x `stride`, have the same distance, so both are read 16
-bytes at once. f is computed in float32 from the model's table row: c and k of a smooth bend;
-height, shift and inverse width of a softcap; each interval's left value and rise for a piecewise
-linear function.
+Both read the matrix product of G models, G x m x V. The product's rows begin `stride` numbers
+apart; numbers from V to `stride` are scratch. Bias rows, G x `stride`, also begin `stride` numbers
+apart, so kernels read 16 bytes of either at once. f is computed in float32 from the model's table
+row: c and k of a smooth bend; height, shift and inverse width of a softcap; each interval's left
+value and rise for a piecewise linear function.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ MAX_COLUMNS, MAX_BYTES = 2048, 2048
 """Largest block: columns of the first kernel, bytes of the second. A thread reads 16 bytes at
 once."""
 WARPS, REGISTERS, REGISTERS_WITH_SUMS = 4, 64, 80
-"""Second kernel, with 32 or 24 warps on a multiprocessor. Without a limit, the compiler takes twice
-the registers."""
+"""Second kernel: a multiprocessor holds 32 warps, or 24 with sums. Without a limit, the compiler
+takes twice the registers."""
 ROWS = 16
 """Rows per program of the second kernel, which sums the bias gradient over them."""
 NOT_SPECIALISED = ["rows", "knots"]
@@ -69,8 +69,8 @@ def backward_(
     """Overwrite the product with its gradient, `weight` (softmax - onehot(target)) f'.
 
     Returns the gradient by the bias, G x V in float32, and adds to `sums` if given. `row_values`,
-    each G x m, are the weight (a model's sum to at most 1) and the row values of `forward`. Bitwise
-    reproducible.
+    each G x m, are the weights and the row values of `forward`. Each model's weights sum to at most
+    1. Bitwise reproducible.
     """
     models, rows, columns = product_GmV.shape
     assert all(values.is_contiguous() for values in row_values)

@@ -56,7 +56,8 @@ class PiecewiseLinear(Pointwise):
     def locate_(self, logits: Tensor, indices: Tensor, scratch: Tensor) -> None:
         """Write each logit's interval to `indices`; overwrite the logit with its position, 0 to 1.
 
-        Counted from the middle: adding the limit first would cost a logit near 0 its last digits.
+        Positions are counted from the middle: adding the limit first would cost a logit near 0 its
+        last digits.
         """
         middle, last = len(self.weight_K) // 2, len(self.weight_K) - 1
         positions = self._from_middle_(logits)

@@ -61,9 +61,9 @@ class Pointwise(nn.Module, ABC):
 def centred_bias(function: Pointwise, log_p_V: Tensor) -> Tensor:
     """Return logits x with log_softmax(f(x)) = log P and mean f(x) = f(0), by bisection.
 
-    |x| is at most 40. For a bounded f, x stays in `start_range`, and all f(x) shift so that the
-    most likely word fits. Unlikely words, which weigh least in a loss, stay at the lower end of the
-    range.
+    |x| is at most 40. For a bounded f, x stays in `start_range`, and all f(x) shift equally so that
+    the most likely word fits. Unlikely words, which weigh least in a loss, stay at the lower end of
+    the range.
     """
     low, high = function.start_range or (-GREATEST_BIAS, GREATEST_BIAS)
     value_V = log_p_V - log_p_V.mean() + function(torch.zeros_like(log_p_V[:1]))

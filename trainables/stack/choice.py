@@ -47,7 +47,7 @@ def _stacked_numbers(config: LanguageTrialConfig, vocabulary: int) -> float:
     - For the longest window: values for the backward pass, states, masks and masked outputs.
     - Output weights A B, their gradient and loss gradient.
 
-    Gradients, window values and A B count twice: for captured and other steps.
+    Gradients, window values and A B count twice: for captured and for other steps.
     """
     width, layer, size = config.model.embedding_width, config.output_layer, model_size(config)
     if isinstance(config, TransformerTrialConfig):

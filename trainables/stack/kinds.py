@@ -31,7 +31,7 @@ def stacked_model(models: Sequence[LanguageModel], weights: Weights) -> StackedM
 
 
 def draws_of(config: LanguageTrialConfig, vocabulary: int, longest: int) -> list[Draw]:
-    """Return a model's random draws in a step, in its order, without those of rate 0.
+    """Return a model's random draws in a step, in the model's order, without draws of rate 0.
 
     No window exceeds `longest` steps; all Transformer windows have that length.
     """

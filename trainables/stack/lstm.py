@@ -1,8 +1,8 @@
 """One LSTM layer of all models of a stack, with an explicit backward pass through time.
 
 The backward pass goes step by step only for the product with the hidden-to-hidden weights. Each
-weight's gradient is one product. Steps beyond a model's window have no gradient. Its new state is
-the state at the end of its window.
+weight's gradient is one product. Steps beyond a model's window have no gradient. A model's new
+state is the state at the end of its window.
 
 Further shapes: I inputs, H outputs.
 """
@@ -129,7 +129,7 @@ class _StackedLstm(torch.autograd.Function):
 
 
 def _cell_of(gates: Tensor) -> tuple[Callable[..., None], Callable[..., Tensor]]:
-    """Return both cells: the backward cell reads what the forward cell leaves in `gates`."""
+    """Return a forward and a backward cell; the latter reads what the former leaves in `gates`."""
     if gates.dtype in (torch.float32, torch.bfloat16) and runs_triton(gates.device):
         from trainables.stack import cell_kernels  # Triton: only on a GPU
 

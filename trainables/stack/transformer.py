@@ -1,4 +1,4 @@
-"""Transformers of a stack, whose windows are equally long.
+"""Transformers of a stack. All their windows are equally long.
 
 Further shapes: H heads, K width of a head, F width of the feed-forward layer, X width of several
 products side by side, I input and O output width of a product.
@@ -28,7 +28,7 @@ from trainables.stack.weights import Weights
 
 
 def transformer_draws(config: TransformerTrialConfig, steps: int) -> list[Draw]:
-    """Return the random draws of `steps` time steps before the output layer, in a model's order."""
+    """Return a model's random draws before the output layer, in order, for `steps` time steps."""
     model = config.model
     shape = config.training.batch_size, steps, model.width
     names = [
