@@ -78,7 +78,7 @@ def one_ray() -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Run guard tests first, then other long tests, so that no test process finishes much later.
+    """Run guard tests first, then other long tests: test processes then end at similar times.
 
     Guard tests mostly wait, so they leave the cores to the other commands of `make check`.
     """

@@ -10,8 +10,8 @@ from typing import Any
 def door(room: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Return `__getattr__` and `__dir__` that import a package's names on first use.
 
-    The `.pyi` stub next to `file` lists them. Late imports keep torch and Ray out of a plan. A name
-    must differ from its module's, or Python would return the module.
+    The `.pyi` stub next to `file` lists the names. Late imports keep torch and Ray out of a plan. A
+    name must differ from its module's name, or Python would return the module.
     """
     stub = ast.parse(Path(file).with_suffix(".pyi").read_text(encoding="utf-8"))
     modules = {

@@ -116,14 +116,14 @@ def aligned(factor: Tensor, dtype: torch.dtype, mask: Tensor | None = None) -> T
 
 
 def batched_product(left: Tensor, right: Tensor, dtype: torch.dtype) -> Tensor:
-    """Return left @ right in `dtype`. A GPU does not round to the factors' dtype first."""
+    """Return left @ right in `dtype`. A GPU does not round the product to the factors' dtype."""
     if left.dtype != dtype and on_gpu(left):
         return torch.bmm(left, right, out_dtype=dtype)
     return torch.bmm(left, right).to(dtype)
 
 
 def add_batched_product_(total: Tensor, left: Tensor, right: Tensor) -> None:
-    """Add left @ right to `total`. A GPU does not round to the factors' dtype first."""
+    """Add left @ right to `total`. A GPU does not round the product to the factors' dtype."""
     if left.dtype == total.dtype:
         total.baddbmm_(left, right)
     elif on_gpu(left):
@@ -196,9 +196,10 @@ def write_numbers(vector: Tensor, numbers: Sequence[float]) -> None:
 class Graphs:
     """CUDA graphs of work on tensors at fixed addresses, in one memory pool.
 
-    No graph reads what another left there. The work must not copy from the host, read back or draw
-    random numbers. All graphs are freed together, and only they use their stream. Freeing one also
-    frees the stream's cuBLAS workspace, to which other graphs still write (pytorch 193402).
+    No graph reads what another graph left in the pool. The work must not copy from the host, read
+    back or draw random numbers. The graphs are freed together, and nothing else uses their stream.
+    Freeing one graph also frees the stream's cuBLAS workspace, to which other graphs still write
+    (pytorch 193402).
     """
 
     _live: ClassVar = WeakSet[Any]()

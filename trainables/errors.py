@@ -90,9 +90,9 @@ def did_you_mean(word: str, choices: Iterable[str]) -> str:
 
 
 def nearest(word: str, choices: Iterable[str], *, most: int = 1, cutoff: float) -> list[str]:
-    """Return the choice equal to `word`, else choices it abbreviates, else `most` similar ones.
+    """Return the choice equal to `word`, else choices that `word` abbreviates, else similar ones.
 
-    Similarity is difflib's ratio. Case is ignored.
+    Similarity is difflib's ratio; `most` limits similar choices. Case is ignored.
     """
     by_key = {choice.casefold(): choice for choice in sorted(choices)}
     key = word.casefold()

@@ -1,5 +1,5 @@
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, misc"
-"""The smallest Triton kernel: if it cannot run, for example without a C compiler, none can."""
+"""The smallest Triton kernel. If it cannot run (no C compiler, for example), no kernel can."""
 
 from __future__ import annotations
 

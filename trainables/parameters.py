@@ -49,5 +49,5 @@ def _count_layer(config: LanguageTrialConfig, vocabulary_size: int) -> int:
 
 
 def in_millions(parameters: int) -> str:
-    """Return millions with two decimals, truncated as in the paper (33,556,078 is its 33.55)."""
+    """Return millions with two decimals, truncated as in the paper (33,556,078 gives 33.55)."""
     return f"{parameters // 10_000 / 100:.2f}"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 START, TRAINING = "at its start", "in training"
 SLOWEST_FLOPS = 3e8
-"""LAPACK's FLOP/s on the slowest host. They limit how long a worker may show no progress."""
+"""LAPACK's FLOP/s on the slowest host. This rate limits a worker's time without progress."""
 SLOWEST_GPU_FLOPS = 1e11
 """FLOP/s of the slowest GPU in float64."""
 

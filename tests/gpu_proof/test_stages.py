@@ -33,7 +33,7 @@ def test_fallback_instead_of_kernels_fails(tmp_path: Path) -> None:
 
 
 def wrong_after(steps: int) -> Callable[[CpuGraphs, Callable[[], None]], Callable[[], None]]:
-    """Return a replacement of `captured` whose replay number `steps` does its work twice."""
+    """Return a replacement of `captured`. Its replay number `steps` does the work twice."""
     captured_by, done = CpuGraphs.captured, [0]
 
     def captured_twice(graphs: CpuGraphs, work: Callable[[], None]) -> Callable[[], None]:

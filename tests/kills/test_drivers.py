@@ -33,7 +33,7 @@ SEEDS = range(SLOW, SLOW + 4)
 TRAIN = partial(train, options={"max_concurrent": 1})
 LONG_NAME = "scratch-of-a-cluster-job-with-a-long-name"
 PATCH = pytest.MonkeyPatch()
-"""Its changes are never undone: only the driver's process has them."""
+"""The patch is never undone, because only the driver's process has it."""
 
 
 def states(folder: Path) -> list[str]:

@@ -87,7 +87,7 @@ def kill_at_random(
     chance: random.Random,
     span: tuple[float, float] = SPAN,
 ) -> None:
-    """Kill a process of kind `part.kind` at a random moment; repeat a sweep that ends earlier."""
+    """Kill a process of kind `part.kind` at a random moment; if the sweep ends earlier, repeat."""
     for _ in range(10):
         typed = sweep.type()
         time.sleep(chance.uniform(*span) * undisturbed.seconds)
@@ -176,7 +176,7 @@ def interrupt(
     chance: random.Random,
     span: tuple[float, float] = SPAN,
 ) -> list[str]:
-    """Interrupt a sweep and kill its remaining processes; repeat a sweep that ends earlier."""
+    """Interrupt a sweep and kill its remaining processes; if the sweep ends earlier, repeat."""
     while True:
         typed = sweep.type(terminal=kind[2])
         slowness = undisturbed.slowness
@@ -298,8 +298,10 @@ def test_kill_between_writes_loses_nothing(
 
 
 def kill_at_step(part: Round, sweep: TypedSweep, when: str, goal: Undisturbed) -> bool:
-    """Kill a process at its call `when`; return False if no process makes it and the command
-    succeeds."""
+    """Kill a process at call `when`.
+
+    Return False if no process makes this call and the command succeeds.
+    """
     mark = sweep.storage.parent / "mark"
     typed = sweep.type(CHAOS_STEP=when, CHAOS_MARK=str(mark))
     last_s = typed.start_s + goal.limit_s

@@ -22,7 +22,7 @@ STACKED: tuple[OutputLayerConfig, ...] = tuple(
 """Layers that a stack can train."""
 LAYERS = tuple(layer_config(name, "ptb", "tiny") for name in trials.LAYERS)
 COMPARED = LAYERS if torch.cuda.is_available() else (LAYERS[0], *STACKED[5:7], LAYERS[-1])
-"""Layers to compare between GPU and CPU; without a GPU, fewer, to check the tests themselves."""
+"""Layers to compare between GPU and CPU. Without a GPU, a few layers check the tests themselves."""
 
 
 def trainer_on(

@@ -1,4 +1,4 @@
-"""Synthetic power laws of a size, and trials whose settings affect a rank and the loss."""
+"""Trials whose loss is a power law of a size, or whose settings affect a rank and the loss."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LEARNED_AT = Threshold(
     metric="excess_cross_entropy",
     value=0.1,
 )
-"""Request of the study spam."""
+"""Threshold that the study `spam` requests."""
 LEVELS = ((8, 16, 32), (0.01, 0.1, 0.3), (0.1, 0.3, 1.0), (2, 4, 8, 16))
 
 

@@ -23,7 +23,7 @@ SPECTRUM = np.array([3.5e4, 1.0, np.pi, 1e-300, 0.0])
 
 
 def planned(number: int, *, group: str = "", name: str | None = None) -> PlannedTrial:
-    """Return a trial whose id is the SHA-256 of its config, as a real one's is."""
+    """Return a trial whose id, like a real trial's, is the SHA-256 of its config."""
     config: dict[str, Any] = {
         "seed": number,
         "group": group,

@@ -50,10 +50,10 @@ def training(
     averaged_from: int | None = None,
     jump: float = 1.0,
 ) -> list[EpochMetrics]:
-    """Return epochs with these Press ranks and losses. Entropy ranks are a tenth of them, at least
-    1.
+    """Return epochs with these Press ranks and losses.
 
-    From epoch `averaged_from`, ranks are multiplied by `jump` and validation losses reduced by it.
+    Entropy ranks are a tenth of the Press ranks, but at least 1. From epoch `averaged_from`, `jump`
+    multiplies ranks and is subtracted from validation losses.
     """
     epochs = []
     for number, (rank, loss) in enumerate(zip(ranks, losses, strict=True), 1):

@@ -10,7 +10,7 @@ from trainables.errors import UserError
 PYDOCS = "pydocs"
 MARKOV = "markov"
 MARKOV_RANK = 100
-"""Rank of `markov`: above 26, which softmax reaches at embedding width 24 (scale quick)."""
+"""Rank of `markov`: above 26, the rank of softmax at embedding width 24 (scale quick)."""
 MIN_MARKOV_RANK, MAX_MARKOV_RANK = 5, 500
 MARKOV_TYPES = 1_000
 """Vocabulary size, including `<eos>`."""
@@ -29,7 +29,7 @@ _SPAM = re.compile(rf"{SPAM}-[0-9]{{1,9}}")
 
 
 def is_built_in(name: str) -> bool:
-    """Return whether this names a built-in corpus, even one with an invalid number."""
+    """Return whether `name` names a built-in corpus, even if its number is invalid."""
     return (
         name in (PYDOCS, MARKOV)
         or name.startswith(f"{MARKOV}-")
@@ -69,13 +69,16 @@ def _number(name: str, rule: str, minimum: int, maximum: int) -> int:
 def spam_floor(symbols: int) -> float:
     """Return the entropy of `spam-V` in nats per token.
 
-    It is ln V per text, for a model without memory of earlier texts.
+    A whole text has entropy ln V, for a model without memory of earlier texts.
     """
     return math.log(symbols) / (SPAM_REPEATS + 1)
 
 
 def is_generated(name: str) -> bool:
-    """Return whether the true distribution is known. Raises UserError for an invalid number."""
+    """Return whether the corpus's true distribution is known.
+
+    Raises UserError for an invalid number.
+    """
     return markov_rank(name) is not None or spam_symbols(name) is not None
 
 

@@ -1,6 +1,7 @@
 """Contexts of the test text for `top_k`: published, evenly spaced, or custom.
 
-A context is the text up to and including one test token, whose index from 0 identifies it.
+A context is the text up to and including one test token. The token's index, from 0, identifies the
+context.
 """
 
 from __future__ import annotations
@@ -107,7 +108,7 @@ def even_indices(tokens: int, limit: int) -> list[int]:
 
 
 def require_in_text(file: ContextsFile, words: Sequence[str], corpus: str) -> None:
-    """Raise UserError if a context is outside the test text, or another token follows it."""
+    """Raise UserError if a context is outside the test text, or its next token is wrong."""
     for context in file.contexts:
         index = context.last_token_index
         if index > len(words) - 2:

@@ -17,7 +17,7 @@ from trainables.config.output_layer import (
 )
 
 PASSES = 900.0
-"""Typical number of a fit's passes over the targets."""
+"""Typical number of passes over the targets in a fit."""
 
 
 class FitConfig(Frozen):
@@ -68,9 +68,9 @@ class DirichletConfig(ExperimentConfig):
 
     @property
     def operations(self) -> float:
-        """Return the operations of language-model training that take as long as a typical fit.
+        """Return how many operations of language-model training take as long as a typical fit.
 
-        Products of such training are larger and faster than a fit's.
+        Matrix products of language models are larger and faster than those of a fit.
         """
         layer = self.output_layer
         experts = layer.mixtures if isinstance(layer, MosConfig | MosPlifConfig) else 1

@@ -12,7 +12,7 @@ from trainables.config.language_model import CorpusConfig, EvaluationConfig
 
 
 class ExperimentConfig(Identified):
-    """Config of a trial without checkpoints: a killed one starts over."""
+    """Config of a trial without checkpoints: a killed trial starts over."""
 
     schema_version: Literal[1, 2] = 1
     kind: str
@@ -49,7 +49,7 @@ class PressNoiseConfig(ExperimentConfig):
     size: Annotated[int, Field(ge=20)] = 10_000
     """n: contexts (rows) and words (columns)."""
     rank: Annotated[int, Field(ge=3, le=18)] = 10
-    """Number of singular values kept, of 18. All are divided by the largest."""
+    """Number of singular values to keep, out of 18. All are divided by the largest value."""
     noise_variance: NonNegative = 0.0
     """c: noise entries have variance c / n^2."""
     round_trips: NonNegativeInt = 0
@@ -77,8 +77,8 @@ class TrueRankConfig(ExperimentConfig):
     kind: Literal["true_rank"] = "true_rank"
     corpus: CorpusConfig
     variant: Literal["float64", "float32", "noise"]
-    """float64: exact. float32: rounded. noise: every value times 1 + eps g, with float32's eps and
-    g standard normal per entry."""
+    """float64: exact. float32: rounded. noise: every entry is multiplied by 1 + eps g, with
+    float32's eps. Each entry has its own standard normal g."""
     evaluation: EvaluationConfig = EvaluationConfig()
 
     @field_validator("corpus")
@@ -109,8 +109,8 @@ class TrueRankConfig(ExperimentConfig):
 
 
 class WordPairsConfig(ExperimentConfig):
-    """Count word pairs of benchmarks missing in a vocabulary (AAAI 2021, SM Table 13)."""
+    """Count benchmark word pairs with a word missing in a vocabulary (AAAI 2021, SM Table 13)."""
 
     kind: Literal["word_pairs"] = "word_pairs"
     text: Literal["ptb", "wikitext-2"]
-    """Corpus. It and the benchmarks are the published files, so the name identifies them."""
+    """Corpus. Its name suffices as identity, because all files are the published ones."""

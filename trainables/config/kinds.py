@@ -31,7 +31,10 @@ _CONFIG: TypeAdapter[AnyConfig] = TypeAdapter(AnyConfig)
 
 
 def read_config(content: Any) -> AnyConfig:
-    """Return the config in JSON data, by default of kind language_model. Raises ValidationError."""
+    """Return the config in JSON data; the default kind is language_model.
+
+    Raises ValidationError.
+    """
     if isinstance(content, dict) and "kind" not in content:
         content = {**content, "kind": "language_model"}
     return _CONFIG.validate_python(content)

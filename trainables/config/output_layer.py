@@ -43,7 +43,7 @@ class SoftcapConfig(Frozen):
     """log_softmax(f(x)) with a bounded f: see `output_layers.softcap`.
 
     tanh: cap tanh(x / cap), as in Gemma 2 (arXiv 2408.00118). sigmoid: 23 sigmoid((x + 5) / 7.5),
-    as in modded-nanogpt, with its numbers scaled by cap / 23.
+    as in modded-nanogpt, with all three numbers multiplied by cap / 23.
     """
 
     name: Literal["softcap"] = "softcap"
@@ -110,7 +110,7 @@ class MosPlifConfig(MixtureConfig, PlifConfig):
 
 
 class MonotoneNnConfig(Frozen):
-    """f(x) = sum_i v_i sigmoid(u_i x + b_i) + b, u, v >= 0.
+    """f(x) = sum_i v_i sigmoid(u_i x + b_i) + b, with all u_i, v_i >= 0.
 
     With enough units, f approximates any increasing function.
     """
@@ -137,8 +137,8 @@ class CustomConfig(Frozen):
     def of(cls, layer: type, /, **settings: float | str | bool | None) -> Self:
         """Return the config of a class with settings, and register the class and its file.
 
-        Raises UserError if the class is not at the top level of its file. A file that imports a
-        neighbour is refused too: workers do not have it, and the trial's identity omits it.
+        Raises UserError if the class is not at the top level of its file, or if the file imports a
+        neighbour. Workers do not have the neighbour, and the trial's identity omits it.
         """
         if getattr(sys.modules.get(layer.__module__), layer.__name__, None) is not layer:
             raise UserError(

@@ -39,7 +39,10 @@ class TransformerConfig(Frozen):
 
     @property
     def feed_forward_width(self) -> int:
-        """Return SwiGLU's width: three matrices hold about 8 d^2 numbers, as do two of 4 d x d."""
+        """Return SwiGLU's width.
+
+        SwiGLU's three matrices hold about 8 d^2 numbers, as many as two matrices of 4 d x d.
+        """
         return FEED_FORWARD_STEP * max(1, round(8 * self.width / 3 / FEED_FORWARD_STEP))
 
     @model_validator(mode="after")

@@ -24,8 +24,8 @@ EMBEDDING_BOUND = 0.1
 class LstmLayer(nn.Module):
     """An LSTM layer that receives its hidden-to-hidden weights at each call.
 
-    It does not use torch's LSTM module, which keeps references to flattened weights. Some versions
-    silently ignore a copy with dropped weights.
+    The layer does not use torch's LSTM module, which keeps references to flattened weights. Some
+    versions of that module silently ignore a copy with dropped weights.
     """
 
     def __init__(self, input_width: int, hidden_width: int) -> None:
@@ -79,7 +79,7 @@ class AwdLstm(LanguageModel):
         self.config = config
 
     def initialise(self, generator: torch.Generator) -> None:
-        """Draw the embedding from uniform(-0.1, 0.1), LSTM layers as torch's, and the output layer.
+        """Draw the embedding from uniform(-0.1, 0.1), LSTM layers like torch, and the output layer.
 
         A head is drawn last; entries of its product A B have the embedding's standard deviation.
         """
@@ -101,7 +101,7 @@ class AwdLstm(LanguageModel):
     def contexts(
         self, tokens_TB: Tensor, state: list[LstmState], masks: torch.Generator | None = None
     ) -> Contexts:
-        """Return context vectors. States have the weights' dtype even if products have another."""
+        """Return context vectors. States have the weights' dtype, also if products do not."""
         generator, dtype = self.mode(masks)
         config = self.config
         embedding_VD = word_dropout(self.embedding_VD, config.dropout_embedding_matrix, generator)

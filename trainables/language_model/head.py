@@ -26,7 +26,7 @@ class OutputHead(nn.Module):
         return self.left_VR @ self.right_RD
 
     def initialise(self, deviation: float, generator: torch.Generator) -> None:
-        """Draw normal weights such that entries of V x D have standard deviation `deviation`."""
+        """Draw normal weights; the V x D matrix has entries of standard deviation `deviation`."""
         # B keeps the scale of context vectors, and rows of A have the norm of a single matrix's
         # rows. So neither factor's scale makes the other's gradient small.
         if self.left_VR is None or self.right_RD is None:

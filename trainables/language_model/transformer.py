@@ -166,7 +166,10 @@ class Transformer(LanguageModel):
 
     @property
     def embedding_deviation(self) -> float:
-        """Initial standard deviation of embedding entries, which are divided by it when read."""
+        """Initial standard deviation of embedding entries.
+
+        The model divides the entries that it reads by this deviation.
+        """
         return LOGIT_DEVIATION * self.config.width**-0.5
 
     def initialise(self, generator: torch.Generator) -> None:

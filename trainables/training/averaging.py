@@ -16,7 +16,7 @@ from trainables.config import AveragingConfig, EtAsgdConfig, NtAsgdConfig
 
 
 def should_switch(config: AveragingConfig, losses: Sequence[float]) -> bool:
-    """Return whether to switch to averaged SGD after these epochs' validation losses.
+    """Return whether to switch to averaged SGD, given the validation losses of all epochs so far.
 
     ET-ASGD switches after a fixed epoch. NT-ASGD switches if the last loss exceeds the lowest loss
     from more than n epochs earlier.

@@ -48,7 +48,7 @@ ADAM_STATE = ("step", "exp_avg", "exp_avg_sq")
 CHECKPOINT_SHARE = 0.05
 """Maximum share of a trial's time for checkpoints."""
 STEPS_PER_LOOK = 50
-"""Steps between two checks of the loss for divergence; a check fetches it from the device."""
+"""Steps between two checks for divergence; a check fetches the loss from the device."""
 
 
 RanksOf = Callable[[LanguageModel, Corpus, LanguageTrialConfig], dict[str, Any]]
@@ -103,7 +103,8 @@ class Trainer:
         """Train from the current progress to the last epoch. Raises DivergedError.
 
         `stop_above` maps epochs to limits of the validation loss (nats per token). Raises
-        PrunedError after an epoch that exceeds its limit, even if an earlier run trained it.
+        PrunedError after an epoch whose loss exceeds the limit, even if an earlier run trained the
+        epoch.
         """
         while not self.finished:
             self.raise_if_pruned(stop_above)
@@ -124,10 +125,10 @@ class Trainer:
         valid_loss: float | None = None,
         together: int = 1,
     ) -> None:
-        """Complete a step of `step_s` seconds: end the epoch if over, write a checkpoint if due.
+        """Complete a step of `step_s` seconds: end a finished epoch, and write a due checkpoint.
 
-        `end_epoch` explains `valid_loss`. `together` trials wait for each other's checkpoints.
-        Raises DivergedError.
+        For `valid_loss`, see `end_epoch`. `together`: number of trials that wait for each other's
+        checkpoints. Raises DivergedError.
         """
         progress, start_s = self.progress, time.monotonic()
         progress.epoch_seconds += step_s
@@ -293,9 +294,9 @@ class Trainer:
         return tensors, {"progress": self.progress.model_dump(mode="json")}
 
     def restore(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> bool:
-        """Restore a `snapshot`. Return whether it is from the same kind of device.
+        """Restore a `snapshot`. Return whether this kind of device made the snapshot.
 
-        If not, this device's generators are seeded from the seed and the step.
+        If not, this device's generators are seeded from seed and step.
         """
         self.progress = Progress.model_validate(state["progress"])
         with torch.no_grad():

@@ -66,5 +66,5 @@ class Recipe(ABC):
         return loss
 
     def starts_averaging(self, losses: Sequence[float]) -> bool:  # noqa: ARG002
-        """Return whether to average after these epochs' validation losses; by default, never."""
+        """Return whether averaging starts, given the epochs' validation losses; default: never."""
         return False

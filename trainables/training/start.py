@@ -2,8 +2,9 @@
 
 With the papers' initial weights, an AWD-LSTM barely responds to its input: each LSTM layer shrinks
 differences between contexts to a third or less. A full-width model has hundreds of thousands of
-steps to recover. A narrow one with a thousand steps stays near the perplexity of word frequencies,
-most of all if its output layer passes little signal. That would bias a comparison of layers.
+steps to recover. A narrow model with a thousand steps stays near the perplexity of word
+frequencies, most of all if its output layer passes little signal. That would bias a comparison of
+layers.
 
 Three changes, equal for every output layer:
 
@@ -29,9 +30,9 @@ from trainables.language_model import EMBEDDING_BOUND, AwdLstm, LanguageModel
 EMBEDDING_WIDTH = 400
 """Embedding width of the papers."""
 OUTPUT_DEVIATION = 0.5
-"""Assumed standard deviation of an LSTM's outputs; the true one starts at 0.2. A larger value means
-smaller input weights in deeper layers. With 0.2, steep functions of the logits learn worse; from
-0.3 to 1, results are similar (Penn Treebank, scale quick)."""
+"""Assumed standard deviation of an LSTM's outputs; the true value starts at 0.2. A larger value
+means smaller input weights in deeper layers. With 0.2, steep functions of the logits learn worse;
+from 0.3 to 1, results are similar (Penn Treebank, scale quick)."""
 
 
 @torch.no_grad()
@@ -56,7 +57,10 @@ def scale_start(model: AwdLstm, train_tokens: NDArray[np.int64]) -> None:
 def start_at_frequencies(
     model: LanguageModel, train_tokens: NDArray[np.int64], hidden_deviation: float
 ) -> None:
-    """Set the output bias to train word frequencies; contexts have the `hidden_deviation`."""
+    """Set the output bias to train word frequencies.
+
+    `hidden_deviation`: standard deviation of the context vectors.
+    """
     # Add one, so that a word missing in the train text has a logarithm, too.
     counts_V = np.bincount(train_tokens, minlength=len(model.embedding_VD)) + 1
     log_share_V = torch.tensor(np.log(counts_V / counts_V.sum()), dtype=model.embedding_VD.dtype)

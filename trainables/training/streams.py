@@ -22,7 +22,7 @@ MIN_WINDOW = 5
 MAX_EXTRA = 40
 SHORT_PROBABILITY = 0.05
 ROWS_PER_LOSS = 1024
-"""Minimum rows per call of the output layer's loss, which has a fixed cost."""
+"""Minimum rows per call of the output layer's loss; each call has a fixed cost."""
 
 
 def parallel_streams(tokens: NDArray[np.int64], batch: int, device: str) -> Tensor:
@@ -49,7 +49,7 @@ def draw_window(bptt: int, generator: torch.Generator) -> int:
 
 @torch.no_grad()
 def mean_loss(model: LanguageModel, tokens: NDArray[np.int64], *, batch: int, window: int) -> float:
-    """Return the mean cross-entropy in nats per token, over all but each stream's first token.
+    """Return the mean cross-entropy in nats per token, without each stream's first token.
 
     A model without state sees only earlier tokens of the window. Leaves the model in evaluation
     mode.
@@ -70,7 +70,8 @@ def windows_read(
 ) -> Iterator[tuple[list[Any], Tensor]]:
     """Yield the results of `read` for the next windows, and the N tokens that they predict.
 
-    `read` receives a window and the state before the window. Its result has the `state` after it.
+    `read` receives a window and the state before the window. Its result has the `state` after the
+    window.
     """
     last, first, results = len(streams_TB) - 1, 0, list[Any]()
     for start in range(0, last, window):

@@ -30,9 +30,9 @@ def measure_kept(
     """Take the named measurements, such as "top_k@1", of a done trial.
 
     On a CPU, results equal those at the end of training bit for bit. Each measurement is written
-    before the next one starts. An existing measurement is repeated only if damaged, which `note`
-    reports. Raises UserError if the kept weights are missing or damaged, and the errors of
-    `measure`.
+    before the next one starts. An existing measurement is repeated only if it is damaged; `note`
+    reports the damage. Raises UserError if the kept weights are missing or damaged, and the errors
+    of `measure`.
     """
     if not isinstance(config, LanguageTrialConfig):
         raise UserError(

@@ -171,7 +171,7 @@ class TrialRun:
         return self._record({"cost@1": cost, **measurements})
 
     def end(self, error: DivergedError | PrunedError | None = None) -> TrialOutcome:
-        """Record the end of training; without an error, measure the kept weights."""
+        """Record the end of training. If there is no error, measure the kept weights."""
         trainer = self.trainer
         self.checkpoints.wait()
         if isinstance(error, PrunedError):

@@ -18,7 +18,7 @@ PACKAGES = ("torch", "numpy", "scipy", "pydantic", "safetensors", "ray")
 def code_version() -> str:
     """Return the commit of this checkout, with `+changes` if there are local changes.
 
-    Outside a checkout: the environment variable SWEEPS_CODE_VERSION (an image sets it), or
+    Outside a checkout: the environment variable SWEEPS_CODE_VERSION (set in a Docker image), or
     `unknown`.
     """
     checkout = Path(__file__).resolve().parents[1]

@@ -129,7 +129,7 @@ def sha256(content: bytes) -> str:
 
 
 def sealed(text: str) -> bytes:
-    """Return the indented JSON in `text`, with its SHA-256 as a new first entry."""
+    """Return the indented JSON `text`, with its SHA-256 as a new first entry."""
     content = text.encode()
     return b'{\n "sha256": "%b",%b' % (sha256(content).encode(), content[1:])
 
@@ -137,7 +137,7 @@ def sealed(text: str) -> bytes:
 def unsealed(path: Path) -> bytes:
     """Return the JSON that was `sealed` into a file.
 
-    Raises OSError, and DamagedFileError if its bytes have changed.
+    Raises OSError, and DamagedFileError if the file's bytes have changed.
     """
     content = read_file(path)
     seal = SEAL.match(content)

@@ -108,8 +108,8 @@ class TrialFolder:
     def take_over(self) -> None:
         """Take the fence: the right to write here until another worker takes it.
 
-        A lock is not enough. A host cut off from the cluster does not see it, and keeps training a
-        trial that may run elsewhere.
+        A lock is not enough. A host cut off from the cluster does not see the lock, and keeps
+        training a trial that may run elsewhere.
         """
         self._token, self._pid = secrets.token_hex(16).encode(), os.getpid()
         write_file(self.path / FENCE, self._token)
@@ -241,7 +241,7 @@ class TrialFolder:
             remove(path)
 
     def write_measurement(self, name: str, measured: tuple[Metrics, Values]) -> None:
-        """Write a later measurement durably: its spectrum, then the metrics, which complete it."""
+        """Write a later measurement durably. Its metrics are written last and complete it."""
         spectrum, metrics_file = self._measurement_files(name)
         metrics, values = measured
         content = MeasurementFile(
@@ -292,7 +292,7 @@ class TrialFolder:
             remove(path)
 
     def failure_cause(self, error: BaseException, layer_files: Iterable[TextFile]) -> str:
-        """Return the exception in one line of text, with its line number in a user's layer, if any.
+        """Return the exception in one line of text, with the line number if a user's layer failed.
 
         Writes the traceback to the error log.
         """
@@ -336,7 +336,7 @@ def measurement_names(files: Iterable[str]) -> list[str]:
 
 
 def progress(names: Collection[str]) -> tuple[bool, str]:
-    """Return whether these file names of a folder include a result, and the newest checkpoint."""
+    """Return whether a result is among these file names, and the newest checkpoint's name."""
     return RESULT in names, max(filter(is_checkpoint, names), default="")
 
 

@@ -51,8 +51,9 @@ class WordsAfter(Frozen):
 def check_metrics(metrics: Any) -> Any:
     """Return the metrics. Raises ValueError unless they can be recorded.
 
-    Values must be finite 64-bit numbers, text or booleans. Metrics of tables with arithmetic must
-    be numbers, and top_k must be `WordsAfter`. No name may equal a setting or another column.
+    Values must be finite 64-bit numbers, text or booleans. Metrics used in arithmetic (`NUMBERS`)
+    must be numbers, and top_k must be `WordsAfter`. No metric may have the name of a setting or of
+    any column that is not a metric.
     """
     if not isinstance(metrics, dict):
         raise ValueError("metrics must be an object of names and values")

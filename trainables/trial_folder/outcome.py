@@ -55,8 +55,8 @@ class EpochMetrics(Frozen):
 class TrialOutcome(Frozen):
     """The final record of one attempt at a trial, in `result.json`.
 
-    The store can record it: epochs in order, 64-bit integers, printable text. Metric names are
-    unique over all measurements, because each metric is a column of the results.
+    The store can record every outcome: epochs are in order, integers have 64 bits, text is
+    printable. Metric names are unique over all measurements, because each metric is a column.
     """
 
     trial_id: str

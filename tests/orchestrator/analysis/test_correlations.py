@@ -162,7 +162,7 @@ def test_controls_may_omit_settings(seeds: int) -> None:
 
 
 def defined(noise_seed: int = 2) -> CorrelationNumbers:
-    """Return correlations of three kinds of rank: one also with centred rows, one without data."""
+    """Return correlations of three kinds of rank. One also has centred rows; one has no data."""
     frame, rng = grid_frame(), np.random.default_rng(noise_seed)
     frame["centred_press_rank"] = frame["test_perplexity"] * 2 + rng.normal(size=len(frame))
     frame["entropy_rank"] = rng.normal(size=len(frame))

@@ -32,7 +32,7 @@ WAITS = """
 """
 PATIENT_S = 2.5
 PATIENT = f"guard.STALL_S = {PATIENT_S}"
-"""Appended to programs that a slow host may delay by `PATIENT_S`."""
+"""Line added to programs that a slow host may delay by `PATIENT_S`."""
 
 
 def is_alive(pid: int) -> bool:

@@ -53,8 +53,10 @@ def line(name: str, plan: Plan) -> str:
 
 
 def identity(config: AnyConfig) -> str:
-    """Return the trial id with a fixed hash of the built-in text, which depends on the Python
-    version."""
+    """Return the trial id, computed with a fixed hash for the built-in text.
+
+    That text depends on the Python version.
+    """
     content = config.model_dump(mode="json")
     if content.get("corpus", {}).get("name") != "pydocs":
         return config.trial_id

@@ -55,7 +55,7 @@ class SteeredDriver:
         self.driver = Driver(work, self.dispatcher, placement, Interrupt(), keeper, lambda: None)
 
     def poll(self, times: int) -> list[str]:
-        """Return the packs to end after `times` polls."""
+        """Poll `times` times; return the packs to end."""
         ended = []
         for _ in range(times):
             self.now_s += POLL_S + 0.1

@@ -56,7 +56,7 @@ def fill(store: Store) -> None:
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with a killed command's store.
 
-    The store's last transactions are only in its log, and `old.db` is a copy from before them.
+    The store's last transactions are only in its log. `old.db` is an earlier copy of the store.
     """
     folder = tmp_path_factory.mktemp("template")
     path = folder / "results.db"

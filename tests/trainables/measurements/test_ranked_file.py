@@ -155,7 +155,7 @@ GAIN = np.linspace(0.5, 2, 8)
     ],
 )  # fmt: skip
 def test_final_norm_bounds_contexts(tmp_path: Path, tensors: Any, config: Any, gain: Any) -> None:
-    """The bound equals that of a head times the gain, with contexts of norm sqrt(D)."""
+    """A head multiplied by the gain gives the same bound, with contexts of norm sqrt(D)."""
     scaled = {name: value / 64 if value.ndim == 2 else value for name, value in tensors.items()}
     report = rank_file(written(tmp_path, scaled, config=config, dtype="float64")).report
     assert report["context_norm"] == pytest.approx(8**0.5 * np.abs(gain).max())

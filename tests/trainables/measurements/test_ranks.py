@@ -29,7 +29,7 @@ def spectrum_of(
 
 
 def test_press_tolerance_of_published_shape() -> None:
-    """PTB's test set, float32: 0.5 * sqrt(82430 + 10000 + 1) * 2^-23 = 1.812e-5 of the largest."""
+    """PTB's test set, float32: 0.5 * sqrt(82430 + 10000 + 1) * 2^-23 = 1.812e-5 of sigma_max."""
     tolerance = press_tolerance(np.array([100.0, 1.0]), rows=82_430, columns=10_000)
     assert tolerance == pytest.approx(100 * 0.5 * 304.0247 * 2**-23, rel=1e-6)
 

@@ -81,7 +81,7 @@ class Step:
         return new, o.sigmoid() * new.tanh()
 
     def objective(self, sums: Tensor, c: Tensor) -> Tensor:
-        """Return a scalar whose gradients by c and h are the incoming ones."""
+        """Return a scalar whose gradients by c and h are the incoming gradients."""
         new, h = self.truth(sums, c)
         by_h = self.by_output.double() + self.by_h.double()
         return (new * self.by_c.double()).sum() + (h * by_h).sum()

@@ -21,7 +21,7 @@ def trainers_of(optimizer: str) -> list[Trainer]:
     """Return LSTM trainers of every layer ("sgd") or four layers ("adam"), or Transformers
     ("adamw").
 
-    Two average from the first epoch, and epochs end at different steps.
+    Two trainers average from the first epoch, and epochs end at different steps.
     """
     trainers = []
     for number, layer in enumerate(STACKED if optimizer == "sgd" else STACKED[:4]):

@@ -41,7 +41,7 @@ PLANS = (
     ((*range(12), *range(22, STEPS)), (22,)),
     (range(25), (10, 25)),
 )
-"""Each trial's steps in the stack, and the steps before which it is restored."""
+"""Each trial's steps in the stack, and the steps before which the trial is restored."""
 LAYERS: tuple[tuple[OutputLayerConfig, ...], ...] = (
     (
         SoftmaxConfig(),

@@ -1,4 +1,4 @@
-"""The results' seals are valid."""
+"""Hostile results; most have valid seals."""
 
 from __future__ import annotations
 

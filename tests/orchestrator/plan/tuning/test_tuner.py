@@ -43,7 +43,7 @@ class SimulatedStudy:
 
 
 def trained(tuner: Tuner, trial: PlannedTrial) -> TrialOutcome:
-    """Return a worker's outcome: it stops the trial above the tuner's thresholds."""
+    """Return the outcome of a worker that stops trials above the tuner's thresholds."""
     config = TrialConfig.model_validate(trial.config)
     rule = tuner.stop_above(trial) if tuner.is_searched(trial) else {}
     by_epoch = dict(enumerate(losses(config), start=1))
