@@ -26,7 +26,7 @@ from orchestrator.guard import SIGNALS, patient
 from trainables.errors import UserError, first_line
 
 OBJECT_STORE_BYTES = 2**27
-"""Ray's default is a third of the memory."""
+"""Ray's default would be a third of the memory."""
 START_S = 300.0
 END_S = 6.0
 THREAD = "ray"
@@ -41,8 +41,10 @@ finally:
     gc.freeze()
     gc.enable()
 """
-"""Source of a module that workers preload without garbage collections. It is a separate file,
-because workers cannot find this program yet."""
+"""Source of a module that workers preload, with garbage collection off.
+
+The module is a separate file, because workers cannot find this program yet.
+"""
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Signals as stop requests. A second signal ends the process (with a guard, the guard does)."""
+"""Signals as stop requests. A second signal ends the process; with a guard, the guard ends it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Interrupt:
 
 @contextmanager
 def interruptible() -> Iterator[Interrupt]:
-    """Yield a flag that a signal in the main thread sets, instead of ending the process."""
+    """Yield a flag. In the main thread, a signal sets the flag instead of ending the process."""
     interrupt = Interrupt()
 
     def handle(number: int, _frame: FrameType | None) -> None:

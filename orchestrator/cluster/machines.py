@@ -36,7 +36,7 @@ def address_of(machine: dict[str, Any]) -> str:
 
 
 class UnfitMachineError(Exception):
-    """This machine (Ray's node id) must run no pack."""
+    """The machine (Ray's node id) must run no pack."""
 
     def __init__(self, machine: str, reason: str) -> None:
         super().__init__(machine, reason)

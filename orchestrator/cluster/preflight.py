@@ -33,9 +33,9 @@ from trainables.runtime import GpuProbe
 from trainables.trial_folder import package_versions
 
 SHARED_PACKAGES = ("torch", "numpy", "ray", "pydantic", "safetensors")
-"""Packages that affect results, or messages between machines."""
+"""Packages that affect results or the messages between machines."""
 MIN_FREE_BYTES = 10**9
-"""Disk space for checkpoints of concurrent trials."""
+"""Minimum disk space for checkpoints of concurrent trials."""
 GPU_VARIABLE = "CUDA_VISIBLE_DEVICES"
 GPU_PROBE = ("-m", "trainables.gpu_probe")
 MIN_CAPABILITY = (8, 0)
@@ -53,7 +53,7 @@ class Text(Frozen):
 
 
 class Question(Frozen):
-    """Requirements that a machine checks on itself."""
+    """Requirements, which each machine checks on itself."""
 
     versions: dict[str, str]
     storage: str
@@ -92,7 +92,7 @@ def cluster_question(
 ) -> Question:
     """Return the requirements of these trials; `marker` is a file in their storage.
 
-    `corpus` is that of language models, if any.
+    `corpus` is the language models' corpus, if any.
     """
     texts = []
     if corpus is not None and corpus.name != NO_TEXT.name and not is_built_in(corpus.name):
@@ -115,7 +115,7 @@ def cluster_question(
 def find_faults(text: str, address: str, ray_gpus: float) -> list[str]:
     """Return a sentence with the fix for each fault of this machine. Fetches missing texts.
 
-    `text` is a `Question` as JSON; `address` and `ray_gpus` are this machine's in Ray.
+    `text` is a `Question` as JSON; `address` and `ray_gpus` describe this machine in Ray.
     """
     question = Question.model_validate_json(text)
     clauses = (
@@ -223,7 +223,7 @@ def check_torch_gpu(configs: Iterable[AnyConfig]) -> str | None:
 def probe_gpus(*, all_gpus: bool) -> GpuProbe:
     """Test this machine's GPUs in another process, so the driver imports no torch.
 
-    `all_gpus` includes those hidden by CUDA_VISIBLE_DEVICES, as in a Ray task without GPUs.
+    `all_gpus` includes GPUs that CUDA_VISIBLE_DEVICES hides, as in a Ray task without GPUs.
     """
     environment = {
         name: value for name, value in os.environ.items() if not (all_gpus and name == GPU_VARIABLE)

@@ -1,4 +1,4 @@
-"""Every private part of Ray in use. Each missing part is reported once."""
+"""Every private part of Ray used here. Each missing part is reported once."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ class RunOptions:
     address: str | None = None
     """Ray cluster as "host:port" or "auto"; None starts Ray here."""
     ray_dashboard: bool = False
-    """Applies to a Ray started here; costs seconds of two cores."""
+    """Applies only to a Ray started here; takes two cores for seconds."""
     gpus_per_trial: float = 0.0
     """0, a fraction of one GPU, or 1."""
     max_concurrent: int | None = None

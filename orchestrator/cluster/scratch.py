@@ -14,14 +14,15 @@ from orchestrator.guard import OWNER, PREFIX, SHORT_BASE, machine_names, remove_
 from trainables.errors import UserError
 
 LONGEST_BASE = 24
-"""Bytes. Paths of Ray's sockets add 83 bytes; their limit is 107."""
+"""Bytes. Ray's sockets add 83 bytes to the path, whose limit is 107."""
 
 
 @contextmanager
 def scratch_folder() -> Iterator[Path]:
-    """Make a temporary folder that fits Ray's sockets and that other runs do not remove.
+    """Make a temporary folder whose path fits Ray's sockets and that other runs do not remove.
 
-    On exit, it is removed and processes that work in it are killed. Raises UserError if impossible.
+    On exit, removes the folder and kills the processes that work in it. Raises UserError if no
+    folder can be made.
     """
     base = SHORT_BASE
     try:

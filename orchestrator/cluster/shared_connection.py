@@ -10,7 +10,7 @@ _shared: ExitStack | None = None
 
 @contextmanager
 def shared() -> Iterator[None]:
-    """Keep a cluster that starts here up until the context ends."""
+    """Keep a cluster that starts here running until the context ends."""
     global _shared
     with ExitStack() as stack:
         _shared = stack

@@ -41,7 +41,7 @@ STALL_S = 60.0
 MAX_STARTS = 3
 """Limit on consecutive starts without an ended trial."""
 JOB_CONTROL = (signal.SIGTSTP, signal.SIGCHLD)
-"""Signals blocked and fetched one by one, like end signals."""
+"""Signals that are blocked and fetched one by one, like end signals."""
 CRASH_SIGNALS = (signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE)
 GIVEN_UP_STATUS = 3
 STOPPED_STATES = (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP)
@@ -122,7 +122,7 @@ class _Command:
                 return self._kill("")
 
     def _wait_for_a_late_signal(self) -> None:
-        """A signal may end a part of Ray, and so the command, before it reaches the guard."""
+        """Wait: a signal may end part of Ray, and so the command, before reaching the guard."""
         late_s = time.monotonic() + LATE_SIGNAL_S
         while self.stop_signal is None and time.monotonic() < late_s:
             pending_signals = [number for number in self.signals if number in signal.sigpending()]
@@ -130,7 +130,7 @@ class _Command:
             time.sleep(0.01)
 
     def _next_signal(self) -> signal.Signals | None:
-        """Poll: after a suspension of this process, `sigtimedwait` may return a wrong number."""
+        """Poll: `sigtimedwait` may return a wrong number after this process was suspended."""
         select.select([self.pipe], [], [], LOOK_S)
         for number in signal.sigpending():
             if number in (*self.signals, *JOB_CONTROL):

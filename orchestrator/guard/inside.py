@@ -21,11 +21,11 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """Signals that ask a command to end."""
 INTERRUPTED = 130
 RESTART_STATUS = 75
-"""Exit status that asks the guard for a new process, as this one cannot recover."""
+"""Exit status that asks the guard for a new process, because this process cannot recover."""
 
 
 class Word(StrEnum):
-    """First words of lines to the guard."""
+    """First word of a line to the guard."""
 
     BEAT = "beat"
     WAIT = "wait"
@@ -119,7 +119,7 @@ def report_stopping() -> None:
 
 
 def report_signal(number: int) -> None:
-    """Report the signal that asked for the end; it decides the exit status.
+    """Report the signal that asked for the end. The signal decides the exit status.
 
     The signal may have reached only this process. On SIGHUP, leave the closed terminal.
     """
@@ -187,7 +187,7 @@ def _interrupt(number: int, _frame: FrameType | None) -> None:
 
 
 def _restore_interrupt(unraisable: sys.UnraisableHookArgs) -> None:
-    """Send the interrupt again if Python dropped it, like any error of a finalizer."""
+    """Send the interrupt again if Python dropped it, as it drops all errors of finalizers."""
     if unraisable.exc_type is KeyboardInterrupt:
         _STATE.is_dropping = True
         threading.Thread(target=_resend_interrupt).start()

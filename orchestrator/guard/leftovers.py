@@ -20,7 +20,7 @@ PREFIX = "sweep-"
 SHORT_BASE = "/tmp"
 """Parent of runs' folders if TMPDIR is too long for Ray."""
 OWNER = "owner"
-"""Locked file with the machine's names: machines that share a folder may not share locks."""
+"""Locked file with the machine's names, since machines may share a folder but not locks."""
 FOLDER_NAME = re.compile(PREFIX + r"[a-z0-9_]{8}")
 END_S = 5.0
 BOOT = Path("/proc/sys/kernel/random/boot_id")
@@ -29,8 +29,8 @@ BOOT = Path("/proc/sys/kernel/random/boot_id")
 def remove_leftovers() -> int:
     """Remove this user's folders of dead runs and kill the processes that work in them.
 
-    Returns the number of removed folders. Keeps folders of live runs and other users, and targets
-    of links. Raises nothing.
+    Returns the number of removed folders. Keeps folders of live runs and of other users, and does
+    not follow links. Raises nothing.
     """
     bases = {SHORT_BASE}
     with suppress(OSError):  # no folder is writable
@@ -58,7 +58,7 @@ def remove_folder(folder: Path) -> None:
 
 
 def machine_names() -> set[str]:
-    """Return a lasting name (host) and a name shared by containers with common locks (boot id)."""
+    """Return the lasting host name, and the boot id that containers with common locks share."""
     names = {os.uname().nodename}
     with suppress(OSError):
         names.add(BOOT.read_text().strip())
@@ -91,8 +91,8 @@ def _is_abandoned(owner: int) -> bool:
 def _works_in(process: psutil.Process, folder: Path) -> bool:
     """Return whether the folder's run started the process.
 
-    Ray's processes overwrite their environment with their title, but write a log there. Processes
-    that only read a log, or joined Ray from elsewhere, do not count.
+    Ray's processes overwrite their environment with their title, but write a log in the folder.
+    Processes that only read a log, or joined Ray from elsewhere, do not count.
     """
     with suppress(psutil.Error):
         if process.pid == os.getpid() or process.uids().effective != os.geteuid():

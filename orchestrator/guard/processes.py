@@ -17,7 +17,7 @@ from orchestrator.guard.leftovers import remove_leftovers
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 END_S = 3.0
-"""A process that waits for a dead disk cannot be killed."""
+"""Longest wait. A process that waits for a dead disk cannot be killed."""
 
 
 def adopt_orphans() -> None:
@@ -26,7 +26,7 @@ def adopt_orphans() -> None:
 
 
 def start(run: Callable[[], int], *, is_restart: bool) -> tuple[int, int]:
-    """Fork a process with its own session that runs `run` and dies with this process.
+    """Fork a process that has its own session, runs `run` and dies with this process.
 
     Returns its id and the pipe with its reports.
     """
@@ -73,7 +73,7 @@ def _descendants_of(process: psutil.Process) -> set[psutil.Process]:
 
 
 def signal_descendants(number: int, strangers: Collection[psutil.Process]) -> int:
-    """Signal all descendants except `strangers` and theirs; return the number signalled."""
+    """Signal the processes in `descendants(strangers)`; return their number."""
     processes = descendants(strangers)
     for process in processes:
         with suppress(psutil.Error):  # it has ended, or belongs to another user
@@ -82,7 +82,7 @@ def signal_descendants(number: int, strangers: Collection[psutil.Process]) -> in
 
 
 def kill_descendants(strangers: Collection[psutil.Process]) -> None:
-    """Kill all descendants except `strangers` and theirs, and wait; some cannot be killed."""
+    """Kill the processes in `descendants(strangers)`, and wait; some cannot be killed."""
     deadline_s = time.monotonic() + END_S
     while signal_descendants(signal.SIGKILL, strangers) and time.monotonic() < deadline_s:
         with suppress(ChildProcessError):

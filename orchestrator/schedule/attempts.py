@@ -14,7 +14,7 @@ MORE_MEMORY = "use a smaller batch (--set training.batch_size=N) or a machine wi
 
 
 class Attempts:
-    """Process deaths (attempts) and lost machines, by trial."""
+    """Counts each trial's failed attempts (process deaths) and lost machines."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -22,7 +22,7 @@ class Attempts:
         self._losses: Counter[str] = Counter()
         self._alone_ids: set[str] = set()
         self._mate_limits: dict[str, int] = {}
-        """Limits on trials that run together, by trial id."""
+        """Limit on how many trials run together, by trial id."""
         self._death_machines: dict[str, str] = {}
         """Machine on which each trial's process last died, by trial id."""
 
@@ -66,7 +66,7 @@ class Attempts:
     def recount_losses(self, addresses: Collection[str]) -> None:
         """Count deaths on machines not in `addresses` as lost machines instead of attempts.
 
-        A process's death is known at once, its machine's loss only later.
+        A process's death is known at once, but its machine's loss only later.
         """
         for trial_id, machine in list(self._death_machines.items()):
             if machine not in addresses:

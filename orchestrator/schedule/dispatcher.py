@@ -47,7 +47,7 @@ class Dispatcher:
         self._add_waiting(trials)
 
     def resize(self, slots: int) -> None:
-        """Adapt to machines that fit `slots` packs."""
+        """Adapt to changed machines, which fit `slots` packs."""
         self.slots, limit = slots, self._work.options.max_concurrent
         # One pack waits ready for the next free worker, unless that would exceed the user's limit.
         self._workers = slots if limit is None else min(slots, limit)
@@ -61,8 +61,8 @@ class Dispatcher:
     def give_up(self, keys_without_machine: Collection[str] = ()) -> list[str]:
         """Return the packs that must end; each is returned once.
 
-        A pack must end if its running trial was asked to stop. Without a worker, it also ends if no
-        machine fits it (`keys_without_machine`) or all its trials were asked to stop.
+        A pack must end if its running trial was asked to stop. A pack without a worker also ends if
+        no machine fits it (`keys_without_machine`) or all its trials were asked to stop.
         """
         running = self._table.trials(State.RUNNING).keys()
         keys = []
@@ -88,7 +88,7 @@ class Dispatcher:
 
     @property
     def waits_for_a_start(self) -> bool:
-        """True if packs are handed out and no worker has started one."""
+        """True if packs are handed out but no worker has started one."""
         return bool(self._flights) and not any(flight.started for flight in self._flights.values())
 
     def show(self) -> None:
@@ -193,7 +193,7 @@ class Dispatcher:
     def _make_packs(self, trials: Sequence[PlannedTrial]) -> list[Pack]:
         """Give a trial its own pack if it ran out of memory or its measuring time is unknown.
 
-        Searched trials share a pack only to run at once, since their stopping thresholds soon
+        Searched trials share a pack only to run as one model, since their stopping thresholds soon
         change.
         """
         unmeasured, other_trials, searched_trials, lone_packs = self._work.unmeasured, [], [], []

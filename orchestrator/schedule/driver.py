@@ -111,7 +111,7 @@ class Driver:
         return ending_keys or []
 
     def _guarded(self, action: Callable[[], T]) -> T | None:
-        """Check the lease first: without it, this driver could record another driver's trials."""
+        """Check the lease first. A driver without a lease could record another driver's trials."""
         if self.stopping:
             return None
         try:
@@ -179,7 +179,7 @@ class Driver:
             start_again_or_raise("A hanging worker cannot be ended")
 
     def _look_at_starts(self) -> None:
-        """Restart only a Ray that this command started: a shared cluster may be busy."""
+        """Restart Ray only if this command started it: a shared cluster may be busy."""
         self._polls_without_start = (
             self._polls_without_start + 1 if self._dispatcher.waits_for_a_start else 0
         )

@@ -1,4 +1,4 @@
-"""Causes of workers' ends, from their last heartbeats; killing of workers."""
+"""Find why workers ended, from their last heartbeats; kill workers."""
 
 from __future__ import annotations
 

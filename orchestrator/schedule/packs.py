@@ -18,11 +18,11 @@ from trainables.stack import stack_key
 PACK_S = 10.0
 """Target duration of a pack."""
 PACKS_PER_SLOT = 4
-"""Minimum number of packs, so that all slots end together."""
+"""Minimum packs per slot, so that all slots end together."""
 MIN_PACK_S = 1.0
 """Minimum duration of a pack, which limits overhead."""
 MAX_TRIALS = 100
-"""Limits the loss from one lost message or dead process."""
+"""Largest pack, to limit the loss from one lost message or dead process."""
 
 
 @dataclass
@@ -78,7 +78,7 @@ def pack(
 ) -> list[Pack]:
     """Return packs of the trials in order; trials that can run together come first.
 
-    `slots` packs run at a time. `at_once` returns how many trials may run with a trial id.
+    `slots` packs run at a time. `at_once` limits, by trial id, how many trials run together.
     """
     groups: dict[tuple[Hashable, int], list[PlannedTrial]] = {}
     single_trials: list[PlannedTrial] = []
@@ -101,7 +101,7 @@ def _cut(trials: Sequence[PlannedTrial], size: int, at_once: int = 1) -> list[Pa
 
 
 def pack_size(trials: int, *, slots: int, seconds_per_trial: float) -> int:
-    """Return a pack's size in trials: about 10 s of work, at most 100, fewer if slots are idle."""
+    """Return a pack's size in trials: about 10 s of work, at most 100, fewer to use all slots."""
     seconds = max(seconds_per_trial, PACK_S / MAX_TRIALS)
     balanced_size = max(ceil(trials / (PACKS_PER_SLOT * slots)), ceil(MIN_PACK_S / seconds))
     return max(1, min(round(PACK_S / seconds), balanced_size))

@@ -48,7 +48,10 @@ class Placement:
         return sum(fit_on(node, self._options) for node in self._machines.values()) or None
 
     def request(self, configs: Sequence[AnyConfig], *, alone: bool = False) -> MachineRequest:
-        """Return a pack's memory request: at most the largest machine's, all of it if `alone`."""
+        """Return a pack's memory request: at most the largest machine's memory.
+
+        If `alone`, requests all of that memory.
+        """
         limit_bytes = self._largest_bytes
         memory_bytes = limit_bytes if alone else min(self._estimate(configs), limit_bytes)
         return MachineRequest(memory_bytes, tuple(sorted(self._unfit_ids)))

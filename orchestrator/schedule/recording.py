@@ -1,6 +1,6 @@
-"""Recording of workers' files in the store; results enter it in no other way.
+"""Record workers' files in the store. Results enter the store in no other way.
 
-A worker stores a result before it reports the result, so a later run finds unrecorded ones.
+A worker stores each result before reporting it, so a later run finds unrecorded results.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Recorder:
     ) -> list[tuple[TrialOutcome, bool]]:
         """Record results of dead drivers or workers; return pairs (outcome, whether accepted).
 
-        Considers planned and running trials, also results stopped early if `may_be_pruned`.
+        Considers planned and running trials. Trials stopped early count only if `may_be_pruned`.
         Truncated or foreign files are set aside with a note; their trials run again.
         """
         states = self._store.states([trial.trial_id for trial in trials])
@@ -87,9 +87,10 @@ class Recorder:
         return self._record(outcome, spectrum)
 
     def measurements(self, unmeasured: Mapping[str, Iterable[str]]) -> tuple[int, dict[str, str]]:
-        """Record measurement files of done trials. `unmeasured` has the names by trial id.
+        """Record measurement files of done trials.
 
-        Returns the number of new measurements, and problems by trial id.
+        `unmeasured` maps trial ids to names of measurements. Returns the number of new
+        measurements, and problems by trial id.
         """
         self._storage.bring(unmeasured, measurement_files(set[str]().union(*unmeasured.values())))
         count, problems = 0, {}
@@ -109,9 +110,9 @@ class Recorder:
     def unreported_measurements(
         self, trial_ids: Sequence[str], names: Sequence[str]
     ) -> list[TrialOutcome]:
-        """Record measurement files of done trials; return an outcome for each with all `names`.
+        """Record measurement files of done trials; return outcomes of the trials with all `names`.
 
-        A measurement with a problem is taken again, which reports the problem.
+        A measurement with a problem is taken again; that reports the problem.
         """
         _, problems = self.measurements(dict.fromkeys(trial_ids, names))
         folder_of = self._storage.trial

@@ -34,7 +34,7 @@ class StudyWork:
     """Study that labels metrics and receives stop requests, if any."""
     corpus: CorpusIdentity | None = None
     measurements: tuple[str, ...] = ()
-    """Measurements of every trial, as names with versions, e.g. "spectrum@1"."""
+    """Measurements to take of every trial: names with versions, e.g. "spectrum@1"."""
     unmeasured: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Measurements to take of done trials, by trial id. Other trials are trained."""
     source: Tuner | None = None
@@ -46,6 +46,6 @@ class RunSummary:
     """Result of a sweep; outcomes are in the store."""
 
     interrupted: bool = False
-    """True after any signal; trials that were running have the state planned again."""
+    """True after any signal. Trials that were running are planned again."""
     measurement_failures: Mapping[str, str] = field(default_factory=dict)
     """Causes of failure, by trial id."""

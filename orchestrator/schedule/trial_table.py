@@ -78,7 +78,7 @@ class TrialTable:
             self._trials[state][trial.trial_id] = trial
 
     def claim(self, trials: Sequence[PlannedTrial]) -> list[PlannedTrial]:
-        """Claim trials; return those that are ours now. Move the others to ELSEWHERE."""
+        """Claim trials and return the claimed ones. Move the other trials to ELSEWHERE."""
         new_trials = [
             trial for trial in trials if self._states[trial.trial_id] is not State.CLAIMED
         ]

@@ -1,6 +1,6 @@
 """Execution of packs as trials of Ray Tune.
 
-A searcher hands out packs, a callback processes reports, a function trainable runs packs. The
+A searcher hands out packs, a callback processes reports, and a function trainable runs packs. The
 driver decides what runs; Tune's own state is never read.
 """
 
@@ -48,12 +48,14 @@ FINISHED: Any = Searcher.FINISHED
 LOW_ON_MEMORY = "low on memory"
 """Part of Ray's message after its memory monitor killed a process."""
 TUNE_KEYS = {"training_iteration", "done", "trial_id", "node_ip", "pid"}
-"""Report keys that Tune needs. It keeps each pack's last report and statistics, so other keys are
-removed."""
+"""Report keys that Tune needs.
+
+Other keys are removed, because Tune keeps each pack's last report and statistics.
+"""
 
 
 class _Unpickled:
-    """Base of classes that Tune neither copies nor pickles, since it restores nothing."""
+    """Base class whose objects Tune neither copies nor pickles, since Tune restores nothing."""
 
     def __getstate__(self) -> dict[str, Any]:
         return {}
@@ -145,7 +147,7 @@ class _PackSearcher(_Unpickled, Searcher):
 
     @override
     def suggest(self, trial_id: str) -> dict[str, Any] | None:
-        """Return the next pack, None if one may follow later, FINISHED if none will."""
+        """Return the next pack, None if a pack may follow later, else FINISHED."""
         pack = self._driver.next_pack(trial_id)
         if pack is None:
             return FINISHED if self._driver.finished else None
@@ -202,7 +204,7 @@ class _DriverCallback(_Unpickled, TrialProgressCallback):
 
     @override
     def on_step_begin(self, iteration: int, trials: list[Trial], **info: Any) -> None:
-        """Kill workers, since Tune would let an epoch end first; end packs without a machine."""
+        """Kill workers at once (Tune would let an epoch end first); end packs without a machine."""
         ending_keys, stopping = self._driver.poll(), self._driver.stopping
         for trial in trials if ending_keys or stopping else ():
             actor = trial.temporary_state.ray_actor
@@ -241,7 +243,7 @@ class _DriverCallback(_Unpickled, TrialProgressCallback):
 
 
 def _ending(trial: Trial) -> Ending:
-    """The error file is pickled by Tune in this run's own folder, so it is safe to load."""
+    """Loading the error file is safe, because Tune pickled it in this run's own folder."""
     if trial.pickled_error_file is None:
         if trial.error_file is not None and LOW_ON_MEMORY in Path(trial.error_file).read_text(
             encoding="utf-8"

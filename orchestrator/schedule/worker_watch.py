@@ -1,8 +1,8 @@
 """Detection of workers without progress.
 
 By default a training step may take ten times the trial's longest step so far, and at least two
-minutes. Other work (start, validation, measuring) may take ten minutes, or longer if it announces
-that. Time in which the driver was suspended does not count: a laptop's sleep ends no trial.
+minutes. Other work (start, validation, measuring) may take ten minutes, or longer if announced.
+Time in which the driver was suspended does not count: a laptop's sleep ends no trial.
 """
 
 from __future__ import annotations

@@ -139,7 +139,7 @@ class Bucket:
     def write(self, key: str, content: bytes, *, expected_version: str | None = None) -> str | None:
         """Write an object and return its version.
 
-        With `expected_version`, returns None without writing unless that is the newest version.
+        If `expected_version` is given but is not the newest version, returns None without writing.
         """
         mode = "overwrite" if expected_version is None else {"e_tag": expected_version}
         with self._trouble("written to") as client:

@@ -1,6 +1,6 @@
 """Trials and reports in an object store.
 
-Object stores have no locks and renames, so trials run in a copy:
+Object stores have neither locks nor renames, so a trial runs in a copy of its folder:
 `orchestrator.storage.working_copy`.
 """
 
@@ -65,9 +65,10 @@ class ObjectStorage(Storage):
     @override
     @contextmanager
     def working(self, trial_id: str) -> Iterator[TrialFolder]:
-        """Yield the folder to one process at a time; wait at both ends for an unreachable store.
+        """Yield the trial's folder to one process at a time.
 
-        Raises BucketError if the store stays unreachable or refuses a request.
+        Waits for an unreachable store at the start and at the end. Raises BucketError if the store
+        stays unreachable or refuses a request.
         """
         home = self.work_folder / trial_id
         home.mkdir(parents=True, exist_ok=True)

@@ -20,9 +20,9 @@ IDLE_S = 600.0
 
 
 def remove_unfinished(folder: Path) -> int:
-    """Remove this user's unfinished files of dead processes below `folder`. Return their number.
+    """Remove this user's files below `folder` that dead processes left unfinished.
 
-    Files younger than `IDLE_S` stay.
+    Returns the number of removed files. Files younger than `IDLE_S` stay.
     """
     count = 0
     for path in folder.rglob(".*"):

@@ -1,9 +1,9 @@
 """A trial's folder on a host's disk, and its counterpart in an object store.
 
-Files are fetched before the trial starts and copied to the store while it runs and at its end. Each
-worker writes a fence object before it fetches files, and each copy checks the fence's version. A
-worker resumes from local files, which may not be in the store, only if it can replace the fence
-under which they were fetched.
+Files are fetched before the trial starts and copied to the store while the trial runs and at its
+end. Each worker writes a fence object before it fetches files, and each copy checks the fence's
+version. Local files may be missing from the store. A worker resumes from local files only if it can
+replace the fence under which they were fetched.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class WorkingCopy:
     def __init__(self, bucket: Bucket, key: str, folder: TrialFolder) -> None:
         self._bucket, self._key, self._folder = bucket, key, folder
         self._stored: dict[str, tuple[int, int] | None] = {}
-        """Time and size of the copied file, by name in the store."""
+        """Time and size of each copied file, by stored name."""
         self._version: str | None = None
 
     @contextmanager
@@ -57,7 +57,7 @@ class WorkingCopy:
         shutil.rmtree(self._folder.path, ignore_errors=True)
 
     def _begin(self) -> None:
-        """Resume from local files if they are the newest and no other worker began after them."""
+        """Resume from local files if they are the newest and no other worker has begun since."""
         path, names = self._folder.path, self._stored_names()
         if self._is_up_to_date(names) and self._take_over((path / VERSION).read_text()):
             # The next push removes stored files that have no local file.
@@ -112,7 +112,7 @@ class WorkingCopy:
             del self._stored[name]
 
     def _push_last(self) -> None:
-        """Also remove checkpoints that an older worker copied after this worker began."""
+        """Push changes; remove checkpoints that an older worker copied after this worker began."""
         for name in filter(is_checkpoint, self._stored_names()):
             self._stored.setdefault(name)
         self._push()

@@ -1,6 +1,6 @@
 """The results store: an index of the trials in SQLite or PostgreSQL.
 
-Only this package imports SQLAlchemy, except in `records`.
+No other package imports SQLAlchemy, nor does the module `records`.
 """
 
 from trainables import door

@@ -26,7 +26,7 @@ class Claims(Database):
         """Claim free trials for `lease_s` seconds; return attempt numbers by id, in given order.
 
         A trial is free if it is planned, its lease has run out, or `owner` claims it. The attempt
-        number grows with each claim and is its token.
+        number grows with each claim and is the claim's token.
         """
         with self.write() as connection:
             moment = now(connection)
@@ -161,9 +161,9 @@ def _update(
 ) -> set[str]:
     """Lock the rows in id order, to prevent deadlocks, and update them by id.
 
-    PostgreSQL waits for a lock, then checks the condition again; skipping locked rows would hide
+    PostgreSQL waits for a lock, then checks the condition again. Skipping locked rows would hide
     free trials from `claim`. FOR NO KEY UPDATE does not wait for processes that plan a study with
-    the trial. The update is by id, because the condition may meanwhile hold for unlocked rows.
+    the trial. The update is by id, because the condition may by then hold for unlocked rows.
     """
     query = select(trial.c.id).where(condition).order_by(trial.c.id).with_for_update(key_share=True)
     queries = (

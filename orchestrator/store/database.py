@@ -37,14 +37,14 @@ CONNECT_ARGUMENTS = {
 """Detect a vanished server within 20 s. Options in the store's address take precedence."""
 ANSWER_S = 10.0
 IDS_A_STATEMENT = 5_000
-"""Limits on bound parameters: SQLite 32,766, PostgreSQL 65,535."""
+"""Stays below the limits on bound parameters: SQLite 32,766, PostgreSQL 65,535."""
 
 
 class Database:
     """A database with read and write transactions. Trouble that a user can fix raises UserError.
 
     A new transaction waits for a busy SQLite file or a server that has stopped answering. It also
-    waits if SQLite refuses it while another process creates the file.
+    waits while another process creates the SQLite file.
     """
 
     def __init__(
@@ -77,7 +77,10 @@ class Database:
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
-        """Yield a transaction that reads one moment. Raises UserError if a value cannot be read."""
+        """Yield a transaction that sees one moment's data.
+
+        Raises UserError if a value cannot be read.
+        """
         with self._transaction(self._reader) as connection, self.reading():
             try:
                 yield connection
@@ -108,7 +111,10 @@ class Database:
 
     @contextmanager
     def one_transaction(self) -> Iterator[None]:
-        """Make this thread's calls one transaction. No other thread may use the store meanwhile."""
+        """Combine this thread's calls into one transaction.
+
+        No other thread may use the store meanwhile.
+        """
         with self.write() as connection:
             if connection.dialect.name == "postgresql":  # the caller may pause
                 connection.execute(text("SET LOCAL idle_in_transaction_session_timeout = 0"))
@@ -192,7 +198,7 @@ def _set_up_postgresql(connection: Any, _record: object) -> None:
 
 
 def _await_answer(connection: Any, _record: object, _fairy: object) -> None:
-    """Replace a lost connection, also to a frozen server whose kernel still answers TCP."""
+    """Replace a lost connection, even if the frozen server's kernel still answers TCP."""
     import psycopg
 
     server = connection.pgconn

@@ -49,7 +49,7 @@ def expire_dead_owners(store: Store) -> None:
 
 
 def _kernel() -> str:
-    """Return boot and namespace: a process id is unique only within both."""
+    """Return boot id and process-id namespace: a process id is unique only within both."""
     boot_id = Path("/proc/sys/kernel/random/boot_id").read_text()
     return f"{boot_id[:8]}-{Path('/proc/self/ns/pid').stat().st_ino}"
 
@@ -64,7 +64,7 @@ def _start_ticks(pid: int) -> str:
 
 
 def _since_boot_s() -> float:
-    """Unlike `time.monotonic`, count the time in which the host slept."""
+    """Return seconds since boot, including the host's sleep, unlike `time.monotonic`."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
@@ -88,7 +88,7 @@ class LeaseKeeper:
         self._thread.join()
 
     def check(self, claim_count: int) -> None:
-        """Raise any error of the thread: the store would then accept no result either.
+        """Raise any error of the thread, after which the store would accept no result.
 
         Raises UserError if this process was suspended (a laptop slept) and another driver took over
         some of the `claim_count` trials.

@@ -16,7 +16,7 @@ class Progress(Database):
     """Queries for live pages; see `Store`."""
 
     def running(self) -> list[RunningTrial]:
-        """Return the claimed trials with their last epochs, once for each study that has them."""
+        """Return each claimed trial with its last epoch, once for each study that has the trial."""
         epochs = select(func.max(epoch.c.epoch)).where(epoch.c.trial_id == trial.c.id)
         last_epoch = epochs.correlate(trial).scalar_subquery()
         query = (
@@ -56,7 +56,7 @@ class Progress(Database):
             ]
 
     def lost(self) -> list[LostTrial]:
-        """Return failed and diverged trials, the last to end first, once for each study."""
+        """Return failed and diverged trials by time of end, newest first, once for each study."""
         query = _select_trials(trial.c.state, trial.c.outcome).where(trial.c.state.in_(LOST))
         with self.read() as connection:
             rows = connection.execute(query.order_by(trial.c.ended_at.desc(), trial.c.id)).all()
@@ -91,7 +91,10 @@ class Progress(Database):
             return (0, 0.0) if row is None else (row[0], (now(connection) - row[1]).total_seconds())
 
     def versions(self, key: StudyKey) -> dict[str, tuple[object, ...]]:
-        """Return tuples by trial id, in plan order, that change when a trial's end is recorded."""
+        """Return a tuple for each trial id, in plan order.
+
+        The tuple changes when the trial's end is recorded.
+        """
         query = (
             select_members(
                 key, trial.c.id, trial.c.state, trial.c.attempt, func.count(result.c.version)

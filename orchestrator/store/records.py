@@ -15,9 +15,9 @@ TrialState = Literal["planned", "running", "done", "diverged", "failed", "pruned
 STATES: tuple[TrialState, ...] = ("planned", "running", "done", "diverged", "failed", "pruned")
 OPEN: tuple[TrialState, ...] = ("planned", "running")
 LOST: tuple[TrialState, ...] = ("failed", "diverged")
-"""Ended without a usable result. A diverged trial would diverge again."""
+"""States without a usable result. A diverged trial would diverge again."""
 COMPLETE: tuple[TrialState, ...] = ("done", "pruned")
-"""Ended with measurements, or stopped early on purpose."""
+"""States with measurements, or after an early stop on purpose."""
 ENDED: tuple[TrialState, ...] = (*COMPLETE, *LOST)
 
 Stage = Literal["stage1", "stage2", "final"]
@@ -53,7 +53,7 @@ class Position:
     side: str
     stage: Stage
     number: int | None = None
-    """Trial number from 1 within the side; only in stage 2."""
+    """Trial number, from 1, on this side of the comparison; only in stage 2."""
 
 
 @dataclass(frozen=True, kw_only=True)

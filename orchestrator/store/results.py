@@ -28,10 +28,10 @@ class Results(Database):
     def record_epochs(
         self, epochs: Mapping[str, Sequence[EpochMetrics]], *, attempts: Mapping[str, int]
     ) -> None:
-        """Record epochs by trial id, at least one per trial, for the claims in `attempts`.
+        """Record epochs by trial id, at least one per trial. `attempts` holds the claims.
 
-        Epochs of an attempt that is over are ignored. Epochs that a resumed trial repeats replace
-        the earlier ones.
+        Epochs of an attempt that is over are ignored. An epoch that a resumed trial repeats
+        replaces the earlier record.
         """
         with self.write() as connection:
             for trial_id in claimed_trials(connection, epochs, attempts):
@@ -48,11 +48,11 @@ class Results(Database):
         spectrum: np.ndarray | None = None,
         attempt: int | None = None,
     ) -> bool:
-        """Record a trial's end. Replace its measurements, and its epochs if the outcome has any.
+        """Record a trial's end. Replace its measurements, and its epochs if the outcome has epochs.
 
-        Omit `attempt` for an end found as a file. Returns False, without writing, if the trial does
-        not accept this end (see `Store`). Raises ValueError unless `spectrum` is a vector of finite
-        numbers.
+        Omit `attempt` if the end was found as a file. Returns False, without writing, if the trial
+        does not accept this end (see `Store`). Raises ValueError unless `spectrum` is a vector of
+        finite numbers.
         """
         trial_id = outcome.trial_id
         epochs = _epoch_rows(trial_id, outcome.epochs)
@@ -152,7 +152,7 @@ class Results(Database):
     def ended(self, trial_ids: Collection[str]) -> dict[str, dict[str, Any]]:
         """Return records of the ended trials, by id.
 
-        Measurements are by "name@version"; the spectrum is float64 bytes or None.
+        Measurements are keyed by "name@version"; the spectrum is float64 bytes or None.
         """
         query = select(trial.c.id, trial.c.state, trial.c.outcome).where(
             trial.c.id.in_(trial_ids), trial.c.outcome.is_not(None)

@@ -16,8 +16,10 @@ from numpy.typing import NDArray
 from orchestrator.store.records import STATES
 
 UPGRADES: list[Callable[[sa.Connection], None]] = []
-"""Upgrades by one version each, from version 1 on, in one transaction. A released upgrade never
-changes."""
+"""Upgrades from version 1 on; each raises the version by one.
+
+All run in one transaction. A released upgrade never changes.
+"""
 
 
 def newest_version() -> int:
@@ -37,7 +39,7 @@ class UtcDateTime(sa.TypeDecorator[datetime]):
     cache_ok = True
 
     def process_bind_param(self, value: datetime | None, dialect: sa.Dialect) -> datetime | None:
-        """Return times in one form, because SQLite compares them as text."""
+        """Return the time in a uniform form, because SQLite compares times as text."""
         if value is None:
             return None
         assert value.tzinfo is not None, f"a time without a zone: {value}"

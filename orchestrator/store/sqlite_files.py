@@ -21,8 +21,11 @@ class SqliteFile:
         self.is_unchanging = (
             path.is_file() and not os.access(path.parent, os.W_OK) and not self._log.exists()
         )
-        """True if the folder is read-only and has no log. SQLite opens such a file as immutable,
-        because it cannot create the file that a log's readers share."""
+        """True if the folder is read-only and has no log.
+
+        SQLite then opens the file as immutable, because it cannot create the file that readers of a
+        log share.
+        """
 
     @property
     def url(self) -> URL:

@@ -50,9 +50,10 @@ class Studies(Database):
     ) -> bool:
         """Make `trials`, in this order, the study's members. New trials become planned.
 
-        With `instead_of`, returns False without a change unless it lists the current members. So if
-        two processes extend a plan, one succeeds. `planned_at` defaults to now. Raises
-        AssertionError if a trial is listed twice or a new trial's id does not match its config.
+        If `instead_of` is given but does not list the current members, changes nothing and returns
+        False. So if two processes extend a plan, only one succeeds. `planned_at` defaults to now.
+        Raises AssertionError if a trial is listed twice or a new trial's id does not match its
+        config.
         """
         assert len({planned_trial.trial_id for planned_trial in trials}) == len(trials), (
             f"a trial is planned twice in {key}"
@@ -140,7 +141,7 @@ class Studies(Database):
                 raise KeyError(run_id)
 
     def ask_to_stop(self, target: StudyKey | str) -> None:
-        """Ask sweeps to stop a study or trial. Raises KeyError if it is unknown."""
+        """Ask sweeps to stop a study or trial. Raises KeyError if the study or trial is unknown."""
         query = (
             update(study).where(is_study(target))
             if isinstance(target, StudyKey)
@@ -206,7 +207,7 @@ def select_members(key: StudyKey, *columns: Any) -> Select[Any]:
 
 
 def among(query: Select[Any], trial_ids: Collection[str] | None) -> Select[Any]:
-    """Return the query over members restricted to `trial_ids`, if given."""
+    """Restrict a query over members to `trial_ids`, if given, and return the query."""
     return query if trial_ids is None else query.where(study_trial.c.trial_id.in_(trial_ids))
 
 

@@ -63,12 +63,14 @@ CURES = {
         "check the server and run the same command again; recorded results are kept",
     ),
 }
-"""Problem and cure by the start of SQLite's error name or PostgreSQL's error code. Any other error
-is damage."""
+"""Problem and cure by the start of SQLite's error name or PostgreSQL's error code.
+
+Any other error means damage.
+"""
 TEMPORARY = ("SQLITE_BUSY", "SQLITE_LOCKED", "08", "53300", "57P")
-"""Starts of codes of temporary errors. An unreachable server is temporary, too."""
+"""Prefixes of temporary errors' codes. An unreachable server is temporary, too."""
 NEVER_WRITTEN = (ValueError, TypeError, AttributeError, OverflowError, RecursionError, LookupError)
-"""Errors from reading foreign values. Not MemoryError: the value may be intact."""
+"""Errors from reading foreign values. MemoryError is excluded: the value may be intact."""
 
 
 class StoreAwayError(UserError):

@@ -31,7 +31,10 @@ def opening(
     options: RunOptions,
     typed: Typed,
 ) -> str:
-    """Describe what will run and for how long; `seconds_each` is a trial's time and its source."""
+    """Describe what will run and for how long.
+
+    `seconds_each` holds a trial's duration and the estimate's basis.
+    """
     variant = Variant.read(plan.key.overrides)
     names_protocol = plan.study.reads_text and not variant.model
     summary = f" ({plan.scale.summary})" if names_protocol else ""

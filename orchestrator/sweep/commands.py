@@ -64,8 +64,9 @@ def paper_command(typed: Typed, study: Study, key: StudyKey) -> str | None:
 
     None at the paper's scale, or if the study has no published source.
 
-    The corpora are the paper's; a generated language stays, because it is its own question. A study
-    without corpora keeps the current corpus, but Penn Treebank replaces the built-in corpus.
+    The command names the paper's corpora, but keeps a generated language, which is its own
+    question. A study without corpora keeps the current corpus, but Penn Treebank replaces the
+    built-in corpus.
     """
     if not study.source or is_paper_scale(study, key.scale):
         return None

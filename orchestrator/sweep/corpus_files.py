@@ -14,8 +14,8 @@ from trainables.errors import UserError
 def ensure_texts(plan: Plan, console: Console) -> frozenset[str]:
     """Fetch missing corpora and benchmarks, and check that the test text has the user's contexts.
 
-    Prints unavailable texts of single trials, and returns these trials' ids. Raises UserError if a
-    file of the whole study is unavailable or wrong, or contexts are missing.
+    Prints each unavailable text that only some trials need, and returns those trials' ids. Raises
+    UserError if a file of the whole study is unavailable or wrong, or contexts are missing.
     """
     if plan.corpus != NO_TEXT:
         ensure(plan.corpus.name, data_dir=plan.data_dir)

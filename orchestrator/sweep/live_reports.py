@@ -51,7 +51,7 @@ def live_report(
 
 
 def _spawn(arguments: tuple[str, str, StudyKey, Typed], stop: threading.Event) -> float:
-    """Return the duration in seconds. Spawn, because a fork would copy Ray's threads."""
+    """Spawn the writer, since a fork would copy Ray's threads. Return the duration in seconds."""
     start_s = time.monotonic()
     process = get_context("spawn").Process(target=_write, args=arguments, daemon=True)
     process.start()

@@ -1,4 +1,4 @@
-"""Rebuilding of a store from the storage's files, and comparison of both."""
+"""Rebuild a store from the storage's files; compare a store with the files."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ class RemainingWork:
     store: Store
     console: Console
     members: Sequence[PlannedTrial]
-    """Trials known so far; `tuner` adds others."""
+    """Trials known so far; `tuner` adds more."""
     retries: Sequence[PlannedTrial] | None
     """Run only these trials, without later measurements; None runs everything."""
     tuner: Tuner | None

@@ -33,8 +33,8 @@ class Listener:
     def refresh(self, pack_sizes: Sequence[int], running: Set[str]) -> None:
         """Handle the current state, several times a second.
 
-        `pack_sizes` counts the trials of each pack with a worker. `running` has the ids of trials
-        that workers run, except those whose worker died or that a user asked to stop.
+        `pack_sizes` counts the trials of each pack with a worker. `running` has the ids of running
+        trials, without trials whose worker died or that a user asked to stop.
         """
 
     def note(self, text: str) -> None:

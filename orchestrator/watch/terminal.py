@@ -62,7 +62,7 @@ class Terminal(Listener):
         self._work = 0.0
         """Finished work, in trials."""
         self._first_work: tuple[float, float] | None = None
-        """Time and amount of the first work; the estimate excludes earlier time (Ray's start)."""
+        """Time and amount of the first work; estimates exclude the time before (Ray's start)."""
         self._end_s = 0.0
         """Estimated time of the end; 0 if unknown."""
         self._bar = Progress(

@@ -1,4 +1,4 @@
-"""Logs of trials in other programs. A log's failure never disturbs the sweep."""
+"""Trials' logs in other programs. A log's failure never disturbs the sweep."""
 
 from __future__ import annotations
 

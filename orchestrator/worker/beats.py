@@ -33,7 +33,7 @@ class Beat(Frozen):
     trial_id: str
     phase: str
     epoch: int
-    """`epoch` and `step` count from 1; 0 outside of training."""
+    """`epoch` and `step` count from 1; both are 0 outside of training."""
     step: int
     progress: int
     quiet_s: float
@@ -57,7 +57,7 @@ class Beat(Frozen):
 def beating(
     send: Callable[[bytes], None], machine: str, layer_files: Sequence[str]
 ) -> Iterator[None]:
-    """Send beats (JSON) about this thread until the context ends, and a last beat then.
+    """Send beats (JSON) about this thread until the context ends, then send a last beat.
 
     Processes that the work forks send no beats, and end with this process.
     """
@@ -108,6 +108,6 @@ def _beat(number: int, worker: int, machine: str, layer_files: Sequence[str]) ->
 
 @cache
 def _end_forks_with_their_parent() -> None:
-    """A process that an output layer forked must end with the trial, because it holds a lock."""
+    """A process that an output layer forked holds a lock, so it must end with the trial."""
     libc = ctypes.CDLL(None)
     os.register_at_fork(after_in_child=lambda: libc.prctl(DIES_WITH_PARENT, signal.SIGKILL))

@@ -20,7 +20,7 @@ class MachineMemory(NamedTuple):
     """Processes that the kernel killed for memory since the machine or container started."""
 
     def ran_out_since(self, earlier: MachineMemory) -> bool:
-        """Return whether the kernel killed a process after `earlier`, or memory was full then."""
+        """Return whether memory was full at `earlier` or the kernel killed a process afterwards."""
         return self.kills > earlier.kills or earlier.free_bytes < FULL_BELOW * earlier.total_bytes
 
 

@@ -44,9 +44,9 @@ class MachineRequest:
 
 
 class Parcel:
-    """A pack on its way to a worker, as text that all of Tune's config copies share.
+    """A pack on its way to a worker: one text, which all copies of Tune's config share.
 
-    It is in this module so that workers import no driver code.
+    The class is in this module so that workers import no driver code.
     """
 
     def __init__(self, key: str, pack: Pack, request: MachineRequest) -> None:
@@ -124,9 +124,9 @@ class Ending:
 
 @dataclass(frozen=True, kw_only=True)
 class TrialFunctions:
-    """Replacements of functions of `trainables.trial`, importable in the worker.
+    """Replacements, importable in the worker, for functions of `trainables.trial`.
 
-    If None, the worker imports the original, so that the driver needs no torch.
+    Without a replacement, the worker imports the original, so that the driver needs no torch.
     """
 
     run_trial: Callable[..., TrialOutcome] | None = None

@@ -9,8 +9,10 @@ from collections.abc import Callable
 from orchestrator.worker.messages import EVENTS, TrialEvent
 
 REPORT_EVERY_S = 0.5
-"""Minimum interval between reports, because each blocks the worker. Longer trials report starts and
-ends at once."""
+"""Minimum interval between reports, because each report blocks the worker.
+
+Longer trials report their start and end at once.
+"""
 
 
 class Outbox:

@@ -166,7 +166,7 @@ class _PackRun:
         )
 
     def _end_trial(self, trial: PlannedTrial, result: Result) -> None:
-        """Leave the trial's folder, whose files are then in the storage, and report the end."""
+        """Leave the trial's folder, so that its files are in the storage, and report the end."""
         self._current_id = trial.trial_id
         folder = self._folders.pop(trial.trial_id, None)
         try:
