@@ -16,12 +16,9 @@ from typing import Any
 # The modules below read the help's width and the program's name when they are imported.
 os.environ.update(COLUMNS="80", NO_COLOR="1", SWEEP_PROGRAM="python sweep.py")
 
-from typer.main import get_command
-
 from gpu_proof.command import main as prove_gpu
-from orchestrator.command.app import app
+from orchestrator.command.app import COMMANDS
 
-ROOT_COMMAND = get_command(app)
 PAGE = Path(__file__).with_name("commands.md")
 HEAD = """# Commands
 
@@ -43,14 +40,14 @@ def help_of(*words: str) -> str:
     with redirect_stdout(out), suppress(SystemExit):
         if words == ("prove-gpu",):  # has its own parser, see sweep.py
             prove_gpu(["--help"])
-        ROOT_COMMAND.main([*words, "--help"], prog_name="sweep.py")
+        COMMANDS.main([*words, "--help"], prog_name="sweep.py")
     return out.getvalue().strip()
 
 
 def main() -> int:
     """Write or check the page."""
     page = HEAD
-    for words in names(ROOT_COMMAND):
+    for words in names(COMMANDS):
         page += f"\n## {' '.join(words) or 'sweep.py'}\n\n```text\n{help_of(*words)}\n```\n"
     if sys.argv[1:] != ["--check"]:
         PAGE.write_text(page, encoding="utf-8")

@@ -121,9 +121,9 @@ def prove_gpu() -> None:
     raise typer.Exit(prove([]))  # with options, sweep.py calls it without this module
 
 
-_COMMANDS: Any = get_command(app)
+COMMANDS: Any = get_command(app)
 # `retry` has no plan to print: a plan lists the trials to run, not those to retry.
-_RETRY = _COMMANDS.commands["retry"]
+_RETRY = COMMANDS.commands["retry"]
 _RETRY.params = [option for option in _RETRY.params if option.name not in ("dry_run", "form")]
 
 
@@ -136,7 +136,7 @@ def main(arguments: list[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):  # names may not fit the terminal's encoding
             stream.reconfigure(errors="backslashreplace")
     try:
-        _COMMANDS(args=arguments, prog_name=PROGRAM.removeprefix("python "))
+        COMMANDS(args=arguments, prog_name=PROGRAM.removeprefix("python "))
     except SystemExit as ending:
         if ending.code is None or isinstance(ending.code, int):
             return ending.code or 0

@@ -104,7 +104,10 @@ def reported_study(key: StudyKey, study: Study) -> Study:
     study = Variant.read(key.overrides).study(study)
     if study.tuning is not None or key.scale not in SCALES:
         return study
-    groups = groups_by_written(study, SCALES[key.scale], _text(key.corpus))
+    try:
+        groups = groups_by_written(study, SCALES[key.scale], _text(key.corpus))
+    except UserError:  # a changed study file must not hide stored results
+        return study
     return study.with_requests(lambda request: request.with_groups(groups))
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from pydantic_core import to_json
+from pydantic_core import to_jsonable_python
 
 from orchestrator.analysis import StudySummaryNumbers, count_values, flatten, summarise
 from orchestrator.report import formats, sentences, tables
@@ -83,7 +84,7 @@ def build_report(
         study=key.study,
         corpus=formats.corpus_title(key.corpus) if study.reads_text else "",
         date=run.get("date", "")[:DAY_DIGITS],
-        settings=run.get("settings", ""),
+        settings=", ".join(Variant.read(key.overrides).typed),
         title=study.title or study.name,
         variant=cautions(
             "variant",
@@ -138,7 +139,8 @@ def build_report(
     texts = {name: _csv(lines) for name, lines in files.items()}
     texts |= {TRIALS_FILE: trials.getvalue(), "report.html": page}
     documents |= {name: text.encode(errors="backslashreplace") for name, text in texts.items()}
-    documents[CARD_FILE] = to_json(card, indent=1, inf_nan_mode="null", fallback=_python_number)
+    content = to_jsonable_python(card, inf_nan_mode="strings", fallback=_plain)
+    documents[CARD_FILE] = json.dumps(content, indent=1).encode()
     try:
         out.mkdir(parents=True, exist_ok=True)
         for name, content in documents.items():
@@ -151,8 +153,8 @@ def build_report(
     return ReportResult(path=out / "report.html", summary=summary, answers=answers)
 
 
-def _python_number(value: np.generic) -> object:
-    return value.item()
+def _plain(value: object) -> object:
+    return value.item() if isinstance(value, np.generic) else str(value)
 
 
 def _draw_all(

@@ -49,6 +49,8 @@ class Finding:
     @property
     def sentence(self) -> str:
         """Return the finding in words."""
+        if self.template == "text":  # of a study's own function
+            return str(self.prefix + self.numbers["text"])
         macro = getattr(template("findings.j2").module, self.template)
         return self.prefix + one_line(macro(self.verdicts, self.numbers))
 
@@ -64,20 +66,22 @@ def judge(
     null: float = 0.0,
     is_equivalent: bool = False,
     is_constant: bool = False,
+    needs_interval: bool = False,
     **numbers: Any,
 ) -> Verdict:
     """Return the verdict on the estimate in column `key` of a row.
 
-    `null` is the estimate without an effect. `is_constant`: the pairs do not differ at all, so more
-    seeds would not help.
+    `null` is the estimate without an effect. The p-value decides; if it `needs_interval`, the
+    interval must exclude `null`, too. `is_constant`: values do not differ at all, so more seeds
+    would not help.
     """
     value, low, high = (getattr(row, key + end) for end in ("", LOW, HIGH))
     outcome: Outcome = "no difference shown"
     if value is None or is_constant:
         outcome = "not measured"
-    elif p is None or low is None:
+    elif p is None or (needs_interval and low is None):
         outcome = "too few seeds"
-    elif p < SIGNIFICANCE and not low <= null <= high:
+    elif p < SIGNIFICANCE and not (needs_interval and low <= null <= high):
         outcome = "higher" if value > null else "lower"
     elif is_equivalent:
         outcome = "equivalent within a margin"

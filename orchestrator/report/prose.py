@@ -17,7 +17,8 @@ from trainables.errors import PROGRAM
 
 TEMPLATES = Path(__file__).parent / "templates"
 NEEDLESS_SPACE = re.compile(r"(?<=[(\[]) | (?=[,.;:)\]]+(?:\s|$))")
-FILTERS = {name: value for name, value in (vars(words) | vars(formats)).items() if callable(value)}
+FILTERS = vars(words) | vars(formats)
+"""Names for templates, which use the functions among them."""
 
 
 @cache
@@ -43,7 +44,7 @@ def one_line(text: str) -> str:
 def cautions(macro: str, **numbers: Any) -> tuple[str, ...]:
     """Return the sentences of a macro of cautions.j2."""
     text = getattr(template("cautions.j2").module, macro)(numbers)
-    return tuple(map(one_line, text.split("* ")[1:]))
+    return tuple(map(one_line, re.split(r"(?m)^\* ", text)[1:]))
 
 
 def prose(name: str, **values: Any) -> str:

@@ -44,7 +44,7 @@ def certainty(
         study=study,
         summary=summary,
         variant=Variant.read(summary.key.overrides),
-        limit="".join(next(limits, ())[:1]),
+        limits=next(limits, ()),
         is_smaller=is_smaller(study, summary.key),
         has_published=any(isinstance(one, Analysis) and one.has_published for one in requests),
         differing=[

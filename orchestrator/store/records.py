@@ -6,7 +6,9 @@ import hashlib
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from pydantic import AliasChoices, Field
 
 from orchestrator.words import file_name
 from trainables.config import AnyConfig, read_config
@@ -65,7 +67,10 @@ class PlannedTrial:
     """Readable name, such as "gss c=-1.5 k=2.5"."""
     config: dict[str, Any]
     """The complete resolved config as JSON data."""
-    position: Position | None = None
+    position: Annotated[
+        Position | None, Field(validation_alias=AliasChoices("position", "place"))
+    ] = None
+    """Files of earlier versions call it `place`."""
 
     @classmethod
     def of(cls, config: AnyConfig, name: str, position: Position | None = None) -> PlannedTrial:

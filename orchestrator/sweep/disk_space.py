@@ -29,7 +29,7 @@ def disk_warning(
     if not isinstance(storage, FolderStorage):
         return None
     count = min(len(configs), concurrent_trials(options))
-    sizes = sorted(running_bytes(config, corpus) for config in configs)[-count:]
+    sizes = sorted(running_bytes(config, corpus) for config in configs)[len(configs) - count :]
     # A resumed trial replaces its old checkpoint, so old checkpoints count as free space.
     checkpoints = [
         path for config in configs for path in storage.trial(config.trial_id).checkpoints()

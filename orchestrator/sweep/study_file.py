@@ -55,8 +55,12 @@ def check_name(storage: Storage, key: StudyKey, file: str) -> None:
     """Raise UserError if another file with different content defines a study of this name."""
     for path in storage.study_files() if file else ():
         with suppress(DamagedFileError, OSError):
-            other = read_study_file(path).file if path.stem == key.variant else ""
-            if other and Path(other).read_bytes() != Path(file).read_bytes():
+            content = read_study_file(path)
+            other = Path(content.file)
+            # The same file name in another folder is a copy of the project.
+            if content.key.study != key.study or other.name in ("", Path(file).name):
+                continue
+            if other.read_bytes() != Path(file).read_bytes():
                 raise UserError(
                     f"{file}: its STUDY has the name {key.study!r}, as in {other}. Rename one of "
                     "the two: results are stored by name."

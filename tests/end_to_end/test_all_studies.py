@@ -95,7 +95,8 @@ def storage(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_every_study_writes_a_report(storage: Path) -> None:
     out = (storage.parent / "out.txt").read_text()
     first = out[: out.index("Report:")]
-    for part in ("4 trials: 0 to run, 4 already done", "--scale paper", "+0.48", "+0.21"):
+    counts = "4 trials (4 of 72 settings): 0 to run, 4 already done"
+    for part in (counts, "--scale paper", "+0.48", "+0.21"):
         assert part in first, part
     index = (storage / "reports" / "index.html").read_text()
     folders = [path.parent for path in storage.glob("reports/*/report.html")]
@@ -117,7 +118,7 @@ def test_every_study_writes_a_report(storage: Path) -> None:
 @pytest.mark.usefixtures("one_ray")
 def test_search_stops_trials_of_another_study(storage: Path, tmp_path: Path) -> None:
     out = (storage.parent / "out.txt").read_text()
-    assert "stage 2: 9 trials, 3 per side, chosen by TPE" in out and "[21/21]" in out
+    assert "stage 2: 9 trials, 3 per side, chosen from" in out and "[21/21]" in out
     # Use a copy: the other tests expect only the built-in studies' reports.
     storage = shutil.copytree(storage, tmp_path / "copied")
     rows = results_table(storage, "fair_capacity")

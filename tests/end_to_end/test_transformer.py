@@ -24,7 +24,7 @@ def test_transformer_grid_is_a_variant(tmp_path: Path) -> None:
     with without_ray():
         answer = sweep(*typed)
     assert answer.returncode == 0, answer.stdout + answer.stderr
-    assert "with --model transformer" in answer.stdout and "4 already done" in answer.stdout
+    assert "--model transformer" in answer.stdout and "4 already done" in answer.stdout
     page = page_of(answer.stdout)
     assert "Transformers in place of AWD-LSTMs" in page and "heads 2, window 16" in page
     assert "LSTM layers" not in page and "+0.48" not in page

@@ -79,10 +79,9 @@ def _findings(numbers: ConfoundingNumbers) -> Iterator[Finding]:
             signs.setdefault(row.metric, set()).add(_sign(row))
     if changed := [metric for metric, of_metric in signs.items() if len(of_metric) > 1]:
         yield describe("depends_on_removal", y=y, metrics=changed)
-    constant = [_missing(row) for row in _rows(numbers, "none") if row.rho is None]
-    if constant:
-        reasons = list(dict.fromkeys(constant))
-        yield describe("constant_metrics", reasons=reasons)
+    reasons = dict.fromkeys(_missing(row) for row in _rows(numbers, "none") if row.rho is None)
+    if reasons:
+        yield describe("constant_metrics", reasons=list(reasons))
 
 
 def _rows(numbers: ConfoundingNumbers, shape: Shape) -> list[Any]:

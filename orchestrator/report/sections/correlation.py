@@ -25,11 +25,11 @@ from orchestrator.words import counted, listed
 
 def correlation_section(numbers: CorrelationNumbers) -> Section:
     """Return the section of a Correlation request."""
-    remarks, request = tuple(_comparisons(numbers)), numbers.request
+    request = numbers.request
     return Section(
         kind="correlation",
         heading=f"Correlation of {formats.title(request.x)} and {formats.title(request.y)}",
-        findings=tuple(_findings(numbers)),
+        findings=(*_findings(numbers), *_comparisons(numbers)),
         cautions=cautions(
             "correlation",
             partials=numbers.partials.to_dict("records"),
@@ -40,7 +40,6 @@ def correlation_section(numbers: CorrelationNumbers) -> Section:
             published=numbers.request.published,
         ),
         tables=tuple(_tables(numbers)),
-        remarks=remarks,
         method=prose(
             "method_correlation.txt",
             seeds=len(numbers.components) > 0,
@@ -104,26 +103,24 @@ def _findings(numbers: CorrelationNumbers) -> Iterator[Finding]:
 
 
 def _of_line(template: str, line: Any, **numbers: Any) -> Finding:
+    groups = line.x, line.y
     verdict = judge(
-        line, "pearson", line.pearson_p, metric=line.y, groups=(line.x, line.y), n=line.n
+        line, "pearson", line.pearson_p, metric=line.y, groups=groups, n=line.n, needs_interval=True
     )
+    numbers["window"] = "" if line.window_low is None else over(line)
     return Finding(template=template, verdicts=(verdict,), numbers=vars(line) | numbers)
 
 
 def correlation_finding(line: Any) -> Finding:
     """Return the finding on a correlation over cells."""
-    return _of_line("correlation", line, window=_window(line))
-
-
-def _window(line: Any) -> str:
-    return "" if line.window_low is None else over(line)
+    return _of_line("correlation", line)
 
 
 def _settings(row: Any) -> str:
     return listed([formats.title(name) for name in row.left_out.split()])
 
 
-def _comparisons(numbers: CorrelationNumbers) -> Iterator[str]:
+def _comparisons(numbers: CorrelationNumbers) -> Iterator[Finding]:
     """Compare with published values of this corpus, or of all corpora if it has none.
 
     Windows other than the published one select other cells and are skipped.
@@ -132,15 +129,13 @@ def _comparisons(numbers: CorrelationNumbers) -> Iterator[str]:
     for line in rows(numbers.lines):
         if line.over in (CELLS, PUBLISHED_WINDOW):
             for corpus in [numbers.corpus] if numbers.corpus in published else published:
-                yield comparison(line, corpus).sentence
+                yield comparison(line, corpus)
 
 
 def comparison(line: Any, corpus: str) -> Finding:
     """Return whether a published value is below, inside or above our interval."""
     published = getattr(line, f"published_{corpus}")
-    return _of_line(
-        "published_correlation", line, window=_window(line), published=published, corpus=corpus
-    )
+    return _of_line("published_correlation", line, published=published, corpus=corpus)
 
 
 def _tables(numbers: CorrelationNumbers) -> Iterator[Table]:

@@ -57,7 +57,6 @@ def _findings(numbers: ExtrapolationNumbers) -> Iterator[Finding]:
             metric="loss",
             groups=(_size(row.x), _larger(x)),
             n=row.n,
-            size=_size(row.x),
             fitted_to=row.fitted_to,
             missing=row.missing,
         )

@@ -101,7 +101,7 @@ def _orders(numbers: GroupNumbers) -> Iterator[Finding]:
             order = sorted(means, key=means.__getitem__)
             printed = _measured(numbers, f"published_{numbers.corpus}_{metric}")
             is_printed = printed.keys() >= means.keys()
-            trials = numbers.groups["done"]
+            trials = numbers.groups["done"][numbers.groups["group"].isin(means)]
             verdict = Verdict(
                 verdict="too few seeds" if min(trials) < 2 else "not measured",
                 metric=metric,
@@ -166,15 +166,16 @@ def count_section(numbers: CountNumbers) -> Section:
     totals = [int(counts[value].sum()) for value in values]
     findings: tuple[Finding, ...] = ()
     if sum(totals) and len(values) > 1:
-        of_table = {
-            "metric": numbers.request.metric,
-            "trials": sum(totals),
-            "least": values[0],
-            "at_least": totals[0],
-            "greatest": values[-1],
-            "at_greatest": totals[-1],
-        }
-        findings = (describe("counts", **of_table),)
+        finding = describe(
+            "counts",
+            metric=numbers.request.metric,
+            trials=sum(totals),
+            least=values[0],
+            at_least=totals[0],
+            greatest=values[-1],
+            at_greatest=totals[-1],
+        )
+        findings = (finding,)
     columns = zip(map(str, values), map(Column, headings), strict=True)
     return Section(
         kind="counts",
@@ -288,7 +289,7 @@ def _verdict(row: Any, request: Comparison) -> Verdict:
         groups=(row.group, row.baseline),
         n=row.pairs if is_paired else row.n_group + row.n_baseline,
         is_equivalent=row.equal_within is not None and row.equal_within <= request.margin,
-        is_constant=is_paired and row.difference_p is None,
+        is_constant=row.difference_p is None and min(row.n_group, row.n_baseline) > 1,
         paired=is_paired,
         unadjusted_p=row.difference_p,
         mean=row.mean_group,

@@ -12,7 +12,7 @@ import pandas as pd
 from orchestrator.analysis import ThresholdNumbers, is_reached, rows, tidy
 from orchestrator.report import formats
 from orchestrator.report.columns import Column, Table, with_interval
-from orchestrator.report.findings import Finding, Verdict, describe, judge
+from orchestrator.report.findings import Finding, describe, judge
 from orchestrator.report.line_figure import LineFigure
 from orchestrator.report.prose import cautions, prose
 from orchestrator.report.sections.section import Section
@@ -73,13 +73,8 @@ def _findings(numbers: ThresholdNumbers) -> Iterator[Finding]:
     if ratios:
         yield Finding(template="size_ratios", verdicts=tuple(ratios), numbers=of_request)
     laws = list(rows(numbers.laws))
-    exponents = [
-        Verdict(metric="b", groups=(law.group,), value=law.b, interval=(law.b_low, law.b_high))
-        for law in laws
-        if law.b is not None
-    ]
-    if exponents:
-        yield Finding(template="exponents", verdicts=tuple(exponents), numbers=of_request)
+    if fitted := [vars(law) for law in laws if law.b is not None]:
+        yield describe("exponents", **of_request, laws=fitted)
     without = [law for law in laws if law.b is None]
     for missing in dict.fromkeys(law.missing for law in without):
         groups = [str(law.group) for law in without if law.missing == missing]

@@ -64,8 +64,8 @@ def _findings(numbers: TrueRankNumbers) -> Iterator[Finding]:
             ranks = {metric: getattr(matrix, metric) for metric in numbers.metrics}
             right = [name for name, rank in ranks.items() if round(rank) == numbers.true_rank]
             others = [(name, rank) for name, rank in ranks.items() if name not in right]
-            of_matrix = {"matrix": VARIANTS[matrix.variant], "right": right, "others": others}
-            yield describe("metrics_at_true_rank", **(true | of_matrix))
+            name = VARIANTS[matrix.variant]
+            yield describe("metrics_at_true_rank", **true, matrix=name, right=right, others=others)
     learned = [one for one in matrices if one.variant == LEARNED]
     for metric in numbers.metrics:
         ranks = {one.matrix: getattr(one, metric) for one in learned if one.trials}
@@ -73,15 +73,13 @@ def _findings(numbers: TrueRankNumbers) -> Iterator[Finding]:
             right = [name for name, rank in ranks.items() if round(rank) == numbers.true_rank]
             # A learned matrix has a single Press rank.
             title = "press_rank" if metric in PRESS_BY_EPS else metric
-            of_metric = {"metric": title, "ranks": ranks, "right": right}
-            yield describe("learned_ranks", **(true | of_metric))
+            yield describe("learned_ranks", **true, metric=title, ranks=ranks, right=right)
     perplexities = {name: exact[f"{name}_perplexity"] for name in ("test", "entropy", "shares")}
     models = [one for one in learned if one.test_perplexity is not None]
     nothing = sum(one.test_perplexity >= perplexities["shares"] for one in models)
     yield describe("perplexity_floor", **perplexities, nothing=nothing, models=len(models))
     if models:
-        ratios = {one.matrix: one.over_floor for one in models}
-        yield describe("over_floor", over_floor=ratios)
+        yield describe("over_floor", ratios={one.matrix: one.over_floor for one in models})
 
 
 def _marks(numbers: TrueRankNumbers) -> pd.DataFrame:

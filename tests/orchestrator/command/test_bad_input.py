@@ -52,7 +52,7 @@ def over(**fields):
         (("corpus", "check", "ptb", "--data-dir", "{tmp}/wrong"), "train.txt"),
         (("gss_grid", "--search", "tpe"), "--search"),
         (("fair_capacity", "--budget", "0"), "2,940"),
-        (("fair_capacity", "--budget", "3", "--search", "grid"), "no --budget"),
+        (("fair_capacity", "--budget", "3", "--search", "grid"), "--budget"),
         (("fair_capacity", "--set", "model.dropout_hidden=0.1"), "tunes"),
         (("results", "gss_grid", "--model", "gru"), "'transformer'"),
         (("fair_capacity", "--model", "transformer", "--dry-run"), "AWD-LSTM"),
@@ -91,7 +91,7 @@ def test_bad_input_gets_one_sentence(
         ("STUDY = over(measurements=('perplexity@1', 'top_k'))", "'top_k'"),
         ("STUDY = over(label=lambda config: 1 / 0)", "label"),
         ("STUDY = over(name='../mine')", "letters, digits"),
-        ("STUDY = over(label=lambda config: 3)", "gives 3"),
+        ("STUDY = over(label=lambda config: 3)", "returns 3"),
         ("raise SystemExit(0)", "SystemExit"),
         (
             "STUDY = over(analyses=(GridMap(row='seed', column='output_layer.nme'),))",

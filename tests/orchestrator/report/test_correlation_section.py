@@ -133,7 +133,7 @@ def test_single_seed_meets_published_values(
     result = report_on(rows, tmp_path, key=replace(KEY, scale="paper", corpus="ptb"))
     section = result.answers[0].section
     assert "over 72 cells, one seed each: " in findings_of(result)[0]
-    cells, window = section.remarks
+    cells, window = section.sentences[-2:]
     assert "the published +0.48 (PTB) is " in cells and "one seed each" in cells
     assert (
         "published window, which has test perplexity 56.60 to 57.60" in window and "PTB" in window

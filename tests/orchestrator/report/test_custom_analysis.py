@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import re
 import runpy
 import sys
@@ -157,3 +158,10 @@ def test_no_result_no_call() -> None:
 def test_class_instead_of_a_request_is_refused() -> None:
     with pytest.raises(UserError, match="analyses must be a tuple"):
         replace(STUDY, analyses=(Correlation,))  # type: ignore[arg-type]
+
+
+def test_undecodable_text_is_reported(tmp_path: Path) -> None:
+    report = report_with(lambda _: "broken \udcff name", tmp_path)
+    summary = json.loads((tmp_path / "summary.json").read_text())
+    assert "broken \udcff name" in {finding["sentence"] for finding in summary["findings"]}
+    assert "broken" in report.path.read_text()

@@ -74,7 +74,7 @@ def test_any_stored_value_is_exported(
 
 @pytest.mark.parametrize("name", ["test_perplexity", "name", "corpus"])
 def test_column_name_as_setting_is_refused(name: str) -> None:
-    with pytest.raises(UserError, match=f"the results store has '{name}' as both"):
+    with pytest.raises(UserError, match=f"'{name}' both as"):
         flatten([trial_row("x", config={name: 1}, test_perplexity=2.0)])
 
 

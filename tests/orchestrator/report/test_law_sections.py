@@ -130,7 +130,7 @@ def test_misfits_and_missing_laws_are_named() -> None:
 def test_first_deviating_size_leads_findings() -> None:
     section = section_of(width_rows({16: 0.3, 8: 0.8}), OFF)
     [finding] = section.findings
-    outcomes = {verdict.numbers["size"]: verdict.verdict for verdict in finding.verdicts}
+    outcomes = {verdict.groups[0]: verdict.verdict for verdict in finding.verdicts}
     assert outcomes["16"] == "higher" and outcomes["32"] == "no difference shown"
     assert "first departs from the law fitted to larger widths at width 16" in finding.sentence
     assert "above what 5 larger sizes predict" in finding.sentence

@@ -64,10 +64,10 @@ def test_significant_interval_gives_direction() -> None:
 
 
 def test_other_cells_have_no_published_value() -> None:
-    better_half = make_answers()[0].section.remarks
-    assert len(better_half) == 2 and not any(
-        "+0.24" in text or "+0.21" in text for text in better_half
-    )
+    findings = make_answers()[0].section.findings
+    published = [one.sentence for one in findings if one.template == "published_correlation"]
+    assert len(published) == 2
+    assert not any("+0.24" in text or "+0.21" in text for text in published)
 
 
 @pytest.mark.parametrize(

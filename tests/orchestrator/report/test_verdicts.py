@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 import scipy.stats
 
 from orchestrator.analysis import contrast_numbers, flatten, rows
-from orchestrator.report.findings import Finding
+from orchestrator.report.findings import Finding, describe, judge
 from orchestrator.report.sections.groups import comparisons
 from search_spaces.analyses import Comparison
 from tests.support.synthetic_results import done_trial
@@ -64,7 +65,7 @@ def test_significant_difference_names_lower_group() -> None:
         assert verdict.interval == pytest.approx(ends, abs=5e-4)
         assert finding.sentence.startswith(f"GSS has a {outcome} test perplexity than Softmax")
         assert "by 0.270 " in finding.sentence and "0.171 to 0.369" in finding.sentence
-        assert "without common seeds" in finding.sentence
+        assert "fewer than two common seeds" in finding.sentence
 
 
 def test_adjusted_p_decides() -> None:
@@ -134,3 +135,16 @@ def test_several_groups_share_a_sentence() -> None:
     [finding] = comparisons(list(rows(tests)), request)
     assert [one.verdict for one in finding.verdicts] == ["lower", "no difference shown"]
     assert finding.sentence.startswith("GSS has a lower") and "MoS" in finding.sentence
+
+
+def test_interval_may_overrule_p() -> None:
+    """A permutation test and a jackknife interval can disagree."""
+    row = SimpleNamespace(r=0.5, r_low=-0.1, r_high=0.8)
+    for needs_interval, outcome in ((False, "higher"), (True, "no difference shown")):
+        verdict = judge(row, "r", 0.01, metric="m", groups=(), needs_interval=needs_interval)
+        assert verdict.verdict == outcome
+
+
+def test_text_of_a_study_stays_as_written() -> None:
+    words = "a ( b )\n c * d"
+    assert describe("text", text=words).sentence == words

@@ -4,6 +4,7 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
@@ -12,12 +13,13 @@ import pytest
 from orchestrator.storage import FolderStorage, Storage, storage_at
 from orchestrator.store import PlannedTrial, Position, Store, StudyKey, open_store
 from orchestrator.sweep import check_store, rebuild_store, write_study_file
+from orchestrator.sweep.study_file import read_study_file
 from tests.support import tiny_trial
 from tests.support.object_store import object_store
 from tests.support.processes import Process, Report
 from tests.support.store_rows import KEY, RUN, SPECTRUM, execute, outcome, tables
 from trainables.errors import UserError
-from trainables.trial_folder import FinalState, Metric, TrialOutcome
+from trainables.trial_folder import FinalState, Metric, TrialOutcome, sealed, unsealed
 
 OTHER = StudyKey(study="tuned", scale="smoke", corpus="tiny", overrides='{"training.epochs":3}')
 STATES: tuple[FinalState, ...] = ("done", "done", "diverged", "pruned")
@@ -230,3 +232,15 @@ def test_check_names_different_trials(url: str, storage: FolderStorage) -> None:
     assert sorted(sentence.split()[1].rstrip(":") for sentence in messages) == sorted(
         trial.trial_id[:12] for trial in (*TRIALS[:2], STRANGER)
     )
+
+
+def test_older_study_file_keeps_positions(storage: FolderStorage) -> None:
+    """Version 0.1 called the position `place`."""
+    write_study_file(storage, OTHER, datetime.now(UTC), TUNED)
+    [path] = storage.study_files()
+    text = unsealed(path).decode()
+    assert '"position":' in text
+    path.write_bytes(sealed(text.replace('"position":', '"place":')))
+    assert [trial.position for trial in read_study_file(path).trials] == [
+        trial.position for trial in TUNED
+    ]

@@ -99,9 +99,14 @@ def test_second_file_of_a_name_is_refused(tmp_path: Path) -> None:
     storage = FolderStorage(tmp_path)
     write_study_file(storage, KEY, datetime.now(UTC), plan(0), file=str(first))
     check_name(storage, KEY, str(first))
-    check_name(storage, replace(KEY, scale="paper"), str(second))
-    with pytest.raises(UserError, match=r"lr2\.py.*lr\.py.*Rename"):
-        check_name(storage, KEY, str(second))
+    check_name(storage, replace(KEY, study="other"), str(second))
+    copied = tmp_path / "copy" / "lr.py"
+    copied.parent.mkdir()
+    copied.write_text("rates = 5, 6")
+    check_name(storage, KEY, str(copied))
+    for key in (KEY, replace(KEY, scale="paper")):
+        with pytest.raises(UserError, match=r"lr2\.py.*lr\.py.*Rename"):
+            check_name(storage, key, str(second))
     first.rename(tmp_path / "renamed.py")
     check_name(storage, KEY, str(second))
 
