@@ -49,10 +49,7 @@ def plan() -> list[PlannedTrial]:
 
 
 def fill(store: Store, *, epochs: int, storage: FolderStorage | None = None) -> list[PlannedTrial]:
-    """Record every trial in its own transaction, as a driver does, and print the cost.
-
-    Also write the trials' files to `storage`, without fsync.
-    """
+    """Record every trial in its own transaction, as a driver does, and print the cost."""
     trials, draws = plan(), np.random.default_rng(0)
     start = time.perf_counter()
     store.register(KEY, trials)

@@ -1,7 +1,4 @@
-"""Times and results of the parts of a stack's step.
-
-The GPU benchmark uses a stack's internals only through this file.
-"""
+"""Times and results of the parts of a stack's step."""
 
 from __future__ import annotations
 

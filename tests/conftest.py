@@ -78,10 +78,7 @@ def one_ray() -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Run guard tests first, then other long tests: test processes then end at similar times.
-
-    Guard tests mostly wait, so they leave the cores to the other commands of `make check`.
-    """
+    """Run guard tests first, then other long tests: test processes then end at similar times."""
     items.sort(key=_turn)
     left_out = [] if config.getoption("--chaos") else list(filter(_only_in_chaos, items))
     if left_out:

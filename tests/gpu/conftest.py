@@ -1,7 +1,6 @@
 """Numerical GPU tests that need only torch, numpy, scipy, pydantic and pytest.
 
-They also run on a CPU; `-m gpu` selects the runs on a GPU. tests/trainables/test_device.py
-checks dtypes without a GPU, and `prove-gpu` checks that steps do not synchronise.
+They also run on a CPU; `-m gpu` selects the runs on a GPU.
 """
 
 from __future__ import annotations

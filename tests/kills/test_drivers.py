@@ -1,8 +1,7 @@
 """Drivers that are stopped or killed lose no finished work and repeat none.
 
 Drivers that are signalled while Ray starts or ends have their own Ray; the other drivers join this
-process's Ray. Most tests train one trial at a time, because each worker needs seconds for its
-imports.
+process's Ray.
 """
 
 from __future__ import annotations

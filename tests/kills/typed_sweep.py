@@ -1,7 +1,4 @@
-"""A real sweep of eight trials with its own Ray and temporary folder, to kill and compare.
-
-A trial lasts a second and writes four checkpoints.
-"""
+"""A real sweep of eight trials with its own Ray and temporary folder, to kill and compare."""
 
 from __future__ import annotations
 

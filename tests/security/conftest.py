@@ -35,10 +35,7 @@ def in_time() -> Iterator[None]:
 
 @pytest.fixture
 def every_case(rounds: int, request: pytest.FixtureRequest) -> Cases:
-    """Return a function that checks the `first` cases, then `rounds` random cases.
-
-    The random cases are the same in every `make test`.
-    """
+    """Return a function that checks the `first` cases, then `rounds` random cases."""
 
     def try_all(
         cases: SearchStrategy[Any], check: Callable[[Any], None], first: Iterable[Any] = ()

@@ -1,6 +1,4 @@
-"""A small tuning whose losses are a formula of the config.
-
-It has two sides, 2 cells in stage 1, 20 in stage 2, and two final seeds. Starts and ends go to one
+"""A small tuning whose losses are a formula of the config. Starts and ends go to one
 append-only file, which survives the death of any process.
 """
 

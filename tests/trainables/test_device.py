@@ -1,7 +1,4 @@
-"""GPU code without a GPU: the device "meta" checks shapes and dtypes.
-
-Its tensors have no values, so reading one fails; tests/gpu checks values.
-"""
+"""GPU code without a GPU: the device "meta" checks shapes and dtypes."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def halves(numbers: RankTrainingNumbers) -> list[float]:
 def test_half_way_is_interpolated(averaged: bool) -> None:
     """The rank's logarithms are 0, 1, 4, so half of its rise is at epoch 2 + 1 / 3.
 
-    The losses are 9, 6, 5, so half of their fall is at 1 + 2 / 3. Averaged epochs do not count.
+    The losses are 9, 6, 5, so half of their fall is at 1 + 2 / 3.
     """
     ranks, losses = (10, 20, 160, 900), (9.0, 6.0, 5.0, 4.0)
     plain = training(ranks[:3], losses[:3])

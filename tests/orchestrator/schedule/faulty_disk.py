@@ -1,7 +1,6 @@
 """A preloaded library makes the n-th disk write fail, or every write from the n-th on.
 
-Each sweep runs in a forked child, as driver and worker do but without Ray. Store, trial folders and
-records are real.
+Each sweep runs in a forked child, as driver and worker do but without Ray.
 """
 
 from __future__ import annotations

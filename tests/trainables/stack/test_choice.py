@@ -67,10 +67,7 @@ CONFIGS: dict[str, Callable[[], LanguageTrialConfig]] = {
 
 @pytest.mark.parametrize("name", CONFIGS)
 def test_planned_memory_matches_the_stack(name: str) -> None:
-    """Memory is measured on a CPU with the longest windows.
-
-    The plan also counts averages, kept copies and captured steps.
-    """
+    """Memory is measured on a CPU with the longest windows."""
     command, config = [sys.executable, "-c", PROGRAM, name], CONFIGS[name]()
     run = subprocess.run(command, capture_output=True, text=True, check=True)
     one, four = map(float, run.stdout.split())

@@ -159,10 +159,7 @@ def test_failing_trial_spares_its_mates(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The failed stack is freed before the next starts, although a traceback holds its frames.
-
-    A GPU could not hold both.
-    """
+    """The failed stack is freed before the next starts, although a traceback holds its frames."""
     stacks, alive = list[weakref.ref[Stack]](), list[int]()
 
     class Watched(Stack):
