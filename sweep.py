@@ -13,7 +13,7 @@ reports."""
 INSTALL = "Type `make sweep` once to install everything, then `source .venv/bin/activate`."
 
 TYPED = getattr(sys, "orig_argv", [sys.executable, *sys.argv])
-"""Words of the command line. Python before 3.10 has no `orig_argv`; `main` refuses it."""
+"""Words of the command line. `main` refuses Python before 3.10, which has no `orig_argv`."""
 IS_SCRIPT = sys.argv[0].endswith("/sweep")
 IS_MODULE = TYPED[1:3] == ["-m", "sweep"]
 # `make sweep` runs .venv/bin/python without activating its environment.

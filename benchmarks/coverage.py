@@ -167,10 +167,10 @@ def spam(
 def gss_grid(
     rng: np.random.Generator, columns: int, *, length: float
 ) -> Iterator[tuple[str, Statistic, float]]:
-    """Yield r of a grid with nine random rows and fixed columns; cells are means of three seeds.
+    """Simulate a grid with nine random rows and fixed columns, and yield its r.
 
-    The truth is for infinitely many rows. A Gaussian kernel of `length` rows correlates the rows'
-    effects; 0 makes them independent.
+    Cells are means of three seeds. The true r is that of infinitely many rows. A
+    Gaussian kernel of `length` rows correlates the rows' effects; 0 makes them independent.
     """
     rows, slope, noise = 9, 0.4, 0.5 / math.sqrt(3)
     t_K = np.linspace(-1, 1, columns)

@@ -169,8 +169,8 @@ def _is_separate(better: Any, worse: Any, sign: int) -> bool:
 def kl_curves(frame: pd.DataFrame) -> pd.DataFrame | None:
     """Return the KL divergence (nats) of low-rank approximations of log P; None if unmeasured.
 
-    Approximations are by least squares. Each row has a group and a rank that all the group's trials
-    have.
+    Approximations are by least squares. One row per group and rank, for ranks that were measured
+    in all trials of the group.
     """
     prefixed = [name for name in frame.columns if name.startswith(KL_AT_RANK)]
     metrics = {int(name.removeprefix(KL_AT_RANK)): name for name in prefixed}

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 
 TARGET_PT = 9
-"""Minimum width of a mark's target for the pointer, points."""
+"""Minimum width, in points, of the area in which the pointer shows a mark's tooltip."""
 POINTS_PT = 72
 AREA = ' pointer-events="fill"'
 

@@ -115,8 +115,8 @@ def learning_curves(
 ) -> Figure:
     """Return a figure of validation perplexity by epoch, with a line per trial.
 
-    A diamond marks the start of averaging. `training` adds the training perplexity of a single
-    trial.
+    A diamond marks the start of averaging. If `training`, there is one trial, and its training
+    perplexity is added.
     """
     y = "perplexity" if training else "validation perplexity"
     rows = [

@@ -141,7 +141,7 @@ def loss_and_gradients(
 def truth_and_gradients(
     config: OutputLayerConfig, layer: OutputLayer, hidden: Tensor, weight: Tensor, targets: Tensor
 ) -> tuple[float, dict[str, Tensor]]:
-    """Return the formulas' loss and three times its gradients; targets may be distributions."""
+    """Return the formulas' loss, and its gradients times three; targets may be distributions."""
     leaves = leaves_of(layer, hidden, weight)
     rows = log_p(config, parameters_of(layer), leaves["hidden"], leaves["weight"])
     if not targets.is_floating_point():

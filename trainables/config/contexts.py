@@ -89,7 +89,7 @@ def read_contexts(path: Path) -> ContextsFile:
 
 @functools.cache
 def published_contexts() -> tuple[Context, ...]:
-    """Return Penn Treebank's published contexts."""
+    """Return the contexts of SM Table 2, for the Penn Treebank."""
     return read_contexts(PTB).contexts
 
 

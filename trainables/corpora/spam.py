@@ -19,7 +19,7 @@ from trainables.corpora.published import CorpusIdentity
 from trainables.corpora.text import SPLITS
 
 MIN_DEALS = {"train": 2}
-"""Minimum number of deals. Two keep a model from just learning one deal's order."""
+"""Minimum number of deals. With two, a model cannot just learn the order of one deal."""
 KEY_BYTES = 8
 SHA256 = {
     500: "3764a54880326568cb5fbea6e7b2e849e04c26dde1df14faee4cea986c04701e",

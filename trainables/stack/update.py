@@ -23,7 +23,7 @@ EPSILON = 1e-8
 
 
 class ModelNumbers(NamedTuple):
-    """Numbers of each model's update, on the device."""
+    """Factors and rates of each model's update, as tensors on the device."""
 
     shrink_G: Tensor
     rate_G: Tensor

@@ -66,7 +66,7 @@ def difference_of_means(a: SampleSummary, b: SampleSummary) -> float | None:
 def student_difference(a: SampleSummary, b: SampleSummary) -> tuple[Estimate, float]:
     """Return mean of a minus mean of b by Student's test, and the pooled standard deviation.
 
-    The samples must have no `obstacle`.
+    `obstacle` must return "" for the samples.
     """
     mean_a, mean_b, df = a.estimate(), b.estimate(), a.n + b.n - 2
     assert a.sd is not None and b.sd is not None

@@ -67,9 +67,9 @@ def _overall(numbers: SweptNumbers, metric: str) -> dict[Any, float]:
 
 
 def _findings(numbers: SweptNumbers) -> Iterator[Finding]:
-    """Describe means, and test nothing.
+    """Describe means, without significance tests.
 
-    The test text must not choose a value, so only the means of test metrics are given.
+    Results on the test text must not select a value, so test metrics get no "lowest at".
     """
     for metric in dict.fromkeys(numbers.means["metric"]):
         overall = _overall(numbers, metric)

@@ -82,7 +82,7 @@ def test_findings_name_planted_factors() -> None:
         significant, _, insignificant = finding.sentence.partition(kind)[2].partition(
             "No difference"
         )
-        assert "mos (" in significant and "gss" not in significant
+        assert "mos is better than softmax" in significant and "gss" not in significant
         assert insignificant.startswith(" from softmax was shown for gss")
     assert section.remarks == ("Others claim this (A 2024).",)
 

@@ -38,7 +38,7 @@ MEASUREMENTS = ("perplexity@1", "spectrum@1")
 def sweep(
     folder: Path, plan: Sequence[PlannedTrial] = PLAN, names: Sequence[str] = MEASUREMENTS
 ) -> list[str]:
-    """Train and measure unfinished trials; return notes to the user and causes of failures."""
+    """Train and measure unfinished trials. Return the printed notes and the causes of failures."""
     trial_run.load = kept_weights.load = lambda *_, **__: tiny_trial.corpus(600)
     storage, listener = FolderStorage(folder), RecordingListener()
     storage.check()
