@@ -103,7 +103,7 @@ def softmax_bent_after_training(results: Any) -> list[Any]:
     parts = [
         f"{row['bend'].removeprefix('softcap ')} gives Press rank "
         f"{row[BENT_TITLES['press_rank']]:.0f}, and training with that bend gives "
-        f"{row[TRAINED_TITLES['press_rank']]:.0f} (KL of the bend after training: "
+        f"{row[TRAINED_TITLES['press_rank']]:.0f} (KL of the bent from the unbent softmax: "
         f"{row[BENT_TITLES['kl_from_softmax']]:.2g} nats)"
         for row in table.to_dict("records")
         if row["bend"] in PUBLISHED and math.isfinite(row[TRAINED_TITLES["press_rank"]])

@@ -226,9 +226,9 @@ STUDY = Study(
         "it.",
         "The source's texts, sizes and training were not read in full. Seven repeats, the end of "
         "text and all other settings of the training are this project's choices.",
-        f"Each language is trained on {EPOCHS * EPOCH_TOKENS:,} tokens at every scale except smoke. "
-        "A symbol is then seen in 80 texts at V = 500 and in 10 at V = 4,000. How the required "
-        "width grows with V depends on this.",
+        f"At every V, models train on {EPOCHS * EPOCH_TOKENS:,} tokens at every scale except "
+        "smoke. A symbol is then seen in 80 texts at V = 500 and in 10 at V = 4,000. How the "
+        "required width grows with V depends on this.",
         "MoS has 3 mixtures without dropout and more parameters than the others: at equal d it is "
         "the larger model.",
     ),
