@@ -267,8 +267,7 @@ class StackShape(NamedTuple):
 def stacked_loss_error(device: str, name: str, shape: StackShape, precision: Precision) -> float:
     """Return the largest error of a stack's losses and gradients; windows differ in length.
 
-    Stacks of three have the smallest chunks, larger stacks the chunks of training. Only the first
-    and last model are compared with float64, on the same device.
+    Stacks of three have the smallest chunks. Only the first and last model are compared.
     """
     layer = _without_dropout(layer_config(name, "ptb", scale_on(device)))
     config = LanguageModelConfig(

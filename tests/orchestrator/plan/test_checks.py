@@ -48,6 +48,8 @@ def test_measurement_may_end_within_window() -> None:
 
 def test_lstm_needs_no_whole_window() -> None:
     require_text(tiny_trial.trial(batch_size=4, bptt=70), replace(TEXT, train_tokens=12))
+    with pytest.raises(UserError, match="tokens"):
+        require_text(tiny_trial.trial(batch_size=8, bptt=70), replace(TEXT, train_tokens=12))
 
 
 def test_training_and_measuring_share_windows() -> None:
@@ -78,11 +80,16 @@ def test_known_metrics_and_settings_pass() -> None:
     metrics = ("kl_at_rank_64", "bent tanh 15 press_rank", "similarity MEN", "generalisation_gap")
     curves = Curves(x="seed", metrics=metrics, caption="")
     require_names(study(curves, Curves(x="press_rank", metrics=metrics, caption="")), [trial()])
+    with pytest.raises(UserError, match="nosuch"):
+        require_names(study(curves, Curves(x="nosuch", metrics=metrics, caption="")), [trial()])
 
 
 def test_metrics_of_unknown_kinds_pass() -> None:
     config: Any = SimpleNamespace(kind="mine", model_dump=lambda **_: {})
-    require_names(study(GroupTable(metrics=("nosuch",))), [config])
+    table = study(GroupTable(metrics=("nosuch",)))
+    require_names(table, [config])
+    with pytest.raises(UserError, match="nosuch"):
+        require_names(table, [trial()])
     [default] = Study(name="mine").analyses
     layer_task = next(iter(load_study("layer_gates").trials(trial().corpus)))
     require_names(study(default), [layer_task])  # type: ignore[arg-type]
