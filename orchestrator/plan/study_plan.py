@@ -71,11 +71,9 @@ class Plan:
     def extent(self) -> str:
         """Return "4 of 9 settings, 3 seeds of each setting"; "" for all settings with one seed."""
         planned = len(distinct_settings(trial.config for trial in self.trials))
-        parts = {
-            f"{planned} of {self.settings} settings": planned < self.settings,
-            f"{self.seeds} seeds of each setting": self.seeds > 1,
-        }
-        return ", ".join(filter(parts.get, parts))
+        settings = f"{planned} of {self.settings} settings" if planned < self.settings else ""
+        seeds = f"{self.seeds} seeds of each setting" if self.seeds > 1 else ""
+        return ", ".join(filter(None, (settings, seeds)))
 
     @property
     def total(self) -> int:

@@ -139,8 +139,8 @@ def build_report(
     texts = {name: _csv(lines) for name, lines in files.items()}
     texts |= {TRIALS_FILE: trials.getvalue(), "report.html": page}
     documents |= {name: text.encode(errors="backslashreplace") for name, text in texts.items()}
-    content = to_jsonable_python(card, inf_nan_mode="strings", fallback=_plain)
-    documents[CARD_FILE] = json.dumps(content, indent=1).encode()
+    plain_card = to_jsonable_python(card, inf_nan_mode="strings", fallback=_plain)
+    documents[CARD_FILE] = json.dumps(plain_card, indent=1).encode()
     try:
         out.mkdir(parents=True, exist_ok=True)
         for name, content in documents.items():

@@ -12,6 +12,7 @@ from typing import Any
 import jinja2
 
 from orchestrator import words
+from orchestrator.analysis import SIGNIFICANCE
 from orchestrator.report import formats
 from trainables.errors import PROGRAM
 
@@ -31,7 +32,7 @@ def template(name: str) -> jinja2.Template:
         trim_blocks=name.endswith("html.j2"),
         lstrip_blocks=name.endswith("html.j2"),
     )
-    templates.globals["program"] = PROGRAM
+    templates.globals |= {"program": PROGRAM, "SIGNIFICANCE": SIGNIFICANCE}
     templates.filters |= FILTERS
     return templates.get_template(name)
 

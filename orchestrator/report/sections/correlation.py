@@ -37,7 +37,7 @@ def correlation_section(numbers: CorrelationNumbers) -> Section:
             is_repeated=len(numbers.components) > 0,
             lines={*numbers.lines["over"]} & {CELLS, PUBLISHED_WINDOW, BETTER_HALF},
             better_half=BETTER_HALF,
-            published=numbers.request.published,
+            published=request.published,
         ),
         tables=tuple(_tables(numbers)),
         method=prose(

@@ -47,7 +47,7 @@ def _findings(numbers: ExtrapolationNumbers) -> Iterator[Finding]:
     x = numbers.request.x
     if numbers.held_out.empty:
         [law] = rows(numbers.laws.fits)
-        yield describe("law_unknown", x=x, missing=law.missing)
+        yield describe("law_unknown", larger=_larger(x), missing=law.missing)
         return
     verdicts = [
         judge(
