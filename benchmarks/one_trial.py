@@ -22,14 +22,14 @@ from trainables.config import AnyConfig, CorpusConfig
 from trainables.corpora import identity
 from trainables.runtime import Runtime
 from trainables.trial import run_trial
-from trainables.trial_folder import EpochMetrics
+from trainables.trial_folder import Epoch
 
 
 class StoppedError(Exception):
     """Raised to end a trial half-way."""
 
 
-def stop_half_way(epoch: EpochMetrics) -> None:
+def stop_half_way(epoch: Epoch) -> None:
     if epoch.epoch == 4:  # of eight
         raise StoppedError
 

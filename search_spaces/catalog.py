@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import importlib
-import importlib.util
-import sys
 from pathlib import Path
 from types import ModuleType
 
 from search_spaces.study import Study
+from trainables.config import import_file
 from trainables.errors import UserError, did_you_mean
 
 NAMES = (
@@ -52,7 +51,7 @@ def load_study(name: str) -> Study:
     """
     studies = (*NAMES, ALL)
     if is_file(name):
-        study = _study_in(_import_file(Path(name)), name)
+        study = _study_in(import_file(Path(name)), name)
         if study.name in studies:
             raise UserError(
                 f"{name}: {study.name!r} is the name of a built-in study. Rename your study: "
@@ -77,23 +76,3 @@ def _study_in(module: ModuleType, name: str) -> Study:
             f"got {type(study).__name__.replace('NoneType', 'nothing')}"
         )
     return study
-
-
-def _import_file(path: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(f"user_study_{path.stem}", path)
-    if spec is None or spec.loader is None or not path.is_file():
-        raise UserError(f"{path}: no such Python file. Check the path of the study.")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    # The file can import modules of its own folder, like a script.
-    sys.path.append(str(path.parent.resolve()))
-    try:
-        spec.loader.exec_module(module)
-    except UserError as error:
-        raise UserError(f"{path}: {error}") from error
-    except (Exception, SystemExit) as error:
-        # Any exception that a user's file raises is a fault of that file.
-        raise UserError(
-            f"{path}: the import raised {type(error).__name__}: {error}. Fix the file."
-        ) from error
-    return module

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from trainables.config import CorpusConfig, TrialConfig, value_at, with_values
+from trainables.config import CorpusConfig, Goal, TrialConfig, value_at, with_values
 from trainables.errors import UserError
 
 
@@ -43,6 +43,8 @@ class Tuning:
     """Every side trains every cell."""
     stage2: Space
     """The search picks equally many cells for each side."""
+    goal: Goal = Goal("valid_loss")
+    """Metric by epoch that the search improves."""
     seeds: tuple[int, ...]
     """Seeds for each side's best cell: that of the lowest validation loss in both stages."""
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from trainables.config import AnyConfig, TextFile, read_config
+from trainables.config import AnyConfig, code_of, import_file, read_config, register
 from trainables.errors import PROGRAM, UserError, first_problem, terminal_text
 from trainables.runtime import Runtime
-from trainables.trial_folder import EpochMetrics, TrialFolder, TrialOutcome, trial_directory
+from trainables.trial_folder import Epoch, TrialFolder, TrialOutcome, trial_directory
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -34,10 +34,10 @@ def main(arguments: list[str] | None = None) -> int:
         "--deterministic", action="store_true", help="on a GPU: bitwise reproducible, but slower"
     )
     parser.add_argument(
-        "--layers",
+        "--code",
         type=Path,
         action="append",
-        help="Python file with output layers; may be repeated",
+        help="Python file with a trial's class or output layers; may be repeated",
     )
     options = parser.parse_args(arguments)
     try:
@@ -58,6 +58,8 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _run(options: argparse.Namespace) -> TrialOutcome:
+    for path in options.code or ():
+        register(import_file(path))
     config = _read_config(options.config)
     if options.threads < 1:
         raise UserError(f"--threads: must be at least 1; got {options.threads}")
@@ -73,7 +75,7 @@ def _run(options: argparse.Namespace) -> TrialOutcome:
         device=options.device,
         threads=options.threads,
         deterministic=options.deterministic,
-        layer_files=tuple(TextFile.read(path, "--layers") for path in options.layers or ()),
+        code=code_of([config]),
     )
     directory = options.directory or trial_directory(Path("results"), config.trial_id)
     folder = TrialFolder(directory, config.trial_id)
@@ -91,13 +93,13 @@ def _run(options: argparse.Namespace) -> TrialOutcome:
             "choose another folder."
         ) from error
     except Exception as error:
-        if not runtime.layer_files:
+        if not runtime.code:
             raise
-        # An error in the user's own layer is shown as a message; any other is a bug and keeps its
+        # An error in the user's own code is shown as a message; any other is a bug and keeps its
         # traceback.
-        cause = folder.failure_cause(error, runtime.layer_files)
+        cause = folder.failure_cause(error, runtime.code)
         raise UserError(
-            f"the trial failed: {cause}: fix the layer; the traceback is in {folder.error_log}"
+            f"the trial failed: {cause}: fix the code; the traceback is in {folder.error_log}"
         ) from error
 
 
@@ -116,12 +118,9 @@ def _read_config(path: Path) -> AnyConfig:
         raise UserError(f"{path} is not a trial's config ({problem}): fix it") from error
 
 
-def _print_epoch(metrics: EpochMetrics) -> None:
-    print(
-        f"epoch {metrics.epoch}: train loss {metrics.train_loss:.4f}, validation loss "
-        f"{metrics.valid_loss:.4f} nats per token, {metrics.seconds:.1f} s",
-        file=sys.stderr,
-    )
+def _print_epoch(epoch: Epoch) -> None:
+    numbers = ", ".join(f"{name} {value:.6g}" for name, value in epoch.numbers.items())
+    print(f"epoch {epoch.epoch}: {numbers}; {epoch.seconds:.1f} s", file=sys.stderr)
 
 
 def _print_note(sentence: str) -> None:

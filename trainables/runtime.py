@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainables.config import ContextsFile, Frozen, TextFile
+from trainables.config import ContextsFile, Frozen, Goal, UserCode
 from trainables.corpora import BenchmarkFolder
 
 
@@ -27,8 +27,10 @@ class Runtime:
     over 5% of the time. 0 saves every step."""
     deterministic: bool = False
     """Make a GPU bitwise reproducible, but slower. A CPU is always reproducible."""
-    layer_files: tuple[TextFile, ...] = ()
-    """The user's own output layers."""
+    code: tuple[UserCode, ...] = ()
+    """The user's own trials and output layers."""
+    goal: Goal | None = None
+    """The study's metric: a search prunes users' trials by it."""
     benchmarks_dir: Path | None = None
     """Parent of the published benchmarks' folder `word-similarity`; None: `data_dir`."""
     contexts: ContextsFile | None = None

@@ -22,7 +22,8 @@ def clean(
     storage folder, removes unfinished files. In an object store, one-byte files .writable-... stay.
     """
     from orchestrator.guard import remove_leftovers
-    from orchestrator.storage import copies_folder, is_url, remove_unfinished
+    from orchestrator.storage import is_url, remove_unfinished
+    from trainables.config import cache_home
 
     if is_url(storage):
         raise UserError(
@@ -33,7 +34,7 @@ def clean(
     if storage != options.STORAGE and not folder.is_dir():
         raise UserError(f"--storage: no such folder: {folder}")
     sentences = [removed_sentence(count)] if (count := remove_leftovers()) else []
-    for path in (folder, copies_folder()):
+    for path in (folder, cache_home()):
         if count := remove_unfinished(path):
             sentences.append(f"Removed {counted(count, 'unfinished file')} below {path}.")
     print_out("\n".join(sentences or ["There was nothing to remove."]))

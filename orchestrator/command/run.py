@@ -127,15 +127,13 @@ def _gpus_of(gpus_per_trial: float | None, plan: Plan) -> float:
 
 
 def _study_runtime(runtime: Runtime, plan: Plan, gpus_per_trial: float) -> Runtime:
-    from trainables.config import layer_files, output_layer_of
+    from trainables.config import code_of
 
     return replace(
         runtime,
         data_dir=plan.data_dir,
         device="cuda" if gpus_per_trial > 0 else "cpu",
-        layer_files=layer_files(
-            filter(None, (output_layer_of(trial.config) for trial in plan.trials))
-        ),
+        code=code_of(trial.config for trial in plan.trials),
         benchmarks_dir=plan.benchmarks_dir,
         contexts=plan.inputs.contexts,
         benchmarks=plan.inputs.benchmarks,

@@ -49,7 +49,7 @@ def epochs(study: str | None = None, **selection: Any) -> pd.DataFrame:
     """
     with _variants(study, **selection) as (store, keys):
         rows = [
-            {**trial, **epoch.model_dump(), "valid_perplexity": epoch.valid_perplexity}
+            {**trial, **epoch.model_dump(), **epoch.numbers}
             for key in keys
             for trial, trial_epochs in _by_trial(store, key, store.epochs_by_trial(key))
             for epoch in trial_epochs

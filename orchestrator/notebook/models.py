@@ -15,7 +15,7 @@ from orchestrator.command import open_existing
 from orchestrator.storage import storage_at
 from orchestrator.store import TrialRow
 from orchestrator.words import short_id
-from trainables.config import LanguageTrialConfig, TextFile
+from trainables.config import LanguageTrialConfig, UserCode
 from trainables.corpora import Corpus
 from trainables.errors import UserError
 from trainables.language_model import LanguageModel
@@ -72,11 +72,11 @@ def trained(
         )
     trial_storage = storage_at(os.fspath(storage))
     trial_storage.bring([row.trial_id], [*RESULT_FILES, KEPT_WEIGHTS])
-    files = tuple(TextFile.read(Path(layer), "layers are files") for layer in layers)
+    files = tuple(UserCode.read(Path(layer), "layers are files") for layer in layers)
     runtime = Runtime(
         data_dir=None if data_dir is None else Path(data_dir),
         threads=torch.get_num_threads(),
-        layer_files=files,
+        code=files,
     )
     model, corpus = kept_model(
         row.validated, directory=trial_storage.trial(row.trial_id).path, runtime=runtime

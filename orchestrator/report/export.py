@@ -61,14 +61,14 @@ def write_archive(store: Store, folder: Path) -> None:
         trial_id: epochs for key in keys for trial_id, epochs in store.epochs_by_trial(key).items()
     }
     lines = [
-        {"trial_id": trial_id, **epoch.model_dump(), "valid_perplexity": epoch.valid_perplexity}
+        {"trial_id": trial_id, **epoch.model_dump(), **epoch.numbers}
         for trial_id, of_trial in epochs.items()
         for epoch in of_trial
     ]
     spectra = {trial_id: sigma for key in keys for trial_id, sigma in store.spectra(key).items()}
     rows = [{"trial_id": trial_id, "singular_values": sigma} for trial_id, sigma in spectra.items()]
     write_parquet(columns, trials, folder / "trials.parquet")
-    write_parquet(list(lines[0]) if lines else ["trial_id"], lines, folder / "epochs.parquet")
+    write_parquet(list(dict.fromkeys(name for line in lines for name in line)) or ["trial_id"], lines, folder / "epochs.parquet")
     write_parquet(["trial_id", "singular_values"], rows, folder / "spectra.parquet")
 
 

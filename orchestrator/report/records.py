@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orchestrator.analysis import Row
-from trainables.trial_folder import EpochMetrics
+from trainables.trial_folder import Epoch
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,7 +20,7 @@ class StudyRecords:
     """Result of `Store.results`."""
     spectra: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     """Trial id -> singular values, descending."""
-    epochs: Mapping[str, Sequence[EpochMetrics]] = field(default_factory=dict)
+    epochs: Mapping[str, Sequence[Epoch]] = field(default_factory=dict)
     """Trial id -> epochs in order."""
 
 

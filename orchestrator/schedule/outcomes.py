@@ -13,7 +13,7 @@ from orchestrator.schedule.trial_table import State, TrialTable
 from orchestrator.store import PlannedTrial
 from orchestrator.worker import Ending, EndingKind, TrialEvent
 from trainables.errors import UserError
-from trainables.trial_folder import DamagedFileError, EpochMetrics, TrialOutcome
+from trainables.trial_folder import DamagedFileError, Epoch, TrialOutcome
 
 MAX_START_FAILURES, MAX_MEMORY_FAILURES = 3, 20
 """Limits on consecutive workers that start no trial; the second applies if memory is short."""
@@ -38,7 +38,7 @@ class Outcomes:
         """
         events = list(events)
         self._record_starts(events)
-        epochs: dict[str, list[EpochMetrics]] = {}
+        epochs: dict[str, list[Epoch]] = {}
         retries = []
         for event in events:
             if event.halt is not None:

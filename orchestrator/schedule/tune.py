@@ -71,8 +71,8 @@ def _trainable(
         if late_machines is not None:
             late_machines.refuse_unfit()
         parcel: Parcel = config["pack"]
-        layers = [file.name for file in job.options.runtime.layer_files]
-        with beating(lambda beat: leave_sign(parcel.key, beat), machine_here(), layers):
+        code_files = [file.name for file in job.options.runtime.code]
+        with beating(lambda beat: leave_sign(parcel.key, beat), machine_here(), code_files):
             run_pack(
                 parcel.open(),
                 job,

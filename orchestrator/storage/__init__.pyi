@@ -4,7 +4,6 @@ from .bucket import BucketError as BucketError
 from .bucket import is_url as is_url
 from .bucket import patiently as patiently
 from .disk import DISK_TROUBLES as DISK_TROUBLES
-from .disk import copies_folder as copies_folder
 from .object_storage import storage_at as storage_at
 from .storage import FolderStorage as FolderStorage
 from .storage import Storage as Storage

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import errno
 import hashlib
-import os
 import secrets
 from pathlib import Path
 
+from trainables.config import cache_home
 from trainables.errors import UserError
 
 DISK_TROUBLES = {
@@ -40,20 +40,12 @@ def write_probe(folder: Path) -> None:
     probe.unlink()
 
 
-def copies_folder() -> Path:
-    """Return this user's folder for copies of objects; it may not exist."""
-    return (
-        Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-        / "softmax-bottleneck-sweeps"
-    )
-
-
 def cache_folder(kind: str, url: str) -> Path:
     """Return this user's folder for copies of a URL's objects.
 
     Raises UserError if it cannot be created.
     """
-    folder = copies_folder() / kind / hashlib.sha256(url.encode()).hexdigest()[:16]
+    folder = cache_home() / kind / hashlib.sha256(url.encode()).hexdigest()[:16]
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:

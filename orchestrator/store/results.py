@@ -16,7 +16,14 @@ from orchestrator.store.database import Database, now, storable
 from orchestrator.store.records import StudyKey
 from orchestrator.store.schema import epoch, result, spectrum, study_trial, trial
 from orchestrator.store.studies import among, select_members, trials_of
-from trainables.trial_folder import EpochMetrics, FinalState, Metric, TrialOutcome, check_metrics
+from trainables.trial_folder import (
+    EPOCH,
+    Epoch,
+    FinalState,
+    Metric,
+    TrialOutcome,
+    check_metrics,
+)
 
 Metrics = Mapping[str, Metric]
 Spectrum = NDArray[float64]
@@ -26,7 +33,7 @@ class Results(Database):
     """Results of trials; see `Store`."""
 
     def record_epochs(
-        self, epochs: Mapping[str, Sequence[EpochMetrics]], *, attempts: Mapping[str, int]
+        self, epochs: Mapping[str, Sequence[Epoch]], *, attempts: Mapping[str, int]
     ) -> None:
         """Record epochs by trial id, at least one per trial. `attempts` holds the claims.
 
@@ -196,12 +203,12 @@ class Results(Database):
         }
         return {trial_id: names for trial_id, names in missing_names.items() if names}
 
-    def epochs(self, trial_id: str) -> list[EpochMetrics]:
+    def epochs(self, trial_id: str) -> list[Epoch]:
         """Return the trial's epochs in order."""
         with self.read() as connection:
             return _epochs(connection, [trial_id]).get(trial_id, [])
 
-    def epochs_by_trial(self, key: StudyKey) -> dict[str, list[EpochMetrics]]:
+    def epochs_by_trial(self, key: StudyKey) -> dict[str, list[Epoch]]:
         """Return epochs by trial id."""
         with self.read() as connection:
             return _epochs(connection, key)
@@ -229,10 +236,12 @@ def _select_rows(table: Table, trials: StudyKey | Collection[str]) -> Select[Any
 
 def _epochs(
     connection: Connection, trials: StudyKey | Collection[str]
-) -> dict[str, list[EpochMetrics]]:
-    epochs: dict[str, list[EpochMetrics]] = {}
+) -> dict[str, list[Epoch]]:
+    epochs: dict[str, list[Epoch]] = {}
     for row in connection.execute(_select_rows(epoch, trials).order_by(epoch.c.epoch)):
-        epochs.setdefault(row.trial_id, []).append(EpochMetrics(epoch=row.epoch, **row.metrics))
+        epochs.setdefault(row.trial_id, []).append(
+            EPOCH.validate_python({"epoch": row.epoch, **row.metrics})
+        )
     return epochs
 
 
@@ -260,7 +269,7 @@ def _accepts(row: Row[Any], state: FinalState, attempt: int | None) -> bool:
     return bool(row.state == "planned" or (row.state == "running" and row.lapsed))
 
 
-def _epoch_rows(trial_id: str, epochs: Iterable[EpochMetrics]) -> list[dict[str, Any]]:
+def _epoch_rows(trial_id: str, epochs: Iterable[Epoch]) -> list[dict[str, Any]]:
     return [
         {
             "trial_id": trial_id,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -17,7 +17,7 @@ from orchestrator.analysis import shown_indices
 from orchestrator.report import GROUP_COLOURS, title
 from orchestrator.view.trials import StudyTrials
 from orchestrator.words import SHORT_ID
-from trainables.trial_folder import EpochMetrics, perplexity
+from trainables.trial_folder import Epoch, perplexity
 
 COLOURS = GROUP_COLOURS[:0:-1]
 """Group colours without black, which is invisible on a dark page."""
@@ -29,6 +29,7 @@ SMALLEST_PX, USUAL_PX, LARGEST_PX = 5, 7, 18
 """Diameters of points."""
 MOST_MARKED, FEW_EPOCHS = 100, 12
 """Largest numbers of epochs with a marker each, and with a tick each."""
+VALID = "valid_perplexity"
 AXIS = {"automargin": True, "exponentformat": "power"}
 STYLE = {
     "xaxis": AXIS,
@@ -111,22 +112,33 @@ def _areas(values: pd.Series[float]) -> pd.Series[float]:
 
 
 def learning_curves(
-    trials: Mapping[str, Sequence[EpochMetrics]], *, training: bool = False
+    trials: Mapping[str, Sequence[Epoch]], metric: str = "", *, training: bool = False
 ) -> Figure:
-    """Return a figure of validation perplexity by epoch, with a line per trial.
+    """Return a figure of a metric by epoch, with a line per trial.
 
-    A diamond marks the start of averaging. If `training`, there is one trial, and its training
-    perplexity is added.
+    By default, the metric is the validation perplexity of language models, and of other trials the
+    first that they report. A diamond marks the start of averaging. If `training`, there is one
+    trial: a language model's training perplexity, or another trial's other metrics, are added.
     """
-    y = "perplexity" if training else "validation perplexity"
+    all_epochs = [epoch for epochs in trials.values() for epoch in epochs]
+    metric = metric or curve_metric(all_epochs)
+    y = "perplexity" if training and metric == VALID else title(metric)
     rows = [
-        (as_text(name), epoch.epoch, epoch.valid_perplexity, epoch.averaging)
+        (as_text(name), epoch.epoch, epoch.numbers[metric], getattr(epoch, "averaging", False))
         for name, epochs in trials.items()
         for epoch in epochs
+        if metric in epoch.numbers
     ]
-    if training:
-        (epochs,) = trials.values()
-        rows += [("training", epoch.epoch, perplexity(epoch.train_loss), False) for epoch in epochs]
+    if training and metric == VALID:
+        losses = [(epoch.epoch, epoch.numbers["train_loss"]) for epoch in all_epochs]
+        rows += [("training", epoch, perplexity(loss), False) for epoch, loss in losses]
+    elif training:
+        rows += [
+            (title(name), epoch.epoch, value, False)
+            for epoch in all_epochs
+            for name, value in epoch.numbers.items()
+            if name != metric
+        ]
     points = pd.DataFrame(rows, columns=["line", "epoch", y, "averaged"])
     if points.empty:
         return empty_figure("No epoch has ended yet, or these trials do not train.")
@@ -145,6 +157,12 @@ def learning_curves(
         name="averaging starts",
         visible=len(averaging) > 0,
     )
+
+
+def curve_metric(epochs: Iterable[Epoch]) -> str:
+    """Return the metric that a figure of these epochs shows first."""
+    names = dict.fromkeys(name for epoch in epochs for name in epoch.numbers)
+    return VALID if VALID in names else next(iter(names), VALID)
 
 
 def spectra(

@@ -16,7 +16,7 @@ from orchestrator.store import LOST, Attempt, StudyKey
 from orchestrator.view import parts
 from orchestrator.view.source import Source
 from trainables.config import flat_values
-from trainables.trial_folder import TOP_K, DamagedFileError, EpochMetrics, WordsAfter, open_file
+from trainables.trial_folder import TOP_K, DamagedFileError, Epoch, WordsAfter, open_file
 
 LOG_LINES, LOG_BYTES = 60, 20_000
 """Lines shown, and bytes read, from the end of a log."""
@@ -33,7 +33,7 @@ class OneTrial:
     """Study in whose context the trial is shown."""
     settings: Mapping[str, Any]
     varying_settings: Sequence[str]
-    epochs: Sequence[EpochMetrics]
+    epochs: Sequence[Epoch]
     spectrum: NDArray[np.float64] | None
     predictions: Mapping[str, WordsAfter]
     """Most probable words after a context, by metric."""

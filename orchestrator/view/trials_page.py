@@ -22,7 +22,7 @@ from trainables.errors import UserError
 CONFIG_FILE = "trial.json"
 RUN_ALONE = f"python -m trainables {CONFIG_FILE} --directory trial"
 OPTIONS = (
-    "Add --layers FILE for your own output layer, --data-dir DIR for texts in another folder, "
+    "Add --code FILE for your own code, --data-dir DIR for texts in another folder, "
     "or --device cuda for a GPU."
 )
 

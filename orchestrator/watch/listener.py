@@ -6,7 +6,7 @@ from collections.abc import Sequence, Set
 from functools import partial
 from typing import Any
 
-from trainables.trial_folder import EpochMetrics, TrialOutcome
+from trainables.trial_folder import Epoch, TrialOutcome
 
 
 class Listener:
@@ -18,7 +18,7 @@ class Listener:
     def started(self, trial_id: str, name: str, epoch_count: int | None) -> None:
         """Handle an attempt's start. A trial without epochs has no `epoch_count`."""
 
-    def epoch(self, trial_id: str, metrics: EpochMetrics) -> None:
+    def epoch(self, trial_id: str, metrics: Epoch) -> None:
         """Handle an epoch's end. A worker reports at most about twice a second."""
 
     def finished(self, name: str, outcome: TrialOutcome) -> None:

@@ -25,7 +25,7 @@ from mlflow.tracking import MlflowClient  # noqa: E402
 from orchestrator.store import PlannedTrial, StudyKey, TrialState  # noqa: E402
 from orchestrator.watch.trial_logs import scalars  # noqa: E402
 from trainables.config import flat_values  # noqa: E402
-from trainables.trial_folder import EpochMetrics  # noqa: E402
+from trainables.trial_folder import Epoch  # noqa: E402
 
 STATUS: dict[TrialState, str] = {
     "done": "FINISHED",
@@ -104,7 +104,7 @@ class _Curves:
         self._client, self._id, self._epochs = client, run.info.run_id, epochs
         self._metrics = run.data.metrics.keys()
 
-    def add(self, epochs: Sequence[EpochMetrics]) -> None:
+    def add(self, epochs: Sequence[Epoch]) -> None:
         new_epochs = [epoch for epoch in epochs if epoch.epoch not in self._epochs]
         self._log(
             [

@@ -17,7 +17,7 @@ from typing_extensions import override
 from orchestrator.store import Store, StudyKey
 from orchestrator.watch.listener import Listener
 from trainables.errors import UserError
-from trainables.trial_folder import EpochMetrics
+from trainables.trial_folder import Epoch, EpochMetrics
 
 REFRESH_S = 2.0
 VARIANT = ("study", "scale", "corpus")
@@ -26,7 +26,7 @@ VARIANT = ("study", "scale", "corpus")
 class SweepMetrics(Listener):
     """Gauges of one study; Ray prefixes their names with `ray_`.
 
-    A running trial's perplexity and speed are those of its last reported epoch.
+    A running trial's metrics and speed are those of its last reported epoch.
     """
 
     def __init__(self, key: StudyKey, store: Store) -> None:
@@ -34,10 +34,10 @@ class SweepMetrics(Listener):
         self._tags = {name: getattr(key, name) for name in VARIANT}
         by_trial = (*VARIANT, "trial")
         self._trials = Gauge("sweep_trials", "Trials of the study by state.", (*VARIANT, "state"))
-        self._perplexity = Gauge(
-            "sweep_trial_validation_perplexity",
-            "Validation perplexity of a running trial.",
-            by_trial,
+        self._metric = Gauge(
+            "sweep_trial_metric",
+            "Metric of a running trial, such as valid_perplexity.",
+            (*by_trial, "metric"),
         )
         self._speed = Gauge(
             "sweep_trial_tokens_per_second",
@@ -49,7 +49,7 @@ class SweepMetrics(Listener):
             "sweep_pack_size", "Mean number of trials in packs that workers run.", VARIANT
         )
         self._names: dict[str, str] = {}
-        self._last_epochs: dict[str, EpochMetrics] = {}
+        self._last_epochs: dict[str, Epoch] = {}
         self._refresh_s = 0.0
 
     @override
@@ -58,7 +58,7 @@ class SweepMetrics(Listener):
         self._last_epochs.pop(trial_id, None)
 
     @override
-    def epoch(self, trial_id: str, metrics: EpochMetrics) -> None:
+    def epoch(self, trial_id: str, metrics: Epoch) -> None:
         self._last_epochs[trial_id] = metrics
 
     @override
@@ -76,8 +76,9 @@ class SweepMetrics(Listener):
         for trial_id in running & self._last_epochs.keys():
             epoch = self._last_epochs[trial_id]
             tags = {**self._tags, "trial": self._names[trial_id]}
-            self._perplexity.set(epoch.valid_perplexity, tags)
-            if epoch.seconds > 0:
+            for metric, value in epoch.numbers.items():
+                self._metric.set(value, {**tags, "metric": metric})
+            if isinstance(epoch, EpochMetrics) and epoch.seconds > 0:
                 # All epochs of a trial have the same number of tokens.
                 self._speed.set(epoch.tokens / epoch.epoch / epoch.seconds, tags)
         self._packs.set(len(pack_sizes), self._tags)

@@ -13,7 +13,7 @@ from orchestrator.store import PlannedTrial, StudyKey, TrialState
 from orchestrator.watch.trial_logs import scalars
 from orchestrator.words import file_name, short_id
 from trainables.config import flat_values
-from trainables.trial_folder import EpochMetrics
+from trainables.trial_folder import Epoch
 
 FLUSH_S = 5
 
@@ -48,7 +48,7 @@ class _Curves:
         self._trial, self._folder, self._last_epoch = trial, folder, 0
         self._writer = SummaryWriter(str(folder), flush_secs=FLUSH_S)
 
-    def add(self, epochs: Sequence[EpochMetrics]) -> None:
+    def add(self, epochs: Sequence[Epoch]) -> None:
         for epoch in epochs:
             if epoch.epoch > self._last_epoch:
                 self._last_epoch = epoch.epoch

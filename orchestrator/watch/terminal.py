@@ -18,7 +18,7 @@ from orchestrator.forecast import seconds_left
 from orchestrator.store import COMPLETE
 from orchestrator.watch.listener import Listener
 from orchestrator.words import duration
-from trainables.trial_folder import EpochMetrics, TrialOutcome
+from trainables.trial_folder import Epoch, TrialOutcome
 
 SHOWN_RUNNING = 12
 SHOWN_FAILURES = 5
@@ -43,7 +43,7 @@ class _RunningTrial:
     name: str
     epoch_count: int | None
     started_s: float
-    last_epoch: EpochMetrics | None = None
+    last_epoch: Epoch | None = None
     share: float = 0.0
 
 
@@ -82,7 +82,7 @@ class Terminal(Listener):
         self._running[trial_id] = _RunningTrial(name, epoch_count, time.monotonic())
 
     @override
-    def epoch(self, trial_id: str, metrics: EpochMetrics) -> None:
+    def epoch(self, trial_id: str, metrics: Epoch) -> None:
         trial = self._running.get(trial_id)
         if trial is None:
             return

@@ -12,13 +12,13 @@ from orchestrator.store import OPEN, PlannedTrial, Store, StudyKey, TrialState
 from orchestrator.watch.listener import Listener
 from orchestrator.words import is_number
 from trainables.errors import first_line
-from trainables.trial_folder import EpochMetrics, Metric, TrialOutcome
+from trainables.trial_folder import Epoch, EpochMetrics, Metric, TrialOutcome
 
 
 class Curves(Protocol):
     """One trial in one log, from start to end or interruption."""
 
-    def add(self, epochs: Sequence[EpochMetrics]) -> None:
+    def add(self, epochs: Sequence[Epoch]) -> None:
         """Add ended epochs. A resumed trial may repeat some."""
 
     def end(self, state: TrialState, cause: str | None, metrics: Mapping[str, float]) -> None:
@@ -70,7 +70,7 @@ class TrialLogs(Listener):
                 running[sink].add(epochs)
 
     @override
-    def epoch(self, trial_id: str, metrics: EpochMetrics) -> None:
+    def epoch(self, trial_id: str, metrics: Epoch) -> None:
         self._notify(trial_id, lambda curves: curves.add([metrics]))
 
     @override
@@ -121,8 +121,10 @@ class TrialLogs(Listener):
             )
 
 
-def scalars(epoch: EpochMetrics) -> dict[str, float]:
+def scalars(epoch: Epoch) -> dict[str, float]:
     """Return an epoch's points: losses (nats per token), seconds, and ranks if measured."""
+    if not isinstance(epoch, EpochMetrics):
+        return {**epoch.numbers, "seconds/epoch": epoch.seconds}
     curves = {
         "loss/train": epoch.train_loss,
         "loss/validation": epoch.valid_loss,

@@ -39,7 +39,7 @@ class Beat(Frozen):
     quiet_s: float
     """Time that the work may take without progress."""
     line: str
-    """Innermost line of the work, preferably in the user's layer: "my_layer.py, line 3"."""
+    """Innermost line of the work, preferably in the user's code: "my_layer.py, line 3"."""
     memory_bytes: int
     """Peak resident memory since the trial began."""
     machine_memory: MachineMemory
@@ -55,7 +55,7 @@ class Beat(Frozen):
 
 @contextmanager
 def beating(
-    send: Callable[[bytes], None], machine: str, layer_files: Sequence[str]
+    send: Callable[[bytes], None], machine: str, code_files: Sequence[str]
 ) -> Iterator[None]:
     """Send beats (JSON) about this thread until the context ends, then send a last beat.
 
@@ -72,7 +72,7 @@ def beating(
             is_last, phase = stop_event.is_set(), (PULSE.trial_id, PULSE.phase)
             if is_last or phase != sent_phase or time.monotonic() - sent_s >= BEAT_S:
                 number, sent_s, sent_phase = number + 1, time.monotonic(), phase
-                send(_beat(number, worker, machine, layer_files).model_dump_json().encode())
+                send(_beat(number, worker, machine, code_files).model_dump_json().encode())
             if is_last:
                 return
             stop_event.wait(LOOK_S)
@@ -87,7 +87,7 @@ def beating(
             thread.join()
 
 
-def _beat(number: int, worker: int, machine: str, layer_files: Sequence[str]) -> Beat:
+def _beat(number: int, worker: int, machine: str, code_files: Sequence[str]) -> Beat:
     stack = traceback.walk_stack(sys._current_frames()[worker])
     positions = [(frame.f_code.co_filename, line) for frame, line in stack]
     return Beat(
@@ -98,7 +98,7 @@ def _beat(number: int, worker: int, machine: str, layer_files: Sequence[str]) ->
         step=PULSE.step,
         progress=PULSE.count,
         quiet_s=PULSE.quiet_s,
-        line=line_of(positions, layer_files) or line_of(positions) or "",
+        line=line_of(positions, code_files) or line_of(positions) or "",
         memory_bytes=round(2**20 * (status_mib("VmHWM") or 0.0)),
         machine_memory=machine_memory(),
         machine=machine,

@@ -52,7 +52,7 @@ def cause_of(
         cause = storage.in_words_of_user(str(error), folder)
         folder.log(f"failed: {cause}")
     else:
-        cause = folder.failure_cause(error, runtime.layer_files)
+        cause = folder.failure_cause(error, runtime.code)
     if asks_for_memory(error):
         raise MemoryShortageError(cause) from error
     return cause

@@ -12,7 +12,7 @@ from pydantic import TypeAdapter
 from orchestrator.cluster import RunOptions
 from orchestrator.store import PlannedTrial
 from trainables.config import Frozen
-from trainables.trial_folder import EpochMetrics, TrialOutcome
+from trainables.trial_folder import AnyEpoch, TrialOutcome
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class TrialEvent(Frozen):
     trial_id: str
     host: str | None = None
     """Host and GPU: "host, GPU 3"."""
-    epoch: EpochMetrics | None = None
+    epoch: AnyEpoch | None = None
     outcome: TrialOutcome | None = None
     note: str | None = None
     """A problem and its consequence, without a period."""

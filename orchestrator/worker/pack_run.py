@@ -22,7 +22,7 @@ from orchestrator.worker.outbox import REPORT_EVERY_S, Outbox
 from trainables.config import LanguageTrialConfig
 from trainables.errors import UserError
 from trainables.pulse import PULSE
-from trainables.trial_folder import EpochMetrics, SupersededError, TrialFolder, TrialOutcome
+from trainables.trial_folder import Epoch, SupersededError, TrialFolder, TrialOutcome
 
 if TYPE_CHECKING:
     from trainables.trial import TrialTask
@@ -205,7 +205,7 @@ class _PackRun:
         device_name = _device_name(self._options.runtime.device)
         self._outbox.add(TrialEvent(trial_id=trial.trial_id, host=device_name), now=now)
 
-    def _report_epoch(self, trial: PlannedTrial, metrics: EpochMetrics) -> None:
+    def _report_epoch(self, trial: PlannedTrial, metrics: Epoch) -> None:
         self._outbox.add(TrialEvent(trial_id=trial.trial_id, epoch=metrics))
 
     def _report_note(self, trial: PlannedTrial, text: str) -> None:

@@ -61,7 +61,7 @@ def test_layer_from_docs_trains(
     assert [row["name"] for row in rows] == [f"WaveSoftmax a={a} seed=141" for a in (0.1, 0.3, 0.5)]
     assert {row["state"] for row in rows} == {"done"}
     assert len({row["test_perplexity"] for row in rows}) == 3
-    status, result = alone(config, "--layers", str(folder / "my_layer.py"))
+    status, result = alone(config, "--code", str(folder / "my_layer.py"))
     assert status == 0, result
     measurements = json.loads(result)["measurements"]
     perplexity = measurements["perplexity@1"]["test_perplexity"]
@@ -82,8 +82,8 @@ def test_changed_layer_makes_new_trials(folder: Path) -> None:
     ("layers", "key_words"),
     [
         ((), "loaded: none"),
-        (("--layers", "nowhere.py"), "cannot be read"),
-        (("--layers", "tests/support/output_layer_formulas.py"), "output_layer_formulas.py"),
+        (("--code", "nowhere.py"), "cannot be read"),
+        (("--code", "tests/support/output_layer_formulas.py"), "output_layer_formulas.py"),
     ],
 )
 def test_layer_in_unnamed_file_never_runs(
@@ -105,7 +105,7 @@ def test_error_names_line_of_layer(folder: Path, alone: Callable[..., tuple[int,
     logs = re.findall(r"\(traceback: (.*?)\)$", ran.stdout, re.MULTILINE)
     assert len(logs) == 3 and all("view(7, -1)" in Path(log).read_text() for log in logs)
     config.write_text(json.dumps(json.loads(sweep(study, *DRY).stdout)[:1]))
-    status, error = alone(config, "--layers", str(layer))
+    status, error = alone(config, "--code", str(layer))
     assert status == 2 and line in error
 
 

@@ -127,7 +127,7 @@ def test_checkpoints_without_a_pause_fail(monkeypatch: pytest.MonkeyPatch, tmp_p
         return copied(*of_trial)
 
     monkeypatch.setattr(checkpoint, "_serialised", slow)
-    monkeypatch.setattr(loop, "CHECKPOINT_SHARE", 1.0)
+    monkeypatch.setattr(checkpoint, "MAX_SHARE", 1.0)
     assert results("checkpoints", tmp_path)["share of time for saves, tiny trials"] == "FAIL"
 
 

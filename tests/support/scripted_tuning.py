@@ -60,7 +60,7 @@ def table(store: Store) -> list[tuple[str, str, str, list[float]]]:
             row.name,
             row.trial_id,
             row.state,
-            [epoch.valid_loss for epoch in store.epochs(row.trial_id)],
+            [epoch.numbers["valid_loss"] for epoch in store.epochs(row.trial_id)],
         )
         for row in store.trials(KEY)
     ]

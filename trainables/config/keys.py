@@ -12,6 +12,11 @@ from trainables.errors import UserError, first_problem
 Config = TypeVar("Config")
 
 NO_SETTINGS = ("schema_version", "kind")
+COLUMNS = {
+    *("study", "scale", "corpus", "overrides", "trial_id", "setting", "name", "state", "attempt"),
+    *("cause", "group", "side", "stage", "epoch"),
+}
+"""Columns of the tables of results: no setting of a user and no metric has these names."""
 
 
 def dotted_keys(content: Mapping[str, Any]) -> list[str]:

@@ -11,7 +11,9 @@ from trainables.config.experiment import PressNoiseConfig, TrueRankConfig, WordP
 from trainables.config.hidden_layers import LayerJacobianConfig, LayerTaskConfig
 from trainables.config.language_model import TrialConfig
 from trainables.config.output_layer import OutputLayerConfig
+from trainables.config.trainable import Command, Trainable, UnloadedTrainable
 from trainables.config.transformer import TransformerTrialConfig
+from trainables.config.user_code import user_class
 
 LanguageTrialConfig = TrialConfig | TransformerTrialConfig
 """Configs of trials that train a language model."""
@@ -24,6 +26,8 @@ _Kind = (
     | PressNoiseConfig
     | TrueRankConfig
     | WordPairsConfig
+    | Trainable
+    | Command
 )
 AnyConfig = Annotated[_Kind, Field(discriminator="kind")]
 KINDS: tuple[type[_Kind], ...] = get_args(_Kind)
@@ -33,10 +37,14 @@ _CONFIG: TypeAdapter[AnyConfig] = TypeAdapter(AnyConfig)
 def read_config(content: Any) -> AnyConfig:
     """Return the config in JSON data; the default kind is language_model.
 
-    Raises ValidationError.
+    Raises ValidationError. A user's trial whose file is not loaded is an `UnloadedTrainable`.
     """
     if isinstance(content, dict) and "kind" not in content:
         content = {**content, "kind": "language_model"}
+    if isinstance(content, dict) and content["kind"] == "trainable":
+        names = (str(content.get(key)) for key in ("sha256", "trainable"))
+        user_type: type[Trainable] = user_class(*names) or UnloadedTrainable
+        return user_type.model_validate(content)
     return _CONFIG.validate_python(content)
 
 

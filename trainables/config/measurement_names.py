@@ -1,4 +1,25 @@
-"""Names and versions of measurements."""
+"""Names of measurements and metrics."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Mode = Literal["min", "max"]
+
+
+@dataclass(frozen=True)
+class Goal:
+    """The metric that a study improves."""
+
+    metric: str
+    mode: Mode = "min"
+    unit: str = ""
+
+    def loss(self, value: float) -> float:
+        """Return the value, or its negative if higher is better; its own inverse."""
+        return value if self.mode == "min" else -value
+
 
 PERPLEXITY = "perplexity@1"
 SPECTRUM = "spectrum@1"
@@ -12,6 +33,8 @@ SPECTRUM_BY_EPOCH = "spectrum_by_epoch@1"
 LAYER_JACOBIAN = "layer_jacobian@2"
 LAYER_TASK = "layer_task@2"
 
+USER = "user@1"
+"""Final metrics of a user's own trial."""
 PRESS_NOISE = "press_noise@2"
 WORD_PAIRS = "word_pairs@1"
 

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import ast
-import inspect
 import sys
-from collections.abc import Iterable
-from pathlib import Path
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, PositiveFloat, PositiveInt
 
 from trainables.config.frozen import Frozen, Rate
-from trainables.config.text_file import TextFile
+from trainables.config.user_code import register
 from trainables.errors import UserError
 
 
@@ -119,10 +115,6 @@ class MonotoneNnConfig(Frozen):
     units: PositiveInt = 16
 
 
-_classes: dict[tuple[str, str], type] = {}
-_files: dict[str, TextFile] = {}
-
-
 class CustomConfig(Frozen):
     """A user's own output layer: a class, identified by its file's content."""
 
@@ -144,43 +136,8 @@ class CustomConfig(Frozen):
             raise UserError(
                 f"{layer.__qualname__} is not at the top level of its file: move it there"
             )
-        path = Path(inspect.getfile(layer))
-        file = TextFile(name=path.name, text=path.read_text(encoding="utf-8"))
-        _refuse_neighbours(path, file.text)
-        _classes[file.sha256, layer.__name__] = layer
-        _files[file.sha256] = file
-        return cls(layer=layer.__name__, sha256=file.sha256, settings=settings)
-
-
-def _refuse_neighbours(path: Path, text: str) -> None:
-    for node in ast.walk(ast.parse(text)):
-        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-        if isinstance(node, ast.ImportFrom):
-            names = [node.module or "."] if not node.level else ["." + (node.module or "")]
-        for name in (name.partition(".")[0] for name in names):
-            neighbour = path.parent / name
-            if neighbour == Path(__file__).parents[1]:
-                continue  # this project, which every worker has
-            if (
-                not name
-                or neighbour.with_suffix(".py").is_file()
-                or (neighbour / "__init__.py").is_file()
-            ):
-                raise UserError(
-                    f"{path.name} imports {name or 'relatively'} from its own folder, which "
-                    "workers do not have: put both into one file, or install a package"
-                )
-
-
-def defined_here(config: CustomConfig) -> type | None:
-    """Return the layer's class if this process registered it, else None."""
-    return _classes.get((config.sha256, config.layer))
-
-
-def layer_files(configs: Iterable[Frozen]) -> tuple[TextFile, ...]:
-    """Return the registered files of the custom layers among `configs`."""
-    digests = {config.sha256: None for config in configs if isinstance(config, CustomConfig)}
-    return tuple(_files[digest] for digest in digests if digest in _files)
+        code = register(sys.modules[layer.__module__])
+        return cls(layer=layer.__name__, sha256=code.sha256, settings=settings)
 
 
 OutputLayerConfig = Annotated[

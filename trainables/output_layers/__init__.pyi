@@ -3,7 +3,6 @@ from .base import OutputLayer as OutputLayer
 from .base import PointwiseSoftmax as PointwiseSoftmax
 from .building import build_output_layer as build_output_layer
 from .cross_entropy import cross_entropies as cross_entropies
-from .custom import load_layers as load_layers
 from .fused import Inputs as Inputs
 from .gss import SmoothBend as SmoothBend
 from .mixtures import Mixture as Mixture

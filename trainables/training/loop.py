@@ -45,8 +45,6 @@ MAX_LOSS = 100.0
 """Nats per token above which a run counts as diverged."""
 ADAM_STATE = ("step", "exp_avg", "exp_avg_sq")
 """Adam's own names for its state of a parameter."""
-CHECKPOINT_SHARE = 0.05
-"""Maximum share of a trial's time for checkpoints."""
 STEPS_PER_LOOK = 50
 """Steps between two checks for divergence; a check fetches the loss from the device."""
 
@@ -92,7 +90,6 @@ class Trainer:
         self.ends_epoch = False
         self.average: WeightAverage | None = None
         self.kept: dict[str, Tensor] = {}
-        self._saved_at = time.monotonic()
 
     def train(
         self,
@@ -138,18 +135,10 @@ class Trainer:
             on_epoch(self.end_epoch(valid_loss))
         now = time.monotonic()
         progress.wall_seconds += step_s + now - start_s
-        if self._checkpoint_is_due(checkpoints, together):
+        if checkpoints.due(self.runtime.checkpoint_every_s, together):
             PULSE.enter("at a checkpoint")
             wait(self.runtime.device)  # exclude queued steps from the checkpoint's time
             checkpoints.begin(progress.step, *self.snapshot())
-            self._saved_at = time.monotonic()
-
-    def _checkpoint_is_due(self, checkpoints: Checkpoints, together: int) -> bool:
-        every_s = self.runtime.checkpoint_every_s
-        interval_s = max(every_s, checkpoints.seconds * together / CHECKPOINT_SHARE)
-        return not every_s or (
-            not checkpoints.busy() and time.monotonic() - self._saved_at >= interval_s
-        )
 
     def step(self) -> None:
         """Train on one window."""

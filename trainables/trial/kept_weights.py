@@ -48,7 +48,7 @@ def measure_kept(
         if missing_names:
             model, corpus = kept_model(config, directory=directory, runtime=runtime)
             outcome = folder.outcome()
-            epochs = () if outcome is None else outcome.epochs
+            epochs = () if outcome is None else outcome.model_epochs
             for name in missing_names:
                 measurements = measure([name], model, corpus, config, runtime, epochs=epochs)
                 folder.write_measurement(name, measurements[name])

@@ -17,27 +17,38 @@ from typing import Any, Self
 import torch
 from torch import Tensor
 
-from trainables.config import PERPLEXITY, SPECTRUM, AnyConfig, LanguageTrialConfig
+from trainables.config import (
+    PERPLEXITY,
+    SPECTRUM,
+    USER,
+    AnyConfig,
+    Command,
+    LanguageTrialConfig,
+    Trainable,
+    load_code,
+    read_config,
+    require_code,
+)
 from trainables.corpora import load
 from trainables.device import repeat_bits, triton_note
 from trainables.errors import UserError, first_line
 from trainables.experiments import measure_experiment
 from trainables.measurements import PeakMemory, epoch_ranks, measure
-from trainables.output_layers import load_layers
 from trainables.pulse import PULSE, START
 from trainables.runtime import Runtime
 from trainables.training import DivergedError, PrunedError, Trainer
+from trainables.trial.command_run import run_command
+from trainables.trial.user_trial import QUIET_S, Trial
 from trainables.trial_folder import (
     Checkpoints,
     DamagedFileError,
-    EpochMetrics,
+    Epoch,
     FinalState,
     Measured,
     Metric,
     TrialFolder,
     TrialOutcome,
     describe,
-    perplexity,
     save_tensors,
     spectrum_of,
 )
@@ -52,13 +63,14 @@ def run_trial(
     directory: Path,
     runtime: Runtime,
     measurements: Sequence[str] = (PERPLEXITY, SPECTRUM),
-    on_epoch: Callable[[EpochMetrics], None] = lambda _: None,
+    on_epoch: Callable[[Epoch], None] = lambda _: None,
     stop_above: Mapping[int, float] = MappingProxyType({}),
     note: Callable[[str], None] = lambda _: None,
 ) -> TrialOutcome:
     """Train and measure one trial, or return the result in its folder.
 
-    A language model resumes from its last checkpoint; any other trial starts over. The outcome is
+    A language model or a user's trial resumes from its last checkpoint; any other trial starts
+    over. The outcome is
     `done`, `diverged` or `pruned`, and is on disk before it is returned. `stop_above` prunes (see
     `Trainer.train`); a pruned trial keeps its checkpoint. Raises SupersededError if another worker
     took over the trial.
@@ -86,7 +98,7 @@ class TrialTask:
 
     config: AnyConfig
     directory: Path
-    on_epoch: Callable[[EpochMetrics], None] = lambda _: None
+    on_epoch: Callable[[Epoch], None] = lambda _: None
     stop_above: Mapping[int, float] = field(default_factory=dict[int, float])
     note: Callable[[str], None] = lambda _: None
 
@@ -100,6 +112,7 @@ class TrialRun:
         self.checkpoints = Checkpoints(self._folder)
         self.earlier: TrialOutcome | None = None
         """Outcome of an earlier run."""
+        self._trial: Trial | None = None
 
     def __enter__(self) -> Self:
         self.task.directory.mkdir(parents=True, exist_ok=True)
@@ -149,26 +162,41 @@ class TrialRun:
             folder.log(f"resumes from the checkpoint after step {trainer.progress.step}")
         return trainer
 
-    def tell(self, epoch: EpochMetrics) -> None:
+    def tell(self, epoch: Epoch) -> None:
         """Log and report the end of an epoch."""
-        train, valid = perplexity(epoch.train_loss), perplexity(epoch.valid_loss)
-        averaging = ", averaging" if epoch.averaging else ""
-        self._folder.log(
-            f"epoch {epoch.epoch}: perplexity {train:.2f}, validation {valid:.2f}{averaging}, "
-            f"{epoch.seconds:.1f} s"
-        )
+        numbers = (f"{name} {value:.6g}" for name, value in epoch.numbers.items())
+        self._folder.log(f"epoch {epoch.epoch}: {', '.join(numbers)}; {epoch.seconds:.1f} s")
         self.task.on_epoch(epoch)
 
     def run_experiment(self) -> TrialOutcome:
-        """Run and record an experiment."""
-        assert not isinstance(self.task.config, LanguageTrialConfig)
+        """Run and record an experiment or a user's trial."""
+        config = self.task.config
         try:
-            measurements = measure_experiment(self.task.config, self._runtime)
-        except DivergedError as error:
+            if isinstance(config, Trainable | Command):
+                measurements = self._train_user_code(config)
+            else:
+                assert not isinstance(config, LanguageTrialConfig)
+                measurements = measure_experiment(config, self._runtime)
+        except (DivergedError, PrunedError) as error:
             return self._record({}, error)
         seconds, peak_mib = time.monotonic() - self._start_s, self._memory.peak_mib()
         cost = Measured({"wall_seconds": seconds, "peak_memory_mib": peak_mib})
         return self._record({"cost@1": cost, **measurements})
+
+    def _train_user_code(self, config: Trainable | Command) -> dict[str, Measured]:
+        task = self.task
+        self._trial = trial = Trial(
+            config.seed, self._runtime, self.checkpoints, self.tell, task.stop_above
+        )
+        PULSE.enter("in the user's code", quiet_s=QUIET_S)
+        if isinstance(config, Command):
+            final: Any = run_command(config, trial)
+        else:
+            require_code(config.sha256, config.trainable)
+            loaded = read_config(config.model_dump(mode="json"))
+            assert isinstance(loaded, Trainable)
+            final = loaded.train(trial)
+        return {USER: Measured(trial.final_metrics(final, config))}
 
     def end(self, error: DivergedError | PrunedError | None = None) -> TrialOutcome:
         """Record the end of training. If there is no error, measure the kept weights."""
@@ -198,7 +226,7 @@ class TrialRun:
     def _record(
         self, measurements: Mapping[str, Measured], error: DivergedError | PrunedError | None = None
     ) -> TrialOutcome:
-        folder, is_language_model = self._folder, isinstance(self.task.config, LanguageTrialConfig)
+        folder = self._folder
         state: FinalState = "done"
         if error is not None:
             state = "pruned" if isinstance(error, PrunedError) else "diverged"
@@ -206,16 +234,21 @@ class TrialRun:
             trial_id=self.task.config.trial_id,
             state=state,
             cause=str(error) if error is not None else None,
-            epochs=tuple(self.trainer.progress.epochs) if is_language_model else (),
+            epochs=tuple(self._epochs()),
             measurements={name: metrics for name, (metrics, _) in measurements.items()},
             environment=self._environment,
         )
         outcome = folder.write_result(outcome, spectrum_of(measurements.values()))
-        if is_language_model and state == "done":
+        if state == "done":
             folder.forget_checkpoints()
         folder.log(f"{outcome.state}{f': {outcome.cause}' if outcome.cause else ''}")
         folder.leave()
         return outcome
+
+    def _epochs(self) -> Sequence[Any]:
+        if isinstance(self.task.config, LanguageTrialConfig):
+            return self.trainer.progress.epochs
+        return self._trial.epochs if self._trial is not None else ()
 
 
 def _previous_outcome(folder: TrialFolder) -> TrialOutcome | None:
@@ -245,11 +278,11 @@ def _restore(
 
 
 def prepare(runtime: Runtime) -> None:
-    """Apply a runtime's threads, determinism and layer files to this process."""
+    """Apply a runtime's threads, determinism and code to this process."""
     torch.set_num_threads(runtime.threads)
     repeat_bits(runtime.deterministic)
-    for file in runtime.layer_files:
-        load_layers(file)
+    for code in runtime.code:
+        load_code(code)
 
 
 def _training_metrics(

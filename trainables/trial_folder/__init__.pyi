@@ -33,7 +33,11 @@ from .metrics import TOP_K as TOP_K
 from .metrics import Metric as Metric
 from .metrics import WordsAfter as WordsAfter
 from .metrics import check_metrics as check_metrics
+from .outcome import EPOCH as EPOCH
+from .outcome import AnyEpoch as AnyEpoch
+from .outcome import Epoch as Epoch
 from .outcome import EpochMetrics as EpochMetrics
 from .outcome import FinalState as FinalState
 from .outcome import TrialOutcome as TrialOutcome
+from .outcome import UserEpoch as UserEpoch
 from .outcome import perplexity as perplexity

@@ -32,6 +32,8 @@ from trainables.trial_folder.files import (
 from trainables.trial_folder.folder import TrialFolder
 
 CHECKPOINTS_KEPT = 2
+MAX_SHARE = 0.05
+"""Maximum share of a trial's time for checkpoints."""
 BLANK = "0" * 64
 CHUNK = 2**20
 
@@ -105,14 +107,20 @@ class Checkpoints:
     def __init__(self, folder: TrialFolder) -> None:
         self.folder = folder
         self._pending_write: Future[None] | None = None
-        self.seconds = 0.0
+        self._seconds = 0.0
         """Duration of the last save, in seconds."""
+        self._saved_at = time.monotonic()
 
-    @staticmethod
-    def busy() -> bool:
-        """Return whether a checkpoint of any trial is being written."""
+    def due(self, every_s: float, together: int = 1) -> bool:
+        """Return whether to save, so that a killed process loses at most `every_s` seconds of work.
+
+        Checkpoints are rarer if they would take over 5% of the time, and not written two at a time.
+        `together`: number of trials that wait for each other's checkpoints.
+        """
+        interval_s = max(every_s, self._seconds * together / MAX_SHARE)
         latest = Checkpoints._latest
-        return latest is not None and not latest.done()
+        is_busy = latest is not None and not latest.done()
+        return not every_s or (not is_busy and time.monotonic() - self._saved_at >= interval_s)
 
     def save(self, step: int, tensors: Mapping[str, Tensor], state: Mapping[str, Any]) -> None:
         """Write this step's checkpoint and delete all but the last two.
@@ -131,6 +139,7 @@ class Checkpoints:
         self._pending_write = Checkpoints._latest = self._writer.submit(
             self._write, step, content, start_time
         )
+        self._saved_at = time.monotonic()
 
     def wait(self) -> None:
         """Wait until the checkpoint is on disk. Raises OSError or SupersededError on failure."""
@@ -147,7 +156,7 @@ class Checkpoints:
         _write_sealed(self.folder.checkpoint(step), content)
         for path in self.folder.checkpoints()[:-CHECKPOINTS_KEPT]:
             remove(path)
-        self.seconds = time.monotonic() - start_time
+        self._seconds = time.monotonic() - start_time
 
     def latest(self, device: str) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
         """Return the newest undamaged checkpoint, or None; report damaged ones to `folder.note`.

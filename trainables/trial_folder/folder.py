@@ -1,7 +1,7 @@
 """A trial's folder. Only this module knows its file names and formats, and who may write them.
 
 The folder holds `config.json`, whose hash is the trial's id, and `log.txt`. While the trial runs,
-it also holds a lock, a fence and the last checkpoints. Later it holds `result.json`,
+it also holds a lock, a fence, the last checkpoints, and the epochs of a user's trial. Later it holds `result.json`,
 `spectrum.npy`, `kept.safetensors` (weights of the best validation loss), and
 `measurement-NAME.json` for each measurement taken later from these weights.
 
@@ -26,7 +26,7 @@ from pathlib import Path
 from numpy import float64
 from numpy.typing import NDArray
 
-from trainables.config import WITH_SPECTRUM, AnyConfig, TextFile, read_config
+from trainables.config import WITH_SPECTRUM, AnyConfig, UserCode, read_config
 from trainables.errors import UserError, first_line, line_of
 from trainables.trial_folder.files import (
     DamagedFileError,
@@ -47,7 +47,7 @@ from trainables.trial_folder.measurement_file import (
     Metrics,
     Values,
 )
-from trainables.trial_folder.outcome import TrialOutcome
+from trainables.trial_folder.outcome import Epoch, TrialOutcome, UserEpoch
 from trainables.trial_folder.vector import read_vector, write_vector
 
 TRIALS = "trials"
@@ -55,6 +55,7 @@ LOCK, FENCE, CONFIG, LOG = "lock", "worker", "config.json", "log.txt"
 RESULT, SPECTRUM, KEPT_WEIGHTS = "result.json", "spectrum.npy", "kept.safetensors"
 RESULT_FILES = (RESULT, SPECTRUM)
 CHECKPOINT, MEASUREMENT = "checkpoint-", "measurement-"
+EPOCHS = f"{CHECKPOINT}epochs.jsonl"
 TRIAL_ID = re.compile(r"[0-9a-f]{64}")
 Result = tuple[TrialOutcome, NDArray[float64] | None]
 """A final outcome, and its singular values if they were measured."""
@@ -227,6 +228,25 @@ class TrialFolder:
             remove(self.path / RESULT)
             remove(self.error_log)
 
+    @property
+    def own_files(self) -> Path:
+        """Folder of files that the user's code writes."""
+        return self.path / "files"
+
+    def epochs(self) -> list[Epoch]:
+        """Return the epochs of `write_epochs`, without those that a killed process left cut."""
+        epochs: list[Epoch] = []
+        with contextlib.suppress(OSError, ValueError):
+            for line in (self.path / EPOCHS).read_bytes().splitlines():
+                epochs.append(UserEpoch.model_validate_json(line))
+        return epochs
+
+    def write_epochs(self, epochs: Iterable[Epoch], *, again: bool) -> None:
+        """Append epochs to those of this trial or, if `again`, replace them."""
+        content = "".join(f"{epoch.model_dump_json()}\n" for epoch in epochs).encode()
+        self.check_fence()
+        (write_file if again else append)(self.path / EPOCHS, content)
+
     def checkpoint(self, step: int) -> Path:
         """Return the checkpoint file of this step."""
         return self.path / f"{CHECKPOINT}{step:012d}.safetensors"
@@ -291,8 +311,8 @@ class TrialFolder:
         for path in self.path.glob(f"{MEASUREMENT}*"):
             remove(path)
 
-    def failure_cause(self, error: BaseException, layer_files: Iterable[TextFile]) -> str:
-        """Return the exception in one line of text, with the line number if a user's layer failed.
+    def failure_cause(self, error: BaseException, code: Iterable[UserCode]) -> str:
+        """Return the exception in one line of text, with the line number if the user's code failed.
 
         Writes the traceback to the error log.
         """
@@ -307,7 +327,7 @@ class TrialFolder:
             (frame.filename, frame.lineno or 0)
             for frame in traceback.extract_tb(error.__traceback__)
         ]
-        line = line_of(reversed(frames), [file.name for file in layer_files])
+        line = line_of(reversed(frames), [file.name for file in code])
         return cause if line is None else f"{cause} ({line})"
 
 

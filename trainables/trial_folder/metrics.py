@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, ValidationError
 
-from trainables.config import KINDS, Frozen
+from trainables.config import COLUMNS, KINDS, Frozen
 from trainables.errors import first_problem
 
 Metric = int | float | str | bool
@@ -27,10 +27,6 @@ NUMBERS = re.compile(
     | (word_pairs|bent)\ .*""",
     re.VERBOSE,
 )
-COLUMNS = {
-    *("study", "scale", "overrides", "trial_id", "setting", "name", "state", "attempt", "cause"),
-    *("group", "side", "stage"),
-}
 SETTINGS = {key for kind in KINDS for key in kind.model_fields}
 """Top-level config keys."""
 TOP_K = re.compile(r"top_k(-[0-9a-f]{8})? \S+ [0-9]{1,18}")

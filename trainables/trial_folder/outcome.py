@@ -7,7 +7,8 @@ from collections import Counter
 from itertools import pairwise
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, TypeAdapter, field_validator
+from typing_extensions import override
 
 from trainables.config import Frozen
 from trainables.trial_folder.metrics import Metric, Metrics
@@ -27,19 +28,39 @@ def perplexity(loss: float) -> float:
         return math.inf
 
 
-class EpochMetrics(Frozen):
-    """One epoch. Losses: mean cross-entropy in nats per token, without regularisers."""
+class Epoch(Frozen):
+    """One point of a trial's curve."""
 
     epoch: Count
-    """Starts at 1."""
+    """Increases within a trial."""
+    seconds: float
+    """Wall time of training this epoch, without validation if the trainer knows it."""
+
+    @property
+    def numbers(self) -> dict[str, float]:
+        """Return the metrics by name."""
+        values = self.model_dump(exclude={"epoch", "seconds"}, exclude_none=True)
+        return {name: value for name, value in values.items() if not isinstance(value, bool)}
+
+
+class UserEpoch(Epoch, extra="allow"):
+    """An epoch of a user's own trial, with any metrics."""
+
+    __pydantic_extra__: dict[str, bool | int | float] = Field(init=False)
+
+
+class EpochMetrics(Epoch):
+    """An epoch of a language model, counted from 1.
+
+    Losses: mean cross-entropy in nats per token, without regularisers.
+    """
+
     tokens: LongCount
     """Train tokens seen so far, including this epoch."""
     train_loss: float
     valid_loss: float
     averaging: bool
     """True if validation used the averaged weights."""
-    seconds: float
-    """Wall time of training this epoch, without validation."""
     press_rank: Count | None = None
     """Ranks are measured on a fixed sample of validation contexts, with the validated weights."""
     entropy_rank: float | None = None
@@ -50,6 +71,16 @@ class EpochMetrics(Frozen):
     def valid_perplexity(self) -> float:
         """Perplexity of the validation loss."""
         return perplexity(self.valid_loss)
+
+    @property
+    @override
+    def numbers(self) -> dict[str, float]:
+        """Return the metrics by name, with the validation perplexity."""
+        return {**super().numbers, "valid_perplexity": self.valid_perplexity}
+
+
+AnyEpoch = Annotated[EpochMetrics | UserEpoch, Field(union_mode="left_to_right")]
+EPOCH: TypeAdapter[AnyEpoch] = TypeAdapter(AnyEpoch)
 
 
 class TrialOutcome(Frozen):
@@ -63,7 +94,7 @@ class TrialOutcome(Frozen):
     state: FinalState
     cause: str | None = None
     """One sentence; None if the state is done."""
-    epochs: tuple[EpochMetrics, ...] = ()
+    epochs: tuple[AnyEpoch, ...] = ()
     measurements: dict[MeasurementName, Metrics] = {}
     environment: dict[str, str] = {}
     checksums: dict[str, str] = {}
@@ -81,7 +112,7 @@ class TrialOutcome(Frozen):
 
     @field_validator("epochs")
     @classmethod
-    def _check_order(cls, epochs: tuple[EpochMetrics, ...]) -> tuple[EpochMetrics, ...]:
+    def _check_order(cls, epochs: tuple[Epoch, ...]) -> tuple[Epoch, ...]:
         if any(later.epoch <= earlier.epoch for earlier, later in pairwise(epochs)):
             raise ValueError("epoch numbers must increase")
         return epochs
@@ -93,6 +124,11 @@ class TrialOutcome(Frozen):
         if duplicates := [name for name, count in names.items() if count > 1]:
             raise ValueError(f"the metric {duplicates[0]} is in two measurements")
         return measurements
+
+    @property
+    def model_epochs(self) -> tuple[EpochMetrics, ...]:
+        """Return the epochs of a language model; empty for another trial."""
+        return tuple(epoch for epoch in self.epochs if isinstance(epoch, EpochMetrics))
 
     @property
     def metrics(self) -> dict[str, Metric]:

@@ -159,7 +159,12 @@ class Tuner:
             return {}
         if (row.trial_id, row.state) in self._losses:
             return self._losses[row.trial_id, row.state]
-        losses = {epoch.epoch: epoch.valid_loss for epoch in self._store.epochs(row.trial_id)}
+        goal = self._plan.tuning.goal
+        losses = {
+            epoch.epoch: goal.loss(epoch.numbers[goal.metric])
+            for epoch in self._store.epochs(row.trial_id)
+            if goal.metric in epoch.numbers
+        }
         # These losses are final, unless another study resumes a pruned trial.
         if row.state != "running":
             self._losses[row.trial_id, row.state] = losses

@@ -127,7 +127,7 @@ def test_archive_equals_the_store(store: Store, typed: Typed, tmp_path: Path) ->
     assert numbers.to_numpy().tolist() == [[123.456789012345678, 402, 1e-7]] * 2
     assert trials.press_rank.isna().sum() == 3
     assert list(epochs.trial_id) == [first] * 3 and list(epochs.epoch) == [1, 2, 3]
-    assert list(epochs.train_loss) == [epoch.train_loss for epoch in recorded.epochs]
+    assert list(epochs.train_loss) == [epoch.train_loss for epoch in recorded.model_epochs]
     np.testing.assert_allclose(epochs.valid_perplexity, np.exp(5.25))
     assert (
         list(spectra.trial_id) == [first]

@@ -68,8 +68,8 @@ def test_arguments_choose_variants(
 
 def test_long_frames_name_their_trial(storage: str) -> None:
     measured, recorded = epochs(storage=storage), outcome(ids(plan(1))[0])
-    assert list(measured.epoch) == [epoch.epoch for epoch in recorded.epochs]
-    assert list(measured.valid_loss) == [epoch.valid_loss for epoch in recorded.epochs]
+    assert list(measured.epoch) == [epoch.epoch for epoch in recorded.model_epochs]
+    assert list(measured.valid_loss) == [epoch.valid_loss for epoch in recorded.model_epochs]
     np.testing.assert_allclose(measured.valid_perplexity, np.exp(measured.valid_loss))
     values = spectra(KEY.study, storage=storage)
     assert list(values.singular_value) == list(SPECTRUM)

@@ -115,7 +115,7 @@ def table(folder: Path) -> list[dict[str, Any]]:
                 "metrics": {
                     name: value for name, value in row["metrics"].items() if name not in TIMES
                 },
-                "losses": [epoch.valid_loss for epoch in store.epochs(row["trial_id"])],
+                "losses": [epoch.numbers["valid_loss"] for epoch in store.epochs(row["trial_id"])],
                 "spectrum": spectra[row["trial_id"]].tolist()
                 if row["trial_id"] in spectra
                 else None,

@@ -22,7 +22,7 @@ from tests.orchestrator.schedule.numbered_trials import (
 from tests.support.notes import RecordingListener
 from tests.support.scripted_trials import work_in
 from tests.support.smoke_trials import smoke_trial
-from trainables.trial_folder import EpochMetrics, TrialOutcome
+from trainables.trial_folder import Epoch, TrialOutcome
 
 
 @pytest.fixture
@@ -109,7 +109,7 @@ def test_ray_stop_costs_no_mate(
     store.register(KEY, plan)
 
     class Stops(RecordingListener):
-        def epoch(self, trial_id: str, metrics: EpochMetrics) -> None:
+        def epoch(self, trial_id: str, metrics: Epoch) -> None:
             if trial_id == stopped.trial_id and metrics.epoch == 1:
                 store.ask_to_stop(trial_id)
 

@@ -15,7 +15,7 @@ from trainables.config import TrialConfig
 from trainables.runtime import Runtime
 from trainables.trial import kept_weights, trial_run
 from trainables.trial_folder.folder import trial_directory
-from trainables.trial_folder.outcome import EpochMetrics
+from trainables.trial_folder.outcome import Epoch
 
 TRIAL, OTHER = (trial.trial_id for trial in PLAN)
 NAMES = (*MEASUREMENTS, "top_k@1")
@@ -36,7 +36,7 @@ class _StopError(Exception):
     pass
 
 
-def stop_in_second_epoch(epoch: EpochMetrics) -> None:
+def stop_in_second_epoch(epoch: Epoch) -> None:
     if epoch.epoch == 2:
         raise _StopError
 

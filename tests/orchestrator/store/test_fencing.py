@@ -40,7 +40,7 @@ class Deliveries:
         ]
         early += [lambda: self.epochs(WRONG, 1), lambda: self.done(1), lambda: self.done(None)]
         late: list[Callable[[], None]] = [
-            lambda: self.epochs(list(self.right.epochs), self.second),
+            lambda: self.epochs(list(self.right.model_epochs), self.second),
             lambda: self.done(self.second),
         ]
         calls = [*early, *early, *late, *late, lambda: self.epochs([epoch(2)], self.second)]

@@ -21,9 +21,9 @@ from trainables.config import (
 )
 from trainables.runtime import Runtime
 from trainables.stack import Stack, run, run_stack
-from trainables.training import Trainer, loop
+from trainables.training import Trainer
 from trainables.trial import TrialTask, run_trial
-from trainables.trial_folder import Checkpoints, EpochMetrics, TrialFolder, TrialOutcome
+from trainables.trial_folder import Checkpoints, Epoch, TrialFolder, TrialOutcome, checkpoint
 
 RUNTIME = Runtime()
 EVERY_STEP = Runtime(checkpoint_every_s=0.0)
@@ -83,7 +83,7 @@ def outcomes(
     return results
 
 
-def fail(_: EpochMetrics) -> None:
+def fail(_: Epoch) -> None:
     raise ValueError("on purpose")
 
 
@@ -93,7 +93,7 @@ def assert_same(outcome: TrialOutcome, expected: TrialOutcome) -> None:
     Another order of sums changes last digits, which training amplifies.
     """
     assert (outcome.trial_id, outcome.state) == (expected.trial_id, expected.state)
-    for epoch, other in zip(outcome.epochs, expected.epochs, strict=True):
+    for epoch, other in zip(outcome.model_epochs, expected.epochs, strict=True):
         assert (epoch.tokens, epoch.averaging) == (other.tokens, other.averaging)
         assert epoch.valid_loss == pytest.approx(other.valid_loss, abs=1e-4)
     assert outcome.measurements.keys() == expected.measurements.keys()
@@ -144,7 +144,7 @@ def test_checkpoint_writing_blocks_no_step(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(Checkpoints, "_write", slow)
     monkeypatch.setattr(Trainer, "step", counted)
     often = Runtime(checkpoint_every_s=1e-9)
-    monkeypatch.setattr(loop, "CHECKPOINT_SHARE", 1e9)
+    monkeypatch.setattr(checkpoint, "MAX_SHARE", 1e9)
     with pytest.raises(OSError, match="no space left"):
         run_trial(trial, directory=tmp_path, runtime=often)
     monkeypatch.undo()

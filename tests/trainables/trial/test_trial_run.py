@@ -42,7 +42,7 @@ from trainables.training import Trainer
 from trainables.trial import kept_model, kept_weights, measure_kept, run_trial
 from trainables.trial_folder import (
     Checkpoints,
-    EpochMetrics,
+    Epoch,
     Measured,
     TrialFolder,
     TrialOutcome,
@@ -97,7 +97,7 @@ def test_two_processes_in_one_folder(tmp_path: Path) -> None:
     folder = tmp_path / "trial"
     processes: list[subprocess.Popen[str]] = []
 
-    def start_second(epoch: EpochMetrics) -> None:
+    def start_second(epoch: Epoch) -> None:
         if epoch.epoch == 1:
             command = [sys.executable, "-m", "trainables", f"{folder}/config.json"]
             command.append(f"--directory={folder}")
@@ -139,15 +139,15 @@ class Projected(PointwiseSoftmax):
 def test_pruned_trial_keeps_its_bits(tmp_path: Path, config: LanguageTrialConfig) -> None:
     straight = run_trial(config, directory=tmp_path / "straight", runtime=Runtime())
     folder = tmp_path / "stopped"
-    first_loss, second_loss = (epoch.valid_loss for epoch in straight.epochs[:2])
+    first_loss, second_loss = (epoch.valid_loss for epoch in straight.model_epochs[:2])
     limits = {1: first_loss, 2: second_loss - 1e-9}  # a loss equal to the threshold continues
     for _ in range(2):  # a second search stops it again, without a step
         pruned = run_trial(config, directory=folder, runtime=Runtime(), stop_above=limits)
         assert pruned.state == "pruned"
         assert f"after epoch 2: its validation loss of {second_loss:.5f}" in str(pruned.cause)
-        assert [epoch.valid_loss for epoch in pruned.epochs] == [first_loss, second_loss]
+        assert [epoch.valid_loss for epoch in pruned.model_epochs] == [first_loss, second_loss]
         assert {name.partition("-")[0] for name in names_in(folder)} == {*FILES[:4], "checkpoint"}
-    epochs: list[EpochMetrics] = []
+    epochs: list[Epoch] = []
     whole = run_trial(config, directory=folder, runtime=Runtime(), on_epoch=epochs.append)
     assert [epoch.epoch for epoch in epochs] == [*range(3, config.training.epochs + 1)]
     assert without_clocks(whole) == without_clocks(straight)
@@ -177,14 +177,14 @@ def test_gpu_checkpoint_resumes_on_cpu(tmp_path: Path) -> None:
 def test_epoch_time_excludes_the_warm_up(tmp_path: Path, epochs: int, counted: slice) -> None:
     config = smoke_trial(**{"training.epochs": epochs, "training.averaging.switch_epoch": 1})
     outcome = run_trial(config, directory=tmp_path, runtime=Runtime())
-    times = [epoch.seconds for epoch in outcome.epochs][counted]
+    times = [epoch.seconds for epoch in outcome.model_epochs][counted]
     assert outcome.metrics["seconds_per_epoch"] == pytest.approx(sum(times) / len(times))
 
 
 def test_ranks_of_the_kept_epoch(tmp_path: Path) -> None:
     config = smoke_trial(**{"training.epochs": 3, "training.averaging.switch_epoch": 1})
     outcome = run_trial(config, directory=tmp_path, runtime=Runtime())
-    best_epoch = outcome.epochs[int(outcome.metrics["kept_epoch"]) - 1]
+    best_epoch = outcome.model_epochs[int(outcome.metrics["kept_epoch"]) - 1]
     assert best_epoch.averaging
     model, corpus = kept_model(config, directory=tmp_path, runtime=Runtime())
     sigma = np.linalg.svd(log_p_matrix(model, corpus.valid[:512]), compute_uv=False)
@@ -196,10 +196,10 @@ def test_ranks_of_the_kept_epoch(tmp_path: Path) -> None:
     )
     without = config.with_values({"evaluation.epoch_rank_contexts": None})
     plain = run_trial(without, directory=tmp_path / "without", runtime=Runtime())
-    assert [epoch.valid_loss for epoch in plain.epochs] == [
-        epoch.valid_loss for epoch in outcome.epochs
+    assert [epoch.valid_loss for epoch in plain.model_epochs] == [
+        epoch.valid_loss for epoch in outcome.model_epochs
     ]
-    assert {(epoch.press_rank, epoch.entropy_rank) for epoch in plain.epochs} == {(None, None)}
+    assert {(epoch.press_rank, epoch.entropy_rank) for epoch in plain.model_epochs} == {(None, None)}
 
 
 @pytest.mark.parametrize(

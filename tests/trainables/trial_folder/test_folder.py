@@ -13,7 +13,7 @@ from trainables.runtime import Runtime
 from trainables.trial import trial_run as trial
 from trainables.trial_folder import (
     DamagedFileError,
-    EpochMetrics,
+    Epoch,
     SupersededError,
     TrialFolder,
     environment,
@@ -51,7 +51,7 @@ def test_later_workers_result_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(TrialFolder, "locked", unlocked)
     texts: list[bytes] = []
 
-    def run_on_elsewhere(_: EpochMetrics) -> None:
+    def run_on_elsewhere(_: Epoch) -> None:
         if not texts:
             assert trial.run_trial(config, directory=tmp_path, runtime=runtime).state == "done"
             texts.append((tmp_path / "result.json").read_bytes())

@@ -1,0 +1,243 @@
+"""Users' Python files, and the packages next to them, identified by their content."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import importlib.util
+import inspect
+import linecache
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from pydantic import BaseModel
+from typing_extensions import override
+
+from trainables.config.text_file import TextFile
+from trainables.errors import UserError, first_line
+
+MAX_FILES_BYTES = 2**26
+"""Limit on the files that travel with a trial's code: every worker gets a copy of them."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class UserCode(TextFile):
+    """A user's Python file, and files that travel with it."""
+
+    files: tuple[tuple[str, bytes], ...] = ()
+    """Path relative to the Python file's folder, and content; sorted by path."""
+
+    @property
+    @override
+    def sha256(self) -> str:
+        """SHA-256 in hexadecimal: that of the Python file, if it is alone."""
+        if not self.files:
+            return super().sha256
+        digest = hashlib.sha256(self.content)
+        for name, content in self.files:
+            digest.update(f"{len(content)} {name}\0".encode() + hashlib.sha256(content).digest())
+        return digest.hexdigest()
+
+
+MARK = "__user_code__"
+"""Attribute of modules that `load_code` made."""
+_modules: dict[str, ModuleType] = {}
+_code: dict[str, UserCode] = {}
+
+
+def register(module: ModuleType, packages: Iterable[str] = ()) -> UserCode:
+    """Return the code of a module that this process imported, for `user_class` and `code_of`.
+
+    `packages` are folders next to the module's file. Raises UserError if a file is missing, or if
+    the module imports another neighbour, which workers would not have.
+    """
+    if (loaded := getattr(module, MARK, None)) is not None:
+        return loaded
+    try:
+        path = Path(inspect.getfile(module))
+    except (TypeError, OSError) as error:
+        raise UserError(
+            f"{module.__name__}: classes of trials must be in a Python file, which is sent to "
+            "workers. Move them into one."
+        ) from error
+    text = path.read_text(encoding="utf-8")
+    packages = tuple(str(package).rstrip("/") for package in packages)
+    _refuse_neighbours(path, text, packages)
+    files = read_files(path.parent, packages, "code")
+    code = UserCode(name=path.name, text=text, files=files)
+    add(code, module)
+    return code
+
+
+def add(code: UserCode, module: ModuleType) -> None:
+    """Record a module, so that its classes are found by the code's SHA-256."""
+    _modules[code.sha256], _code[code.sha256] = module, code
+
+
+def read_files(
+    folder: Path, names: Iterable[str], option: str
+) -> tuple[tuple[str, bytes], ...]:
+    """Return the files at these relative paths; a folder gives all files below it.
+
+    Hidden files and Python's caches are omitted. Raises UserError, which names `option`.
+    """
+    contents: dict[str, bytes] = {}
+    for name in names:
+        root = folder / name
+        if not root.resolve().is_relative_to(folder.resolve()):
+            raise UserError(f"{option}: {name} is outside of {folder}. Move it there.")
+        paths = [root] if root.is_file() else sorted(root.rglob("*"))
+        for path in paths:
+            relative = path.relative_to(folder)
+            if path.is_file() and not _is_hidden(relative):
+                contents[relative.as_posix()] = path.read_bytes()
+        if not paths:
+            raise UserError(f"{option}: {root} is missing or empty. Check its name.")
+    if (size := sum(map(len, contents.values()))) > MAX_FILES_BYTES:
+        raise UserError(
+            f"{option}: the files have {size / 2**20:.0f} MiB, more than {MAX_FILES_BYTES >> 20}. "
+            "Keep data in --data-dir, which is not copied."
+        )
+    return tuple(sorted(contents.items()))
+
+
+def _is_hidden(path: Path) -> bool:
+    return any(part.startswith(".") or part == "__pycache__" for part in path.parts)
+
+
+def _refuse_neighbours(path: Path, text: str, packages: Iterable[str]) -> None:
+    for node in ast.walk(ast.parse(text)):
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        if isinstance(node, ast.ImportFrom):
+            names = [node.module or "."] if not node.level else ["." + (node.module or "")]
+        for name in (name.partition(".")[0] for name in names):
+            neighbour = path.parent / name
+            if neighbour.parent == Path(__file__).parents[2] or name in packages:
+                continue  # this project, which every worker has
+            if (
+                not name
+                or neighbour.with_suffix(".py").is_file()
+                or (neighbour / "__init__.py").is_file()
+            ):
+                raise UserError(
+                    f"{path.name} imports {name or 'relatively'} from its own folder, which "
+                    "workers do not have: put both into one file, or install a package"
+                )
+
+
+def import_file(path: Path) -> ModuleType:
+    """Import a Python file by its path, and register its code.
+
+    The file can import modules of its own folder, like a script. Raises UserError if it fails.
+    """
+    spec = importlib.util.spec_from_file_location(f"user_study_{path.stem}", path)
+    if spec is None or spec.loader is None or not path.is_file():
+        raise UserError(f"{path}: no such Python file. Check its path.")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    sys.path.append(str(path.parent.resolve()))
+    try:
+        spec.loader.exec_module(module)
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from error
+    except (Exception, SystemExit) as error:
+        # Any exception that a user's file raises is a fault of that file.
+        raise UserError(
+            f"{path}: the import raised {type(error).__name__}: {first_line(str(error))}. "
+            "Fix the file."
+        ) from error
+    return module
+
+
+def load_code(code: UserCode) -> None:
+    """Run a user's file, once per process. Raises UserError if the file fails.
+
+    Pass only a file that the user's own command named, never text from a store or a config.
+    """
+    digest = code.sha256
+    if digest in _modules:
+        return
+    module = ModuleType(f"user_code_{digest[:12]}")
+    # Compilers and error messages look up the file's lines and the module by name.
+    module.__file__ = f"{code.name} ({digest[:12]})"
+    linecache.cache[module.__file__] = (
+        len(code.text),
+        None,
+        code.text.splitlines(keepends=True),
+        module.__file__,
+    )
+    sys.modules[module.__name__] = module
+    setattr(module, MARK, code)
+    add(code, module)
+    if code.files:
+        sys.path.insert(0, str(_unpacked(code)))
+    try:
+        exec(compile(code.text, module.__file__, "exec", dont_inherit=True), module.__dict__)
+    except (Exception, SystemExit) as error:
+        del sys.modules[module.__name__], _modules[digest], _code[digest]
+        raise UserError(
+            f"{code.name} cannot be run: {type(error).__name__}: {error}. Fix it."
+        ) from error
+
+
+def cache_home() -> Path:
+    """Return this user's folder for copies of files; it may not exist."""
+    cache = os.environ.get("XDG_CACHE_HOME")
+    return (Path(cache) if cache else Path.home() / ".cache") / "softmax-bottleneck-sweeps"
+
+
+def _unpacked(code: UserCode) -> Path:
+    """Return a folder with the code's files, which all processes of this host share."""
+    folder = cache_home() / "code" / code.sha256
+    if not folder.is_dir():
+        folder.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        partial = Path(tempfile.mkdtemp(dir=folder.parent))
+        write_files(partial, code.files)
+        try:
+            partial.rename(folder)
+        except OSError:  # another process was faster
+            shutil.rmtree(partial)
+    return folder
+
+
+def write_files(folder: Path, files: Iterable[tuple[str, bytes]]) -> None:
+    """Write files at their relative paths below a folder."""
+    for name, content in files:
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+
+
+def user_class(sha256: str, name: str) -> Any:
+    """Return what has this name in the code; None if there is none or the code is not loaded."""
+    return getattr(_modules.get(sha256), name, None)
+
+
+def require_code(sha256: str, owner: str) -> UserCode:
+    """Return the code. Raises UserError, which begins with `owner`, if it is not loaded."""
+    if sha256 not in _code:
+        files = ", ".join(f"{module.__file__}" for module in _modules.values()) or "none"
+        raise UserError(
+            f"{owner}: no loaded file has SHA-256 {sha256[:12]}... (loaded: {files}). Run the "
+            "trial through its study, or pass the unchanged file to `python -m trainables` with "
+            "--code."
+        )
+    return _code[sha256]
+
+
+def code_of(configs: Iterable[BaseModel]) -> tuple[UserCode, ...]:
+    """Return the code of the users' classes in these configs, if this process has it."""
+    digests = dict.fromkeys(
+        digest
+        for config in configs
+        for part in (config, getattr(config, "output_layer", None))
+        if (digest := getattr(part, "sha256", None)) is not None
+    )
+    return tuple(_code[digest] for digest in digests if digest in _code)

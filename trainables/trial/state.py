@@ -1,0 +1,148 @@
+"""Training state of any objects, as tensors and JSON data."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from trainables.device import global_random_states, set_global_random_states
+from trainables.errors import UserError
+
+Tensors = dict[str, Tensor]
+
+
+def snapshot(objects: Mapping[str, Any]) -> tuple[Tensors, dict[str, Any]]:
+    """Return the state of the objects by name.
+
+    Raises UserError for a state that is not made of tensors, arrays, numbers, texts, lists, tuples
+    and dicts.
+    """
+    tensors: Tensors = {}
+    stored: dict[tuple[Any, ...], str] = {}
+
+    def encoded(value: Any, path: str) -> Any:
+        if isinstance(value, np.generic):
+            value = value.item()
+        if isinstance(value, float) and not math.isfinite(value):
+            return {"float": str(value)}
+        if value is None or isinstance(value, bool | int | float | str):
+            return value
+        if isinstance(value, np.ndarray):
+            return {"array": encoded(torch.from_numpy(value.copy()), path)["tensor"]}
+        if isinstance(value, Tensor):
+            # Tied weights are stored once.
+            key = (value.data_ptr(), value.dtype, tuple(value.shape), value.stride())
+            if not value.numel() or stored.setdefault(key, path) == path:
+                tensors[path] = value.detach().clone(memory_format=torch.contiguous_format)
+                return {"tensor": path}
+            return {"tensor": stored[key]}
+        if isinstance(value, Mapping):
+            items = [[encoded(k, path), encoded(v, f"{path}.{k}")] for k, v in value.items()]
+            return {"dict": items}
+        if isinstance(value, list | tuple):
+            items = [encoded(item, f"{path}.{index}") for index, item in enumerate(value)]
+            return {type(value).__name__ if type(value) is tuple else "list": items}
+        raise UserError(
+            f"trial.restore: {path} holds a {type(value).__name__}. Checkpoints hold tensors, "
+            "arrays, numbers, texts, lists, tuples and dicts."
+        )
+
+    return tensors, {name: encoded(_state_of(value, name), name) for name, value in objects.items()}
+
+
+def restore(objects: Mapping[str, Any], tensors: Tensors, state: Mapping[str, Any]) -> None:
+    """Give the objects their state in a `snapshot`. Raises UserError if the names differ."""
+    if objects.keys() != state.keys():
+        raise UserError(
+            f"trial.restore: the checkpoint holds {', '.join(state) or 'nothing'}, not "
+            f"{', '.join(objects) or 'nothing'}. Restore the same names in every attempt."
+        )
+    for name, target in objects.items():
+        _set_state(target, _decoded(state[name], tensors))
+
+
+def _decoded(value: Any, tensors: Tensors) -> Any:
+    if not isinstance(value, dict):
+        return value
+    [(kind, content)] = value.items()
+    match kind:
+        case "float":
+            return float(content)
+        case "tensor":
+            return tensors[content]
+        case "array":
+            return tensors[content].numpy()
+        case "dict":
+            return {_decoded(key, tensors): _decoded(item, tensors) for key, item in content}
+        case _:
+            items = [_decoded(item, tensors) for item in content]
+            return tuple(items) if kind == "tuple" else items
+
+
+def _state_of(value: Any, name: str) -> Any:
+    if hasattr(value, "load_state_dict"):
+        return value.state_dict()
+    if isinstance(value, torch.Generator):
+        return value.get_state()
+    if isinstance(value, np.random.Generator):
+        return value.bit_generator.state
+    if isinstance(value, random.Random):
+        return value.getstate()
+    if isinstance(value, Tensor | np.ndarray | dict | list):
+        return value
+    raise UserError(
+        f"trial.restore: {name} is a {type(value).__name__}, which cannot be restored in place. "
+        "Pass modules, optimizers, schedulers, tensors, arrays, random generators, dicts or lists; "
+        "put numbers into a dict."
+    )
+
+
+@torch.no_grad()
+def _set_state(target: Any, state: Any) -> None:
+    if hasattr(target, "load_state_dict"):
+        target.load_state_dict(state)
+    elif isinstance(target, torch.Generator):
+        target.set_state(state)
+    elif isinstance(target, np.random.Generator):
+        target.bit_generator.state = state
+    elif isinstance(target, random.Random):
+        target.setstate(state)
+    elif isinstance(target, Tensor):
+        target.copy_(state)
+    elif isinstance(target, np.ndarray):
+        target[...] = state
+    elif isinstance(target, dict):
+        target.clear()
+        target.update(state)
+    else:
+        target[:] = state
+
+
+class GlobalRandom:
+    """States of the global random generators of Python, numpy and torch."""
+
+    def __init__(self, device: str) -> None:
+        self._device = device
+
+    def seed(self, seed: int) -> None:
+        """Seed all generators."""
+        random.seed(seed)
+        np.random.seed(seed % 2**32)
+        torch.manual_seed(seed)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the states."""
+        states = {"python": random.getstate(), "numpy": np.random.get_state()}
+        return {**states, "torch": global_random_states(self._device)}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Restore the states."""
+        random.setstate(state["python"])
+        np.random.set_state(state["numpy"])
+        set_global_random_states(state["torch"], self._device)

@@ -1,0 +1,167 @@
+"""What a user's trial is given: its seed, device and folders, and how to report and resume."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from trainables.config import COLUMNS, ExperimentConfig
+from trainables.errors import UserError
+from trainables.pulse import PULSE
+from trainables.runtime import Runtime
+from trainables.training import DivergedError, PrunedError
+from trainables.trial.state import GlobalRandom, restore, snapshot
+from trainables.trial_folder import Checkpoints, Epoch, Metric, UserEpoch, check_metrics
+
+QUIET_S = 3600.0
+"""Seconds between two reports after which a trial counts as stalled, unless they were slower."""
+RANDOM = "random states"
+
+
+class Trial:
+    """A running trial of a user's `Trainable`."""
+
+    def __init__(
+        self,
+        seed: int,
+        runtime: Runtime,
+        checkpoints: Checkpoints,
+        on_epoch: Callable[[Epoch], None],
+        stop_above: Mapping[int, float],
+    ) -> None:
+        self.seed = seed
+        self.device = runtime.device
+        """`cpu` or `cuda`."""
+        self.threads = runtime.threads
+        """CPU threads of the trial."""
+        self.data_dir = runtime.data_dir or Path("data")
+        """Folder of `--data-dir`, by default `data`."""
+        self.epochs = checkpoints.folder.epochs()
+        """Reported epochs, also those of earlier attempts."""
+        self._checkpoints, self._on_epoch = checkpoints, on_epoch
+        self._stop_above, self._goal = stop_above, runtime.goal
+        self._every_s = runtime.checkpoint_every_s
+        self._random = GlobalRandom(runtime.device)
+        self._random.seed(seed)
+        self._objects: dict[str, Any] | None = None
+        self._last_s: float | None = None
+        """Time of this attempt's last report."""
+        self._start_s = time.monotonic()
+
+    @property
+    def folder(self) -> Path:
+        """Folder for the trial's own files, which survive interruptions."""
+        path = self._checkpoints.folder.own_files
+        path.mkdir(exist_ok=True)
+        return path
+
+    def restore(self, **objects: Any) -> int:
+        """Give the objects their state in the last checkpoint; return the next epoch, or 0.
+
+        From now on, `report` saves the objects when a checkpoint is due. They are modules,
+        optimizers, schedulers, tensors, arrays, random generators, dicts or lists. The random states
+        of Python, numpy and torch are restored, too. Raises UserError for other objects.
+        """
+        self._objects = {**objects, RANDOM: self._random}
+        snapshot(self._objects)  # an object that cannot be saved is an error now
+        checkpoint = self._checkpoints.latest("cpu")
+        if checkpoint is None:
+            return 0
+        tensors, state = checkpoint
+        restore(self._objects, tensors, state["objects"])
+        last_epoch: int = state["epoch"]
+        self.epochs = [epoch for epoch in self.epochs if epoch.epoch <= last_epoch]
+        self._checkpoints.folder.log(f"resumes after epoch {last_epoch}")
+        self._stop_if_pruned()
+        return last_epoch + 1
+
+    def report(self, epoch: int, /, **metrics: Any) -> None:
+        """Record metrics of an epoch, and save a checkpoint if one is due.
+
+        Epochs increase. Raises DivergedError if a metric is not finite, PrunedError if a search
+        stops the trial, UserError for other values than numbers.
+        """
+        is_first = self._last_s is None
+        last = -1 if is_first else self.epochs[-1].epoch
+        if isinstance(epoch, bool) or not isinstance(epoch, int) or epoch <= last:
+            raise UserError(f"trial.report: epochs must be 0, 1, ...; got {epoch!r} after {last}")
+        numbers = {name: number(name, value) for name, value in metrics.items()}
+        if taken := numbers.keys() & {*COLUMNS, "seconds"}:
+            raise UserError(f"trial.report: the name {min(taken)} is taken. Rename the metric.")
+        for name, value in numbers.items():
+            if not math.isfinite(value):
+                raise DivergedError(f"{name} became {value} in epoch {epoch}")
+        now_s = time.monotonic()
+        seconds = now_s - (self._start_s if self._last_s is None else self._last_s)
+        point = UserEpoch(epoch=epoch, seconds=seconds, **numbers)
+        self._last_s = now_s
+        # The first report of an attempt shows where it resumed.
+        self.epochs = [earlier for earlier in self.epochs if earlier.epoch < epoch] + [point]
+        self._checkpoints.folder.write_epochs(self.epochs if is_first else [point], again=is_first)
+        PULSE.epoch = epoch
+        PULSE.touch(max(QUIET_S, 10 * point.seconds))
+        self._on_epoch(point)
+        if self._objects is not None and self._checkpoints.due(self._every_s):
+            self._save()
+        self._stop_if_pruned()
+
+    def _save(self) -> None:
+        assert self._objects is not None
+        tensors, objects = snapshot(self._objects)
+        epoch = self.epochs[-1].epoch
+        self._checkpoints.begin(epoch, tensors, {"objects": objects, "epoch": epoch})
+
+    def _stop_if_pruned(self) -> None:
+        if not self.epochs or self._goal is None:
+            return
+        last = self.epochs[-1]
+        limit, value = self._stop_above.get(last.epoch), last.numbers.get(self._goal.metric)
+        if limit is not None and value is not None and self._goal.loss(value) > limit:
+            if self._objects is not None:  # a plan may want the whole trial later
+                self._save()
+                self._checkpoints.wait()
+            raise PrunedError(
+                f"stopped after epoch {last.epoch}: its {self._goal.metric} of {value:.5g} is "
+                f"worse than {self._goal.loss(limit):.5g}, the limit from better trials"
+            )
+
+
+    def final_metrics(self, metrics: Any, config: ExperimentConfig) -> dict[str, Metric]:
+        """Return the trial's final metrics, by default those of the last epoch.
+
+        Raises UserError for invalid metrics, DivergedError if a metric is not finite.
+        """
+        metrics = metrics or (self.epochs[-1].numbers if self.epochs else {})
+        if not isinstance(metrics, Mapping) or not metrics:
+            raise UserError(
+                f"no final metrics: got {str(metrics)[:80]}. Return a dict, or print a JSON object, "
+                'such as {"accuracy": 0.9}.'
+            )
+        settings = config.model_dump().keys() - {"kind", "schema_version"}
+        result = dict[str, Metric]()
+        for name, value in metrics.items():
+            if name in settings:
+                raise UserError(f"the metric {name} has the name of a setting. Rename the metric.")
+            result[name] = value = value if isinstance(value, str) else number(name, value)
+            if not isinstance(value, str) and not math.isfinite(value):
+                raise DivergedError(f"{name} became {value}")
+        try:
+            check_metrics(result)
+        except ValueError as error:
+            raise UserError(str(error)) from error
+        return result
+
+
+def number(name: str, value: Any) -> int | float | bool:
+    """Return a number as Python's own type. Raises UserError for anything else."""
+    if not isinstance(value, bool | int | float) and hasattr(value, "item"):
+        try:
+            value = value.item()  # of numpy or torch
+        except (ValueError, RuntimeError, TypeError):
+            pass
+    if not isinstance(value, bool | int | float):
+        raise UserError(f"the metric {name} must be a number; got {str(value)[:80]!r}")
+    return value
