@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from orchestrator.store import RunningTrial, Store, StudyKey
 
 TRIAL_ID = re.compile(r"[0-9a-f]{4,64}")
-"""First digits of a trial's id, or all of them."""
 
 
 def stop(
@@ -80,7 +79,6 @@ def _trial(store: Store, start: str) -> RunningTrial | None:
 def _stoppable(
     store: Store, running_keys: Sequence[StudyKey], study: str | None, variants: VariantFilter
 ) -> list[StudyKey]:
-    """Return the running studies that match; if none runs, all that match."""
     name = study and study_name(study)
     candidates = running_keys if name == ALL else [summary.key for summary in store.studies()]
     matches = [key for key in candidates if name in (ALL, key.study) and variants.fits(key)]
