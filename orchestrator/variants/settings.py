@@ -1,4 +1,4 @@
-"""Settings of `--set`. A study runs at each of several values: `training.learning_rate=5,10`."""
+"""Settings of `--set`. A study trains with each value of `training.learning_rate=5,10`."""
 
 from __future__ import annotations
 
