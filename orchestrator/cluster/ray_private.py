@@ -21,7 +21,7 @@ LOSSES = {
     ACTORS: "each worker starts seconds later",
     USAGE: "a sweep starts later if MLflow is installed",
     HEAD: "a hanging worker is not noticed",
-    STOP: "trials that waited for a lost machine wait for another machine of its size",
+    STOP: "trials that waited for a lost machine now need another machine of its size",
 }
 
 

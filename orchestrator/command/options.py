@@ -41,7 +41,7 @@ ScaleName = Literal["smoke", "quick", "small", "paper"]
 Scale = Annotated[ScaleName, Option(help="Size of the run, from smoke (seconds) to paper.")]
 AnyScale = Annotated[
     ScaleName | None,
-    Option(help="Only this scale. [default: the scale last planned that has a result]"),
+    Option(help="Only this scale. [default: the last planned scale with results]"),
 ]
 Corpus = Annotated[
     list[str] | None,
@@ -91,7 +91,7 @@ AnySettings = Annotated[
 ModelName = Literal["lstm", "transformer"]
 Model = Annotated[
     ModelName | None,
-    Option(help="Train this model, not the study's; keep corpus, output layers and seeds."),
+    Option(help="Train this model instead of the study's; keep corpus, output layers and seeds."),
 ]
 AnyModel = Annotated[ModelName | None, Option(help="Only the study's variant with this model.")]
 Address = Annotated[
@@ -114,8 +114,8 @@ TrialTimeout = Annotated[
     float | None,
     Option(
         metavar="SECONDS",
-        help="End a trial after this time without progress. [default: the time of ten steps, at "
-        "least 2 min; 10 min until a step's time is known]",
+        help="End a trial after this time without progress. [default: ten times the longest "
+        "training step, at least 2 min; 10 min for other work]",
     ),
 ]
 Deterministic = Annotated[
@@ -134,10 +134,10 @@ Benchmarks = Annotated[
 ]
 Search = Annotated[
     Literal["tpe", "random", "grid"] | None,
-    Option(help="Search method of a study that tunes. [default: tpe]"),
+    Option(help="Search method of a tuned study. [default: tpe]"),
 ]
 Budget = Annotated[
-    int | None, Option(help="Trials searched per model of a study that tunes. [default: by scale]")
+    int | None, Option(help="Number of search trials per tuned model. [default: by scale]")
 ]
 Seeds = Annotated[
     int | None,

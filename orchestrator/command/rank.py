@@ -58,7 +58,8 @@ def rank(
         float | None,
         typer.Option(
             metavar="NORM",
-            help="Largest context norm, for KL-rank bounds. [default: from the final norm layer]",
+            help="Largest norm of a context vector, for KL-rank bounds. [default: from the final "
+            "norm layer]",
         ),
     ] = None,
     method: Annotated[

@@ -49,7 +49,8 @@ def stop(
         if target and TRIAL_ID.fullmatch(target) and (trial := _trial(results_store, target)):
             results_store.ask_to_stop(trial.trial_id)
             print_out(
-                f"Asked to stop trial {trial.name} ({short_id(trial.trial_id)}); others continue."
+                f"Asked to stop trial {trial.name} ({short_id(trial.trial_id)}); other trials "
+                f"continue."
             )
             return
         running_keys = [
@@ -60,7 +61,7 @@ def stop(
             effect = (
                 f"{KEPT}; run its command again to resume"
                 if key in running_keys
-                else "it has no running trial, so this stops only a command that starts or measures"
+                else "it has no running trial; only a command that starts or measures will stop"
             )
             variant = f"{on_corpus(key.corpus)}{Variant.read(key.overrides)}"
             print_out(f"Asked to stop {key.study} at scale {key.scale}{variant}; {effect}.")

@@ -107,7 +107,7 @@ def make_plan(study: Study, scale: Scale, corpus: str, request: PlanRequest | No
         named, seeds, settings = named_trials(planned_study, scale, content, request)
     trials = [_trial_plan(text, *trial) for trial in named]
     configs = [trial.config for trial in trials]
-    cure = "Drop the --set of a key that its trials vary." if request.settings else "Drop one."
+    cure = "Drop the --set of a key that distinguishes them." if request.settings else "Drop one."
     require_different(study, [(trial.name, trial.config) for trial in trials], cure=cure)
     require_names(study, configs)
     if tuning is None:

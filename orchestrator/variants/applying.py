@@ -61,7 +61,7 @@ def _require_key(key: str, contents: Sequence[Mapping[str, Any]]) -> None:
     if contents_without_key:
         raise UserError(
             f"--set: {len(contents_without_key)} trials have no {key!r}, for example those with "
-            f"{_part(contents_without_key[0], key)}. Write a study of the trials that have it."
+            f"{_part(contents_without_key[0], key)}. Write a study of trials with this key."
         )
 
 

@@ -132,7 +132,7 @@ def plan_tuning(
     search, budget, cell_total = request.search, request.budget, cell_count(tuning.stage2)
     if search == "grid" and budget is not None:
         raise UserError(
-            f"--search grid: trains all {cell_total:,} cells per side. Leave it or --budget out."
+            f"--search grid: trains all {cell_total:,} cells per side. Omit --search or --budget."
         )
     if budget is not None and not 1 <= budget <= cell_total:
         raise UserError(f"--budget: takes 1 to {cell_total:,} trials per side; got {budget}.")
