@@ -40,7 +40,7 @@ class Variant:
 
     @property
     def text(self) -> str:
-        """Canonical JSON, "{}" for the unchanged study. `StudyKey.overrides` stores it."""
+        """The variant as JSON, as in `StudyKey.overrides`; "{}" for the unchanged study."""
         changes = {name: value for name, value in vars(self).items() if value}
         return json.dumps(changes, sort_keys=True, separators=(",", ":"))
 
