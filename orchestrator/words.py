@@ -1,4 +1,4 @@
-"""Durations, counts, lists and file names as text, for all rooms."""
+"""Durations, counts, lists and file names as text."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from trainables.corpora import NO_TEXT
 
 PLAIN_NAME = re.compile(r"\w[\w ._=,+@()-]*")
 LONGEST_NAME, LONGEST_STEM = 150, 40
-"""Longest file name that stays unchanged, in bytes; characters kept of other names."""
+"""Names of up to LONGEST_NAME bytes stay unchanged. Others keep LONGEST_STEM characters."""
 
 
 SHORT_ID = 12

@@ -24,7 +24,7 @@ class Interrupt:
 
 @contextmanager
 def interruptible() -> Iterator[Interrupt]:
-    """Yield an `Interrupt` that the first signal sets. Outside the main thread, none is caught."""
+    """Yield an `Interrupt` that the first signal sets. This works in the main thread only."""
     interrupt = Interrupt()
 
     def handle(number: int, _frame: FrameType | None) -> None:

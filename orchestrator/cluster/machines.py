@@ -16,7 +16,7 @@ from orchestrator.guard import beat_on
 from trainables.errors import UserError, last_line
 
 ANSWER_S = 300.0
-"""Limit for the checks of all machines. Downloading a corpus can take minutes."""
+"""Time limit for the checks of all machines. Downloading a corpus can take minutes."""
 
 
 def nodes() -> list[dict[str, Any]]:

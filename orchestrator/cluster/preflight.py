@@ -48,7 +48,7 @@ class Text(Frozen):
     name: str
     folder: Path | None
     sha256: str | None = None
-    """Hash of the driver's copy; None if all copies are equal."""
+    """Hash of the driver's copy; None for a benchmark, whose content is fixed."""
 
 
 class Question(Frozen):

@@ -14,7 +14,7 @@ from orchestrator.guard import OWNER, PREFIX, SHORT_BASE, machine_names, remove_
 from trainables.errors import UserError
 
 LONGEST_BASE = 24
-"""Longest parent path in bytes. Ray's sockets add 83 bytes, and the limit is 107."""
+"""Longest parent path in bytes. Ray's sockets add 83, and a socket's path has at most 107."""
 
 
 @contextmanager

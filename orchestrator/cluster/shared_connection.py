@@ -22,7 +22,7 @@ def shared() -> Iterator[None]:
 
 @contextmanager
 def hold_open(cluster: AbstractContextManager[None]) -> Iterator[None]:
-    """Enter `cluster` until the end of this context, or of an active `shared` context."""
+    """Keep `cluster` open until this context ends, or an active `shared` context."""
     if _shared is not None:
         _shared.enter_context(cluster)
         yield

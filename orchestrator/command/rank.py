@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 STEP = re.compile(r"(?:step|checkpoint|ckpt|iter|epoch)[-_=]?(\d{1,15})", re.IGNORECASE)
 FOLDERS_READ = 3
-"""Search this many parent folders' names for a training step."""
+"""Number of parent folders whose names may contain a training step."""
 FILES_NAMED = 3
 TABLE_HEADINGS = {
     "press_rank": "Press rank",

@@ -38,7 +38,7 @@ TIMED_LAYERS: dict[str, OutputLayerConfig] = {
     "mos": MosConfig(),
 }
 TIME_SOURCES = {"lms_plif_frozen": "lms_plif", "mos_plif": "mos", "softcap": "gss"}
-"""For a layer without a published time, the layer whose time is scaled. Default: softmax."""
+"""Layers without a published time, and the layer whose time is scaled. Default: softmax."""
 PTB_TRAIN_TOKENS, PTB_VOCABULARY = 929_589, 10_000
 CORE_FLOPS = 2.4e10
 """Operations per second of one core, measured in 5 quick trials (benchmarks/RESULTS.md)."""
@@ -51,7 +51,7 @@ SOFTMAX_OPERATIONS = 40
 # Measured with synthetic 512 x 2,000 matrices on one core: 0.12 to 0.16 s for softmax, 0.3 to
 # 0.45 s for layers that bend the logits.
 KL_RANK_OPERATIONS = 12 * 300
-"""Operations per logit for one KL rank. The search tests 8 to 19 ranks or more."""
+"""Operations per logit to find a KL rank. The search tests 8 to 19 ranks or more."""
 TRIAL_OVERHEAD_S = 1.0
 """Seconds to read the corpus, build the model and write the result."""
 STACK = 16

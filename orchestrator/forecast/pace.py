@@ -27,9 +27,9 @@ def seconds_each(
 ) -> tuple[float, str]:
     """Return the mean seconds per trial of `configs`, and a phrase that names the basis.
 
-    Done trials of the plan's scale, corpus and variant count if they ran on the same device. A
-    family's estimate is multiplied by the ratio of actual to estimated time of its done trials. A
-    family without done trials gets the median ratio.
+    A family is trials of similar cost. Its estimate is multiplied by the ratio of actual to
+    estimated time of its done trials, or by the median ratio if it has none. Done trials count if
+    they have the plan's scale, corpus and variant, and ran on the same device.
     """
     estimate_s = partial(gpu_seconds if gpu else core_seconds, corpus=plan.corpus)
     measured_ids: set[str] = set()
@@ -65,7 +65,7 @@ def seconds_each(
 
 
 def configs_left(tuning: TuningPlan, rows: Iterable[TrialRow]) -> list[AnyConfig]:
-    """Return a config for each trial that the tuning still needs: its side's untuned config."""
+    """Return an untuned config for each trial that the tuning still needs."""
     ended_counts = Counter(
         row.position.side for row in rows if row.position and row.state in COMPLETE
     )

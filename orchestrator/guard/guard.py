@@ -32,7 +32,7 @@ LOOK_S = 0.1
 ANSWER_S = 0.7
 """The guard announces the stop this long after a signal, if the command has not."""
 LATE_SIGNAL_S = 0.5
-"""Longest time by which other processes may receive a signal before the guard."""
+"""The guard may receive a signal this long after the other processes."""
 STOP_S = 8.0
 """A command that still runs this long after a signal is killed."""
 REPEAT_S = {signal.SIGINT: 0.2, signal.SIGTERM: 1.0, signal.SIGHUP: 1.0}

@@ -29,7 +29,7 @@ class Word(StrEnum):
 
     BEAT = "beat"
     WAIT = "wait"
-    """The line also has the longest time to the next beat, in seconds."""
+    """`wait SECONDS`: longest time to the next beat."""
     REST = "rest"
     """No more beats will follow."""
     STOPPING = "stopping"

@@ -1,4 +1,4 @@
-"""Checks that fail before training, not after."""
+"""Checks of a plan before any training."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from orchestrator.store import (
 from search_spaces.tuning import Cell, cell_count
 
 JUDGED_BY = ("done", "pruned", "diverged", "running")
-"""States of earlier trials whose losses set thresholds. Other states may miss last epochs."""
+"""States of earlier trials that set thresholds. In others, the last epochs may be missing."""
 SUGGESTION_SEED = 2021
 """Seed of every driver, so that all make the same suggestions."""
 STAGES = ("stage1", "stage2", "final")

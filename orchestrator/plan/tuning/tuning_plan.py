@@ -128,7 +128,7 @@ def plan_tuning(
     resolve: Callable[[TrialConfig], TrialConfig],
     request: PlanRequest,
 ) -> TuningPlan:
-    """Return the plan. Raises UserError for an impossible budget or a `--set` of a tuned value."""
+    """Return a tuning's plan. Raises UserError for a wrong budget or a `--set` of a tuned value."""
     search, budget, cell_total = request.search, request.budget, cell_count(tuning.stage2)
     if search == "grid" and budget is not None:
         raise UserError(
