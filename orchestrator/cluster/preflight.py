@@ -48,7 +48,7 @@ class Text(Frozen):
     name: str
     folder: Path | None
     sha256: str | None = None
-    """Hash of the driver's copy; None for a benchmark, whose content is fixed."""
+    """Hash of the driver's copy; None if its content is fixed."""
 
 
 class Question(Frozen):
