@@ -10,10 +10,10 @@ from trainables.errors import UserError
 PYDOCS = "pydocs"
 MARKOV = "markov"
 MARKOV_RANK = 100
-"""Rank of the log-P matrix of `markov`. A softmax with embedding width 24 reaches only rank 26."""
+"""Rank of the log-P matrix of `markov`. A softmax with embedding width 24 cannot reach it."""
 MIN_MARKOV_RANK, MAX_MARKOV_RANK = 5, 500
 MARKOV_TYPES = 1_000
-"""Vocabulary size, including `<eos>`."""
+"""Vocabulary size of `markov-R`, including `<eos>`."""
 MARKOV_TOKENS = {"train": 200_000, "valid": 20_000, "test": 20_000}
 """Minimum tokens per split, which ends with a complete line."""
 
@@ -21,7 +21,7 @@ SPAM = "spam"
 MIN_SPAM_SYMBOLS, MAX_SPAM_SYMBOLS = 100, 200_000
 SPAM_REPEATS = 7
 SPAM_TEXTS = {"train": 50_000, "valid": 5_000, "test": 5_000}
-"""Minimum texts per split. All symbols have equally many texts, in train at least two."""
+"""Minimum texts per split of `spam-V`. All V symbols have equally many, in train at least two."""
 
 _SPAM = re.compile(rf"{SPAM}-[0-9]{{1,9}}")
 

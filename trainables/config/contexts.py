@@ -73,7 +73,8 @@ class ContextsFile(TextFile):
         names = [(context.group, context.number) for context in contexts]
         if duplicate := next((name for name in names if names.count(name) > 1), None):
             raise UserError(
-                f"{self.name} has {duplicate[0]} {duplicate[1]} twice: change a group or number"
+                f"{self.name} lists context {duplicate[0]} {duplicate[1]} twice: change a group or "
+                "number"
             )
         return contexts
 
@@ -87,7 +88,7 @@ def read_contexts(path: Path) -> ContextsFile:
 
 @functools.cache
 def published_contexts() -> tuple[Context, ...]:
-    """Return the contexts of SM Table 2, for the Penn Treebank."""
+    """Return the Penn Treebank contexts of SM Table 2."""
     return read_contexts(PTB).contexts
 
 

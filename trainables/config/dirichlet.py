@@ -37,7 +37,7 @@ class FitConfig(Frozen):
 
 
 class DirichletConfig(ExperimentConfig):
-    """Fit random distributions (`targets`) over `outcomes` (Ganea et al. 2019, the talk).
+    """Fit `targets` random distributions over `outcomes` outcomes (Ganea et al. 2019, the talk).
 
     Each distribution is drawn from Dir(`alpha`) and has a trained context vector. They share
     trained output weights.

@@ -19,7 +19,7 @@ class ExperimentConfig(Identified):
 
     @property
     def family(self) -> str:
-        """Return a key shared by trials whose time estimates err by similar factors."""
+        """Return a group name. Measured times correct the time estimates of the same group."""
         return self.kind
 
     @property
@@ -44,15 +44,16 @@ class ExperimentConfig(Identified):
 class PressNoiseConfig(ExperimentConfig):
     """Compute ranks of an n x n log-P matrix after adding noise, or after SVD round trips.
 
-    A round trip multiplies the SVD's factors again, without truncation. Source: AAAI 2021, SM
-    Algorithms 1 and 2.
+    A round trip computes the SVD and multiplies its factors. Source: AAAI 2021, SM Algorithms 1 and
+    2.
     """
 
     schema_version: Literal[2] = 2
     kind: Literal["press_noise"] = "press_noise"
     size: Annotated[int, Field(ge=20)] = 10_000
     rank: Annotated[int, Field(ge=3, le=18)] = 10
-    """Number of singular values to keep, out of 18. They are scaled so that the largest is 1."""
+    """Number of singular values to keep, of the matrix's 18. They are scaled so that the largest is
+    1."""
     noise_variance: NonNegative = 0.0
     """Each entry's Gaussian noise has this variance, divided by `size`^2."""
     round_trips: NonNegativeInt = 0
@@ -111,7 +112,7 @@ class TrueRankConfig(ExperimentConfig):
 
 
 class WordPairsConfig(ExperimentConfig):
-    """Count benchmark word pairs that contain an unknown word (AAAI 2021, SM Table 13)."""
+    """Count benchmark pairs with a word outside the vocabulary (AAAI 2021, SM Table 13)."""
 
     kind: Literal["word_pairs"] = "word_pairs"
     text: Literal["ptb", "wikitext-2"]

@@ -18,7 +18,7 @@ class DenseLayerConfig(Frozen):
 
 
 class ExpertsLayerConfig(Frozen):
-    """Mixture sum_k g_k(x) relu(W_k x): see `trainables.experiments.mixture_of_experts`."""
+    """Mixture of experts: sum_k g_k(x) relu(W_k x)."""
 
     name: Literal["experts"] = "experts"
     experts: Annotated[int, Field(ge=2)]

@@ -20,7 +20,7 @@ def dotted_keys(content: Mapping[str, Any]) -> list[str]:
 
 
 def flat_values(content: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the value of every setting by dotted key, except for `NO_SETTINGS`."""
+    """Return the value of every setting by dotted key, without schema_version and kind."""
     return {
         key: value
         for key, value in _items(content)

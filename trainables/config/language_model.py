@@ -26,7 +26,8 @@ class CorpusConfig(Frozen):
     sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
     """See `corpus_sha256`."""
     vocabulary_limit: Annotated[int, Field(ge=3)] | None = None
-    """Number of types to keep, the most frequent in train. Others become `<unk>`."""
+    """Number of types to keep, the most frequent in train. Others become `<unk>`. None keeps
+    all."""
 
 
 def require_rank_within(rank: int | None, width: int) -> None:
@@ -36,7 +37,7 @@ def require_rank_within(rank: int | None, width: int) -> None:
 
 
 class LanguageModelConfig(Frozen):
-    """AWD-LSTM (Merity et al. 2018), with three LSTM layers and tied output weights.
+    """AWD-LSTM (Merity et al. 2018) with three LSTM layers.
 
     Locked dropout (one mask per window) acts on embeddings and on each layer's outputs. The last
     layer has the rate `dropout_output`, the others `dropout_hidden`.
@@ -134,7 +135,8 @@ class EvaluationConfig(Frozen):
     rank_contexts: PositiveInt | None = None
     """Maximum number of test contexts, the rows of the log-P matrix."""
     epoch_rank_contexts: PositiveInt | None = None
-    """Number of validation contexts for ranks after every epoch. None measures no ranks."""
+    """Number of validation contexts at which every epoch's ranks are computed. None computes no
+    ranks."""
 
 
 class TrialConfig(Identified):
@@ -162,5 +164,5 @@ class TrialConfig(Identified):
 
     @property
     def family(self) -> str:
-        """Return a key shared by trials whose time estimates err by similar factors."""
+        """Return a group name. Measured times correct the time estimates of the same group."""
         return self.output_layer.name

@@ -206,7 +206,7 @@ OutputLayerConfig = Annotated[
 def layer_parameters(
     layer: OutputLayerConfig, *, vocabulary: int, embedding_width: int, context_width: int
 ) -> int:
-    """Return the number of a built-in layer's parameters, without the V x d output weights."""
+    """Return a built-in layer's parameter count, without the V x d output weights."""
     count = vocabulary
     if isinstance(layer, LmsPlifConfig | MosPlifConfig):
         count += layer.knots

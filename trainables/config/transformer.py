@@ -48,8 +48,8 @@ class TransformerConfig(Frozen):
     def _check_widths(self) -> Self:
         if self.width % (2 * self.heads):
             raise ValueError(
-                "model.width must be a multiple of 2 * model.heads, because rotary positions turn "
-                f"pairs; got {self.width} and {self.heads}"
+                "model.width must be a multiple of 2 * model.heads, because rotary positions "
+                f"rotate pairs of numbers; got {self.width} and {self.heads}"
             )
         if self.head_rank is not None and self.head != "untied":
             raise ValueError(
@@ -97,5 +97,5 @@ class TransformerTrialConfig(Identified):
 
     @property
     def family(self) -> str:
-        """Return a key shared by trials whose time estimates err by similar factors."""
+        """Return a group name. Measured times correct the time estimates of the same group."""
         return f"transformer {self.output_layer.name}"
