@@ -115,10 +115,7 @@ class MosPlifConfig(MixtureConfig, PlifConfig):
 
 
 class MonotoneNnConfig(Frozen):
-    """f(x) = sum_i v_i sigmoid(u_i x + b_i) + b, with all u_i, v_i >= 0.
-
-    With enough units, f approximates any increasing function.
-    """
+    """f(x) = sum_i v_i sigmoid(u_i x + b_i) + b, with all u_i, v_i >= 0."""
 
     name: Literal["monotone_nn"] = "monotone_nn"
     units: PositiveInt = 16

@@ -46,7 +46,6 @@ class LanguageModel(nn.Module, ABC):
         output: OutputLayer,
         head: OutputHead | None,
     ) -> None:
-        """Without a head, the output weights are the embedding."""
         super().__init__()
         self.embedding_VD = embedding_VD
         self.layers = nn.ModuleList(layers)

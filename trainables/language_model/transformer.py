@@ -38,7 +38,6 @@ class Rotation:
     def __init__(
         self, steps: int, head_width: int, dtype: torch.dtype, device: torch.device
     ) -> None:
-        """Compute positions 0 to `steps` - 1 in float64."""
         exponent_i = torch.arange(0, head_width, 2, dtype=torch.float64, device=device) / head_width
         angle_Ti = torch.arange(steps, device=device).unsqueeze(1) * ROTARY_BASE**-exponent_i
         self.cos_TK = angle_Ti.cos().repeat(1, 2).to(dtype)
@@ -144,7 +143,7 @@ class TransformerLayer(nn.Module):
 
 
 class Transformer(LanguageModel):
-    """Transformer language model. Without a head, the output weights are the embedding."""
+    """Transformer language model."""
 
     def __init__(
         self, config: TransformerConfig, output: OutputLayerConfig, vocabulary_size: int

@@ -45,9 +45,8 @@ def resolution(method: Method, *, rows: int, columns: int) -> float:
 
     n = min(N, V), and eps is float64's.
 
-    - gram: 5 sqrt(eps) n^(1/4). A zero is computed as less than a fifth of it. A value r times the
-      resolution has an error below 2% / r^2. The Press tolerance of float32 exceeds this resolution
-      for every shape.
+    - gram: 5 sqrt(eps) n^(1/4), always below the Press tolerance of float32. Zeros are computed as
+      less than a fifth of it. Values of r times the resolution have errors below 2% / r^2.
     - qr: 0.5 sqrt(N + V + 1) eps, the Press tolerance of float64.
     """
     # gram: rounding moves the eigenvalues sigma^2 by less than eps sqrt(n) sigma_max^2 (measured on

@@ -38,7 +38,7 @@ def top_k_metrics(
 
     - "context": the last eight words.
     - "next": the true next word.
-    - "next_in_text": the contexts file's next word, if given; differs if the vocabulary was cut.
+    - "next_in_text": the next word in the contexts file, if given.
     - "probability", "rank": of "next"; rank 1 is the most likely.
     - "top": the five most likely words with probabilities, ties by word id.
 
