@@ -298,6 +298,7 @@ class PartialCorrelations(Analysis):
 
     metrics: tuple[str, ...]
     settings: tuple[str, ...]
+    """Dotted paths of config values."""
     y: str = "test_perplexity"
     title: str = ""
     claim: str = ""

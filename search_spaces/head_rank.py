@@ -96,7 +96,7 @@ def label(config: LanguageTrialConfig) -> str:
 
 
 def quick_trials(trials: Sequence[LanguageTrialConfig]) -> list[LanguageTrialConfig]:
-    """Return trials of seven layers and six ranks; scaling makes smaller ranks 1 or equal."""
+    """Return trials of seven layers and six ranks; scaling would make smaller ranks 1 or equal."""
     return [
         trial
         for trial in trials

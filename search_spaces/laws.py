@@ -12,7 +12,7 @@ from search_spaces.analyses import Analysis
 
 @dataclass(frozen=True, kw_only=True)
 class PowerLaw(Analysis):
-    """Laws L(x) = E + a x^-b by group, and the factor on x that a baseline needs for equal L.
+    """Laws L(x) = E + a x^-b by group, and the factor on the baseline's x that gives equal L.
 
     L, the logarithm of a perplexity, is in nats per token.
     """

@@ -46,7 +46,6 @@ class Scale:
 
     name: str
     summary: str
-    """Printed at the start of a run."""
     width: float = 1.0
     """Factor on widths and activation regularisers. A regulariser is a mean over the width:
     unscaled, it would weigh more on each unit of a narrow layer."""

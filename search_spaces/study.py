@@ -69,7 +69,7 @@ class Study:
     group, whose trials differ only in seed. The plan lengthens names that are not unique. Analyses
     use the group names of scale paper."""
     corpora: tuple[str, ...] = ()
-    """Corpora of the paper."""
+    """Corpora that the paper uses."""
     reads_text: bool = True
     """If False, `trials` gets a corpus named "none"."""
     always_reads: tuple[str, ...] = ()

@@ -35,7 +35,7 @@ TRANSFORMER_SCALES: Mapping[str, TransformerScale] = {
 def shrunk_model(scale: TransformerScale, model: TransformerConfig) -> dict[str, Any]:
     """Return the model's sizes at this scale.
 
-    A model with twice a rung's layers gets twice the lower rung's layers.
+    Layers and heads keep their ratio to those of the ladder.
     """
     lower_rung, rung = ladder(scaled_width(scale, model.width)), ladder(model.width)
     heads = max(1, round(model.heads * lower_rung.heads / rung.heads))
@@ -63,9 +63,9 @@ def shrunk_training(scale: TransformerScale, config: TransformerTrialConfig) -> 
 
 
 def in_proportion(value: int, recipe: int, scaled: int | None) -> int:
-    """Return `value` in proportion to the recipe at the scale, at least 1.
+    """Return `value` times `scaled` / `recipe`, at least 1; without `scaled`, `value` itself.
 
-    `recipe` is the recipe's value at paper scale, `scaled` at this scale; None keeps `value`.
+    `recipe` is the recipe's value at paper scale, `scaled` its value at this scale.
     """
     return value if scaled is None else max(1, round(scaled * value / recipe))
 

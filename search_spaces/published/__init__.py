@@ -51,7 +51,7 @@ METRICS = {
     "seconds_per_epoch": "seconds_per_epoch",
     "seconds_per_epoch_v100": "seconds_per_epoch",
 }
-"""Our name of the metric in each table column."""
+"""Our metric name for each table column."""
 UNITS = {"params_millions": 1e6}
 
 Row = Mapping[str, str]
