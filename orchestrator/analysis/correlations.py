@@ -42,18 +42,20 @@ class CorrelationNumbers:
     request: Correlation
     corpus: str
     lines: pd.DataFrame
-    """One row per correlation and set of points (`over`).
+    """One row per correlation. `over` is the set of points.
 
-    `over` is CELLS, PUBLISHED_WINDOW or BETTER_HALF. Several seeds add BETWEEN (cell means without
-    the seeds' contribution), WITHIN (residuals after removing cell and seed means) and SINGLE
-    (trials, without an interval). `independent` has Fisher's interval, as if grid cells were
-    independent.
+    - CELLS: all cells. PUBLISHED_WINDOW and BETTER_HALF: cells inside a window.
+    - BETWEEN (needs several seeds, like the next two): cell means without the seeds' contribution.
+    - WITHIN: residuals after removing cell and seed means.
+    - SINGLE: trials, without an interval.
+
+    `independent` has Fisher's interval, as if grid cells were independent.
     """
     left_out: str
     points: pd.DataFrame
     cells: pd.DataFrame
-    """One row per cell. METRIC_sd is the deviation over seeds without seed effects common to all
-    cells; NaN with one seed. Cells that have every seed determine these effects."""
+    """One row per cell. METRIC_sd is the deviation over the seeds of a cell, after removing seed
+    effects common to all cells; NaN with one seed."""
     colour_by: str
     """Setting that colours the points; empty for one colour."""
     rows: str

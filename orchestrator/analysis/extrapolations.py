@@ -27,7 +27,8 @@ class ExtrapolationNumbers:
 
     request: Extrapolation
     laws: LawFrames
-    """Law of all sizes larger than the first that departs from it; of all sizes if none departs."""
+    """Law fitted to the largest sizes, down to the first that departs from it (left out). If none
+    departs, it is fitted to all sizes."""
     fitted: tuple[float, ...]
     """Sizes to which the law is fitted, ascending; empty if there are too few."""
     held_out: pd.DataFrame

@@ -25,7 +25,7 @@ class GridNumbers:
     request: GridMap
     cells: pd.DataFrame
     """One row per metric and pair of config values, ascending. `value` is the mean over done
-    trials. `settings` counts their settings: over one if other config values differ, too."""
+    trials. `settings` is their number of settings, above one if other config values differ, too."""
 
 
 def grid_numbers(frame: pd.DataFrame, request: GridMap) -> GridNumbers | None:

@@ -26,7 +26,7 @@ from orchestrator.analysis.tidy_frames import ends, tidy, values_by_group
 from search_spaces.analyses import JacobianSpectra
 
 HALF = Interval(low=0.45, high=0.55)
-# On [0, 1], sqrt(1 - x) has 0.950 and exp(-x) 0.983.
+# R^2 that counts as roughly linear. On [0, 1], sqrt(1 - x) has 0.950 and exp(-x) 0.983.
 STRAIGHT_R2 = 0.99
 # An interval of two values describes only these two.
 FEWEST_SEEDS = 3
@@ -63,8 +63,8 @@ class JacobianNumbers:
     that are each off with probability 1/2."""
     claims: pd.DataFrame
     """One row per claim and metric. `seeds` is the smallest number of seeds of its layers. A claim
-    about one number holds if the 95% interval is within its bounds. A claim in steps holds if every
-    step does, and fails if one is reversed."""
+    about one number holds if the 95% interval is within its bounds. A claim about `steps` holds if
+    every step does, and fails if one is reversed."""
     steps: pd.DataFrame
     """One row per step: is `layer` better than `against`? `difference` is `layer` minus `against`;
     `holm_p` is corrected over the claim's steps. A step holds if `layer` is significantly better,

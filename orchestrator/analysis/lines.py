@@ -19,7 +19,7 @@ KL_AT_RANK = "kl_at_rank_"
 LINE = ["panel", "line", "x"]
 POINT = ("n", "mean", "sd", "least", "greatest")
 ByLine = dict[tuple[Any, str, Any], dict[float, Any]]
-"""Points of a line by x, by (panel, metric, group)."""
+"""Maps the (panel, metric, group) of a line to its points by x."""
 
 
 @dataclass(frozen=True, kw_only=True)

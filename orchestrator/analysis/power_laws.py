@@ -43,13 +43,13 @@ class PowerLawNumbers:
     request: PowerLaw
     laws: LawFrames
     factors: pd.DataFrame
-    """One row per group: the factor m by which L(x) is the baseline's L(m x), if E and b are
-    shared. `p` tests m = 1; `misfit_p` is an F-test of separate E and b."""
+    """One row per group: the factor m for which L(x) is the baseline's L(m x), with shared E and b.
+    `p` tests m = 1; `misfit_p` tests whether separate E and b fit better (F-test)."""
     equals: pd.DataFrame
     """One row per group and size x that the baseline has, too. `equal` is the size at which the
-    baseline's law has the group's loss minus the baseline's residual at x; infinite if never.
-    `ratio` is `equal` / x; `p` tests a ratio of 1. `extrapolated`: `equal` is outside the
-    baseline's sizes."""
+    baseline's law has the group's loss at x; infinite if never. The baseline's residual at x is
+    first subtracted from that loss. `ratio` is `equal` / x; `p` tests a ratio of 1. `extrapolated`
+    marks sizes outside the baseline's."""
     seed_by_group_p: Mapping[Any, float]
     """P-value by panel for seed effects that differ between groups but not over x. Intervals ignore
     such effects."""

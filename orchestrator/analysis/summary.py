@@ -39,7 +39,7 @@ class Extremes:
 
 @dataclass(frozen=True, kw_only=True)
 class StudySummaryNumbers:
-    """Numbers about one variant's trials."""
+    """Numbers about the trials of one study, scale, corpus and set of overrides."""
 
     key: StudyKey
     counts: dict[TrialState, int]

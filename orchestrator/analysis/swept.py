@@ -32,7 +32,7 @@ class BySetting(Analysis):
 
 @dataclass(frozen=True, kw_only=True)
 class SweptNumbers:
-    """Answer to BySetting. Group names contain values of the other swept settings, not of this."""
+    """Answer to BySetting. Group names leave out this setting but have the other swept settings."""
 
     request: BySetting
     values: tuple[Any, ...]

@@ -50,7 +50,7 @@ class Claim:
 
     @property
     def printed(self) -> str:
-        """Return the claim's text or, if that is empty, the claim's first printed number."""
+        """Return what the paper prints: the claim's text or, without one, its first number."""
         return self.row["printed"] or self.cells[0].printed
 
 

@@ -1,8 +1,8 @@
-"""Power laws L(x) = E + a x^-b by least squares, for the data and for draws as if from other seeds.
+"""Power laws L(x) = E + a x^-b by least squares, fitted to data and to simulated data (draws).
 
-Curves may share E and b; such curves differ by a shift along a logarithmic x axis. For a given b,
-the best E and a have a closed form (variable projection: Golub and Pereyra 1973), so only b is
-searched.
+Draws are as if from other seeds. Curves that share E and b differ by a shift along a logarithmic x
+axis. For a given b, the best E and a have a closed form (variable projection: Golub and Pereyra
+1973), so only b is searched.
 
 Array axes: R sizes x, K curves, B draws (the first is the data), G exponents tried, P points (one
 panel, group and x), N trials, S seeds.
@@ -32,8 +32,8 @@ EXPONENTS = Interval(low=0.01, high=10.0)
 GRID = np.geomspace(EXPONENTS.low, EXPONENTS.high, 61)
 # Each round tries REFINED exponents between the neighbours of the best exponent.
 REFINED, ROUNDS = 7, 3
+# Relative distance below which an estimate is at a bound.
 AT_BOUND = 1e-4
-"""Relative distance below which an estimate is at a bound."""
 MOST_MISSING = 0.05
 """Largest share of draws without a value that still allows an interval."""
 
@@ -222,10 +222,8 @@ def _vertex(exponent_BG: Array, squares_BG: Array, best_B: NDArray[np.intp]) -> 
 
 
 def _profile(exponent: Array, points: Sequence[tuple[Array, ...]]) -> tuple[Array, Array, Array]:
-    """Return the best E, the sum of squares and each a, for exponents of shape G or B x G.
-
-    The sum of squares is infinite if an a is not positive.
-    """
+    # `exponent` has shape G or, with exponents per draw, B x G. The sum of squares is infinite if
+    # an a is not positive.
     sums, parabolas = [], []
     for log_R, count_R, y_BR in points:
         z_GR = np.exp(-exponent[..., None] * log_R)
