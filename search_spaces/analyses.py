@@ -141,7 +141,7 @@ class Comparison(AgainstBaselines):
     """
 
     margin: float = 0.0
-    """Largest difference that does not matter, for equivalence tests."""
+    """Margin of the equivalence tests: smaller differences do not matter."""
     seeds: tuple[int, ...] | None = None
     """Tested seeds; None for all. Exclude hand-picked seeds: they are not random draws."""
     source: str = ""

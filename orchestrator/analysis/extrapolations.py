@@ -27,8 +27,8 @@ class ExtrapolationNumbers:
 
     request: Extrapolation
     laws: LawFrames
-    """Law fitted to the largest sizes, down to the first that departs from it (left out). If none
-    departs, it is fitted to all sizes."""
+    """Law fitted to all sizes larger than the largest one that departs from it; to all sizes if
+    none departs."""
     fitted: tuple[float, ...]
     """Sizes to which the law is fitted, ascending; empty if there are too few."""
     held_out: pd.DataFrame

@@ -13,8 +13,8 @@ from orchestrator.analysis.tidy_frames import tidy, values_of_done
 from orchestrator.store import LOST, TrialState
 from search_spaces.analyses import GridMap
 
+# Worst first: a grid cell shows the worst state of its trials.
 BAD_STATES: tuple[TrialState, ...] = (*LOST, "pruned", "running", "planned")
-"""Worst state first. A grid cell shows the worst state of its trials."""
 EMPTY_CELL = {"value": None, "state": "none", "trials": 0, "done": 0, "settings": 0}
 
 

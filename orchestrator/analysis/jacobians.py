@@ -62,9 +62,9 @@ class JacobianNumbers:
     """Share of each layer's Jacobian rows that are exactly zero. `expected` is 2^-K for K experts
     that are each off with probability 1/2."""
     claims: pd.DataFrame
-    """One row per claim and metric. `seeds` is the smallest number of seeds of its layers. A claim
-    about one number holds if the 95% interval is within its bounds. A claim about `steps` holds if
-    every step does, and fails if one is reversed."""
+    """One row per claim and metric. `seeds` is the smallest number of seeds that one of its layers
+    has. A claim about one number holds if the 95% interval is within its bounds. A claim about
+    `steps` holds if every step does, and fails if one is reversed."""
     steps: pd.DataFrame
     """One row per step: is `layer` better than `against`? `difference` is `layer` minus `against`;
     `holm_p` is corrected over the claim's steps. A step holds if `layer` is significantly better,

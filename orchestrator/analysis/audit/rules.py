@@ -93,7 +93,7 @@ def an_eleventh(claim: Claim) -> Outcome:
 
 
 def joined_deviation(printed: float, sd_10: float, distance: float, room: float) -> Outcome:
-    """Return the possible range of the deviation of 11 values, and whether `printed` is in it.
+    """Return the range of a standard deviation of 11 values, and whether `printed` is in it.
 
     Ten values have the printed deviation `sd_10`. The eleventh is `distance` +- `room` from their
     mean.
@@ -192,7 +192,7 @@ def over_all_contexts(claim: Claim) -> Outcome:
 
 
 def different_models(claim: Claim) -> Outcome:
-    """Different models have different probabilities, so equal ones cannot be measurements."""
+    """Different models have different probabilities, so equal numbers cannot be measurements."""
     return "none", len({cell.printed for cell in claim.cells}) > 1
 
 
