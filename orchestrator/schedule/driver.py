@@ -223,6 +223,6 @@ def _beats(keys: Sequence[str]) -> dict[str, Beat] | None:
 
 
 def start_again_or_raise(reason: str) -> NoReturn:
-    """Let the guard process restart this command. Without a guard, raise UserError."""
+    """Let the guard (the parent process) restart this command. Raise UserError without one."""
     start_again(reason)
     raise UserError(f"{reason}: {GO_ON}")

@@ -24,7 +24,7 @@ class Placement:
         corpus: CorpusIdentity | None,
         machines: Mapping[str, Mapping[str, float]],
     ) -> None:
-        """Use `machines`: the resources of each machine, by Ray's node id.
+        """Start with `machines`: resources by Ray's node id.
 
         Without `corpus`, no memory is requested.
         """

@@ -79,7 +79,7 @@ class TrialTable:
             self._trials[state][trial.trial_id] = trial
 
     def claim(self, trials: Sequence[PlannedTrial]) -> list[PlannedTrial]:
-        """Claim trials; return the claimed ones. Other drivers' trials become ELSEWHERE."""
+        """Claim trials; return the claimed ones. Set the other trials to ELSEWHERE."""
         new_trials = [
             trial for trial in trials if self._states[trial.trial_id] is not State.CLAIMED
         ]

@@ -73,7 +73,7 @@ class WorkerWatch:
         }
 
     def overdue_beats(self, seconds: float) -> list[Beat | None]:
-        """Return the last heartbeats of workers that were asked to end over `seconds` ago."""
+        """Return the last heartbeats of workers asked to end more than `seconds` ago."""
         workers = self._workers.values()
         return [
             worker.beat

@@ -41,7 +41,7 @@ def write_probe(folder: Path) -> None:
 
 
 def copies_folder() -> Path:
-    """Return the path of this user's cache of objects. The folder may not exist."""
+    """Return the path of this user's cache folder for objects; it may not exist."""
     return (
         Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
         / "softmax-bottleneck-sweeps"

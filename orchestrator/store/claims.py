@@ -134,7 +134,7 @@ class Claims(Database):
 def claimed_trials(
     connection: Connection, trial_ids: Collection[str], attempts: Mapping[str, int]
 ) -> list[str]:
-    """Lock and return the trials whose attempt number is still that in `attempts`, sorted by id."""
+    """Lock the trials that still have the numbers in `attempts`; return their sorted ids."""
     running = select(trial.c.id, trial.c.attempt).where(
         trial.c.state == "running", trial.c.id.in_(trial_ids)
     )

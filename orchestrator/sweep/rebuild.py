@@ -131,7 +131,7 @@ def _difference(folder: TrialFolder, stored: Mapping[str, Any]) -> str | None:
                 measurements[name] = later.metrics
                 spectrum = spectrum if later.singular_values is None else later.singular_values
     except DamagedFileError as error:
-        return f"only the store has its result: {error}"
+        return f"its result is only in the store: {error}"
     files = {
         "state": outcome.state,
         "cause": outcome.cause,
