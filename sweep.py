@@ -8,12 +8,11 @@ import signal
 import sys
 
 GARBAGE_EVERY = 20_000
-"""Number of new objects per garbage collection. Python's default of 700 slows imports and
-reports."""
+"""New objects per garbage collection. Python's default, 700, slows imports and reports."""
 INSTALL = "Type `make sweep` once to install everything, then `source .venv/bin/activate`."
 
 TYPED = getattr(sys, "orig_argv", [sys.executable, *sys.argv])
-"""Words of the command line. `main` refuses Python before 3.10, which has no `orig_argv`."""
+"""The command line as typed. `main` refuses Python before 3.10, which has no `orig_argv`."""
 IS_SCRIPT = sys.argv[0].endswith("/sweep")
 IS_MODULE = TYPED[1:3] == ["-m", "sweep"]
 # `make sweep` runs .venv/bin/python without activating its environment.

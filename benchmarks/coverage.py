@@ -2,9 +2,10 @@
 
     python -m benchmarks.coverage --draws 1000
 
-Losses follow a known law with normal noise per trial (`rest`), seed (`common`), seed and size
-(`shared`), or seed and group (`by layer`). A grid's rows have random effects, independent or smooth
-over the rows. The intervals do not allow for `by layer` and smooth effects.
+Simulated losses follow a known law. Normal noise is drawn per trial (`rest`), per seed (`common`),
+per seed and size (`shared`), or per seed and group (`by layer`). The rows of a grid have random
+effects, independent or smooth over the rows. The intervals ignore `by layer` noise
+and smooth effects.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ NOISE: Mapping[str, Mapping[str, float]] = {
     "shared": {"rest": 0.004, "shared": 0.01},
 }
 BY_LAYER = {"rest": 0.006, "common": 0.006, "by_layer": 0.006}
-"""Each seed shifts a layer's losses by one random amount, equal at all ranks."""
+"""`by_layer` shifts all losses of one layer and seed by the same random amount."""
 SPAM = {
     "softmax": (1.0, 0.42),
     "sigsoftmax": (1.0, 0.42),
@@ -50,7 +51,7 @@ SPAM = {
     "mos": (1.25, 0.38),
     "softcap": (1.5, 0.46),
 }
-"""a and b: the simulated gap is 0.1 nats at width a V^b."""
+"""Factor a and exponent b. The simulated gap to the entropy is 0.1 nats at width a V^b."""
 RESAMPLES = 999
 
 
@@ -128,7 +129,10 @@ def _law(
 def spam(
     rng: np.random.Generator, *, rest: float, common: float, curvature: float
 ) -> Iterator[tuple[str, Statistic, float]]:
-    """Yield ratios of widths to softmax's in study `spam`; `curvature` bends log gap over log d."""
+    """Yield the ratio of each layer's needed width to softmax's, and the true ratio.
+
+    Unless `curvature` is 0, the log of the gap is not linear in the log of the width.
+    """
     effect_S = rng.normal(0, common, 3)
     trials: dict[str, dict[str, Any]] = {}
     for symbols, widths, layers, seeds in QUICK:
@@ -167,10 +171,10 @@ def spam(
 def gss_grid(
     rng: np.random.Generator, columns: int, *, length: float
 ) -> Iterator[tuple[str, Statistic, float]]:
-    """Simulate a grid with nine random rows and fixed columns, and yield its r.
+    """Simulate a grid of nine random rows and fixed columns; yield the correlation r of x and y.
 
-    Cells are means of three seeds. The true r is that of infinitely many rows. A
-    Gaussian kernel of `length` rows correlates the rows' effects; 0 makes them independent.
+    Each cell is a mean of three seeds. The true r is that of infinitely many rows. A Gaussian
+    kernel of `length` rows correlates the rows' effects; 0 makes them independent.
     """
     rows, slope, noise = 9, 0.4, 0.5 / math.sqrt(3)
     t_K = np.linspace(-1, 1, columns)
@@ -208,7 +212,10 @@ def gss_grid(
 
 
 def coverage(draws: int, *, seed: int = 0) -> dict[tuple[str, str], tuple[float, int]]:
-    """Return the share of intervals that contain the truth and their number, by name and noise."""
+    """Return the share of intervals that contain the truth, and their number.
+
+    Keys are the name of the statistic and of the noise.
+    """
     rng, grid_rng = np.random.default_rng(seed), np.random.default_rng(seed + 1)
     hits: dict[tuple[str, str], list[bool]] = {}
 

@@ -7,12 +7,12 @@ trainables and search_spaces.
     python -m benchmarks.gpu --model transformer                    Transformers
     python -m benchmarks.gpu --device cpu --scale tiny --steps 1    a test on a CPU
 
-Each line trains an output layer on random words. `stack 16` trains sixteen models as one, `alone`
-one model through cuDNN. `torch.nn` trains the framework's LSTM and linear layers, without dropout
-or averaging. `network`, `output` and `optim.` are milliseconds per step of one model, timed
-separately; `step ms` also draws masks. `s/epoch` is the time of an epoch, divided by the models;
-`V100` is the speed-up over the paper's V100. `TFLOP/s` counts matrix products only (see
-`flop_per_token`); `of` is their share of the device's peak.
+Each line is for one output layer, trained on random words. `stack 16` trains sixteen models as one,
+and `alone` one model through cuDNN. `torch.nn` trains PyTorch's LSTM and linear layers, without
+dropout or averaging. `network`, `output` and `optim.` are milliseconds per step and model, timed
+separately. `step ms` also includes the drawing of dropout masks. `s/epoch` is seconds per epoch and
+model. `V100` is the speed-up over the paper's V100. `TFLOP/s` counts matrix products only, and `of`
+is its share of the device's peak.
 """
 
 from __future__ import annotations
@@ -64,7 +64,6 @@ CEILING_SIZE = {"cuda": 8192, "cpu": 256}
 
 
 def spectrum_seconds(config: LanguageTrialConfig, corpus: Corpus, device: str) -> float:
-    """Time the log-P matrix over all test contexts and its spectrum, for a new model."""
     trainer = Trainer(config, corpus, Runtime(device=device))
     return seconds_of(
         lambda: measure([SPECTRUM], trainer.model, corpus, config, trainer.runtime), device
@@ -73,7 +72,6 @@ def spectrum_seconds(config: LanguageTrialConfig, corpus: Corpus, device: str) -
 
 class Job(NamedTuple):
     how: str
-    """Way to train: one of `METHODS`."""
     corpus: str
     layer: str
     precision: Precision
@@ -86,8 +84,6 @@ class Job(NamedTuple):
 
 @dataclass(frozen=True)
 class Line:
-    """Figures of a job; None if not measured."""
-
     job: Job
     seconds: float | None = None
     """Seconds per epoch of one trial, or per spectrum."""
@@ -171,7 +167,7 @@ def _error_text(error: Exception) -> str:
 
 
 def jobs(options: argparse.Namespace) -> list[Job]:
-    """Return jobs in the options' order, but the first stack size and four layers before others."""
+    """Return jobs in the order of the options, but the first stack size and four layers first."""
     corpora, layers, precisions, sizes = (
         options.corpora,
         options.layers,

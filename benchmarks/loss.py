@@ -1,10 +1,9 @@
 """Seconds and peak memory of output layers' training losses, compared with the plain formulation.
 
-`plain` materialises logits, applies f and log_softmax, and uses autograd; for mixtures it sums
-N x K x V probabilities and takes their log, as published. `products` is the floor: the three matrix
-products of any exact loss (logits, and their gradient times weights and times hidden states), in
-equal chunks. `framework` is PyTorch's chunked `linear_cross_entropy` (2.13 or later), for softmax
-only.
+`plain` computes all logits, applies f and log_softmax, and uses autograd. For mixtures, it sums
+N x K x V probabilities and takes their log, as published. `products` is a lower bound: only the
+three matrix products of an exact loss, in equal chunks. `framework` is PyTorch's chunked
+`linear_cross_entropy` (2.13 or later), for softmax only.
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ V, D, N = 10_000, 64, 1_400
 WINDOW = 70
 
 Prepare = Callable[[], Callable[[], object]]
-"""Module-level function that prepares inputs and returns the function to time."""
+"""Function that prepares inputs and returns the function to time. It must be picklable."""
 Loss = Callable[[OutputLayer, Tensor, Tensor, Tensor], Tensor]
 _variant: _Variant
 
@@ -108,7 +107,6 @@ def compare(variants: Mapping[str, Prepare], *, rounds: int, warmup: int = 1) ->
 
 
 def print_table(title: str, timings: Mapping[str, Timing], *, reference: str) -> None:
-    """Print seconds, MiB and ratios to `reference`: above 1 means faster, or more memory."""
     base = timings[reference]
     print(f"\n{title}")
     print(
@@ -197,7 +195,7 @@ def prepare_products(config: OutputLayerConfig) -> Callable[[], object]:
 def prepare_step(config: OutputLayerConfig, loss: Loss) -> Callable[[], object]:
     """Prepare a training step of the paper's model on Penn Treebank.
 
-    T = 70, V = 10,000, B = 20 or, for mixtures, 12.
+    Window T = 70, vocabulary V = 10,000, batch size B = 20, or 12 for mixtures.
     """
     torch.set_num_threads(len(os.sched_getaffinity(0)))
     trial = awd_lstm(CorpusConfig(name="ptb", sha256="0" * 64), config)

@@ -37,7 +37,6 @@ def stop_half_way(epoch: Epoch) -> None:
 def seconds_of(
     config: AnyConfig, folder: str, runtime: Runtime, *, stops: bool = False
 ) -> tuple[float, float]:
-    """Return a trial's CPU seconds, and its test perplexity unless it stopped."""
     start, perplexity = time.process_time(), math.nan
     on_epoch = stop_half_way if stops else lambda _: None
     with suppress(StoppedError):

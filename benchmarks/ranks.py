@@ -39,7 +39,10 @@ CHUNK = 2_000
 Shape = tuple[int, float, float, float]
 USUAL: Shape = (64, 1.5, 0.5, 1.0)
 HARD: Shape = (256, 3.0, 2.5, 0.0)
-"""Width, k, deviations of logits and bias. The spectrum of USUAL crosses Press' tolerance."""
+"""In a shape: width, k, and the standard deviations of logits and bias.
+
+Some singular values of USUAL are below the Press tolerance, and some above.
+"""
 
 
 def log_p_chunks(rows: int, columns: int, shape: Shape) -> Iterator[NDArray[np.float32]]:
@@ -99,7 +102,6 @@ def print_errors() -> None:
 
 
 def run_ptb() -> None:
-    """Print peak memory, and seconds (without making the rows), for PTB's whole test set."""
     stream, memory, adding_s = SpectrumStream("gram", PTB_COLUMNS), PeakMemory(), 0.0
     for chunk_NV in log_p_chunks(PTB_ROWS, PTB_COLUMNS, (PTB_WIDTH, *USUAL[1:])):
         start = time.perf_counter()

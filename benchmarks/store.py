@@ -3,7 +3,7 @@
     python -m benchmarks.store [STORE_URL]
 
 Default: a SQLite store in a temporary folder. A PostgreSQL database must be empty; it is not
-rebuilt. Each step runs in a new process, timed from start to end; "inside" is the part in the
+rebuilt. Each step runs in a new process, timed from start to end. "inside" is the time in the
 store's methods.
 """
 
@@ -33,7 +33,7 @@ CS, KS, SEEDS, TRIALS = 40, 25, 10, 10_000
 SINGULAR_VALUES = 500
 KEY = StudyKey(study="gss_grid", scale="quick", corpus="pydocs")
 BOUND_S = 2.0
-"""Limit for `status` and `replan`."""
+"""Limit on the seconds of the steps `status` and `replan`."""
 
 
 def plan() -> list[PlannedTrial]:
@@ -170,7 +170,6 @@ FILE_STEPS = ("check", "rebuild")
 
 
 def measure(url: str, *, rounds: int = 5) -> None:
-    """Fill the store at `url` and print the median seconds of each step."""
     storage = None if "://" in url else _storage(url)
     write_file = None if storage is None else partial(write_study_file, storage)
     with open_store(url, on_register=write_file) as store:

@@ -42,7 +42,6 @@ def _serve(*options: str) -> Iterator[tuple[str, int]]:
 
 
 def pages(url: str) -> None:
-    """Print each page's seconds (first, median of the others) and the server's memory."""
     with open_store(url) as store:
         trials = fill(store, epochs=50)
     with (

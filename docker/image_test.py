@@ -2,11 +2,10 @@
 
     python3 docker/image_test.py FOLDER [--build-arg=NAME=VALUE ...] [--volume=HERE:THERE:ro ...]
 
-Sweeps run with a writable root, and with a read-only root: once without /tmp, once with a noexec
-/tmp.
-Needs root, buildah and debootstrap. FOLDER keeps everything, images included. Other options go to
-`buildah build`: --build-arg=PIP_ARGS=... for PyTorch's CPU build, --volume for a certificate or a
-pip.conf.
+One sweep runs in a writable container. Two run in read-only containers: one without /tmp, and one
+with a noexec /tmp. Needs root, buildah and debootstrap. All files and images are in FOLDER. Other
+options go to `buildah build`: --build-arg=PIP_ARGS=... for PyTorch's CPU build, --volume for a
+certificate or a pip.conf.
 """
 
 from __future__ import annotations
@@ -29,6 +28,9 @@ ray start --head --port=0 --include-dashboard=false --temp-dir=/app/results/ray 
 ray health-check
 ray stop >/dev/null 2>&1
 """
+# Test that Triton can load a compiled module from its cache in the image. The CUDA library is
+# empty. From a noexec /tmp, loading fails. From the image's folder, only the library's functions
+# are missing.
 FIRST_LAUNCH = """
 import os, subprocess
 from triton.backends.nvidia.driver import CudaDriver
@@ -43,8 +45,8 @@ for cache, cause in causes.items():
     triton_problem.cache_clear()
     assert cause in (problem := str(triton_problem("cpu"))), problem
 """
-"""Triton's first launch, with an empty library as driver. Triton loads a compiled module from its
-cache. A noexec /tmp refuses the load; in the image's folder, only driver functions are missing."""
+# Run a command as an engine does with `--read-only`, `--cap-drop ALL` and a results volume. If
+# TMPDIR is not set, also with `--tmpfs /tmp`. /dev/shm stays writable.
 READ_ONLY = """
 root=$1 results=$2 user=$3 && shift 3
 mount --bind "$root" "$root"
@@ -63,8 +65,6 @@ mount -o remount,bind,ro "$root"
 exec chroot "$root" setpriv --reuid="$user" --regid="$user" --clear-groups --no-new-privs \
     --bounding-set=-all env --chdir=/app "$@"
 """
-"""Does what an engine does for `--read-only --cap-drop ALL --volume RESULTS:/app/results` and, if
-TMPDIR is not set, `--tmpfs /tmp`. /dev/shm stays writable."""
 WRITABLE = """
 for folder in / /app /tmp /var/tmp /home /opt/venv /dev; do
     if touch "$folder/probe" 2>/dev/null; then echo "$folder is writable"; exit 1; fi
@@ -78,7 +78,6 @@ class Images:
         self.folder = folder
 
     def __call__(self, *arguments: str) -> str:
-        """Run a buildah command; print the output of `build` and `run`, return other output."""
         options = (
             "--root",
             f"{self.folder}/images",
@@ -98,9 +97,9 @@ class Images:
 
 
 def make_base(images: Images) -> None:
-    """Make the base image from Debian's minimal system, which Docker would pull."""
     if BASE in images("images", "--format", "{{.Name}}:{{.Tag}}"):
         return
+    # Docker would pull this base image.
     system = images.folder / "debian"
     subprocess.run(["rm", "-rf", system], check=True)
     subprocess.run(["debootstrap", "--variant=minbase", "bookworm", system], check=True)

@@ -28,14 +28,12 @@ OUT_OF_DATE = "docs/commands.md: out of date. Run: python docs/build_commands.py
 
 
 def names(command: Any, words: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """Yield the words of a command and of all commands below it."""
     yield words
     for word, inner in getattr(command, "commands", {}).items():
         yield from names(inner, (*words, word))
 
 
 def help_of(*words: str) -> str:
-    """Return what the command prints for --help."""
     out = io.StringIO()
     with redirect_stdout(out), suppress(SystemExit):
         if words == ("prove-gpu",):  # has its own parser, see sweep.py
@@ -45,7 +43,6 @@ def help_of(*words: str) -> str:
 
 
 def main() -> int:
-    """Write or check the page."""
     page = HEAD
     for words in names(COMMANDS):
         page += f"\n## {' '.join(words) or 'sweep.py'}\n\n```text\n{help_of(*words)}\n```\n"

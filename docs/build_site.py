@@ -2,7 +2,7 @@
 links and anchors, and exit with status 1 if there are any.
 
 The pages are copied to site/pages with every file that they link to, at their paths in the
-repository. So links work in both."""
+repository, so that links work in both."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ LINK = re.compile(r"\]\((?!https?:|mailto:|#)([^)#\s]+)")
 
 
 def navigated(entry: object) -> Iterator[str]:
-    """Yield the paths of the pages below an entry of the navigation."""
     if isinstance(entry, str):
         yield entry
     elif isinstance(entry, dict | list):
@@ -56,7 +55,6 @@ def copy_pages(root: Path, pages: list[str], target: Path) -> list[str]:
 
 
 def build(root: Path) -> list[str]:
-    """Build the site of a repository, and return a sentence per broken link or anchor."""
     config = tomllib.loads((root / "zensical.toml").read_text(encoding="utf-8"))["project"]
     shutil.rmtree(root / "site", ignore_errors=True)
     if problems := copy_pages(root, [*navigated(config["nav"])], root / config["docs_dir"]):

@@ -4,7 +4,8 @@
     python docs/fill_tables.py results --write    # write them to the pages
 
 The storage needs reports at scale quick on ptb: `all`, `gss_grid --all-trials`, and `gss_grid` and
-`seeds` with `--model transformer`. Check sentences that repeat a number by hand."""
+`seeds` with `--model transformer`. Sentences
+that repeat a number must be checked by hand."""
 
 from __future__ import annotations
 
@@ -66,12 +67,10 @@ Reports = Callable[..., Report]  # takes a study's name and the settings of its 
 
 
 def show(value: float, spec: str = ",.0f") -> str:
-    """Format a number with a typographic minus sign."""
     return format(float(value), spec).replace("-", MINUS)
 
 
 def show_all(values: Any, spec: str = ",.0f") -> list[str]:
-    """Format several numbers."""
     return [show(value, spec) for value in values]
 
 
@@ -307,14 +306,12 @@ TABLES: dict[str, dict[str, Callable[[Reports], Rows]]] = {
 
 
 def fill_table(page: str, head: str, rows: Rows) -> str:
-    """Return the page with `rows` in the table whose head begins with `head`."""
     lines = ["".join(f"| {cell} " if cell else "| " for cell in row) + "|\n" for row in rows]
     table = rf"^(\| {re.escape(head)}.*\n\|.*\n)(?:\|.*\n)*"
     return re.sub(table, lambda match: match[1] + "".join(lines), page, count=1, flags=re.MULTILINE)
 
 
 def main() -> int:
-    """Return 1 if a page differs from the reports."""
     parser = ArgumentParser(description=__doc__, formatter_class=RawTextHelpFormatter)
     parser.add_argument("storage", type=Path, help="folder that holds reports/")
     parser.add_argument("--write", action="store_true", help="replace the tables in the pages")

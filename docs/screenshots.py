@@ -1,10 +1,10 @@
-"""Take the pictures of README.md and of the pages again, from a storage. Needs Chromium.
+"""Take the screenshots of README.md and docs/ again, from the results in a storage. Needs Chromium.
 
     python docs/screenshots.py results                             # writes those of docs/
     python docs/screenshots.py results --scale smoke --out /tmp    # other results, other folder
 
-The storage needs `gss_grid --all-trials`, `softcap` and `spam`. A picture without its report stays
-unchanged."""
+The storage needs reports of `gss_grid --all-trials`, `softcap` and `spam`. Without its report, a
+screenshot stays unchanged."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ from tests.support.browser import Browser
 
 
 def main() -> None:
-    """Take every picture whose report the storage has."""
     parser = ArgumentParser(description=__doc__, formatter_class=RawTextHelpFormatter)
     parser.add_argument("storage", type=Path, help="folder that holds reports/ and results.db")
     parser.add_argument("--scale", default="quick")
@@ -37,7 +36,6 @@ def main() -> None:
 
 
 def take_reports(browser: Browser, storage: Path, scale: str, corpus: str, out: Path) -> None:
-    """Take three figures of reports, and the first page of one."""
     for name, study, text, file, width, height in (
         ("scatter", "gss_grid", corpus, "test_perplexity_against_press_rank.svg", 840, None),
         ("softcap", "softcap", corpus, "lines_over_cap.svg", 465, None),
@@ -55,7 +53,6 @@ def take_reports(browser: Browser, storage: Path, scale: str, corpus: str, out: 
 
 
 def take_view(browser: Browser, storage: Path, key: StudyKey, out: Path) -> None:
-    """Take the pages of a study, of its first trial, and of three trials together."""
     with open_store(str(storage / "results.db"), create=False) as store:
         trials = [row.trial_id[:12] for row in store.trials(key)[:3]]
     compare = "/compare?" + "&".join(f"trial={start}" for start in trials)
@@ -72,7 +69,6 @@ def take_view(browser: Browser, storage: Path, key: StudyKey, out: Path) -> None
 
 
 def take(browser: Browser, path: Path, width: int, height: int | None) -> None:
-    """Save the open page, or its first `height` pixels, with 256 colours."""
     time.sleep(1)  # figures move to their places
     browser.evaluate("window.root = document.documentElement.getBoundingClientRect()")
     own_width, own_height = browser.evaluate("[root.width, root.height]")

@@ -1,4 +1,4 @@
-"""Durations, counts, lists and file names as text, for all rooms."""
+"""Durations, counts, lists and file names as text."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from trainables.corpora import NO_TEXT
 
 PLAIN_NAME = re.compile(r"\w[\w ._=,+@()-]*")
 LONGEST_NAME, LONGEST_STEM = 150, 40
-"""Maximum bytes of a plain name, with room for affixes; characters kept of others."""
+"""Names of up to LONGEST_NAME bytes stay unchanged. Others keep LONGEST_STEM characters."""
 
 
 SHORT_ID = 12
 
 
 def short_id(trial_id: str) -> str:
-    """Return the first digits of a trial's id, which identify it."""
+    """Return the first digits of a trial's id, enough to identify it."""
     return trial_id[:SHORT_ID]
 
 
@@ -77,8 +77,8 @@ def one_line(text: str, *, most: int | None = None) -> str:
 def file_name(text: str) -> str:
     """Return a safe file or folder name for any text.
 
-    A plain text is its own name. Others become their plain characters and a hash, so that names
-    differ.
+    A text of plain characters stays unchanged. Other texts keep their plain characters and get a
+    hash, so that names differ.
     """
     if PLAIN_NAME.fullmatch(text) and len(text.encode()) <= LONGEST_NAME:
         return text

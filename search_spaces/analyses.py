@@ -1,6 +1,6 @@
-"""Questions of a study about its results.
+"""Questions that a study asks about its results.
 
-A group is a trial's name without its seed.
+The trials of a group differ only in the seed.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Analysis:
 
     @property
     def metric_names(self) -> list[str]:
-        """Return the metrics of the answer. `x` without a dot may also be a config key."""
+        """Return the metrics of the answer. An `x` without a dot may also be a config key."""
         if self == Correlation():  # every study's default, even if its trials have no such metrics
             return []
         fields = vars(self)
@@ -46,7 +46,7 @@ class Analysis:
         return [name for name in names if name and "." not in name]
 
     def with_groups(self, names: Mapping[str, str]) -> Self:
-        """Return a copy with renamed groups."""
+        """Return a copy with groups renamed by `names` (old -> new)."""
         fields = {name: value for name, value in vars(self).items() if name in GROUP_FIELDS}
         return replace(self, **{name: _renamed(value, names) for name, value in fields.items()})
 
@@ -65,7 +65,7 @@ class PublishedCorrelation:
 
     all_cells: float
     windowed: float
-    """Over trials inside the perplexity window."""
+    """Correlation over the trials inside the perplexity window."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,10 +75,10 @@ class Correlation(Analysis):
     x: str = "press_rank"
     y: str = "test_perplexity"
     definitions: tuple[str, ...] = ()
-    """Further metrics to correlate with `y`, also of log P with centred rows."""
+    """Further rank metrics to correlate with `y`, each also for log P with centred rows."""
     windows: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-    """Published closed interval of `y` by corpus, used at paper scale. At other scales, the better
-    half of the trials is used."""
+    """Published closed interval of `y` by corpus, for paper scale. Other scales use the better half
+    of the trials."""
     published: Mapping[str, PublishedCorrelation] = field(default_factory=dict)
 
     @override
@@ -101,7 +101,7 @@ class GroupTable(Analysis):
 
     metrics: tuple[str, ...]
     groups: tuple[str, ...] = ()
-    """Shown groups; empty for all."""
+    """Groups in the table; empty for all."""
     title: str = "Results by model"
     source: str = ""
     published: PublishedTable = field(default_factory=dict)
@@ -129,7 +129,7 @@ class Differences(AgainstBaselines):
 
     source: str = ""
     published: Mapping[str, Mapping[str, Mapping[str, float]]] = field(default_factory=dict)
-    """Corpus -> group -> source -> difference."""
+    """Printed difference by corpus, group and source."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,16 +137,16 @@ class Comparison(AgainstBaselines):
     """Significance tests of a metric between each group and its baseline.
 
     Tests are paired by seed: equal seeds share initial draws and data order. With fewer than two
-    common seeds, they are unpaired. All are one family for Holm's correction.
+    common seeds, they are unpaired. Holm's correction is over all groups.
     """
 
     margin: float = 0.0
-    """Largest irrelevant difference: the margin of equivalence tests."""
+    """Margin of the equivalence tests: smaller differences do not matter."""
     seeds: tuple[int, ...] | None = None
     """Tested seeds; None for all. Exclude hand-picked seeds: they are not random draws."""
     source: str = ""
     published: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    """Corpus -> group -> p-value of Student's unpaired test."""
+    """Printed p-value of Student's unpaired test, by corpus and group."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,7 +155,7 @@ class Counts(Analysis):
 
     metric: str
     values: tuple[float, ...] = ()
-    """Values shown even if no trial has them."""
+    """Values to show even if no trial has them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,7 +171,7 @@ class Curves(Analysis):
     @property
     @override
     def config_keys(self) -> list[str]:
-        """Return `x` if it has a dot, unlike a metric's name."""
+        # Names of metrics have no dot.
         return [self.x] * ("." in self.x)
 
 
@@ -192,12 +192,12 @@ class Claim:
     text: str
     metric: str
     better: str
-    """Value of `by`, like `than`."""
+    """Value of `Lines.by` that names the better line; `than` is the other."""
     than: str
     panels: tuple[Any, ...] = ()
-    """Panels of the claim; empty for all."""
+    """Panels that the claim covers; empty for all."""
     x_up_to: float | None = None
-    """Largest x of the claim; None for all x."""
+    """Largest x that the claim covers; None for all x."""
     lower_is_better: bool = False
 
 
@@ -205,33 +205,32 @@ class Claim:
 class Lines(Analysis):
     """Metrics over `x`, with a line per value of `by` and a panel per value of `panel`.
 
-    These are dotted paths of config values. Trials without one are excluded. A point is the mean
-    over seeds, with minimum and maximum.
+    These three are dotted paths of config values. Trials without one of them are excluded. A point
+    is the mean over seeds, with minimum and maximum.
     """
 
     x: str
-    """Dotted path of a number."""
     by: str
     metrics: tuple[str, ...]
     panel: str | None = None
-    """Default: one panel per metric."""
+    """If None, each metric has one panel."""
     reference: str = ""
     """Group without a value of `x`, drawn as a horizontal line."""
     title: str = ""
     logarithmic_x: bool = False
     logarithmic_y: tuple[str, ...] = ()
-    """Metrics with a logarithmic axis; positive values only."""
+    """Metrics drawn on a logarithmic axis, without values of zero or less."""
     reaches: tuple[Reach, ...] = ()
     claims: tuple[Claim, ...] = ()
     note: str = ""
     after: Mapping[str, tuple[str, float]] = field(default_factory=dict)
-    """Settings applied after training, as line and x by prefix of metrics. "bent tanh 15 " ->
-    ("bent", 15.0) draws "bent tanh 15 press_rank" at x = 15 on the line "bent"."""
+    """Settings applied after training: prefix of metric names -> (line, x). With "bent tanh 15 " ->
+    ("bent", 15.0), the line "bent" shows "bent tanh 15 press_rank" at x = 15."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Predictions(Analysis):
-    """Likeliest next words at contexts, next to published words."""
+    """Likeliest next words at chosen contexts, next to the published ones."""
 
     source: str = ""
     published: Mapping[str, PublishedPredictions] = field(default_factory=dict)
@@ -242,7 +241,7 @@ class Similarity(Analysis):
     """Scores of groups' embeddings on word-similarity benchmarks."""
 
     published: Mapping[str, Mapping[str, Mapping[str, float]]] = field(default_factory=dict)
-    """Corpus -> benchmark -> group -> Spearman's rho."""
+    """Printed Spearman's rho by corpus, benchmark and group."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -252,10 +251,10 @@ class Tuned(Analysis):
 
 @dataclass(frozen=True, kw_only=True)
 class TrueRank(Analysis):
-    """Metrics compared with the known rank of a generated language's log-P matrix.
+    """Rank metrics compared with the known rank of a generated language's log-P matrix.
 
-    They are of the exact, the rounded, the noisy and each learned matrix. Each group's excess
-    perplexity is shown too. Corpora of unknown rank give no answer.
+    They are measured on the exact, the rounded, the noisy and each learned matrix. The answer has
+    each group's excess perplexity, too. Corpora of unknown rank give no answer.
     """
 
     metrics: tuple[str, ...]
@@ -265,7 +264,7 @@ class TrueRank(Analysis):
 class Spectra(Analysis):
     """Singular values of each trial's log-P matrix, coloured by Press rank.
 
-    Reports add this to studies without it.
+    Reports add this question to studies without it.
     """
 
 
@@ -276,7 +275,7 @@ class GroupSpectra(Spectra):
 
 @dataclass(frozen=True, kw_only=True)
 class LossByRank(Analysis):
-    """Loss (nats) with least-squares approximations of log P, by rank and group."""
+    """Loss (nats) of the least-squares approximation of log P, by its rank and by group."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -292,9 +291,9 @@ class RankOverTraining(Analysis):
 
 @dataclass(frozen=True, kw_only=True)
 class PartialCorrelations(Analysis):
-    """Rank correlations of metrics with `y`, raw and without the settings' effect.
+    """Rank correlations of metrics with `y`, before and after removing the settings' effects.
 
-    The effect is a straight line, or a level per value, pair or triple of values of settings.
+    An effect is a straight line, or a mean per value or per combination of two or three values.
     """
 
     metrics: tuple[str, ...]
@@ -308,7 +307,7 @@ class PartialCorrelations(Analysis):
 
 @dataclass(frozen=True, kw_only=True)
 class JacobianSpectra(Analysis):
-    """Mean spectra of layers' Jacobians, and Orhan's claims (2018)."""
+    """Mean spectra of layers' Jacobians, and which of Orhan's claims (2018) hold."""
 
     benchmark: str = ""
     """Name of a study that trains such layers."""
@@ -316,15 +315,15 @@ class JacobianSpectra(Analysis):
 
 @dataclass(frozen=True, kw_only=True)
 class PressNoise(Analysis):
-    """Ranks under noise and SVD round trips, next to ranks that a law predicts."""
+    """Ranks of a matrix with noise and after SVD round trips, next to predicted ranks."""
 
     @property
     @override
     def has_published(self) -> bool:
-        """Always true: SM Tables 15 and 16 print ranks."""
+        # SM Tables 15 and 16 print ranks.
         return True
 
 
 @dataclass(frozen=True, kw_only=True)
 class Audit(Analysis):
-    """Printed numbers recomputed from others, and an account of every printed number."""
+    """Printed numbers recomputed from others, and a verdict on every printed number."""

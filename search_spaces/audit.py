@@ -1,4 +1,4 @@
-"""Study `published`: printed numbers recomputed from each other, configs and files."""
+"""Study `published`: printed numbers checked against each other, configs and files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ TEXTS: tuple[Literal["ptb", "wikitext-2"], ...] = ("ptb", "wikitext-2")
 
 
 def trials(corpus: CorpusConfig) -> Iterator[WordPairsConfig]:
-    """Yield 2 trials that count word pairs, which no printed number determines."""
+    """Yield two trials that count word pairs, because no printed number determines these counts."""
     del corpus
     for text in TEXTS:
         yield WordPairsConfig(seed=0, text=text)

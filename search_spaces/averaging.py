@@ -20,12 +20,12 @@ def trials(corpus: CorpusConfig) -> Iterator[TrialConfig]:
 
 
 def group(row: Row) -> str:
-    """Return the group of a row of SM Tables 10 and 11."""
+    """Return the group name for a row of SM Tables 10 and 11."""
     return f"{row['model']} {row['averaging'].replace('_', '-').upper()}"
 
 
 def published_differences() -> Mapping[str, Mapping[str, Mapping[str, float]]]:
-    """Return Table 1's gains, from the models' own papers and reproduced."""
+    """Return the gains in Table 1: those in the models' own papers, and those reproduced."""
     table = {
         row["source"]: row
         for row in rows("table1_reproduction")

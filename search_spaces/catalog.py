@@ -36,7 +36,7 @@ NAMES = (
 MODULES = {"published": "audit"}
 
 ALL = "all"
-"""Name for all built-in studies, one after another."""
+"""Study name that means all built-in studies, one after another."""
 
 
 def is_file(name: str) -> bool:

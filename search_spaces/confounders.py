@@ -14,7 +14,6 @@ BATCH_FACTORS = (0.5, 1.0, 2.0)
 WEIGHT_DECAYS = (0.01, 0.1, 0.5)
 RATE_FACTORS = (0.3, 1.0, 3.0)
 TOKEN_FACTORS = (0.25, 0.5, 1.0, 2.0)
-"""Factors on the recipe's batch size, learning rate and epochs."""
 
 
 def trials(corpus: CorpusConfig) -> Iterator[TransformerTrialConfig]:
@@ -33,7 +32,7 @@ def trials(corpus: CorpusConfig) -> Iterator[TransformerTrialConfig]:
 
 
 def label(config: TransformerTrialConfig) -> str:
-    """Return a name: settings and seed."""
+    """Return a trial's name: its settings and seed."""
     training = config.training
     return (
         f"B={training.batch_size} wd={training.weight_decay:g} lr={training.learning_rate:.2g} "

@@ -31,8 +31,8 @@ LAYERS: tuple[OutputLayerConfig, ...] = (
     MonotoneNnConfig(units=UNITS),
 )
 MODES, GAP = "modes_matched", "excess_cross_entropy"
+# Largest width that the claims call small.
 SMALL = 10
-"""Largest width that the claims call small."""
 
 
 def trials(corpus: CorpusConfig) -> Iterator[DirichletConfig]:

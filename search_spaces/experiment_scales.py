@@ -1,4 +1,4 @@
-"""Scales of trials without a language model: smaller arrays."""
+"""Scales of trials without a language model: they shrink arrays."""
 
 from __future__ import annotations
 

@@ -10,12 +10,15 @@ from search_spaces.study import Comparison, GroupTable, Study, Tuned
 from search_spaces.tuning import Dimension, Tuning
 from trainables.config import CorpusConfig, MosConfig, OutputLayerConfig, SoftmaxConfig, TrialConfig
 
+# The authors' seed for MoS on Penn Treebank; all sides share it.
 SEARCH_SEED = 28
-"""The authors' seed for MoS on Penn Treebank; all sides share it."""
 
 
 def side(width: int, layer: OutputLayerConfig) -> Callable[[CorpusConfig], TrialConfig]:
-    """Return a function that makes a side's config: d' = d = `width`, otherwise the papers' MoS."""
+    """Return a function that makes the config of a side (compared model).
+
+    Embedding and context width are `width`. Other settings are those of the paper's MoS.
+    """
 
     def base(corpus: CorpusConfig) -> TrialConfig:
         mos = awd_lstm(corpus, MosConfig(), seed=SEARCH_SEED)
@@ -111,9 +114,9 @@ STUDY = Study(
         "The paper searched the cross product of its values in both stages (SM 2.3), as --search "
         "grid does. By default, stage 2 is a search within these values, with the same number of "
         "trials for each model.",
-        "In SM Table 9, the final MoS-dagger has the values of one cell of stage 1, and otherwise "
-        "defaults. So stage 2 changed only Softmax-double-dagger. Here stage 2 may change every "
-        "side.",
+        "In SM Table 9, the final MoS-dagger has the values of one cell of stage 1 and otherwise "
+        "defaults. So stage 2 of the paper changed only Softmax-double-dagger. Here stage 2 may "
+        "change every model.",
         "Table 5 prints p = 0.62. From its printed means and deviations, Student's test with ten "
         "seeds each gives p = 0.39, or 0.30 to 0.48 within the rounding of these numbers.",
         "A model's final settings are those with the lowest validation loss in tuning. The final "

@@ -21,7 +21,7 @@ RANKS = (
 
 
 def trials(corpus: CorpusConfig) -> Iterator[TrialConfig]:
-    """Yield 72 trials; 36 on WikiText-2."""
+    """Yield 72 trials, or 36 on WikiText-2."""
     for c in C_VALUES:
         for k in WIKITEXT_2_K_VALUES if corpus.name == "wikitext-2" else K_VALUES:
             yield awd_lstm(corpus, GssConfig(c=c, k=k))
@@ -35,7 +35,7 @@ def label(config: LanguageTrialConfig) -> str:
 
 
 def corner(trials: Sequence[LanguageTrialConfig]) -> list[LanguageTrialConfig]:
-    """Return the four extreme cells."""
+    """Return the four corner cells of the grid."""
     layers = [layer for trial in trials if isinstance(layer := trial.output_layer, GssConfig)]
     ends_c, ends_k = (
         {f(values) for f in (min, max)}

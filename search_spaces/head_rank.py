@@ -1,4 +1,4 @@
-"""Bent and mixed heads of rank r compared with plain heads of higher rank."""
+"""Bends and mixtures on a head of rank r, compared with plain heads of higher rank."""
 
 from __future__ import annotations
 
@@ -27,13 +27,14 @@ from trainables.config import (
 
 LSTM_WIDTH, TRANSFORMER_WIDTH = 1024, 512
 LEAST_RANK = 4
+# Scaled to quick, the smallest rank is 2, at widths 61 and 64.
 QUICK_SHARE = 1 / 32
-"""Smallest rank as a share of d at scale quick: 2 of 61 and 2 of 64."""
+# Scaled to smoke, the smallest rank is 2, at width 16.
 SMOKE_SHARE = 1 / 8
-"""Smallest rank as a share of d at scale smoke: 2 of 16."""
 SEED = 1
+# Two components already exceed the head's rank; more only cost time.
 MIXTURES = 3
-"""Two mixtures already exceed the head's rank; more only cost time."""
+# The cap is nanochat's. MoC, a mixture of bounded rank, is a control for MoS.
 SEVEN: tuple[OutputLayerConfig, ...] = (
     SoftmaxConfig(),
     SigSoftmaxConfig(),
@@ -43,8 +44,7 @@ SEVEN: tuple[OutputLayerConfig, ...] = (
     MosConfig(mixtures=MIXTURES),
     MocConfig(mixtures=MIXTURES),
 )
-"""Plain layer first. The cap is nanochat's. MoC, a mixture of bounded rank, is a control for
-MoS."""
+# The sigmoid softcap has modded-nanogpt's cap.
 LAYERS = (
     *SEVEN,
     SoftcapConfig(form="sigmoid", cap=23.0),
@@ -52,11 +52,10 @@ LAYERS = (
     MonotoneNnConfig(),
     MosPlifConfig(mixtures=MIXTURES),
 )
-"""The sigmoid softcap has modded-nanogpt's cap."""
 
 
 def ranks(width: int) -> tuple[int, ...]:
-    """Return 4, 8, 16 ... up to the width."""
+    """Return the head ranks 4, 8, 16 ... up to the width."""
     powers = [LEAST_RANK]
     while powers[-1] * 2 <= width:
         powers.append(powers[-1] * 2)
@@ -97,7 +96,7 @@ def label(config: LanguageTrialConfig) -> str:
 
 
 def quick_trials(trials: Sequence[LanguageTrialConfig]) -> list[LanguageTrialConfig]:
-    """Return trials of seven layers and six ranks; smaller ranks would scale to 1 or coincide."""
+    """Return trials of seven layers and six ranks; scaling would make smaller ranks 1 or equal."""
     return [
         trial
         for trial in trials
@@ -156,8 +155,8 @@ STUDY = Study(
         ),
     ),
     deviations=(
-        "All heads are untied and factored as A B: no head is tied or a single matrix. At r = d "
-        "the factors do not bound the rank; they only change training.",
+        "All heads are untied and factored as A B. At r = d the factors do not bound the rank; "
+        "they only change training.",
         "All layers have softmax's backbone, although the papers gave mixtures another one. All "
         "layers also have softmax's learning rate, which was not tuned for any head rank.",
         "Scale quick has seven layers, so that its whole command takes less than 25 minutes. "

@@ -12,18 +12,17 @@ from search_spaces.analyses import Analysis
 
 @dataclass(frozen=True, kw_only=True)
 class PowerLaw(Analysis):
-    """Laws L(x) = E + a x^-b by group, and each group's factor on the baseline's x.
+    """Laws L(x) = E + a x^-b by group, and the factor on the baseline's x that gives equal L.
 
     L, the logarithm of a perplexity, is in nats per token.
     """
 
     x: str
     by: str
-    """Config key; each value has a law."""
+    """Config key; each of its values has a law."""
     baseline: str
-    """Value of `by`."""
     panel: str | None = None
-    """Laws are compared within a value of `panel`."""
+    """Config key; laws of different values are not compared."""
     metric: str = "test_perplexity"
     title: str = ""
     claim: str = ""
@@ -45,9 +44,9 @@ class Threshold(Analysis):
 
     x: str
     by: str
-    """Config key; each value has a law."""
+    """Config key; each of its values has a law."""
     baseline: str
-    """Value of `by`, compared with the others at the same z."""
+    """Value of `by` with which the others are compared at equal z."""
     over: str
     """Config key of z: a positive number, or a name ending in one, such as spam-1000."""
     over_name: str

@@ -1,4 +1,4 @@
-"""Benchmark that Orhan (2018) left open: input-dependent gates, constant gates, a dense layer."""
+"""Input-dependent gates, constant gates or a dense layer: benchmark that Orhan (2018) left open."""
 
 from __future__ import annotations
 
@@ -16,17 +16,16 @@ from trainables.config import (
 LEARNING_RATES = (3e-3, 1e-2, 3e-2, 1e-1, 3e-1)
 TASKS = ("regions", "wide", "deep")
 SEEDS = tuple(range(1, 11))
+# Width and kind of each layer. Each network has 32 inputs, 4 outputs and 3,172 parameters.
 LAYERS: dict[str, tuple[int, HiddenLayerConfig]] = {
     "dense": (88, DenseLayerConfig()),
     "constant gates": (24, ExpertsLayerConfig(experts=4, gates="constant")),
     "softmax gates": (23, ExpertsLayerConfig(experts=4, gates="softmax")),
 }
-"""Layer width and kind. Each network has 32 inputs, 4 outputs and 3,172 parameters. A unit of 4
-experts has 4 x 32 + 4 weights, as many as 4 x (32 + 1) gate weights."""
 
 
 def trials(corpus: CorpusConfig) -> Iterator[LayerTaskConfig]:
-    """Yield 90 trials, without text."""
+    """Yield 90 trials, which read no text."""
     del corpus
     for task in TASKS:
         for width, layer in LAYERS.values():

@@ -23,7 +23,7 @@ LAYERS: tuple[HiddenLayerConfig, ...] = (
 
 
 def trials(corpus: CorpusConfig) -> Iterator[LayerJacobianConfig]:
-    """Yield 90 trials, without text."""
+    """Yield 90 trials, which read no text."""
     del corpus
     for layer in LAYERS:
         for seed in SEEDS:
@@ -40,7 +40,7 @@ def layer_name(layer: HiddenLayerConfig) -> str:
 
 
 def label(config: LayerJacobianConfig) -> str:
-    """Return a name: layer and seed."""
+    """Return a trial's name: its layer and seed."""
     return f"{layer_name(config.layer)} seed={config.seed}"
 
 

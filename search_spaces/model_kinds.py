@@ -1,4 +1,4 @@
-"""`--model`: a study with another kind of model."""
+"""Option `--model`: a study with another kind of language model."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def with_model(study: Study, model: str) -> Study:
     """Return the study with language models of one kind; "lstm" changes nothing.
 
     "transformer" replaces each AWD-LSTM by the recipe's Transformer of equal corpus, output layer
-    and seed. It removes published values. Raises UserError for an unknown model or unsuitable
-    study; iterating the trials raises it for two equal Transformers.
+    and seed, and removes published values. Raises UserError for an unknown model or unsuitable
+    study. Iterating the trials raises it if two Transformers would be equal.
     """
     require_model(model)
     if study.tuning is not None:

@@ -22,7 +22,7 @@ PUBLISHED = by_group(
 
 
 def trials(corpus: CorpusConfig) -> Iterator[TrialConfig]:
-    """Yield three dropout rates of context vectors, with NT-ASGD (SM Table 10)."""
+    """Yield trials with three dropout rates of context vectors, and NT-ASGD (SM Table 10)."""
     for rate in LATENT_DROPOUTS:
         yield awd_lstm(corpus, MosConfig(latent_dropout=rate), averaging=NtAsgdConfig())
 

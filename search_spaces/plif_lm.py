@@ -15,7 +15,7 @@ MODELS = {
     "mos_15": "mos",
     "mos_15_plif_1e6": "mos_plif",
 }
-"""Group of each model of the talk."""
+"""Our group name for each model name in the talk."""
 
 
 def trials(corpus: CorpusConfig) -> Iterator[TrialConfig]:

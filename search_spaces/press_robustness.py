@@ -11,8 +11,8 @@ from trainables.config import CorpusConfig, PressNoiseConfig
 
 SEED = 1
 VARIANCES = tuple(float(row["noise_c"]) for row in rows("sm_table15_16_press_noise"))
+# For 1,000 to 10,000 rows, the predicted Press rank falls from nearly full to ten.
 FLOAT32_VARIANCES = (1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9)
-"""Variances of noise. For 1,000 to 10,000 rows, the law predicts ranks from nearly full to ten."""
 ROUND_TRIPS = len(rows("sm_table14_round_trips"))
 
 
@@ -34,7 +34,7 @@ def label(config: PressNoiseConfig) -> str:
 
 
 def corner(configs: Sequence[PressNoiseConfig]) -> Sequence[PressNoiseConfig]:
-    """Return the trial of round trips, and trials with noise near a small matrix's tolerance."""
+    """Return the trial of round trips, and those with noise near a small matrix's tolerance."""
     cases = {("float64", 1e-20), ("float64", 1e-26), ("float64", 1e-28), ("float32", 1e-8)}
     return [
         config
@@ -67,9 +67,9 @@ STUDY = Study(
         "The supplement prints neither its precision nor its noise. Here the precision is "
         "float64, which the printed ranks imply, and float32 in a second table. The noise is one "
         "draw, scaled.",
-        "In Algorithm 2, the singular values come from a Gram matrix after the ten strong "
-        "directions are subtracted. At 120 to 1,000 rows, every count differs from that of a plain "
-        "SVD by at most one.",
+        "Here, Algorithm 2 takes the singular values from a Gram matrix, after subtracting the ten "
+        "strong directions. At 120 to 1,000 rows, its rank differs from that of a plain SVD by at "
+        "most one.",
         "Table 14's error is taken as the sum of squared differences from the cut matrix, because "
         "its size fits the sum, not the mean. Algorithm 1 adds rounding of the LAPACK library, "
         "here numpy's OpenBLAS.",

@@ -21,7 +21,8 @@ MODELS = {
     "MoS**": "mos (Yang)",
     "MoC**": "moc (Yang)",
 }
-"""Group of each model of SM Table 2. No trial trains the last two (Yang et al. 2018)."""
+"""Our group name for each model name in SM Table 2. No trial trains the last two (Yang et al.
+2018)."""
 
 
 def trials(corpus: CorpusConfig) -> Iterator[TrialConfig]:

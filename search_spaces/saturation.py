@@ -12,7 +12,6 @@ WIDTHS = (64, 96, 128, 192, 256, 320, 384, 512, 640, 768)
 SMOKE_WIDTHS = (64, 128, 192, 256, 384)
 SEED, SEEDS = 1, 3
 EPOCH_RANK_CONTEXTS = 512
-"""Contexts per epoch for ranks over training, at every scale."""
 CLAIM = (
     "Godey, de la Clergerie and Sagot (2024, arXiv 2404.07647) find that "
     "\N{LEFT DOUBLE QUOTATION MARK}models based on less than 1000 hidden dimensions tend to adopt "
@@ -34,7 +33,7 @@ LOST = (
 
 
 def trials(corpus: CorpusConfig) -> Iterator[TransformerTrialConfig]:
-    """Yield ten sizes of the ladder."""
+    """Yield Transformers of ten sizes."""
     for width in WIDTHS:
         trial = transformer(corpus, SoftmaxConfig(), seed=SEED, width=width, head="untied")
         yield trial.with_values({"evaluation.epoch_rank_contexts": EPOCH_RANK_CONTEXTS})
@@ -46,7 +45,7 @@ def label(config: TransformerTrialConfig) -> str:
 
 
 def corner(trials: Sequence[TransformerTrialConfig]) -> list[TransformerTrialConfig]:
-    """Return five widths: four for a law and a held-out one."""
+    """Return trials of five widths: four to fit a law, and one to compare with it."""
     return [trial for trial in trials if trial.model.width in SMOKE_WIDTHS]
 
 

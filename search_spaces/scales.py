@@ -1,4 +1,4 @@
-"""Scales, which map configs down from paper scale.
+"""Scales, which shrink the configs of paper scale.
 
 The scaled config identifies a trial, so trials of two scales never mix.
 """
@@ -41,28 +41,26 @@ from trainables.config import (
 class Scale:
     """Factors and limits that shrink a config. None keeps the value of paper scale.
 
-    Fields of AWD-LSTMs, such as `width`, have counterparts in `TRANSFORMER_SCALES`.
+    Fields such as `width` are for AWD-LSTMs; `TRANSFORMER_SCALES` has those of Transformers.
     """
 
     name: str
     summary: str
-    """Printed at the start of a run."""
     width: float = 1.0
-    """Factor on widths and activation regularisers. These are means over the width: the same
-    coefficient would weigh more on each unit of a narrow layer."""
+    """Factor on widths and activation regularisers. A regulariser is a mean over the width:
+    unscaled, it would weigh more on each unit of a narrow layer."""
     dropout: float = 1.0
     """Factor on dropout rates and noise; small models overfit less."""
     optimizer: Literal["adam"] | None = None
     learning_rate: float = 1.0
-    """Factor. The papers' learning rate of 20 is for SGD; Adam needs a much lower one."""
+    """Factor on the learning rate. The papers' 20 is for SGD; Adam needs a much lower rate."""
     warm_up_tokens: int | None = None
     start: Literal["scaled"] | None = None
-    """See `trainables.training.start`."""
     knots: int | None = None
-    """Maximum, because a step visits all knots of a piecewise linear function."""
+    """Maximum number of knots of a piecewise linear function; each step visits all knots."""
     batch_size: int | None = None
-    """Equal for all output layers, for equal numbers of steps. The papers reduced it when memory
-    was short."""
+    """One size for all output layers, so that they take equally many steps. The papers reduced it
+    when memory was short."""
     bptt: int | None = None
     epochs: int | None = None
     generated_epochs: int | None = None

@@ -1,7 +1,7 @@
 """Softcaps (bounded logits): rank of log P and perplexity by cap.
 
-In use: 30 tanh(x / 30) in Gemma 2 (arXiv 2408.00118), 15 tanh(x / 15) in nanochat (Karpathy 2025),
-23 sigmoid((x + 5) / 7.5) in modded-nanogpt.
+Known uses: 30 tanh(x / 30) in Gemma 2 (arXiv 2408.00118), 15 tanh(x / 15) in nanochat (Karpathy
+2025), 23 sigmoid((x + 5) / 7.5) in modded-nanogpt.
 """
 
 from __future__ import annotations
@@ -79,8 +79,8 @@ BENT_TITLES = {
     "test_perplexity": "test perplexity, bent after",
     "kl_from_softmax": "KL (nats)",
 }
+# Caps of nanochat, Gemma 2 and modded-nanogpt.
 PUBLISHED = ("softcap tanh 15", "softcap tanh 30", "softcap sigmoid 23")
-"""Caps of nanochat, Gemma 2 and modded-nanogpt."""
 
 
 def _bent_prefix(layer: SoftcapConfig) -> str:
@@ -88,9 +88,9 @@ def _bent_prefix(layer: SoftcapConfig) -> str:
 
 
 def softmax_bent_after_training(results: Any) -> list[Any]:
-    """Compare a softmax bent after training with models trained with bent logits.
+    """Compare a softmax whose logits are bent after training with models trained with bent logits.
 
-    Values are means over seeds. KL is of the bent from the unbent softmax, in nats per context.
+    Values are means over seeds. KL (nats per context) is of the bent from the unbent softmax.
     """
     means = results.groupby("group").mean(numeric_only=True)
     softmax = means.to_dict("index").get(PLAIN, {})

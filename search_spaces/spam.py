@@ -1,7 +1,8 @@
 """Output layers on a trivial language over V symbols (Godey and Artzi 2026, arXiv 2603.10145).
 
 The least loss on `spam-V` is known: ln V nats per text. The paper blames the head, which reduces a
-gradient of V numbers to d. Only d changes here; recurrent layers before the last keep their width.
+gradient of V numbers to its width d. Only d changes here; recurrent layers before the last keep
+their width.
 """
 
 from __future__ import annotations
@@ -40,15 +41,15 @@ WIDTHS = (8, 12, 16, 20, 24, 32, 48, 64, 128, 256)
 SEEDS = (1, 2, 3)
 HIDDEN_WIDTH = 64
 EPOCHS, EPOCH_TOKENS = 10, 32_000
+# With no warm-up, or with a longer one, the study would compare how layers start.
 WARM_UP_SHARE = 0.1
-"""Warm-up as a share of training tokens. With none or more, the study would compare how layers
-start."""
+# In nats per token. At V = 1,000, an untrained model has 60 times this excess loss.
 LEARNED = 0.1
-"""Largest excess loss (nats per token) of a learned language: 1/60 of an untrained model's at V =
-1,000."""
 EXCESS = "excess_cross_entropy"
 ALL = tuple(layer.name for layer in LAYERS)
 UNCAPPED = tuple(name for name in ALL if name != "softcap")
+# V, widths, layers, number of seeds. Widths surround the smallest one that learns. A step's time is
+# proportional to V d, so slow trials get fewer seeds.
 QUICK = (
     (500, (8, 12, 16), UNCAPPED, 2),
     (500, (16, 24), ("softcap",), 2),
@@ -63,8 +64,6 @@ QUICK = (
     (4_000, (48, 64), ("softcap",), 1),
     (32_000, (32,), ("softmax", "softcap"), 1),
 )
-"""V, widths, layers and number of seeds at scale quick. Widths surround the threshold. A step's
-time is proportional to V d; slow trials get fewer seeds."""
 CLAIM = (
     "No printed width was found to compare with: only the abstract of Godey and Artzi (2026, arXiv "
     "2603.10145) could be read. It states that the bottleneck makes "
@@ -73,7 +72,6 @@ CLAIM = (
     "layer\N{RIGHT DOUBLE QUOTATION MARK}. It gives no width or number of symbols."
 )
 SMOKE = (1_000, 8, 1)
-"""V, d and seed at scale smoke."""
 
 
 def trials(corpus: CorpusConfig) -> Iterator[TrialConfig]:

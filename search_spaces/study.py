@@ -65,11 +65,11 @@ class Study:
     source: str = ""
     """Paper, and figure or table."""
     label: Callable[[Any], str] = describe
-    """Names a trial by its trained config, after scale and `--set`. The text before " seed=" is the
-    group, whose trials differ only in seed. The plan appends a difference or hash to equal or
-    similar names. Analyses use the group names of scale paper."""
+    """Names a trial by its final config, after scale and `--set`. The text before " seed=" is the
+    group, whose trials differ only in seed. The plan lengthens names that are not unique. Analyses
+    use the group names of scale paper."""
     corpora: tuple[str, ...] = ()
-    """Corpora of the paper."""
+    """Corpora that the paper uses."""
     reads_text: bool = True
     """If False, `trials` gets a corpus named "none"."""
     always_reads: tuple[str, ...] = ()
@@ -140,7 +140,7 @@ class Study:
         )
 
     def with_requests(self, change: Callable[[Analysis], Analysis]) -> Study:
-        """Return a copy with each `Analysis` changed; functions stay unchanged."""
+        """Return a copy with `change` applied to each `Analysis`; functions stay unchanged."""
         analyses = (change(one) if isinstance(one, Analysis) else one for one in self.analyses)
         return replace(self, analyses=tuple(analyses))
 

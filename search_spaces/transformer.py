@@ -6,9 +6,9 @@ No values are published for this model on these corpora. The recipe combines pub
 warm-up and cosine decay to a tenth are GPT-3's (Appendix B).
 
 The learning rate is proportional to 1 / width, the rule for hidden matrices of Yang et al. 2021
-(Tensor Programs V). At scale quick and widths 16 to 192, the best of rates a factor of 2 apart is
-the rule's or its neighbour. Dropout and epochs suit many passes of 25 million parameters over one
-or two million tokens; they were not tuned.
+(Tensor Programs V). It was tested at scale quick for widths 16 to 192: the best rate was within a
+factor of 2 of the rule's. Dropout and epochs suit many passes over a small text; they were not
+tuned.
 """
 
 from __future__ import annotations
@@ -30,7 +30,6 @@ WIDTH = 512
 GPT_WIDTH, GPT_LEARNING_RATE = 768, 0.0006
 HEAD_WIDTH = 64
 LAYERS = (2, 12)
-"""Minimum and maximum number of layers."""
 SEED = 1
 WINDOW = 256
 DROPOUT = 0.3
@@ -42,7 +41,7 @@ WARM_UP_TOKENS = 1_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class Rung:
-    """A model size of the ladder."""
+    """Size and learning rate of a Transformer, one step of the ladder."""
 
     width: int
     layers: int

@@ -1,4 +1,4 @@
-"""Scales of Transformer trials: a lower rung of the ladder, on shorter windows."""
+"""Scales of Transformer trials: a smaller size of the ladder, with shorter windows."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ TRANSFORMER_SCALES: Mapping[str, TransformerScale] = {
 def shrunk_model(scale: TransformerScale, model: TransformerConfig) -> dict[str, Any]:
     """Return the model's sizes at this scale.
 
-    A model with twice a rung's layers gets twice the lower rung's layers.
+    Layers and heads keep their ratio to those of the ladder.
     """
     lower_rung, rung = ladder(scaled_width(scale, model.width)), ladder(model.width)
     heads = max(1, round(model.heads * lower_rung.heads / rung.heads))
@@ -63,15 +63,15 @@ def shrunk_training(scale: TransformerScale, config: TransformerTrialConfig) -> 
 
 
 def in_proportion(value: int, recipe: int, scaled: int | None) -> int:
-    """Return a setting scaled in the same proportion as the recipe's, at least 1.
+    """Return `value` times `scaled` / `recipe`, at least 1; without `scaled`, `value` itself.
 
-    `scaled` is the recipe's value at the scale; None keeps `value`.
+    `recipe` is the recipe's value at paper scale, `scaled` its value at this scale.
     """
     return value if scaled is None else max(1, round(scaled * value / recipe))
 
 
 def scaled_width(scale: TransformerScale, width: int) -> int:
-    """Return an even width, because rotary positions rotate pairs."""
+    """Return the scaled width, rounded to an even number because rotary positions rotate pairs."""
     return max(2, 2 * round(width * scale.width / 2))
 
 

@@ -1,6 +1,6 @@
 """Tuning in stages: a grid, then a search, then new seeds for the best cell of each side.
 
-Sides, the compared models, share spaces and budget for a fair comparison.
+A side is a compared model. Sides share search spaces and number of trials for a fair comparison.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ class Dimension:
     key: str
     """Dotted, as in `--set`: "model.dropout_hidden"."""
     short: str
-    """Short form, for trial names."""
+    """Short form of the key, for trial names."""
     values: tuple[float, ...]
     """Ascending choices; a search treats neighbours as similar."""
 
 
 Space = tuple[Dimension, ...]
-"""Dimensions, whose choices are combined in every way."""
+"""Dimensions of a search. Their choices are combined in every way."""
 Cell = tuple[int, ...]
 """Index of the choice for each dimension."""
 
@@ -38,11 +38,11 @@ class Tuning:
     """Definition of sides, search spaces and final seeds."""
 
     sides: Mapping[str, Callable[[CorpusConfig], TrialConfig]]
-    """Makes the config of each side. Only final trials replace its seed."""
+    """Function that makes the config of each side. Only final trials replace its seed."""
     stage1: Space
-    """Every side trains every cell."""
+    """Grid of which every side trains every cell."""
     stage2: Space
-    """The search picks equally many cells for each side."""
+    """Space in which the search picks equally many cells for each side."""
     goal: Goal = Goal("valid_loss")
     """Metric by epoch that the search improves."""
     seeds: tuple[int, ...]

@@ -17,7 +17,7 @@ def trials(corpus: CorpusConfig) -> Iterator[TrialConfig]:
 
 
 def published() -> Mapping[str, Mapping[str, Mapping[str, float]]]:
-    """Return SM Table 3: corpus -> benchmark -> model -> Spearman's rho."""
+    """Return SM Table 3: Spearman's rho by corpus, benchmark and model."""
     scores: dict[str, dict[str, dict[str, float]]] = {}
     for row in rows("sm_table3_word_similarity"):
         benchmarks = scores.setdefault(row["corpus"], {})

@@ -1,4 +1,4 @@
-"""Rank correlations of metrics with a metric y, with and without the settings' effects."""
+"""Rank correlations of metrics with a metric y, before and after removing the settings' effects."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from orchestrator.analysis.tidy_frames import Families, add_holm, estimate_row, 
 from search_spaces.analyses import PartialCorrelations
 
 ALL = "all"
-"""Settings, all removed together at the finest shape with enough degrees of freedom."""
+"""Value of the column `setting` in the row for all settings together."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,16 +36,17 @@ class ConfoundingNumbers:
     trials: int
     settings: tuple[str, ...]
     left: Mapping[Shape, int]
-    """Degrees of freedom that each shape leaves for a correlation."""
+    """Degrees of freedom left for a correlation, by `Shape` of the removed effects."""
     correlations: pd.DataFrame
-    """`taken_away` is a shape; `rho` is Spearman's. `holm_p` is corrected over metrics."""
+    """Spearman's `rho` of each metric with y. `taken_away` is the `Shape` of the removed effects;
+    `holm_p` is corrected over metrics."""
     shares: pd.DataFrame
-    """Share of each metric's variance that a setting's values explain; y is the first metric."""
+    """Share of a metric's variance that one setting explains. The first metric is y."""
     families: ClassVar[Families] = {"correlations": ("p", "taken_away")}
 
     @property
     def finest(self) -> Shape:
-        """Finest shape with a computed correlation."""
+        """The `Shape` that removes the most effects and still leaves a correlation."""
         shapes = set(self.correlations.dropna(subset=["rho"])["taken_away"])
         return next((shape for shape in reversed(SHAPES) if shape in shapes), "none")
 
@@ -86,7 +87,7 @@ def confounding_numbers(
 
 
 def _on_scale(values: pd.Series[float]) -> Array:
-    """Use logarithms, because effects on ranks and perplexities are ratios."""
+    # Effects on ranks and perplexities are ratios, so use logarithms.
     numbers = values.to_numpy(dtype=np.float64)
     return np.asarray(np.log(numbers) if (numbers > 0).all() else numbers)
 

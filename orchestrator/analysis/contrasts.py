@@ -1,4 +1,4 @@
-"""Tests of each group against its baseline, paired by seed and corrected as one family."""
+"""Significance tests of each group against its baseline, paired by seed, with Holm's correction."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ class ContrastNumbers:
     corpus: str
     comparisons: pd.DataFrame
     trials: pd.DataFrame
-    """`value` is the metric minus the baseline's metric at the same seed or, without pairs, minus
-    the baseline's mean."""
+    """One row per trial. `value` is its metric minus the baseline's metric at the same seed or, if
+    unpaired, minus the baseline's mean."""
     families: ClassVar[Families] = {"comparisons": ("difference_p",)}
 
 
 def contrast_numbers(frame: pd.DataFrame, request: Comparison, *, corpus: str) -> ContrastNumbers:
-    """Return the requested tests of groups that are in the plan."""
+    """Return a test for each requested pair of which the plan has both groups."""
     selection = frame if request.seeds is None else frame[frame["seed"].isin(request.seeds)]
     values = values_of_done(selection, request.metric, "group", "seed", "name")
     corpus, printed = printed_values(request.published, corpus)
@@ -92,7 +92,8 @@ def compare(
     - correlation [95%]: Pearson's r of the pairs.
     - test: "paired" (Student's t-test, 1908) or "Welch".
     - difference [95%]: mean of a minus mean of b, with t, df and p.
-    - effect [95%]: Hedges' g, in deviations of the differences if paired (g_z), else pooled.
+    - effect [95%]: Hedges' g. Its unit is the deviation of the differences if paired (g_z), else
+      the pooled deviation.
     - detectable_difference: see `Estimate.detectable_value`; needs FEWEST pairs or values per
       group.
     - equal_within: see `Estimate.smallest_margin`.

@@ -1,8 +1,8 @@
-"""Correlations over all cells and over those in a window, with the printed coefficients.
+"""Correlations of two metrics over all cells and inside a window, next to the printed ones.
 
-A cell is one setting. Its trials are not independent, so correlations are over cell means. Grid
-cells are not independent either, so intervals leave out one row at a time and p-values permute rows
-and columns.
+A cell is all trials of one setting. They are not independent, so correlations are over cell means.
+Cells of a grid share row and column effects, so intervals leave out one row at a time and p-values
+permute rows and columns.
 """
 
 from __future__ import annotations
@@ -37,35 +37,35 @@ NOT_INDEPENDENT = "trials of one cell are not independent"
 
 @dataclass(frozen=True, kw_only=True)
 class CorrelationNumbers:
-    """Correlations, each with the columns NAME [95%], NAME_p and NAME_df."""
+    """Answer to Correlation. A correlation NAME has the columns NAME [95%], NAME_p and NAME_df."""
 
     request: Correlation
     corpus: str
     lines: pd.DataFrame
-    """One row per correlation. `independent` has Fisher's interval, as if grid cells were
-    independent.
+    """One row per correlation. `over` is the set of points.
 
-    `over` is CELLS, PUBLISHED_WINDOW or BETTER_HALF. Several seeds add BETWEEN (cell means without
-    the seeds' contribution), WITHIN (residuals after removing cell and seed means) and SINGLE
-    (trials, without an interval).
+    - CELLS: all cells. PUBLISHED_WINDOW and BETTER_HALF: cells inside a window.
+    - BETWEEN (needs several seeds, like the next two): cell means without the seeds' contribution.
+    - WITHIN: residuals after removing cell and seed means.
+    - SINGLE: trials, without an interval.
+
+    `independent` has Fisher's interval, as if grid cells were independent.
     """
     left_out: str
-    """From `describe_missing`."""
     points: pd.DataFrame
     cells: pd.DataFrame
-    """One row per cell. Deviations over seeds (`press_rank_sd`) exclude seed effects common to all
-    cells. These effects are estimated from cells with every seed. With one seed, deviations are
-    NaN."""
+    """One row per cell. METRIC_sd is the deviation over the seeds of a cell, after removing seed
+    effects common to all cells; NaN with one seed."""
     colour_by: str
     """Setting that colours the points; empty for one colour."""
     rows: str
-    """Row setting of the grid; empty without a grid."""
+    """Setting of the grid's rows; empty without a grid."""
     definitions: pd.DataFrame
-    """Two rows per definition of rank: for log P, and for log P with centred rows. `within`
-    correlates seeds of one cell."""
+    """Correlations of further rank metrics, each for log P and for log P with centred rows.
+    `pearson` is over cells, `within` over seeds of one cell."""
     partials: pd.DataFrame
-    """One row per set of removed settings. `levels` removes a mean per value, `line` a straight
-    line."""
+    """One row per set of removed settings (`left_out`). `levels` removes a mean per value, `line` a
+    straight line."""
     components: pd.DataFrame
     """One row per metric if a cell has several seeds; see `variance_components`."""
     families: ClassVar[Families] = {"definitions": ("pearson_p",)}
@@ -125,7 +125,10 @@ def correlation_numbers(
 def cell_means(
     points: pd.DataFrame, metrics: Sequence[str], settings: Sequence[str]
 ) -> pd.DataFrame:
-    """Return one row per cell in plan order: seeds, settings constant per cell, metric means."""
+    """Return one row per cell, in plan order: number of seeds, settings and mean metrics.
+
+    Settings that vary within a cell are left out.
+    """
     cells = points.groupby("group", sort=False)
     columns = [
         name

@@ -27,17 +27,17 @@ class ExtrapolationNumbers:
 
     request: Extrapolation
     laws: LawFrames
-    """Law of the sizes above the largest size that departs from it; of all sizes if none
-    departs."""
+    """Law fitted to all sizes larger than the largest one that departs from it; to all sizes if
+    none departs."""
     fitted: tuple[float, ...]
-    """Sizes in the law, ascending; empty if there are too few."""
+    """Sizes to which the law is fitted, ascending; empty if there are too few."""
     held_out: pd.DataFrame
-    """One row per size, descending. `fitted_to` larger sizes predict the loss; `difference` is the
-    loss minus this prediction. The corrected test finds a true excess of `detectable` with 80%
-    power. `leaves` is 1 above the law, -1 below, 0 without significance.
+    """One row per size, descending: its loss minus the prediction of the `fitted_to` larger sizes
+    (`difference`).
 
-    Each comparison decides the next one's law, so the correction (Bonferroni) must not depend on
-    later comparisons.
+    `leaves` is 1 if the loss is significantly above the law, -1 if below, else 0. The test finds a
+    true excess of `detectable` with 80% power. Its correction is Bonferroni's, because each outcome
+    decides the next size's law.
     """
 
 

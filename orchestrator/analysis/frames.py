@@ -22,8 +22,8 @@ VARIANT = ("study", "scale", "corpus", "overrides")
 LEADING = ("trial_id", "setting", "name", "state", "attempt", "cause")
 LAYER = "output_layer.name"
 LAYER_CLASS = "output_layer.layer"
+# Columns that distinguish layers of equal name: a softcap's form, the class of a user's layer.
 LAYER_DETAILS = ("output_layer.form", LAYER_CLASS)
-"""Columns that distinguish output layers of one name: a softcap's form, a user layer's class."""
 ID_DIGITS = SHORT_ID
 METRICS = (
     "train_perplexity",
@@ -66,7 +66,7 @@ class FlatResults:
     groups: tuple[str, ...]
     """Each trial's name without the seed, unique per setting."""
     extra_columns: tuple[Mapping[str, Any], ...]
-    """One mapping per trial: kind and, in a tuning, side and stage."""
+    """Kind of each trial and, if it belongs to a tuning, its side and stage."""
 
     @property
     def varying(self) -> tuple[str, ...]:
@@ -79,7 +79,7 @@ class FlatResults:
         )
 
     def of_variant(self, key: StudyKey) -> FlatResults:
-        """Return a copy with the columns of VARIANT."""
+        """Return a copy with added columns for study, scale, corpus and overrides."""
         variant = {name: getattr(key, name) for name in VARIANT}
         return replace(
             self,
@@ -90,7 +90,7 @@ class FlatResults:
     def frame(self) -> pd.DataFrame:
         """Return the records as a data frame with NaN for missing numbers.
 
-        It also has the group, the extra columns and, for output layers, output_layer ("softcap
+        It also has the group, the extra columns and output_layer, a layer's full name ("softcap
         tanh").
         """
         import pandas as pd
@@ -174,7 +174,7 @@ def _groups(
     *,
     complete: bool,
 ) -> tuple[str, ...]:
-    """Separate settings that an older program stored under one name: these are not repetitions."""
+    # An older program may have stored different settings under one name. They are not repetitions.
     trials = [
         (group_of(one_line(row["name"])), config) for row, config in zip(rows, configs, strict=True)
     ]

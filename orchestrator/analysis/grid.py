@@ -13,8 +13,8 @@ from orchestrator.analysis.tidy_frames import tidy, values_of_done
 from orchestrator.store import LOST, TrialState
 from search_spaces.analyses import GridMap
 
+# Worst first: a grid cell shows the worst state of its trials.
 BAD_STATES: tuple[TrialState, ...] = (*LOST, "pruned", "running", "planned")
-"""Worst first: a cell shows the worst state of its trials."""
 EMPTY_CELL = {"value": None, "state": "none", "trials": 0, "done": 0, "settings": 0}
 
 
@@ -25,11 +25,11 @@ class GridNumbers:
     request: GridMap
     cells: pd.DataFrame
     """One row per metric and pair of config values, ascending. `value` is the mean over done
-    trials. `settings` exceeds one if the trials also differ in other settings."""
+    trials. `settings` is their number of settings, above one if other config values differ, too."""
 
 
 def grid_numbers(frame: pd.DataFrame, request: GridMap) -> GridNumbers | None:
-    """Return the grids over the trials with both config values; None without such trials."""
+    """Return the metrics by pair of config values; None if no trial has both values."""
     if not {request.row, request.column} <= set(frame.columns):
         return None
     groups = dict(iter(frame.groupby([request.row, request.column])))

@@ -24,10 +24,10 @@ class GroupNumbers:
     request: GroupTable
     corpus: str
     comparable: bool
-    """True if the printed values have our scale and corpus."""
+    """True if our trials have the scale and corpus of the printed values."""
     groups: pd.DataFrame
-    """One row per group. METRIC_low to METRIC_high is the mean's 95% interval,
-    published_CORPUS_METRIC the printed value."""
+    """One row per group. METRIC_low and METRIC_high are the mean's 95% interval;
+    published_CORPUS_METRIC is the printed value."""
     trials: pd.DataFrame
 
 
@@ -41,14 +41,14 @@ class DifferenceNumbers:
     differences: pd.DataFrame
     """`ours` is the baseline's mean minus the group's; None if either is missing."""
     sources: Mapping[str, str]
-    """Column of printed differences -> its source."""
+    """Source of each column of printed differences."""
     trials: pd.DataFrame
     """`value` is the baseline's mean minus the trial's metric."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CurveNumbers:
-    """Points by group, with NaN for a missing metric."""
+    """Answer to Curves: our points and means, and the printed points. A missing metric is NaN."""
 
     request: Curves
     corpus: str
@@ -69,9 +69,9 @@ class CountNumbers:
 def printed_values(
     published: Mapping[str, Mapping[str, Printed]], corpus: str
 ) -> tuple[str, Mapping[str, Printed]]:
-    """Return a corpus and its printed values: `corpus` or, if it has none, the first with values.
+    """Return a corpus name and its printed values.
 
-    The name is empty if no corpus has any.
+    The corpus is `corpus` or, if it has no printed values, the first that has some; "" if none has.
     """
     name = corpus if corpus in published else next(iter(published), "")
     return name, published.get(name, {})
@@ -110,7 +110,7 @@ def group_numbers(
 def difference_numbers(
     frame: pd.DataFrame, request: Differences, *, corpus: str, scale: str
 ) -> DifferenceNumbers:
-    """Return the baselines' means minus their groups' means, for groups in the plan."""
+    """Return each baseline's mean minus its group's mean, if the plan has both."""
     values = values_by_group(frame, request.metric)
     pairs = [pair for pair in request.baselines.items() if values.keys() >= set(pair)]
     comparable = scale == "paper" and corpus in request.published
@@ -179,7 +179,7 @@ def count_numbers(frame: pd.DataFrame, request: Counts) -> CountNumbers:
 
 
 def tuned_numbers(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return one row per side of a tuning, in plan order; empty without a tuning.
+    """Return one row per side (compared model) of a tuning, in plan order; empty without a tuning.
 
     stage1 and stage2 count ended trials, including pruned ones. valid_perplexity is the lowest of
     both stages, and best names its setting.

@@ -1,6 +1,6 @@
 """Mean spectra of layers' Jacobians, and which claims of the blog post (Orhan 2018) hold.
 
-The post has figures without numbers, so each claim here is a rule with a number.
+The post has figures without numbers, so this module turns each claim into a numeric rule.
 """
 
 from __future__ import annotations
@@ -26,12 +26,10 @@ from orchestrator.analysis.tidy_frames import ends, tidy, values_by_group
 from search_spaces.analyses import JacobianSpectra
 
 HALF = Interval(low=0.45, high=0.55)
-"""Bounds of a share that counts as "about half"."""
+# R^2 that counts as roughly linear. On [0, 1], sqrt(1 - x) has 0.950 and exp(-x) 0.983.
 STRAIGHT_R2 = 0.99
-"""Smallest R^2 of a decrease that counts as roughly linear. Over 0 to 1, sqrt(1 - x) has 0.950 and
-exp(-x) 0.983."""
+# An interval of two values describes only these two.
 FEWEST_SEEDS = 3
-"""Minimum number of seeds for a verdict: an interval of two values describes only these two."""
 VANISHING, STRAIGHTNESS = "vanishing_1e-3", "first_half_r2"
 LEVELS = (
     ("About half of the dense layer's singular values vanish", VANISHING, HALF),
@@ -41,12 +39,12 @@ LEVELS = (
         Interval(low=STRAIGHT_R2, high=1.0),
     ),
 )
-"""A claim about the dense layer, its metric (a share), and the metric's bounds if it holds."""
+"""Claims about the dense layer. Each has a text, a metric, and the bounds of the metric if the
+claim holds."""
 DEGENERACY = (VANISHING, "vanishing_1e-1")
-"""Shares of singular values below 1e-3 or 1e-1 of the largest."""
+# A condition number is infinite for a zero row and grows with the number of rows, so use its excess
+# over a Gaussian matrix.
 CONDITION = (VANISHING, "entropy_rank", "log10_condition_excess")
-"""The condition number is infinite for a zero row and grows with the number of rows, so its
-logarithm is compared with that of a Gaussian matrix."""
 BETTER_HIGHER = ("entropy_rank",)
 Outcome = Literal["held", "did not hold", "not decided"]
 NOT_DECIDED: Outcome = "not decided"
@@ -64,13 +62,13 @@ class JacobianNumbers:
     """Share of each layer's Jacobian rows that are exactly zero. `expected` is 2^-K for K experts
     that are each off with probability 1/2."""
     claims: pd.DataFrame
-    """One row per claim. `seeds` is the number of seeds of the layer with the fewest. A claim about
-    one number holds if its interval is within bounds. A claim of steps holds if every step does,
-    and fails if one is reversed."""
+    """One row per claim and metric. `seeds` is the smallest number of seeds that one of its layers
+    has. A claim about one number holds if the 95% interval is within its bounds. A claim about
+    `steps` holds if every step does, and fails if one is reversed."""
     steps: pd.DataFrame
-    """One row per step from layer `against` to `layer`. `difference` is `layer` minus `against`;
+    """One row per step: is `layer` better than `against`? `difference` is `layer` minus `against`;
     `holm_p` is corrected over the claim's steps. A step holds if `layer` is significantly better,
-    and fails if significantly worse."""
+    and fails if it is significantly worse."""
 
 
 def jacobian_numbers(

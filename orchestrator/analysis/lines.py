@@ -14,12 +14,12 @@ from orchestrator.analysis.tidy_frames import rows, tidy, values_by_group, value
 from search_spaces.analyses import Lines
 
 MET_RULE = "met_rule"
-"""1 if a fit converged, 0 if it stopped at a limit."""
+"""Metric of a fit: 1 if it converged, 0 if it stopped at a limit."""
 KL_AT_RANK = "kl_at_rank_"
 LINE = ["panel", "line", "x"]
 POINT = ("n", "mean", "sd", "least", "greatest")
 ByLine = dict[tuple[Any, str, Any], dict[float, Any]]
-"""(panel, metric, group) -> x -> point."""
+"""Maps the (panel, metric, group) of a line to its points by x."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,17 +30,21 @@ class LineNumbers:
     panels: tuple[Any, ...]
     groups: tuple[Any, ...]
     points: pd.DataFrame
-    """Lines in plan order, each with ascending x."""
+    """One row per point. Lines are in plan order, and x ascends."""
     references: pd.DataFrame
     """Values of the reference group, one row per panel and metric."""
     reached: pd.DataFrame
-    """One row per `Reach`, panel and line. `reach` is an index in `request.reaches`; `x` is the
-    smallest x whose mean reaches the requested value, or None."""
+    """One row per `Reach`, panel and line. `reach` is the index in `request.reaches`. `x` is the
+    smallest x whose mean reaches the requested value; None without one."""
     claims: pd.DataFrame
-    """One row per claim and panel; the last five columns list values of x as text. `asked`: the
-    claim covers x. `holds`: the mean is better, as claimed. `apart`: even the worst trial of the
-    better line beats the other line's best (`apart_against`: the reverse). `single`: a line has
-    only one trial."""
+    """One row per claim and panel. The last five columns list values of x, as text.
+
+    - asked: values that the claim covers.
+    - holds: the mean is better, as claimed.
+    - apart: all trials of the better line beat all trials of the other.
+    - apart_against: the reverse of `apart`.
+    - single: a line has only one trial.
+    """
     limited: tuple[str, ...]
     """Names of done trials whose fit stopped before it converged."""
 
@@ -167,10 +171,9 @@ def _is_separate(better: Any, worse: Any, sign: int) -> bool:
 
 
 def kl_curves(frame: pd.DataFrame) -> pd.DataFrame | None:
-    """Return the KL divergence (nats) of low-rank approximations of log P; None if unmeasured.
+    """Return each group's KL divergence (nats) by rank of a least-squares approximation of log P.
 
-    Approximations are by least squares. One row per group and rank, for ranks that were measured
-    in all trials of the group.
+    A group has the ranks that all its trials measured. None if no trial measured any.
     """
     prefixed = [name for name in frame.columns if name.startswith(KL_AT_RANK)]
     metrics = {int(name.removeprefix(KL_AT_RANK)): name for name in prefixed}

@@ -1,6 +1,6 @@
-"""Power laws of each group's loss over a size, and size factors relative to a baseline.
+"""Power law of each group's loss over a size, and the size at which a baseline has equal loss.
 
-Legend: B draws (the first is the data).
+Array axes: B draws, of which the first is the data.
 """
 
 from __future__ import annotations
@@ -38,33 +38,31 @@ Key = tuple[Any, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class PowerLawNumbers:
-    """Laws L(x) = E + a x^-b by panel and group; losses are in nats per token.
-
-    `factors` has the m for which a group's L(x) is the baseline's L(m x), with E and b shared.
-    `equals` has, for each size x in common, the size at which the baseline's law has the group's
-    loss (infinite if never). The baseline's residual from its law is subtracted from this loss.
-    """
+    """Laws L(x) = E + a x^-b of each panel and group; L is the loss in nats per token."""
 
     request: PowerLaw
     laws: LawFrames
     factors: pd.DataFrame
-    """`p` tests m = 1. `misfit_p` tests whether separate E and b fit better (F-test)."""
+    """One row per group: the factor m for which L(x) is the baseline's L(m x), with shared E and b.
+    `p` tests m = 1; `misfit_p` tests whether separate E and b fit better (F-test)."""
     equals: pd.DataFrame
-    """`ratio` is `equal` / x; `p` tests a ratio of 1. If `extrapolated`, `equal` is outside the
-    baseline's sizes."""
+    """One row per group and size x that the baseline has, too. `equal` is the size at which the
+    baseline's law has the group's loss at x; infinite if never. The baseline's residual at x is
+    first subtracted from that loss. `ratio` is `equal` / x; `p` tests a ratio of 1. `extrapolated`
+    marks sizes outside the baseline's."""
     seed_by_group_p: Mapping[Any, float]
-    """Panel -> p-value of a seed effect on a single group, equal at every x. Intervals ignore this
-    effect."""
+    """P-value by panel for seed effects that differ between groups but not over x. Intervals ignore
+    such effects."""
     families: ClassVar[Families] = {"factors": ("p",), "equals": ("p",)}
 
 
 @dataclass(frozen=True, kw_only=True)
 class LawFrames:
-    """Laws with data and curves."""
+    """Fitted laws, their data and their curves, as data frames."""
 
     fits: pd.DataFrame
-    """One row per group. `misfit_p` compares residuals with the spread of seeds (F-test).
-    `not_pinned` names parameters at a bound of the fit."""
+    """One row per group. `misfit_p` is an F-test of the residuals against the spread of seeds.
+    `not_pinned` names parameters whose value or interval ends at a bound of the fit."""
     points: pd.DataFrame
     trials: pd.DataFrame
     band: pd.DataFrame
@@ -118,9 +116,9 @@ def law_frames(
     *,
     missing: str = "",
 ) -> LawFrames:
-    """Return the frames of curves and laws.
+    """Return data frames of the fitted laws and their curves.
 
-    `missing` is why a curve has no law (default: too few sizes).
+    `missing` is the reason for a curve without a law (default: too few sizes).
     """
     fits, points, bands = [], [], []
     for (panel, group), curve in curves.items():

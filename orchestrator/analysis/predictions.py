@@ -20,10 +20,12 @@ def prediction_numbers(
 ) -> pd.DataFrame:
     """Return the done trials' predictions by context, then the paper's.
 
-    A `tag` marks the user's own contexts, which the paper does not have. `source` is empty for
-    trials. `next_shown` is the true next word, such as "banknote (as <unk>)" for one outside the
-    vocabulary. `rank` is the true word's, 1 for the most probable; None if the paper's list ends
-    before that word. `hit`: `top` contains the word; None for <unk>, which is no particular word.
+    A `tag` selects the user's own contexts, which the paper does not have. Columns:
+
+    - source: empty for our trials.
+    - next_shown: the true next word, such as "banknote (as <unk>)" if outside the vocabulary.
+    - rank: rank of the true word, 1 for the most probable; None if the paper's list ends before it.
+    - hit: `top` contains the true word; None for <unk>, which is no particular word.
     """
     prefix = f"{PREFIX}-{tag} " if tag else f"{PREFIX} "
     trials = frame[frame["state"] == "done"]

@@ -1,4 +1,7 @@
-"""Press ranks of a matrix with noise and after round trips (AAAI 2021, SM Tables 14 to 16)."""
+"""Press ranks of a matrix with noise and after round trips (AAAI 2021, SM Tables 14 to 16).
+
+A round trip computes a singular value decomposition and multiplies its factors.
+"""
 
 from __future__ import annotations
 
@@ -14,16 +17,16 @@ from orchestrator.analysis.tidy_frames import tidy
 from search_spaces.published import rows
 
 PRINTED_SIZE, PRINTED_RANK = 10_000, 10
-"""Rows (and columns) of the supplement's matrix, and its rank."""
+"""Number of rows (and columns) of the supplement's matrix, and its rank."""
 RANKS = ("press_rank", "effective_rank_1e-3", "effective_rank_1e-4", "effective_rank_1e-5")
 COUNT_SPREAD = 3.0
-"""Largest |Press rank of a drawn matrix - expected rank|, for 40 to 1,000 rows."""
+"""Largest |Press rank - expected rank| of drawn matrices with 40 to 1,000 rows."""
 FLOAT64_EPS = 2.0**-52
 LAW_POINTS = 400
 
 
 def share_below(x: float) -> float:
-    """Return the share of singular values of n x n Gaussian noise at or below x s sqrt(n).
+    """Return the share of an n x n Gaussian matrix's singular values at or below x s sqrt(n).
 
     s is the standard deviation of an entry. For large n, singular values divided by s sqrt(n) have
     the density sqrt(4 - x^2) / pi on [0, 2], a quarter circle (Marchenko and Pastur 1967).
@@ -35,9 +38,8 @@ def share_below(x: float) -> float:
 def rank_with_noise(tolerance: float, *, variance: float, size: int, rank: int) -> float:
     """Return the expected number of singular values of a noisy matrix above `tolerance`.
 
-    The matrix is `size` x `size`; noise has variance `variance` / `size`^2 per entry. The `rank`
-    singular values without noise are counted as above `tolerance`; the others are noise in `size` -
-    `rank` dimensions.
+    The matrix is `size` x `size` and has rank `rank` without noise. These `rank` values all count.
+    Noise, of variance `variance` / `size`^2 per entry, fills the other `size` - `rank` dimensions.
     """
     noise_size = size - rank
     if variance == 0 or noise_size == 0:
@@ -59,10 +61,10 @@ class PressNoiseNumbers:
 
     noise: pd.DataFrame
     """One row per noisy matrix: float64 first, then by falling noise. `noise_variance` is n^2 times
-    the variance of an entry; `rank` is without noise. The quarter-circle law predicts Press ranks,
-    also at the printed size."""
+    the variance of an entry; `rank` is without noise. Press ranks are predicted by the
+    quarter-circle law, also for the supplement's size."""
     laws: pd.DataFrame
-    """`share` is the Press rank divided by the size."""
+    """Predicted Press rank by noise variance, divided by the size (`share`)."""
     trips: pd.DataFrame
     """One row per round trip. `rank` is the original matrix's rank; `error` is the sum of squared
     differences from that matrix. `largest_below_in_tolerances` is the largest uncounted singular
@@ -70,7 +72,7 @@ class PressNoiseNumbers:
 
 
 def press_noise_numbers(frame: pd.DataFrame) -> PressNoiseNumbers:
-    """Return the done trials' ranks, with the law and the printed values."""
+    """Return the done trials' ranks, next to predicted and printed ones."""
     trials: Sequence[Mapping[Any, Any]] = frame[frame["state"] == "done"].to_dict("records")
     noise_rows = sorted(
         (row for row in trials if not row["round_trips"]),

@@ -1,6 +1,6 @@
 """Rank and validation perplexity by epoch, as natural logarithms.
 
-The log perplexity is the validation loss. Legend: T epochs.
+The log perplexity is the validation loss. Array axes: T epochs.
 """
 
 from __future__ import annotations
@@ -19,28 +19,30 @@ from search_spaces.study import RankOverTraining
 from trainables.trial_folder import EpochMetrics
 
 LEAST_CHANGE = 0.05
-"""Smallest change of a logarithm (5%) whose half-way epoch is meaningful."""
+"""Smallest change (of a natural logarithm) for which a half-way epoch is meaningful."""
+# With two epochs, every metric is half-way at the same time.
 FEWEST_EPOCHS = 3
-"""Minimum: with two epochs, all metrics have half of their change at the same time."""
+# Columns that bound a rank: log P has at most one row per context and per token, and one column per
+# word.
 BOUNDS = ("evaluation.epoch_rank_contexts", "evaluation.valid_tokens", "rank_columns")
-"""Upper bounds of a rank: rows of log P (at most one per token) and columns (one per word)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RankTrainingNumbers:
-    """Ranks over the done trials with at least two epochs and a rank at each."""
+    """Ranks by epoch, of done trials with at least two epochs and a rank in each."""
 
     epochs: pd.DataFrame
-    """One row per rank, setting and epoch that all the setting's trials have. Means over seeds are
-    geometric. If `averaging`, a trial averaged weights. See `half_way` for half epochs."""
+    """One row per rank, setting and epoch that all its trials have. Means over seeds are
+    geometric. `averaging` marks epochs in which a trial averaged its weights. See `half_way` for
+    half epochs."""
     ranks: pd.DataFrame
-    """One row per rank. `compared` counts settings in which rank and perplexity both have half
-    epochs, `rank_earlier` those in which the rank's half epoch is earlier. `bound` is set by the
-    shape of log P; None if unknown or different between trials. `at_bound` counts measured epochs
-    at their trial's bound."""
+    """One row per rank. `compared` counts settings in which rank and perplexity have a half-way
+    epoch; `rank_earlier` those in which the rank's is earlier. `bound` is the largest rank that the
+    shape of log P allows; None if unknown or different between trials. `at_bound` counts measured
+    epochs whose rank is at this bound."""
     groups: tuple[str, ...]
     colour_by: str
-    """Config column of `colour`; empty without one."""
+    """Config column that gives `colour`; empty without one."""
 
     @property
     def averaged(self) -> bool:
@@ -57,8 +59,8 @@ def rank_training_numbers(
 ) -> RankTrainingNumbers | None:
     """Return the requested ranks that a trial has; None if no trial has one.
 
-    `epochs` is by trial id. The first config column in `colours` that is numeric everywhere and
-    constant per setting gives the colour.
+    `epochs` is by trial id. The first of `colours` that is a number everywhere and constant per
+    setting gives the colour.
     """
     records: list[dict[str, Any]] = []
     ranks: list[dict[str, Any]] = []
@@ -109,7 +111,7 @@ def _is_number(trials: pd.DataFrame, name: str) -> bool:
 
 
 def _is_ranked(trial: Sequence[EpochMetrics], rank: str) -> bool:
-    """A rank of 0 (equal rows) has no logarithm."""
+    # A rank of 0 (equal rows) has no logarithm.
     return len(trial) >= 2 and all((getattr(epoch, rank) or 0) > 0 for epoch in trial)
 
 
@@ -141,10 +143,10 @@ def _path(trials: Sequence[Sequence[EpochMetrics]], rank: str) -> Iterator[dict[
 
 
 def half_way(epochs: Sequence[int], values: ArrayLike) -> float | None:
-    """Return the epoch, interpolated linearly, at which T values first had half of their change.
+    """Return the epoch, interpolated linearly, at which values first had half their total change.
 
-    None for fewer than FEWEST_EPOCHS or a change below LEAST_CHANGE. Callers leave out epochs with
-    averaged weights.
+    None for fewer than FEWEST_EPOCHS values or a change below LEAST_CHANGE. Callers leave out
+    epochs with averaged weights.
     """
     values_T = np.asarray(values, dtype=np.float64)
     if len(values_T) < FEWEST_EPOCHS or abs(change := values_T[-1] - values_T[0]) < LEAST_CHANGE:

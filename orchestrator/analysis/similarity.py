@@ -20,7 +20,8 @@ class SimilarityNumbers:
     """Answer to Similarity."""
 
     values: pd.DataFrame
-    """`pairs` counts word pairs in the vocabulary; `rho` is Spearman's, as a mean over trials."""
+    """One row per benchmark and group. `pairs` counts word pairs in the vocabulary; `rho` is
+    Spearman's, the mean over trials."""
     corpus: str
 
 
@@ -29,7 +30,7 @@ def similarity_numbers(
 ) -> SimilarityNumbers:
     """Return the done trials' mean rho by benchmark and group.
 
-    A `tag` marks the user's own benchmarks.
+    A `tag` selects the user's own benchmarks.
     """
     prefix = f"{PREFIX}-{tag} " if tag else f"{PREFIX} "
     columns = [name for name in frame.columns if name.startswith(prefix + PAIRS)]

@@ -21,7 +21,7 @@ class Spectrum:
     relative_tolerance: float | None
     """Press tolerance divided by the largest singular value."""
     group: str | None = None
-    """Group that colours the line; None: the rank colours it."""
+    """Group that sets the line's colour; if None, the rank does."""
     group_index: int = 0
     name: str = ""
     trial_id: str = ""
@@ -32,7 +32,7 @@ def trial_spectra(
 ) -> tuple[Spectrum, ...]:
     """Return the spectra of done trials with a Press rank and a positive, finite largest value.
 
-    `spectra` is by trial id. Unless `by_group`, take each group's first trial: other seeds would
+    `spectra` is by trial id. Without `by_group`, other seeds of a group are left out: their curves
     overlap.
     """
     if "press_rank" not in frame.columns:

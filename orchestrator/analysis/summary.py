@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 Environment = Mapping[str, Mapping[str, int]]
-"""Entry (code, host, torch ...) -> value -> number of trials."""
+"""Number of trials by entry (code, host, torch ...) and value."""
 
 PERPLEXITIES = ("test_perplexity", "valid_perplexity")
 """Perplexities, the preferred one first."""
@@ -39,7 +39,7 @@ class Extremes:
 
 @dataclass(frozen=True, kw_only=True)
 class StudySummaryNumbers:
-    """Numbers of one variant's trials."""
+    """Numbers about the trials of one study, scale, corpus and set of overrides."""
 
     key: StudyKey
     counts: dict[TrialState, int]
@@ -47,7 +47,7 @@ class StudySummaryNumbers:
     trials_per_setting: int
     """Largest number of trials that differ only in the seed."""
     extent: str
-    """"4 of 9 settings", for example; empty if it is all settings."""
+    """Planned share of the study, such as "4 of 9 settings"; empty for all."""
     extremes: tuple[Extremes, ...]
     trouble: tuple[Mapping[str, Any], ...]
     worse_than_uniform: tuple[str, ...]

@@ -26,14 +26,13 @@ class BySetting(Analysis):
     """Request for metrics over the values of a swept setting, by group."""
 
     key: str
-    """Dotted path."""
     others: tuple[str, ...] = ()
     metrics: tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
 class SweptNumbers:
-    """Answer to BySetting. Group names contain values of the other swept settings only."""
+    """Answer to BySetting. Group names leave out this setting but have the other swept settings."""
 
     request: BySetting
     values: tuple[Any, ...]
@@ -50,7 +49,7 @@ class SweptNumbers:
 
 
 def swept_settings(frame: pd.DataFrame, overrides: str) -> tuple[tuple[str, ...], pd.DataFrame]:
-    """Return the keys with several `--set` values, and the frame.
+    """Return the config keys with several `--set` values, and the frame.
 
     None and lists in these columns become text. `overrides` is from the study's key.
     """

@@ -1,7 +1,7 @@
-"""Smallest size x at which a metric reaches a value, and the law of x over a setting z.
+"""Smallest size x at which a metric reaches a value, and the law x = a z^b over a setting z.
 
-Interpolation is linear in both logarithms. Legend: R sizes x, K settings z, B draws (the first is
-the data).
+The metric is interpolated linearly in both logarithms. Array axes: R sizes x, K settings z, B draws
+(the first is the data).
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from orchestrator.analysis.statistics.power_law import Curve, curves_over_seeds,
 from orchestrator.analysis.tidy_frames import Families, add_holm, estimate_row, tidy, values_of_done
 from search_spaces.laws import Threshold
 
+# A law of two parameters fits two points exactly.
 FEWEST_SETTINGS = 3
-"""Minimum number of z values: a law's two parameters fit two points exactly."""
+# A metric is raised to this share of the requested value: in a finite text, a gap may be zero or
+# negative.
 LEAST_SHARE = 1e-3
-"""A metric below this share of the requested value is raised to it. In a finite text, a gap may be
-zero or negative."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,7 +83,7 @@ def threshold_numbers(frame: pd.DataFrame, request: Threshold) -> ThresholdNumbe
 
 
 def is_reached(x: float | None) -> bool:
-    """Return whether x is a size, rather than a bound (0 or infinity)."""
+    """Return whether x is a size, neither 0 nor infinite."""
     return x is not None and 0 < x < math.inf
 
 
@@ -97,16 +97,17 @@ def _curves(frame: pd.DataFrame, request: Threshold) -> dict[tuple[float, Any], 
 
 
 def number_in(value: Any) -> float | None:
-    """Return a positive number, or the one that ends a name (1000 in "spam-1000"); else None."""
+    """Return a positive value, or the number that ends a name such as "spam-1000"; else None."""
     match = re.search(r"\d+$", value) if isinstance(value, str) else None
     number = float(match[0]) if match else value if isinstance(value, int | float) else None
     return float(number) if number is not None and 0 < number < math.inf else None
 
 
 def least_x(curve: Curve, level: float) -> Array:
-    """Return the x (B) at which each drawn curve first falls to `level`, interpolated in log x.
+    """Return the x at which the curve of each draw (B) first falls to `level`.
 
-    0 if the first size is at or below the level, infinite if no size is.
+    It is interpolated in log x. It is 0 if the first size is at or below the level, infinite if no
+    size is.
     """
     below_BR = curve.mean_BR <= level
     right_B = below_BR.argmax(axis=1)[:, None]
@@ -133,7 +134,7 @@ def law_over(x: Mapping[float, Array]) -> dict[str, Any]:
     exponent, log_factor, farthest, missing = Statistic(), Statistic(), None, ""
     if len(x) < FEWEST_SETTINGS:
         count = "1 does" if len(x) == 1 else f"{len(x)} do"
-        missing = f"at least {FEWEST_SETTINGS} values must reach the goal at some size, and {count}"
+        missing = f"at least {FEWEST_SETTINGS} values must reach the goal at some size, but {count}"
     else:
         with np.errstate(divide="ignore"):
             log_x_BK = np.log(np.stack(list(x.values()), axis=1))

@@ -20,7 +20,7 @@ from orchestrator.analysis.statistics.samples import holm, mean_interval, summar
 
 LOW, HIGH = "_low", "_high"
 Families = Mapping[str, tuple[str, ...]]
-"""Name of a frame whose tests form a family -> arguments of `add_holm`."""
+"""Arguments of `add_holm`, by name of the data frame whose p-values it corrects."""
 
 
 def tidy(records: Iterable[Mapping[Any, Any]], columns: Sequence[Any] = ()) -> pd.DataFrame:

@@ -15,8 +15,8 @@ from search_spaces.analyses import TrueRank
 
 EXACT, LEARNED = "float64", "learned"
 PRESS = "press_rank"
+# A true matrix has a Press rank per precision; a learned one only for float32.
 PRESS_BY_EPS = ("press_rank_float64", "press_rank_float32")
-"""A true matrix has a Press rank per floating-point precision; a learned one only for float32."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,14 +25,14 @@ class TrueRankNumbers:
 
     exact: Mapping[str, float]
     """Metrics of the exact matrix. `language_rank` is known by construction; `true_rank` is the
-    rank of the measured rows, which may have fewer contexts. `test_perplexity` is the true model's
-    (the floor), `entropy_perplexity` that on endless text. `shares_perplexity` is that of a model
-    that knows only word frequencies."""
+    rank of the measured rows, which may have fewer contexts. `test_perplexity` is the true model's,
+    and `entropy_perplexity` its value on endless text. `shares_perplexity` is that of a model that
+    knows only word frequencies."""
     metrics: tuple[str, ...]
     matrices: pd.DataFrame
     """One row per true matrix, then one per group (mean over trials), in plan order. `over_floor`
-    is the perplexity divided by the true model's on the same tokens; `nats_over_floor` is the
-    logarithm of `over_floor`."""
+    is the perplexity divided by the true model's on the same tokens; `nats_over_floor` is its
+    logarithm."""
 
     @property
     def true_rank(self) -> int:

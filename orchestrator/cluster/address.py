@@ -19,7 +19,7 @@ JOIN = (
 def check_address(address: str) -> None:
     """Raise UserError within 15 s if no usable Ray cluster answers at `address`.
 
-    `address` is "host:port" or "auto" (this machine's cluster). Another process joins the cluster,
+    `address` is "host:port" or "auto" (this machine's cluster). The check runs in another process,
     because `ray.init` cannot be cancelled.
     """
     if address != "auto":

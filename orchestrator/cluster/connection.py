@@ -25,13 +25,14 @@ from orchestrator.cluster.shared_connection import hold_open
 from orchestrator.guard import SIGNALS, patient
 from trainables.errors import UserError, first_line
 
+# Ray's default is a third of the memory.
 OBJECT_STORE_BYTES = 2**27
-"""Ray's default would be a third of the memory."""
 START_S = 300.0
 END_S = 6.0
 THREAD = "ray"
 LOOPBACK = "127.0.0.1"
 PRELOAD_MODULE = "preloaded_by_workers"
+# A module of its own, because Ray's workers import it before they can import this project.
 PRELOADS = """import gc
 
 gc.disable()
@@ -41,17 +42,13 @@ finally:
     gc.freeze()
     gc.enable()
 """
-"""Source of a module that workers preload, with garbage collection off.
-
-The module is a separate file, because workers cannot find this program yet.
-"""
 
 
 @contextmanager
 def connected(options: RunOptions, note: Callable[[str], None]) -> Iterator[None]:
     """Connect to the cluster at `options.address`, or start one here, until the context ends.
 
-    An existing connection is used and left open; see `shared_connection.shared`.
+    If this process is already connected, that connection is used and stays open.
     """
     ray_private.adapt_ray(starts_here=options.address is None)
     if ray.is_initialized():
@@ -89,7 +86,7 @@ def _connected(options: RunOptions, note: Callable[[str], None]) -> Iterator[Non
 
 
 def _end_ray(thread: ThreadPoolExecutor) -> None:
-    """Limit the wait: `ray.shutdown` may never end after a part of Ray died."""
+    # `ray.shutdown` may never end after a part of Ray died.
     shutdown, deadline_s = thread.submit(ray.shutdown), time.monotonic() + END_S
     thread.shutdown(wait=False)
     while not shutdown.done() and time.monotonic() < deadline_s:

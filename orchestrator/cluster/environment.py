@@ -10,15 +10,15 @@ from pathlib import Path
 FOR_WORKERS = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_CHDIR_TO_TRIAL_DIR": "0",
+    # Hide the GPUs from a worker that requests none.
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "1",
     "RAY_AIR_NEW_OUTPUT": "0",
     "TUNE_FUNCTION_THREAD_TIMEOUT_S": "30",
     "RAY_ROTATION_MAX_BYTES": "10000000",
     "RAY_ROTATION_BACKUP_COUNT": "1",
+    # Tune runs each trial in a new thread, which can then reuse the memory of earlier threads.
     "MALLOC_ARENA_MAX": "1",
 }
-"""No telemetry, an unchanged working directory, no GPU unless requested, small logs. Tune runs each
-trial in a new thread; with one arena, threads reuse freed memory."""
 FOR_THE_DRIVER = {
     # Otherwise Ray listens on the machine's outward address, except on macOS and Windows.
     "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
@@ -31,23 +31,22 @@ FOR_THE_DRIVER = {
     # Never reached: the dispatcher hands out at most one pack more than fits.
     "TUNE_MAX_PENDING_TRIALS_PG": "1000",
 }
-"""Ray listens on loopback only. Tune keeps no logs or snapshots and handles no signals."""
 
 
 def set_environment() -> None:
-    """Set Ray's variables, including authentication if a token exists."""
+    """Set Ray's environment variables. If a token exists, turn on authentication."""
     os.environ.update({**FOR_WORKERS, **FOR_THE_DRIVER})
     if token_path().exists():
         os.environ.setdefault("RAY_AUTH_MODE", "token")
 
 
 def token_path() -> Path:
-    """Return the path of Ray's token."""
+    """Return the path of Ray's authentication token."""
     return Path(os.environ.get("RAY_AUTH_TOKEN_PATH", "~/.ray/auth_token")).expanduser()
 
 
 def make_token_private() -> None:
-    """Create the token if missing, readable only by this user; Ray would not restrict it."""
+    """Create Ray's token if it is missing, and make it readable only by this user."""
     if os.environ.get("RAY_AUTH_MODE") == "disabled" or os.environ.get("RAY_AUTH_TOKEN"):
         return
     path = token_path()

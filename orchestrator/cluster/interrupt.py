@@ -1,4 +1,4 @@
-"""Signals as stop requests. A second signal ends the process; with a guard, the guard ends it."""
+"""Stop requests by signal: the first sets a flag, the second ends the process."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ ENDED_TEXT = f"Ended at once. {RESUME_HINT}\n".encode()
 
 @dataclass
 class Interrupt:
-    """Flag set by the first signal."""
+    """Flag that is set when a signal asks the command to stop."""
 
     requested: bool = False
 
 
 @contextmanager
 def interruptible() -> Iterator[Interrupt]:
-    """Yield a flag. In the main thread, a signal sets the flag instead of ending the process."""
+    """Yield an `Interrupt` that the first signal sets. This works in the main thread only."""
     interrupt = Interrupt()
 
     def handle(number: int, _frame: FrameType | None) -> None:

@@ -16,7 +16,7 @@ from orchestrator.guard import beat_on
 from trainables.errors import UserError, last_line
 
 ANSWER_S = 300.0
-"""A machine may need minutes to fetch a corpus."""
+"""Time limit for the checks of all machines. Downloading a corpus can take minutes."""
 
 
 def nodes() -> list[dict[str, Any]]:
@@ -36,7 +36,7 @@ def address_of(machine: dict[str, Any]) -> str:
 
 
 class UnfitMachineError(Exception):
-    """The machine (Ray's node id) must run no pack."""
+    """A machine cannot run the trials. `machine` is its node id in Ray."""
 
     def __init__(self, machine: str, reason: str) -> None:
         super().__init__(machine, reason)
@@ -45,12 +45,11 @@ class UnfitMachineError(Exception):
 
 @dataclass(frozen=True)
 class LateMachines:
-    """Check of machines that join later."""
+    """Check for machines that join the cluster during a sweep."""
 
     question: str
     """`Question` as JSON."""
     checked_machines: frozenset[str]
-    """Ray's node ids."""
 
     def refuse_unfit(self) -> None:
         """Raise UnfitMachineError if this machine joined late and cannot run the trials."""

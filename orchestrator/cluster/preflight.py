@@ -35,7 +35,6 @@ from trainables.trial_folder import package_versions
 SHARED_PACKAGES = ("torch", "numpy", "ray", "pydantic", "safetensors")
 """Packages that affect results or the messages between machines."""
 MIN_FREE_BYTES = 10**9
-"""Minimum disk space for checkpoints of concurrent trials."""
 GPU_VARIABLE = "CUDA_VISIBLE_DEVICES"
 GPU_PROBE = ("-m", "trainables.gpu_probe")
 MIN_CAPABILITY = (8, 0)
@@ -44,22 +43,20 @@ PROBE_S = 120.0
 
 
 class Text(Frozen):
-    """A text that machines must have."""
+    """A corpus or benchmark that every machine must have."""
 
     name: str
     folder: Path | None
     sha256: str | None = None
-    """Hash of the driver's text; None if it cannot differ."""
+    """Hash of the driver's copy; None if its content is fixed."""
 
 
 class Question(Frozen):
-    """Requirements, which each machine checks on itself."""
+    """Requirements of the trials, sent to each machine to check."""
 
     versions: dict[str, str]
     storage: str
-    """A folder, or the URL of an object store."""
     marker: str
-    """File that the driver wrote to the storage."""
     texts: tuple[Text, ...]
     gpus: bool
     precisions: tuple[str, ...] = ()
@@ -90,9 +87,9 @@ def cluster_question(
     corpus: CorpusIdentity | None = None,
     measurements: Sequence[str] = (),
 ) -> Question:
-    """Return the requirements of these trials; `marker` is a file in their storage.
+    """Return the requirements of these trials.
 
-    `corpus` is the language models' corpus, if any.
+    `marker` names a test file in the storage. `corpus` is the language models' corpus, if any.
     """
     texts = []
     if corpus is not None and corpus.name != NO_TEXT.name and not is_built_in(corpus.name):
@@ -113,9 +110,10 @@ def cluster_question(
 
 
 def find_faults(text: str, address: str, ray_gpus: float) -> list[str]:
-    """Return a sentence with the fix for each fault of this machine. Fetches missing texts.
+    """Check this machine, and return a sentence with the fix for each fault.
 
-    `text` is a `Question` as JSON; `address` and `ray_gpus` describe this machine in Ray.
+    Downloads missing corpora and benchmarks. `text` is a `Question` as JSON. `address` and
+    `ray_gpus` are this machine's address and number of GPUs in Ray.
     """
     question = Question.model_validate_json(text)
     clauses = (
@@ -195,7 +193,7 @@ def _gpu_fault(gpu_count: float, precisions: Collection[str], *, all_gpus: bool)
 
 
 def precisions_of(configs: Iterable[AnyConfig]) -> tuple[str, ...]:
-    """Return the precisions of language models."""
+    """Return the training precisions of the language models."""
     return tuple(
         sorted(
             {

@@ -1,4 +1,4 @@
-"""Every private part of Ray used here. Each missing part is reported once."""
+"""Every private part of Ray that this project uses. A missing part is reported once."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ LOSSES = {
     ACTORS: "each worker starts seconds later",
     USAGE: "a sweep starts later if MLflow is installed",
     HEAD: "a hanging worker is not noticed",
-    STOP: "trials that waited for a lost machine wait for another machine of its size",
+    STOP: "trials that waited for a lost machine now need another machine of its size",
 }
 
 
 def find(name: str) -> Any:
-    """Return the object behind a name in `LOSSES`; None if it is missing."""
+    """Return Ray's private object `name`, a key of `LOSSES`; None if Ray does not have it."""
     assert name in LOSSES
     try:
         return pkgutil.resolve_name(name)
@@ -35,7 +35,7 @@ def find(name: str) -> Any:
 
 
 def losses() -> list[str]:
-    """Return a sentence for each name that the installed Ray does not have."""
+    """Return a sentence per missing private part: its name, and the consequence."""
     return [
         f"Ray {ray.__version__} has no {name.partition(':')[2]}: {loss}."
         for name, loss in LOSSES.items()
@@ -44,9 +44,9 @@ def losses() -> list[str]:
 
 
 def adapt_ray(*, starts_here: bool) -> None:
-    """Stop Ray from printing a page per dead process, and from importing MLflow for statistics.
+    """Stop Ray from printing a page per dead process, and from importing MLflow.
 
-    If Ray `starts_here`, Tune also reuses ready workers, whose environment is already set.
+    If Ray `starts_here`, Tune also reuses workers that have already started.
     """
     actor_of = functools.cache(ray.remote)
     replacements: dict[str, Callable[..., Any]] = {
@@ -62,7 +62,7 @@ def adapt_ray(*, starts_here: bool) -> None:
 
 
 def name_process(name: str) -> None:
-    """Set a worker's name in ps and the dashboard, until Ray's next report."""
+    """Show `name` for this worker in ps and Ray's dashboard, until Ray changes it."""
     set_title = find(TITLE)
     if set_title is not None:
         set_title(f"ray::{name}")

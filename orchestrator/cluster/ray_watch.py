@@ -1,4 +1,4 @@
-"""Detection of dead parts of Ray, for which Ray may wait forever."""
+"""Detect that a part of Ray has died. Calls to Ray might then wait forever."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from trainables.errors import GO_ON, UserError
 
 LOOK_S = 0.5
 HEAD_AWAY_S = 20.0
+# A raylet ends if one of its agents ends.
 DIRECTORY, NODE = "gcs_server", "raylet"
-"""Processes that Ray needs; a raylet ends with either of its agents."""
 Check = Callable[[], str | None]
-"""A check returns why Ray is gone, or None."""
+"""Function that returns why Ray is gone, or None while Ray runs."""
 
 _reason: str | None = None
 
 
 @contextmanager
 def watching(check: Check) -> Iterator[None]:
-    """Call `check` in a thread, and restart the command if Ray is gone."""
+    """Call `check` in a thread. If Ray is gone, have the guard restart the command."""
     global _reason
     _reason, stop_event = None, threading.Event()
 

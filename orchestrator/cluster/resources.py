@@ -1,4 +1,4 @@
-"""Number of packs that fit on the machines."""
+"""Number of packs that fit on the machines. A pack is the trials of one worker."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SHORTEST_TIMEOUT_S = 10.0
 
 
 def check_timeout(options: RunOptions) -> None:
-    """Raise UserError for a time limit shorter than the interval of workers' reports."""
+    """Raise UserError if `--trial-timeout` is shorter than `SHORTEST_TIMEOUT_S`."""
     if options.trial_timeout_s is not None and not options.trial_timeout_s >= SHORTEST_TIMEOUT_S:
         raise UserError(
             f"--trial-timeout: {options.trial_timeout_s:g} s is too short, because workers report "
@@ -30,15 +30,16 @@ def check_gpus(gpus: float) -> None:
 
 
 def per_pack(options: RunOptions) -> dict[str, float]:
-    """Return a pack's request for Ray's resources; Ray would give a GPU request no cores."""
+    """Return the cores and GPUs that one worker requests from Ray."""
+    # Ray gives no cores to a worker that requests only a GPU.
     cores: dict[str, float] = {"cpu": options.runtime.threads}
     return {**cores, "gpu": options.gpus_per_trial} if options.gpus_per_trial > 0 else cores
 
 
 def slots_of(nodes: Sequence[Mapping[str, float]], options: RunOptions) -> int:
-    """Return how many packs fit on machines with these resources.
+    """Return how many packs fit on machines with these resources at a time.
 
-    Raises UserError, with the amounts, if no pack fits.
+    Raises UserError with the needed and available amounts if none fits.
     """
     need = per_pack(options)
     slots = sum(fit_on(node, options) for node in nodes)
@@ -60,7 +61,7 @@ def slots_of(nodes: Sequence[Mapping[str, float]], options: RunOptions) -> int:
 
 
 def fit_on(node: Mapping[str, float], options: RunOptions) -> int:
-    """Return how many packs fit on one machine."""
+    """Return how many packs fit on one machine at a time."""
     need = per_pack(options)
     slots = floor(node.get("CPU", 0.0) / need["cpu"])
     if "gpu" not in need:

@@ -10,27 +10,26 @@ from trainables.runtime import Runtime
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions:
-    """Locations and resources; none changes a result."""
+    """Locations and resources of a run. They never change a trial's result."""
 
     storage: Storage
-    """Same storage on every machine of the cluster."""
+    """Every machine of the cluster must reach this storage."""
     runtime: Runtime = field(default_factory=Runtime)
     store_url: str = field(default="", repr=False)
     """Empty on workers."""
     address: str | None = None
-    """Ray cluster as "host:port" or "auto"; None starts Ray here."""
+    """Address of a Ray cluster, "host:port" or "auto"; None starts Ray here."""
     ray_dashboard: bool = False
-    """Applies only to a Ray started here; takes two cores for seconds."""
+    """Start Ray's dashboard, which takes two cores for seconds. Ignored with `address`."""
     gpus_per_trial: float = 0.0
     """0, a fraction of one GPU, or 1."""
     max_concurrent: int | None = None
-    """Limit on packs at a time; None runs all that fit."""
+    """Maximum number of workers at a time; None starts all that fit."""
     max_attempts: int = 2
-    """Number of process deaths after which a trial fails."""
+    """A trial fails when its process has died this many times."""
     trial_timeout_s: float | None = None
-    """Limit on time without progress; None applies `orchestrator.schedule.worker_watch`."""
+    """Longest time without progress; None: see `orchestrator.schedule.worker_watch`."""
     log_to: tuple[str, ...] = ()
-    """See `orchestrator.watch.log_targets`."""
 
     @property
     def takes_own_gpu(self) -> bool:

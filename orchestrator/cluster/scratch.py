@@ -14,15 +14,16 @@ from orchestrator.guard import OWNER, PREFIX, SHORT_BASE, machine_names, remove_
 from trainables.errors import UserError
 
 LONGEST_BASE = 24
-"""Bytes. Ray's sockets add 83 bytes to the path, whose limit is 107."""
+"""Longest parent path in bytes. Ray's sockets add 83, and a socket's path has at most 107."""
 
 
 @contextmanager
 def scratch_folder() -> Iterator[Path]:
-    """Make a temporary folder whose path fits Ray's sockets and that other runs do not remove.
+    """Create a temporary folder for Ray, and yield its path.
 
-    On exit, removes the folder and kills the processes that work in it. Raises UserError if no
-    folder can be made.
+    The path is short enough for Ray's sockets. Other runs do not remove the folder. On exit,
+    removes the folder and kills the processes that work in it. Raises UserError if no folder can be
+    created.
     """
     base = SHORT_BASE
     try:

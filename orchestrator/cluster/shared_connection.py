@@ -1,4 +1,4 @@
-"""A Ray cluster shared by runs, since Ray's start takes longer than a small study."""
+"""A Ray cluster shared by several runs. Starting Ray takes longer than a small study."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _shared: ExitStack | None = None
 
 @contextmanager
 def shared() -> Iterator[None]:
-    """Keep a cluster that starts here running until the context ends."""
+    """Keep Ray running between the runs in this context."""
     global _shared
     with ExitStack() as stack:
         _shared = stack
@@ -22,7 +22,7 @@ def shared() -> Iterator[None]:
 
 @contextmanager
 def hold_open(cluster: AbstractContextManager[None]) -> Iterator[None]:
-    """Enter a cluster until this context ends, or until an active `shared` ends."""
+    """Keep `cluster` open until this context ends, or an active `shared` context."""
     if _shared is not None:
         _shared.enter_context(cluster)
         yield

@@ -1,4 +1,4 @@
-"""Workers' short texts at Ray's head; a new text replaces the last."""
+"""Short status texts of workers, kept by the head of the Ray cluster."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ ANSWER_S = 2.0
 
 
 def leave_sign(key: str, text: bytes) -> None:
-    """Replace the text of `key`; do nothing if Ray's head does not answer."""
+    """Store a worker's text under `key`. Does nothing if Ray's head does not answer."""
     _ask(lambda head: head.internal_kv_put(key.encode(), text, True, NAMESPACE, timeout=ANSWER_S))
 
 
 def signs(keys: Sequence[str]) -> dict[str, bytes] | None:
-    """Return each key's newest text, if any; None if Ray's head does not answer."""
+    """Return the newest text of each key that has one; None if Ray's head does not answer."""
     names = [key.encode() for key in keys]
     texts = _ask(lambda head: head.internal_kv_multi_get(names, NAMESPACE, ANSWER_S))
     return None if texts is None else {key.decode(): text for key, text in texts.items()}
 
 
 def remove_sign(key: str) -> None:
-    """Delete the text if Ray's head answers."""
+    """Delete the text of `key`. Does nothing if Ray's head does not answer."""
     _ask(lambda head: head.internal_kv_del(key.encode(), False, NAMESPACE, timeout=ANSWER_S))
 
 

@@ -130,7 +130,7 @@ _RETRY.params = [option for option in _RETRY.params if option.name not in ("dry_
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return the exit status.
 
-    0 done, 1 some trials failed, 2 bad input, 130 interrupted.
+    0: done. 1: some trials failed. 2: wrong input. 130: interrupted.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # names may not fit the terminal's encoding

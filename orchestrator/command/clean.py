@@ -1,4 +1,4 @@
-"""The command `clean`, and the sentence about leftovers that `run` removes."""
+"""The command `clean`."""
 
 from __future__ import annotations
 
@@ -16,10 +16,9 @@ from trainables.errors import UserError
 def clean(
     storage: Annotated[str, typer.Option(help="The folder of results to clean.")] = options.STORAGE,
 ) -> None:
-    """Remove leftover files and processes of killed runs.
+    """Remove files and processes that killed runs left on this machine.
 
-    On this machine, ends processes and removes temporary folders and unfinished copies. In the
-    storage folder, removes unfinished files. In an object store, one-byte files .writable-... stay.
+    Ends processes. Removes temporary folders, and unfinished files in the storage folder.
     """
     from orchestrator.guard import remove_leftovers
     from orchestrator.storage import is_url, remove_unfinished
@@ -41,5 +40,5 @@ def clean(
 
 
 def removed_sentence(count: int) -> str:
-    """Return the sentence about removed temporary folders."""
+    """Return a sentence that reports removed temporary folders."""
     return f"Removed {counted(count, 'temporary folder')} of earlier runs."

@@ -26,7 +26,7 @@ STORAGE = "results"
 
 
 def no_password(store: str | None) -> str | None:
-    """Return the store's address. Raises UserError for a password, which process lists show."""
+    """Return `store`. Raises UserError if it has a password, which process lists would show."""
     if store and "://" in store:
         from orchestrator.store import has_secret
 
@@ -41,7 +41,7 @@ ScaleName = Literal["smoke", "quick", "small", "paper"]
 Scale = Annotated[ScaleName, Option(help="Size of the run, from smoke (seconds) to paper.")]
 AnyScale = Annotated[
     ScaleName | None,
-    Option(help="Only this scale. [default: the scale last planned that has a result]"),
+    Option(help="Only this scale. [default: the last planned scale with results]"),
 ]
 Corpus = Annotated[
     list[str] | None,
@@ -91,7 +91,7 @@ AnySettings = Annotated[
 ModelName = Literal["lstm", "transformer"]
 Model = Annotated[
     ModelName | None,
-    Option(help="Train this model, not the study's; keep corpus, output layers and seeds."),
+    Option(help="Train this model instead of the study's; keep corpus, output layers and seeds."),
 ]
 AnyModel = Annotated[ModelName | None, Option(help="Only the study's variant with this model.")]
 Address = Annotated[
@@ -114,8 +114,8 @@ TrialTimeout = Annotated[
     float | None,
     Option(
         metavar="SECONDS",
-        help="End a trial after this time without progress. [default: the time of ten steps, at "
-        "least 2 min; 10 min until a step's time is known]",
+        help="End a trial after this time without progress. [default: ten times the longest "
+        "training step, at least 2 min; 10 min for other work]",
     ),
 ]
 Deterministic = Annotated[
@@ -134,10 +134,10 @@ Benchmarks = Annotated[
 ]
 Search = Annotated[
     Literal["tpe", "random", "grid"] | None,
-    Option(help="Search method of a study that tunes. [default: tpe]"),
+    Option(help="Search method of a tuned study. [default: tpe]"),
 ]
 Budget = Annotated[
-    int | None, Option(help="Trials searched per model of a study that tunes. [default: by scale]")
+    int | None, Option(help="Number of search trials per tuned model. [default: by scale]")
 ]
 Seeds = Annotated[
     int | None,
@@ -174,9 +174,9 @@ StudyArgument = Annotated[
 
 
 def store_url(store: str | os.PathLike[str] | None, storage: str | os.PathLike[str]) -> str:
-    """Return `store`, or else the address of the file results.db in `storage`.
+    """Return the store's address: `store`, or by default results.db in `storage`.
 
-    Raises UserError if `store` has a password, or if that file cannot be in `storage`.
+    Raises UserError if `store` has a password, or `storage` is not a folder.
     """
     from orchestrator.storage import is_url
 
@@ -195,7 +195,7 @@ def store_url(store: str | os.PathLike[str] | None, storage: str | os.PathLike[s
 
 
 def text_folder(argument: str | None) -> Path | None:
-    """Return the folder of `--data-dir`. Raises UserError for a URL."""
+    """Return the folder of `--data-dir`, or None without one. Raises UserError for a URL."""
     if argument is not None and "://" in argument:
         raise UserError(
             f"--data-dir: {argument} is not a folder. Copy the corpora to a folder on every "
@@ -207,14 +207,14 @@ def text_folder(argument: str | None) -> Path | None:
 def open_existing(
     store: str | os.PathLike[str] | None, storage: str | os.PathLike[str], *, check: bool = True
 ) -> Store:
-    """Open the existing store at `store_url`; errors are those of `open_store`."""
+    """Open an existing results store. Raises the errors of `store_url` and `open_store`."""
     from orchestrator.store import open_store
 
     return open_store(store_url(store, storage), create=False, check=check)
 
 
 def typed_options(context: Context) -> dict[str, tuple[str, ...]]:
-    """Return the values of options that differ from their defaults, by name; () for a switch."""
+    """Return each option that is not at its default, with its values; a switch has ()."""
     options: dict[str, tuple[str, ...]] = {}
     for param in context.command.params:
         value = context.params.get(param.name or "")
@@ -245,7 +245,7 @@ def print_err(text: str) -> None:
 def print_records(
     records: Sequence[Mapping[str, Any]], columns: Collection[str], form: Form
 ) -> None:
-    """Print these columns of records. A mapping's values are the headings."""
+    """Print records in the format `form`. If `columns` is a mapping, its values are headings."""
     if form == "json":
         print(json.dumps([dict(record) for record in records], indent=1))
     elif form == "csv":

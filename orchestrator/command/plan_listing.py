@@ -50,8 +50,7 @@ def studies(form: options.Format = "table") -> None:
 def print_plans(plans: Sequence[Plan], form: options.Form, *, on_gpu: bool) -> None:
     """Print the plans' trials, each once, with estimated costs.
 
-    A table ends with the costs of each plan. It lists no trials if the plans are of several
-    studies.
+    A table ends with the costs of each plan. For several studies, it has only these costs.
     """
     from orchestrator.forecast import BASIS, CORE_BASIS, estimate, stages
 

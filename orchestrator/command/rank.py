@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 STEP = re.compile(r"(?:step|checkpoint|ckpt|iter|epoch)[-_=]?(\d{1,15})", re.IGNORECASE)
 FOLDERS_READ = 3
-"""Number of innermost folders whose names may contain the training step."""
+"""Number of parent folders whose names may contain a training step."""
 FILES_NAMED = 3
 TABLE_HEADINGS = {
     "press_rank": "Press rank",
@@ -37,7 +37,6 @@ TABLE_HEADINGS = {
     "kl_rank_bound_1e-2": "(0.01)",
     "kl_rank_bound_1e-3": "(0.001)",
 }
-"""Table columns for several files; formats csv and json have all measures."""
 
 
 def rank(
@@ -59,7 +58,8 @@ def rank(
         float | None,
         typer.Option(
             metavar="NORM",
-            help="Largest context norm, for KL-rank bounds. [default: from the final norm layer]",
+            help="Largest norm of a context vector, for KL-rank bounds. [default: from the final "
+            "norm layer]",
         ),
     ] = None,
     method: Annotated[
@@ -95,8 +95,8 @@ def rank(
 def in_training_order(files: Sequence[Path]) -> tuple[list[Path], list[int]]:
     """Return the files sorted by training step, and the steps.
 
-    A step is in the file's name, else in the nearest folder's. If steps are missing or equal,
-    returns the files unsorted and no steps.
+    The step is a number in the name of the file, or of the nearest folder. If a step is missing or
+    occurs twice, returns the files unsorted and no steps.
     """
     steps = {file: step for file in files if (step := _training_step(file)) is not None}
     if len(set(steps.values())) < len(files):

@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class VariantFilter:
-    """Wanted properties of a study's variant; None matches any value."""
+    """Conditions on a study's scale, corpus and overrides; None matches any value."""
 
     scale: str | None = None
     corpus: str | None = None
     overrides: str | None = None
 
     def fits(self, key: StudyKey) -> bool:
-        """Return whether the variant matches."""
+        """Return whether a variant of a study meets the conditions."""
         return all(value in (None, getattr(key, name)) for name, value in vars(self).items())
 
     def __str__(self) -> str:
@@ -56,14 +56,14 @@ def typed_filter(
 
 
 def study_name(argument: str) -> str:
-    """Return a study's name; `argument` is the name or a file."""
+    """Return the study's name. `argument` is that name or the study's file."""
     return load_study(argument).name if is_file(argument) else argument
 
 
 def no_study(
     study: str, keys: Iterable[StudyKey], variants: VariantFilter | None = None
 ) -> UserError:
-    """Return the error for a study without a matching variant."""
+    """Return the error that the store has no matching variant of `study`."""
     names = dict.fromkeys(key.study for key in keys)
     hint = (
         f". List its variants with: {PROGRAM} status {shlex.quote(study)}"

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from orchestrator.store import RunningTrial, Store, StudyKey
 
 TRIAL_ID = re.compile(r"[0-9a-f]{4,64}")
-"""First digits of a trial's id, or all of them."""
 
 
 def stop(
@@ -50,7 +49,8 @@ def stop(
         if target and TRIAL_ID.fullmatch(target) and (trial := _trial(results_store, target)):
             results_store.ask_to_stop(trial.trial_id)
             print_out(
-                f"Asked to stop trial {trial.name} ({short_id(trial.trial_id)}); others continue."
+                f"Asked to stop trial {trial.name} ({short_id(trial.trial_id)}); other trials "
+                f"continue."
             )
             return
         running_keys = [
@@ -61,7 +61,7 @@ def stop(
             effect = (
                 f"{KEPT}; run its command again to resume"
                 if key in running_keys
-                else "it has no running trial, so this stops only a command that starts or measures"
+                else "it has no running trial; only a command that starts or measures will stop"
             )
             variant = f"{on_corpus(key.corpus)}{Variant.read(key.overrides)}"
             print_out(f"Asked to stop {key.study} at scale {key.scale}{variant}; {effect}.")
@@ -80,7 +80,6 @@ def _trial(store: Store, start: str) -> RunningTrial | None:
 def _stoppable(
     store: Store, running_keys: Sequence[StudyKey], study: str | None, variants: VariantFilter
 ) -> list[StudyKey]:
-    """Return the running studies that match; if none runs, all that match."""
     name = study and study_name(study)
     candidates = running_keys if name == ALL else [summary.key for summary in store.studies()]
     matches = [key for key in candidates if name in (ALL, key.study) and variants.fits(key)]

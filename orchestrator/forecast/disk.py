@@ -8,13 +8,13 @@ from trainables.corpora import CorpusIdentity
 from trainables.parameters import parameter_count
 
 RECORDS_BYTES = 50_000
-"""Result, spectrum, store rows and random generators' states of one trial."""
+"""Disk space of one trial's result, spectrum, store rows and random-generator states."""
 CHECKPOINTS = 3
 """A running trial keeps two checkpoints while it writes a third."""
 
 
 def kept_bytes(config: AnyConfig, corpus: CorpusIdentity) -> int:
-    """Return the size of a trial's weights and records, in bytes."""
+    """Return the bytes that a done trial keeps on disk: weights and records."""
     return _weights_bytes(config, corpus) + RECORDS_BYTES
 
 

@@ -38,24 +38,24 @@ TIMED_LAYERS: dict[str, OutputLayerConfig] = {
     "mos": MosConfig(),
 }
 TIME_SOURCES = {"lms_plif_frozen": "lms_plif", "mos_plif": "mos", "softcap": "gss"}
-"""Layers estimated from another layer's published time, scaled. Others use softmax's time."""
+"""Layers without a published time, and the layer whose time is scaled. Default: softmax."""
 PTB_TRAIN_TOKENS, PTB_VOCABULARY = 929_589, 10_000
 CORE_FLOPS = 2.4e10
-"""Operations per second of one core that trains small models: 5 quick trials, see
-benchmarks/RESULTS.md."""
+"""Operations per second of one core, measured in 5 quick trials (benchmarks/RESULTS.md)."""
 CORE_FLOPS_FLOAT64 = 3.5e10
+# For trials that train no language model.
 GPU_FLOPS = 3e12
-"""Operations per second of a V100 on small matrices, a fifth of its peak. For trials that train no
-language model."""
+"""Operations per second of a V100 on small matrices, a fifth of its peak."""
 SOFTMAX_OPERATIONS = 40
-"""Exponential, maximum and sums per logit take as long as this many matrix operations."""
+"""Cost of one logit's exponential, maximum and sums, in matrix operations."""
+# Measured with synthetic 512 x 2,000 matrices on one core: 0.12 to 0.16 s for softmax, 0.3 to
+# 0.45 s for layers that bend the logits.
 KL_RANK_OPERATIONS = 12 * 300
-"""Per logit. A KL rank examines 8 to 19 ranks or more. On one core, synthetic 512 x 2,000 matrices
-took 0.12 to 0.16 s for a plain softmax, 0.3 to 0.45 s for bends."""
+"""Operations per logit to find a KL rank. The search tests 8 to 19 ranks or more."""
 TRIAL_OVERHEAD_S = 1.0
 """Seconds to read the corpus, build the model and write the result."""
 STACK = 16
-"""Largest number of trials trained as one model; this many fully use the GPU."""
+"""Largest number of trials that train as one model. 16 trials fully use the GPU."""
 PROCESS_BYTES = 600e6
 """Memory of Python, torch and a corpus."""
 _GPU_BASIS = (
@@ -78,13 +78,13 @@ class Estimate:
     memory_gb: float
     """Memory of the process, if it trains on a CPU."""
     gpu_memory_gb: float
-    """GPU memory if it trains on a GPU. Measurements then need about as much process memory."""
+    """GPU memory if it trains on a GPU. Its measurements need about as much main memory."""
 
 
 def estimate(config: AnyConfig, corpus: CorpusIdentity) -> Estimate:
     """Return the time and memory of one trial, on one V100 and on one core.
 
-    In all functions here, `corpus` is the study's corpus.
+    `corpus` is the study's corpus, even if the trial generates its text.
     """
     corpus = text_of(config, corpus)
     if isinstance(config, LanguageTrialConfig):
@@ -101,7 +101,7 @@ def estimate(config: AnyConfig, corpus: CorpusIdentity) -> Estimate:
 
 
 def gpu_seconds(config: AnyConfig, corpus: CorpusIdentity) -> float:
-    """Return the training time on one V100, or total time if no language model is trained."""
+    """Return a language model's training time on one V100, or another trial's total time."""
     if not isinstance(config, LanguageTrialConfig):
         return config.operations / GPU_FLOPS
     corpus = text_of(config, corpus)
@@ -120,7 +120,7 @@ def gpu_seconds(config: AnyConfig, corpus: CorpusIdentity) -> float:
 
 
 def core_seconds(config: AnyConfig, corpus: CorpusIdentity) -> float:
-    """Return the time on one core, with validation, test and measurements."""
+    """Return the total time on one core: training, validation, test and measurements."""
     if not isinstance(config, LanguageTrialConfig):
         return config.operations / CORE_FLOPS
     corpus = text_of(config, corpus)

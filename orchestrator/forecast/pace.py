@@ -1,4 +1,4 @@
-"""Time of a plan, corrected by the times of done trials."""
+"""Estimate of a plan's time, corrected by the times of done trials."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 def seconds_each(
     configs: Sequence[AnyConfig], plan: Plan, store: Store, *, gpu: bool
 ) -> tuple[float, str]:
-    """Return the mean seconds per trial of these configs, with measurements, and their basis.
+    """Return the mean seconds per trial of `configs`, and a phrase that names the basis.
 
-    A family's estimate is multiplied by the ratio of actual to estimated time of its done trials.
-    Only done trials on the same device (GPU or core) count, from all studies of the plan's scale,
-    corpus and variant. A family without done trials gets the median ratio.
+    A family is trials of similar cost. Its estimate is multiplied by the ratio of actual to
+    estimated time of its done trials, or by the median ratio if it has none. Done trials count if
+    they have the plan's scale, corpus and variant, and ran on the same device.
     """
     estimate_s = partial(gpu_seconds if gpu else core_seconds, corpus=plan.corpus)
     measured_ids: set[str] = set()
@@ -65,7 +65,7 @@ def seconds_each(
 
 
 def configs_left(tuning: TuningPlan, rows: Iterable[TrialRow]) -> list[AnyConfig]:
-    """Return each side's own config, once per result that the tuning still needs."""
+    """Return an untuned config for each trial that the tuning still needs."""
     ended_counts = Counter(
         row.position.side for row in rows if row.position and row.state in COMPLETE
     )

@@ -1,4 +1,4 @@
-"""Stages of a tuned study and their costs."""
+"""Stages of a tuned study and their costs. A side is a config that the study tunes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from search_spaces.tuning import cell_count
 
 @dataclass(frozen=True, kw_only=True)
 class Stage:
-    """A stage in words, and its hours if no trial is stopped early."""
+    """One stage of a tuning: a description, and hours if no trial is stopped early."""
 
     sentence: str
     gpu_hours: float
@@ -19,7 +19,7 @@ class Stage:
 
 
 def stages(plan: Plan) -> list[Stage]:
-    """Return a plan's stages, [] if it does not tune. Hours are for each side's own config."""
+    """Return a plan's stages; [] if it does not tune. Hours are those of untuned configs."""
     tuning = plan.tuning
     if tuning is None:
         return []

@@ -1,7 +1,8 @@
-"""The guard of a command: so simple that it cannot hang.
+"""The guard of a command: a parent process, so simple that it cannot hang.
 
-The user's process is the guard; the command runs in a child with its own session. The guard answers
-signals within a second, ends all processes within ten, and restarts a sweep that stalls or crashes.
+The process that the user starts is the guard. The command runs in a child process with its own
+session. The guard answers signals within a second and ends all processes within ten. It restarts a
+sweep that stalls or crashes.
 """
 
 from __future__ import annotations
@@ -29,29 +30,28 @@ from orchestrator.guard.processes import (
 
 LOOK_S = 0.1
 ANSWER_S = 0.7
-"""Time from a signal to the announcement of the stop."""
+"""The guard announces the stop this long after a signal, if the command has not."""
 LATE_SIGNAL_S = 0.5
-"""Longest delay before a signal to all processes reaches the guard."""
+"""The guard may receive a signal this long after the other processes."""
 STOP_S = 8.0
-"""Time from a signal until the command is killed."""
+"""A command that still runs this long after a signal is killed."""
 REPEAT_S = {signal.SIGINT: 0.2, signal.SIGTERM: 1.0, signal.SIGHUP: 1.0}
-"""Signals repeated within this time count once: `timeout` signals a process, then its group."""
+"""A signal repeated within this time counts once: `timeout` signals a process, then its group."""
 STALL_S = 60.0
-"""A sweep without a beat for this long has stalled."""
+"""A sweep has stalled if it sends no beat, its sign of progress, for this long."""
 MAX_STARTS = 3
-"""Limit on consecutive starts without an ended trial."""
+"""The guard gives up after this many starts in a row without an ended trial."""
 JOB_CONTROL = (signal.SIGTSTP, signal.SIGCHLD)
-"""Signals that are blocked and fetched one by one, like end signals."""
 CRASH_SIGNALS = (signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE)
 GIVEN_UP_STATUS = 3
 STOPPED_STATES = (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP)
 ORDERLY_STATUSES = (0, 1, 2)
-"""Exit statuses of commands that have cleaned up."""
+"""Exit statuses of a command that has removed its temporary files."""
 RESUME_HINT = "Results and checkpoints are kept; run the same command again to resume."
 
 
 def guarded(run: Callable[[], int]) -> int:
-    """Run a command in another process; return its exit status."""
+    """Run a command in a child process under a guard; return its exit status."""
     # If our parent ignores SIGCHLD, the kernel reaps our children and loses their exit statuses.
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signals = end_signals()
@@ -84,19 +84,15 @@ class _Command:
     pipe: int
     signals: list[signal.Signals]
     strangers: Collection[psutil.Process]
-    """Descendants that the command did not start."""
     stop_signal: signal.Signals | None = None
-    """First signal that requested the end."""
     restart_reason: str | None = None
     has_progress: bool = False
     _received_signal: signal.Signals | None = None
-    """First signal that reached the command."""
     _stop_s: float = 0.0
     _is_announced: bool = False
     _ended_itself: bool = False
-    """The command, not a library, ended its process."""
     _patience_s: float | None = None
-    """Longest time without a beat; None outside a sweep."""
+    """Allowed time without a beat; None outside a sweep."""
     _last_beat_s: float = 0.0
     _text: bytes = b""
     _reason: str = "The sweep's process requested a restart"
@@ -122,7 +118,7 @@ class _Command:
                 return self._kill("")
 
     def _wait_for_a_late_signal(self) -> None:
-        """Wait: a signal may end part of Ray, and so the command, before reaching the guard."""
+        """A signal to all processes may end Ray, and thus the command, before the guard gets it."""
         late_s = time.monotonic() + LATE_SIGNAL_S
         while self.stop_signal is None and time.monotonic() < late_s:
             pending_signals = [number for number in self.signals if number in signal.sigpending()]
@@ -130,7 +126,7 @@ class _Command:
             time.sleep(0.01)
 
     def _next_signal(self) -> signal.Signals | None:
-        """Poll: `sigtimedwait` may return a wrong number after this process was suspended."""
+        """Poll, because `sigtimedwait` can return a wrong signal number after a suspension."""
         select.select([self.pipe], [], [], LOOK_S)
         for number in signal.sigpending():
             if number in (*self.signals, *JOB_CONTROL):
@@ -260,7 +256,6 @@ def _print_line(text: str) -> None:
 
 
 def _show_cursor() -> None:
-    """Show the cursor, which a killed sweep's live view had hidden."""
     with suppress(OSError):
         if os.isatty(1) and _is_writable(1):
             os.write(1, b"\r\x1b[K\x1b[?25h")

@@ -1,6 +1,6 @@
-"""The guarded process: its reports to the guard, and its signals.
+"""The guarded process: reports to the guard, and signal handling.
 
-Without a guard (in notebooks and tests) nothing is reported, and signals act as usual.
+Without a guard (in notebooks and tests), reports are dropped and signals act as usual.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """Signals that ask a command to end."""
 INTERRUPTED = 130
 RESTART_STATUS = 75
-"""Exit status that asks the guard for a new process, because this process cannot recover."""
+"""Exit status that asks the guard to restart the command in a new process."""
 
 
 class Word(StrEnum):
-    """First word of a line to the guard."""
+    """First word of each line that the command sends to the guard."""
 
     BEAT = "beat"
     WAIT = "wait"
-    """Followed by the longest time to the next beat, in seconds."""
+    """`wait SECONDS`: longest time to the next beat."""
     REST = "rest"
-    """Beats are no longer expected."""
+    """No more beats will follow."""
     STOPPING = "stopping"
     TRIAL_ENDED = "ended"
     LEFT = "left"
-    """The command reached its own last line."""
+    """The command ran to its end."""
     REASON = "reason"
     SIGNAL = "signal"
 
@@ -46,7 +46,7 @@ class _Process:
     is_restart: bool = False
     sends_beats: bool = False
     is_over: bool = False
-    """The command ended or was interrupted; later signals change nothing."""
+    """True after the command's end or first interrupt. Later signals then change nothing."""
     is_dropping: bool = False
 
 
@@ -54,7 +54,7 @@ _STATE = _Process()
 
 
 def end_signals() -> list[signal.Signals]:
-    """Return the signals to handle: all, except SIGHUP under `nohup`."""
+    """Return `SIGNALS`, without SIGHUP under `nohup`."""
     return [
         number
         for number in SIGNALS
@@ -63,30 +63,33 @@ def end_signals() -> list[signal.Signals]:
 
 
 def is_guarded() -> bool:
-    """Return whether a guard decides what a second signal does."""
+    """Return whether this process runs under a guard."""
     return _STATE.pipe is not None
 
 
 def was_started_again() -> bool:
-    """Return whether an earlier process of this command died."""
+    """Return whether the guard restarted this command."""
     return _STATE.is_restart
 
 
 def beat() -> None:
-    """Report that the sweep makes progress; see `watched`."""
+    """Report to the guard that the sweep makes progress. See `watched`."""
     _STATE.sends_beats = True
     _send(Word.BEAT)
 
 
 def beat_on() -> None:
-    """Beat while waiting for another process, if beats are expected."""
+    """Send a beat while waiting for another process, if the guard expects beats."""
     if _STATE.sends_beats:
         _send(Word.BEAT)
 
 
 @contextmanager
 def watched() -> Iterator[None]:
-    """Have the guard restart a stalled sweep. Call `beat` several times a second in the context."""
+    """Have the guard restart a sweep that stalls in this context.
+
+    Call `beat` several times a second.
+    """
     beat()
     try:
         yield
@@ -108,20 +111,20 @@ def patient(seconds: float) -> Iterator[None]:
 
 
 def stop_beating() -> None:
-    """Allow unlimited time without a beat."""
+    """Report that no more beats will follow. The guard then waits without a limit."""
     _STATE.sends_beats = False
     _send(Word.REST)
 
 
 def report_stopping() -> None:
-    """Report that the user knows about the stop; the guard then does not announce it."""
+    """Report that the command has announced its stop, so that the guard does not."""
     _send(Word.STOPPING)
 
 
 def report_signal(number: int) -> None:
-    """Report the signal that asked for the end. The signal decides the exit status.
+    """Report a stop signal to the guard, which may not have received it.
 
-    The signal may have reached only this process. On SIGHUP, leave the closed terminal.
+    The signal decides the exit status. SIGHUP also detaches this process from its closed terminal.
     """
     _send(f"{Word.SIGNAL} {number}")
     if number == signal.SIGHUP:
@@ -134,7 +137,7 @@ def trial_ended() -> None:
 
 
 def start_again(reason: str) -> None:
-    """Have the guard restart the command, for `reason`. Returns if there is no guard."""
+    """Have the guard print `reason` and restart the command. Does nothing without a guard."""
     if is_guarded():
         _send(f"{Word.REASON} {' '.join(reason.split())}")
         # Streams are not flushed: a reader that does not read would block this process.
@@ -187,7 +190,7 @@ def _interrupt(number: int, _frame: FrameType | None) -> None:
 
 
 def _restore_interrupt(unraisable: sys.UnraisableHookArgs) -> None:
-    """Send the interrupt again if Python dropped it, as it drops all errors of finalizers."""
+    """Send an interrupt again that Python dropped, as it drops all errors in finalizers."""
     if unraisable.exc_type is KeyboardInterrupt:
         _STATE.is_dropping = True
         threading.Thread(target=_resend_interrupt).start()

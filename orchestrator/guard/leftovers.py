@@ -18,19 +18,18 @@ import psutil
 
 PREFIX = "sweep-"
 SHORT_BASE = "/tmp"
-"""Parent of runs' folders if TMPDIR is too long for Ray."""
+"""Parent of runs' temporary folders if the path of TMPDIR is too long for Ray."""
 OWNER = "owner"
-"""Locked file with the machine's names, since machines may share a folder but not locks."""
+"""File that a live run locks. It names the machine, because machines may not share locks."""
 FOLDER_NAME = re.compile(PREFIX + r"[a-z0-9_]{8}")
 END_S = 5.0
 BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
 def remove_leftovers() -> int:
-    """Remove this user's folders of dead runs and kill the processes that work in them.
+    """Remove this user's temporary folders of dead runs, and kill the processes in them.
 
-    Returns the number of removed folders. Keeps folders of live runs and of other users, and does
-    not follow links. Raises nothing.
+    Returns the number of removed folders. Does not follow links. Raises nothing.
     """
     bases = {SHORT_BASE}
     with suppress(OSError):  # no folder is writable
@@ -58,7 +57,10 @@ def remove_folder(folder: Path) -> None:
 
 
 def machine_names() -> set[str]:
-    """Return the lasting host name, and the boot id that containers with common locks share."""
+    """Return the host name and the kernel's boot id.
+
+    A host name outlives a restart. Containers that share locks share the boot id.
+    """
     names = {os.uname().nodename}
     with suppress(OSError):
         names.add(BOOT.read_text().strip())
@@ -80,7 +82,7 @@ def _remove_abandoned(folder: Path) -> bool:
 
 
 def _is_abandoned(owner: int) -> bool:
-    """Lock the owner file; return whether its run is dead. Raises OSError if already locked."""
+    """Lock the owner file; return whether its run is dead. Raises OSError if the run lives."""
     status = os.fstat(owner)
     if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
         return False
@@ -89,10 +91,9 @@ def _is_abandoned(owner: int) -> bool:
 
 
 def _works_in(process: psutil.Process, folder: Path) -> bool:
-    """Return whether the folder's run started the process.
+    """Return whether the run of this folder started the process.
 
-    Ray's processes overwrite their environment with their title, but write a log in the folder.
-    Processes that only read a log, or joined Ray from elsewhere, do not count.
+    Ray's processes hide their environment, but write a log in the folder.
     """
     with suppress(psutil.Error):
         if process.pid == os.getpid() or process.uids().effective != os.geteuid():

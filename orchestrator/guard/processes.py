@@ -16,8 +16,8 @@ from orchestrator.guard.inside import run_inside
 from orchestrator.guard.leftovers import remove_leftovers
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
+# A process that waits for a dead disk cannot be killed.
 END_S = 3.0
-"""Longest wait. A process that waits for a dead disk cannot be killed."""
 
 
 def adopt_orphans() -> None:
@@ -26,9 +26,9 @@ def adopt_orphans() -> None:
 
 
 def start(run: Callable[[], int], *, is_restart: bool) -> tuple[int, int]:
-    """Fork a process that has its own session, runs `run` and dies with this process.
+    """Fork a process in its own session that calls `run` and dies with this process.
 
-    Returns its id and the pipe with its reports.
+    Returns its process id, and the read end of the pipe for its reports.
     """
     read_end, write_end = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     guard = os.getpid()
@@ -82,7 +82,7 @@ def signal_descendants(number: int, strangers: Collection[psutil.Process]) -> in
 
 
 def kill_descendants(strangers: Collection[psutil.Process]) -> None:
-    """Kill the processes in `descendants(strangers)`, and wait; some cannot be killed."""
+    """Kill the processes in `descendants(strangers)`, and wait at most `END_S`."""
     deadline_s = time.monotonic() + END_S
     while signal_descendants(signal.SIGKILL, strangers) and time.monotonic() < deadline_s:
         with suppress(ChildProcessError):

@@ -130,7 +130,7 @@ def study_argument(study: object) -> str:
 
 
 def plain_settings(settings: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:
-    """Return values by dotted key: numpy numbers become plain numbers, a list several values.
+    """Return each setting's values as plain numbers and texts; a list is several values.
 
     Raises UserError if `settings` is not a dict.
     """
@@ -155,7 +155,7 @@ def _plain(value: Any) -> Any:
 
 
 def results_of(store: Store, keys: Sequence[StudyKey]) -> pd.DataFrame:
-    """Return a row per trial of these variants."""
+    """Return a row per trial of these study variants."""
     return pd.concat([_flat_results(store, key).frame() for key in keys], ignore_index=True)
 
 

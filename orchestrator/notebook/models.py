@@ -35,7 +35,7 @@ class Trained:
     def log_probabilities(self, contexts: int | None = None) -> NDArray[np.float32]:
         """Return the log-probability matrix in nats: contexts x words (`corpus.vocabulary`).
 
-        Rows are for the first `contexts` test tokens, by default as many as in the trial's
+        Rows belong to the first `contexts` test tokens, by default as many as in the trial's
         spectrum. Raises UserError if `contexts` is less than 1.
         """
         from trainables.measurements import log_p_matrix

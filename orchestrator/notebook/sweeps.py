@@ -32,7 +32,7 @@ def run(study: str, **options: Any) -> pd.DataFrame:
     `--set`; a list trains with each of its values.
 
     The sweep runs in its own process, whose output is printed. Interrupting the notebook cell stops
-    the sweep like Ctrl-C, and the same call resumes it. The frame has the causes of failed trials.
+    the sweep like Ctrl-C, and the same call resumes it. The result has the causes of failed trials.
     Raises UserError if the command fails or was interrupted.
     """
     study = study_argument(study)
@@ -115,8 +115,8 @@ def _words(options: Mapping[str, Any]) -> list[str]:
 
 
 def _environment() -> dict[str, str]:
-    """Pass on the import path, but no variables of a notebook kernel that force colors."""
     variables = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    # A notebook kernel sets these.
     for name in ("FORCE_COLOR", "CLICOLOR_FORCE"):
         variables.pop(name, None)
     return variables

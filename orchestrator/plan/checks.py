@@ -1,4 +1,4 @@
-"""Checks that fail before training, not after."""
+"""Checks of a plan before any training."""
 
 from __future__ import annotations
 
@@ -79,10 +79,10 @@ def require_groups(
 
 
 def require_text(config: LanguageTrialConfig, corpus: CorpusIdentity) -> None:
-    """Raise UserError if a split is too short for its batch.
+    """Raise UserError if a split is too short for its batch size.
 
-    Each parallel stream needs MIN_STREAM tokens, and in Transformer training a window plus one
-    token.
+    Each row of a batch reads its own stream of at least MIN_STREAM tokens. Transformer training
+    needs a window plus one token in each stream.
     """
     evaluation, training = config.evaluation, config.training
     stream = MIN_STREAM

@@ -17,7 +17,7 @@ from trainables.errors import UserError
 def studies_of(
     argument: str, scale: Scale, corpora: Sequence[str] | None, request: PlanRequest
 ) -> Iterator[tuple[Study, str, PlanRequest]]:
-    """Yield each chosen study with one of its corpora and its request."""
+    """Yield each study that `argument` names, once per corpus, with its plan request."""
     if argument == ALL and request.model is not None:
         raise UserError(
             "--model: not every study has language models. Name one study instead of all."

@@ -16,23 +16,23 @@ DEFAULT_SEARCH: Search = "tpe"
 
 @dataclass(frozen=True, kw_only=True)
 class PlanRequest:
-    """Options that determine a plan's trials, except study, scale and corpus."""
+    """Options that determine a study's trials, except scale and corpus."""
 
     data_dir: Path | None = None
     settings: Settings = field(default_factory=dict)
     inputs: UserInputs = field(default_factory=UserInputs)
     search: Search | None = None
-    """Search method of stage 2 in a tuned study."""
+    """Method by which a tuned study searches for its best config (stage 2)."""
     budget: int | None = None
-    """Trials of stage 2 per side of a tuned study."""
+    """Number of search trials for each config that the study tunes."""
     seeds: int | None = None
     all_trials: bool = False
-    """Include the trials that the scale leaves out."""
+    """Also plan the trials that the scale omits."""
     model: str | None = None
 
     @property
     def variant(self) -> Variant:
-        """The requested variant of the study. Raises UserError for an unknown model."""
+        """The variant that these options select. Raises UserError for an unknown model."""
         return Variant(
             settings=self.settings,
             model=other_model(self.model),

@@ -20,10 +20,10 @@ def seed_count(
     resolved_configs: Sequence[AnyConfig],
     requested: int | None,
 ) -> int:
-    """Return the number of seeds per setting: `requested`, or the study's number at the scale.
+    """Return the number of seeds per setting: `requested`, or by default the study's number.
 
-    `resolved_configs` have scale and `--set` applied. Raises UserError for an invalid number, or if
-    the study cannot use more seeds.
+    `resolved_configs` are the configs after scale and `--set`. Raises UserError for an invalid
+    number, or if the study cannot use more seeds.
     """
     count = study.seeds.get(scale.name, 1) if requested is None else requested
     if requested is None and count == 1:
@@ -47,10 +47,10 @@ def refuse_seeds(study: Study, configs: Sequence[AnyConfig], *, option: str = "-
 def repeat_with_seeds(
     trials: Sequence[tuple[str, AnyConfig]], count: int
 ) -> list[tuple[str, AnyConfig]]:
-    """Return names and configs of each trial with `count` seeds, in rounds of one seed each.
+    """Return each named trial with `count` seeds, in rounds of one seed each.
 
-    The trials' own seeds come first. Whole rounds of an interrupted sweep show a seed's effect on
-    all trials. A generated language's true matrix depends on no seed and stays one trial.
+    The first round has the trials' own seeds. The trial that measures a generated language's true
+    matrix depends on no seed, and is not repeated.
     """
     if count == 1:
         return list(trials)

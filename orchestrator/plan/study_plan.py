@@ -48,28 +48,30 @@ class Plan:
     """Trials of one study variant."""
 
     study: Study
-    """The study before `--model` replaces its models."""
+    """The study as its file defines it, without `--model`."""
     scale: Scale
     corpus: CorpusIdentity
     data_dir: Path | None
     """Folder of the corpus; None for a built-in one."""
     benchmarks_dir: Path
-    """Folder above the published word-similarity benchmarks; may be missing."""
+    """Parent folder of the word-similarity benchmarks. It may not exist."""
     key: StudyKey
     measurements: tuple[str, ...]
     """The study's measurements, with the user's inputs in place of published ones."""
     inputs: UserInputs
     trials: tuple[TrialPlan, ...]
-    """If it tunes, only the trials that need no earlier result."""
+    """Planned trials. For a tuned study, only those that need no earlier result."""
     seeds: int = 1
-    """Number of seeds of each trial of the study."""
     settings: int = 0
-    """Settings of the study, also those that the scale leaves out; 0 if it tunes."""
+    """Number of settings, including those that the scale omits; 0 if the study tunes."""
     tuning: TuningPlan | None = None
 
     @property
     def extent(self) -> str:
-        """Return "4 of 9 settings, 3 seeds of each setting"; "" for all settings with one seed."""
+        """Return the planned part of the study: "4 of 9 settings, 3 seeds of each setting".
+
+        Returns "" for all settings with one seed.
+        """
         planned = len(distinct_settings(trial.config for trial in self.trials))
         settings = f"{planned} of {self.settings} settings" if planned < self.settings else ""
         seeds = f"{self.seeds} seeds of each setting" if self.seeds > 1 else ""
@@ -77,12 +79,12 @@ class Plan:
 
     @property
     def total(self) -> int:
-        """Return the number of trials, also those that a tuning adds later."""
+        """Return the number of trials, including those that a tuning adds later."""
         return len(self.trials) if self.tuning is None else self.tuning.total
 
 
 def scale_named(name: str) -> Scale:
-    """Return the named scale. Raises UserError with the valid names."""
+    """Return the scale called `name`. Raises UserError for an unknown name."""
     if name not in SCALES:
         raise UserError(
             f"unknown scale {name!r}: {did_you_mean(name, SCALES)}Choose from {', '.join(SCALES)}"
@@ -105,7 +107,7 @@ def make_plan(study: Study, scale: Scale, corpus: str, request: PlanRequest | No
         named, seeds, settings = named_trials(planned_study, scale, content, request)
     trials = [_trial_plan(text, *trial) for trial in named]
     configs = [trial.config for trial in trials]
-    cure = "Drop the --set of a key that its trials vary." if request.settings else "Drop one."
+    cure = "Drop the --set of a key that distinguishes them." if request.settings else "Drop one."
     require_different(study, [(trial.name, trial.config) for trial in trials], cure=cure)
     require_names(study, configs)
     if tuning is None:

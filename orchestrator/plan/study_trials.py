@@ -34,10 +34,10 @@ def named_trials(
     corpus: CorpusConfig,
     request: PlanRequest,
 ) -> tuple[list[tuple[str, AnyConfig]], int, int]:
-    """Return the scale's named trials, its seeds per setting, and the number of settings.
+    """Return the named trials, the number of seeds per setting, and the number of settings.
 
-    Settings that the scale leaves out count too. Raises UserError for a faulty study, settings or
-    seeds.
+    Settings that the scale omits count, too. Raises UserError for a faulty study, setting or number
+    of seeds.
     """
     all_configs = _all_configs(study, corpus)
     configs = all_configs if request.all_trials else _at_scale(study, scale, all_configs)
@@ -85,9 +85,9 @@ def groups_by_written(study: Study, scale: Scale, corpus: CorpusConfig) -> dict[
 
 
 def setting_total(key: StudyKey, study: Study) -> int:
-    """Return the variant's number of settings, also those that its scale leaves out; 0 if unknown.
+    """Return the variant's number of settings, including those that its scale omits.
 
-    `study` comes from `reported_study`.
+    Returns 0 if the number is unknown. `study` comes from `reported_study`.
     """
     request = PlanRequest(settings=Variant.read(key.overrides).settings)
     try:
@@ -97,9 +97,9 @@ def setting_total(key: StudyKey, study: Study) -> int:
 
 
 def reported_study(key: StudyKey, study: Study) -> Study:
-    """Return the study with the variant's model and group names.
+    """Return the study with the variant's models, and with its group names in the analyses.
 
-    Analyses name groups as at scale paper. Raises UserError for a faulty study.
+    A study's file names groups as at scale paper. Raises UserError for a faulty study.
     """
     study = Variant.read(key.overrides).study(study)
     if study.tuning is not None or key.scale not in SCALES:
@@ -120,7 +120,7 @@ def takes_seeds(study: Study) -> bool:
 def is_paper_scale(study: Study, scale: str) -> bool:
     """Return whether `scale` runs exactly the trials of scale paper.
 
-    If the study reads text, only scale paper itself does. Raises UserError for a faulty study.
+    For a study that reads text, only scale paper does. Raises UserError for a faulty study.
     """
     if scale == "paper":
         return True
@@ -168,7 +168,6 @@ def tuning_plan(
 
 
 def _text(name: str = NO_TEXT.name) -> CorpusConfig:
-    """Return a corpus for plans that are never run."""
     return CorpusConfig(name=name, sha256=NO_TEXT.sha256)
 
 

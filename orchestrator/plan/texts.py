@@ -7,7 +7,7 @@ from trainables.corpora import CorpusIdentity, identity
 
 
 def text_of(config: AnyConfig, corpus: CorpusIdentity) -> CorpusIdentity:
-    """Return the trial's text: its config's generated language, or else `corpus`."""
+    """Return the text that the trial reads: a generated language of its config, or `corpus`."""
     if not isinstance(config, LanguageTrialConfig):
         return corpus
     name = config.corpus.name
@@ -15,7 +15,7 @@ def text_of(config: AnyConfig, corpus: CorpusIdentity) -> CorpusIdentity:
 
 
 def vocabulary_size(config: LanguageTrialConfig, corpus: CorpusIdentity) -> int:
-    """Return the size of the trial's limited vocabulary."""
+    """Return the trial's vocabulary size, with its `vocabulary_limit` applied."""
     return text_of(config, corpus).limited_vocabulary_size(config.corpus.vocabulary_limit)
 
 

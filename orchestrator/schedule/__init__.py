@@ -1,4 +1,4 @@
-"""Packs of trials: order, attempts, execution in Ray Tune, outcomes."""
+"""Run trials in packs with Ray Tune: order, retries and outcomes."""
 
 from trainables import door
 

@@ -1,4 +1,4 @@
-"""Limits on retries of trials whose worker died."""
+"""Decide whether a trial runs again after its worker died."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from math import ceil
 
 from orchestrator.worker import Ending, EndingKind
 
+# The trial itself may be the cause of these losses.
 MAX_LOST_MACHINES = 5
-"""Limit on lost machines per trial, since the trial may cause the losses."""
 MORE_MEMORY = "use a smaller batch (--set training.batch_size=N) or a machine with more memory"
 
 
 class Attempts:
-    """Counts each trial's failed attempts (process deaths) and lost machines."""
+    """Counts how often each trial's process died and how often its machine was lost."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -22,14 +22,12 @@ class Attempts:
         self._losses: Counter[str] = Counter()
         self._alone_ids: set[str] = set()
         self._mate_limits: dict[str, int] = {}
-        """Limit on how many trials run together, by trial id."""
         self._death_machines: dict[str, str] = {}
-        """Machine on which each trial's process last died, by trial id."""
 
     def count_death(self, trial_id: str, ending: Ending) -> str | None:
-        """Count a death; return why the trial fails, or None if it may run again.
+        """Count the death of a process; return why the trial fails, or None if it runs again.
 
-        A trial that ran out of memory gets exactly one more attempt, alone.
+        A trial that ran out of memory gets one more attempt, alone.
         """
         if ending.short_of_memory:
             if trial_id in self._alone_ids:
@@ -49,24 +47,24 @@ class Attempts:
         return None
 
     def halve(self, trial_ids: Collection[str]) -> None:
-        """Halve the number of these trials that may run together, since their shared process died.
+        """Halve the number of these trials that may share a process, because their process died.
 
-        Repeated halving isolates the culprit. No attempt is counted.
+        Repeated halving isolates the trial that causes the deaths. No attempt is counted.
         """
         self._mate_limits |= dict.fromkeys(trial_ids, ceil(len(trial_ids) / 2))
 
     def mate_limit(self, trial_id: str, limit: int) -> int:
-        """Return how many trials, this one included, may run together: at most `limit`."""
+        """Return how many trials, including this one, may share a process: at most `limit`."""
         return min(limit, self._mate_limits.get(trial_id, limit))
 
     def must_run_alone(self, trial_id: str) -> bool:
-        """Return whether the trial ran out of memory."""
+        """Return whether the trial must run alone, because it ran out of memory before."""
         return trial_id in self._alone_ids
 
     def recount_losses(self, addresses: Collection[str]) -> None:
-        """Count deaths on machines not in `addresses` as lost machines instead of attempts.
+        """Count deaths on machines not in `addresses` as lost machines instead of failed attempts.
 
-        A process's death is known at once, but its machine's loss only later.
+        The loss of a machine becomes known later than the death of its processes.
         """
         for trial_id, machine in list(self._death_machines.items()):
             if machine not in addresses:
@@ -75,5 +73,5 @@ class Attempts:
                 self._losses[trial_id] += 1
 
     def forget(self, trial_id: str) -> None:
-        """Forget an ended trial's machine."""
+        """Forget on which machine the ended trial's process last died."""
         self._death_machines.pop(trial_id, None)

@@ -1,7 +1,7 @@
-"""Choice of the next pack and requeueing, without Ray.
+"""Choose the next pack of trials for a worker, and queue trials that must run again.
 
-Drivers that share a study claim a pack just before a worker is free. Done trials need no claim:
-measuring them twice overwrites nothing.
+Drivers that share a study claim a pack just before a worker is free. Done trials need no claim,
+because a second measurement overwrites nothing.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from orchestrator.words import counted
 from orchestrator.worker import Ending, EndingKind, Pack, TrialEvent
 
 ORDERLY_END = Ending(EndingKind.ERROR)
-"""Ending of trials that a finished pack's worker did not report."""
+"""Ending of a pack whose worker returned without an error."""
 
 
 class Dispatcher:
@@ -32,7 +32,11 @@ class Dispatcher:
     def __init__(
         self, trials: Sequence[PlannedTrial], work: StudyWork, owner: str, *, slots: int
     ) -> None:
-        """Queue `trials`. `owner` is this driver in the store; `slots` packs fit at the start."""
+        """Queue `trials`.
+
+        `owner` is this driver's name in the store. `slots` is the number of packs that can run at a
+        time.
+        """
         self._work = work
         self._listener, self._source = work.listener, work.source
         self.attempts = Attempts(work.options.max_attempts)
@@ -47,22 +51,23 @@ class Dispatcher:
         self._add_waiting(trials)
 
     def resize(self, slots: int) -> None:
-        """Adapt to changed machines, which fit `slots` packs."""
+        """Adapt to a new number of packs that can run at a time."""
         self.slots, limit = slots, self._work.options.max_concurrent
         # One pack waits ready for the next free worker, unless that would exceed the user's limit.
         self._workers = slots if limit is None else min(slots, limit)
         self._flight_limit = slots + 1 if limit is None or limit > slots else limit
 
     def stop(self, trial_ids: Collection[str]) -> None:
-        """Stop these trials; another run resumes them."""
+        """Stop these trials. A later run resumes them."""
         self._stop_requests |= set(trial_ids)
         self._drop_stopped([*self._table.trials(State.ELSEWHERE).values()])
 
     def give_up(self, keys_without_machine: Collection[str] = ()) -> list[str]:
-        """Return the packs that must end; each is returned once.
+        """Return the keys of packs that must end, each key once.
 
-        A pack must end if its running trial was asked to stop. A pack without a worker also ends if
-        no machine fits it (`keys_without_machine`) or all its trials were asked to stop.
+        A pack must end if the user asked to stop the trial that it runs. A pack without a worker
+        must also end if no machine fits it (`keys_without_machine`) or if the user asked to stop
+        all its trials.
         """
         running = self._table.trials(State.RUNNING).keys()
         keys = []
@@ -76,7 +81,7 @@ class Dispatcher:
 
     @property
     def finished(self) -> bool:
-        """True if no trial is queued, in a pack, claimed elsewhere or yet to be planned."""
+        """True if no trial is waiting, running here or in another driver, or still to be chosen."""
         return not (
             self._queue or self._flights or self._table.trials(State.ELSEWHERE) or self._source
         )
@@ -92,7 +97,7 @@ class Dispatcher:
         return bool(self._flights) and not any(flight.started for flight in self._flights.values())
 
     def show(self) -> None:
-        """Report the current state to the listener."""
+        """Inform the listener about the running packs and trials."""
         pack_sizes = [len(flight.pack.trials) for flight in self._flights.values()]
         self._listener.refresh(pack_sizes, set(self._table.trials(State.RUNNING)))
 
@@ -127,14 +132,15 @@ class Dispatcher:
         return None
 
     def process_events(self, key: str, events: Iterable[TrialEvent]) -> None:
-        """Process a worker's events."""
+        """Process the events that the worker of pack `key` sent."""
         self._enqueue(self._outcomes.process_events(self._flights[key], events))
 
     def end_pack(self, key: str, ending: Ending = ORDERLY_END) -> None:
         """Process the end of a pack.
 
-        A trial that was running when the process died is retried or fails. Unstarted trials, and
-        all trials of an unfit machine, are queued again unless asked to stop.
+        A trial that was running when the process died is retried or fails. Trials that did not
+        start are queued again, unless the user asked to stop them. So are all trials on an unfit
+        machine.
         """
         flight = self._flights.pop(key)
         self._next_ask_s = 0.0
@@ -145,7 +151,7 @@ class Dispatcher:
         self._enqueue(open_trials, first=True)
 
     def close(self) -> None:
-        """Record unreported results; release all other claimed trials."""
+        """Record results that workers did not report. Release all other claimed trials."""
         try:
             # If the object store is unreachable, the next run finds these results.
             with contextlib.suppress(BucketError):
@@ -191,15 +197,10 @@ class Dispatcher:
         return self._source is not None and self._source.is_searched(trial)
 
     def _make_packs(self, trials: Sequence[PlannedTrial]) -> list[Pack]:
-        """Give a trial its own pack if it ran out of memory or its measuring time is unknown.
-
-        Searched trials share a pack only to run as one model, since their stopping thresholds soon
-        change.
-        """
         unmeasured, other_trials, searched_trials, lone_packs = self._work.unmeasured, [], [], []
         for trial in trials:
             alone = self.attempts.must_run_alone(trial.trial_id)
-            if alone or trial.trial_id in unmeasured:
+            if alone or trial.trial_id in unmeasured:  # the time of a measurement is unknown
                 names = tuple(unmeasured.get(trial.trial_id, ()))
                 lone_packs.append(Pack((trial,), unmeasured=names, alone=alone))
             elif self._is_searched(trial):
@@ -208,6 +209,8 @@ class Dispatcher:
                 other_trials.append(trial)
         return [
             *self._cut(other_trials, self._work.seconds_per_trial),
+            # Searched trials share a pack only to run as one model, since their stopping thresholds
+            # soon change.
             *self._cut(searched_trials, inf),
             *lone_packs,
         ]

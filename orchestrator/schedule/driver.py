@@ -1,4 +1,4 @@
-"""Interface of a sweep to its executor: machines, stop requests and errors."""
+"""Connect Ray Tune to the dispatcher; watch machines, workers and stop requests."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ from orchestrator.worker import (
 from trainables.errors import GO_ON, KEPT, PROGRAM, UserError
 
 T = TypeVar("T")
+# A worker that does not end is killed after `KILL_S`, and Ray is restarted after `GONE_S`.
 KILL_S, GONE_S = 5.0, 60.0
-"""Delays after which a worker that should have ended is killed, then Ray restarted."""
+# Ray is restarted if it starts no worker in this time.
 START_S = 300.0
-"""Longest wait for Ray to start a first worker."""
 
 
 class Driver:
-    """Interface for Ray Tune. Its methods do nothing once the sweep is `stopping`."""
+    """The methods that Ray Tune calls. They do nothing once the sweep is `stopping`."""
 
     def __init__(
         self,
@@ -67,18 +67,18 @@ class Driver:
 
     @property
     def finished(self) -> bool:
-        """True if no pack will follow."""
+        """True if no further pack will run."""
         return self.stopping or self._dispatcher.finished
 
     def raise_error(self) -> None:
-        """Raise any error that stopped the sweep."""
+        """Raise the error that stopped the sweep, if any."""
         if self._error is not None:
             raise self._error
 
     def next_pack(self, key: str) -> Parcel | None:
-        """Return the next pack, named `key`; None if no pack is ready.
+        """Return the next pack under the name `key`, or None if no pack is ready.
 
-        While no pack runs, Tune calls only this method, not `poll`.
+        Polls while no pack runs, because Ray Tune then does not call `poll`.
         """
         if self._parcels:
             beat()
@@ -87,20 +87,23 @@ class Driver:
         return self._guarded(lambda: self._next_pack(key))
 
     def start_pack(self, key: str) -> None:
-        """Record that a worker has the pack."""
+        """Start to watch the worker of pack `key`."""
         self._polls_without_start = 0
         self._watch.add(key)
 
     def process_events(self, key: str, text: str) -> None:
-        """Process a worker's events (JSON)."""
+        """Process the events (JSON) that the worker of pack `key` sent."""
         self._guarded(lambda: self._dispatcher.process_events(key, EVENTS.validate_json(text)))
 
     def end_pack(self, key: str, ending: Ending = ORDERLY_END) -> None:
-        """Process the end of the pack."""
+        """Process the end of pack `key`."""
         self._guarded(lambda: self._end_pack(key, ending))
 
     def poll(self) -> list[str]:
-        """Check the lease and, every 2 s, the cluster and the store; return the packs to end."""
+        """Return the keys of packs to end.
+
+        Checks the lease at each call, and the cluster and the store every 2 s.
+        """
         beat()
         if self._interrupt.requested and not self._stop_announced:
             self._stop_announced = True
@@ -111,7 +114,7 @@ class Driver:
         return ending_keys or []
 
     def _guarded(self, action: Callable[[], T]) -> T | None:
-        """Check the lease first. A driver without a lease could record another driver's trials."""
+        # Check the lease first: a driver without a lease could record another driver's trials.
         if self.stopping:
             return None
         try:
@@ -179,7 +182,7 @@ class Driver:
             start_again_or_raise("A hanging worker cannot be ended")
 
     def _look_at_starts(self) -> None:
-        """Restart Ray only if this command started it: a shared cluster may be busy."""
+        # Restart Ray only if this command started it: a shared cluster may be busy.
         self._polls_without_start = (
             self._polls_without_start + 1 if self._dispatcher.waits_for_a_start else 0
         )
@@ -220,6 +223,6 @@ def _beats(keys: Sequence[str]) -> dict[str, Beat] | None:
 
 
 def start_again_or_raise(reason: str) -> NoReturn:
-    """Have the guard restart this command; without a guard, raise UserError."""
+    """Let the guard (the parent process) restart this command. Raise UserError without one."""
     start_again(reason)
     raise UserError(f"{reason}: {GO_ON}")

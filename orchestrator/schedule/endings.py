@@ -1,4 +1,4 @@
-"""Find why workers ended, from their last heartbeats; kill workers."""
+"""Explain why workers ended, from their last heartbeats; kill hanging workers."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from orchestrator.worker import Beat, Ending, EndingKind, machine_memory
 
 
 def explain(ending: Ending, beat: Beat | None, trial_id: str | None) -> Ending:
-    """Add the position in trial `trial_id` to an ending and, if memory ran out, the memory used.
+    """Add to an ending how far trial `trial_id` came and, if memory ran out, the memory used.
 
-    A beat of an earlier trial gives no position.
+    `beat` is the worker's last heartbeat. If it is about an earlier trial, no position is added.
     """
     if beat is None:
         return ending
@@ -31,7 +31,7 @@ def explain(ending: Ending, beat: Beat | None, trial_id: str | None) -> Ending:
 
 
 def kill_worker(beat: Beat | None) -> None:
-    """Kill the sender of the beat if it is on this machine and still a Ray process."""
+    """Kill the worker that sent this heartbeat, if it still runs on this machine."""
     if beat is None or beat.machine != machine_here():
         return
     with suppress(OSError):  # it has ended, or belongs to another user

@@ -1,4 +1,4 @@
-"""Trial outcomes from reports, files, pack endings and other drivers."""
+"""Collect trial outcomes from workers' reports, files and other drivers, and record them."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ from orchestrator.worker import Ending, EndingKind, TrialEvent
 from trainables.errors import UserError
 from trainables.trial_folder import DamagedFileError, Epoch, TrialOutcome
 
+# The sweep stops after this number of successive workers that start no trial. The second limit
+# applies if memory is short.
 MAX_START_FAILURES, MAX_MEMORY_FAILURES = 3, 20
-"""Limits on consecutive workers that start no trial; the second applies if memory is short."""
 
 
 class Outcomes:
-    """Records outcomes in the store and the trial table."""
+    """Records trial outcomes in the store and in this driver's table of trials."""
 
     def __init__(self, work: StudyWork, table: TrialTable, attempts: Attempts) -> None:
         self._work, self._table, self._attempts = work, table, attempts
@@ -29,7 +30,6 @@ class Outcomes:
         self._start_failures = 0
         self._refusals: set[str] = set()
         self.measurement_failures: dict[str, str] = {}
-        """Causes of failure, by trial id."""
 
     def process_events(self, flight: Flight, events: Iterable[TrialEvent]) -> list[PlannedTrial]:
         """Process events from the pack's worker; return the trials that must run again.
@@ -67,7 +67,7 @@ class Outcomes:
     def end_pack(self, flight: Flight, ending: Ending) -> list[PlannedTrial]:
         """Process the end of a pack; return the trials that get another attempt.
 
-        Trials that stay in `flight.open_trials` were not started. Raises UserError if workers keep
+        Trials that did not start stay in `flight.open_trials`. Raises UserError if workers keep
         ending before they start a trial.
         """
         wait_for_storage(lambda: self.recover(flight))
@@ -112,7 +112,7 @@ class Outcomes:
         self._work.store.end_attempt(trial.trial_id, claim=claim, cause=ending.cause)
 
     def recover(self, flight: Flight) -> None:
-        """Record results that the worker stored but did not report."""
+        """Record results that the worker wrote to files but did not report."""
         if flight.pack.unmeasured:
             for outcome in self._recorder.unreported_measurements(
                 list(flight.open_trials), flight.pack.unmeasured
@@ -203,10 +203,9 @@ class Outcomes:
     def _end_if_recorded(
         self, trial: PlannedTrial, outcome: TrialOutcome, is_recorded: bool
     ) -> None:
-        """The store refuses the outcome if another driver has claimed or ended the trial."""
         if is_recorded:
             self._end(trial, outcome)
-        else:
+        else:  # another driver has claimed or ended the trial
             self._table.move([trial], State.ELSEWHERE)
             self.end_elsewhere()
 

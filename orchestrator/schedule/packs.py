@@ -1,7 +1,7 @@
-"""Packs of trials, the unit that Ray Tune schedules.
+"""Packs: groups of trials that Ray Tune schedules together and one worker runs.
 
-A pack costs Tune about 0.1 s, so short trials share one. Long trials have their own packs, so that
-workers end at about the same time.
+A pack costs Tune about 0.1 s, so short trials share a pack. Long trials have their own packs, so
+that workers end at about the same time.
 """
 
 from __future__ import annotations
@@ -15,30 +15,29 @@ from orchestrator.store import PlannedTrial
 from orchestrator.worker import Pack
 from trainables.stack import stack_key
 
+# A pack should take `PACK_S`. Packs are smaller if otherwise not all slots would end together, but
+# not shorter than `MIN_PACK_S`, to limit overhead.
 PACK_S = 10.0
-"""Target duration of a pack."""
 PACKS_PER_SLOT = 4
-"""Minimum packs per slot, so that all slots end together."""
 MIN_PACK_S = 1.0
-"""Minimum duration of a pack, which limits overhead."""
+# This limits the loss if a message is lost or a process dies.
 MAX_TRIALS = 100
-"""Largest pack, to limit the loss from one lost message or dead process."""
 
 
 @dataclass
 class Flight:
-    """A pack handed out to a worker."""
+    """A pack that was handed out to a worker."""
 
     pack: Pack
     open_trials: dict[str, PlannedTrial]
-    """Trials without an outcome, in the worker's order."""
+    """Trials without an outcome, in the order in which the worker runs them."""
     started: bool = False
     given_up: bool = False
-    """The pack is being ended; its open trials return to the queue."""
+    """True while the pack is being ended. Its open trials return to the queue."""
 
     @property
     def has_outcomes(self) -> bool:
-        """True if any trial has ended."""
+        """True if a trial of the pack has ended."""
         return len(self.open_trials) < len(self.pack.trials)
 
 
@@ -52,7 +51,7 @@ class PackQueue:
         return bool(self.shared_packs or self._lone_packs)
 
     def add(self, packs: Sequence[Pack], *, first: bool = False) -> None:
-        """Queue packs, before all others if `first`."""
+        """Add packs to the end of the queue, or to its start if `first`."""
         self._lone_packs.extend(pack for pack in packs if pack.alone)
         shared_packs = [pack for pack in packs if not pack.alone]
         if first:
@@ -61,7 +60,7 @@ class PackQueue:
             self.shared_packs.extend(shared_packs)
 
     def ready(self, running_packs: Collection[Pack]) -> deque[Pack]:
-        """Return the queue to take packs from while `running_packs` run."""
+        """Return the queue of packs that may start while `running_packs` run."""
         if any(pack.alone for pack in running_packs):
             return deque()
         if self.shared_packs:
@@ -76,9 +75,10 @@ def pack(
     seconds_per_trial: float,
     at_once: Callable[[str], int] = lambda _: 1,
 ) -> list[Pack]:
-    """Return packs of the trials in order; trials that can run together come first.
+    """Group trials into packs; trials that can run together as one model come first.
 
-    `slots` packs run at a time. `at_once` limits, by trial id, how many trials run together.
+    `slots` packs run at a time. `at_once` returns, for a trial id, how many trials may run as one
+    model.
     """
     groups: dict[tuple[Hashable, int], list[PlannedTrial]] = {}
     single_trials: list[PlannedTrial] = []
@@ -101,7 +101,7 @@ def _cut(trials: Sequence[PlannedTrial], size: int, at_once: int = 1) -> list[Pa
 
 
 def pack_size(trials: int, *, slots: int, seconds_per_trial: float) -> int:
-    """Return a pack's size in trials: about 10 s of work, at most 100, fewer to use all slots."""
+    """Return the number of trials in a pack: about 10 s of work, at most 100 trials."""
     seconds = max(seconds_per_trial, PACK_S / MAX_TRIALS)
     balanced_size = max(ceil(trials / (PACKS_PER_SLOT * slots)), ceil(MIN_PACK_S / seconds))
     return max(1, min(round(PACK_S / seconds), balanced_size))

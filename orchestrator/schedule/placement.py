@@ -1,4 +1,4 @@
-"""Placement of packs on machines with enough memory."""
+"""Find machines with enough memory for packs."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from orchestrator.worker import MachineRequest
 from trainables.config import AnyConfig
 from trainables.corpora import CorpusIdentity
 
+# Memory requests are multiples of this: Ray reuses a process only for an equal request.
 STEP_BYTES = 250_000_000
-"""Unit of memory requests: Ray reuses a process only for an equal request."""
 
 
 class Placement:
-    """Usable machines, by Ray's node id."""
+    """The machines that can run packs."""
 
     def __init__(
         self,
@@ -24,13 +24,16 @@ class Placement:
         corpus: CorpusIdentity | None,
         machines: Mapping[str, Mapping[str, float]],
     ) -> None:
-        """`machines` holds resources by node id. Without `corpus`, memory needs are unknown."""
+        """Start with `machines`: resources by Ray's node id.
+
+        Without `corpus`, no memory is requested.
+        """
         self._options, self._corpus = options, corpus
         self._unfit_ids: set[str] = set()
         self.update(machines)
 
     def update(self, machines: Mapping[str, Mapping[str, float]]) -> None:
-        """Replace the usable machines."""
+        """Replace the machines with the current machines of the cluster."""
         self._machines = {
             name: node
             for name, node in machines.items()
@@ -44,20 +47,20 @@ class Placement:
 
     @property
     def slots(self) -> int | None:
-        """Number of packs that fit at a time; None if no pack fits now."""
+        """Number of packs that can run at a time; None if no machine can run a pack now."""
         return sum(fit_on(node, self._options) for node in self._machines.values()) or None
 
     def request(self, configs: Sequence[AnyConfig], *, alone: bool = False) -> MachineRequest:
-        """Return a pack's memory request: at most the largest machine's memory.
+        """Return the memory that a pack requests: at most all memory of the largest machine.
 
-        If `alone`, requests all of that memory.
+        If `alone`, the pack requests all of that memory.
         """
         limit_bytes = self._largest_bytes
         memory_bytes = limit_bytes if alone else min(self._estimate(configs), limit_bytes)
         return MachineRequest(memory_bytes, tuple(sorted(self._unfit_ids)))
 
     def fits(self, request: MachineRequest) -> bool:
-        """Return False if there are usable machines, but none with enough memory."""
+        """Return whether a machine has enough memory. True if there is no machine at all."""
         return not self._machines or request.memory_bytes <= self._largest_bytes
 
     @property

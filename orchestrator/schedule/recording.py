@@ -1,6 +1,7 @@
-"""Record workers' files in the store. Results enter the store in no other way.
+"""Record workers' result files in the store, which receives results in no other way.
 
-A worker stores each result before reporting it, so a later run finds unrecorded results.
+A worker writes each result to a file before it reports the result. If the report is lost, a later
+run records the file.
 """
 
 from __future__ import annotations
@@ -20,13 +21,16 @@ T = TypeVar("T")
 
 
 def wait_for_storage(action: Callable[[], T]) -> T:
-    """Run `action` with `patiently`; the guard allows the wait."""
+    """Run `action` and return its result; wait if the object store is unreachable.
+
+    The guard process does not restart the command during the wait.
+    """
     with patient(2 * AWAY_S):
         return patiently(action)
 
 
 class Recorder:
-    """Records trial files in the store."""
+    """Reads the result files of trials and records them in the store."""
 
     def __init__(
         self,
@@ -35,7 +39,7 @@ class Recorder:
         run_id: int | None,
         attempts: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
-        """`attempts` maps trial ids to claimed attempts; empty for callers without claims."""
+        """`attempts` maps trial ids to attempt numbers. Omit it if no trial is claimed."""
         self._store, self._storage, self._run_id = store, storage, run_id
         self._attempts = attempts
 
@@ -46,10 +50,11 @@ class Recorder:
         note: Callable[[str], None],
         may_be_pruned: Callable[[PlannedTrial], bool] = lambda trial: False,  # noqa: ARG005
     ) -> list[tuple[TrialOutcome, bool]]:
-        """Record results of dead drivers or workers; return pairs (outcome, whether accepted).
+        """Record results that dead drivers or workers left as files.
 
-        Considers planned and running trials. Trials stopped early count only if `may_be_pruned`.
-        Truncated or foreign files are set aside with a note; their trials run again.
+        Reads the files of planned and running trials. Returns each outcome, and whether the store
+        accepted it. A trial that was stopped early counts only if `may_be_pruned`. Damaged result
+        files are renamed with a note; their trials run again.
         """
         states = self._store.states([trial.trial_id for trial in trials])
         open_trials = [trial for trial in trials if states.get(trial.trial_id) in OPEN]
@@ -73,7 +78,7 @@ class Recorder:
     def outcome(self, outcome: TrialOutcome) -> bool:
         """Record a reported outcome and its spectrum; return whether the store accepted it.
 
-        If the spectrum is damaged, sets the result aside and raises DamagedFileError, because a
+        If the spectrum is damaged, renames the result file and raises DamagedFileError, because a
         done trial cannot get its spectrum later.
         """
         if outcome.state != "done":
@@ -112,7 +117,7 @@ class Recorder:
     ) -> list[TrialOutcome]:
         """Record measurement files of done trials; return outcomes of the trials with all `names`.
 
-        A measurement with a problem is taken again; that reports the problem.
+        If a file cannot be recorded, its trial is measured again, and the problem is reported then.
         """
         _, problems = self.measurements(dict.fromkeys(trial_ids, names))
         folder_of = self._storage.trial

@@ -1,4 +1,4 @@
-"""The trials of a sweep, each in exactly one state, and permitted changes of state."""
+"""The trials of one driver, each in exactly one state, and permitted changes of state."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ class State(Enum):
     WAITING = auto()
     """Queued and unclaimed."""
     CLAIMED = auto()
-    """Claimed for an attempt that has not begun; it is handed out or queued next."""
+    """Claimed, but not handed out to a worker."""
     RETRIED = auto()
-    """Queued and still claimed after its worker died."""
+    """Claimed and queued again, because its worker died."""
     HANDED_OUT = auto()
-    """In a pack that a worker has or will get."""
+    """In a pack that was handed out to a worker, but not started."""
     RUNNING = auto()
     ELSEWHERE = auto()
     ENDED = auto()
@@ -40,7 +40,7 @@ TRANSITIONS: dict[State, set[State]] = {
 
 
 class TrialTable:
-    """States of one driver's trials; the store records a trial's owner."""
+    """The state of each trial of one driver."""
 
     def __init__(self, store: Store, owner: str, exempt_ids: Collection[str]) -> None:
         """`owner` names this driver in the store. Trials in `exempt_ids` need no claim."""
@@ -48,10 +48,11 @@ class TrialTable:
         self._states: dict[str, State] = {}
         self._trials: dict[State, dict[str, PlannedTrial]] = {state: {} for state in State}
         self.attempts: dict[str, int] = {}
-        """Attempt number of our latest claim, its token in the store, by trial id."""
+        """Attempt number of this driver's latest claim, by trial id. It identifies the claim in the
+        store."""
 
     def trials(self, *states: State) -> dict[str, PlannedTrial]:
-        """Return trials in `states` by id."""
+        """Return the trials that are in one of `states`, by id."""
         return {
             trial_id: trial for state in states for trial_id, trial in self._trials[state].items()
         }
@@ -78,7 +79,7 @@ class TrialTable:
             self._trials[state][trial.trial_id] = trial
 
     def claim(self, trials: Sequence[PlannedTrial]) -> list[PlannedTrial]:
-        """Claim trials and return the claimed ones. Move the other trials to ELSEWHERE."""
+        """Claim trials; return the claimed ones. Set the other trials to ELSEWHERE."""
         new_trials = [
             trial for trial in trials if self._states[trial.trial_id] is not State.CLAIMED
         ]

@@ -31,9 +31,9 @@ from orchestrator.worker import Job
 def run_trials(trials: Sequence[PlannedTrial], work: StudyWork) -> RunSummary:
     """Run registered trials that are not done; return when all have ended.
 
-    Trials that other drivers run are awaited. Trials in `work.unmeasured` are only measured, and
-    `work.source` may add trials. Machines may join or leave. After a signal or stop request, the
-    next run resumes trials from their checkpoints.
+    Waits for trials that other drivers run. Trials in `work.unmeasured` are only measured, and
+    `work.source` may add trials. After a signal or stop request, the next run resumes trials from
+    their checkpoints.
 
     Raises UserError if no cluster answers, Ray cannot start, a machine cannot run the trials, or
     the disk or store fails. Then no trial stays claimed.

@@ -1,7 +1,7 @@
-"""Execution of packs as trials of Ray Tune.
+"""Run packs as trials of Ray Tune.
 
-A searcher hands out packs, a callback processes reports, and a function trainable runs packs. The
-driver decides what runs; Tune's own state is never read.
+Tune gets packs from a searcher, runs each in a function, and passes reports to a callback. The
+driver decides what runs. Tune's own state is never read.
 """
 
 from __future__ import annotations
@@ -43,19 +43,16 @@ from orchestrator.worker import (
 )
 from trainables.errors import last_line
 
-FINISHED: Any = Searcher.FINISHED
-"""A string, although `Searcher.suggest` declares another type."""
+FINISHED: Any = Searcher.FINISHED  # a string, which `Searcher.suggest` does not declare
+# Part of Ray's message after its memory monitor killed a process.
 LOW_ON_MEMORY = "low on memory"
-"""Part of Ray's message after its memory monitor killed a process."""
+# Tune needs these keys of a report. All others are removed, because Tune keeps each pack's last
+# report and statistics.
 TUNE_KEYS = {"training_iteration", "done", "trial_id", "node_ip", "pid"}
-"""Report keys that Tune needs.
-
-Other keys are removed, because Tune keeps each pack's last report and statistics.
-"""
 
 
 class _Unpickled:
-    """Base class whose objects Tune neither copies nor pickles, since Tune restores nothing."""
+    # Tune would pickle and copy such objects to restore a run, but it restores nothing here.
 
     def __getstate__(self) -> dict[str, Any]:
         return {}
@@ -85,9 +82,10 @@ def _trainable(
 
 
 def fit(driver: Driver, job: Job, *, title: str, late_machines: LateMachines | None) -> None:
-    """Run Tune until no pack is left; `title` names workers in the dashboard.
+    """Run Ray Tune until no pack is left.
 
-    Raises the driver's error, or UserError if Ray or Tune fails and no guard can restart.
+    `title` is the name of the workers in Ray's dashboard. Raises the driver's error, if any. Raises
+    UserError if Ray or Tune fails and no guard process can restart the command.
     """
     bundle = {name.upper(): amount for name, amount in per_pack(job.options).items()}
 
@@ -147,7 +145,6 @@ class _PackSearcher(_Unpickled, Searcher):
 
     @override
     def suggest(self, trial_id: str) -> dict[str, Any] | None:
-        """Return the next pack, None if a pack may follow later, else FINISHED."""
         pack = self._driver.next_pack(trial_id)
         if pack is None:
             return FINISHED if self._driver.finished else None
@@ -197,20 +194,19 @@ class _DriverStopper(_Unpickled, tune.Stopper):
 
 
 class _DriverCallback(_Unpickled, TrialProgressCallback):
-    """Passes reports to the driver and kills workers; it replaces Tune's printer."""
+    # A subclass of `TrialProgressCallback`, so that Tune prints no progress itself.
 
     def __init__(self, driver: Driver, controller: _PackScheduler) -> None:
         self._driver, self._controller = driver, controller
 
     @override
     def on_step_begin(self, iteration: int, trials: list[Trial], **info: Any) -> None:
-        """Kill workers at once (Tune would let an epoch end first); end packs without a machine."""
         ending_keys, stopping = self._driver.poll(), self._driver.stopping
         for trial in trials if ending_keys or stopping else ():
             actor = trial.temporary_state.ray_actor
             must_end = stopping or trial.trial_id in ending_keys
             if must_end and trial.status == Trial.RUNNING and actor is not None:
-                ray.kill(actor)
+                ray.kill(actor)  # Tune would let an epoch end first
             elif trial.trial_id in ending_keys and trial.status == Trial.PENDING:
                 self._controller.end_waiting(trial)
 
@@ -243,13 +239,13 @@ class _DriverCallback(_Unpickled, TrialProgressCallback):
 
 
 def _ending(trial: Trial) -> Ending:
-    """Loading the error file is safe, because Tune pickled it in this run's own folder."""
     if trial.pickled_error_file is None:
         if trial.error_file is not None and LOW_ON_MEMORY in Path(trial.error_file).read_text(
             encoding="utf-8"
         ):
             return Ending(EndingKind.LOW_MEMORY)
         return Ending(EndingKind.ERROR, "its worker could not start")
+    # Safe, because Tune pickled the error in this run's own folder.
     error: Exception = pickle.loads(Path(trial.pickled_error_file).read_bytes())
     text = str(error)
     if isinstance(error, UnfitMachineError):

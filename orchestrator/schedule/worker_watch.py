@@ -1,8 +1,8 @@
-"""Detection of workers without progress.
+"""Detect workers that make no progress.
 
 By default a training step may take ten times the trial's longest step so far, and at least two
-minutes. Other work (start, validation, measuring) may take ten minutes, or longer if announced.
-Time in which the driver was suspended does not count: a laptop's sleep ends no trial.
+minutes. Other work (start, validation, measuring) may take ten minutes, or as long as it has
+announced. Time in which the driver was suspended does not count, so a laptop's sleep ends no trial.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from orchestrator.worker import Beat, Ending, EndingKind
 from trainables.pulse import TRAINING
 
 MIN_LIMIT_S, STEP_FACTOR, NO_PACE_LIMIT_S = 120.0, 10, 600.0
+# A longer gap between looks (the driver was suspended) counts as one interval.
 LONGEST_LOOK_S = 3 * POLL_S
-"""A longer gap between looks (the driver was suspended) counts as one interval."""
 
 
 @dataclass
@@ -27,21 +27,20 @@ class _Worker:
     longest_step_s: float = 0.0
     beat_age_s: float = 0.0
     ending_s: float | None = None
-    """Time since the worker's end was requested."""
 
 
 class WorkerWatch:
-    """Workers of one driver, by pack name."""
+    """Watches the progress of one driver's workers, by pack name."""
 
     def __init__(self, limit_s: float | None) -> None:
-        """Limit time without progress to `limit_s` in any phase; None applies the defaults."""
+        """Allow `limit_s` seconds without progress; None applies the defaults of this module."""
         self._limit_s = limit_s
         self._workers: dict[str, _Worker] = {}
         self._last_look_s: float | None = None
 
     @property
     def keys(self) -> list[str]:
-        """Packs with a worker."""
+        """Names of the packs that have a worker."""
         return list(self._workers)
 
     def add(self, key: str) -> None:
@@ -53,20 +52,20 @@ class WorkerWatch:
         self._workers.pop(key, None)
 
     def mark_ending(self, key: str) -> None:
-        """Mark the worker as ending."""
+        """Record that the worker of pack `key` was asked to end."""
         worker = self._workers.get(key)
         if worker is not None and worker.ending_s is None:
             worker.ending_s = 0.0
 
     def update(self, now_s: float, beats: Mapping[str, Beat]) -> None:
-        """Process heartbeats by pack name."""
+        """Process the latest heartbeats, by pack name."""
         interval_s = 0.0 if self._last_look_s is None else now_s - self._last_look_s
         self._last_look_s = now_s
         for key, worker in self._workers.items():
             _add_beat(worker, beats.get(key), POLL_S if interval_s > LONGEST_LOOK_S else interval_s)
 
     def stalls(self) -> dict[str, Ending]:
-        """Return endings of newly stalled workers."""
+        """Return the endings of workers without progress, by pack name."""
         return {
             key: Ending(EndingKind.STALLED, _stall_cause(worker))
             for key, worker in self._workers.items()
@@ -74,7 +73,7 @@ class WorkerWatch:
         }
 
     def overdue_beats(self, seconds: float) -> list[Beat | None]:
-        """Return last beats of workers whose end was requested more than `seconds` ago."""
+        """Return the last heartbeats of workers asked to end more than `seconds` ago."""
         workers = self._workers.values()
         return [
             worker.beat

@@ -1,8 +1,8 @@
-"""A folder of an object store (S3, Google Cloud Storage, Azure).
+"""Read and write objects in an object store (S3, Google Cloud Storage, Azure).
 
-Objects are whole or absent, because a PUT is atomic. Access keys and endpoint come from the store's
-usual sources (for S3: AWS_* variables, ~/.aws, an instance's role). They are never in a URL, stored
-or printed.
+A PUT is atomic, so an object is either whole or missing. Access keys and endpoint come from the
+provider's usual sources (for S3: AWS_* variables, ~/.aws, an instance's role). They are never
+stored or printed.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ CLIENT = {"connect_timeout": "10s", "timeout": "60s", "allow_http": True}
 RETRIES = {"max_retries": 2, "retry_timeout": timedelta(seconds=30)}
 AT_A_TIME = 8
 AWAY_S = 300.0
-"""Longest wait for the object store at a trial's start or end; then the sweep stops."""
+"""Seconds to wait for an unreachable object store before the sweep stops."""
 AGAIN_S = 2.0
 T = TypeVar("T")
 
 
 class BucketError(UserError):
-    """A request failed, or the object store cannot be used."""
+    """A request to the object store failed, or the store cannot be used."""
 
 
 class UnreachableError(BucketError):
-    """The object store gives no usable answer now."""
+    """The object store gave no usable answer; a later request may succeed."""
 
 
 def patiently(action: Callable[[], T]) -> T:
-    """Return the result of `action`, repeating it while the store is unreachable.
+    """Run `action`, again if the object store is unreachable, and return its result.
 
     Raises BucketError after `AWAY_S` seconds.
     """
@@ -65,7 +65,7 @@ def is_url(text: str) -> bool:
 
 @dataclass(frozen=True)
 class Bucket:
-    """The objects below a URL. Only the URL is pickled."""
+    """The objects below one URL of an object store."""
 
     url: str
     """s3://BUCKET or s3://BUCKET/PREFIX, without a final slash."""
@@ -74,7 +74,7 @@ class Bucket:
     def at(cls, text: str) -> Bucket:
         """Return the bucket for a --storage argument.
 
-        Raises UserError unless it is an object store's URL without credentials.
+        Raises UserError unless the argument is an object store's URL without credentials.
         """
         if not URL.fullmatch(text):
             # Repeat only the scheme: the rest may hold keys.
@@ -86,7 +86,7 @@ class Bucket:
         return cls(text.rstrip("/"))
 
     def check(self) -> None:
-        """Write, list, read and delete an object. Raises BucketError on failure."""
+        """Write, list, read and delete an object as a test. Raises BucketError on failure."""
         probe = f".writable-{secrets.token_hex(8)}"
         self.write(probe, b"x")
         self.files(probe)
@@ -94,7 +94,7 @@ class Bucket:
         self.remove([probe])
 
     def files(self, folder: str) -> dict[str, str]:
-        """Map each object's path below `folder` to a mark that changes with its content."""
+        """Map the path of each object below `folder` to a tag that changes with its content."""
         with self._trouble("listed") as client:
             objects = [item for page in client.list(folder) for item in page]
         return {
@@ -103,7 +103,7 @@ class Bucket:
         }
 
     def read(self, keys: Iterable[str]) -> dict[str, bytes]:
-        """Return contents by key. Absent objects are omitted."""
+        """Return the contents of objects by key. Missing objects are omitted."""
 
         def content(key: str) -> bytes | None:
             with self._trouble("read") as client, suppress(FileNotFoundError):
@@ -116,13 +116,16 @@ class Bucket:
         return {key: content for key, content in contents if content is not None}
 
     def get(self, key: str, path: Path) -> None:
-        """Copy an object to a file atomically. Raises UnreachableError if the object is gone."""
+        """Download an object to a file atomically.
+
+        Raises UnreachableError if the object is missing.
+        """
         with self._trouble("read") as client:
             content = bytes(client.get(key).bytes())
         write_file(path, content)
 
     def put(self, path: Path, key: str) -> None:
-        """Copy a file to an object, unless the file has vanished."""
+        """Upload a file. Do nothing if the file no longer exists."""
         kind = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
         try:
             file = path.open("rb")
@@ -132,14 +135,15 @@ class Bucket:
             client.put(key, file, attributes={"Content-Type": kind})
 
     def put_many(self, files: Mapping[str, Path]) -> None:
-        """Copy files to objects, in parallel."""
+        """Upload files in parallel. `files` maps keys of objects to paths."""
         with ThreadPoolExecutor(AT_A_TIME) as threads:
             list(threads.map(self.put, files.values(), files))
 
     def write(self, key: str, content: bytes, *, expected_version: str | None = None) -> str | None:
         """Write an object and return its version.
 
-        If `expected_version` is given but is not the newest version, returns None without writing.
+        With `expected_version`, writes only if the stored object has this version, and otherwise
+        returns None.
         """
         mode = "overwrite" if expected_version is None else {"e_tag": expected_version}
         with self._trouble("written to") as client:
@@ -150,26 +154,25 @@ class Bucket:
         return None
 
     def version(self, key: str) -> str | None:
-        """Return the object's newest version; None if it is absent."""
+        """Return the version of an object, or None if the object does not exist."""
         with self._trouble("read") as client, suppress(FileNotFoundError):
             return str(client.head(key)["e_tag"])
         return None
 
     def remove(self, keys: Iterable[str]) -> None:
-        """Delete objects. Absent objects are ignored."""
+        """Delete objects. Missing objects are ignored."""
         with self._trouble("deleted from") as client:
             client.delete(list(keys))
 
     @contextmanager
     def _trouble(self, doing: str) -> Iterator[Any]:
-        """Yield the client. Errors of the local disk stay unchanged; others become BucketError."""
         client = _client(self.url)
         from obstore.exceptions import BaseError
 
         try:
             yield client
         except (BaseError, OSError, ValueError) as error:
-            if isinstance(error, OSError) and error.errno is not None:
+            if isinstance(error, OSError) and error.errno is not None:  # of the local disk
                 raise
             raise self._bucket_error(doing, error) from error
 

@@ -1,4 +1,4 @@
-"""Checks of folders on this host's disk."""
+"""Check and create folders on this host's disk."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DISK_TROUBLES = {
 
 
 def check_folder(folder: Path) -> None:
-    """Create the folder and write to it. Raises UserError if that fails."""
+    """Create the folder and test that it is writable. Raises UserError if it is not."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         write_probe(folder)
@@ -34,16 +34,16 @@ def check_folder(folder: Path) -> None:
 
 
 def write_probe(folder: Path) -> None:
-    """Write and remove a file in the folder. Raises OSError if that fails."""
+    """Write and remove a test file in the folder. Raises OSError if that fails."""
     probe = folder / f".writable-{secrets.token_hex(8)}"
     probe.write_bytes(b"x")
     probe.unlink()
 
 
 def cache_folder(kind: str, url: str) -> Path:
-    """Return this user's folder for copies of a URL's objects.
+    """Create and return this user's folder for local copies of a URL's objects.
 
-    Raises UserError if it cannot be created.
+    Raises UserError if the folder cannot be created.
     """
     folder = cache_home() / kind / hashlib.sha256(url.encode()).hexdigest()[:16]
     try:

@@ -1,7 +1,7 @@
 """Trials and reports in an object store.
 
-Object stores have neither locks nor renames, so a trial runs in a copy of its folder:
-`orchestrator.storage.working_copy`.
+An object store has neither locks nor renames. A trial therefore runs in a local copy of its folder
+(see the module `working_copy`).
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from trainables.trial_folder import (
     write_file,
 )
 
+# One listing is faster than more requests than this.
 MANY = 100
-"""Above this number of files, one listing is faster than requests for each."""
 
 
 @dataclass(frozen=True)
 class ObjectStorage(Storage):
-    """Storage below a URL, with the paths of a `FolderStorage`."""
+    """Storage in an object store, with the same relative paths as a `FolderStorage`."""
 
     bucket: Bucket
 
@@ -65,11 +65,6 @@ class ObjectStorage(Storage):
     @override
     @contextmanager
     def working(self, trial_id: str) -> Iterator[TrialFolder]:
-        """Yield the trial's folder to one process at a time.
-
-        Waits for an unreachable store at the start and at the end. Raises BucketError if the store
-        stays unreachable or refuses a request.
-        """
         home = self.work_folder / trial_id
         home.mkdir(parents=True, exist_ok=True)
         with locked(home):
@@ -171,11 +166,14 @@ class ObjectStorage(Storage):
                 return None
         except UserError as error:
             return str(error)
-        return f"{self} is another store than the driver's. Compare AWS_ENDPOINT_URL on both hosts"
+        return f"{self} is not the driver's object store. Compare AWS_ENDPOINT_URL on both hosts"
 
 
 def storage_at(argument: str) -> Storage:
-    """Return the storage in a folder or at s3://BUCKET/PREFIX. Raises UserError for another URL."""
+    """Return the storage for a folder's path or an object store's URL.
+
+    Raises UserError for any other URL.
+    """
     if is_url(argument):
         return ObjectStorage(Bucket.at(argument))
     return FolderStorage(Path(argument).resolve())

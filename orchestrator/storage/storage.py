@@ -1,4 +1,4 @@
-"""The interface to a run's files, and its implementation by a folder."""
+"""Interface to the files of trials and reports, and its implementation for a folder."""
 
 from __future__ import annotations
 
@@ -24,26 +24,25 @@ from trainables.trial_folder import (
 )
 
 STUDIES = "studies"
-"""Folder of the studies' files."""
 
 
 class Storage(ABC):
-    """A folder or object store for trials and reports.
+    """A folder or object store with the files of trials and reports.
 
-    Only its address (`str`) is pickled. A trial's files are in the storage when `working` ends,
-    before the trial's result is reported. If two workers work on one trial, the fence in its folder
-    lets only the later worker write. Methods raise UserError if the storage fails. Default methods
-    suit a storage whose files are all below `folder`.
+    A trial's files are in the storage when `working` ends, before the worker reports the result. If
+    two workers run one trial, a fence file in its folder lets only the later worker write. Methods
+    raise UserError if the storage fails. Default methods suit a storage whose files are all below
+    `folder`.
     """
 
     @property
     @abstractmethod
     def folder(self) -> Path:
-        """Folder on this host with reports and results."""
+        """Folder on this host that holds reports and results."""
 
     @property
     def work_folder(self) -> Path:
-        """Folder on this host below which trials write."""
+        """Folder on this host in which trials write their files."""
         return self.folder
 
     def check(self) -> None:
@@ -52,29 +51,29 @@ class Storage(ABC):
 
     @abstractmethod
     def marked(self) -> AbstractContextManager[str]:
-        """Yield the name of a temporary marker by which other hosts recognize the storage."""
+        """Yield the name of a temporary file by which other hosts recognize this storage."""
 
     @abstractmethod
     def problem(self, marker: str) -> str | None:
-        """Return why this host cannot find `marker` or use the storage, or None."""
+        """Return why this host cannot find the file `marker` or use the storage, if it cannot."""
 
     def watched(self) -> AbstractContextManager[Callable[[], None]]:
-        """Yield a check to call every few seconds.
+        """Yield a function that checks the storage, to call every few seconds.
 
-        It raises UserError if the storage is gone, replaced or read-only. For an object store, it
-        does nothing.
+        The function raises UserError if the folder was removed, replaced or made read-only. For an
+        object store, it does nothing.
         """
         return nullcontext(lambda: None)
 
     def working(self, trial_id: str) -> AbstractContextManager[TrialFolder]:
-        """Yield the trial's folder on this host. Its files are in the storage on exit.
+        """Yield the trial's folder on this host. On exit, its files are in the storage.
 
         Raises SupersededError if another worker has taken over the trial.
         """
         return nullcontext(self.trial(trial_id))
 
     def trial(self, trial_id: str) -> TrialFolder:
-        """Return the trial's local folder."""
+        """Return the trial's folder on this host."""
         return TrialFolder(trial_directory(self.folder, trial_id), trial_id)
 
     def in_words_of_user(self, text: str, folder: TrialFolder) -> str:
@@ -82,10 +81,10 @@ class Storage(ABC):
         return text.replace(str(folder.path), f"{self}/{trial_directory(Path(), folder.trial_id)}")
 
     def bring(self, trial_ids: Iterable[str], files: Iterable[str] = RESULT_FILES) -> None:  # noqa: B027
-        """Copy these files of the trials to `folder`, if they exist."""
+        """Copy `files` of the trials from the storage to `folder`. Missing files are ignored."""
 
     def set_aside_result(self, trial_id: str) -> None:
-        """Rename an unusable result, which would make the trial look finished."""
+        """Rename a trial's damaged result file, so that the trial does not look finished."""
         self.trial(trial_id).set_aside_result()
 
     def forget(self, trial_id: str, *, checkpoints: bool) -> None:
@@ -95,7 +94,7 @@ class Storage(ABC):
             self.trial(trial_id).forget_checkpoints()
 
     def trial_files(self) -> dict[str, list[str]]:
-        """Return file names by trial id."""
+        """Return the names of each trial's files, by trial id."""
         return {
             folder.name: [path.name for path in folder.iterdir()]
             for folder in sorted((self.folder / TRIALS).glob("*/*"))
@@ -103,13 +102,13 @@ class Storage(ABC):
         }
 
     def write_study(self, name: str, content: bytes) -> None:
-        """Write a study's file durably."""
+        """Write the file of a study's plan to the storage."""
         path = self.folder / STUDIES / name
         path.parent.mkdir(parents=True, exist_ok=True)
         write_file(path, content)
 
     def study_files(self) -> list[Path]:
-        """Return the sorted study files."""
+        """Return the paths of all study files, sorted."""
         return sorted((self.folder / STUDIES).glob("*.json"))
 
     def bring_reports(self, name: str) -> None:  # noqa: B027
@@ -123,7 +122,7 @@ class Storage(ABC):
 
 @dataclass(frozen=True)
 class FolderStorage(Storage):
-    """Storage in a folder, without copies."""
+    """Storage in a folder, in which trials write directly."""
 
     root: Path
 
@@ -171,7 +170,7 @@ class FolderStorage(Storage):
 
     def _change_error(self, change: str) -> UserError:
         return UserError(
-            f"The storage folder {self} {change}, and nothing is recorded since. Restore it, or "
+            f"The storage folder {self} {change}, so no more results are recorded. Restore it, or "
             "name another one with --storage, and run the same command again."
         )
 
@@ -186,12 +185,12 @@ class FolderStorage(Storage):
     @override
     def problem(self, marker: str) -> str | None:
         if not (self.root / marker).exists():
-            return f"{self} is not the same folder there. Name a shared folder with --storage"
+            return f"{self} is another folder on that machine. Name a shared folder with --storage"
         try:
             write_probe(self.root)
         except OSError as error:
             return (
-                f"{self} cannot be written to there ({error.strerror}). Make it writable for the "
-                "user who runs Ray"
+                f"{self} cannot be written to on that machine ({error.strerror}). Make it writable "
+                "for the user who runs Ray"
             )
         return None

@@ -1,4 +1,4 @@
-"""Removal of files that a killed process did not finish."""
+"""Remove unfinished files of killed processes."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from pathlib import Path
 
 import psutil
 
+# Names of temporary files, and of files that test whether a folder is writable.
 UNFINISHED = re.compile(
     r"\..+\.(?P<process>\d+)-[0-9a-f]{8}\.tmp(-wal|-shm)?|\.writable-[0-9a-f]{16}"
 )
-"""Names of temporary files and write probes, except markers of running sweeps."""
+# After this time without a change, no process on any host can still be writing a file.
 IDLE_S = 600.0
-"""A file unchanged for this time has no writer left, on any host."""
 
 
 def remove_unfinished(folder: Path) -> int:
-    """Remove this user's files below `folder` that dead processes left unfinished.
+    """Remove unfinished files of this user's dead processes below `folder`; return their number.
 
-    Returns the number of removed files. Files younger than `IDLE_S` stay.
+    Files younger than `IDLE_S` stay.
     """
     count = 0
     for path in folder.rglob(".*"):

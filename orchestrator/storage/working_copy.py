@@ -1,9 +1,9 @@
-"""A trial's folder on a host's disk, and its counterpart in an object store.
+"""Copy a trial's folder from an object store to this host, and back.
 
-Files are fetched before the trial starts and copied to the store while the trial runs and at its
-end. Each worker writes a fence object before it fetches files, and each copy checks the fence's
-version. Local files may be missing from the store. A worker resumes from local files only if it can
-replace the fence under which they were fetched.
+A worker fetches the files before the trial starts, and copies changes to the store until the trial
+ends. It first writes a fence object. Before each copy, it checks that no other worker has replaced
+the fence. After a crash, the next worker uses local files only if the fence was not replaced
+since they were fetched.
 """
 
 from __future__ import annotations
@@ -27,23 +27,25 @@ from trainables.trial_folder import (
 )
 
 LOOK_S = 2.0
-"""Interval between searches of the trial's folder for new files."""
+# This local file contains the version of the fence object under which the folder was fetched.
 VERSION = ".fence"
-"""File with the version of the fence under which the folder was fetched."""
 
 
 class WorkingCopy:
-    """Local copy of objects below `key`."""
+    """Local copy of a trial's folder in an object store."""
 
     def __init__(self, bucket: Bucket, key: str, folder: TrialFolder) -> None:
         self._bucket, self._key, self._folder = bucket, key, folder
+        # Time and size of each file in the store when it was copied, by name.
         self._stored: dict[str, tuple[int, int] | None] = {}
-        """Time and size of each copied file, by stored name."""
         self._version: str | None = None
 
     @contextmanager
     def synchronized(self) -> Iterator[None]:
-        """Fetch the newest files; push changes. Raises BucketError and SupersededError."""
+        """Fetch the trial's files on entry; copy changes to the store until exit.
+
+        Raises BucketError, or SupersededError if another worker has taken over the trial.
+        """
         patiently(self._begin)
         try:
             with self._background_push():
@@ -57,8 +59,8 @@ class WorkingCopy:
         shutil.rmtree(self._folder.path, ignore_errors=True)
 
     def _begin(self) -> None:
-        """Resume from local files if they are the newest and no other worker has begun since."""
         path, names = self._folder.path, self._stored_names()
+        # Resume from local files if they are the newest and no other worker has begun since.
         if self._is_up_to_date(names) and self._take_over((path / VERSION).read_text()):
             # The next push removes stored files that have no local file.
             self._stored = dict.fromkeys(names)
@@ -90,10 +92,6 @@ class WorkingCopy:
         return self._bucket.files(self._key).keys() - {FENCE}
 
     def _push(self) -> None:
-        """Copy changed files to the store, the result last.
-
-        Raises SupersededError, before copying, if another worker has taken over the trial.
-        """
         local_files = self._files()
         changed_names = [
             name for name in local_files if self._stored.get(name) != local_files[name]
@@ -104,6 +102,7 @@ class WorkingCopy:
         )
         if changed_names or removed_names:
             self._check_fence()
+        # The result comes last, because it makes the trial look finished.
         for name in sorted(changed_names, key=lambda name: (name == RESULT, name)):
             self._bucket.put(self._folder.path / name, f"{self._key}/{name}")
             self._stored[name] = local_files[name]
@@ -112,7 +111,7 @@ class WorkingCopy:
             del self._stored[name]
 
     def _push_last(self) -> None:
-        """Push changes; remove checkpoints that an older worker copied after this worker began."""
+        # Also remove checkpoints that an older worker copied after this worker began.
         for name in filter(is_checkpoint, self._stored_names()):
             self._stored.setdefault(name)
         self._push()

@@ -1,6 +1,6 @@
-"""The results store: an index of the trials in SQLite or PostgreSQL.
+"""The results store: trials and their results in a SQLite or PostgreSQL database.
 
-No other package imports SQLAlchemy, nor does the module `records`.
+Only this package imports SQLAlchemy. Its module `records` works without SQLAlchemy.
 """
 
 from trainables import door

@@ -16,7 +16,10 @@ SECRETS = ("password", "sslpassword", "oauth_client_secret", "scram_client_key",
 
 
 def parse(address: str) -> URL:
-    """Return a store's URL with an absolute path. Raises UserError for an unsupported address."""
+    """Return the store's address as a URL with an absolute path.
+
+    Raises UserError for an unsupported address.
+    """
     scheme, separator, _ = address.partition("://")
     if not separator:
         return _sqlite(address)
@@ -45,7 +48,7 @@ def printable(url: URL) -> str:
 
 
 def has_secret(address: str) -> bool:
-    """Return whether the address holds a secret."""
+    """Return whether the store's address contains a password or key."""
     url = parse(address)
     return url.password is not None or any(name.lower() in SECRETS for name in url.query)
 

@@ -1,4 +1,4 @@
-"""Claims and leases of drivers, and the attempts of workers."""
+"""Claim and release trials for drivers, and record the attempts of workers."""
 
 from __future__ import annotations
 
@@ -13,20 +13,21 @@ from orchestrator.store.records import LOST, Attempt, TrialState
 from orchestrator.store.schema import attempt, result, spectrum, trial
 from orchestrator.store.studies import column_of
 
-TAKEN_OVER = "its command ended, or was disconnected, without releasing the trial"
-WORKER_ENDED = "its worker ended during the trial, but not because of the trial"
+TAKEN_OVER = "its command ended or lost its connection before the trial ended"
+WORKER_ENDED = "its worker ended during the trial, for a reason other than the trial"
 STOPPED = "the trial or its command was stopped; the next attempt resumes from its checkpoint"
 _PLANNED_VALUES: dict[str, Any] = {"state": "planned", "owner": None, "lease_until": None}
 
 
 class Claims(Database):
-    """Claims of trials; see `Store`."""
+    """Methods of `Store` with which drivers claim and release trials."""
 
     def claim(self, trial_ids: Sequence[str], *, owner: str, lease_s: float) -> dict[str, int]:
-        """Claim free trials for `lease_s` seconds; return attempt numbers by id, in given order.
+        """Claim free trials for `lease_s` seconds; return the attempt number of each, by id.
 
-        A trial is free if it is planned, its lease has run out, or `owner` claims it. The attempt
-        number grows with each claim and is the claim's token.
+        A trial is free if it is planned, if its lease has run out, or if `owner` already holds it.
+        Each claim raises the trial's attempt number, which identifies the claim. Ids keep the given
+        order.
         """
         with self.write() as connection:
             moment = now(connection)
@@ -51,7 +52,7 @@ class Claims(Database):
         return {trial_id: attempts[trial_id] for trial_id in trial_ids if trial_id in claimed_ids}
 
     def renew(self, owner: str, lease_s: float) -> int:
-        """Extend the leases of `owner` to `lease_s` seconds from now; return their number."""
+        """Extend the leases of `owner` to `lease_s` seconds from now; return how many there are."""
         with self.write() as connection:
             until = now(connection) + timedelta(seconds=lease_s)
             return len(_update(connection, trial.c.owner == owner, {"lease_until": until}))
@@ -59,9 +60,9 @@ class Claims(Database):
     def release(
         self, owner: str, trial_ids: Collection[str] | None = None, *, cause: str = STOPPED
     ) -> int:
-        """Set the running trials of `owner` to planned; return their number.
+        """Set running trials of `owner` to planned; return the number of these trials.
 
-        `cause` is recorded for their attempts.
+        `trial_ids` limits the release to these trials. `cause` is recorded in their attempts.
         """
         with self.write() as connection:
             released_ids = _update(
@@ -82,8 +83,8 @@ class Claims(Database):
     def reset(self, trial_ids: Collection[str], states: Sequence[TrialState] = LOST) -> list[str]:
         """Set the trials in one of `states` to planned. Return their ids, in the given order.
 
-        Causes and measurements are deleted; epochs stay until the next attempt replaces them.
-        Raises ValueError for the states done and running.
+        Their failure causes and measurements are deleted. Their epochs stay until the next attempt
+        replaces them. Raises ValueError for the states done and running.
         """
         if {"done", "running"}.intersection(states):
             raise ValueError(
@@ -98,9 +99,9 @@ class Claims(Database):
         return [trial_id for trial_id in trial_ids if trial_id in ids]
 
     def record_starts(self, hosts: Mapping[str, str], *, attempts: Mapping[str, int]) -> None:
-        """Record that workers started trials. `hosts` maps trial ids to "host, GPU 3".
+        """Record that workers started trials; ignore trials whose claim has ended.
 
-        A start is ignored if its claim is over.
+        `hosts` maps trial ids to host and GPU ("host, GPU 3"), `attempts` to attempt numbers.
         """
         with self.write() as connection:
             started_ids, moment = claimed_trials(connection, hosts, attempts), now(connection)
@@ -111,9 +112,9 @@ class Claims(Database):
                 connection.execute(attempt.insert().values(row))
 
     def end_attempt(self, trial_id: str, *, claim: int, cause: str) -> None:
-        """Record that an attempt ended for `cause` (a sentence), while the trial stays claimed.
+        """Record why a worker's attempt ended; the trial stays claimed.
 
-        Does nothing if the claim is over.
+        `claim` is the attempt number. Nothing is recorded if that claim has ended.
         """
         with self.write() as connection:
             claimed_ids = claimed_trials(connection, [trial_id], {trial_id: claim})
@@ -133,7 +134,7 @@ class Claims(Database):
 def claimed_trials(
     connection: Connection, trial_ids: Collection[str], attempts: Mapping[str, int]
 ) -> list[str]:
-    """Return the trials still claimed by `attempts`, in id order; their rows stay locked."""
+    """Lock the trials that still have the numbers in `attempts`; return their sorted ids."""
     running = select(trial.c.id, trial.c.attempt).where(
         trial.c.state == "running", trial.c.id.in_(trial_ids)
     )
@@ -145,7 +146,7 @@ def claimed_trials(
 def end_attempts(
     connection: Connection, trial_ids: Collection[str], cause: str | None, moment: datetime
 ) -> None:
-    """Record that these trials' open attempts ended at `moment`."""
+    """Record `cause` and the time `moment` as the end of these trials' unfinished attempts."""
     values = {"ended_at": moment, "cause": cause}
     for chunk in chunks(trial_ids):
         is_open = (attempt.c.trial_id.in_(chunk), attempt.c.ended_at.is_(None))
@@ -159,12 +160,10 @@ def _update(
     *,
     among: Collection[str] | None = None,
 ) -> set[str]:
-    """Lock the rows in id order, to prevent deadlocks, and update them by id.
-
-    PostgreSQL waits for a lock, then checks the condition again. Skipping locked rows would hide
-    free trials from `claim`. FOR NO KEY UPDATE does not wait for processes that plan a study with
-    the trial. The update is by id, because the condition may by then hold for unlocked rows.
-    """
+    # Lock the rows in id order: processes with different orders would deadlock. PostgreSQL waits
+    # for a lock, then checks the condition again; skipping locked rows would hide free trials from
+    # `claim`. FOR NO KEY UPDATE (`key_share`) does not wait for processes that plan a study with
+    # the trial. Update by id, because the condition may by then hold for unlocked rows.
     query = select(trial.c.id).where(condition).order_by(trial.c.id).with_for_update(key_share=True)
     queries = (
         [query]

@@ -27,6 +27,7 @@ BUSY_TIMEOUT_S = 30.0
 AWAY_S = 180.0
 AGAIN_S = 1.0
 SERVER_SETTINGS = {"statement_timeout": "45s", "idle_in_transaction_session_timeout": "60s"}
+# Settings of libpq that detect a lost server within 20 s. The store's address can override them.
 CONNECT_ARGUMENTS = {
     "connect_timeout": 10,
     "keepalives_idle": 5,
@@ -34,23 +35,22 @@ CONNECT_ARGUMENTS = {
     "keepalives_count": 3,
     "tcp_user_timeout": 20_000,
 }
-"""Detect a vanished server within 20 s. Options in the store's address take precedence."""
 ANSWER_S = 10.0
+# SQLite allows 32,766 parameters in a statement, PostgreSQL 65,535.
 IDS_A_STATEMENT = 5_000
-"""Stays below the limits on bound parameters: SQLite 32,766, PostgreSQL 65,535."""
 
 
 class Database:
-    """A database with read and write transactions. Trouble that a user can fix raises UserError.
+    """A SQLite or PostgreSQL database.
 
-    A new transaction waits for a busy SQLite file or a server that has stopped answering. It also
-    waits while another process creates the SQLite file.
+    Raises UserError for problems that a user can fix. A new transaction waits while a SQLite file
+    is locked, or while a server that answered before is unreachable.
     """
 
     def __init__(
         self, url: URL, *, away_s: float = AWAY_S, on_wait: Callable[[], None] = lambda: None
     ) -> None:
-        """Wait at most `away_s` seconds for the database; call `on_wait` meanwhile."""
+        """Wait up to `away_s` seconds for an unreachable database, calling `on_wait` meanwhile."""
         self.url = url
         self._away_s, self._on_wait = away_s, on_wait
         self.address = printable(url)
@@ -77,9 +77,9 @@ class Database:
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
-        """Yield a transaction that sees one moment's data.
+        """Yield a transaction whose reads all see the same state of the database.
 
-        Raises UserError if a value cannot be read.
+        Raises UserError if a stored value cannot be decoded.
         """
         with self._transaction(self._reader) as connection, self.reading():
             try:
@@ -90,7 +90,7 @@ class Database:
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """Turn an unreadable value's error into a UserError."""
+        """Raise UserError if a stored value cannot be decoded."""
         try:
             yield
         except KeyError:  # the caller asked for something that the store does not have
@@ -111,7 +111,7 @@ class Database:
 
     @contextmanager
     def one_transaction(self) -> Iterator[None]:
-        """Combine this thread's calls into one transaction.
+        """Run all store calls of this context in one transaction.
 
         No other thread may use the store meanwhile.
         """
@@ -198,7 +198,8 @@ def _set_up_postgresql(connection: Any, _record: object) -> None:
 
 
 def _await_answer(connection: Any, _record: object, _fairy: object) -> None:
-    """Replace a lost connection, even if the frozen server's kernel still answers TCP."""
+    # A frozen server's kernel still answers TCP, so only a reply to a query shows that the server
+    # runs.
     import psycopg
 
     server = connection.pgconn
@@ -226,7 +227,7 @@ def _begin_sqlite(connection: Connection) -> None:
 
 
 def now(connection: Connection) -> datetime:
-    """Return the time by the store's clock: the server's, or this host's for SQLite."""
+    """Return the current UTC time of the PostgreSQL server, or of this host for SQLite."""
     if connection.dialect.name == "postgresql":
         moment = connection.execute(text("SELECT clock_timestamp()")).scalar_one()
         assert isinstance(moment, datetime)
@@ -235,7 +236,7 @@ def now(connection: Connection) -> datetime:
 
 
 def storable(words: str) -> str:
-    """Return the text with "?" for surrogates and NUL, which databases refuse."""
+    """Return the text with "?" for characters that databases refuse: surrogates and NUL."""
     return words.encode("utf-8", "replace").decode().replace("\0", "?")
 
 
@@ -249,7 +250,7 @@ def insert_new(connection: Connection, table: Table, rows: Collection[dict[str, 
 
 
 def chunks(ids: Collection[str]) -> Iterator[list[str]]:
-    """Yield the ids in order, at most `IDS_A_STATEMENT` at a time."""
+    """Yield the ids in lists of at most `IDS_A_STATEMENT`."""
     remaining_ids = iter(ids)
     while chunk := list(islice(remaining_ids, IDS_A_STATEMENT)):
         yield chunk

@@ -1,4 +1,4 @@
-"""Owners of trials: names, leases, and detection of dead owners."""
+"""Names and leases of processes that own trials, and detection of dead owners."""
 
 from __future__ import annotations
 
@@ -15,20 +15,21 @@ from orchestrator.store.store import Store
 from trainables.errors import GO_ON, UserError
 
 LEASE_S = 60.0
-"""Time without renewal after which another driver may take over a trial."""
+"""Seconds without renewal after which another driver may take over a trial."""
 RENEWALS_PER_LEASE = 3
 
 
 def this_owner() -> str:
-    """Return "host:kernel:pid:start" for this process. No other process ever has the same name."""
+    """Return this process's name as an owner, "host:kernel:pid:start", which is never reused."""
     pid = os.getpid()
     return f"{socket.gethostname()}:{_kernel()}:{pid}:{_start_ticks(pid)}"
 
 
 def dead_owners(owners: Iterable[str]) -> list[str]:
-    """Return the owners that were processes of this host and no longer exist.
+    """Return the owners whose process ran on this host and no longer exists.
 
-    Owners on other hosts, containers or boots cannot be checked; their leases run out.
+    Owners on another host, in another container or from before a reboot cannot be checked; their
+    leases run out.
     """
     this_host = [socket.gethostname(), _kernel()]
     processes = ((owner, owner.rsplit(":", 3)) for owner in owners)
@@ -43,13 +44,13 @@ def dead_owners(owners: Iterable[str]) -> list[str]:
 
 
 def expire_dead_owners(store: Store) -> None:
-    """Release the running trials of this host's dead drivers."""
+    """Release the running trials of drivers that died on this host."""
     for owner in dead_owners(store.owners()):
         store.release(owner, cause=TAKEN_OVER)
 
 
 def _kernel() -> str:
-    """Return boot id and process-id namespace: a process id is unique only within both."""
+    # A process id is unique only within one boot and one process-id namespace.
     boot_id = Path("/proc/sys/kernel/random/boot_id").read_text()
     return f"{boot_id[:8]}-{Path('/proc/self/ns/pid').stat().st_ino}"
 
@@ -64,12 +65,12 @@ def _start_ticks(pid: int) -> str:
 
 
 def _since_boot_s() -> float:
-    """Return seconds since boot, including the host's sleep, unlike `time.monotonic`."""
+    # Unlike `time.monotonic`, this clock includes the host's sleep.
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 class LeaseKeeper:
-    """Context in which a thread renews the owner's lease. `check` raises the thread's errors."""
+    """Context manager with a thread that renews an owner's leases."""
 
     def __init__(self, store: Store, owner: str, lease_s: float = LEASE_S) -> None:
         self._store, self._owner, self._lease_s = store, owner, lease_s
@@ -88,10 +89,10 @@ class LeaseKeeper:
         self._thread.join()
 
     def check(self, claim_count: int) -> None:
-        """Raise any error of the thread, after which the store would accept no result.
+        """Raise an error if the store would no longer accept this owner's results.
 
-        Raises UserError if this process was suspended (a laptop slept) and another driver took over
-        some of the `claim_count` trials.
+        Raises the renewing thread's error, if any. Raises UserError if this process was suspended
+        (a laptop slept) and another driver took over some of the `claim_count` trials.
         """
         if self._error is not None:
             raise self._error

@@ -1,4 +1,4 @@
-"""Open, create and upgrade a store."""
+"""Open, create or upgrade a results store."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ def open_store(
     on_wait: Callable[[], None] = lambda: None,
     on_register: OnRegister | None = None,
 ) -> Store:
-    """Return the store at `url`: a path, `sqlite:///PATH` or a URL of PostgreSQL.
+    """Return the store at `url`: a path, `sqlite:///PATH` or a PostgreSQL URL.
 
-    A SQLite store serves one host, because processes share its log through memory. `create` makes a
-    missing store and its folder; an older store is upgraded. `check` searches a SQLite file for
-    damage (0.3 s for 10,000 trials). For `away_s` and `on_wait` see `Database`. `on_register` is
-    called after a study is registered.
+    Only processes of one host can share a SQLite store, because they share its log through memory.
+    `create` makes a missing store and its folder. An older store is upgraded. `check` searches a
+    SQLite file for damage (0.3 s for 10,000 trials). For `away_s` and `on_wait` see `Database`.
+    `on_register` is called after a study is registered.
 
-    Raises UserError if `url` has another form, or the store is unreachable, damaged, foreign or
-    from a newer version.
+    Raises UserError if `url` has another form, or if the store is unreachable, damaged, foreign or
+    from a newer version of this program.
     """
     parsed_url = parse(url)
     if parsed_url.drivername == "sqlite":

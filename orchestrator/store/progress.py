@@ -1,4 +1,4 @@
-"""Running, failed and diverged trials, for live pages."""
+"""Queries about running, failed and diverged trials, for pages that show progress."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from orchestrator.store.studies import is_study, key_of, select_members
 
 
 class Progress(Database):
-    """Queries for live pages; see `Store`."""
+    """Methods of `Store` for pages and commands that show progress."""
 
     def running(self) -> list[RunningTrial]:
-        """Return each claimed trial with its last epoch, once for each study that has the trial."""
+        """Return the claimed trials with their last epochs; a trial of two studies occurs twice."""
         epochs = select(func.max(epoch.c.epoch)).where(epoch.c.trial_id == trial.c.id)
         last_epoch = epochs.correlate(trial).scalar_subquery()
         query = (
@@ -56,7 +56,7 @@ class Progress(Database):
             ]
 
     def lost(self) -> list[LostTrial]:
-        """Return failed and diverged trials by time of end, newest first, once for each study."""
+        """Return failed and diverged trials, latest first; a trial of two studies occurs twice."""
         query = _select_trials(trial.c.state, trial.c.outcome).where(trial.c.state.in_(LOST))
         with self.read() as connection:
             rows = connection.execute(query.order_by(trial.c.ended_at.desc(), trial.c.id)).all()
@@ -72,9 +72,10 @@ class Progress(Database):
         ]
 
     def ended_in_run(self, key: StudyKey) -> tuple[int, float]:
-        """Return how many trials the study's newest active run has ended, and the run's age in s.
+        """Return how many trials the study's current run has ended, and the run's age in s.
 
-        Runs that ended no trial are skipped; (0, 0.0) if no run remains.
+        The current run is the newest unfinished run that has ended a trial. Without one, returns
+        (0, 0.0).
         """
         query = (
             select(func.count(), run.c.started_at)
@@ -93,7 +94,7 @@ class Progress(Database):
     def versions(self, key: StudyKey) -> dict[str, tuple[object, ...]]:
         """Return a tuple for each trial id, in plan order.
 
-        The tuple changes when the trial's end is recorded.
+        A trial's tuple changes when the store records its end or a new measurement.
         """
         query = (
             select_members(
@@ -108,7 +109,7 @@ class Progress(Database):
             return {row[0]: tuple(row[1:]) for row in rows}
 
     def studies_of(self, trial_id_start: str) -> list[tuple[str, StudyKey]]:
-        """Return (trial id, study) pairs for ids that start with `trial_id_start`."""
+        """Return (trial id, study) pairs for trial ids that start with `trial_id_start`."""
         query = (
             _select_trials()
             .where(trial.c.id.startswith(trial_id_start, autoescape=True))

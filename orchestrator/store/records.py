@@ -1,4 +1,4 @@
-"""Plain data of the store."""
+"""Data classes that the store's methods take and return."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ TrialState = Literal["planned", "running", "done", "diverged", "failed", "pruned
 STATES: tuple[TrialState, ...] = ("planned", "running", "done", "diverged", "failed", "pruned")
 OPEN: tuple[TrialState, ...] = ("planned", "running")
 LOST: tuple[TrialState, ...] = ("failed", "diverged")
-"""States without a usable result. A diverged trial would diverge again."""
+"""States of trials that ended without a usable result."""
 COMPLETE: tuple[TrialState, ...] = ("done", "pruned")
-"""States with measurements, or after an early stop on purpose."""
+"""States of trials that need no further run: done, or stopped early on purpose."""
 ENDED: tuple[TrialState, ...] = (*COMPLETE, *LOST)
 
 Stage = Literal["stage1", "stage2", "final"]
-"""Stages of a tuning: grid, search, and best settings with new seeds."""
+"""Stages of hyperparameter tuning: a grid, then a search, then the best settings with new seeds."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class StudyKey:
-    """A study variant: one scale, one corpus, one set of overrides."""
+    """A study variant: a study at one scale, on one corpus, with one set of overrides."""
 
     study: str
     scale: str
     corpus: str
     overrides: str = "{}"
-    """Canonical JSON of the `--set` options, a `--search` other than the default, and the user's
-    inputs ("--contexts", "--benchmarks"). Several values of an option are a list."""
+    """Canonical JSON of the options that change the study: `--set`, `--search` if not the default,
+    `--contexts` and `--benchmarks`. An option with several values is a list."""
 
     @property
     def variant(self) -> str:
-        """Unique folder name, such as "gss_grid-quick-ptb"."""
+        """Unique folder name of this variant, such as "gss_grid-quick-ptb"."""
         name = f"{self.study}-{self.scale}-{self.corpus}"
         if self.overrides != "{}":
             name += (
@@ -50,12 +50,12 @@ class StudyKey:
 
 @dataclass(frozen=True, kw_only=True)
 class Position:
-    """Position of a trial in a tuning."""
+    """Side of the comparison, stage and number of a trial in a hyperparameter tuning."""
 
     side: str
     stage: Stage
     number: int | None = None
-    """Trial number, from 1, on this side of the comparison; only in stage 2."""
+    """Number of the trial within its side, from 1; None outside stage 2."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,15 +66,15 @@ class PlannedTrial:
     name: str
     """Readable name, such as "gss c=-1.5 k=2.5"."""
     config: dict[str, Any]
-    """The complete resolved config as JSON data."""
+    """The complete config, including defaults, as JSON data."""
+    # Study files of earlier versions call it `place`.
     position: Annotated[
         Position | None, Field(validation_alias=AliasChoices("position", "place"))
     ] = None
-    """Files of earlier versions call it `place`."""
 
     @classmethod
     def of(cls, config: AnyConfig, name: str, position: Position | None = None) -> PlannedTrial:
-        """Return the trial of a config that is already validated."""
+        """Return a planned trial with this validated config."""
         trial = PlannedTrial(
             trial_id=config.trial_id,
             name=name,
@@ -92,11 +92,11 @@ class PlannedTrial:
 
 @dataclass(frozen=True, kw_only=True)
 class TrialRow(PlannedTrial):
-    """A trial's row in the store."""
+    """A planned trial with its progress, as read from the store."""
 
     state: TrialState
     attempt: int
-    """Number of claims; 0 before the first."""
+    """How often drivers have claimed the trial."""
     owner: str | None
     lease_until: datetime | None
     started_at: datetime | None
@@ -104,11 +104,10 @@ class TrialRow(PlannedTrial):
     ended_at: datetime | None
     cause: str | None
     environment: dict[str, str]
-    """Code and package versions, host and device of the recorded attempt; empty before the trial's
-    end."""
+    """Versions, host and device of the attempt that ended the trial; empty until then."""
 
     def planned(self) -> PlannedTrial:
-        """Return the trial without its progress."""
+        """Return only the plan of this trial, without its progress."""
         return PlannedTrial(
             trial_id=self.trial_id, name=self.name, config=self.config, position=self.position
         )
@@ -116,7 +115,7 @@ class TrialRow(PlannedTrial):
 
 @dataclass(frozen=True, kw_only=True)
 class StudySummary:
-    """A variant's trial counts by state."""
+    """A study variant with its number of trials in each state."""
 
     key: StudyKey
     planned_at: datetime
@@ -140,7 +139,7 @@ class RunningTrial:
     """Validation loss after `epoch`, in nats per token."""
     epoch_count: int | None
     alive: bool
-    """The owner's lease has not run out."""
+    """True until the owner's lease runs out."""
 
 
 @dataclass(frozen=True)
@@ -149,11 +148,9 @@ class Attempt:
 
     number: int
     host: str
-    """Host and GPU, if any: "host, GPU 3"."""
     started_at: datetime
     ended_at: datetime | None
     cause: str | None
-    """Why the attempt ended without a result."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,7 +166,7 @@ class LostTrial:
 
 @dataclass(frozen=True, kw_only=True)
 class Requests:
-    """Stop requests since a sweep began."""
+    """Requests to stop the study or single trials, made since the run began."""
 
     stop_study: bool
     stop_trials: frozenset[str]
@@ -177,7 +174,7 @@ class Requests:
 
 @dataclass(frozen=True, kw_only=True)
 class RunRecord:
-    """Code, packages and host of a run."""
+    """Code version, package versions and host of one run of a study."""
 
     code_version: str
     packages: dict[str, str]

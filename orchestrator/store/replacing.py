@@ -15,17 +15,18 @@ from orchestrator.store.opening import open_store
 from trainables.errors import UserError
 
 SHARED_FIRST, SHARED_SIZE = 0x40000002, 510
-"""Each connection to a SQLite file locks one of these bytes:
+"""First byte and length of the range in which SQLite's connections hold locks:
 https://www.sqlite.org/src/file?name=src/os.h"""
 
 
 @contextmanager
 def replaced(url: str, report: Callable[[str], None]) -> Iterator[str]:
-    """Yield the address of a new store to replace the store at `url` on exit.
+    """Yield the address of a new store, which replaces the store at `url` on exit.
 
-    The old SQLite file is renamed, and `report` receives its new name; after an error, the old file
-    stays in use. For PostgreSQL, `url` itself is yielded. Raises UserError if another process has
-    the file open, or the database holds studies.
+    The old SQLite file is renamed, and `report` receives a sentence with its new name. After an
+    error, the old file stays in use. A PostgreSQL database is not replaced: `url` itself is
+    yielded. Raises UserError if another process has the file open, or if the PostgreSQL database
+    holds studies.
     """
     parsed_url = parse(url)
     if parsed_url.drivername != "sqlite":

@@ -1,4 +1,4 @@
-"""Record and read what trials measured: epochs, outcomes, measurements and spectra."""
+"""Record and read the results of trials: epochs, outcomes, measurements and spectra."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ Spectrum = NDArray[float64]
 
 
 class Results(Database):
-    """Results of trials; see `Store`."""
+    """Methods of `Store` that record and read results of trials."""
 
     def record_epochs(
         self, epochs: Mapping[str, Sequence[Epoch]], *, attempts: Mapping[str, int]
     ) -> None:
-        """Record epochs by trial id, at least one per trial. `attempts` holds the claims.
+        """Record epochs of running trials, at least one for each trial id.
 
-        Epochs of an attempt that is over are ignored. An epoch that a resumed trial repeats
-        replaces the earlier record.
+        `attempts` holds the trials' attempt numbers. Epochs are ignored if that attempt's claim has
+        ended. If a resumed trial repeats an epoch, the new record replaces the old one.
         """
         with self.write() as connection:
             for trial_id in claimed_trials(connection, epochs, attempts):
@@ -55,11 +55,11 @@ class Results(Database):
         spectrum: np.ndarray | None = None,
         attempt: int | None = None,
     ) -> bool:
-        """Record a trial's end. Replace its measurements, and its epochs if the outcome has epochs.
+        """Record a trial's outcome; return whether the store accepts it (see `Store`).
 
-        Omit `attempt` if the end was found as a file. Returns False, without writing, if the trial
-        does not accept this end (see `Store`). Raises ValueError unless `spectrum` is a vector of
-        finite numbers.
+        Replaces the trial's measurements and, if the outcome has epochs, its epochs. Omit `attempt`
+        if the outcome was read from a file that no worker reported. Raises ValueError unless
+        `spectrum` is a vector of finite numbers.
         """
         trial_id = outcome.trial_id
         epochs = _epoch_rows(trial_id, outcome.epochs)
@@ -99,10 +99,10 @@ class Results(Database):
         *,
         spectrum: np.ndarray | None = None,
     ) -> bool:
-        """Add a measurement to a done trial. Returns False, without writing, if it exists.
+        """Add a measurement to a done trial; return False if the trial already has it.
 
-        Raises ValueError if the trial is not done, `spectrum` differs from the stored one, or
-        metrics are invalid (see `check_metrics`) or occur in another measurement.
+        Raises ValueError if the trial is not done, if `spectrum` differs from the stored one, or if
+        a metric is invalid (see `check_metrics`) or belongs to another measurement.
         """
         check_metrics(metrics)
         new_row = _result_row(trial_id, name_at_version, metrics)
@@ -136,9 +136,10 @@ class Results(Database):
             return True
 
     def results(self, key: StudyKey, only: Collection[str] | None = None) -> list[dict[str, Any]]:
-        """Return a dict for each trial in plan order: the fields of `TrialRow` and "metrics".
+        """Return a dict for each trial in plan order: the fields of `TrialRow`, and "metrics".
 
-        Metrics are flat; the latest version of a measurement takes precedence.
+        "metrics" maps each metric's name to its value, taken from the latest version of its
+        measurement.
         """
         query = among(select_members(key, result.c.trial_id, result.c.metrics), only)
         query = query.join(result, result.c.trial_id == study_trial.c.trial_id)
@@ -151,15 +152,15 @@ class Results(Database):
         return [{**vars(row), "metrics": metrics[row.trial_id]} for row in rows]
 
     def done(self) -> list[str]:
-        """Return sorted ids of done trials."""
+        """Return the ids of all done trials, sorted."""
         query = select(trial.c.id).where(trial.c.state == "done")
         with self.read() as connection:
             return sorted(connection.execute(query).scalars())
 
     def ended(self, trial_ids: Collection[str]) -> dict[str, dict[str, Any]]:
-        """Return records of the ended trials, by id.
+        """Return everything that is stored about the ended trials, by id.
 
-        Measurements are keyed by "name@version"; the spectrum is float64 bytes or None.
+        Measurements are keyed by "name@version". The spectrum is float64 bytes or None.
         """
         query = select(trial.c.id, trial.c.state, trial.c.outcome).where(
             trial.c.id.in_(trial_ids), trial.c.outcome.is_not(None)
@@ -182,9 +183,9 @@ class Results(Database):
         }
 
     def unmeasured(self, key: StudyKey, measurements: Collection[str]) -> dict[str, list[str]]:
-        """Return the `measurements` ("name@version") that done trials do not have, by trial id.
+        """Return the `measurements` ("name@version") that each done trial does not have, by id.
 
-        Ids are in plan order, names in the given order. Fully measured trials are omitted.
+        Ids are in plan order. Trials with all measurements are omitted.
         """
         query = (
             select_members(key, study_trial.c.trial_id, result.c.measurement, result.c.version)
@@ -209,17 +210,17 @@ class Results(Database):
             return _epochs(connection, [trial_id]).get(trial_id, [])
 
     def epochs_by_trial(self, key: StudyKey) -> dict[str, list[Epoch]]:
-        """Return epochs by trial id."""
+        """Return the epochs of the study's trials, by trial id."""
         with self.read() as connection:
             return _epochs(connection, key)
 
     def spectrum(self, trial_id: str) -> Spectrum | None:
-        """Return a trial's float64 singular values, if any."""
+        """Return the trial's singular values (float64), or None if it has none."""
         with self.read() as connection:
             return _spectra(connection, [trial_id]).get(trial_id)
 
     def spectra(self, key: StudyKey) -> dict[str, Spectrum]:
-        """Return spectra by trial id."""
+        """Return the singular values of the study's trials, by trial id."""
         with self.read() as connection:
             return _spectra(connection, key)
 

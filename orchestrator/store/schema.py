@@ -16,59 +16,56 @@ from numpy.typing import NDArray
 from orchestrator.store.records import STATES
 
 UPGRADES: list[Callable[[sa.Connection], None]] = []
-"""Upgrades from version 1 on; each raises the version by one.
+"""Functions that upgrade an older store. The first makes version 2 from version 1, and so on.
 
-All run in one transaction. A released upgrade never changes.
+All run in one transaction. Never change a released upgrade.
 """
 
 
 def newest_version() -> int:
-    """Return the newest version of the tables."""
+    """Return the version number of the current tables."""
     return 1 + len(UPGRADES)
 
 
 def canonical_json(value: Any) -> str:
-    """Return JSON as `TrialConfig.canonical_json` does."""
+    """Return JSON with sorted keys and no spaces, as `TrialConfig.canonical_json` does."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 class UtcDateTime(sa.TypeDecorator[datetime]):
-    """A UTC time: aware in Python, `timestamptz` in PostgreSQL, text without offset in SQLite."""
+    """Column of UTC times: `timestamptz` in PostgreSQL, text without offset in SQLite."""
 
     impl = sa.DateTime(timezone=True)
     cache_ok = True
 
     def process_bind_param(self, value: datetime | None, dialect: sa.Dialect) -> datetime | None:
-        """Return the time in a uniform form, because SQLite compares times as text."""
+        """Return the time in UTC, because SQLite compares times as text."""
         if value is None:
             return None
         assert value.tzinfo is not None, f"a time without a zone: {value}"
         return value.astimezone(UTC).replace(tzinfo=None if dialect.name == "sqlite" else UTC)
 
     def process_result_value(self, value: datetime | None, dialect: sa.Dialect) -> datetime | None:
-        """Return an aware time."""
+        """Return the stored time with its UTC time zone."""
         if value is None:
             return None
         return value.replace(tzinfo=UTC) if dialect.name == "sqlite" else value.astimezone(UTC)
 
 
 class SealedJson(sa.TypeDecorator[dict[str, Any]]):
-    """An object as JSON text with a checksum: {"sha256":"16 digits","value":{...}}.
-
-    Reading a changed text raises ValueError; the database's own check would not find such damage.
-    """
+    """Column of JSON objects with a checksum: {"sha256":"16 digits","value":{...}}."""
 
     impl = sa.Text
     cache_ok = True
 
     def process_bind_param(self, value: dict[str, Any] | None, _dialect: sa.Dialect) -> str | None:
-        """Raises ValueError for NaN and infinity."""
+        """Return the text to store. Raises ValueError for NaN and infinity."""
         return None if value is None else _sealed(canonical_json(value))
 
     def process_result_value(
         self, value: str | None, _dialect: sa.Dialect
     ) -> dict[str, Any] | None:
-        """Raises ValueError for changed text."""
+        """Return the stored object. Raises ValueError if its text has changed."""
         if value is None:
             return None
         text = value[len(_sealed("")) - 1 : -1]
@@ -83,21 +80,18 @@ def _sealed(text: str) -> str:
 
 
 class SealedVector(sa.TypeDecorator[NDArray[float64]]):
-    """A vector as 8 bytes of its SHA-256, followed by its little-endian float64 numbers.
-
-    Reading changed bytes raises ValueError.
-    """
+    """Column of float64 vectors: 8 bytes of SHA-256, then the little-endian numbers."""
 
     impl = sa.LargeBinary
     cache_ok = True
 
     def process_bind_param(self, value: Any, _dialect: sa.Dialect) -> bytes:
-        """Return checksum and numbers."""
+        """Return the bytes to store."""
         content = value.astype("<f8").tobytes()
         return hashlib.sha256(content).digest()[:8] + content
 
     def process_result_value(self, value: Any, _dialect: sa.Dialect) -> NDArray[float64]:
-        """Raises ValueError for changed bytes."""
+        """Return the stored vector. Raises ValueError if its bytes have changed."""
         if hashlib.sha256(value[8:]).digest()[:8] != value[:8]:
             raise ValueError("a spectrum has changed since it was written")
         return np.frombuffer(value, "<f8", offset=8).astype(float64)

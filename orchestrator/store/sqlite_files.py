@@ -1,4 +1,4 @@
-"""The file of a SQLite store."""
+"""Detect that the file of a SQLite store was deleted, replaced or changed."""
 
 from __future__ import annotations
 
@@ -13,23 +13,20 @@ from trainables.errors import UserError
 
 
 class SqliteFile:
-    """A SQLite file, checked because a connection would keep using a deleted file."""
+    """The file of a SQLite store. An open connection does not notice that the file was deleted."""
 
     def __init__(self, path: Path) -> None:
         self._path, self._log = path, Path(f"{path}-wal")
         self._first_identity: tuple[int, ...] | None = None
+        # SQLite must open the file as immutable if it cannot create the file through which
+        # processes share a log.
         self.is_unchanging = (
             path.is_file() and not os.access(path.parent, os.W_OK) and not self._log.exists()
         )
-        """True if the folder is read-only and has no log.
-
-        SQLite then opens the file as immutable, because it cannot create the file that readers of a
-        log share.
-        """
 
     @property
     def url(self) -> URL:
-        """URL of the file; read-only if unchanging."""
+        """URL with which SQLAlchemy opens the file."""
         if not self.is_unchanging:
             return URL.create("sqlite", database=str(self._path))
         query = {"mode": "ro", "immutable": "1", "uri": "true"}

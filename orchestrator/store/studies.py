@@ -32,7 +32,7 @@ OnRegister = Callable[[StudyKey, datetime, Sequence[PlannedTrial]], None]
 
 
 class Studies(Database):
-    """Studies; see `Store`."""
+    """Methods of `Store` for studies, their plans, runs and stop requests."""
 
     def __init__(
         self, url: URL, *, on_register: OnRegister | None = None, **wait_options: Any
@@ -48,12 +48,12 @@ class Studies(Database):
         instead_of: Sequence[str] | None = None,
         planned_at: datetime | None = None,
     ) -> bool:
-        """Make `trials`, in this order, the study's members. New trials become planned.
+        """Store the study's plan: its trials in this order. New trials get the state planned.
 
-        If `instead_of` is given but does not list the current members, changes nothing and returns
-        False. So if two processes extend a plan, only one succeeds. `planned_at` defaults to now.
-        Raises AssertionError if a trial is listed twice or a new trial's id does not match its
-        config.
+        `instead_of` holds the trial ids that the caller expects in the current plan. If the plan
+        differs, nothing changes and the result is False, so only one of two processes can extend a
+        plan. `planned_at` defaults to now. Raises AssertionError if a trial is listed twice or a
+        new trial's id does not match its config.
         """
         assert len({planned_trial.trial_id for planned_trial in trials}) == len(trials), (
             f"a trial is planned twice in {key}"
@@ -86,12 +86,12 @@ class Studies(Database):
         return True
 
     def add_trials(self, trials: Sequence[PlannedTrial]) -> None:
-        """Add missing trials in the state planned, without a study."""
+        """Store new trials that belong to no study; they get the state planned."""
         with self.write() as connection:
             _insert_trials(connection, trials)
 
     def studies(self) -> list[StudySummary]:
-        """Return all study variants with counts by state, in order of planning."""
+        """Return all study variants with their trial counts, in the order of planning."""
         members = select(study_trial.c.study_id, trial.c.state, func.count()).join(trial)
         counts: defaultdict[int, dict[TrialState, int]] = defaultdict(dict)
         with self.read() as connection:
@@ -115,12 +115,12 @@ class Studies(Database):
             return trials_of(connection, key)
 
     def states(self, trial_ids: Collection[str]) -> dict[str, TrialState]:
-        """Return states by trial id, for the trials that exist."""
+        """Return the states of trials by id. Unknown ids are omitted."""
         with self.read() as connection:
             return column_of(connection, "state", trial_ids)
 
     def begin_run(self, record: RunRecord) -> int:
-        """Record a run's start; return its id."""
+        """Record the start of a run; return the run's id."""
         with self.write() as connection:
             row = {
                 **asdict(record),
@@ -153,7 +153,7 @@ class Studies(Database):
                 raise KeyError(target)
 
     def requests(self, key: StudyKey, run_id: int) -> Requests:
-        """Return the stop requests made since the run began, by the store's clock."""
+        """Return the requests to stop that were made since the run began."""
         run_start = select(run.c.started_at).where(run.c.id == run_id).scalar_subquery()
         query = select(study.c.stop_asked_at > run_start).where(is_study(key))
         stopped_trials = select(trial.c.id).where(trial.c.stop_asked_at > run_start)
@@ -192,27 +192,27 @@ def _trial_row(row: Row[Any]) -> TrialRow:
 
 
 def is_study(key: StudyKey) -> ColumnElement[bool]:
-    """Return the SQL condition for a variant."""
+    """Return the SQL condition that selects the study with this key."""
     return and_(*(study.c[name] == value for name, value in asdict(key).items()))
 
 
 def key_of(row: Row[Any]) -> StudyKey:
-    """Return the key in a row's `STUDY` columns."""
+    """Return the study key in the `STUDY` columns of a row."""
     return StudyKey(**{column.name: getattr(row, column.name) for column in STUDY})
 
 
 def select_members(key: StudyKey, *columns: Any) -> Select[Any]:
-    """Return a query for a study's members. The caller joins the columns' tables."""
+    """Return a query of `columns` for the study's trials. The caller joins other tables."""
     return select(*columns).join_from(study, study_trial).where(is_study(key))
 
 
 def among(query: Select[Any], trial_ids: Collection[str] | None) -> Select[Any]:
-    """Restrict a query over members to `trial_ids`, if given, and return the query."""
+    """Restrict a query of a study's trials to `trial_ids`, if given, and return the query."""
     return query if trial_ids is None else query.where(study_trial.c.trial_id.in_(trial_ids))
 
 
 def column_of(connection: Connection, name: str, trial_ids: Collection[str]) -> dict[str, Any]:
-    """Return a column's values by id, for existing trials."""
+    """Return the values of the column `name` by trial id. Unknown ids are omitted."""
     values: dict[str, Any] = {}
     for chunk in chunks(trial_ids):
         query = select(trial.c.id, trial.c[name]).where(trial.c.id.in_(chunk))
@@ -250,7 +250,7 @@ def _member(study_id: int, position: int, planned_trial: PlannedTrial) -> dict[s
 
 
 def _locked_study(connection: Connection, key: StudyKey, moment: datetime) -> int:
-    """Keep the study's row locked, so that concurrent plans of a study do not mix."""
+    # The row stays locked, so that concurrent plans of a study do not mix.
     insert_new(connection, study, [{**asdict(key), "planned_at": moment}])
     study_id: int = connection.execute(
         select(study.c.id).where(is_study(key)).with_for_update()

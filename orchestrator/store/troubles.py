@@ -1,4 +1,4 @@
-"""Explanations of database errors: problem, fix, and whether waiting helps."""
+"""Explain database errors: the problem, its fix, and whether waiting helps."""
 
 from __future__ import annotations
 
@@ -63,23 +63,23 @@ CURES = {
         "check the server and run the same command again; recorded results are kept",
     ),
 }
-"""Problem and cure by the start of SQLite's error name or PostgreSQL's error code.
+"""Problem and fix of database errors.
 
-Any other error means damage.
+The keys are the first characters of SQLite's error names or PostgreSQL's error codes. An error
+without a key means that the store is damaged.
 """
 TEMPORARY = ("SQLITE_BUSY", "SQLITE_LOCKED", "08", "53300", "57P")
-"""Prefixes of temporary errors' codes. An unreachable server is temporary, too."""
+"""Codes of errors that may pass, by their first characters."""
 NEVER_WRITTEN = (ValueError, TypeError, AttributeError, OverflowError, RecursionError, LookupError)
-"""Errors from reading foreign values. MemoryError is excluded: the value may be intact."""
+"""Errors that occur if a stored value is damaged."""
 
 
 class StoreAwayError(UserError):
-    """A store that cannot be used: the problem and its cure."""
+    """The store cannot be used. The message states the problem and its fix."""
 
     def __init__(self, problem: str, cure: str) -> None:
         super().__init__(f"{problem}: {cure}.")
         self.problem = problem
-        """The message without its cure."""
 
 
 def damaged(store: str, problem: str) -> StoreAwayError:
@@ -89,7 +89,7 @@ def damaged(store: str, problem: str) -> StoreAwayError:
 
 @contextmanager
 def user_errors(store: str) -> Iterator[None]:
-    """Turn database errors into a UserError about `store`, an address without a password.
+    """Raise database errors as UserError. `store` is the store's address without a password.
 
     Errors that no user can fix stay unchanged.
     """
@@ -124,5 +124,5 @@ def _is_from_the_client(error: DBAPIError) -> bool:
 
 
 def is_temporary(error: DBAPIError) -> bool:
-    """Return whether waiting may help."""
+    """Return whether the error may pass without the user's help."""
     return (code_of(error) or "").startswith(TEMPORARY) or _is_from_the_client(error)

@@ -1,4 +1,4 @@
-"""One run of a study: missing trials, recovery of earlier results, reports."""
+"""Run a study: recover earlier results, run missing trials, write the report."""
 
 from trainables import door
 

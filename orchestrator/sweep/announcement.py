@@ -1,4 +1,4 @@
-"""The text that a run prints before it starts."""
+"""Text that a command prints before it runs a study."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from orchestrator.sweep.study_state import StudyState
 from orchestrator.variants import Variant
 from orchestrator.words import counted, duration, on_corpus
 
+# Time in which Ray starts and its workers import their modules.
 START_S = 10.0
-"""Time for Ray's start and its workers' imports."""
 
 
 def concurrent_trials(options: RunOptions) -> int:
@@ -31,9 +31,9 @@ def opening(
     options: RunOptions,
     typed: Typed,
 ) -> str:
-    """Describe what will run and for how long.
+    """Return a text about the trials that will run, and how long they will take.
 
-    `seconds_each` holds a trial's duration and the estimate's basis.
+    `seconds_each` holds the estimated seconds of one trial, and the basis of the estimate.
     """
     variant = Variant.read(plan.key.overrides)
     names_protocol = plan.study.reads_text and not variant.model
@@ -67,6 +67,6 @@ def _counts(plan: Plan, state: StudyState) -> str:
         f"{done_count} already done",
         f"{len(state.unmeasured)} of them to be measured again for: {names}" if names else "",
         f"{stopped_count} stopped early" if stopped_count else "",
-        f"{other_count} not run (without a result so far)" if other_count else "",
+        f"{other_count} without a result, which this command does not run" if other_count else "",
     ]
     return f"{', '.join(filter(None, parts))}."

@@ -1,4 +1,4 @@
-"""Commands printed for the user."""
+"""Shell commands that are printed for the user."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from trainables.corpora import NO_TEXT, corpus_argument, corpus_name
 from trainables.errors import PROGRAM
 
 Options = Mapping[str, Sequence[str]]
-"""Values by option name; a switch has no values."""
+"""Values of command-line options, by name. An option without a value has an empty list."""
 RESULTS = ("--storage", "--store")
 PATHS = (*RESULTS, "--data-dir")
 INPUTS = ("--contexts", "--benchmarks")
@@ -33,12 +33,12 @@ class Typed:
     options: Options = field(default_factory=dict)
 
     def select(self, *names: str) -> Options:
-        """Return options with these names."""
+        """Return the options with these names."""
         return {name: values for name, values in self.options.items() if name in names}
 
 
 def command_line(*words: str, options: Options) -> str:
-    """Return the quoted shell command."""
+    """Return a shell command of this program, with quoted arguments."""
     option_words = [
         word
         for name, values in options.items()
@@ -50,7 +50,10 @@ def command_line(*words: str, options: Options) -> str:
 def run_command(
     typed: Typed, study: Study, key: StudyKey, rows: Sequence[Mapping[str, Any]] = ()
 ) -> str:
-    """Return the command for a variant's trials (`rows` of the store), with the typed paths."""
+    """Return the command that runs a study variant, with the paths that the user typed.
+
+    `rows` are the variant's trials in the store, from which the number of seeds is read.
+    """
     options = {
         **_variant_options(key, typed),
         **_seeds(study, key, rows),
@@ -60,16 +63,14 @@ def run_command(
 
 
 def paper_command(typed: Typed, study: Study, key: StudyKey) -> str | None:
-    """Return the command for the paper's scale, with the typed paths.
+    """Return the command that runs the study on the paper's scale and corpora.
 
-    None at the paper's scale, or if the study has no published source.
-
-    The command names the paper's corpora, but keeps a generated language, which is its own
-    question. A study without corpora keeps the current corpus, but Penn Treebank replaces the
-    built-in corpus.
+    Returns None if the scale is already the paper's, or the study has no published source.
     """
     if not study.source or is_paper_scale(study, key.scale):
         return None
+    # A study without corpora keeps the current corpus, but not the small built-in one. A generated
+    # language is always kept, because it is a question of its own.
     default_corpus = "ptb" if key.corpus == "pydocs" else key.corpus
     corpora = [key.corpus] if is_generated(key.corpus) else study.corpora or [default_corpus]
     model = Variant.read(key.overrides).model
@@ -83,9 +84,9 @@ def paper_command(typed: Typed, study: Study, key: StudyKey) -> str | None:
 
 
 def retry_command(key: StudyKey) -> str:
-    """Return the `retry` command of this variant, from the store alone.
+    """Return the `retry` command of a study variant, with the options that the store knows.
 
-    It assumes that the user's file is named after the study, and leaves out seeds and budget.
+    Assumes that a user's file has the study's name. Omits seeds and budget.
     """
     study = key.study if key.study in NAMES else f"{key.study}.py"
     return command_line("retry", study, options=_variant_options(key, Typed(study=study)))

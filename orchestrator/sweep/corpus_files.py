@@ -1,4 +1,4 @@
-"""Texts of a plan's trials, fetched and checked before the start."""
+"""Download and check the texts that a plan's trials need."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from trainables.errors import UserError
 
 
 def ensure_texts(plan: Plan, console: Console) -> frozenset[str]:
-    """Fetch missing corpora and benchmarks, and check that the test text has the user's contexts.
+    """Download missing corpora and benchmarks; return the ids of trials without their text.
 
-    Prints each unavailable text that only some trials need, and returns those trials' ids. Raises
-    UserError if a file of the whole study is unavailable or wrong, or contexts are missing.
+    Prints a note about each unavailable text that only some trials need. Raises UserError if a file
+    for all trials is unavailable or wrong, or if the test text does not contain the user's
+    contexts.
     """
     if plan.corpus != NO_TEXT:
         ensure(plan.corpus.name, data_dir=plan.data_dir)
@@ -31,7 +32,7 @@ def ensure_texts(plan: Plan, console: Console) -> frozenset[str]:
 
 
 def _missing_pair_trials(plan: Plan, console: Console) -> frozenset[str]:
-    """Word pairs are counted in two corpora; if one is missing, trials with the other still run."""
+    # Word pairs are counted in two corpora. If one is missing, trials with the other still run.
     texts = {
         trial.trial_id: trial.config.text
         for trial in plan.trials

@@ -1,4 +1,4 @@
-"""A check that the trials' files fit on the disk."""
+"""Check that the trials' files fit on the disk."""
 
 from __future__ import annotations
 
@@ -20,10 +20,9 @@ from trainables.errors import UserError
 def disk_warning(
     configs: Sequence[AnyConfig], corpus: CorpusIdentity, options: RunOptions
 ) -> str | None:
-    """Return a warning if the disk has too little room for all files of these trials.
+    """Return a warning if the files of all these trials do not fit on the disk, or None.
 
-    None if the room suffices or is unknown. Raises UserError if the largest concurrent trials do
-    not fit.
+    Raises UserError if not even the trials that run at a time fit.
     """
     storage = options.storage
     if not isinstance(storage, FolderStorage):

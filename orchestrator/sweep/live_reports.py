@@ -1,4 +1,4 @@
-"""The report of a study while its trials run."""
+"""Update the report of a study while its trials run."""
 
 from __future__ import annotations
 
@@ -19,18 +19,17 @@ from orchestrator.sweep.reports import report_folder, write_index, write_report
 from search_spaces.catalog import load_study
 from trainables.errors import UserError
 
+# The pause is `EVERY_S`, or `PAUSE_FACTOR` times the last report's duration if that is longer.
 EVERY_S, PAUSE_FACTOR = 180.0, 20
-"""Pause between reports: the longer of `EVERY_S` and `PAUSE_FACTOR` times the last report's
-duration."""
+# Ray's workers have 15, so trials have priority.
 NICENESS = 19
-"""Ray's workers have 15, so trials have priority."""
 
 
 @contextmanager
 def live_report(
     store: Store, url: str, storage: str, key: StudyKey, typed: Typed
 ) -> Iterator[None]:
-    """Update the report in another process when trials have ended, until the context ends."""
+    """Update the report in another process whenever trials have ended."""
     stop, versions = threading.Event(), store.versions(key)
 
     def update() -> None:
@@ -51,7 +50,7 @@ def live_report(
 
 
 def _spawn(arguments: tuple[str, str, StudyKey, Typed], stop: threading.Event) -> float:
-    """Spawn the writer, since a fork would copy Ray's threads. Return the duration in seconds."""
+    # Spawn the process: a fork would copy Ray's threads.
     start_s = time.monotonic()
     process = get_context("spawn").Process(target=_write, args=arguments, daemon=True)
     process.start()
@@ -63,7 +62,7 @@ def _spawn(arguments: tuple[str, str, StudyKey, Typed], stop: threading.Event) -
 
 
 def _write(url: str, address: str, key: StudyKey, typed: Typed) -> None:
-    """Suppress errors: the next report, or the final one, shows them."""
+    # Suppress errors: the next report, or the final one, shows them.
     os.nice(NICENESS)
     storage = storage_at(address)
     with (

@@ -1,4 +1,4 @@
-"""Rebuild a store from the storage's files; compare a store with the files."""
+"""Rebuild a store from the storage's files, or compare a store with these files."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
     from orchestrator.storage import Storage
     from orchestrator.store import Store
 
+# This limits the number of spectra in memory.
 BATCH_TRIALS = 500
-"""Trials whose spectra are in memory together."""
 
 
 def rebuild_store(url: str, storage: Storage, note: Callable[[str], None]) -> None:
-    """Rebuild the store at `url` from the studies and trials in the storage.
+    """Rebuild the store at `url` from the files of studies and trials in the storage.
 
-    A SQLite file is moved aside; a PostgreSQL database must be empty. Attempts, runs and causes of
-    failures are lost; failed trials are planned again. Damaged files are reported. Raises UserError
-    if another command has the store open. Errors leave the store unchanged.
+    An old SQLite file is renamed; a PostgreSQL database must be empty. Attempts, runs and causes of
+    failures are lost, and failed trials are planned again. Damaged files are reported. Raises
+    UserError if another command has the store open. An error leaves the old store unchanged.
     """
     files, study_files = storage.trial_files(), storage.study_files()
     if not files and not study_files:
@@ -44,7 +44,7 @@ def rebuild_store(url: str, storage: Storage, note: Callable[[str], None]) -> No
             try:
                 contents.append(read_study_file(path))
             except DamagedFileError as error:
-                note(f"A study is missing until it is run again: {error}.")
+                note(f"A study is not in the new store until you run it again: {error}.")
         for content in sorted(contents, key=lambda content: content.planned_at):
             store.register(content.key, content.trials, planned_at=content.planned_at)
             trials_by_id |= {trial.trial_id: trial for trial in content.trials}
@@ -59,8 +59,8 @@ def rebuild_store(url: str, storage: Storage, note: Callable[[str], None]) -> No
     )
     if orphans:
         note(
-            f"Without a study: {counted(len(orphans), 'trial')}. Run `{PROGRAM} STUDY` to assign "
-            "them; it trains nothing twice."
+            f"The new store has {counted(len(orphans), 'trial')} without a study. Run "
+            f"`{PROGRAM} STUDY` to assign trials to STUDY; no trial is trained again."
         )
 
 
@@ -74,7 +74,8 @@ def _read_orphans(
             trials.append(PlannedTrial.of(storage.trial(trial_id).config(), short_id(trial_id)))
         except DamagedFileError as error:
             note(
-                f"The trial {short_id(trial_id)} is missing until its study is run again: {error}."
+                f"The trial {short_id(trial_id)} is not in the new store until you run its study "
+                f"again: {error}."
             )
     return trials
 
@@ -100,7 +101,7 @@ def _record(
 
 
 def check_store(url: str, storage: Storage) -> list[str]:
-    """Return a sentence for each done trial whose files differ from the store or are missing.
+    """Return a sentence for each done trial whose files are missing or differ from the store.
 
     Raises UserError if the store is damaged.
     """
@@ -130,7 +131,7 @@ def _difference(folder: TrialFolder, stored: Mapping[str, Any]) -> str | None:
                 measurements[name] = later.metrics
                 spectrum = spectrum if later.singular_values is None else later.singular_values
     except DamagedFileError as error:
-        return f"only the store has its result: {error}"
+        return f"its result is only in the store: {error}"
     files = {
         "state": outcome.state,
         "cause": outcome.cause,

@@ -1,4 +1,4 @@
-"""Missing trials and measurements of a study."""
+"""Run the missing trials and measurements of a study."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class RemainingWork:
-    """Runs missing trials, then missing measurements."""
+    """Runs a study's missing trials, then its missing measurements."""
 
     plan: Plan
     options: RunOptions
@@ -38,9 +38,9 @@ class RemainingWork:
     store: Store
     console: Console
     members: Sequence[PlannedTrial]
-    """Trials known so far; `tuner` adds more."""
+    """The study's trials so far. A tuning adds more."""
     retries: Sequence[PlannedTrial] | None
-    """Run only these trials, without later measurements; None runs everything."""
+    """The trials to run again. None: run all missing trials and measurements."""
     tuner: Tuner | None
     logs: Listener
 

@@ -1,4 +1,4 @@
-"""Reports from the store, and their index page."""
+"""Write reports from the store, and the index of all reports."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 
 def report_folder(storage: Storage, key: StudyKey) -> Path:
-    """Return the variant's report folder."""
+    """Return the folder of a study variant's report."""
     return storage.folder / "reports" / key.variant
 
 
 def write_report(
     store: Store, study: Study, key: StudyKey, out: Path, *, typed: Typed, pdf: bool = False
 ) -> ReportResult:
-    """Write the report of a variant; its pages link to the index."""
+    """Write the report of a study variant. Its pages link to the index of reports."""
     from orchestrator.report import Commands, StudyRecords, build_report
 
     records = StudyRecords(
@@ -47,7 +47,7 @@ def write_report(
 
 
 def write_index(page: Path, storage: Storage, console: Console) -> Path:
-    """Write the index of all reports; publish it and `page` if the storage is an object store."""
+    """Write the index of all reports; upload it and `page` if the storage is an object store."""
     from orchestrator.report import CARD_FILE
     from orchestrator.report import write_index as write_page
 

@@ -1,4 +1,4 @@
-"""Choice of the trials that `retry` runs."""
+"""Choose the trials that the command `retry` runs."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from orchestrator.sweep.corpus_files import ensure_texts
 def retried_trials(
     plan: Plan, members: Sequence[PlannedTrial], store: Store, options: RunOptions, console: Console
 ) -> list[PlannedTrial] | None:
-    """Plan failed and diverged trials again and return them; None without such trials.
+    """Plan failed and diverged trials again and return them, or None without such trials.
 
-    Diverged trials restart; failed ones resume from their checkpoint. Trials with a missing text
-    stay unchanged. Raises UserError if a GPU is missing, before any result is removed. A restarted
-    process continues with the trials that are already planned.
+    Diverged trials start again; failed trials resume from their checkpoints. Trials without their
+    text stay unchanged. If the guard restarted this process, returns the trials that are already
+    planned again. Raises UserError if a GPU is missing, before any result is removed.
     """
     if was_started_again():
         return open_retries(members, store, plan.key)
@@ -41,6 +41,6 @@ def retried_trials(
 def open_retries(
     members: Sequence[PlannedTrial], store: Store, key: StudyKey
 ) -> list[PlannedTrial]:
-    """Return trials that a `retry` planned again and did not finish."""
+    """Return the trials that a `retry` planned again and that have not ended."""
     begun_ids = {row.trial_id for row in store.trials(key) if row.attempt > 0 and row.state in OPEN}
     return [trial for trial in members if trial.trial_id in begun_ids]

@@ -1,4 +1,4 @@
-"""The file of a study's trials, from which a store can be rebuilt."""
+"""The file of a study's planned trials, from which a store can be rebuilt."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class StudyFile:
-    """A study's planned trials."""
+    """Content of a study's file."""
 
     key: StudyKey
     planned_at: AwareDatetime
     trials: Sequence[PlannedTrial]
     file: str = ""
-    """Path of a user's study."""
+    """Path of the user's file that defines the study; empty for a built-in study."""
 
 
 _FORMAT = TypeAdapter(StudyFile)
@@ -40,7 +40,7 @@ def write_study_file(
     *,
     file: str = "",
 ) -> None:
-    """Write the file of a study. Raises UserError if it cannot be written."""
+    """Write the file of a study's planned trials. Raises UserError if that fails."""
     content = _FORMAT.dump_json(StudyFile(key=key, planned_at=planned_at, trials=trials, file=file))
     try:
         storage.write_study(f"{key.variant}.json", sealed(content.decode()))
@@ -68,7 +68,7 @@ def check_name(storage: Storage, key: StudyKey, file: str) -> None:
 
 
 def read_study_file(path: Path) -> StudyFile:
-    """Return the content of a study's file. Raises DamagedFileError."""
+    """Return the content of a study's file. Raises DamagedFileError if it cannot be read."""
     try:
         content = _FORMAT.validate_json(unsealed(path))
         if any(trial.validated.trial_id != trial.trial_id for trial in content.trials):

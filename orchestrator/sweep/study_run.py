@@ -1,4 +1,4 @@
-"""One run of a study, from plan to report."""
+"""Run a study, from the plan to the report."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from orchestrator.store import Store
 
 INTERRUPTED = 130
+# Slow imports, made while the workers start.
 REPORT_MODULES = ("orchestrator.report.build", "matplotlib.backends.backend_svg")
-"""Slow imports, made while the workers start."""
 
 
 def run_study(
@@ -114,18 +114,18 @@ def _fixed_trials(plan: Plan) -> list[PlannedTrial]:
 
 
 def _register(plan: Plan, store: Store, console: Console) -> list[PlannedTrial]:
-    """Trials that an earlier tuning stopped early are run in full."""
     trials = _fixed_trials(plan)
     planned_ids = {trial.trial_id for trial in trials}
     if other_count := sum(
         row.state == "done" and row.trial_id not in planned_ids for row in store.trials(plan.key)
     ):
         console.print(
-            f"Not in this plan and report: {counted(other_count, 'done trial')} of "
-            f"{plan.study.name}. They have other settings (try --seeds N or --all-trials) or are "
-            "from before the study changed. The store keeps them."
+            f"This plan and report omit {counted(other_count, 'done trial')} of "
+            f"{plan.study.name}: they have other settings (try --seeds N or --all-trials), or the "
+            "study has changed since. The store keeps them."
         )
     store.register(plan.key, trials)
+    # Trials that an earlier tuning stopped early are run in full.
     store.reset(planned_ids, states=("pruned",))
     return trials
 

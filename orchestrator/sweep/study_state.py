@@ -1,4 +1,4 @@
-"""A plan's trials in the store at one moment."""
+"""Progress of a plan's trials, read from the store."""
 
 from __future__ import annotations
 
@@ -10,13 +10,12 @@ from orchestrator.store import PlannedTrial, TrialState
 
 @dataclass(frozen=True, kw_only=True)
 class StudyState:
-    """Progress of a plan's trials."""
+    """Progress of a plan's trials at one moment."""
 
     states: Mapping[str, TrialState]
     trials: Sequence[PlannedTrial]
-    """Trials to run now."""
     unnamed_count: int
-    """Trials that a tuning has yet to choose."""
+    """Number of trials that a tuning has not chosen yet."""
     unmeasured: Mapping[str, Sequence[str]]
     """Missing measurements of done trials, by trial id."""
 

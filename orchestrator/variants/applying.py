@@ -9,14 +9,14 @@ from trainables.config import AnyConfig, dotted_keys, flat_values, read_config, 
 from trainables.errors import UserError, did_you_mean
 
 FIXED_KEYS = ("schema_version", "kind", "corpus.name", "corpus.sha256")
-"""Keys that describe the text or the program, which other values would misstate."""
+"""Keys that `--set` must not change, because they describe the text or the program."""
 
 
 def apply_settings(configs: Sequence[AnyConfig], values: Mapping[str, Any]) -> list[AnyConfig]:
     """Return the configs with these values of dotted keys.
 
     Kinds of trials without a key stay unchanged: the true matrix of a generated language has no
-    `training.epochs`. Raises UserError for an invalid value, and for a key that no trial or only
+    `training.epochs`. Raises UserError for an invalid value, an unknown key, or a key that only
     some trials of a kind have.
     """
     if not values:
@@ -61,7 +61,7 @@ def _require_key(key: str, contents: Sequence[Mapping[str, Any]]) -> None:
     if contents_without_key:
         raise UserError(
             f"--set: {len(contents_without_key)} trials have no {key!r}, for example those with "
-            f"{_part(contents_without_key[0], key)}. Write a study of the trials that have it."
+            f"{_part(contents_without_key[0], key)}. Write a study of trials with this key."
         )
 
 

@@ -1,4 +1,4 @@
-"""Names of trials; different settings never look like seeds of one setting."""
+"""Names of trials. A setting is a config without its seed; different settings differ in name."""
 
 from __future__ import annotations
 
@@ -64,10 +64,10 @@ def distinct_settings(configs: Iterable[AnyConfig]) -> set[str]:
 
 
 def varying_settings(trials: Iterable[tuple[str, Mapping[str, Any]]]) -> dict[str, list[str]]:
-    """Return by group the dotted keys, except the seed, in which the group's trials differ.
+    """Return the dotted keys, except the seed, in which the trials of each group differ.
 
-    `trials` are pairs of a group and a trial's settings by dotted key. Groups of one setting, or
-    with differences too long for a name, are omitted.
+    `trials` are pairs of a group and a trial's settings by dotted key. Omits groups of one setting,
+    or with differences too long for a name.
     """
     groups: dict[str, list[Mapping[str, Any]]] = {}
     for group, settings in trials:
@@ -90,7 +90,7 @@ def varying_settings(trials: Iterable[tuple[str, Mapping[str, Any]]]) -> dict[st
 def completed_group(
     group: str, settings: Mapping[str, Any], varying_keys: Mapping[str, Sequence[str]]
 ) -> str:
-    """Return the group with the settings that vary in it: "softmax, training.learning_rate=20"."""
+    """Return the group's name with its varying settings: "softmax, training.learning_rate=20"."""
     return group + _completion(settings, varying_keys.get(group, ()))
 
 
@@ -115,9 +115,9 @@ def without_settings(group: str, keys: Sequence[str]) -> str:
 def told_apart(
     groups: Sequence[str], settings: Sequence[str], digits: int = HASH_DIGITS
 ) -> list[str]:
-    """Return the trials' groups, with a hash appended if a group has several settings.
+    """Return each trial's group, with a hash of its setting if the group has several settings.
 
-    `settings` has each trial's hash.
+    `settings` has each trial's `setting_hash`.
     """
     owners = defaultdict[str, set[str]](set)
     for group, setting in zip(groups, settings, strict=True):
@@ -156,5 +156,5 @@ def _completion(settings: Mapping[str, Any], keys: Sequence[str]) -> str:
 
 
 def _value_text(value: object) -> str:
-    """Round the last digits, which a scale's factor changes: 0.29 * 0.1 is not 0.029."""
+    """Round off the error of a scale's factor: 0.29 * 0.1 is not 0.029."""
     return f"{value:.12g}" if isinstance(value, float) else str(value)

@@ -1,4 +1,4 @@
-"""Settings of `--set`. A study runs at each of several values: `training.learning_rate=5,10`."""
+"""Settings of `--set`. A study trains with each value of `training.learning_rate=5,10`."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def setting_values(key: str, values: Iterable[Any]) -> tuple[Any, ...]:
         )
     if any(isinstance(value, dict) for value in unique_values):
         raise UserError(
-            f"--set: {key} is a whole part of a config and takes one value. Give one value, or "
+            f"--set: {key} is a section of the config and takes one value. Give one value, or "
             f"write a study."
         )
     numbers = all(type(value) in (int, float) for value in unique_values)

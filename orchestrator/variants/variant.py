@@ -27,11 +27,10 @@ class Variant:
     contexts: str = ""
     """Name of the user's file, a space, and a tag of its content; "" for the published contexts."""
     benchmarks: str = ""
-    """Like `contexts`, for the user's folder."""
 
     @classmethod
     def read(cls, text: str) -> Variant:
-        """Return the variant with this `text`; the unchanged study's if the text is invalid."""
+        """Return the variant that `text` describes; the unchanged study's if `text` is invalid."""
         try:
             content = json.loads(text)
             settings = {key: tuple(values) for key, values in content.pop("settings", {}).items()}
@@ -41,7 +40,7 @@ class Variant:
 
     @property
     def text(self) -> str:
-        """Canonical JSON, "{}" for the unchanged study. `StudyKey.overrides` stores it."""
+        """The variant as JSON, as in `StudyKey.overrides`; "{}" for the unchanged study."""
         changes = {name: value for name, value in vars(self).items() if value}
         return json.dumps(changes, sort_keys=True, separators=(",", ":"))
 
@@ -72,7 +71,7 @@ class Variant:
 
 
 def chosen_variant(settings: Settings, model: str | None) -> Variant:
-    """Return the variant that a command on the store selects.
+    """Return the variant that these options select in the store.
 
     `--set` also selects search, contexts and benchmarks. Raises UserError for an unknown model.
     """
@@ -82,7 +81,7 @@ def chosen_variant(settings: Settings, model: str | None) -> Variant:
 
 
 def other_model(model: str | None) -> str | None:
-    """Return the model; None if it is LSTM, the default. Raises UserError for an unknown model."""
+    """Return `model`; None for LSTM, the default. Raises UserError for an unknown model."""
     if model is None or model == LSTM:
         return None
     require_model(model)

@@ -1,4 +1,4 @@
-"""Heartbeats from a thread of a worker that runs a pack."""
+"""Send heartbeats from a thread of a worker process."""
 
 from __future__ import annotations
 
@@ -19,17 +19,16 @@ from trainables.errors import line_of
 from trainables.measurements import status_mib
 from trainables.pulse import PULSE, TRAINING
 
+# A beat is sent every `BEAT_S`, and within `LOOK_S` of a new phase.
 BEAT_S, LOOK_S = 2.0, 0.25
-"""A beat is sent every `BEAT_S`, and within `LOOK_S` of a new phase."""
 DIES_WITH_PARENT = 1
-"""Linux `PR_SET_PDEATHSIG`."""
 
 
 class Beat(Frozen):
-    """A worker's progress and state."""
+    """A heartbeat: the progress and state of a worker."""
 
     number: int
-    """Count of beats; if it stops growing, no thread of the process runs."""
+    """Number of heartbeats so far. If it stops growing, no thread of the process runs."""
     trial_id: str
     phase: str
     epoch: int
@@ -37,9 +36,9 @@ class Beat(Frozen):
     step: int
     progress: int
     quiet_s: float
-    """Time that the work may take without progress."""
+    """Seconds that the current work may take without progress."""
     line: str
-    """Innermost line of the work, preferably in the user's code: "my_layer.py, line 3"."""
+    """Line of code that the worker is running, preferably in the user's own code."""
     memory_bytes: int
     """Peak resident memory since the trial began."""
     machine_memory: MachineMemory
@@ -49,7 +48,7 @@ class Beat(Frozen):
 
     @property
     def position(self) -> str:
-        """Position in the trial, as a phrase after "it stalled"."""
+        """Position in the trial as a phrase, such as "in epoch 2, step 7"."""
         return f"in epoch {self.epoch}, step {self.step}" if self.phase == TRAINING else self.phase
 
 
@@ -57,9 +56,9 @@ class Beat(Frozen):
 def beating(
     send: Callable[[bytes], None], machine: str, code_files: Sequence[str]
 ) -> Iterator[None]:
-    """Send beats (JSON) about this thread until the context ends, then send a last beat.
+    """Send heartbeats (JSON) about this thread until the context ends, and once at the end.
 
-    Processes that the work forks send no beats, and end with this process.
+    Forked processes send no heartbeats, and are killed when this process ends.
     """
     if sys.platform == "linux":
         _end_forks_with_their_parent()
@@ -108,6 +107,6 @@ def _beat(number: int, worker: int, machine: str, code_files: Sequence[str]) -> 
 
 @cache
 def _end_forks_with_their_parent() -> None:
-    """A process that an output layer forked holds a lock, so it must end with the trial."""
+    # A process that an output layer forked holds a lock, so it must end with the trial.
     libc = ctypes.CDLL(None)
     os.register_at_fork(after_in_child=lambda: libc.prctl(DIES_WITH_PARENT, signal.SIGKILL))

@@ -1,4 +1,4 @@
-"""Classification of errors: of a trial, of the process, or of the sweep."""
+"""Decide whether an error affects one trial, its process or the whole sweep."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class BrokenProcessError(Exception):
 
 
 class MemoryShortageError(BrokenProcessError):
-    """A trial needs more memory."""
+    """The trial ran out of memory."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -24,16 +24,15 @@ class MemoryShortageError(BrokenProcessError):
 
 
 class HaltError(BrokenProcessError):
-    """No process can run a trial; see `TrialEvent.halt`."""
+    """A problem prevents every trial from running, so the sweep must stop."""
 
 
 def cause_of(
     error: BaseException, folder: TrialFolder | None, storage: Storage, runtime: Runtime
 ) -> str:
-    """Return why the trial failed, and log the cause in `folder` (None if unavailable).
+    """Return why the trial failed, and log the cause in `folder`, if given.
 
-    Raises HaltError if the disk or storage fails. Raises MemoryShortageError if memory ran out:
-    alone in a new process, the trial may have enough.
+    Raises HaltError if the disk or storage fails, and MemoryShortageError if memory ran out.
     """
     trouble = DISK_TROUBLES.get(error.errno or 0) if isinstance(error, OSError) else None
     if trouble is not None:
@@ -59,7 +58,7 @@ def cause_of(
 
 
 def asks_for_memory(error: BaseException) -> bool:
-    """Return whether the error or its cause is a shortage of host or GPU memory."""
+    """Return whether host or GPU memory ran out, as the error or its cause shows."""
     return (
         isinstance(error, MemoryError)
         or (isinstance(error, OSError) and error.errno == errno.ENOMEM)

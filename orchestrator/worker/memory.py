@@ -1,4 +1,4 @@
-"""Memory of this machine, or of its container if that has a limit."""
+"""Memory of this machine, or of its container if the container's memory is limited."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 PROC, CGROUPS = Path("/proc"), Path("/sys/fs/cgroup")
+# A machine is full if less than this share of its memory is free.
 FULL_BELOW = 0.05
-"""Share of free memory below which a machine is full."""
 
 
 class MachineMemory(NamedTuple):
@@ -17,10 +17,10 @@ class MachineMemory(NamedTuple):
     total_bytes: int = 0
     free_bytes: int = 0
     kills: int = 0
-    """Processes that the kernel killed for memory since the machine or container started."""
+    """Number of processes that the kernel has killed to free memory."""
 
     def ran_out_since(self, earlier: MachineMemory) -> bool:
-        """Return whether memory was full at `earlier` or the kernel killed a process afterwards."""
+        """Return whether memory was full at `earlier`, or the kernel has since killed a process."""
         return self.kills > earlier.kills or earlier.free_bytes < FULL_BELOW * earlier.total_bytes
 
 

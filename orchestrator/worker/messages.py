@@ -21,13 +21,13 @@ class Pack:
 
     trials: tuple[PlannedTrial, ...]
     stop_above: Mapping[str, Mapping[int, float]] = field(default_factory=dict)
-    """Early-stopping thresholds: validation loss (nats per token) by trial id and epoch."""
+    """Validation loss (nats per token) above which a trial stops early, by trial id and epoch."""
     unmeasured: tuple[str, ...] = ()
     """Measurements to take of done trials; empty for training."""
     alone: bool = False
-    """Run no other pack of the sweep meanwhile."""
+    """True if no other pack of the sweep may run meanwhile."""
     at_once: int = 1
-    """Limit on trials that run as one model."""
+    """Maximum number of trials that run together as one model."""
 
 
 PACK: TypeAdapter[Pack] = TypeAdapter(Pack)
@@ -35,7 +35,7 @@ PACK: TypeAdapter[Pack] = TypeAdapter(Pack)
 
 @dataclass(frozen=True)
 class MachineRequest:
-    """A pack's requirements on machines."""
+    """Memory that a pack needs, and machines that it must not use."""
 
     memory_bytes: int
     """0 if unknown."""
@@ -44,10 +44,7 @@ class MachineRequest:
 
 
 class Parcel:
-    """A pack on its way to a worker: one text, which all copies of Tune's config share.
-
-    The class is in this module so that workers import no driver code.
-    """
+    """A pack as JSON text, which Ray Tune carries to a worker."""
 
     def __init__(self, key: str, pack: Pack, request: MachineRequest) -> None:
         self.key, self.request, self._text = key, request, PACK.dump_json(pack)
@@ -64,7 +61,7 @@ class Parcel:
         return "trials"
 
     def __deepcopy__(self, memo: dict[int, object]) -> Self:
-        return self
+        return self  # all copies of Tune's config share the text
 
 
 class TrialEvent(Frozen):
@@ -76,9 +73,9 @@ class TrialEvent(Frozen):
     epoch: AnyEpoch | None = None
     outcome: TrialOutcome | None = None
     note: str | None = None
-    """A problem and its consequence, without a period."""
+    """A problem and its consequence, as a sentence without a period."""
     halt: str | None = None
-    """Problem of disk or object store that affects every trial, and its fix."""
+    """A problem of the disk or object store that affects every trial, and its fix."""
 
 
 EVENTS: TypeAdapter[tuple[TrialEvent, ...]] = TypeAdapter(tuple[TrialEvent, ...])
@@ -98,17 +95,17 @@ class EndingKind(StrEnum):
 
 @dataclass(frozen=True)
 class Ending:
-    """A worker's end, from Ray's errors."""
+    """How a worker ended."""
 
     kind: EndingKind
     text: str = ""
-    """Details; empty to use the kind's clause."""
+    """A clause that is more specific than the kind's, or empty."""
     machine: str | None = None
-    """Address, if known; Ray's node id for an unfit machine."""
+    """IP address of the machine, if known. For an unfit machine, Ray's node id."""
 
     @property
     def cause(self) -> str:
-        """The text, or the kind's clause."""
+        """The specific clause, or the clause of the kind."""
         return self.text or self.kind.value
 
     @property
@@ -124,9 +121,10 @@ class Ending:
 
 @dataclass(frozen=True, kw_only=True)
 class TrialFunctions:
-    """Replacements, importable in the worker, for functions of `trainables.trial`.
+    """Replacements for the functions `run_trial` and `measure_kept` of `trainables.trial`.
 
-    Without a replacement, the worker imports the original, so that the driver needs no torch.
+    Workers must be able to import the replacements. By default, the worker imports the originals,
+    so that the driver needs no torch.
     """
 
     run_trial: Callable[..., TrialOutcome] | None = None

@@ -1,4 +1,4 @@
-"""Batching of a worker's events."""
+"""Send a worker's events in batches."""
 
 from __future__ import annotations
 
@@ -8,17 +8,14 @@ from collections.abc import Callable
 
 from orchestrator.worker.messages import EVENTS, TrialEvent
 
+# Each report blocks the worker. Longer trials report their start and end at once.
 REPORT_EVERY_S = 0.5
-"""Minimum interval between reports, because each report blocks the worker.
-
-Longer trials report their start and end at once.
-"""
 
 
 class Outbox:
     """Collects events and sends them together.
 
-    A process that an output layer forked exits when it tries to send.
+    A forked process exits when it tries to send.
     """
 
     def __init__(

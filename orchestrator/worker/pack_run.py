@@ -38,8 +38,8 @@ def run_pack(
 ) -> None:
     """Train or measure the trials and send their events, batched if trials are short.
 
-    `after_send` receives the current trial's name, because Ray renames the process at every
-    message. Raises BrokenProcessError if this process can run no further trial.
+    `after_send` is called with the current trial's name after each message, because Ray renames the
+    process. Raises BrokenProcessError if this process can run no further trial.
     """
     os.environ["OMP_NUM_THREADS"] = str(job.options.runtime.threads)
     if "torch" in sys.modules:
@@ -166,7 +166,6 @@ class _PackRun:
         )
 
     def _end_trial(self, trial: PlannedTrial, result: Result) -> None:
-        """Leave the trial's folder, so that its files are in the storage, and report the end."""
         self._current_id = trial.trial_id
         folder = self._folders.pop(trial.trial_id, None)
         try:

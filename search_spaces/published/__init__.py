@@ -51,7 +51,7 @@ METRICS = {
     "seconds_per_epoch": "seconds_per_epoch",
     "seconds_per_epoch_v100": "seconds_per_epoch",
 }
-"""Metric of each table column."""
+"""Our metric name for each table column."""
 UNITS = {"params_millions": 1e6}
 
 Row = Mapping[str, str]
@@ -66,10 +66,10 @@ class PublishedNumber:
 
 
 PublishedTable = Mapping[str, Mapping[str, Mapping[str, PublishedNumber]]]
-"""Corpus -> group -> metric -> number."""
+"""Printed numbers by corpus, group and metric."""
 PublishedPredictions = Mapping[str, Mapping[str, Mapping[str, Any]]]
-"""Model or group -> context ("yang 1") -> prediction, with the keys of the measurement top_k. The
-true word's `probability` and `rank` may be missing (None)."""
+"""Predictions by model (or group) and context ("yang 1"), with the keys of the measurement top_k.
+The true word has neither `probability` nor `rank` if the printed list ends before it."""
 
 
 @cache
@@ -80,7 +80,7 @@ def rows(table: str) -> tuple[Row, ...]:
 
 
 def by_group(table: str, group: Callable[[Row], str] = lambda row: row["model"]) -> PublishedTable:
-    """Return a table's metrics. `group` returns a row's group. The default corpus is PTB."""
+    """Return a table's numbers. `group` returns a row's group. The default corpus is PTB."""
     table_groups: dict[str, dict[str, dict[str, PublishedNumber]]] = {}
     for row in rows(table):
         groups = table_groups.setdefault(row.get("corpus", "ptb"), {})
@@ -103,7 +103,7 @@ def _numbers(row: Row) -> dict[str, PublishedNumber]:
 
 
 def p_values(table: str, column: str = "p_value_vs_softmax") -> dict[str, dict[str, float]]:
-    """Return printed p-values: corpus -> model -> p-value."""
+    """Return printed p-values by corpus and model."""
     values: dict[str, dict[str, float]] = {}
     for row in rows(table):
         if row[column]:

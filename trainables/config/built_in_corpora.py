@@ -10,26 +10,24 @@ from trainables.errors import UserError
 PYDOCS = "pydocs"
 MARKOV = "markov"
 MARKOV_RANK = 100
-"""Rank of `markov`: above 26, the rank of softmax at embedding width 24 (scale quick)."""
+"""Rank of the log-P matrix of `markov`. A softmax with embedding width 24 cannot reach it."""
 MIN_MARKOV_RANK, MAX_MARKOV_RANK = 5, 500
 MARKOV_TYPES = 1_000
-"""Vocabulary size, including `<eos>`."""
+"""Vocabulary size of `markov-R`, including `<eos>`."""
 MARKOV_TOKENS = {"train": 200_000, "valid": 20_000, "test": 20_000}
-"""Minimum tokens per split; the last line is never cut."""
+"""Minimum tokens per split, which ends with a complete line."""
 
 SPAM = "spam"
-"""Each text of `spam-V` repeats one of V symbols."""
 MIN_SPAM_SYMBOLS, MAX_SPAM_SYMBOLS = 100, 200_000
 SPAM_REPEATS = 7
-"""Copies of the symbol in each text, before `<eos>`."""
 SPAM_TEXTS = {"train": 50_000, "valid": 5_000, "test": 5_000}
-"""Minimum texts per split. Symbols are equally frequent, and occur at least twice in train."""
+"""Minimum texts per split of `spam-V`. All V symbols have equally many, in train at least two."""
 
 _SPAM = re.compile(rf"{SPAM}-[0-9]{{1,9}}")
 
 
 def is_built_in(name: str) -> bool:
-    """Return whether `name` names a built-in corpus, even if its number is invalid."""
+    """Return whether a corpus is built in, even if the number in its name is out of range."""
     return (
         name in (PYDOCS, MARKOV)
         or name.startswith(f"{MARKOV}-")
@@ -38,7 +36,10 @@ def is_built_in(name: str) -> bool:
 
 
 def markov_rank(name: str) -> int | None:
-    """Return the rank of a `markov` language, or None. Raises UserError for an invalid rank."""
+    """Return R of the corpus `markov-R`, or None for another corpus.
+
+    Raises UserError for an invalid R.
+    """
     if name == MARKOV:
         return MARKOV_RANK
     if not name.startswith(f"{MARKOV}-"):
@@ -48,7 +49,10 @@ def markov_rank(name: str) -> int | None:
 
 
 def spam_symbols(name: str) -> int | None:
-    """Return V of `spam-V`, or None. Raises UserError for an invalid V."""
+    """Return V of the corpus `spam-V`, or None for another corpus.
+
+    Raises UserError for an invalid V.
+    """
     if not _SPAM.fullmatch(name):
         return None
     rule = f"{SPAM}-V: V is the number of symbols"
@@ -67,25 +71,25 @@ def _number(name: str, rule: str, minimum: int, maximum: int) -> int:
 
 
 def spam_floor(symbols: int) -> float:
-    """Return the entropy of `spam-V` in nats per token.
+    """Return the entropy of the corpus `spam-V` in nats per token.
 
-    A whole text has entropy ln V, for a model without memory of earlier texts.
+    A text repeats one symbol, so its entropy is ln V for a model without memory of earlier texts.
     """
     return math.log(symbols) / (SPAM_REPEATS + 1)
 
 
 def is_generated(name: str) -> bool:
-    """Return whether the corpus's true distribution is known.
+    """Return whether the corpus is `markov-R` or `spam-V`, whose true distributions are known.
 
-    Raises UserError for an invalid number.
+    Raises UserError for an invalid number in the name.
     """
     return markov_rank(name) is not None or spam_symbols(name) is not None
 
 
 def canonical_name(name: str) -> str:
-    """Return the canonical name, such as `markov` for `markov-100`.
+    """Return the canonical name of a corpus, such as `markov` for `markov-100`.
 
-    Raises UserError for an invalid number.
+    Raises UserError for an invalid number in the name.
     """
     spam_symbols(name)  # raises for an invalid number
     return MARKOV if markov_rank(name) == MARKOV_RANK else name

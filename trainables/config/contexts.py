@@ -1,7 +1,6 @@
-"""Contexts of the test text for `top_k`: published, evenly spaced, or custom.
+"""Contexts at which `top_k` lists likely next words: published, evenly spaced, or custom.
 
-A context is the text up to and including one test token. The token's index, from 0, identifies the
-context.
+A context is the test text up to and including one token, whose index counts from 0.
 """
 
 from __future__ import annotations
@@ -20,20 +19,19 @@ from trainables.config.text_file import TextFile
 from trainables.errors import UserError, first_problem
 
 PTB = Path(__file__).with_name("contexts_ptb.json")
-"""18 contexts of AAAI 2021 (Fig. 3, SM Table 2): six from Yang et al. 2018, six chosen, six
-random."""
+"""The contexts of AAAI 2021 (Fig. 3, SM Table 2) in Penn Treebank."""
 EVEN_CONTEXTS = 18
 
 
 class Context(Frozen):
-    """A context of a contexts file, identified by group and number."""
+    """A context in a contexts file, identified by group and number."""
 
     group: Annotated[str, Field(pattern=r"^[\w-]+$")] = "own"
     number: Annotated[int, Field(ge=1, lt=10**18)] = 0
-    """0, the default, is replaced by the position in the list, from 1."""
+    """The default, 0, means the context's position in the file, counted from 1."""
     last_token_index: Annotated[int, Field(ge=0)]
     next_token: str | None = None
-    """Token that must follow in the text; None: any."""
+    """Token that must follow in the test text."""
 
 
 _CONTEXT_LIST: TypeAdapter[tuple[Context, ...]] = TypeAdapter(tuple[Context, ...])
@@ -50,7 +48,7 @@ class ContextsFile(TextFile):
 
     @property
     def measurement(self) -> str:
-        """Return the name of the measurement at these contexts."""
+        """Return the name of the measurement that uses this file, such as "top_k-1a2b3c4d@1"."""
         return f"top_k-{self.tag}@1"
 
     @property
@@ -75,13 +73,14 @@ class ContextsFile(TextFile):
         names = [(context.group, context.number) for context in contexts]
         if duplicate := next((name for name in names if names.count(name) > 1), None):
             raise UserError(
-                f"{self.name} has {duplicate[0]} {duplicate[1]} twice: change a group or number"
+                f"{self.name} lists context {duplicate[0]} {duplicate[1]} twice: change a group or "
+                "number"
             )
         return contexts
 
 
 def read_contexts(path: Path) -> ContextsFile:
-    """Return a contexts file. Raises UserError if it is unreadable or invalid."""
+    """Read a contexts file. Raises UserError if the file is unreadable or invalid."""
     file = ContextsFile.read(path, "--contexts")
     assert file.contexts  # parse, so that a bad file is refused here
     return file
@@ -89,12 +88,12 @@ def read_contexts(path: Path) -> ContextsFile:
 
 @functools.cache
 def published_contexts() -> tuple[Context, ...]:
-    """Return the contexts of SM Table 2, for the Penn Treebank."""
+    """Return the Penn Treebank contexts of SM Table 2."""
     return read_contexts(PTB).contexts
 
 
 def even_contexts(tokens: int) -> tuple[Context, ...]:
-    """Return 18 evenly spaced contexts, fewer for a tiny text."""
+    """Return 18 contexts evenly spaced in a text of `tokens` tokens, or fewer for a tiny text."""
     return tuple(
         Context(group="even", number=number, last_token_index=index)
         for number, index in enumerate(even_indices(tokens, EVEN_CONTEXTS), start=1)
@@ -102,7 +101,10 @@ def even_contexts(tokens: int) -> tuple[Context, ...]:
 
 
 def even_indices(tokens: int, limit: int) -> list[int]:
-    """Return up to `limit` evenly spaced token indices, all before the last token."""
+    """Return up to `limit` evenly spaced indices in a text of `tokens` tokens.
+
+    The last token is excluded, because it has no next token.
+    """
     count = min(limit, tokens - 1)
     return [(tokens - 1) * number // count - 1 for number in range(1, count + 1)]
 

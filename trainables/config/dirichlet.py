@@ -1,4 +1,4 @@
-"""Config of fits to known distributions."""
+"""Config of trials that fit random distributions drawn from a Dirichlet distribution."""
 
 from __future__ import annotations
 
@@ -16,33 +16,31 @@ from trainables.config.output_layer import (
     layer_parameters,
 )
 
-PASSES = 900.0
-"""Typical number of passes over the targets in a fit."""
+PASSES = 900.0  # loss computations of a typical fit
 
 
 class FitConfig(Frozen):
-    """Adam with half a cosine decay to zero, then rounds of L-BFGS.
+    """Settings of a fit: Adam with a cosine decay to zero, then rounds of L-BFGS.
 
-    Adam avoids L-BFGS's bad optima, especially with a piecewise function. The fit ends after a
-    round with little improvement, and may still be above its optimum.
+    L-BFGS alone ends in bad optima, especially with a piecewise linear function. The fit ends after
+    a round that reduces the gap between loss and entropy by less than the share `tolerance`, or
+    once the gap is below `gap_nats`.
     """
 
     adam_steps: Annotated[int, Field(ge=0)] = 700
     step_size: PositiveFloat = 0.05
     round_iterations: PositiveInt = 20
-    """Maximum L-BFGS iterations per round; the line search may fail earlier."""
     tolerance: NonNegative = 0.02
-    """The fit ends if a round closes less than this share of the gap between loss and entropy."""
     gap_nats: NonNegative = 1e-4
-    """The fit also ends if the gap is below this."""
     most_rounds: PositiveInt = 50
     """A fit that needs more rounds is reported as not converged."""
 
 
 class DirichletConfig(ExperimentConfig):
-    """Fit N distributions over M outcomes, drawn from Dir(alpha) (Ganea et al. 2019, the talk).
+    """Fit `targets` random distributions over `outcomes` outcomes (Ganea et al. 2019, the talk).
 
-    Each target has its own context vector in R^d. All share the outcomes' vectors.
+    Each distribution is drawn from Dir(`alpha`) and has a trained context vector. They share
+    trained output weights.
     """
 
     kind: Literal["dirichlet"] = "dirichlet"
@@ -55,7 +53,7 @@ class DirichletConfig(ExperimentConfig):
 
     @property
     def family(self) -> str:
-        """Return kind and output layer, which determine the time of a pass."""
+        """Return the kind and the output layer, which determine the time of one step."""
         return f"{self.kind} {self.output_layer.name}"
 
     @property
@@ -68,9 +66,9 @@ class DirichletConfig(ExperimentConfig):
 
     @property
     def operations(self) -> float:
-        """Return how many operations of language-model training take as long as a typical fit.
+        """Return the cost of a typical fit, in operations of language-model training.
 
-        Matrix products of language models are larger and faster than those of a fit.
+        An operation of a fit is slower, because its matrix products are smaller.
         """
         layer = self.output_layer
         experts = layer.mixtures if isinstance(layer, MosConfig | MosPlifConfig) else 1
@@ -79,5 +77,5 @@ class DirichletConfig(ExperimentConfig):
 
     @property
     def memory_bytes(self) -> float:
-        """Return the bytes of 30 float32 matrices, N x M."""
+        """Return the bytes of 30 float32 matrices, targets x outcomes."""
         return 4.0 * 30 * self.targets * self.outcomes

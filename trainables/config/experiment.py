@@ -19,7 +19,7 @@ class ExperimentConfig(Identified):
 
     @property
     def family(self) -> str:
-        """Return a key shared by trials of similar cost."""
+        """Return a group name. Measured times correct the time estimates of the same group."""
         return self.kind
 
     @property
@@ -29,56 +29,59 @@ class ExperimentConfig(Identified):
 
     @property
     def operations(self) -> float:
-        """Return approximate operations; the default is for reading megabytes of text."""
+        """Return the approximate number of operations.
+
+        The default is the cost of reading megabytes of text.
+        """
         return 1e10
 
     @property
     def memory_bytes(self) -> float:
-        """Return the arrays' approximate bytes; the default is for a text and its words."""
+        """Return the approximate bytes of all arrays. The default is for a text and its words."""
         return 3e8
 
 
 class PressNoiseConfig(ExperimentConfig):
-    """Ranks of a truncated n x n log-P matrix, with Gaussian noise or after SVD round trips.
+    """Compute ranks of an n x n log-P matrix after adding noise, or after SVD round trips.
 
-    Source: AAAI 2021, SM Algorithms 1 and 2.
+    A round trip computes the SVD and multiplies its factors. Source: AAAI 2021, SM Algorithms 1 and
+    2.
     """
 
     schema_version: Literal[2] = 2
     kind: Literal["press_noise"] = "press_noise"
     size: Annotated[int, Field(ge=20)] = 10_000
-    """n: contexts (rows) and words (columns)."""
     rank: Annotated[int, Field(ge=3, le=18)] = 10
-    """Number of singular values to keep, out of 18. All are divided by the largest value."""
+    """Number of singular values to keep, of the matrix's 18. They are scaled so that the largest is
+    1."""
     noise_variance: NonNegative = 0.0
-    """c: noise entries have variance c / n^2."""
+    """Each entry's Gaussian noise has this variance, divided by `size`^2."""
     round_trips: NonNegativeInt = 0
-    """Number of SVDs, each multiplied back without truncation."""
     precision: Literal["float32", "float64"] = "float64"
-    """Precision of the matrix, its round trips, and eps in the Press tolerance."""
+    """Precision of the matrix and its round trips, and of eps in the Press tolerance."""
 
     @property
     def operations(self) -> float:
-        """Return measured costs on one core: 18 n^3 per SVD and product, 4 n^3 for noise."""
+        """Return operations as measured on one core: 18 n^3 per SVD, or 4 n^3 with noise."""
         return (18.0 * (self.round_trips + 1) if self.round_trips else 4.0) * self.size**3
 
     @property
     def memory_bytes(self) -> float:
         """Return the bytes of matrix, noise and Gram matrix.
 
-        For round trips: two matrices, both singular bases and LAPACK's workspace.
+        Round trips need two matrices, both singular bases and LAPACK's workspace instead.
         """
         return 8.0 * (9.5 if self.round_trips else 3.3) * self.size**2
 
 
 class TrueRankConfig(ExperimentConfig):
-    """The true log-P matrix of a generated language, one row per test token."""
+    """Compute ranks of a generated language's true log-P matrix, with one row per test token."""
 
     kind: Literal["true_rank"] = "true_rank"
     corpus: CorpusConfig
     variant: Literal["float64", "float32", "noise"]
-    """float64: exact. float32: rounded. noise: every entry is multiplied by 1 + eps g, with
-    float32's eps. Each entry has its own standard normal g."""
+    """`float64` keeps the matrix, `float32` rounds it. `noise` multiplies every entry by 1 + eps g,
+    with float32's eps and a new standard normal g."""
     evaluation: EvaluationConfig = EvaluationConfig()
 
     @field_validator("corpus")
@@ -97,20 +100,20 @@ class TrueRankConfig(ExperimentConfig):
 
     @property
     def operations(self) -> float:
-        """Return the operations to reduce the matrix to a triangle and find singular values."""
+        """Return the operations of a QR decomposition and of the triangle's singular values."""
         rows = self.evaluation.test_tokens or MARKOV_TOKENS["test"]
         rows = min(rows, self.evaluation.rank_contexts or rows)
         return 2.0 * rows * MARKOV_TYPES**2 + 4.0 * MARKOV_TYPES**3
 
     @property
     def memory_bytes(self) -> float:
-        """Return bytes of matrices, their lists, the triangle, and rows in two precisions."""
+        """Return the approximate bytes of all arrays."""
         return 8.0 * 8 * MARKOV_TYPES**2 + 3 * 2**26
 
 
 class WordPairsConfig(ExperimentConfig):
-    """Count benchmark word pairs with a word missing in a vocabulary (AAAI 2021, SM Table 13)."""
+    """Count benchmark pairs with a word outside the vocabulary (AAAI 2021, SM Table 13)."""
 
     kind: Literal["word_pairs"] = "word_pairs"
     text: Literal["ptb", "wikitext-2"]
-    """Corpus. Its name suffices as identity, because all files are the published ones."""
+    """Published corpus, whose name identifies its files."""

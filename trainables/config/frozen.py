@@ -24,8 +24,8 @@ ADDED_LATER: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
     },
     "true_rank": {"evaluation": _EVALUATION},
 }
-"""Settings that older stored trials do not have, by kind and section. The identity omits a setting
-with the value listed here, so that older trials keep their ids."""
+"""Default values of settings that older stored trials do not have, by kind and section. A trial's
+identity omits settings with these values, so that older trials keep their ids."""
 
 
 def identity(content: Mapping[str, Any]) -> dict[str, Any]:
@@ -40,7 +40,7 @@ def identity(content: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def completed(content: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a config's complete JSON data from its `identity`."""
+    """Return a config's complete JSON data: its `identity` and the values of `ADDED_LATER`."""
     sections = _defaults(content).items()
     return {
         **content,
@@ -69,7 +69,7 @@ class Frozen(BaseModel):
 
 
 class Identified(Frozen):
-    """A trial's config: its content is its identity."""
+    """A trial's config. Its content determines the trial's id."""
 
     seed: Seed
 
@@ -89,7 +89,7 @@ class Identified(Frozen):
         return replaced(content, values, type(self).model_validate, "with_values")
 
     def canonical_json(self) -> str:
-        """Return the identity as JSON, keys sorted, no white space."""
+        """Return the `identity` as JSON with sorted keys and without white space."""
         return json.dumps(
             identity(self.model_dump(mode="json")),
             sort_keys=True,

@@ -18,14 +18,15 @@ class DenseLayerConfig(Frozen):
 
 
 class ExpertsLayerConfig(Frozen):
-    """sum_k g_k(x) relu(W_k x): see `trainables.experiments.mixture_of_experts`."""
+    """Mixture of experts: sum_k g_k(x) relu(W_k x)."""
 
     name: Literal["experts"] = "experts"
     experts: Annotated[int, Field(ge=2)]
     gates: Literal["softmax", "constant"] = "softmax"
-    """softmax: of v_k x over the experts k. constant: each gate is 1/K."""
+    """`softmax` computes the K gates as softmax(v_1 x, ..., v_K x). `constant` sets each gate to
+    1/K."""
     gate_for: Literal["expert", "unit"] = "expert"
-    """One gate per expert, or per output unit; no difference for constant gates."""
+    """An expert has one gate, or one gate for each of its output units."""
 
 
 Examples = Annotated[int, Field(ge=2)]
@@ -35,7 +36,7 @@ HiddenLayerConfig = Annotated[DenseLayerConfig | ExpertsLayerConfig, Field(discr
 
 
 class LayerJacobianConfig(ExperimentConfig):
-    """Singular values of an untrained layer's Jacobian at random inputs (Orhan 2018).
+    """Compute singular values of an untrained layer's Jacobian at random inputs (Orhan 2018).
 
     The layer has no biases.
     """
@@ -51,7 +52,7 @@ class LayerJacobianConfig(ExperimentConfig):
 
     @property
     def operations(self) -> float:
-        """Return approximate operations. Most are for singular values; small products are slow."""
+        """Return the approximate number of operations, most of them for singular values."""
         return self.inputs * (30.0 * self.width**3 + 20.0 * self.layer.experts * self.width**2)
 
     @property
@@ -91,7 +92,7 @@ class LayerTaskConfig(ExperimentConfig):
 
     @property
     def family(self) -> str:
-        """Return kind and layer: a mixture costs more per parameter than a dense layer."""
+        """Return kind and layer, because experts cost more per parameter than a dense layer."""
         return f"{self.kind} {self.layer.name}"
 
     @property
@@ -105,7 +106,7 @@ class LayerTaskConfig(ExperimentConfig):
 
     @property
     def operations(self) -> float:
-        """Return operations of all steps, dominated by a step's fixed cost."""
+        """Return the operations of all steps. The fixed cost of a step counts as 2e7 operations."""
         return len(self.learning_rates) * self.steps * (6.0 * self.batch * self.parameters + 2e7)
 
     @property

@@ -20,12 +20,12 @@ COLUMNS = {
 
 
 def dotted_keys(content: Mapping[str, Any]) -> list[str]:
-    """Return all keys; a section's key precedes the keys inside it."""
+    """Return the dotted keys of all sections and settings. A section precedes its settings."""
     return [key for key, _ in _items(content)]
 
 
 def flat_values(content: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings by dotted key, without sections."""
+    """Return the value of every setting by dotted key, without schema_version and kind."""
     return {
         key: value
         for key, value in _items(content)
@@ -48,9 +48,9 @@ def value_at(content: Mapping[str, Any], key: str) -> Any:
 
 
 def with_values(content: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a copy with `values` at their dotted keys, whose sections must exist.
+    """Return a copy of `content` with the new `values`, given by dotted key.
 
-    Raises UserError if a key's section is a single value.
+    The sections in a key must exist. Raises UserError if one of them is a single value.
     """
     result = dict(content)
     for key, value in values.items():
@@ -74,9 +74,9 @@ def replaced(
     read: Callable[[Any], Config],
     source: str,
 ) -> Config:
-    """Return `read(content)` after setting values at existing keys.
+    """Return the config that `read` makes of `content` with the new `values`.
 
-    Raises UserError, beginning with `source`, for an invalid value.
+    Raises UserError for an invalid value. The message begins with `source`.
     """
     try:
         return read(with_values(content, values))

@@ -1,4 +1,4 @@
-"""Union of all kinds of trial."""
+"""Union type of all trial configs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _CONFIG: TypeAdapter[AnyConfig] = TypeAdapter(AnyConfig)
 
 
 def read_config(content: Any) -> AnyConfig:
-    """Return the config in JSON data; the default kind is language_model.
+    """Return the config in parsed JSON data. The default kind is language_model.
 
     Raises ValidationError. A user's trial whose file is not loaded is an `UnloadedTrainable`.
     """

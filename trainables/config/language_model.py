@@ -1,6 +1,6 @@
-"""Config of an AWD-LSTM trial: everything that can change a result.
+"""Config of an AWD-LSTM trial.
 
-Imports neither torch nor numpy, so that a plan takes milliseconds.
+The module does not import torch or numpy, so that a dry run takes milliseconds.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from trainables.config.frozen import Frozen, Identified, NonNegative, Rate
 from trainables.config.output_layer import CustomConfig, MixtureConfig, OutputLayerConfig
 
 MIN_STREAM = 3
-"""Minimum tokens of each parallel stream: two to read, and one more to predict."""
+"""Minimum number of tokens in each parallel stream of a batch: two inputs and one more target."""
 
 
 class CorpusConfig(Frozen):
@@ -26,41 +26,42 @@ class CorpusConfig(Frozen):
     sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
     """See `corpus_sha256`."""
     vocabulary_limit: Annotated[int, Field(ge=3)] | None = None
-    """Types to keep, most frequent in train first; the rest become `<unk>`. None: all."""
+    """Number of types to keep, the most frequent in train. Others become `<unk>`. None keeps
+    all."""
 
 
 def require_rank_within(rank: int | None, width: int) -> None:
-    """Raise ValueError if the head's rank exceeds the width: it would restrict nothing."""
+    """Raise ValueError if the head's rank exceeds the width, and so would restrict nothing."""
     if rank is not None and rank > width:
         raise ValueError(f"model.head_rank must be at most the width, {width}; got {rank}")
 
 
 class LanguageModelConfig(Frozen):
-    """AWD-LSTM (Merity et al. 2018): layers d -> hidden -> hidden -> d', tied output weights."""
+    """AWD-LSTM (Merity et al. 2018) with three LSTM layers.
+
+    Locked dropout (one mask per window) acts on embeddings and on each layer's outputs. The last
+    layer has the rate `dropout_output`, the others `dropout_hidden`.
+    """
 
     embedding_width: PositiveInt = 400
-    """d: width of word embeddings and tied output weights."""
     hidden_width: PositiveInt = 1150
     context_width: PositiveInt = 400
-    """d': width of the last LSTM layer's output h3."""
+    """Width of the last LSTM layer's outputs."""
     dropout_embedding_matrix: Rate = 0.1
-    """Word dropout: whole rows of the embedding matrix, rescaled."""
+    """Rate of word dropout, which zeroes rows of the embedding matrix and rescales the others."""
     dropout_embedding: Rate = 0.4
-    """Locked dropout on the embedding output e_t."""
     dropout_hidden: Rate = 0.3
-    """Locked dropout on h1 and h2."""
     dropout_output: Rate = 0.4
-    """Locked dropout on h3."""
     dropconnect: Rate = 0.5
-    """On every layer's hidden-to-hidden weights, one mask per batch."""
+    """Dropout rate of hidden-to-hidden weights, with one mask per batch."""
     embedding_noise: NonNegative = 0.0
-    """Standard deviation of Gaussian noise on e_t in training (fair-capacity study)."""
+    """Standard deviation of Gaussian noise on embeddings in training."""
     start: Literal["published", "scaled"] = "published"
     """Initial weights: as published, or rescaled for narrow models
     (`trainables.training.start`)."""
     head_rank: PositiveInt | None = None
-    """r: output weights are A B (V x r times r x d), not the embedding. None: tied, as in the
-    papers."""
+    """Rank of separate output weights, stored as two factors. None ties the output weights to the
+    embedding."""
 
     @model_validator(mode="after")
     def _check_rank(self) -> Self:
@@ -69,7 +70,7 @@ class LanguageModelConfig(Frozen):
 
     @property
     def layer_widths(self) -> tuple[tuple[int, int], ...]:
-        """Return each LSTM layer's widths: (input, output)."""
+        """Return (input width, output width) of each LSTM layer."""
         return tuple(
             pairwise(
                 (self.embedding_width, self.hidden_width, self.hidden_width, self.context_width)
@@ -95,7 +96,7 @@ AveragingConfig = Annotated[EtAsgdConfig | NtAsgdConfig, Field(discriminator="na
 
 
 class TrainingConfig(Frozen):
-    """SGD or Adam with a switch to averaging; windows of random length."""
+    """Settings of SGD or Adam, with windows of random length and averaging of weights."""
 
     batch_size: PositiveInt = 20
     bptt: PositiveInt = 70
@@ -108,34 +109,34 @@ class TrainingConfig(Frozen):
     weight_decay: NonNegative = 1.2e-6
     gradient_clip_norm: PositiveFloat = 0.25
     activation_regularisation: NonNegative = 2.0
-    """alpha, times mean(h3_dropped^2)."""
+    """Factor of the loss term mean(h^2), with the last layer's outputs h after dropout."""
     temporal_activation_regularisation: NonNegative = 1.0
-    """beta, times mean((h3_{t+1} - h3_t)^2) of the undropped h3."""
+    """Factor of the loss term mean((h_{t+1} - h_t)^2), with outputs h before dropout."""
     averaging: AveragingConfig = EtAsgdConfig()
     epochs: PositiveInt = 1000
     epoch_tokens: PositiveInt | None = None
-    """Train tokens per epoch; the next epoch continues in the text. None: the whole text, as in the
-    papers."""
+    """Train tokens per epoch; the next epoch continues in the text. None means the whole text."""
     precision: Literal["float32", "tf32", "bf16"] = "float32"
-    """Rounding of matrix factors in training; weights, sums and measurements are float32. On a GPU,
-    tf32 (10 bits of mantissa) and bf16 (7) are faster. On a CPU, tf32 is float32, and bf16 affects
-    only the output layer."""
+    """Precision of the factors of matrix products in training. Weights, sums and measurements are
+    always float32. On a CPU, tf32 means float32, and bf16 affects only the output layer."""
 
 
 class EvaluationConfig(Frozen):
-    """Protocol of validation and test, and amount of text."""
+    """Settings of validation, test and measurements.
+
+    Limits on tokens and contexts count from the start of the text.
+    """
 
     valid_batch_size: PositiveInt = 10
     test_batch_size: PositiveInt = 1
     window: PositiveInt = 70
     valid_tokens: PositiveInt | None = None
-    """Validation tokens, from the text's start; None: all."""
     test_tokens: PositiveInt | None = None
-    """Test tokens, from the text's start; None: all."""
     rank_contexts: PositiveInt | None = None
-    """Rows of the log-P matrix: test contexts, from the text's start; None: all."""
+    """Maximum number of test contexts, the rows of the log-P matrix."""
     epoch_rank_contexts: PositiveInt | None = None
-    """Validation contexts, from the text's start, for ranks after every epoch; None: no ranks."""
+    """Number of validation contexts at which every epoch's ranks are computed. None computes no
+    ranks."""
 
 
 class TrialConfig(Identified):
@@ -163,5 +164,5 @@ class TrialConfig(Identified):
 
     @property
     def family(self) -> str:
-        """Return a key shared by trials of similar cost."""
+        """Return a group name. Measured times correct the time estimates of the same group."""
         return self.output_layer.name

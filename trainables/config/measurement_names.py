@@ -46,9 +46,8 @@ NAMES = (
 """Measurements that a study may request. A user's own contexts and benchmarks add others, such as
 "top_k-1a2b3c4d@1"."""
 WITH_SPECTRUM = ("spectrum", "layer_jacobian")
-"""Measurements that have singular values, in any version."""
+"""Names, without versions, of measurements that store singular values."""
 TAG_DIGITS = 8
-"""Number of hexadecimal digits of a file's SHA-256 in a name."""
 
 _COST = "wall_seconds peak_memory_mib"
 _RANKS = (
@@ -79,4 +78,4 @@ METRICS = {
     "press_noise": f"{_COST} noisy_* round_trip*",
     "word_pairs": f"{_COST} word_pairs*",
 }
-"""Names of metrics by kind of trial, separated by white space; `*` is any text."""
+"""Metric names by kind of trial; `*` matches any text."""

@@ -1,4 +1,4 @@
-"""Compute and memory of language-model training, per token."""
+"""Estimated operations and memory of language-model training."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from trainables.config.output_layer import MixtureConfig
 from trainables.config.transformer import TransformerTrialConfig
 
 LONGEST_DRAW = 40
-"""Tokens by which a window may exceed `bptt`."""
+"""Maximum length of a random window minus `bptt`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ModelSize:
-    """Size of a model and of its longest window."""
+    """Numbers that determine the time and memory of a language model's training."""
 
     products: float
-    """Forward multiplications per token between embedding and context vector."""
+    """Multiplications per token in a forward pass, without the output layer."""
     tokens: int
-    """Tokens in a batch's longest window."""
+    """Tokens in the largest possible batch."""
     activations: int
-    """Numbers per token kept for the backward pass, between embedding and context vector."""
+    """Numbers per token that are kept for the backward pass, without the output layer."""
     copies: int
-    """Copies of the weights in training, including gradients and moments."""
+    """Copies of the weights in training, including gradients and the optimiser's moments."""
     kept: int
     """Copies of the weights in a checkpoint."""
 
@@ -35,7 +35,10 @@ def model_size(config: LanguageTrialConfig) -> ModelSize:
 
 
 def head_products(config: LanguageTrialConfig, vocabulary: int) -> float:
-    """Return multiplications to form A B, per token of the step; 0 without A B."""
+    """Return the multiplications per token that form a low-rank head A B, or 0.
+
+    A step forms the head once for all of its tokens.
+    """
     model, tokens = config.model, model_size(config).tokens
     return vocabulary * (model.head_rank or 0) * model.embedding_width / tokens
 
@@ -74,7 +77,7 @@ def _transformer(config: TransformerTrialConfig) -> ModelSize:
 
 
 def mixture_products(config: LanguageTrialConfig) -> float:
-    """Return multiplications per token from a mixture's context vector to its experts, or 0."""
+    """Return the multiplications per token that compute a mixture's K context vectors, or 0."""
     model, layer = config.model, config.output_layer
     if not isinstance(layer, MixtureConfig):
         return 0.0

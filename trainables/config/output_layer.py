@@ -52,16 +52,19 @@ SOFTCAPS = (
     *(SoftcapConfig(form="tanh", cap=cap) for cap in (5.0, 10.0, 15.0, 20.0, 30.0)),
     *(SoftcapConfig(form="sigmoid", cap=cap) for cap in (5.0, 10.0, 15.0, 20.0, 23.0, 30.0)),
 )
-"""Tested in `bent_softmax@1`: Gemma 2 has tanh 30, nanochat tanh 15, modded-nanogpt sigmoid 23."""
+"""Caps that `bent_softmax@1` tries. Gemma 2 has tanh 30, nanochat tanh 15, modded-nanogpt sigmoid
+23."""
 
 
 class PlifConfig(Frozen):
-    """Increasing function, linear on equal intervals of [-limit, limit] (Ganea et al. 2019)."""
+    """Increasing function, linear on equal intervals of [-limit, limit] (Ganea et al. 2019).
+
+    The outermost pieces continue beyond the limit.
+    """
 
     knots: Annotated[int, Field(ge=2)] = 100_000
     """Number of intervals, each with its own slope."""
     limit: PositiveFloat = 20.0
-    """Beyond the limit, the outermost pieces continue."""
 
 
 class LmsPlifConfig(PlifConfig):
@@ -78,11 +81,13 @@ class LmsPlifFrozenConfig(PlifConfig):
 
 
 class MixtureConfig(Frozen):
-    """K context vectors tanh(U_k h3 + b_k) in R^d, weighted by softmax(W_pi h3)."""
+    """Mixture of K context vectors tanh(U_k h + b_k), weighted by softmax(W_pi h).
+
+    Locked dropout (`latent_dropout`) acts on these vectors.
+    """
 
     mixtures: PositiveInt = 15
     latent_dropout: Rate = 0.29
-    """Locked dropout on the K context vectors."""
 
 
 class MosConfig(MixtureConfig):
@@ -106,10 +111,7 @@ class MosPlifConfig(MixtureConfig, PlifConfig):
 
 
 class MonotoneNnConfig(Frozen):
-    """f(x) = sum_i v_i sigmoid(u_i x + b_i) + b, with all u_i, v_i >= 0.
-
-    With enough units, f approximates any increasing function.
-    """
+    """f(x) = sum_i v_i sigmoid(u_i x + b_i) + b, with all u_i, v_i >= 0."""
 
     name: Literal["monotone_nn"] = "monotone_nn"
     units: PositiveInt = 16
@@ -122,15 +124,14 @@ class CustomConfig(Frozen):
     layer: str
     """Name of an `OutputLayer` class, called with a `LayerShape` and `settings`."""
     sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-    """SHA-256 of the defining file."""
     settings: dict[str, float | int | str | bool | None] = {}
 
     @classmethod
     def of(cls, layer: type, /, **settings: float | str | bool | None) -> Self:
         """Return the config of a class with settings, and register the class and its file.
 
-        Raises UserError if the class is not at the top level of its file, or if the file imports a
-        neighbour. Workers do not have the neighbour, and the trial's identity omits it.
+        Raises UserError if the class is not at the top level of its file, or if that file imports
+        another file of its folder. Workers do not have the other file.
         """
         if getattr(sys.modules.get(layer.__module__), layer.__name__, None) is not layer:
             raise UserError(
@@ -159,7 +160,7 @@ OutputLayerConfig = Annotated[
 def layer_parameters(
     layer: OutputLayerConfig, *, vocabulary: int, embedding_width: int, context_width: int
 ) -> int:
-    """Return a built-in output layer's parameter count, without the tied embedding."""
+    """Return a built-in layer's parameter count, without the V x d output weights."""
     count = vocabulary
     if isinstance(layer, LmsPlifConfig | MosPlifConfig):
         count += layer.knots
@@ -171,15 +172,16 @@ def layer_parameters(
 
 
 CPU_CHUNK_BYTES = 5 * 2**19
-"""2.5 MiB: a chunk and its slopes fit in one core's share of the cache (benchmarks/loss.py)."""
+"""2.5 MiB of logits. They and their slopes fit in one core's share of the cache
+(benchmarks/loss.py)."""
 GPU_CHUNK_BYTES = 2**28
 MAX_ROWS_BY_WIDTH = 256
 
 
 def chunk_rows(vocabulary_size: int, width: int, element_size: int, device_type: str) -> int:
-    """Return the rows of logits per chunk: few enough for the cache, enough for fast products.
+    """Return the number of rows per chunk of logits.
 
-    A chunk fills the byte budget, but has at least min(`width`, 256) rows.
+    A chunk fills `CPU_CHUNK_BYTES` or `GPU_CHUNK_BYTES`, but has at least min(`width`, 256) rows.
     """
     # With fewer rows, memory traffic of the V x D weight gradient exceeds that of the n x V chunk.
     budget = CPU_CHUNK_BYTES if device_type == "cpu" else GPU_CHUNK_BYTES

@@ -30,9 +30,9 @@ class TextFile:
 
     @classmethod
     def read(cls, path: Path, source: str) -> Self:
-        """Return the file at `path`.
+        """Read the file at `path`, which came from the option `source`.
 
-        Raises UserError if it is not UTF-8. If it is unreadable, the message names `source`.
+        Raises UserError if the file is unreadable or not UTF-8.
         """
         try:
             return cls.of(path, path.read_bytes())
@@ -43,7 +43,10 @@ class TextFile:
 
     @classmethod
     def of(cls, path: Path, content: bytes) -> Self:
-        """Return the file at `path` with this content. Raises UserError if it is not UTF-8."""
+        """Return a file with the name in `path` and this content.
+
+        Raises UserError if the content is not UTF-8.
+        """
         try:
             return cls(name=path.name, text=content.decode())
         except UnicodeDecodeError as error:

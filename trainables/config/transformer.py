@@ -14,34 +14,33 @@ FEED_FORWARD_STEP = 8
 
 
 class TransformerConfig(Frozen):
-    """Decoder-only, pre-norm: RMSNorm, rotary positions, causal attention, SwiGLU."""
+    """Decoder-only Transformer with pre-norm RMSNorm, rotary positions and SwiGLU."""
 
     width: PositiveInt = 512
-    """d: width of embeddings, layer inputs and outputs, and context vectors."""
     layers: PositiveInt = 8
     heads: PositiveInt = 8
     dropout: Rate = 0.1
-    """Dropout of embedding, attention and feed-forward outputs."""
+    """Rate of dropout on embeddings, attention outputs and feed-forward outputs."""
     head: Literal["tied", "untied"] = "tied"
-    """Output weights: the embedding, or a separate matrix."""
+    """`tied` uses the embedding as output weights, `untied` a separate matrix."""
     head_rank: PositiveInt | None = None
-    """r: untied output weights are A B, V x r times r x d. None: one V x d matrix."""
+    """Rank of untied output weights, stored as two factors. None stores one matrix."""
 
     @property
     def embedding_width(self) -> int:
-        """Return the width d."""
+        """Return `width`."""
         return self.width
 
     @property
     def context_width(self) -> int:
-        """Return the width d."""
+        """Return `width`."""
         return self.width
 
     @property
     def feed_forward_width(self) -> int:
-        """Return SwiGLU's width.
+        """Return the hidden width of SwiGLU.
 
-        SwiGLU's three matrices hold about 8 d^2 numbers, as many as two matrices of 4 d x d.
+        Its three matrices have about as many entries as a feed-forward layer of width 4 d.
         """
         return FEED_FORWARD_STEP * max(1, round(8 * self.width / 3 / FEED_FORWARD_STEP))
 
@@ -49,8 +48,8 @@ class TransformerConfig(Frozen):
     def _check_widths(self) -> Self:
         if self.width % (2 * self.heads):
             raise ValueError(
-                "model.width must be a multiple of 2 * model.heads, because rotary positions turn "
-                f"pairs; got {self.width} and {self.heads}"
+                "model.width must be a multiple of 2 * model.heads, because rotary positions "
+                f"rotate pairs of numbers; got {self.width} and {self.heads}"
             )
         if self.head_rank is not None and self.head != "untied":
             raise ValueError(
@@ -61,7 +60,7 @@ class TransformerConfig(Frozen):
 
 
 class TransformerTrainingConfig(Frozen):
-    """AdamW (Loshchilov and Hutter 2019), linear warm-up, cosine decay."""
+    """AdamW (Loshchilov and Hutter 2019) with linear warm-up and cosine decay."""
 
     batch_size: PositiveInt = 32
     """Windows per step."""
@@ -70,12 +69,13 @@ class TransformerTrainingConfig(Frozen):
     learning_rate: PositiveFloat = 0.001
     """Peak rate, after the warm-up."""
     final_rate_share: Rate = 0.1
-    """The last step's rate, relative to the peak."""
+    """Learning rate of the last step, relative to the peak."""
     warm_up_tokens: NonNegativeInt = 1_000_000
     beta1: Rate = 0.9
     beta2: Rate = 0.95
     weight_decay: NonNegative = 0.1
-    """Decoupled, on matrices only: not on gains, biases or learned functions of logits."""
+    """Decoupled weight decay of matrices. Gains, biases and learned functions of logits have
+    none."""
     gradient_clip_norm: PositiveFloat = 1.0
     epochs: PositiveInt = 20
     epoch_tokens: PositiveInt | None = None
@@ -97,5 +97,5 @@ class TransformerTrialConfig(Identified):
 
     @property
     def family(self) -> str:
-        """Return a key shared by trials of similar cost."""
+        """Return a group name. Measured times correct the time estimates of the same group."""
         return f"transformer {self.output_layer.name}"

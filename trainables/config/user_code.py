@@ -46,6 +46,7 @@ class UserCode(TextFile):
         return digest.hexdigest()
 
 
+PROJECT = [Path(__file__).parents[2] / name for name in ("search_spaces", "trainables")]
 MARK = "__user_code__"
 """Attribute of modules that `load_code` made."""
 _modules: dict[str, ModuleType] = {}
@@ -69,7 +70,7 @@ def register(module: ModuleType, packages: Iterable[str] = ()) -> UserCode:
         ) from error
     text = path.read_text(encoding="utf-8")
     packages = tuple(str(package).rstrip("/") for package in packages)
-    _refuse_neighbours(path, text, packages)
+    refuse_neighbours(path, text, packages)
     files = read_files(path.parent, packages, "code")
     code = UserCode(name=path.name, text=text, files=files)
     add(code, module)
@@ -112,15 +113,16 @@ def _is_hidden(path: Path) -> bool:
     return any(part.startswith(".") or part == "__pycache__" for part in path.parts)
 
 
-def _refuse_neighbours(path: Path, text: str, packages: Iterable[str]) -> None:
+def refuse_neighbours(path: Path, text: str, packages: Iterable[str] = ()) -> None:
+    """Raise UserError if the file imports a module next to it that workers do not have."""
     for node in ast.walk(ast.parse(text)):
         names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
         if isinstance(node, ast.ImportFrom):
             names = [node.module or "."] if not node.level else ["." + (node.module or "")]
         for name in (name.partition(".")[0] for name in names):
             neighbour = path.parent / name
-            if neighbour.parent == Path(__file__).parents[2] or name in packages:
-                continue  # this project, which every worker has
+            if neighbour in PROJECT or name in packages:
+                continue  # which every worker has
             if (
                 not name
                 or neighbour.with_suffix(".py").is_file()

@@ -18,14 +18,13 @@ from trainables.language_model.head import OutputHead
 from trainables.output_layers import LayerShape, build_output_layer
 
 EMBEDDING_BOUND = 0.1
-"""Bound of the embedding's initial entries, which are uniform."""
+"""Initial embedding entries are uniform between plus and minus this bound."""
 
 
 class LstmLayer(nn.Module):
     """An LSTM layer that receives its hidden-to-hidden weights at each call.
 
-    The layer does not use torch's LSTM module, which keeps references to flattened weights. Some
-    versions of that module silently ignore a copy with dropped weights.
+    torch's LSTM module keeps references to its weights, and some versions ignore a masked copy.
     """
 
     def __init__(self, input_width: int, hidden_width: int) -> None:
@@ -59,7 +58,7 @@ class LstmLayer(nn.Module):
 
 
 class AwdLstm(LanguageModel):
-    """The papers' language model; output weights are the embedding, or A B with `head_rank`."""
+    """AWD-LSTM language model. Output weights are the embedding, or A B with `head_rank`."""
 
     def __init__(
         self, config: LanguageModelConfig, output: OutputLayerConfig, vocabulary_size: int
@@ -101,7 +100,7 @@ class AwdLstm(LanguageModel):
     def contexts(
         self, tokens_TB: Tensor, state: list[LstmState], masks: torch.Generator | None = None
     ) -> Contexts:
-        """Return context vectors. States have the weights' dtype, also if products do not."""
+        """Return context vectors and the next state, both in the dtype of the weights."""
         generator, dtype = self.mode(masks)
         config = self.config
         embedding_VD = word_dropout(self.embedding_VD, config.dropout_embedding_matrix, generator)

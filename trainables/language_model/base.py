@@ -18,7 +18,7 @@ from trainables.language_model.head import OutputHead
 from trainables.output_layers import OutputLayer
 
 LstmState = tuple[Tensor, Tensor]
-"""h and c of one layer, each 1 x B x H."""
+"""State (h, c) of one LSTM layer, each 1 x B x H."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,6 @@ class LanguageModel(nn.Module, ABC):
         output: OutputLayer,
         head: OutputHead | None,
     ) -> None:
-        """Without a head, the output weights are the embedding."""
         super().__init__()
         self.embedding_VD = embedding_VD
         self.layers = nn.ModuleList(layers)
@@ -73,15 +72,15 @@ class LanguageModel(nn.Module, ABC):
     def train_in(self, precision: Precision) -> None:
         """Set the precision of matrix products in training (see `TrainingConfig.precision`).
 
-        `trainables.device.products_in` handles TF32.
+        TF32 also needs `trainables.device.products_in`.
         """
         self.precision = precision
         self.output.product_dtype = torch.bfloat16 if precision == "bf16" else None
 
     def mode(self, masks: torch.Generator | None) -> tuple[torch.Generator | None, torch.dtype]:
-        """Return the dropouts' generator (None outside training) and the network's dtype.
+        """Return the generator of dropout masks (None outside training) and the products' dtype.
 
-        Products before the output layer have this dtype.
+        Products in the output layer may have another dtype.
         """
         if not self.training:
             return None, self.embedding_VD.dtype

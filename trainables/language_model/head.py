@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 
 class OutputHead(nn.Module):
-    """One V x D matrix, or A B with V x R and R x D numbers. The output layer has the bias."""
+    """Output weights: one V x D matrix, or the product A B of V x R and R x D matrices."""
 
     def __init__(self, vocabulary_size: int, width: int, rank: int | None = None) -> None:
         super().__init__()

@@ -1,8 +1,8 @@
 """A modern decoder-only Transformer (Vaswani et al. 2017; Touvron et al. 2023, LLaMA).
 
-Pre-norm RMSNorm (Zhang and Sennrich 2019), rotary positions (Su et al. 2021), causal attention,
-SwiGLU layers (Shazeer 2020), and no biases except the output layer's. Windows are independent: a
-token's context starts with its window.
+Pre-norm RMSNorm (Zhang and Sennrich 2019), rotary positions (Su et al. 2021), SwiGLU layers
+(Shazeer 2020), and no biases except the output layer's. A token sees only earlier tokens of its
+window.
 
 Shapes: T time, B batch, V vocabulary, D width, H heads, K head width, F feed-forward width, X
 joined widths of several products, I and O input and output width of a product.
@@ -23,10 +23,10 @@ from trainables.language_model.head import OutputHead
 from trainables.output_layers import LayerShape, build_output_layer
 
 LOGIT_DEVIATION = 0.25
-"""Initial standard deviation of logits without bias: see `Transformer.initialise`."""
+"""Initial standard deviation of logits without bias."""
 NORM_EPSILON = 1e-6
 ROTARY_BASE = 10_000.0
-"""Rotary positions turn by 1 / ROTARY_BASE^(2 i / K) radians per step, i = 0, 1, ..., K / 2 - 1."""
+"""From one position to the next, pair i rotates by ROTARY_BASE^(-2 i / K) radians."""
 
 
 class Rotation:
@@ -38,7 +38,6 @@ class Rotation:
     def __init__(
         self, steps: int, head_width: int, dtype: torch.dtype, device: torch.device
     ) -> None:
-        """Compute positions 0 to `steps` - 1 in float64."""
         exponent_i = torch.arange(0, head_width, 2, dtype=torch.float64, device=device) / head_width
         angle_Ti = torch.arange(steps, device=device).unsqueeze(1) * ROTARY_BASE**-exponent_i
         self.cos_TK = angle_Ti.cos().repeat(1, 2).to(dtype)
@@ -50,11 +49,11 @@ class Rotation:
 
 
 rotation_of = functools.cache(Rotation)
-"""Cached so that a captured step finds the same tensors at the same addresses."""
+"""Cached, because a captured CUDA graph reads its tensors from fixed addresses."""
 
 
 class Product(nn.Module):
-    """x W^T in the dtype of x."""
+    """Linear layer without bias, in the dtype of its input."""
 
     def __init__(self, input_width: int, output_width: int) -> None:
         super().__init__()
@@ -63,7 +62,7 @@ class Product(nn.Module):
     def initialise(self, generator: torch.Generator, factor: float = 1.0) -> None:
         """Draw normal weights with standard deviation `factor` / sqrt(I).
 
-        Factor 1 keeps the input's scale.
+        With factor 1, outputs have the scale of inputs.
         """
         nn.init.normal_(
             self.weight_OI, 0.0, factor * self.weight_OI.shape[1] ** -0.5, generator=generator
@@ -144,7 +143,7 @@ class TransformerLayer(nn.Module):
 
 
 class Transformer(LanguageModel):
-    """The language model; without a head, the output weights are the embedding."""
+    """Transformer language model."""
 
     def __init__(
         self, config: TransformerConfig, output: OutputLayerConfig, vocabulary_size: int
@@ -168,7 +167,7 @@ class Transformer(LanguageModel):
     def embedding_deviation(self) -> float:
         """Initial standard deviation of embedding entries.
 
-        The model divides the entries that it reads by this deviation.
+        The model divides embeddings by it before the first layer.
         """
         return LOGIT_DEVIATION * self.config.width**-0.5
 
@@ -178,9 +177,8 @@ class Transformer(LanguageModel):
         Projections have a factor of 1 / sqrt(2 layers) (Radford et al. 2019), so the residual
         stream ends with about twice the embedding's variance.
 
-        RMSNorm makes context vectors of length sqrt(D), so the embedding is drawn small to give
-        small logits. When read, it is divided by its deviation, so that the residual stream starts
-        at variance 1 (compare Vaswani et al. 2017, section 3.4).
+        Context vectors have length sqrt(D), so small logits need a small embedding. When read, the
+        embedding is divided by its deviation (compare Vaswani et al. 2017, section 3.4).
         """
         # If tied weights had one scale for both uses, a new model would predict the word just read.
         # Such models learn worse at scale quick.

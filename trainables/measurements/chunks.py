@@ -24,20 +24,21 @@ from trainables.measurements.spectrum import (
 from trainables.pulse import PULSE, SLOWEST_GPU_FLOPS
 
 BLOCK_VALUES, GPU_BLOCK_VALUES = 2**19, 2**25
-"""Matrix values per block. A CPU block fits in the cache."""
+"""Matrix entries per block. On a CPU, a block fits in the cache."""
 PANEL = 1024
 
 Chunks = Callable[[], Iterable[Tensor]]
-"""Function that yields the same chunks of a log-P matrix at every call, on one device."""
+"""A function that returns the row chunks of a log-P matrix, the same at every call."""
 Result = TypeVar("Result")
 
 
 def compute_in_memory(
     compute: Callable[[Chunks], Result], model: LanguageModel, contexts_NC: Tensor, *, squares: int
 ) -> Result:
-    """Return `compute` of the log-P matrix at `contexts_NC`, on the model's device.
+    """Apply `compute` to the log-P matrix at `contexts_NC`, and return the result.
 
-    Falls back to the CPU if GPU memory cannot hold `squares` matrices, each n x n in float64.
+    Runs on the model's device, or on the CPU if GPU memory cannot hold `squares` float64 matrices,
+    n x n.
     """
     chunks = partial(log_probability_chunks, model, contexts_NC)
     weight_VD = model.embedding_VD
@@ -59,7 +60,10 @@ def _gpu_bytes(rows: int, columns: int, squares: int) -> int:
 def spectrum_of_chunks(
     chunks: Iterable[Tensor], *, rows: int, columns: int, centre: bool
 ) -> Spectrum:
-    """Return the spectrum of `chunks`; `centre` subtracts row means. Raises as `finite` does."""
+    """Return the spectrum of a matrix in row chunks, after subtracting row means if `centre`.
+
+    Raises UserError with the row of a NaN or an infinity.
+    """
     remaining = iter(chunks)
     first_NV = next(remaining)
     chunks = chain([first_NV], remaining)
@@ -75,7 +79,7 @@ def spectrum_of_chunks(
 
 
 def gram(chunks: Iterable[Tensor], rows: int, columns: int, *, centre: bool) -> Tensor:
-    """Return the Gram matrix in float64: L^T L, or L L^T for a wide L.
+    """Return the float64 Gram matrix of the log-P matrix L: L^T L, or L L^T for a wide L.
 
     All chunks of a wide L stay in memory. On a CPU, only the lower triangle is valid, in Fortran
     order.

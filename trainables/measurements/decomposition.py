@@ -1,7 +1,7 @@
 """Singular values on any device, and in-place eigenvalues of a large symmetric matrix.
 
-Matrix products reduce a symmetric matrix to a band, by blocks of columns (Bischof, Lang and Sun
-2000, ACM TOMS 26(4)). This is as fast as LAPACK at 2,000 columns, twice as fast at 8,000.
+Matrix products reduce a symmetric matrix to a band (Bischof, Lang and Sun 2000, ACM TOMS 26(4)).
+This is as fast as LAPACK at 2,000 columns, twice as fast at 8,000.
 
 Shapes: V rows and columns, M rows not yet reduced, B bandwidth.
 """
@@ -22,7 +22,7 @@ from trainables.pulse import PULSE, SLOWEST_FLOPS
 BANDWIDTH = 48
 """Fastest of the bandwidths from 24 to 96 at V = 4,000."""
 BLOCK = 512
-"""Columns per product; 256 to 1,000 are equally fast."""
+"""Columns per matrix product. Values from 256 to 1,000 are equally fast."""
 
 
 def singular_values(matrices: Tensor) -> Tensor:
@@ -34,7 +34,7 @@ def singular_values(matrices: Tensor) -> Tensor:
 def eigenvalues_in_place(symmetric_VV: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return all V eigenvalues, ascending, of a symmetric float64 matrix, and overwrite the matrix.
 
-    Reads the lower triangle; needs memory for 6 V B more values. Errors are a few eps of the
+    Reads the lower triangle and needs memory for 6 V B more numbers. Errors are a few eps of the
     largest eigenvalue.
     """
     band_BV = _band(torch.from_numpy(symmetric_VV), max(1, min(BANDWIDTH, len(symmetric_VV) - 1)))
@@ -46,10 +46,7 @@ def eigenvalues_in_place(symmetric_VV: NDArray[np.float64]) -> NDArray[np.float6
 
 
 def _band(matrix_VV: Tensor, width: int) -> Tensor:
-    """Return the B + 1 lower diagonals of a band matrix with the same eigenvalues.
-
-    Element [i, j] of the result is the band matrix's (j + i, j).
-    """
+    """Return the lower diagonals of a band matrix with the same eigenvalues, (B + 1) x V."""
     size = len(matrix_VV)
     for left, right in _column_blocks(size):
         square = matrix_VV[left:right, left:right]
@@ -113,6 +110,6 @@ def _symmetric_product(trailing_MM: Tensor, thin_MB: Tensor) -> Tensor:
 
 
 def _column_blocks(size: int) -> Iterator[tuple[int, int]]:
-    """Cut blocks from the end, so that all trailing submatrices have equal block bounds."""
+    # From the end, so that all trailing submatrices have equal block bounds.
     for right in range(size, 0, -BLOCK):
         yield max(0, right - BLOCK), right

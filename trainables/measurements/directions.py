@@ -20,13 +20,13 @@ SAMPLE_ROWS = 1024
 
 
 class Directions:
-    """Right singular vectors, computed on demand."""
+    """Right singular vectors of a log-P matrix, computed on demand.
+
+    Raises UserError for a NaN or an infinity. If the Gram matrix exceeds memory, raises UserError
+    (CPU) or torch.OutOfMemoryError (GPU).
+    """
 
     def __init__(self, chunks: Chunks, *, rows: int, columns: int) -> None:
-        """Raises as `finite` does.
-
-        If the Gram matrix exceeds memory, raises UserError (CPU) or torch.OutOfMemoryError (GPU).
-        """
         self._chunks, self._wide = chunks, is_wide(rows, columns)
         self._sample = list[Tensor]()
         sampling_chunks = self._sampling_chunks(math.ceil(rows / SAMPLE_ROWS))
@@ -39,15 +39,15 @@ class Directions:
         self._vectors_VR: Tensor | None = None
 
     def sample(self) -> Tensor:
-        """Return at least 512 evenly spaced rows, or all if there are fewer."""
+        """Return at least 512 evenly spaced rows of the matrix, or all if there are fewer."""
         return torch.cat(self._sample)
 
     def rank_for_residual(self, squares: float) -> int:
-        """Return the smallest rank whose omitted sigma^2 sum to at most `squares`."""
+        """Return the smallest rank whose omitted squares sigma^2 sum to at most `squares`."""
         return min(self.count, int(np.argmax(self._tail_squares_n <= squares)))
 
     def leading(self, rank: int) -> Tensor:
-        """Return at least the first `rank` directions, V x R."""
+        """Return the first `rank` singular vectors or more, V x R."""
         vectors_VR, is_small = self._vectors_VR, 2 * rank < self.count
         if vectors_VR is None or vectors_VR.shape[1] < (rank if is_small else self.count):
             # Compute extra directions for the next call.

@@ -73,10 +73,7 @@ class SymmetricMatrix:
         return result_Vk
 
     def _reflect_(self, vectors_Vk: Tensor, start: int, end: int) -> None:
-        """Apply the reflectors H_start ... H_(end-1) = I - Y T Y^T.
-
-        Reflector j begins below the diagonal of column j.
-        """
+        # H_start ... H_(end-1) = I - Y T Y^T. Reflector j begins below the diagonal of column j.
         stored_MB = self._reflectors_VV[start + 1 :, start:end]
         y_MB, inverse_BB = reflectors(stored_MB, self._tau_V[start:end])
         rows_Mk = vectors_Vk[start + 1 :]

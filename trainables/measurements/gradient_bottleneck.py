@@ -1,7 +1,6 @@
-"""Gradient bottleneck: the part of the loss gradient that a step on the context vector can follow.
+"""Gradient bottleneck: how much of the loss gradient a step on the context vector can follow.
 
-docs/measurements.md defines the metrics, the gradient g and the Jacobian J (V x C), and names the
-source. All is in float64.
+docs/measurements.md defines the metrics and names the source. All computations are in float64.
 
 The angle at a context is at least arccos(sqrt(1 - lost share)). Only a plain softmax has
 `gradient_norm_lost`, computed from uncentred output weights.
@@ -22,7 +21,7 @@ from trainables.pulse import PULSE
 from trainables.trial_folder import Metric
 
 CONTEXTS = 256
-"""Number of contexts, evenly spaced in the test text."""
+"""Number of evenly spaced test contexts."""
 
 
 def gradient_bottleneck_metrics(
@@ -63,7 +62,7 @@ def gradient_bottleneck_metrics(
 
 
 def triangle(columns_VC: Tensor, vectors_V: Tensor) -> tuple[Tensor, Tensor]:
-    """Return `columns_VC` and `vectors_V` in an orthonormal basis of their joint span.
+    """Return the coordinates of two sets of vectors in an orthonormal basis of their joint span.
 
     `vectors_V` is one vector, or n columns. Results have at most C + n rows and are on the CPU,
     where small SVDs are faster.
@@ -76,18 +75,21 @@ def triangle(columns_VC: Tensor, vectors_V: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def residual_outside(columns: Tensor, vectors: Tensor) -> Tensor:
-    """Return the part of `vectors` outside the span of `columns`, which may be dependent."""
+    """Return the part of `vectors` outside the span of `columns`.
+
+    The columns may be linearly dependent.
+    """
     basis, sigma, _ = torch.linalg.svd(columns, full_matrices=False)
     basis = basis[:, sigma > max(columns.shape) * torch.finfo(sigma.dtype).eps * sigma[:1]]
     return vectors - basis @ (basis.T @ vectors)
 
 
 def _angle(first: Tensor, second: Tensor) -> float:
-    """The half-angle formula keeps small angles exact."""
     lengths = float(first.norm()), float(second.norm())
     if not lengths[1]:
         return 90.0
     first, second = first / lengths[0], second / lengths[1]
+    # The half-angle formula keeps small angles exact.
     return math.degrees(
         2 * math.atan2(float((first - second).norm()), float((first + second).norm()))
     )

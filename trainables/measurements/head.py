@@ -15,9 +15,9 @@ from trainables.measurements.head_bounds import kl_bounds, log_p_rank_bound
 from trainables.measurements.weights_file import Checkpoint, StoredTensor, unique
 
 UNTIED_NAMES = ("lm_head.weight", "embed_out.weight", "transformer.ff_out.weight")
-"""Head names: Llama, Mistral, OLMo, GPT-J and most others; Pythia (GPT-NeoX); the first OLMo."""
+"""Tensor names of a head: in most models, in Pythia (GPT-NeoX), and in the first OLMo."""
 TIED_NAMES = ("embed_tokens.weight", "wte.weight", "embed_in.weight")
-"""Embedding names, including GPT-2's. The embedding is the head if no untied head exists."""
+"""Tensor names of an embedding, which is the head if the checkpoint has no separate head."""
 NORMS = ("model.norm.weight", "gpt_neox.final_layer_norm.weight", "ln_f.weight")
 PLAIN_GAINS = (
     *("llama", "mistral", "mixtral", "olmo2", "olmo3", "olmoe", "phi3"),
@@ -39,14 +39,14 @@ class Head:
     tensor: StoredTensor
     reason: str
     is_usual: bool
-    """False for an unusual tensor name; the matrix's input is then unknown."""
+    """False for an unusual name. Nothing is then known about the matrix's input."""
     has_bias: bool
 
 
 def find_head(checkpoint: Checkpoint, tensor: str | None = None) -> Head:
-    """Return `tensor`, or else a tensor with a usual head name, untied before tied.
+    """Return the head: `tensor` if given, else a separate head, else the tied embedding.
 
-    Raises UserError if the tensor is missing, may be in another file, or is not a float matrix.
+    Raises UserError if the head is missing, may be in another file, or is not a float matrix.
     """
     untied_names, tied_names = _matches(checkpoint, UNTIED_NAMES), _matches(checkpoint, TIED_NAMES)
     if tensor is not None:
@@ -123,7 +123,7 @@ def bounds_of_head(
 
 
 def _final_gain(checkpoint: Checkpoint, head: Head) -> tuple[NDArray[np.float64] | None, str]:
-    missing_note = "KL has no bound because no norm limits the contexts. Set --context-norm."
+    missing_note = "KL has no bound, because the norm of contexts is unknown. Set --context-norm."
     kind, width = checkpoint.config.get("model_type"), head.tensor.shape[1]
     [name, *_] = [*_matches(checkpoint, NORMS), ""]
     if not name and kind == "olmo" and head.is_usual:
@@ -136,7 +136,7 @@ def _final_gain(checkpoint: Checkpoint, head: Head) -> tuple[NDArray[np.float64]
     weight_D = gain.vector()
     if not np.isfinite(weight_D).all():
         raise UserError(f"{gain.path}: {gain} has a NaN or an infinity. Set --context-norm.")
-    note = f"Contexts are bounded by the final norm, {name}"
+    note = f"The bounds use the norm of contexts after the final norm, {name}"
     if not name.endswith(NORMS[0]) or kind in PLAIN_GAINS:
         return weight_D, f"{note}."
     if kind in ONE_PLUS_GAINS:

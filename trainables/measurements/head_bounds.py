@@ -12,11 +12,6 @@ W_r, d = E x, and P, P_r the softmax of z and z - d. For every context
 
 with e_v and e_w the two longest rows. KL(P_r || P) has the same bounds.
 
-(1): Hoeffding's lemma (1963, section 4) bounds KL = E_P[d] + log E_P[exp(-d)].
-
-(2): d_v - d_w = (e_v - e_w) x <= |e_v - e_w| c, and d_v - d_w <= sqrt(2) |d| <= sqrt(2) sigma_{r+1}
-c.
-
 If the bound at rank r is at most epsilon nats, rank r plus the biases is enough; a smaller rank may
 be enough. This holds for a plain softmax in exact arithmetic.
 
@@ -38,14 +33,14 @@ from trainables.measurements.spectrum import FLOAT64_EPS
 from trainables.pulse import PULSE, SLOWEST_FLOPS
 
 Blocks = Callable[[], Iterable[NDArray[np.floating[Any]]]]
-"""Function that iterates over a matrix's blocks of rows, from the first at every call."""
+"""A function that returns an iterator over all row blocks of a matrix."""
 Centred = Callable[[], Iterator[NDArray[np.float64]]]
 
 
 def log_p_rank_bound(words: int, width: int, *, bias: bool) -> int:
-    """Return the highest possible rank of log P for a softmax over W h (+ b): at most V.
+    """Return the highest possible rank of log P for a softmax over W h, or over W h + b.
 
-    W h has rank D; the normaliser and a bias add one each.
+    W h has rank D. The normaliser and a bias add one each, up to V.
     """
     return min(words, width + 1 + bias)
 
@@ -64,6 +59,9 @@ def kl_bounds(blocks: Blocks, *, gain_D: NDArray[np.float64], norm: float) -> ND
             PULSE.touch()
             yield (block_ND - mean_D) * gain_D
 
+    # (1): Hoeffding's lemma (1963, section 4) bounds KL = E_P[d] + log E_P[exp(-d)].
+    # (2): d_v - d_w = (e_v - e_w) x <= |e_v - e_w| c, and d_v - d_w <= sqrt(2) |d| <= sqrt(2)
+    # sigma_{r+1} c.
     with np.errstate(over="ignore", invalid="ignore"):
         directions_DR, sigma_R = _directions(centred, words, len(gain_D))
         spread_R = np.minimum(math.sqrt(2) * sigma_R, _largest_pair(centred, directions_DR))

@@ -1,9 +1,9 @@
-"""KL rank of a log-P matrix: an upper bound on how many directions a given loss in nats needs.
+"""KL rank of a log-P matrix: a number of directions that keeps the loss below a bound in nats.
 
 L is log P with centred rows, and L_r its projection onto the r leading right singular vectors. KL_r
 is the mean over contexts of KL(P || softmax(L_r)) in nats. The KL rank for a bound is the smallest
-r with KL_r at or below the bound. docs/measurements.md explains the search, which may find a later
-crossing, and how tight the rank is.
+r with KL_r at or below the bound. The search can miss the smallest r, and other directions may need
+fewer: see docs/measurements.md.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from trainables.trial_folder import Metric
 BOUNDS = ("1e-1", "1e-2", "1e-3")
 """Bounds in nats, spelt as in metric names."""
 FEW_ROWS = 2048
-"""Above this number of rows, a sample first shows which ranks to evaluate."""
+"""A matrix with more rows is first searched on a sample of its rows."""
 LEAST_KL = 1e-12
-"""Nats. Before a logarithm, this value replaces smaller ones."""
+"""Lower limit of KL, in nats, before its logarithm is taken."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +37,7 @@ class KlRanks:
 
     ranks: dict[str, int]
     curve: dict[int, float]
-    """KL_r in nats by evaluated r, ascending; has 0 and all powers of two below the largest
+    """KL_r in nats by rank r, ascending. Includes 0 and all powers of two below the largest KL
     rank."""
     rows: int
     columns: int
@@ -121,11 +121,10 @@ def _sums_of_kl(log_p_NV: Tensor, vectors_VR: Tensor, ranks: Sequence[int], coun
 def approximations(
     centred_NV: Tensor, vectors_VR: Tensor, ranks: Sequence[int], count: int
 ) -> Iterator[tuple[int, Tensor]]:
-    """Yield each rank r with L_r, in a buffer that the next step overwrites.
+    """Yield each rank r with the projection L_r, in a buffer that the next step overwrites.
 
-    The stops are 0, the ascending `ranks` and `count` (all directions); the widest gap between
-    stops is skipped. Ranks below this gap add directions to zero. Ranks above it subtract trailing
-    directions from L, highest rank first.
+    Low ranks add directions to zero. High ranks, in descending order, subtract directions from L,
+    which has `count` directions. The widest gap between ranks separates the two.
     """
     stops = [0, *ranks, count]
     widest = max(range(len(ranks) + 1), key=lambda step: stops[step + 1] - stops[step])
@@ -150,11 +149,11 @@ def curve_around(
     starts: Sequence[int],
     last: int,
 ) -> dict[int, float]:
-    """Return KL_r by r: at 0, at powers of two below the largest crossing, and around crossings.
+    """Return KL_r by rank r: at 0, at powers of two, and around each limit's crossing.
 
-    For each limit, some r has KL_r at or below the limit and KL_(r-1) above it. `evaluate` takes
-    ascending ranks up to `last`. Beyond `last`, KL_r is below every limit except for rounding.
-    `starts` are expected crossings.
+    At a crossing r, KL_r is at or below the limit and KL_(r-1) above it. Powers of two end below
+    the largest crossing. `starts` are expected crossings. `evaluate` takes ascending ranks up to
+    `last`, beyond which only rounding errors can exceed a limit.
     """
     neighbours = {rank + step for rank in starts for step in (-rank // 16, -1, 0, rank // 16)}
     candidates = {0, *_powers_of_two(max(starts)), *neighbours}

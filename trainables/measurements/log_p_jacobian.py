@@ -1,6 +1,6 @@
-"""Derivative J of log P at one context by the context vector, V x C, in closed form or by autograd.
+"""Jacobian J of log P with respect to one context vector, V x C.
 
-Exact up to a number common to all words, which a softmax ignores. N: copies of the context.
+Each column is exact up to a constant, which a softmax ignores. Shapes: N copies of the context.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from trainables.output_layers import (
 )
 
 COPIES = 128
-"""Number of words differentiated together."""
+"""Number of rows of J that one backward pass computes."""
 
 
 @torch.no_grad()
 def log_p_jacobian(layer: OutputLayer, weight_VD: Tensor, context_C: Tensor) -> Tensor:
-    """Return the derivative J of log P at `context_C`, V x C, in the dtype of context and layer.
+    """Return the Jacobian of log P at `context_C`, V x C, in the dtype of context and layer.
 
-    The layer must be in evaluation mode. Each row of a user's `log_probabilities` must depend only
-    on its own context.
+    The layer must be in evaluation mode. A user's layer must compute each row of log P from its own
+    context alone.
     """
     if type(layer) is PointwiseSoftmax:
         logits_V = torch.addmv(layer.bias_V, weight_VD, context_C)
@@ -38,7 +38,7 @@ def log_p_jacobian(layer: OutputLayer, weight_VD: Tensor, context_C: Tensor) -> 
 
 
 def jacobian_by_backpropagation(layer: OutputLayer, weight_VD: Tensor, context_C: Tensor) -> Tensor:
-    """Return the derivative J of any layer's log P, V x C."""
+    """Return the Jacobian of any layer's log P, V x C, by autograd."""
     rows = list[Tensor]()
     for words_N in torch.arange(len(weight_VD), device=context_C.device).split(COPIES):
         copies_NC = context_C.expand(len(words_N), -1).clone().requires_grad_()
@@ -59,9 +59,9 @@ def _slopes(function: Pointwise, logits: Tensor) -> Tensor:
 def _mixed_contexts_jacobian(
     layer: MixtureOfContexts, weight_VD: Tensor, context_C: Tensor
 ) -> Tensor:
-    """J = diag(f') W times the derivative of sum_k pi_k h_k."""
     prior_K, prior_by_context_KC, latent_KD, latent_by_context_KDC = _parts(layer, context_C)
     logits_V = torch.addmv(layer.bias_V, weight_VD, prior_K @ latent_KD)
+    # J = diag(f') W times the derivative of sum_k pi_k h_k.
     mixed_DC = torch.einsum("k,kdc->dc", prior_K, latent_by_context_KDC)
     mixed_DC += torch.einsum("k,kd,kc->dc", prior_K, latent_KD, prior_by_context_KC)
     return _slopes(layer.function, logits_V).unsqueeze(1) * (weight_VD @ mixed_DC)
@@ -70,15 +70,13 @@ def _mixed_contexts_jacobian(
 def _mixed_softmaxes_jacobian(
     layer: MixtureOfSoftmaxes, weight_VD: Tensor, context_C: Tensor
 ) -> Tensor:
-    """J = sum_k s_k (J_k + d log pi_k / dh), with s_kv the share of component k in P of word v.
-
-    J_k is diag(f') W dh_k / dh minus its mean under component k.
-    """
     prior_K, prior_by_context_KC, latent_KD, latent_by_context_KDC = _parts(layer, context_C)
     logits_KV = latent_KD @ weight_VD.T + layer.bias_V
     slopes_KV = _slopes(layer.function, logits_KV)
     log_p_KV = torch.log_softmax(layer.function(logits_KV), dim=1)
     p_KV, shares_KV = log_p_KV.exp(), torch.softmax(prior_K.log().unsqueeze(1) + log_p_KV, dim=0)
+    # J = sum_k s_k (J_k + d log pi_k / dh), with s_kv the share of component k in P of word v.
+    # J_k is diag(f') W dh_k / dh minus its mean under component k.
     jacobian_VC = shares_KV.T @ prior_by_context_KC
     for k in range(layer.mixtures):
         component_VC = slopes_KV[k].unsqueeze(1) * (weight_VD @ latent_by_context_KDC[k])

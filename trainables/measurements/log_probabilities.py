@@ -15,15 +15,14 @@ from trainables.pulse import PULSE
 
 ROWS_PER_CHUNK = 1024
 NORMALISED_WITHIN = 1e-2
-"""Nats. Float32 rounding may move the log of a row's probability sum this far from zero."""
+"""Largest allowed |log(sum of P)| of a row, in nats. Float32 rounding errors are smaller."""
 
 
 @torch.no_grad()
 def context_vectors(model: LanguageModel, tokens: NDArray[np.int64], *, window: int) -> Tensor:
-    """Return the output layer's input after each token, N x C.
+    """Return the context vector after each token, N x C.
 
-    Reads one stream in windows and carries the hidden state over. A Transformer sees only earlier
-    tokens of the window.
+    Reads the tokens in windows. An LSTM keeps its state between windows; a Transformer does not.
     """
     model.eval()
     stream_TB = torch.tensor(tokens, device=model.embedding_VD.device).unsqueeze(1)
@@ -37,7 +36,7 @@ def context_vectors(model: LanguageModel, tokens: NDArray[np.int64], *, window: 
 
 
 def log_probability_matrix(model: LanguageModel, contexts_NC: Tensor) -> NDArray[np.float32]:
-    """Return log P, N x V."""
+    """Return the log-P matrix, N x V, on the CPU."""
     chunks = [chunk_NV.cpu() for chunk_NV in log_probability_chunks(model, contexts_NC)]
     matrix_NV: NDArray[np.float32] = torch.cat(chunks).numpy()
     return matrix_NV
@@ -47,14 +46,14 @@ def log_probability_matrix(model: LanguageModel, contexts_NC: Tensor) -> NDArray
 def log_probability_chunks(model: LanguageModel, contexts_NC: Tensor) -> Iterator[Tensor]:
     """Yield row chunks of the log-P matrix on the model's device.
 
-    Only the first chunk waits for the device.
+    Raises UserError if the first rows' probabilities do not sum to one.
     """
     weight_VD = model.output_weight()
     for start in range(0, len(contexts_NC), ROWS_PER_CHUNK):
         PULSE.touch()
         chunk = contexts_NC[start : start + ROWS_PER_CHUNK]
         log_p_NV = model.output.log_probabilities(chunk, weight_VD)
-        if start == 0:
+        if start == 0:  # only once, because the check waits for the device
             _require_probabilities(log_p_NV[:64])
         yield log_p_NV
 

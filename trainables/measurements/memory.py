@@ -37,7 +37,7 @@ class PeakMemory:
 
 
 def status_mib(field: str) -> float | None:
-    """Return a /proc/self/status field in MiB (VmRSS: now, VmHWM: peak); None if it is missing."""
+    """Return a field of /proc/self/status, such as VmRSS, in MiB. None if it is missing."""
     text = STATUS.read_text() if STATUS.exists() else ""
     match = re.search(rf"^{field}:\s*(\d+) kB", text, re.MULTILINE)
     return int(match[1]) / 1024 if match else None

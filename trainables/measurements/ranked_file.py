@@ -46,12 +46,12 @@ def rank_file(
     """Return the rank report (see `rank_report`) of a .npy matrix or of a checkpoint's head.
 
     A head's report adds `tensor`, `dtype`, `sigma_min`, `log_p_rank_bound` and
-    `kl_rank_bound_NATS`: the smallest head rank that certainly loses at most NATS nats at every
-    context. This bound needs the largest norm of a context: `context_norm`, by default that of the
-    final norm's output. `tensor` names the head.
+    `kl_rank_bound_NATS`: a head rank that loses at most NATS nats at every context. The bound
+    assumes that context vectors have at most the norm `context_norm`, by default that of the final
+    norm layer's output. `tensor` names the head.
 
-    Raises UserError for another kind of file, a missing tensor, a matrix that is empty, not finite
-    (with the row) or too large, and an eps finer than the method resolves.
+    Raises UserError for another kind of file, a missing tensor, and an eps below the method's
+    resolution. A matrix must not be empty or too large, and all its values must be finite.
     """
     if not is_weights(path):
         if tensor is not None or context_norm is not None:

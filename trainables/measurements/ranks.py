@@ -23,7 +23,7 @@ RANKS = (
     "stable_rank",
 )
 PRIME = 2**31 - 1
-"""Prime modulus. A remainder minus a product of two remainders fits in an int64."""
+"""Prime modulus. A product of two remainders fits in an int64."""
 
 
 def press_tolerance(
@@ -31,8 +31,8 @@ def press_tolerance(
 ) -> float:
     """Return the Press tolerance, 0.5 sqrt(rows + columns + 1) sigma_max eps.
 
-    It is the rounding error of a zero singular value (Press et al. 2007, Numerical Recipes, section
-    2.6). Published ranks use float32's eps.
+    It estimates the rounding error of a zero singular value (Press et al. 2007, Numerical Recipes,
+    section 2.6). Published ranks use float32's eps.
     """
     return _press_ratio(rows, columns, eps) * float(sigma[0])
 
@@ -40,7 +40,7 @@ def press_tolerance(
 def press_rank(spectrum: Spectrum, *, eps: float = FLOAT32_EPS) -> int:
     """Return the number of singular values above the Press tolerance.
 
-    Raises as `require_resolved` does.
+    Raises UserError if the spectrum's method cannot resolve the tolerance.
     """
     require_resolved(spectrum.method, rows=spectrum.rows, columns=spectrum.columns, eps=eps)
     sigma = spectrum.singular_values
@@ -98,8 +98,8 @@ def stable_rank(sigma: NDArray[np.float64]) -> float:
 def rank_report(spectrum: Spectrum, *, eps: float = FLOAT32_EPS) -> dict[str, int | float | str]:
     """Return all ranks of a spectrum by metric name.
 
-    `press_tolerance` and `sigma_max` are in the matrix's units (nats for log P). Raises as
-    `require_resolved` does.
+    `press_tolerance` and `sigma_max` have the matrix's units (nats for log P). Raises UserError if
+    the spectrum's method cannot resolve the tolerance.
     """
     sigma = spectrum.singular_values
     shape = {"rows": spectrum.rows, "columns": spectrum.columns}

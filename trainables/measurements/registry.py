@@ -1,6 +1,6 @@
 """Measurements by name and version.
 
-A changed measurement gets a new name, so old numbers stay valid.
+A changed measurement gets a new version, so old numbers stay valid.
 """
 
 from __future__ import annotations
@@ -59,12 +59,12 @@ from trainables.training import MAX_LOSS, DivergedError, mean_loss
 from trainables.trial_folder import EpochMetrics, Measured, Metric
 
 EPOCH_BOUND = "1e-2"
-"""Bound on KL, in nats, for the KL rank after an epoch."""
+"""Bound on KL, in nats, that defines the KL rank of an epoch or of a bent softmax."""
 
 
 @dataclass(frozen=True)
 class TrainedModel:
-    """A trained model and its measurements' inputs."""
+    """A trained model with all inputs of its measurements."""
 
     model: LanguageModel
     corpus: Corpus
@@ -87,9 +87,9 @@ def measure(
     *,
     epochs: Sequence[EpochMetrics] = (),
 ) -> dict[str, Measured]:
-    """Take the named measurements.
+    """Return the named measurements of a model.
 
-    Raises UserError for an unknown name, and a missing or wrong file.
+    Raises UserError for an unknown name, and for a missing or wrong file.
     """
     trained = TrainedModel(model, corpus, config, runtime, epochs)
     by_name = dict(BY_NAME)
@@ -132,7 +132,7 @@ def _centred_spectrum(trained: TrainedModel) -> Measured:
 
 
 def rank_tokens(corpus: Corpus, config: LanguageTrialConfig) -> NDArray[np.int64]:
-    """Return the tokens of `spectrum@1`'s contexts."""
+    """Return the test tokens after which `spectrum@1` computes log P."""
     return corpus.test[: config.evaluation.test_tokens][: config.evaluation.rank_contexts]
 
 
@@ -148,10 +148,9 @@ def log_p_matrix(
 def epoch_ranks(
     model: LanguageModel, corpus: Corpus, config: LanguageTrialConfig
 ) -> dict[str, Metric]:
-    """Return ranks at the first `evaluation.epoch_rank_contexts` validation tokens; {} if unset.
+    """Return ranks at the first `evaluation.epoch_rank_contexts` validation tokens, if set.
 
-    Ranks are defined as in `spectrum@1` and, for a Transformer, `kl_rank@1`. The test text is not
-    read.
+    Ranks are those of `spectrum@1` and, for a Transformer, of `kl_rank@1`.
     """
     evaluation = config.evaluation
     if evaluation.epoch_rank_contexts is None:
@@ -195,7 +194,6 @@ def _gradient_bottleneck(trained: TrainedModel) -> Measured:
 
 
 def _bent_softmax(trained: TrainedModel) -> Measured:
-    """Metrics are "bent FORM CAP METRIC". KL is KL(unbent || bent softmax), in nats per context."""
     if not isinstance(trained.config.output_layer, SoftmaxConfig):
         return Measured({})
     contexts_NC = trained.contexts()
@@ -215,6 +213,7 @@ def _bent_softmax(trained: TrainedModel) -> Measured:
             **_perplexity(bent_model).metrics,
             "press_rank": press_rank(spectrum_at(model, contexts_NC)),
             f"kl_rank_{EPOCH_BOUND}": kl_ranks[EPOCH_BOUND],
+            # KL(plain || bent softmax) in nats per context.
             "kl_from_softmax": sum(kls) / len(contexts_NC),
         }
         metrics |= {

@@ -1,7 +1,7 @@
 """Singular values, in float64, of a matrix that arrives in blocks of rows.
 
-Memory holds one V x V matrix and one block. A wide matrix (N < V) is kept whole; its transpose is
-streamed, with one N x N matrix.
+Memory holds one V x V matrix and one block. A wide matrix (N < V) is kept whole, with
+one N x N matrix.
 
 - gram: square roots of the eigenvalues of A^T A. Fast, but squaring costs half of the digits.
 - qr: singular values of R in A = Q R. Keeps every digit, but takes two to three times as long.
@@ -24,10 +24,10 @@ from trainables.pulse import PULSE, SLOWEST_FLOPS
 Method = Literal["gram", "qr"]
 FLOAT64_EPS = float(np.finfo(np.float64).eps)
 SQUARE_SAFE = (1e-140, 1e140)
-"""Safe range of the largest magnitude: sums of squares over any matrix on a disk fit float64."""
+"""If the largest entry is in this range, sums of squares fit in a float64."""
 BLOCK_BYTES = 64 * 2**20
 QR_PANEL = 64
-"""Panel width. At most 7% slower than the fastest of 32, 64 and 128 at V = 2,000 and 4,000."""
+"""Columns per QR step, within 7% of the fastest at V = 2,000 and 4,000."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,16 +43,14 @@ class Spectrum:
 def resolution(method: Method, *, rows: int, columns: int) -> float:
     """Return the smallest sigma / sigma_max that `method` distinguishes from zero.
 
-    n = min(N, V) is the streamed side; eps is float64's.
+    n = min(N, V), and eps is float64's.
 
-    gram: 5 sqrt(eps) n^(1/4). Rounding moves the eigenvalues sigma^2 by less than eps sqrt(n)
-    sigma_max^2 (measured on zeros: at most 17 eps for n from 10 to 4,000). So a zero is computed as
-    less than a fifth of the resolution. A value r times the resolution has an error below 2% / r^2.
-    The Press tolerance of float32 exceeds this resolution for every shape.
-
-    qr: 0.5 sqrt(N + V + 1) eps, the Press tolerance of float64. Measured zeros were below 2/3 of
-    it.
+    - gram: 5 sqrt(eps) n^(1/4), always below the Press tolerance of float32. Zeros are computed as
+      less than a fifth of it. Values of r times the resolution have errors below 2% / r^2.
+    - qr: 0.5 sqrt(N + V + 1) eps, the Press tolerance of float64.
     """
+    # gram: rounding moves the eigenvalues sigma^2 by less than eps sqrt(n) sigma_max^2 (measured on
+    # zeros: at most 17 eps for n from 10 to 4,000). qr: measured zeros were below 2/3 of it.
     if method == "gram":
         return 5 * math.sqrt(FLOAT64_EPS * math.sqrt(min(rows, columns)))
     return 0.5 * math.sqrt(rows + columns + 1) * FLOAT64_EPS
@@ -72,7 +70,7 @@ class SpectrumStream:
             self._square_VV = np.zeros((columns, columns), order="F")
         except MemoryError as error:
             raise UserError(
-                f"The spectrum of a matrix with narrower side {columns:,} needs "
+                f"The spectrum of a matrix whose narrower side is {columns:,} needs "
                 f"{8e-9 * columns**2:,.1f} GB of memory, more than is free. Keep fewer columns or "
                 "rows."
             ) from error

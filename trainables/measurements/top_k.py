@@ -34,16 +34,15 @@ def top_k_metrics(
     *,
     prefix: str = "top_k",
 ) -> dict[str, Metric]:
-    """Return a metric "PREFIX GROUP NUMBER" per context: JSON text with these keys.
+    """Return one metric per context, "PREFIX GROUP NUMBER". Its value is JSON text.
 
     - "context": the last eight words.
     - "next": the true next word.
-    - "next_in_text": the contexts file's next word, if given; differs if the vocabulary was cut.
+    - "next_in_text": the next word in the contexts file, if given.
     - "probability", "rank": of "next"; rank 1 is the most likely.
     - "top": the five most likely words with probabilities, ties by word id.
 
-    Probabilities have six significant digits. The text is read from its start as one stream, if
-    necessary past the evaluated tokens.
+    Probabilities have six significant digits. The test text is read from its start.
     """
     indices = [context.last_token_index for context in contexts]
     tokens, window = corpus.test[: max(indices) + 1], config.evaluation.window

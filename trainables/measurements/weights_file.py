@@ -37,7 +37,7 @@ class StoredTensor:
     name: str
     path: Path
     dtype: str
-    """Spelt as in safetensors: F16, BF16, F32, F64, ..."""
+    """Name in safetensors files: F16, BF16, F32, F64, ..."""
     shape: tuple[int, ...]
 
     def __str__(self) -> str:
@@ -73,7 +73,7 @@ class Checkpoint:
 
     path: Path
     files: Mapping[str, Path]
-    """Path by tensor name. A file may be missing."""
+    """File path by tensor name. The file may not exist."""
     config: Mapping[str, Any]
     """Content of config.json; may be empty."""
 
@@ -189,8 +189,8 @@ def _json(path: Path) -> Mapping[str, Any]:
 
 
 def _config(path: Path) -> Mapping[str, Any]:
-    """In a model of images and text, the text model's settings count."""
     config = _json(path) if path.exists() else {}
+    # In a model of images and text, the text model's settings count.
     text_config = config.get("text_config")
     return {**config, **text_config} if isinstance(text_config, dict) else config
 

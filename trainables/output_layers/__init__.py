@@ -1,7 +1,7 @@
 """Output layers: from hidden states to log-probabilities and a training loss.
 
-Shapes: G models (1 outside a stack), T time, B batch, N = T B rows (contexts), K experts (1 without
-a mixture), C width of context vectors, D width of embeddings, V vocabulary. A chunk has n contexts
+Shapes: G models trained together, T time, B batch, N = T B rows (contexts), K experts (1 without a
+mixture), C width of context vectors, D width of embeddings, V vocabulary. A chunk has n contexts
 and m = n K rows of logits.
 """
 

@@ -25,7 +25,7 @@ class LayerShape:
 
 
 class OutputLayer(nn.Module, ABC):
-    """The last layer of a language model. Its methods receive the V x D weights."""
+    """The last layer of a language model. Its methods receive the V x D output weights."""
 
     product_dtype: torch.dtype | None = None
     """Dtype of matrix factors in training; None means no cast."""
@@ -60,15 +60,14 @@ class OutputLayer(nn.Module, ABC):
         """Draw the initial weights. The default does nothing."""
 
     def scale_start(self, log_share_V: Tensor, hidden_deviation: float) -> None:
-        """Rescale the drawn weights for hidden states of standard deviation `hidden_deviation`.
+        """Rescale the initial weights, given the standard deviation of hidden states.
 
-        Without information from the context, log P is then about `log_share_V`. The default does
-        nothing.
+        Log P without a context is then about `log_share_V`. The default does nothing.
         """
 
 
 def bent_log_softmax_(function: Pointwise, logits_NV: Tensor) -> Tensor:
-    """Return log_softmax(f(x)) per row. Without autograd, overwrite the logits in chunks."""
+    """Return log_softmax(f(x)) per row. Without autograd, overwrites the logits."""
     if torch.is_grad_enabled():
         return torch.log_softmax(function(logits_NV), dim=1)
     rows = chunk_rows(logits_NV.shape[1], 0, logits_NV.element_size(), logits_NV.device.type)

@@ -1,8 +1,7 @@
 """Cross-entropy of a linear layer, or of a mixture of them, without holding N x K x V logits.
 
 Each chunk of rows goes forward and backward while it is in the processor's cache. GPU kernels
-process the models of a stack together. Otherwise models are processed one by one, because a chunk
-should fill the cache.
+process all G models together; otherwise models are processed one by one.
 
 With x_k the logits of expert k,
 
@@ -27,7 +26,7 @@ from trainables.output_layers.fused import Inputs, fused_cross_entropy, is_fused
 from trainables.output_layers.pointwise import Pointwise
 
 Rows = tuple[Tensor, Tensor | None]
-"""Targets, and optional row weights, for a weighted sum in place of the mean."""
+"""Targets and row weights. Without weights, the loss is the mean over rows."""
 Result = tuple[Tensor, tuple[Tensor, ...]]
 
 
@@ -59,12 +58,12 @@ def linear_cross_entropy(
 def cross_entropies(
     inputs: Inputs, rows: Rows, functions: Sequence[Pointwise], parameters: Sequence[Tensor]
 ) -> Tensor:
-    """Return every model's mean of -log P(target) in nats, G.
+    """Return every model's mean of -log P(target) in nats, shape G.
 
     `rows` has targets (G x N ids, or G x N x V probabilities) and row weights, G x N. A weight is 1
-    / (number of rows in the model's window), or 0 beyond the window; None weighs all rows equally.
-    `parameters` are those of `functions`, with a leading axis G. For several models, backward
-    assumes that each loss has gradient 1, so differentiate the sum of the losses.
+    / (number of rows in the model's window), or 0 beyond the window. `parameters` are those of
+    `functions`, with a leading axis G. For several models, backward assumes that each loss has
+    gradient 1, so differentiate the sum of the losses.
     """
     needs_gradient = any(tensor.requires_grad for tensor in (*inputs, *parameters))
     if torch.is_grad_enabled() and needs_gradient:

@@ -1,4 +1,4 @@
-"""Chunked cross-entropy on a GPU, for one model or a stack: cuBLAS products and two kernels."""
+"""Chunked cross-entropy of one or several models on a GPU: cuBLAS products and two kernels."""
 
 from __future__ import annotations
 
@@ -17,21 +17,22 @@ from trainables.output_layers.pointwise import Identity, Pointwise
 from trainables.output_layers.softcap import Softcap
 
 ALIGNMENT = 16
-"""Rows of logits begin at indices that are multiples of this, for tensor cores and wide reads."""
+"""Rows of logits are padded to a multiple of this number, for tensor cores and wide reads."""
 CHUNK_BYTES = 2**30
-"""Bytes of logits per chunk; each chunk also reads and writes the weight gradient."""
+"""Bytes of logits per chunk. Small chunks are slow: each reads and writes the whole weight
+gradient."""
 UNIT = 2.0**-60
-"""Unit of integer sums, which unlike float sums do not depend on the order of addition."""
+"""Unit of integer sums. Unlike float sums, they do not depend on the order of addition."""
 
 
 class Bend(NamedTuple):
-    """The models' functions f, all of one kind."""
+    """The functions f of all models, as the kernels read them. All have one kind."""
 
     kind: str
     """`identity`, `smooth`, `softcap` or `piecewise`."""
     table: Tensor
-    """float32. Smooth: G x 1 x 2, softcap: G x 2 x 2, piecewise: G x K x 2; unused for the
-    identity."""
+    """Parameters of f in float32. Smooth: G x 1 x 2, softcap: G x 2 x 2, piecewise: G x K x 2.
+    Unused for the identity."""
     width: float = 1.0
 
     def arguments(self) -> tuple[Tensor, int, float, str]:
@@ -40,20 +41,19 @@ class Bend(NamedTuple):
 
 
 class IntervalSums(NamedTuple):
-    """Sums over all chunks, for the gradient by the tables of piecewise linear functions.
+    """Sums over all chunks, from which the gradient of piecewise linear functions is computed.
 
-    They sum g, the gradient by f, and g times the position in an interval (0 left, 1 right). The
-    position is unbounded in the outer intervals.
+    Each interval sums the gradient g by f, and g times the logit's position (0 at the left end, 1
+    at the right). In the outer intervals, the position is unbounded.
     """
 
     inner_GK2: Tensor
-    """Sums of g, and of g times the position, in units of `UNIT`. Sums of |g| are at most 2: a
-    quarter of the int64 range."""
+    """Both sums in units of `UNIT`. The sum of |g| is at most 2, so they cannot overflow."""
     outer_G2: Tensor
-    """Sums of g times the position, in the first and the last interval; float64."""
+    """Sums of g times the position in the first and the last interval, in float64."""
 
     def by_table(self) -> tuple[Tensor, Tensor]:
-        """Return the sums of g and of g times the position, G x K in float64."""
+        """Return both sums for every interval of every model, G x K in float64."""
         by_start_GK, by_rise_GK = (self.inner_GK2.double() * UNIT).unbind(2)
         by_rise_GK[:, 0] += self.outer_G2[:, 0]
         by_rise_GK[:, -1] += self.outer_G2[:, 1]
@@ -61,16 +61,16 @@ class IntervalSums(NamedTuple):
 
 
 class Inputs(NamedTuple):
-    """Inputs of a cross-entropy, or gradients by them. With several models, G is the first axis."""
+    """Inputs of a cross-entropy, or gradients by them. With several models, G is the first axis.
+
+    Shapes: hidden N x K x D, log_prior N x K, weight V x D, bias V. `hidden` has the dtype of the
+    matrix products.
+    """
 
     hidden: Tensor
-    """N x K x D, in the dtype of the matrix products."""
     log_prior: Tensor
-    """Shape N x K."""
     weight: Tensor
-    """Shape V x D."""
     bias: Tensor
-    """Shape V."""
 
 
 def is_fused(targets: Tensor, functions: Sequence[Pointwise], weight: Tensor) -> bool:
@@ -163,7 +163,7 @@ def _bend_of(functions: Sequence[Pointwise], parameters: Sequence[Tensor], like:
     return Bend("smooth", _constants(bends, like.device))
 
 
+# Cached, because a copy would delay every step and captured graphs read this tensor.
 @functools.cache
 def _constants(bends: tuple[tuple[float, ...], ...], device: torch.device) -> Tensor:
-    """Cached, because a copy would delay every step and captured graphs read this tensor."""
     return torch.tensor(bends, dtype=torch.float32, device=device).unflatten(1, (-1, 2))

@@ -28,7 +28,7 @@ class SmoothBend(Pointwise):
         return self.k * shifted + self.c - (self.k - 1) * softplus(shifted, threshold=40.0)
 
     def chunk_pass(self, like_nV: Tensor) -> ChunkPass:
-        """Return the closed-form chunk pass."""
+        """Return a `ChunkPass` without autograd."""
         return _BendPass(self, like_nV)
 
 

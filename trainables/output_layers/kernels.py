@@ -1,11 +1,11 @@
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, misc"
 """Two Triton kernels for a chunk of the cross-entropy on a GPU.
 
-Both read the matrix product of G models, G x m x V. The product's rows begin `stride` numbers
-apart; numbers from V to `stride` are scratch. Bias rows, G x `stride`, also begin `stride` numbers
-apart, so kernels read 16 bytes of either at once. f is computed in float32 from the model's table
-row: c and k of a smooth bend; height, shift and inverse width of a softcap; each interval's left
-value and rise for a piecewise linear function.
+Both read the matrix product of G models, G x m x V, and bias rows, G x `stride`. Rows of either
+begin `stride` numbers apart, so that a thread can read 16 bytes at once. In the product, numbers
+between rows are scratch. f is computed in float32 from the model's row of `Bend.table`: c and k of
+a smooth bend; height, shift and inverse width of a softcap; each interval's left value and rise for
+a piecewise linear function.
 """
 
 from __future__ import annotations
@@ -19,15 +19,13 @@ from trainables.output_layers.fused import UNIT, Bend, IntervalSums
 
 UNITS = tl.constexpr(1 / UNIT)
 MAX_COLUMNS, MAX_BYTES = 2048, 2048
-"""Largest block: columns of the first kernel, bytes of the second. A thread reads 16 bytes at
-once."""
+"""Maximum block size: columns in the first kernel, bytes in the second."""
 WARPS, REGISTERS, REGISTERS_WITH_SUMS = 4, 64, 80
-"""Second kernel: a multiprocessor holds 32 warps, or 24 with sums. Without a limit, the compiler
-takes twice the registers."""
-ROWS = 16
-"""Rows per program of the second kernel, which sums the bias gradient over them."""
+"""Warps and registers per thread of the second kernel. A multiprocessor then holds 32 warps, or 24
+with sums. By default, the compiler takes twice the registers."""
+ROWS = 16  # per program of the second kernel, which sums the bias gradient over them
+# Kernels specialised on divisors of these arguments would not be faster.
 NOT_SPECIALISED = ["rows", "knots"]
-"""Specialising kernels on divisors of these arguments would not be faster."""
 
 
 def forward(
@@ -66,11 +64,11 @@ def backward_(
     row_values: tuple[Tensor, Tensor, Tensor],
     sums: IntervalSums | None,
 ) -> Tensor:
-    """Overwrite the product with its gradient, `weight` (softmax - onehot(target)) f'.
+    """Overwrite the matrix product with the loss's gradient by it.
 
-    Returns the gradient by the bias, G x V in float32, and adds to `sums` if given. `row_values`,
-    each G x m, are the weights and the row values of `forward`. Each model's weights sum to at most
-    1. Bitwise reproducible.
+    The gradient is `weight` (softmax - onehot(target)) f'. Returns the gradient by the bias, G x V
+    in float32, and adds to `sums` if given. `row_values`, each G x m, are the weights and the row
+    values of `forward`. Each model's weights sum to at most 1. Bitwise reproducible.
     """
     models, rows, columns = product_GmV.shape
     assert all(values.is_contiguous() for values in row_values)
@@ -226,7 +224,7 @@ def _backward(
 
 @triton.jit
 def _thread_values(x, number, PER_THREAD: tl.constexpr):
-    """An atomic on a whole block would exchange numbers between threads."""
+    # An atomic on a whole block would exchange numbers between threads.
     by_thread = tl.reshape(x.to(tl.int32, bitcast=True), (x.shape[0] // PER_THREAD, PER_THREAD))
     selector = tl.arange(0, PER_THREAD)[None, :] == number
     return tl.sum(tl.where(selector, by_thread, 0), 1).to(x.dtype, bitcast=True)

@@ -15,7 +15,7 @@ from trainables.output_layers.pointwise import Pointwise, centred_bias
 
 
 class Mixture(OutputLayer):
-    """Prior pi = softmax(W_pi h), contexts h_k = tanh(U_k h + b_k) in R^D, and a function f."""
+    """Mixture with weights pi = softmax(W_pi h) and contexts h_k = tanh(U_k h + b_k)."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class Mixture(OutputLayer):
         self.function.initialise(generator)
 
     def scale_start(self, log_share_V: Tensor, hidden_deviation: float) -> None:
-        """Scale latent weights and set biases."""
+        """Scale the weights U_k of the contexts, and set the biases."""
         self.latent_KDC.data *= (
             math.sqrt(3) / hidden_deviation
         )  # drawn with a deviation of 1 / sqrt(3 C)

@@ -11,12 +11,11 @@ from torch.nn.functional import softplus
 from trainables.device import add_multiple_, numbers
 from trainables.output_layers.pointwise import ChunkPass, Pointwise
 
-START_RANGE = 10.0
-"""The units' bends start evenly spread over [-10, 10]."""
+START_RANGE = 10.0  # the steepest points of the units are spread over [-10, 10] at first
 
 
 class MonotoneNetwork(Pointwise):
-    """f(x) = sum_i v_i sigmoid(u_i x + b_i) with u = softplus(.) and v = softplus(.) positive.
+    """f(x) = sum_i v_i sigmoid(u_i x + b_i), with u_i and v_i positive by a softplus.
 
     The source's additive constant is omitted: a softmax ignores it. f starts close to the identity.
     """
@@ -40,12 +39,12 @@ class MonotoneNetwork(Pointwise):
         return f
 
     def chunk_pass(self, like_nV: Tensor) -> ChunkPass:
-        """Return the closed-form chunk pass."""
+        """Return a `ChunkPass` without autograd."""
         return _NetworkPass(self, like_nV)
 
 
 class _NetworkPass(ChunkPass):
-    """Iterates over the units, so memory is three chunks for any number of units."""
+    # Loops over the units, so that memory does not grow with their number.
 
     def __init__(self, function: MonotoneNetwork, like_nV: Tensor) -> None:
         self._function = function

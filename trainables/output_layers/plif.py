@@ -17,8 +17,8 @@ START = math.log(math.e - 1)
 class PiecewiseLinear(Pointwise):
     """Linear on each of K equal intervals of [-limit, limit], with slope softplus(w_i) > 0.
 
-    The outer pieces continue beyond the limits. f is 0 in the middle, where float32 is most
-    precise.
+    The outer pieces continue beyond the limits. f is 0 in the middle, because float32 is most
+    precise near 0.
     """
 
     def __init__(self, knots: int, *, limit: float, learning_rate: float | None) -> None:
@@ -38,7 +38,7 @@ class PiecewiseLinear(Pointwise):
     def tables(self, weight_K: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
         """Return f at each interval's left end and f's rise over the interval, summed in float64.
 
-        Intervals are the last axis of `weight_K`, which may hold several functions.
+        Intervals are the last axis of `weight_K`, so the other axes may hold several functions.
         """
         rise_K = softplus(weight_K, threshold=40.0).double() * self.width
         start_K = running_sum(rise_K) - rise_K
@@ -54,12 +54,12 @@ class PiecewiseLinear(Pointwise):
         return (rise_K * self.width * weight_K.sigmoid()).to(weight_K.dtype)
 
     def locate_(self, logits: Tensor, indices: Tensor, scratch: Tensor) -> None:
-        """Write each logit's interval to `indices`; overwrite the logit with its position, 0 to 1.
+        """Write each logit's interval to `indices`, and overwrite the logit with its position.
 
-        Positions are counted from the middle: adding the limit first would cost a logit near 0 its
-        last digits.
+        The position is 0 at the interval's left end and 1 at the right.
         """
         middle, last = len(self.weight_K) // 2, len(self.weight_K) - 1
+        # From the middle: adding the limit first would cost a logit near 0 its last digits.
         positions = self._from_middle_(logits)
         torch.clamp(positions, -middle - 1, last, out=scratch)
         # Clamped again as integers, so that a NaN also has an interval and stays NaN instead of an
@@ -80,7 +80,7 @@ class PiecewiseLinear(Pointwise):
         return start_K[indices] + rise_K[indices] * positions
 
     def chunk_pass(self, like_nV: Tensor) -> ChunkPass:
-        """Return the closed-form chunk pass."""
+        """Return a `ChunkPass` without autograd."""
         return _LookUpPass(self, like_nV)
 
 

@@ -1,4 +1,4 @@
-"""Functions of one logit, and their passes over the chunks of a loss."""
+"""Functions of one logit, applied to the logits of a loss in chunks."""
 
 from __future__ import annotations
 
@@ -8,23 +8,22 @@ import torch
 from torch import Tensor, nn
 
 GREATEST_BIAS = 40.0
-BISECTIONS = 40
-"""Halvings of an interval of length 80, down to the last bits of float32."""
+BISECTIONS = 40  # from an interval of length 80 down to the last bits of float32
 
 
 class ChunkPass:
-    """Forward and backward pass of f over a loss's chunks, one chunk after another.
+    """Apply f and its derivative to the logits of a loss, chunk by chunk.
 
-    This base class is for the identity.
+    This base class is for f(x) = x.
     """
 
     def apply_(self, logits_nV: Tensor) -> None:
         """Overwrite the logits with f(logits), up to an additive constant."""
 
     def pull_back_(self, gradient_nV: Tensor) -> None:
-        """Turn the gradient by f into the gradient by the last chunk's logits.
+        """Overwrite the gradient by f with the gradient by the last chunk's logits.
 
-        Also sums parameter gradients.
+        Also sums the gradients by f's parameters.
         """
 
     def gradients(self) -> tuple[Tensor, ...]:
@@ -35,21 +34,21 @@ class ChunkPass:
 class Pointwise(nn.Module, ABC):
     """An increasing function f that is applied to every logit.
 
-    A subclass needs only `forward`; its chunks then use autograd. This package's functions have a
-    closed-form `ChunkPass`, several times faster.
+    A subclass needs only `forward`, which then runs with autograd. This package's functions have a
+    faster `ChunkPass`.
     """
 
     learning_rate: float | None = None
     """Learning rate of f's parameters; None means the model's learning rate."""
     start_range: tuple[float, float] | None = None
-    """Logits between which a bounded f is steep enough to learn; None if f is unbounded."""
+    """Range of logits in which a bounded f is steep enough to learn. None if f is unbounded."""
 
     @abstractmethod
     def forward(self, logits: Tensor) -> Tensor:
         """Return f of every logit, in any shape; differentiable."""
 
     def chunk_pass(self, like_nV: Tensor) -> ChunkPass:
-        """Return a pass for chunks of at most the shape of `like_nV`, with its dtype and device."""
+        """Return a `ChunkPass` for chunks up to the shape of `like_nV`, in its dtype and device."""
         del like_nV
         return _AutogradPass(self)
 
@@ -59,11 +58,10 @@ class Pointwise(nn.Module, ABC):
 
 @torch.no_grad()
 def centred_bias(function: Pointwise, log_p_V: Tensor) -> Tensor:
-    """Return logits x with log_softmax(f(x)) = log P and mean f(x) = f(0), by bisection.
+    """Return biases x with log_softmax(f(x)) = log P and a mean f(x) of f(0), by bisection.
 
-    |x| is at most 40. For a bounded f, x stays in `start_range`, and all f(x) shift equally so that
-    the most likely word fits. Unlikely words, which weigh least in a loss, stay at the lower end of
-    the range.
+    |x| is at most 40. For a bounded f, x stays in `start_range`: f(x) shifts so that the most
+    likely word fits, and unlikely words stay at the lower end.
     """
     low, high = function.start_range or (-GREATEST_BIAS, GREATEST_BIAS)
     value_V = log_p_V - log_p_V.mean() + function(torch.zeros_like(log_p_V[:1]))
@@ -86,7 +84,7 @@ class Identity(Pointwise):
         return logits
 
     def chunk_pass(self, like_nV: Tensor) -> ChunkPass:  # noqa: ARG002
-        """Return a pass that changes nothing."""
+        """Return a `ChunkPass` that changes nothing."""
         return ChunkPass()
 
 

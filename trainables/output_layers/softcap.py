@@ -47,7 +47,7 @@ class Softcap(Pointwise):
         return self.cap * torch.sigmoid((logits + self.shift) / (self.width / 2))
 
     def chunk_pass(self, like_nV: Tensor) -> ChunkPass:
-        """Return the closed-form chunk pass."""
+        """Return a `ChunkPass` without autograd."""
         return _SoftcapPass(self, like_nV)
 
 

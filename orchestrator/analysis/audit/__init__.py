@@ -1,1 +1,1 @@
-"""Checks of the papers' printed numbers against each other, configs and files."""
+"""Checks of printed numbers against other printed numbers, model configs and corpus files."""

@@ -1,8 +1,8 @@
 """Claims of the papers that other printed numbers, configs or files can check.
 
-Each row of claims.csv has the printed numbers (`cells`), the `inputs` to recompute them from, a
-function of rules.py with its argument, and a verdict per outcome. `cells` and `inputs` are patterns
-of cell names: "table:texts of the line:column".
+A row of claims.csv is one claim. It has the printed numbers (`cells`), the `inputs` to recompute
+them from, a function of rules.py, and a verdict for each outcome. `cells` and `inputs` are patterns
+of cell names. A name is "TABLE:all texts of the row:COLUMN".
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from search_spaces.published import TITLES, Row, rows
 if TYPE_CHECKING:
     import pandas as pd
 
+# These columns only number the rows.
 LABELS = ("stage", "context", "iteration")
-"""Columns whose numbers only label the lines."""
 NUMBER = re.compile(r"[-+]?\d+\.?\d*(e[-+]?\d+)?")
+# The paper prints two decimals in these columns, but the CSV files drop a final zero.
 TWO_DECIMALS = re.compile("ppl|_test_|params")
-"""The AAAI paper prints these columns with two decimals; the CSV files drop a final zero."""
 
 
 @dataclass(frozen=True, eq=False)
 class Cell:
-    """Cell with numbers in a published table."""
+    """A cell with numbers, in a published table."""
 
     table: str
     line: int
-    """Line in the file; the heading is line 1."""
+    """Line in the CSV file; the heading is line 1."""
     column: str
     row: Row
     numbers: list[float]
@@ -41,7 +41,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Claim:
-    """Row of claims.csv, with the cells that it refers to."""
+    """One row of claims.csv, with the table cells that it names."""
 
     row: Row
     cells: list[Cell]
@@ -50,19 +50,19 @@ class Claim:
 
     @property
     def printed(self) -> str:
-        """Return the claim's text or, if that is empty, the claim's first printed number."""
+        """Return what the paper prints: the claim's text or, without one, its first number."""
         return self.row["printed"] or self.cells[0].printed
 
 
 def claims(frame: pd.DataFrame) -> Iterator[Claim]:
-    """Yield every claim; `frame` has the trials that counted word pairs."""
+    """Yield each claim; `frame` has the results of the trials that count word pairs."""
     trials = {row.get("text"): row for row in frame.to_dict("records")}
     for row in rows("claims"):
         yield Claim(row, look_up(row["cells"]), look_up(row["inputs"]), trials)
 
 
 def look_up(references: str) -> list[Cell]:
-    """Return the cells that match the references, which are separated by "; "."""
+    """Return the cells whose names match `references`, patterns separated by "; "."""
     cells = printed_numbers()
     return [
         cells[name]
@@ -73,7 +73,7 @@ def look_up(references: str) -> list[Cell]:
 
 @cache
 def printed_numbers() -> dict[str, Cell]:
-    """Return the published tables' cells that have numbers, by name."""
+    """Return all cells with numbers in the published tables, by cell name."""
     cells = {}
     for table in TITLES:
         for line, row in enumerate(rows(table), start=2):

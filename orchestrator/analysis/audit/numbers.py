@@ -10,25 +10,31 @@ from orchestrator.analysis.audit import rules
 from orchestrator.analysis.audit.claims import Cell, claims, printed_numbers
 
 FATES = ("differs", "open", "agrees", "compatible", "explained", "used", "nothing")
-"""Verdicts; a number gets the first that applies.
+"""Verdicts on a printed number. A number gets the first that applies.
 
-differs: recomputing gives another value. open: data to recompute it are missing. agrees:
-recomputing gives the printed value. compatible: other printed numbers allow it, but also some wrong
-values. explained: the rule explains the difference. used: other numbers were computed from it.
-nothing: no other number determines it.
+- differs: recomputing gives another value.
+- open: data to recompute it are missing.
+- agrees: recomputing gives the printed value.
+- compatible: other printed numbers allow it, but also some wrong values.
+- explained: recomputing gives another value, for a known reason.
+- used: other numbers were computed from it.
+- nothing: no other number determines it.
 """
 
 
 @dataclass(frozen=True)
 class AuditNumbers:
-    """Checked claims, and `account`: counts of each published table's numbers by verdict."""
+    """Each claim with its verdict, and the number of verdicts of each kind by table (`account`)."""
 
     checks: pd.DataFrame
     account: pd.DataFrame
 
 
 def audit_numbers(frame: pd.DataFrame) -> AuditNumbers:
-    """Return a verdict on every claim; `frame` has the trials that counted word pairs."""
+    """Return a verdict on each claim and on each printed number.
+
+    `frame` has the results of the trials that count word pairs.
+    """
     fates = dict.fromkeys(printed_numbers().values(), "nothing")
     checks = []
     for claim in claims(frame):

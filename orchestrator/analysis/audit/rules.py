@@ -1,7 +1,7 @@
 """Rules of claims.csv; each recomputes one kind of claim.
 
-A rule returns the recomputed value and whether the claim holds (None if data to decide it are
-missing). Reports print the rule's docstring with the claim's `{argument}`.
+A rule returns the recomputed value as text, and whether the claim holds (None if data are missing).
+Reports print the rule's docstring, with `{argument}` filled in from claims.csv.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from trainables.parameters import in_millions, parameter_count
 
 Outcome = tuple[str, bool | None]
 SEEDS, WITH_AUTHORS = 10, 11
+# Half a unit of the second decimal, plus floating-point error.
 ROUNDING = 0.005 * (1 + 1e-9)
-"""Half a unit of the last printed digit, plus the error of binary fractions."""
 SAMUELSON = (WITH_AUTHORS - 1) / math.sqrt(WITH_AUTHORS)
+# The models of Fig. 3. The paper's text calls LMS-PLIF low-rank although its Press rank is 580.
 LOW_RANK, HIGH_RANK = {"Softmax", "LMS-PLIF", "MoC", "MoC*"}, {"SS", "GSS", "MoS", "MoS*"}
-"""Models of Fig. 3. The paper's text calls LMS-PLIF low-rank although its Press rank is 580."""
 
 
 def _values(cells: list[Cell]) -> list[float]:
@@ -48,7 +48,7 @@ def p_value(claim: Claim) -> Outcome:
 
 
 def p_value_span(claim: Claim) -> Outcome:
-    """Student's t-test, n = 10, of values that round to the printed means and deviations."""
+    """Student's t-test, n = 10, over all values that round to the printed means and deviations."""
     # p falls with the distance of the means and grows with the deviations, so these steps give
     # its exact range.
     low, p, high = (_student_p(claim, step) for step in (-ROUNDING, 0.0, ROUNDING))
@@ -67,7 +67,7 @@ def _student_p(claim: Claim, step: float = 0.0) -> float:
 
 
 def mean_of_eleven(claim: Claim) -> Outcome:
-    """Mean of the 10 seeds and the authors' seed, within 0.01, the rounding of both means.
+    """Mean of the 10 seeds and the authors' seed, within 0.01, because both means are rounded.
 
     The 10 seeds are in SM Table 1, the authors' seed in SM Tables 10 and 11 (ET-ASGD).
     """
@@ -77,7 +77,7 @@ def mean_of_eleven(claim: Claim) -> Outcome:
 
 
 def deviation_of_eleven(claim: Claim) -> Outcome:
-    """Standard deviation of the 10 seeds and the authors' seed, within the rounding of each."""
+    """Standard deviation of the 10 seeds and the authors' seed together, allowing for rounding."""
     (sd, sd_10), (mean_10, authors) = _values(claim.cells), _values(claim.inputs)
     return joined_deviation(sd, sd_10, abs(authors - mean_10), 2 * ROUNDING)
 
@@ -85,7 +85,7 @@ def deviation_of_eleven(claim: Claim) -> Outcome:
 def an_eleventh(claim: Claim) -> Outcome:
     """Standard deviation of Table 4's 10 seeds and an eleventh seed that gives Table 3's mean.
 
-    Both tables have the same model. The range includes rounding.
+    Both tables have the same model. The range allows for rounding.
     """
     mean, sd, mean_10, sd_10 = _values(claim.cells)
     distance = WITH_AUTHORS * abs(mean - mean_10)
@@ -93,9 +93,9 @@ def an_eleventh(claim: Claim) -> Outcome:
 
 
 def joined_deviation(printed: float, sd_10: float, distance: float, room: float) -> Outcome:
-    """Compare a printed deviation of 11 values with the possible range.
+    """Return the range of a standard deviation of 11 values, and whether `printed` is in it.
 
-    Ten values have the printed deviation `sd_10`; the eleventh is `distance` +- `room` from their
+    Ten values have the printed deviation `sd_10`. The eleventh is `distance` +- `room` from their
     mean.
     """
     low, high = (
@@ -109,10 +109,10 @@ def joined_deviation(printed: float, sd_10: float, distance: float, room: float)
 
 
 def one_of_eleven(claim: Claim) -> Outcome:
-    """The authors' seed is at most 10/√11 deviations from the mean, including rounding.
+    """The authors' seed is at most 10/√11 deviations from the mean, allowing for rounding.
 
-    It is one of the mean's 11 seeds (SM Tables 10 and 11), and none can be further (Samuelson
-    1968).
+    The mean includes this seed (SM Tables 10 and 11). None of 11 values can be further from their
+    mean (Samuelson 1968).
     """
     (mean, sd, authors), rounding = _values(claim.cells), float(claim.row["argument"])
     distance, allowed = abs(authors - mean), SAMUELSON * (sd + rounding) + 2 * rounding
@@ -125,7 +125,7 @@ def one_of_eleven(claim: Claim) -> Outcome:
 def perplexity_difference(claim: Claim) -> Outcome:
     """Softmax's test perplexity minus the model's in SM Table 10, digit by digit.
 
-    Both have the same method of averaging.
+    Both models use the same averaging method.
     """
     softmax, model = _halves(claim)
     et_asgd, nt_asgd = (f"{difference:+.2f}" for difference in softmax - model)
@@ -133,7 +133,7 @@ def perplexity_difference(claim: Claim) -> Outcome:
 
 
 def talk_difference(claim: Claim) -> Outcome:
-    """Softmax minus LMS-PLIF in the talk's table, within its rounding of 0.01."""
+    """Softmax minus LMS-PLIF in the talk's table; may differ by 0.01, because both are rounded."""
     softmax, lms_plif = _values(claim.inputs)
     difference = softmax - lms_plif
     return f"{difference:.2f}", abs(difference - float(claim.printed)) <= 2 * ROUNDING
@@ -172,7 +172,7 @@ def _halves(claim: Claim) -> NDArray[np.float64]:
 
 
 def corpus_count(claim: Claim) -> Outcome:
-    """Count in the published files (identified by SHA-256)."""
+    """Count in the published corpus files (identified by SHA-256)."""
     corpus, attribute = claim.row["argument"].split()
     count = f"{getattr(PUBLISHED_CORPORA[corpus], attribute):,}"
     return count, count == claim.printed
@@ -192,7 +192,7 @@ def over_all_contexts(claim: Claim) -> Outcome:
 
 
 def different_models(claim: Claim) -> Outcome:
-    """Different models have different probabilities, so equal ones were not measured."""
+    """Different models have different probabilities, so equal numbers cannot be measurements."""
     return "none", len({cell.printed for cell in claim.cells}) > 1
 
 
@@ -249,7 +249,7 @@ def two_a_knot(claim: Claim) -> Outcome:
 
 
 def tried_value(claim: Claim) -> Outcome:
-    """The value was tried in stage 1 or 2, or it is SM Table 6's, which stage 1 may keep."""
+    """The value was tried in stage 1 or 2, or it is the default in SM Table 6."""
     stages = [
         f"stage {cell.row['stage']}" if "stage" in cell.row else "SM Table 6"
         for cell in claim.inputs

@@ -20,8 +20,8 @@ SIGNIFICANCE = 0.05
 POWER = 0.8
 Array = NDArray[np.float64]
 Names = tuple[str, str]
+# Largest t for which scipy's noncentral t distribution was checked.
 LARGEST_T = 1e4
-"""Largest t at which the noncentral t distribution was checked."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +37,7 @@ class Interval:
 
 @dataclass(frozen=True, kw_only=True)
 class Statistic:
-    """Number computed from data; `missing` is the reason for a None."""
+    """Number computed from data. If it or its interval is missing, `missing` is the reason."""
 
     value: float | None = None
     interval: Interval | None = None
@@ -75,10 +75,9 @@ class Estimate:
         )
 
     def smallest_margin(self) -> float:
-        """Return the larger absolute end of the 90% interval.
+        """Return the smallest margin within which two one-sided t-tests find means equivalent.
 
-        Two one-sided t-tests at 0.05 (Schuirmann 1987) find means equivalent within any larger
-        margin.
+        It is the larger absolute end of the 90% interval (Schuirmann 1987, each test at 0.05).
         """
         interval = self.interval(1 - 2 * SIGNIFICANCE)
         return max(-interval.low, interval.high)
@@ -86,8 +85,8 @@ class Estimate:
     def detectable_value(self) -> float:
         """Return the smallest true value that a two-sided t-test at 0.05 finds with 80% power.
 
-        It does not depend on the estimate. It is exact for Student's test (Cohen 1988, chapter 2).
-        In simulations, Welch's test had a power within two percentage points of 80%.
+        It is exact for Student's test (Cohen 1988, chapter 2). In simulations, Welch's test had a
+        power within two percentage points of 80%.
         """
         df, critical = self.df, stdtrit(self.df, 1 - SIGNIFICANCE / 2)
         return self.error * _root_near(
@@ -117,10 +116,7 @@ class Estimate:
 
 
 def small_sample_correction(df: float) -> float:
-    """Return the factor J(df) that removes the bias of Cohen's d (Hedges 1981).
-
-    J(df) = Gamma(df / 2) / (sqrt(df / 2) Gamma((df - 1) / 2)).
-    """
+    """Return the factor that removes the bias of Cohen's d (Hedges 1981)."""
     return math.exp(float(gammaln(df / 2)) - float(gammaln((df - 1) / 2))) / math.sqrt(df / 2)
 
 
@@ -132,7 +128,7 @@ def _noncentrality(probability: float, t: float, df: float) -> float:
 
 
 def _root_near(guess: float, function: Callable[[float], float]) -> float:
-    """Refine `guess`: of scipy's noncentral t, only the inverse is inexact (3 to 6 digits)."""
+    # scipy inverts the noncentral t distribution to only 3 to 6 digits.
     from scipy.optimize import brentq  # slow to import
 
     margin = 0.02 * (1 + abs(guess))

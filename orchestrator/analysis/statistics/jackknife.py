@@ -19,7 +19,6 @@ from orchestrator.analysis.statistics.estimates import Array, Estimate, Interval
 
 FEWEST_BLOCKS = 5
 PERMUTATIONS, BATCH = 9_999, 303
-"""BATCH permutations are in memory at a time."""
 SEED = 0
 
 
@@ -28,9 +27,9 @@ def over_blocks(
 ) -> Statistic:
     """Return the correlation `estimate` of all points, with interval and p-value over blocks.
 
-    A block is the points with one value of `setting`. Tukey's jackknife leaves out each of B blocks
-    in turn, on Fisher's scale, with Student's t of B - 1 degrees of freedom. benchmarks/coverage.py
-    measures the coverage.
+    The points with one value of `setting` are a block. Tukey's jackknife leaves out each of B
+    blocks in turn. Interval and p-value are Student's with B - 1 degrees of freedom, on Fisher's
+    scale.
     """
     block_n, name = _codes(points[setting]), setting.rpartition(".")[2]
     count = int(block_n.max(initial=-1)) + 1
@@ -61,7 +60,7 @@ def permutation_p(x: ArrayLike, y: ArrayLike, rows: ArrayLike, columns: ArrayLik
     """Return the two-sided p-value of Pearson's r over grid cells labelled by `rows` and `columns`.
 
     Cells may be missing. Whole rows and columns of x are permuted against y. Every call uses the
-    same `PERMUTATIONS` draws and also counts the observed order.
+    same `PERMUTATIONS` draws.
     """
     row_n, column_n = _codes(rows), _codes(columns)
     x_RC, y_RC = np.full((2, row_n.max() + 1, column_n.max() + 1), math.nan)
@@ -79,7 +78,7 @@ def permutation_p(x: ArrayLike, y: ArrayLike, rows: ArrayLike, columns: ArrayLik
 
 
 def _codes(labels: ArrayLike) -> NDArray[np.intp]:
-    """Labels may be missing or of several types, so compare them as text."""
+    # Labels may be missing or of several types, so compare them as text.
     return np.unique(
         [str(label) for label in np.asarray(labels, dtype=object)], return_inverse=True
     )[1]

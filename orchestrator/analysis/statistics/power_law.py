@@ -1,9 +1,10 @@
-"""Power laws L(x) = E + a x^-b by least squares, with draws as if from other seeds.
+"""Power laws L(x) = E + a x^-b by least squares, fitted to data and to simulated data (draws).
 
-Curves may share E and b; such curves differ by a shift along a logarithmic x axis. For a given b,
-sums give the best E and a (variable projection: Golub and Pereyra 1973), so only b is searched.
+Draws are as if from other seeds. Curves that share E and b differ by a shift along a logarithmic x
+axis. For a given b, the best E and a have a closed form (variable projection: Golub and Pereyra
+1973), so only b is searched.
 
-Legend: R sizes x, K curves, B draws (the first is the data), G exponents tried, P points (one
+Array axes: R sizes x, K curves, B draws (the first is the data), G exponents tried, P points (one
 panel, group and x), N trials, S seeds.
 """
 
@@ -21,31 +22,31 @@ from scipy.special import fdtrc, gammaincinv
 
 from orchestrator.analysis.statistics.estimates import TAILS, Array, Interval, Statistic, codes
 
+# With only 4,999, the width of an interval varies by 1% between random seeds.
 RESAMPLES = 19_999
-"""Number of draws. With only 4,999, an interval's width varies by 1% between random seeds."""
 SEED = 0
+# A law of three parameters fits three points exactly.
 FEWEST_SIZES = 4
-"""Minimum: a law of three parameters fits three points exactly."""
 EXPONENTS = Interval(low=0.01, high=10.0)
-"""Search range of b."""
+"""Search range of the exponent b."""
 GRID = np.geomspace(EXPONENTS.low, EXPONENTS.high, 61)
+# Each round tries REFINED exponents between the neighbours of the best exponent.
 REFINED, ROUNDS = 7, 3
-"""Each round tries REFINED exponents between the neighbours of the best exponent."""
+# Relative distance below which an estimate is at a bound.
 AT_BOUND = 1e-4
-"""Relative distance below which an estimate is at a bound."""
 MOST_MISSING = 0.05
 """Largest share of draws without a value that still allows an interval."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Curve:
-    """Mean losses of a group at each x, and draws of them."""
+    """A group's mean loss at each size, in the data and in draws as if from other seeds."""
 
     x_R: Array
     """Sizes, ascending."""
     count_R: Array
     mean_BR: Array
-    """Observed means, then draws, if any."""
+    """Row 0 has the observed means, further rows the draws (if any)."""
     variance: float | None
     """Residual variance within points, without seed effects; None if no point has two values."""
     df: float
@@ -53,17 +54,17 @@ class Curve:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Laws:
-    """Laws fitted to the data and to each draw."""
+    """Laws L(x) = E + a x^-b fitted to the data and to each draw.
+
+    `limit_B` is E, `exponent_B` is b, and `factor_KB` is a (0 if the values do not fall with x).
+    `squares_B` is the residual sum of squares of the means, weighted by their number of values.
+    """
 
     curves: Sequence[Curve]
     limit_B: Array
-    """E of each law."""
     exponent_B: Array
-    """b of each law."""
     factor_KB: Array
-    """a of each curve; 0 if the values do not fall with x."""
     squares_B: Array
-    """Residual sum of squares of the means, weighted by their number of values."""
 
     def at(self, x: float) -> Array:
         """Return L(x) of each draw, by the first curve's law."""
@@ -87,10 +88,10 @@ def curves_over_seeds(
 ) -> dict[tuple[Any, Any], Curve]:
     """Return the curve of each panel and group, with draws of its means as if from other seeds.
 
-    `trials` has the columns panel, group, x > 0, loss and seed. A loss is its point's mean, plus a
-    seed effect common to all points, plus a residual with one variance per group. Residuals at one
-    panel, x and seed correlate between groups, also in the draws, so groups that share seeds are
-    compared as pairs.
+    `trials` has the columns panel, group, x > 0, loss and seed. A loss is the sum of its point's
+    mean, a seed effect common to all points, and a residual. Each group has one residual variance.
+    Residuals of groups at equal panel, x and seed are correlated, also in the draws: groups that
+    share seeds are compared as pairs.
 
     Effects and residuals are drawn from Student's t with their estimates' degrees of freedom, so
     intervals of linear functions are exact for normal values. A group has no draws if none of its
@@ -159,10 +160,8 @@ def _unique(*columns: NDArray[Any]) -> tuple[Array, NDArray[np.intp]]:
 def _remove_seeds(
     residual_N: Array, point_N: NDArray[np.intp], seed_N: NDArray[np.intp]
 ) -> tuple[Array, Array, int, Array]:
-    """Return seed shares of points (P x S), seed effects (S), their df, and residuals (N).
-
-    Effects are zero if no degrees of freedom are left, as when each seed is at only one point.
-    """
+    # Without degrees of freedom, seed effects are zero: for example, if each seed is at only one
+    # point.
     indicator_NS = np.eye(seed_N.max() + 1)[seed_N]
     share_PS = np.zeros((point_N.max() + 1, indicator_NS.shape[1]))
     np.add.at(share_PS, point_N, indicator_NS)
@@ -175,7 +174,7 @@ def _remove_seeds(
 
 
 def fit_laws(curves: Sequence[Curve]) -> Laws:
-    """Fit laws with shared E >= 0 and b in `EXPONENTS`, and an a > 0 per curve.
+    """Fit laws in which all curves share E >= 0 and b in `EXPONENTS`; each curve has its own a > 0.
 
     If the values do not fall with x, every a is 0 and E is the mean.
     """
@@ -223,10 +222,8 @@ def _vertex(exponent_BG: Array, squares_BG: Array, best_B: NDArray[np.intp]) -> 
 
 
 def _profile(exponent: Array, points: Sequence[tuple[Array, ...]]) -> tuple[Array, Array, Array]:
-    """Return the best E, its sum of squares (infinite if an a is not positive) and each a.
-
-    `exponent` has shape G or, with exponents per draw, B x G.
-    """
+    # `exponent` has shape G or, with exponents per draw, B x G. The sum of squares is infinite if
+    # an a is not positive.
     sums, parabolas = [], []
     for log_R, count_R, y_BR in points:
         z_GR = np.exp(-exponent[..., None] * log_R)
@@ -252,14 +249,14 @@ def _profile(exponent: Array, points: Sequence[tuple[Array, ...]]) -> tuple[Arra
 def lack_of_fit(laws: Laws) -> float | None:
     """Return the p-value of an F-test (Fisher 1922) of the laws' residuals against seed noise.
 
-    None without such noise, or with as many parameters as points.
+    None if seeds do not vary, or with as many parameters as points.
     """
     points = sum(len(curve.x_R) for curve in laws.curves)
     return f_test(laws.curves, float(laws.squares_B[0]), points - 2 - len(laws.curves))
 
 
 def f_test(curves: Sequence[Curve], squares: float, df: int) -> float | None:
-    """Return the p-value of an F-test of `squares`, with `df`, against the seeds' variance.
+    """Return the p-value of an F-test of `squares` / `df` against the variance between seeds.
 
     None if `df` or the variance is zero.
     """
@@ -273,10 +270,10 @@ def f_test(curves: Sequence[Curve], squares: float, df: int) -> float | None:
 
 
 def seed_by_group_p(trials: pd.DataFrame) -> float | None:
-    """Return the p-value of an F-test for seed effects on single groups, equal at every x.
+    """Return the p-value of an F-test for seed effects that differ between groups, but not over x.
 
-    `curves_over_seeds` ignores them; if they exist, its intervals are too narrow. None if no
-    degrees of freedom are left.
+    `curves_over_seeds` ignores such effects; if they exist, its intervals are too narrow. None if
+    no degrees of freedom are left.
     """
     y_N = trials["loss"].to_numpy(dtype=np.float64)
     columns = (["group", "x"], ["seed"], ["group", "seed"])
@@ -301,7 +298,7 @@ def _residual_squares(y_N: Array, design_Nk: Array) -> tuple[float, int]:
 
 
 def over_draws(values_B: Array, *, null: float | None = None) -> Statistic:
-    """Return the data's value with a 95% percentile interval and p-value of `null` from the draws.
+    """Return the data's value with a 95% percentile interval, and a p-value of `null`.
 
     Interval ends may be infinite. NaN draws are left out. There is no interval without draws, or if
     over `MOST_MISSING` of them are NaN.

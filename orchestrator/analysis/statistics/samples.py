@@ -64,9 +64,9 @@ def difference_of_means(a: SampleSummary, b: SampleSummary) -> float | None:
 
 
 def student_difference(a: SampleSummary, b: SampleSummary) -> tuple[Estimate, float]:
-    """Return mean of a minus mean of b by Student's test, and the pooled standard deviation.
+    """Return the difference of means (a minus b) for Student's test, and the pooled deviation.
 
-    `obstacle` must return "" for the samples.
+    Call it only for samples without an `obstacle`.
     """
     mean_a, mean_b, df = a.estimate(), b.estimate(), a.n + b.n - 2
     assert a.sd is not None and b.sd is not None
@@ -76,9 +76,9 @@ def student_difference(a: SampleSummary, b: SampleSummary) -> tuple[Estimate, fl
 
 
 def welch_difference(a: SampleSummary, b: SampleSummary) -> Estimate:
-    """Return mean of a minus mean of b, with Welch-Satterthwaite degrees of freedom.
+    """Return the difference of means (a minus b), with Welch-Satterthwaite degrees of freedom.
 
-    The samples must have no `obstacle`.
+    Call it only for samples without an `obstacle`.
     """
     mean_a, mean_b = a.estimate(), b.estimate()
     error = math.hypot(mean_a.error, mean_b.error)
@@ -89,7 +89,7 @@ def welch_difference(a: SampleSummary, b: SampleSummary) -> Estimate:
 
 
 def obstacle(a: SampleSummary, b: SampleSummary, *, names: Names, fewest: int = 2) -> str:
-    """Return why samples cannot be compared, such as fewer than `fewest` values, else ""."""
+    """Return why two samples cannot be compared: too few values or no spread; "" if they can."""
     if min(a.n, b.n) < fewest:
         return (
             f"each group needs at least {fewest} values: {names[0]} has {a.n}, {names[1]} has {b.n}"
@@ -102,7 +102,7 @@ def obstacle(a: SampleSummary, b: SampleSummary, *, names: Names, fewest: int = 
 def t_test(
     a: SampleSummary, b: SampleSummary, *, equal_variances: bool = False, names: Names = ("a", "b")
 ) -> Statistic:
-    """Return Welch's (1947) unpaired t-test of a minus b or, as in the paper, Student's (1908)."""
+    """Return Welch's (1947) unpaired t-test of a minus b; Student's (1908) for equal variances."""
     if missing := obstacle(a, b, names=names):
         return Statistic(value=difference_of_means(a, b), missing=missing)
     return (student_difference(a, b)[0] if equal_variances else welch_difference(a, b)).test()

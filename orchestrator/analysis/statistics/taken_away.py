@@ -1,6 +1,6 @@
 """Rank correlations after removing the settings' effects, with a bootstrap of the residuals.
 
-Legend: N trials, K columns of a design matrix, U distinct values, B draws.
+Array axes: N trials, K columns of a design matrix, U distinct values, B draws.
 """
 
 from __future__ import annotations
@@ -32,16 +32,17 @@ CONSTANT_SHARE = 0.9
 ROUNDING = 1e-9
 """Relative residual below which the settings explain a metric completely."""
 Shape = Literal["none", "lines", "levels", "pairs", "triples"]
-"""How to remove the settings' effects: not at all, by a straight line per setting, or by a mean
-(level) per value, per pair of values of any two settings, or per triple of any three."""
+"""How settings' effects are removed. none: not at all. lines: a straight line per setting. levels:
+a mean per value. pairs, triples: a mean per combination of values of two or three settings."""
 SHAPES: tuple[Shape, ...] = ("none", "lines", "levels", "pairs", "triples")
 LEVEL_SIZES: dict[Shape, int] = {"levels": 1, "pairs": 2, "triples": 3}
 
 
 def design(settings: pd.DataFrame, shape: Shape) -> Array:
-    """Return the N x K design columns that a shape removes, without the constant.
+    """Return the N x K design matrix of the effects in a `Shape`, without the constant.
 
-    Columns may be linearly dependent. For "lines", settings that are not numbers have levels.
+    Columns may be linearly dependent. For "lines", a setting that is not a number has a mean per
+    value.
     """
     columns = [np.zeros((len(settings), 0))]
     if shape == "lines":
@@ -76,15 +77,14 @@ def correlation_without(
     names: Names = ("x", "y"),
     resamples: int = RESAMPLES,
 ) -> Statistic:
-    """Return Spearman's rho of the residuals of x and y on N x K `controls` and a constant.
+    """Return Spearman's rho of x and y after regressing both on N x K `controls` and a constant.
 
     Controls are removed before ranking: effects that add up in values do not add up in ranks. p is
     Student's t with the remaining degrees of freedom.
 
     The interval is a percentile bootstrap of artanh(rho) over pairs of residuals. It is widened by
     sqrt((N - 3) / (df - 1)), because residuals have fewer dimensions than trials. In simulations of
-    108 pairs, it covered the truth in 94 to 96% for normal values, but in only 85 to 94% for
-    Student's t with 3 degrees of freedom.
+    108 pairs, coverage was 94 to 96% for normal values, 85 to 94% for Student's t with 3 df.
 
     There is no value if the controls explain x or y, or leave fewer than `FEWEST_DF` degrees of
     freedom.
@@ -94,7 +94,7 @@ def correlation_without(
     basis_NK = _basis(controls)
     df = count - 1 - basis_NK.shape[1]
     if df < FEWEST_DF:
-        words = f"{count} trials leave {max(df, 0)} degrees of freedom, and {FEWEST_DF} are needed"
+        words = f"{count} trials leave {max(df, 0)} degrees of freedom, but {FEWEST_DF} are needed"
         return Statistic(missing=words)
     x_residual_N, y_residual_N = residuals = [_residual(side, basis_NK) for side in values]
     for name, side, residual in zip(names, values, residuals, strict=True):

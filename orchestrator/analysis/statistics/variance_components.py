@@ -96,9 +96,8 @@ def within_correlation(points: pd.DataFrame, x: str, y: str) -> Statistic:
 def between_correlation(points: pd.DataFrame, x: str, y: str, *, blocks: str) -> Statistic:
     """Return the correlation of cell effects on x and y, without the seeds' contribution.
 
-    Unlike the usual correction for attenuation, (co)variance components allow for correlated
-    residuals of one seed. The interval is a jackknife over `blocks`. There is no value if a cell
-    variance may be zero: the correlation would be noise.
+    The interval is a jackknife over `blocks`. There is no value if a cell variance may be zero: the
+    correlation would be noise.
     """
     if missing := _CrossedModel(points, x, y).missing:
         return Statistic(missing=missing)
@@ -117,7 +116,7 @@ def between_correlation(points: pd.DataFrame, x: str, y: str, *, blocks: str) ->
 
 
 class _CrossedModel:
-    """Components for x and y: cell_3, seed_3 (common to all cells) and residual_3."""
+    # cell_3, seed_3 and residual_3 are the (co)variances of cells, of seeds and of residuals.
 
     def __init__(self, points: pd.DataFrame, x: str, y: str) -> None:
         values_2N = np.array([points[x], points[y]], dtype=np.float64)
@@ -175,16 +174,13 @@ class _CrossedModel:
         return "" if self.df > 0 else "too few cells share several seeds"
 
     def ratio_interval(self) -> Interval:
-        """Return the interval of the ratio of cell to residual variance, cut at zero.
-
-        At the true ratio, the cells' weighted mean square (without seeds) has an F distribution. At
-        the interval's ends, this mean square equals a quantile of F.
-        """
+        """Return the interval of the ratio of cell to residual variance, cut at zero."""
         from scipy.optimize import brentq  # slow to import
 
         eigen, effects = _diagonalise(self.equations_CC, self.effects_C, self.total)
         df = (len(eigen), self.df)
 
+        # At the true ratio, the cells' weighted mean square (without seeds) has an F distribution.
         def mean_square(ratio: float) -> float:
             squares = float((effects**2 / (eigen + ratio * eigen**2)).sum())
             return squares / df[0] / float(self.residual_3[0])

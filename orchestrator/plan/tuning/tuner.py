@@ -19,15 +19,14 @@ from orchestrator.store import (
 from search_spaces.tuning import Cell, cell_count
 
 JUDGED_BY = ("done", "pruned", "diverged", "running")
-"""States of earlier trials whose losses set thresholds. In other states, the last epochs may be
-missing, because the process died."""
+"""States of earlier trials that set thresholds. In others, the last epochs may be missing."""
 SUGGESTION_SEED = 2021
-"""Constant, so that every driver makes the same suggestions."""
+"""Seed of every driver, so that all make the same suggestions."""
 STAGES = ("stage1", "stage2", "final")
 
 
 class Tuner:
-    """Plans trials from earlier results (see `StudyWork.source`)."""
+    """Plans the next trials of a tuned study from its results in the store."""
 
     def __init__(
         self,
@@ -45,10 +44,10 @@ class Tuner:
         self._losses: dict[tuple[str, TrialState], dict[int, float]] = {}
 
     def start(self) -> list[PlannedTrial]:
-        """Register the first trials and those of an earlier search. Return all in plan order.
+        """Register the first trials and those of an earlier search; return all in plan order.
 
-        Trials over budget, outside the spaces, or final for a config that is no longer the best
-        leave the study. They stay in the store.
+        Some trials leave the study but stay in the store: those over budget, those outside the
+        search spaces, and final trials of a config that is no longer the best.
         """
         while True:
             rows = self._rows()
@@ -63,7 +62,10 @@ class Tuner:
                 return [row.planned() for row in self._rows()]
 
     def more(self, busy: Collection[str]) -> list[PlannedTrial] | None:
-        """Return open trials whose ids are not `busy`; [] if more may follow, None at the end."""
+        """Return the trials to run, without those whose ids are `busy`.
+
+        Returns [] if trials may follow later, and None if none will.
+        """
         while self._plans:
             rows = self._rows()
             open_trials = [row.planned() for row in rows if row.state in OPEN]
@@ -88,7 +90,7 @@ class Tuner:
     def is_searched(self, trial: PlannedTrial) -> bool:
         """Return whether `stop_above` may stop the trial early.
 
-        A worker gets it only when free, so that more results set the threshold.
+        Such a trial is handed out only to a free worker. By then, more results set its thresholds.
         """
         return (
             trial.position is not None
@@ -97,9 +99,9 @@ class Tuner:
         )
 
     def stop_above(self, trial: PlannedTrial) -> dict[int, float]:
-        """Return, by epoch, the validation loss above which a starting trial is stopped.
+        """Return the validation loss above which the trial is stopped, by epoch.
 
-        Empty if another driver with a smaller budget dropped the trial.
+        Empty if another driver with a smaller budget removed the trial.
         """
         tuned_rows = _tuned_rows(self._rows(), _tuning_position(trial).side)
         earlier_rows = list(takewhile(lambda row: row.trial_id != trial.trial_id, tuned_rows))
@@ -121,16 +123,13 @@ class Tuner:
         ]
 
     def _register(self, trials: Sequence[PlannedTrial], rows: Sequence[TrialRow]) -> bool:
-        """Also reset stopped trials that must run in full.
-
-        Returns False if another driver was faster.
-        """
         # Trials at equal positions stay in the order in which they were planned.
         ordered_trials = sorted(trials, key=self._position)
         if not self._store.register(
             self._key, ordered_trials, instead_of=[row.trial_id for row in rows]
         ):
-            return False
+            return False  # another driver was faster
+        # A trial that was stopped early in another study must run in full here.
         full_ids = [trial.trial_id for trial in ordered_trials if not self.is_searched(trial)]
         self._store.reset(full_ids, states=("pruned",))
         return True
@@ -185,7 +184,6 @@ class Tuner:
         return [self._plan.searched(side, 1 + _searched_count(rows, side), cell)]
 
     def _next_side(self, rows: Sequence[TrialRow]) -> str | None:
-        """No choice depends on another side's results."""
         if self._plan.search == "grid":
             return None
         cells = cell_count(self._plan.tuning.stage2)

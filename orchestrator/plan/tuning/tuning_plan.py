@@ -1,4 +1,4 @@
-"""A tuning's plan before any results."""
+"""Plan of a tuned study before any results. A side is a config that the study tunes."""
 
 from __future__ import annotations
 
@@ -15,18 +15,17 @@ from trainables.config import TrialConfig, value_at
 from trainables.errors import UserError
 
 BUDGETS = {"smoke": 3, "quick": 6, "small": 30, "paper": 60}
-"""Trials of stage 2 per side, by scale."""
+"""Number of search trials (stage 2) per side, by scale."""
 SMOKE_SEEDS = 2
-"""Final trials per side at scale smoke."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TuningPlan:
-    """Trials that a tuning may run, by side and stage."""
+    """The trials that each side of a tuned study may run in each stage."""
 
     tuning: Tuning
     bases: Mapping[str, TrialConfig]
-    """Each side's config at paper scale."""
+    """Untuned config of each side, at scale paper."""
     resolve: Callable[[TrialConfig], TrialConfig]
     """Function that applies scale and `--set` to a config at paper scale."""
     search: Search
@@ -35,7 +34,7 @@ class TuningPlan:
 
     @property
     def stage1_cells(self) -> tuple[Cell, ...]:
-        """Cells trained in stage 1."""
+        """Combinations of values that stage 1 trains."""
         first, *other_cells = cells(self.tuning.stage1)
         return (first, *(other_cells[-1:] if self.smoke else other_cells))
 
@@ -46,7 +45,7 @@ class TuningPlan:
 
     @property
     def total(self) -> int:
-        """Return the number of all trials, if every side has a best trial."""
+        """Return the number of trials if no side fails, including the final trials."""
         return len(self.bases) * (len(self.stage1_cells) + self.budget + len(self.seeds))
 
     def certain(self) -> Iterator[tuple[str, TrialConfig, Position]]:
@@ -61,7 +60,7 @@ class TuningPlan:
                 yield self._named(Position(side=side, stage="stage2", number=number), cell)
 
     def searched(self, side: str, number: int, cell: Cell) -> PlannedTrial:
-        """Return trial `number` of stage 2."""
+        """Return trial `number` of a side's search (stage 2)."""
         name, config, position = self._named(
             Position(side=side, stage="stage2", number=number), cell
         )
@@ -77,7 +76,7 @@ class TuningPlan:
         ]
 
     def searched_cell(self, side: str, config: Mapping[str, Any]) -> Cell | None:
-        """Return the stage-2 cell of a resolved config; None if this plan has no such config."""
+        """Return the cell of stage 2 that has this config; None if no cell has it."""
         space = self.tuning.stage2
         pairs = zip(self._choices[side], space, strict=True)
         try:
@@ -88,7 +87,7 @@ class TuningPlan:
         return cell if resolved == config else None
 
     def refuse_fixed_dimensions(self, keys: Collection[str]) -> None:
-        """Raise UserError if `--set` fixes a tuned key, or makes two choices of it equal."""
+        """Raise UserError if `--set` fixes a tuned key, or makes two of its values equal."""
         for side, space in itertools.product(self.bases, (self.tuning.stage1, self.tuning.stage2)):
             for dimension, choices in zip(space, self._resolved_choices(side, space), strict=True):
                 if dimension.key in keys or len(set(choices)) < len(choices):
@@ -129,11 +128,11 @@ def plan_tuning(
     resolve: Callable[[TrialConfig], TrialConfig],
     request: PlanRequest,
 ) -> TuningPlan:
-    """Return the plan. Raises UserError for an impossible budget or a `--set` of a tuned value."""
+    """Return a tuning's plan. Raises UserError for a wrong budget or a `--set` of a tuned value."""
     search, budget, cell_total = request.search, request.budget, cell_count(tuning.stage2)
     if search == "grid" and budget is not None:
         raise UserError(
-            f"--search grid: trains all {cell_total:,} cells per side. Leave it or --budget out."
+            f"--search grid: trains all {cell_total:,} cells per side. Omit --search or --budget."
         )
     if budget is not None and not 1 <= budget <= cell_total:
         raise UserError(f"--budget: takes 1 to {cell_total:,} trials per side; got {budget}.")

@@ -114,6 +114,6 @@ def test_unplanned_done_trials_are_reported(tmp_path: Path) -> None:
             store.record(ending, run_id=run_id, spectrum=None)
     with without_ray():
         answer = sweep("gss_grid", "--scale", "smoke", "--storage", str(tmp_path))
-    assert "Not in this plan and report: 4 done trials" in answer.stdout
+    assert "omit 4 done trials" in answer.stdout
     with open_store(str(tmp_path / "results.db")) as store:
         assert set(store.states(ids(two)[4:]).values()) == {"done"}

@@ -31,7 +31,7 @@ def put_a_file_there(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("happens", "sentence"),
     [
-        (remove, "is gone .No such file or directory.* and nothing is recorded since"),
+        (remove, "is gone .No such file or directory.* no more results are recorded"),
         (move_away, "is gone"),
         (replace, "was replaced by another one"),
         (put_a_file_there, "was replaced by another one"),

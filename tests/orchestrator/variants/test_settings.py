@@ -81,7 +81,7 @@ def test_settings_replace_values_and_parts() -> None:
         ("=3", "key=value"),
         ("training.epochs=1,,2", "empty"),
         ("seed=1,2", "--seeds"),
-        ('training.averaging={"name": "nt_asgd"},{"name": "et_asgd"}', "whole part"),
+        ('training.averaging={"name": "nt_asgd"},{"name": "et_asgd"}', "section"),
     ],
 )
 def test_malformed_settings_are_refused(setting: str, word: str) -> None:

@@ -8,10 +8,11 @@ from types import ModuleType
 import pytest
 
 from tests.support import tiny_trial as tiny
-from trainables.config import CustomConfig, TextFile, output_layer
+from trainables.config import CustomConfig, UserCode, load_code
+from trainables.config.user_code import refuse_neighbours
 from trainables.errors import UserError
 from trainables.measurements import context_vectors, log_probability_matrix
-from trainables.output_layers import LayerShape, build_output_layer, load_layers
+from trainables.output_layers import LayerShape, build_output_layer
 from trainables.runtime import Runtime
 from trainables.training import Trainer
 
@@ -71,15 +72,15 @@ def test_file_importing_its_neighbour(tmp_path: Path, line: str) -> None:
 
 def test_file_next_to_the_project() -> None:
     path = Path(__file__).parents[3] / "own_layers.py"
-    output_layer._refuse_neighbours(path, LAYER)
+    refuse_neighbours(path, LAYER)
     with pytest.raises(UserError, match="imports sweep"):
-        output_layer._refuse_neighbours(path, LAYER + "import sweep\n")
+        refuse_neighbours(path, LAYER + "import sweep\n")
 
 
 @pytest.mark.parametrize("text", ["1 +", "raise ValueError('no')", "import sys; sys.exit(3)"])
 def test_broken_file(text: str) -> None:
     with pytest.raises(UserError, match=r"broken\.py"):
-        load_layers(TextFile(name="broken.py", text=text))
+        load_code(UserCode(name="broken.py", text=text))
 
 
 def test_probabilities_must_sum_to_one(tmp_path: Path) -> None:

@@ -93,7 +93,7 @@ def assert_same(outcome: TrialOutcome, expected: TrialOutcome) -> None:
     Another order of sums changes last digits, which training amplifies.
     """
     assert (outcome.trial_id, outcome.state) == (expected.trial_id, expected.state)
-    for epoch, other in zip(outcome.model_epochs, expected.epochs, strict=True):
+    for epoch, other in zip(outcome.model_epochs, expected.model_epochs, strict=True):
         assert (epoch.tokens, epoch.averaging) == (other.tokens, other.averaging)
         assert epoch.valid_loss == pytest.approx(other.valid_loss, abs=1e-4)
     assert outcome.measurements.keys() == expected.measurements.keys()
