@@ -28,7 +28,7 @@ def questions(device: str, _folder: Path) -> Iterator[Question]:
     """Compare stacks of both kinds of model. A CPU captures nothing."""
     for model in TRIALS:
         yield Question(
-            f"share of tensors with other bits after {sum(STEPS[device])} steps, {model}",
+            f"share of tensors whose bits differ after {sum(STEPS[device])} steps, {model}",
             partial(_changed_share, device, model),
             0,
         )

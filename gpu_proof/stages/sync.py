@@ -1,4 +1,4 @@
-"""Checks that steps never wait for the GPU: torch raises at every synchronisation."""
+"""Checks that last steps never wait for the GPU: torch raises at every synchronisation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from trainables.stack import Stack
 STEPS = {"awd_lstm": 150, "transformer": 20}
 """Number of steps: enough to capture most window lengths."""
 LAST_STEPS = 10
-"""Number of last steps that must not wait."""
 
 
 def questions(device: str, _folder: Path) -> Iterator[Question]:

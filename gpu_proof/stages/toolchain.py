@@ -1,4 +1,4 @@
-"""Versions, GPU and compiler; a product, a captured graph and a Triton launch."""
+"""Check the installation: versions, GPU and compiler; a product, a CUDA graph, a Triton launch."""
 
 from __future__ import annotations
 
