@@ -13,8 +13,7 @@ PROGRAM = (
     os.environ.get("SWEEP_PROGRAM")
     or f"python {'sweep.py' if Path('sweep.py').is_file() else '-m sweep'}"
 )
-"""Words that a user types before a command or study: the file sweep.py or, outside the checkout,
-the module."""
+"""How users start the program: with the file sweep.py or, outside the checkout, the module."""
 KEPT = "results and checkpoints are kept"
 GO_ON = f"run the same command again to resume; {KEPT}."
 DIVERGED = "Diverged trials need other settings, such as a lower learning rate."

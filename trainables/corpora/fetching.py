@@ -92,7 +92,7 @@ def download(publication: PublishedFolder, folder: Path) -> None:
 
 
 def _request(url: str, file: str, _: object) -> None:
-    """Download with the permissions of a new file, because pooch's temporary files are private."""
+    # pooch's temporary files are readable by their owner only.
     import pooch
 
     pooch.HTTPDownloader()(url, file, None)

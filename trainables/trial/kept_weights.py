@@ -1,4 +1,4 @@
-"""Measurements of done trials, taken later from kept weights."""
+"""Later measurements of done trials, on their kept weights (of the best validation loss)."""
 
 from __future__ import annotations
 

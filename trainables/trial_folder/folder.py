@@ -1,4 +1,4 @@
-"""A trial's folder. Only this module knows its file names and formats, and who may write them.
+"""A trial's folder: names, formats and checksums of its files, and who may write them.
 
 The folder holds `config.json`, whose hash is the trial's id, and `log.txt`. While the trial runs,
 it also holds a lock, a fence and the last checkpoints. Later it holds `result.json`,

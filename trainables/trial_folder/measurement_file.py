@@ -28,11 +28,10 @@ def spectrum_of(measured: Iterable[Measured]) -> NDArray[float64] | None:
 
 
 class MeasurementFile(Frozen):
-    """Content of a metrics file."""
+    """Content of a metrics file. `name` includes the version, as in "top_k@1"."""
 
     trial_id: str
     name: str
-    """Includes the version, for example "top_k@1"."""
     metrics: Metrics
     has_spectrum: bool
     spectrum_sha256: str | None = None

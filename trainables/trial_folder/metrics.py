@@ -32,9 +32,8 @@ COLUMNS = {
     *("group", "side", "stage"),
 }
 SETTINGS = {key for kind in KINDS for key in kind.model_fields}
-"""Top-level config keys."""
 TOP_K = re.compile(r"top_k(-[0-9a-f]{8})? \S+ [0-9]{1,18}")
-"""Metric name: top_k, tag of a contexts file (optional), group and number."""
+"""Names of top_k metrics: "top_k", a tag of the contexts file (optional), group and number."""
 
 
 class WordsAfter(Frozen):
@@ -52,8 +51,8 @@ def check_metrics(metrics: Any) -> Any:
     """Return the metrics. Raises ValueError unless they can be recorded.
 
     Values must be finite 64-bit numbers, text or booleans. Metrics used in arithmetic (`NUMBERS`)
-    must be numbers, and top_k must be `WordsAfter`. No metric may have the name of a setting or of
-    any column that is not a metric.
+    must be numbers, and top_k must be `WordsAfter`. A metric may not have the name of a config key
+    or of another column of the results.
     """
     if not isinstance(metrics, dict):
         raise ValueError("metrics must be an object of names and values")
