@@ -1,4 +1,4 @@
-"""Time and compute the parts of a stack's step."""
+"""Run and time single parts of a stack's step."""
 
 from __future__ import annotations
 

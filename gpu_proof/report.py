@@ -30,7 +30,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Check:
-    """Result of a question."""
+    """Result of a `Question`, after it was asked."""
 
     name: str
     result: Result

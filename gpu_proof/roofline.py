@@ -18,7 +18,7 @@ KERNEL_S = 1.5e-6
 class Work(NamedTuple):
     """Cost of all kernels of one kind.
 
-    `gigabytes` are read and written; `teraflop` counts matrix products only.
+    `gigabytes` counts bytes read and bytes written, `teraflop` only matrix products.
     """
 
     kernels: int

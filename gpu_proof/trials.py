@@ -158,7 +158,7 @@ def flop_per_token(config: LanguageTrialConfig, vocabulary: int) -> int:
     """Return the operations per token of a training step's matrix products.
 
     Each weight takes 2 operations (product and sum) in the forward pass and 4 in the backward pass.
-    A Transformer layer's attention over T tokens counts like 2 T D further weights.
+    Attention over T tokens, in a layer of width D, counts like 2 T D further weights.
     """
     layer = config.output_layer
     width, context = config.model.embedding_width, config.model.context_width

@@ -108,7 +108,7 @@ def aligned_empty(like: Tensor, shape: Sequence[int], dtype: torch.dtype) -> Ten
 
 
 def aligned(factor: Tensor, dtype: torch.dtype, mask: Tensor | None = None) -> Tensor:
-    """Return the factor in `dtype`, times `mask`, with aligned rows; copied only if needed."""
+    """Return the factor in `dtype`, times `mask`, with aligned rows; a copy only if needed."""
     if mask is None and factor.dtype == dtype and factor.shape[-1] % ALIGNMENT == 0:
         return factor
     copy = aligned_empty(factor, factor.shape, dtype)
@@ -173,7 +173,7 @@ def seed_gpu(seed: int, device: str) -> None:
 
 
 def numbers(vector: Tensor) -> Sequence[Any]:
-    """Return the elements: on a CPU floats, which are fast; on a GPU tensors, to avoid a wait."""
+    """Return the elements: floats on a CPU, for speed; tensors on a GPU, to avoid a wait."""
     return vector.unbind() if on_gpu(vector) else vector.tolist()
 
 
@@ -285,9 +285,7 @@ def running_sum(values_K: Tensor) -> Tensor:
 
 
 def integer_running_sum(values_K: Tensor) -> Tensor:
-    """Return the cumulative sum, with values rounded to 2^-60 of the sum of absolute values.
-
-    Integers in this unit cannot overflow, and are finer than float64.
-    """
+    """Return the cumulative sum, with values rounded to 2^-60 of the sum of absolute values."""
+    # Integers in this unit cannot overflow, and are finer than float64.
     unit = values_K.abs().sum(-1, keepdim=True).clamp(min=1e-300) * 2.0**-60
     return (values_K / unit).round().long().cumsum(-1).double() * unit

@@ -1,6 +1,6 @@
 """Seeded random streams, and the dropouts and noise of language models.
 
-Without a generator, as outside training, dropouts and noise return their input.
+Outside training there is no generator: dropouts and noise return their input.
 """
 
 from __future__ import annotations

@@ -20,8 +20,8 @@ from trainables.stack import Stack, program
 LAYERS = ("gss", "softmax", "lms_plif", "softcap")
 STEPS = {"cuda": (70, 60, 70), "cpu": (7, 6, 7)}
 """Steps in three parts: a trial leaves after the first, another joins after the second."""
+# Averaging starts in the second epoch.
 EPOCH_TOKENS = {"tiny": 300, "paper": 40_000}
-"""Train tokens per epoch; averaging starts in the second epoch."""
 
 
 def questions(device: str, _folder: Path) -> Iterator[Question]:

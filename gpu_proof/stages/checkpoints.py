@@ -23,7 +23,8 @@ from trainables.trial_folder import Checkpoints, TrialFolder, save_tensors
 
 MODELS, SAVES, TIME_LIMIT_S = 4, 3, 15.0
 LIMIT = 0.05
-"""Largest share of time that passes; training keeps to it even without a writer thread."""
+"""Largest share of time for saves that passes; training keeps to it even without a writer
+thread."""
 
 
 def questions(device: str, folder: Path) -> Iterator[Question]:

@@ -39,8 +39,8 @@ from trainables.training import Trainer
 Optimizer = Literal["sgd", "adam", "adamw"]
 OPTIMIZERS: tuple[Optimizer, ...] = get_args(Optimizer)
 STEPS = 10
+# Not multiples of a kernel's block size.
 VOCABULARY, WIDTH, ROWS = 1_003, 40, 37
-"""Sizes that are not multiples of a kernel's block size."""
 PAPER_SHAPE_LIMITS: dict[str, dict[Precision, float]] = {
     "softmax": {"float32": 1e-5, "bf16": 6e-3},
     "gss": {"float32": 1e-5, "bf16": 6e-3},

@@ -1,4 +1,4 @@
-"""Count the launches of Triton kernels in a step, because a silent fallback shows only in speed."""
+"""Count a step's launches of Triton kernels; otherwise, a fallback would only look slow."""
 
 from __future__ import annotations
 

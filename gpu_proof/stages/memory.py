@@ -1,4 +1,4 @@
-"""GPU memory of a stack's steps, compared with the plan that decides the stack's size."""
+"""GPU memory that a stack's steps use, compared with the memory planned for the stack."""
 
 from __future__ import annotations
 

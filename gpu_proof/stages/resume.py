@@ -26,7 +26,7 @@ CASES: dict[str, tuple[Model, Sequence[str]]] = {
     "stack of Transformers": ("transformer", ("gss", "mos", "lms_plif")),
 }
 STEPS = 6
-"""Number of steps before the checkpoint, and also after it."""
+"""Number of steps before the checkpoint; as many follow it."""
 
 
 def questions(device: str, folder: Path) -> Iterator[Question]:

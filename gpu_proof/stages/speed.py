@@ -1,4 +1,4 @@
-"""Time of a stack's step, compared with the roofline's prediction."""
+"""Time of a stack's step, compared with the prediction of `gpu_proof.roofline`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks that last steps never wait for the GPU: torch raises at every synchronisation."""
+"""Checks that final steps never wait for the GPU: torch raises at every synchronisation."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from gpu_proof.report import Question
 from gpu_proof.trials import LAYERS, STACKED, TRIALS, Model, new_trainers
 from trainables.stack import Stack
 
+# Enough to capture most window lengths.
 STEPS = {"awd_lstm": 150, "transformer": 20}
-"""Number of steps: enough to capture most window lengths."""
 LAST_STEPS = 10
 
 

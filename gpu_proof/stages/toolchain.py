@@ -20,7 +20,7 @@ from trainables.trial_folder import package_versions
 
 
 def questions(device: str, _folder: Path) -> Iterator[Question | Check]:
-    """Yield versions and, on a GPU, checks."""
+    """Yield versions and, on a GPU, checks of the installation."""
     versions = {"python": platform.python_version(), **package_versions()}
     if device != "cpu":
         cuda = {

@@ -14,7 +14,7 @@ from trainables.corpora.source import read_files
 from trainables.errors import UserError
 
 NAMES_OF_FILES = {"WS-353-ALL": "WS-353", "MEN-TR-3k": "MEN", "SIMLEX-999": "SimLex-999"}
-"""Names in AAAI 2021, SM Table 13, of benchmarks whose file names differ from them."""
+"""Benchmark names in AAAI 2021, SM Table 13, by file name, if the two differ."""
 
 
 @dataclass(frozen=True, kw_only=True)

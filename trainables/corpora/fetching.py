@@ -21,7 +21,7 @@ RETRIES = 3
 
 
 def ensure(name: str, *, data_dir: Path | None) -> None:
-    """Verify the corpus or benchmarks `name`, downloading missing published files.
+    """Download missing files of the corpus or benchmarks `name`, if published; verify all files.
 
     Raises UserError as `download` and `read_texts` do.
     """

@@ -21,7 +21,7 @@ def corpus_name(argument: str) -> str:
 def corpus_argument(name: str) -> str:
     """Return the `--corpus` argument that selects the corpus `name`.
 
-    It is `./NAME` if only the current folder has the corpus, otherwise the name.
+    It is `./NAME` if only the current folder has the corpus, otherwise `name`.
     """
     is_resolvable = (
         _is_path(name)
@@ -83,7 +83,7 @@ def locate(name: str, data_dir: Path | None) -> Path:
 
 
 def folder_in(data_dir: Path | None, name: str = "") -> Path:
-    """Return the absolute path of the data folder (default `data`), or of `name` in it."""
+    """Return the absolute path of `name` in the data folder (default `data`)."""
     return (data_dir or DEFAULT_DATA_DIR).resolve() / name
 
 

@@ -1,20 +1,21 @@
 """A generated language whose log-probabilities form a matrix of known rank.
 
 Each token depends only on the previous one. Row i of the matrix log P has the log-probabilities
-after type i, for V = 1,000 types including `<eos>`. For rank R, with F = R - 2, log P = A S B^T + 1
-b^T - z 1^T:
+after type i, for V = 1,000 types including `<eos>`. For rank R and F = R - 2,
+
+    log P = A S B^T + 1 b^T - z 1^T.
 
 - A and B (V x F) hold random signs. S is diagonal and falls like 1/k, so singular values decay like
   a trained model's, but stay above float64's resolution.
 - b is a Zipf-like bias; z has the logarithms of the row sums.
 
-The rank is R if [A S, 1, z] and [B, b, 1] have full column rank. Every host generates the same
-bits:
+The rank is R if [A S, 1, z] and [B, b, 1] have full column rank.
+
+Every host generates the same bits, without a library's exp, summation order or random generator:
 
 - Entries of log P are multiples of 2^-40 with magnitudes below 2^5, which float64 holds exactly. So
   the rank is exactly R; rows sum to 1 within 1e-11.
-- Logarithms and exp tables use decimal arithmetic. Products of table entries are single IEEE 754
-  roundings.
+- Logarithms and exp tables use decimal arithmetic. Each product of table entries is rounded once.
 - Random bytes are SHAKE-256. Tokens are drawn by integer weights, with errors within 1e-13 of the
   row's sum.
 """
@@ -39,7 +40,7 @@ LOGIT_BITS, LOG_P_BITS, WEIGHT_BITS = 24, 40, 44
 """Fractional bits: logits are multiples of 2^-24, log P of 2^-40, sampling weights of 2^-44."""
 DIGITS = 25
 END_PROBABILITY = Decimal("0.05")
-"""Probability of `<eos>` under the bias b alone: lines have about twenty tokens."""
+"""Probability of `<eos>` if only the bias b counts: once in twenty tokens."""
 ZIPF_OFFSET = Decimal("2.7")
 """Zipf-Mandelbrot law of the bias b: word j has a probability proportional to 1 / (j + 2.7)."""
 STRENGTH = 2.5
@@ -60,10 +61,10 @@ class MarkovLanguage:
     """Log-probabilities (nats) of the next type (column) after the last type (row)."""
     left_VR: NDArray[np.int64]
     right_VR: NDArray[np.int64]
-    """Together with `left_VR`, proves the rank. `left_VR` is [A S, 1, z] and `right_VR` is [B, b,
-    1], as integers: 2^40 log P = left diag(2^16, ..., 2^16, -1) right^T."""
+    """`left_VR` = [A S, 1, z] and `right_VR` = [B, b, 1] are integers that prove the rank: 2^40 log
+    P = left diag(2^16, ..., 2^16, -1) right^T."""
     weights_VV: NDArray[np.int64]
-    """Integers proportional to the probabilities: exp(logit) in units of 2^-44."""
+    """Sampling weights of the next type: exp(logit) as integers, in units of 2^-44."""
 
     def stationary_distribution(self) -> NDArray[np.float64]:
         """Return each type's long-run share of the tokens, shape V."""
@@ -110,7 +111,7 @@ def markov_language(rank: int) -> MarkovLanguage:
 
 
 def states(language: MarkovLanguage) -> Iterator[int]:
-    """Yield the type numbers of an endless chain, which begins after `<eos>`."""
+    """Yield the type numbers of an endless text, whose first token is drawn as after `<eos>`."""
     bounds = [row.tolist() for row in language.weights_VV.cumsum(1)]
     state, block = 0, 0
     while True:

@@ -36,8 +36,8 @@ NO_TEXT = CorpusIdentity(
 def corpus_sha256(digests: Mapping[str, str]) -> str:
     """Return the SHA-256 that identifies a corpus, given the SHA-256 of each file.
 
-    It hashes the JSON object {"test.txt": SHA256, "train.txt": ..., "valid.txt": ...}, keys sorted,
-    no white space.
+    It is the hash of the JSON object {"test.txt": SHA256, "train.txt": ..., "valid.txt": ...}, with
+    sorted keys and no white space.
     """
     return hashlib.sha256(
         json.dumps(digests, sort_keys=True, separators=(",", ":")).encode()
@@ -46,7 +46,7 @@ def corpus_sha256(digests: Mapping[str, str]) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class PublishedFolder:
-    """Files that can be downloaded from addresses beginning with `url`: SHA-256 by file name."""
+    """Files to download. Addresses begin with `url`; `files` has the SHA-256 by file name."""
 
     url: str
     files: Mapping[str, str]

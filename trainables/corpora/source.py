@@ -26,8 +26,8 @@ from trainables.trial_folder import DamagedFileError, read_file
 def identity(name: str, *, data_dir: Path | None) -> CorpusIdentity:
     """Return the SHA-256 and sizes of a corpus, without importing torch.
 
-    Published corpora, and the generated languages of built-in studies, have constants. Otherwise
-    the texts are read (see `read_texts`). Only generated languages need numpy.
+    They are constants for published corpora, and for languages that built-in studies generate.
+    Otherwise the texts are read (see `read_texts`). Only generated languages need numpy.
     """
     if is_built_in(name):
         return _built_in_identity(name)
@@ -100,7 +100,7 @@ def _built_in_texts(name: str) -> Mapping[str, str]:
 
 
 def test_words(name: str, *, data_dir: Path | None) -> tuple[str, ...]:
-    """Return the tokens of the test text, with rare words not replaced by `<unk>`.
+    """Return the tokens of the test text; no rare word is replaced by `<unk>`.
 
     Raises UserError as `read_texts` does.
     """

@@ -19,7 +19,7 @@ from trainables.corpora.published import CorpusIdentity
 from trainables.corpora.text import SPLITS
 
 MIN_DEALS = {"train": 2}
-"""Minimum number of deals. With two, a model cannot just memorise the order of one deal."""
+"""Minimum number of random orders of all symbols. With two, a model cannot just memorise one."""
 KEY_BYTES = 8
 SHA256 = {
     500: "3764a54880326568cb5fbea6e7b2e849e04c26dde1df14faee4cea986c04701e",
@@ -29,7 +29,8 @@ SHA256 = {
     32_000: "98fd71ae0c0140864d5f7ac93dab35b5bd80560fe024736acda9dfb2d3e8e857",
     128_000: "f93e11afce4aafec792675899dc0751fbb727067cb395dc3f7adc79b9bfc399e",
 }
-"""SHA-256 of the texts by V, for the study `spam`; so planning it generates no texts."""
+"""SHA-256 of the texts by number of symbols, so that planning the study `spam` generates no
+texts."""
 
 
 def spam_texts(symbols: int) -> dict[str, str]:
@@ -46,7 +47,7 @@ def spam_texts(symbols: int) -> dict[str, str]:
 
 
 def spam_identity(symbols: int) -> CorpusIdentity | None:
-    """Return the SHA-256 and sizes of a language in `SHA256`, or None if it is not there."""
+    """Return the language's SHA-256 and sizes; None if `SHA256` has no entry for `symbols`."""
     if symbols not in SHA256:
         return None
     tokens = {split: _deals(split, symbols) * symbols * (SPAM_REPEATS + 1) for split in SPLITS}

@@ -105,7 +105,7 @@ class Model(nn.Module):
 def compare(
     model: Model, p_NV: NDArray[np.float64], log_p_NV: NDArray[np.float64]
 ) -> dict[str, float]:
-    """Return the two metrics of the fit, as in `measure`. Converts the model to float64."""
+    """Return `excess_cross_entropy` and `modes_matched`. Converts the model to float64."""
     model.double()
     log_q_NV = model.layer.log_probabilities(model.contexts_ND, model.outcomes_VD).cpu().numpy()
     return {

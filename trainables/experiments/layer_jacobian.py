@@ -23,7 +23,7 @@ from trainables.trial_folder import Measured, Metric
 
 BATCH = 100
 THRESHOLDS = ("1e-1", "1e-2", "1e-3", "1e-6")
-"""Shares of the largest singular value: EPSILON in the metrics `vanishing_EPSILON`."""
+"""Values of EPSILON in the metrics `vanishing_EPSILON`."""
 
 
 def measure(config: LayerJacobianConfig, runtime: Runtime) -> dict[str, Measured]:
@@ -75,7 +75,7 @@ def jacobian(layer: MixtureOfExperts, inputs_NI: Tensor) -> Tensor:
 
 
 def gaussian_like(jacobian_NOI: Tensor, generator: torch.Generator) -> Tensor:
-    """Return one standard-normal matrix per Jacobian; rows that are 0 in the Jacobian are 0."""
+    """Return a standard-normal matrix per Jacobian, with 0 in rows that are 0 in the Jacobian."""
     gaussian_NOI = torch.randn(jacobian_NOI.shape, generator=generator, dtype=jacobian_NOI.dtype)
     return gaussian_NOI.to(jacobian_NOI.device) * (jacobian_NOI != 0).any(dim=2, keepdim=True)
 

@@ -25,12 +25,12 @@ from trainables.runtime import Runtime
 from trainables.trial_folder import Measured, Metric
 
 MATRIX, NOISE = 0, 1
-"""Numbers of random streams. Noise of any variance scales one draw."""
+"""Random stream numbers. At one seed, noise of any variance is a multiple of one draw."""
 WIDTH = 16
 """Width of the softmax layer; its log-P matrix has rank WIDTH + 2 = 18."""
 REFINEMENTS = 8
-"""Number of subspace iterations. Each divides the angle to the R dominant singular vectors by
-(sigma_R / sigma_R+1)^2, which is at least 7 for N >= 120."""
+"""Number of subspace iterations. Each reduces the error of the R dominant directions by (sigma_R /
+sigma_R+1)^2, which is at least 7 for N >= 120."""
 
 Matrix = NDArray[np.floating]
 
@@ -54,7 +54,7 @@ def measure(config: PressNoiseConfig, runtime: Runtime) -> dict[str, Measured]:
 
 
 def log_p_factors(size: int, seed: int) -> tuple[Matrix, Matrix]:
-    """Return factors (N, 18) and (V, 18) of log_softmax(H W^T + b).
+    """Return factors (N, 18) and (V, 18) whose product is log_softmax(H W^T + b).
 
     H is standard normal, W normal with H W^T of variance 1. b has Zipf's log frequencies in random
     order.

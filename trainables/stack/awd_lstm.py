@@ -16,7 +16,7 @@ LSTM_WEIGHTS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
 
 
 def lstm_draws(config: TrialConfig, vocabulary: int) -> list[Draw]:
-    """Return an AWD-LSTM's masks and noise per step, in order, without its output layer's."""
+    """Return an AWD-LSTM's masks and noise per step in order, except the output layer's mask."""
     model, batch = config.model, config.training.batch_size
     embedded = batch, model.embedding_width
     draws = [

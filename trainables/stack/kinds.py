@@ -25,7 +25,7 @@ Penalties = Callable[[StackedContexts, Tensor], Tensor]
 
 
 def stacked_model(models: Sequence[LanguageModel], weights: Weights) -> StackedModel:
-    """Return a stack of `models`, in which equal `output_kind`s are adjacent."""
+    """Return `models` as one model. Models of equal `output_kind` must be adjacent."""
     kind = StackedAwdLstm if isinstance(models[0], AwdLstm) else StackedTransformer
     return kind(models, weights)
 

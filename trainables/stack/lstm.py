@@ -28,8 +28,8 @@ class StackedState(NamedTuple):
 class LstmWeights(NamedTuple):
     """Weights of one layer for all models; axis 0 is the model.
 
-    Gate order: input, forget, cell, output. Dropout masks apply to `hh` and to the inputs (G x B x
-    I).
+    Gate order: input, forget, cell, output. `mask_hh` and `mask_inputs` (G x B x I) are dropout
+    masks.
     """
 
     ih: Tensor

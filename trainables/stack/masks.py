@@ -29,7 +29,7 @@ class Draw(NamedTuple):
 
 
 class StackedDraws:
-    """Draws the masks and noise of all models. `longest`: maximum time steps of a window."""
+    """Masks and noise of all models, redrawn per step. `longest`: maximum window length."""
 
     def __init__(
         self,

@@ -31,7 +31,7 @@ class StackedContexts:
 
 
 class StackedModel(ABC):
-    """Several models as one. They have one precision, and equal `output_kind`s are adjacent."""
+    """Several models of one precision as one. Models of equal `output_kind` are adjacent."""
 
     def __init__(self, models: Sequence[LanguageModel], weights: Weights) -> None:
         self.weights = weights
@@ -93,7 +93,7 @@ class StackedModel(ABC):
 
 
 def stacked_states(states: Sequence[Sequence[LstmState]]) -> list[StackedState]:
-    """Return one stacked state per layer; `states` has, for each model, a state per layer."""
+    """Stack the models' states layer by layer; `states[g]` has the layers' states of model g."""
     layers = zip(*states, strict=True)
     return [
         StackedState(*(torch.cat([state[part] for state in layer]) for part in (0, 1)))

@@ -1,7 +1,7 @@
 """A step of a stack in two parts: decisions in Python, and computation on a device.
 
 A GPU captures the computation as a CUDA graph, once per length of the longest window. So the
-computation must keep the rules of `Graphs`.
+computation must obey the rules of `trainables.device.Graphs`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Several trials of equal shapes, trained as one model with a leading axis.
 
 Every trial keeps its `Trainer`, with the random streams, progress and checkpoints of a trial
-trained alone. Trainers hold views of one tensor per name. Trials can leave or join after any step.
+trained alone. Trials can leave or join after any step.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ from trainables.stack.weights import Weights
 
 
 def transformer_draws(config: TransformerTrialConfig, steps: int) -> list[Draw]:
-    """Return a Transformer's masks per step, in order, without its output layer's.
+    """Return a Transformer's masks per step in order, except the output layer's mask.
 
     All windows have `steps` time steps.
     """

@@ -15,7 +15,7 @@ OUTPUT = "output."
 
 
 class Weights:
-    """Stacked parameters of several models, in which equal `output_kind`s are adjacent.
+    """Stacked parameters of several models. Models of equal `output_kind` are adjacent.
 
     `outputs` has one entry per kind of output layer: its slice of models and its parameters.
     """

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 MAX_LOSS = 100.0
 """Nats per token above which a run counts as diverged."""
 ADAM_STATE = ("step", "exp_avg", "exp_avg_sq")
-"""Keys of torch's Adam state of a parameter."""
+"""Keys of a parameter's state in torch's Adam."""
 CHECKPOINT_SHARE = 0.05
 """Maximum share of a trial's time that checkpoints may take."""
 STEPS_PER_LOOK = 50
@@ -200,7 +200,8 @@ class Trainer:
     def advance(self, window: Window) -> None:
         """Count a completed step.
 
-        An epoch ends after `epoch_tokens` or, by default, with the text. The text is repeated.
+        An epoch ends after `epoch_tokens` tokens or, by default, at the end of the text. Training
+        then goes through the text again.
         """
         progress, training = self.progress, self.config.training
         tokens = window.steps * training.batch_size

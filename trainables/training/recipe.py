@@ -16,7 +16,7 @@ from trainables.language_model import Contexts, LanguageModel
 class Window(NamedTuple):
     """Time steps `start` to `end` - 1 of the train streams.
 
-    A window is shorter than its `drawn_length` at the end of the text.
+    At the end of the text, a window is shorter than its `drawn_length`.
     """
 
     start: int

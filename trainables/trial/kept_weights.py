@@ -1,4 +1,4 @@
-"""Later measurements of done trials, on their kept weights (of the best validation loss)."""
+"""Measure a done trial later, with its kept weights (those of the best validation loss)."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ from trainables.trial_folder import (
 )
 
 LOCK_S = 3600.0
-"""Seconds to allow a trial to wait for its folder, where another driver may be measuring."""
+"""Seconds that a trial may wait for its folder, because another driver may be measuring there."""
 
 
 def run_trial(

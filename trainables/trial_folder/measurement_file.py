@@ -22,7 +22,7 @@ class Measured(NamedTuple):
 
 
 def spectrum_of(measured: Iterable[Measured]) -> NDArray[float64] | None:
-    """Return the last singular values among these measurements, if any."""
+    """Return the singular values of the last measurement that has them, or None."""
     spectra = [values for _, values in measured if values is not None]
     return spectra[-1] if spectra else None
 

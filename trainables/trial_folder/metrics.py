@@ -58,7 +58,7 @@ def check_metrics(metrics: Any) -> Any:
         raise ValueError("metrics must be an object of names and values")
     for name, value in metrics.items():
         if name in COLUMNS or name.partition(".")[0] in SETTINGS:
-            raise ValueError(f"the metric name {name} is already another column of the results")
+            raise ValueError(f"the metric name {name} belongs to another column of the results")
         if isinstance(value, float):
             if not math.isfinite(value):
                 raise ValueError(
@@ -89,5 +89,5 @@ def _check_words(name: str, value: Metric) -> None:
         WordsAfter.model_validate_json(value, strict=True)
     except ValidationError as error:
         raise ValueError(
-            f"the metric {name} does not describe a context ({first_problem(error)})"
+            f"the metric {name} must be a context and its predictions ({first_problem(error)})"
         ) from error
