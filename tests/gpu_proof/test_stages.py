@@ -115,7 +115,7 @@ def test_checkpoint_with_other_bits_fails(monkeypatch: pytest.MonkeyPatch, tmp_p
 
     monkeypatch.setattr(resume, "save_tensors", off)
     monkeypatch.setattr(resume, "CASES", {"stack": resume.CASES["stack"]})
-    assert results("resume", tmp_path) == {"share of tensors with other bits, stack": "FAIL"}
+    assert results("resume", tmp_path) == {"share of tensors whose bits differ, stack": "FAIL"}
 
 
 def test_checkpoints_without_a_pause_fail(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -128,7 +128,7 @@ def test_checkpoints_without_a_pause_fail(monkeypatch: pytest.MonkeyPatch, tmp_p
 
     monkeypatch.setattr(checkpoint, "_serialised", slow)
     monkeypatch.setattr(loop, "CHECKPOINT_SHARE", 1.0)
-    assert results("checkpoints", tmp_path)["share of time for saves, tiny trials"] == "FAIL"
+    assert results("checkpoints", tmp_path)["time share of saves, tiny trials"] == "FAIL"
 
 
 @pytest.mark.parametrize(("slower", "result"), [(1e-9, "PASS"), (1e9, "FAIL")])
