@@ -19,7 +19,7 @@ SMOKE = (
     "--set",
     "training.epoch_tokens=20000",
 )
-"""Each trial takes about half a minute."""
+"""Options with which each trial takes about half a minute."""
 
 
 @pytest.mark.timeout(900)

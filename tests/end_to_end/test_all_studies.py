@@ -26,7 +26,7 @@ PACKAGED = ("orchestrator", "gpu_proof", "search_spaces", "trainables", "sweep.p
             "pyproject.toml", "README.md")  # fmt: skip
 OUTCOMES = {"higher", "lower", "no difference shown", "too few seeds", "not measured"}
 SWEPT = "fair_capacity"
-"""Study that the wheel trains: it has both ordinary and searched trials."""
+"""The only study that the installed wheel trains. It has both fixed trials and tuned trials."""
 OTHER = """from pathlib import Path
 
 from search_spaces.study import Study
@@ -61,7 +61,6 @@ def other_plans() -> list[Plan]:
 
 @pytest.fixture(scope="module")
 def storage(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Install the wheel in a new environment and return the storage of its `sweep all`."""
     folder = tmp_path_factory.mktemp("wheel")
     sources, fresh = folder / "sources", folder / "environment"
     sources.mkdir()  # Build from a copy, because the build writes folders next to the sources.

@@ -33,7 +33,7 @@ CAUSES = {
     "prints 100 MB": ("done", ""),
     "returns NaN": ("diverged", "the train loss became nan"),
 }
-"""Final state of the trial and pattern of its cause, by misbehaviour.
+"""Expected state of the trial and pattern of its error message, by misbehaviour of its layer.
 
 `make test` trains only the first few.
 """

@@ -40,7 +40,7 @@ def storage(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def dashboard(storage: Path) -> Iterator[str]:
-    """Run gss_grid with enough epochs to outlast every test; yield the dashboard's URL."""
+    """Start a sweep that outlasts every test, and yield the URL of Ray's dashboard."""
     typed = ("gss_grid", "--scale", "smoke", "--ray-dashboard", "--set", "training.epochs=100000",
              "--max-concurrent", "2", "--storage", storage)  # fmt: skip
     process = subprocess.Popen(
@@ -92,7 +92,6 @@ def get_json(url: str, **query: str) -> Any:
 
 @pytest.fixture(scope="module")
 def prometheus(dashboard: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Run Prometheus with docker/prometheus.yml, but another port and a shorter interval."""
     if PROMETHEUS is None:
         pytest.skip("no Prometheus on this machine")
     folder = tmp_path_factory.mktemp("prometheus")
@@ -206,7 +205,6 @@ def test_dashboard_needs_the_token(
 
 
 def listening() -> dict[str, set[str]]:
-    """Return the addresses on which this process's descendants listen, by program."""
     psutil = import_module("psutil")
     addresses: dict[str, set[str]] = {}
     for process in psutil.Process().children(recursive=True):

@@ -1,7 +1,7 @@
-"""Drivers that are stopped or killed lose no finished work and repeat none.
+"""Tests that a stopped or killed driver loses no finished work and repeats none.
 
-Drivers that are signalled while Ray starts or ends have their own Ray; the other drivers join this
-process's Ray.
+A driver that gets a signal while Ray starts or ends has its own Ray. The other drivers share one
+Ray.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ SEEDS = range(SLOW, SLOW + 4)
 TRAIN = partial(train, options={"max_concurrent": 1})
 LONG_NAME = "scratch-of-a-cluster-job-with-a-long-name"
 PATCH = pytest.MonkeyPatch()
-"""The patch is never undone, because only the driver's process has it."""
+"""Patches only a driver's process, which ends with its test, so no patch is undone."""
 
 
 def states(folder: Path) -> list[str]:

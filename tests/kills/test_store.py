@@ -137,7 +137,6 @@ def write(report: Callable[[str], None], url: str, count: int) -> None:
 
 
 def read(report: Callable[[int], None], url: str, count: int) -> None:
-    """Read until the last trial is done, check each read, and send the number of reads."""
     right, (last,) = outcome(""), ids([planned(count - 1)])
     metrics = right.measurements["perplexity@1"] | right.measurements["spectrum@1"]
     reads, first, done = 0, "", list[str]()

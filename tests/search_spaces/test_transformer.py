@@ -22,7 +22,10 @@ def at(scale: str, config: TransformerTrialConfig) -> TransformerTrialConfig:
 
 
 def test_width_768_is_gpt_2() -> None:
-    """Radford et al. 2019, Table 2; rate of GPT-3 small: Brown et al. 2020, Table 2.1."""
+    """Layers and heads: Radford et al. 2019, Table 2.
+
+    Learning rate: GPT-3 small in Brown et al. 2020, Table 2.1.
+    """
     assert (ladder(768).layers, ladder(768).heads, ladder(768).learning_rate) == (12, 12, 6.0e-4)
 
 

@@ -83,7 +83,6 @@ def store_texts(url: str) -> Iterator[str]:
 def running(
     words: Sequence[str | Path], variables: Mapping[str, str], printed: Path
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """Run the command with its output in a file; interrupt it at the end."""
     with printed.open("wb") as output:
         process = subprocess.Popen(
             [sys.executable, "sweep.py", *words], cwd=ROOT, start_new_session=True,

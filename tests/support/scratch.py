@@ -17,8 +17,10 @@ def short_base() -> Iterator[Path]:
 
 
 def mentioning(folder: Path) -> dict[int, str]:
-    """Return pid and command line of processes whose command, environment or open files contain the
-    path."""
+    """Return the command lines, by pid, of processes that have something to do with `folder`.
+
+    The path is in their command line, environment or open files.
+    """
     return {
         int(process.name): line
         for process in Path("/proc").glob("[0-9]*")

@@ -19,9 +19,9 @@ PLACES = {
     "os.link": 2,
     "os.truncate": 1,
 }
-"""Number of leading path arguments, by audit event."""
+"""How many of an event's first arguments are paths, by audit event."""
 CACHES = ("__pycache__", "/matplotlib", "/dev/null", "/dev/shm")
-"""Python and matplotlib write to these paths in any case."""
+"""Paths to which Python and matplotlib write on their own."""
 _watched: list[list[str]] = []
 
 
@@ -45,7 +45,10 @@ def _hook(event: str, arguments: tuple[Any, ...]) -> None:
 
 @cache
 def _watch() -> None:
-    """Install the hook only on demand: Python never removes it and calls it for every `id()`."""
+    """Install the audit hook only on demand.
+
+    Python can never remove it, and calls it for every `id()`.
+    """
     sys.addaudithook(_hook)
 
 

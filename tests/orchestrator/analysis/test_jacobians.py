@@ -27,7 +27,6 @@ STRAIGHT = (0.995, 0.996, 0.994)
 def frame_of(
     seeds: int = 3, vanishing: dict[str, float] = VANISHING, state: str = "done"
 ) -> pd.DataFrame:
-    """Return trials of layers, named "dense" or by their gates and number of experts."""
     trials = [
         {
             "trial_id": f"{group} seed={seed}",
@@ -103,7 +102,7 @@ def test_step_uses_welch_and_holm() -> None:
 
 
 def test_steps_have_three_verdicts() -> None:
-    """The condition number decides no claim: it grows with the number of nonzero rows."""
+    """No claim uses the condition number, because it grows with the number of nonzero rows."""
     frame = frame_of()
     frame["entropy_rank"] += frame["layer.experts"]
     verdicts, more = (

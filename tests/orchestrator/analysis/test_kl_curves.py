@@ -1,4 +1,4 @@
-"""A curve is a mean over all trials at each rank, never over only some of them."""
+"""Tests that each point of a mean curve averages all trials, never only some of them."""
 
 from __future__ import annotations
 

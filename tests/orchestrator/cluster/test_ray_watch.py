@@ -1,4 +1,4 @@
-"""Ray's death is simulated here; it is real in `test_slow_start` and tests/kills/."""
+"""Tests with a simulated death of Ray. `test_slow_start` and tests/kills/ kill a real Ray."""
 
 from __future__ import annotations
 

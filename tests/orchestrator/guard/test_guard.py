@@ -1,4 +1,4 @@
-"""Processes and signals are real; `guarded` runs each program."""
+"""Tests with real processes and signals. `guarded` runs each test's program."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ WAITS = """
 """
 PATIENT_S = 2.5
 PATIENT = f"guard.STALL_S = {PATIENT_S}"
-"""Line added to programs that a slow host may delay by `PATIENT_S`."""
+"""Line of code for programs that a slow host may delay: they may wait for `PATIENT_S` seconds."""
 
 
 def is_alive(pid: int) -> bool:
@@ -218,7 +218,7 @@ def test_stalled_sweep_is_restarted(start: Start, trouble: str, message: str) ->
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_late_signal_is_handled(start: Start, number: signal.Signals) -> None:
-    """`scancel` signals one process after another."""
+    """Slurm's `scancel` signals one process after another, so a process may get its signal late."""
     process = start(
         "    with watched(), patient(60):\n        ready()\n        time.sleep(1)\n        "
         "os._exit(1)"
@@ -252,7 +252,7 @@ def test_command_without_beats_is_awaited(start: Start) -> None:
     "held_up", ["os.kill(os.getpid(), signal.SIGSTOP)", "print('x' * 1_000_000, flush=True)"]
 )
 def test_blocked_sweep_is_awaited(start: Start, tmp_path: Path, held_up: str) -> None:
-    """A debugger suspends the sweep, or the program that reads its output stops reading."""
+    """A debugger can block a sweep, and so can a program that stops reading its output."""
     body = f"""
     assert starts() == 1
     ready()

@@ -23,7 +23,7 @@ from tests.support.scratch import short_base
 
 __all__ = ["short_base"]
 REMOVED = re.compile(r"Removed \d+ temporary folders? .*\n")
-"""The count may include another test's folder."""
+"""Matches any number of folders, because another test's folder may be removed, too."""
 OWNS = """
 from pathlib import Path
 import time
@@ -50,7 +50,7 @@ while True:
 def base(short_base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:  # noqa: ARG001
     """Redirect temporary files of this process and its children to `short_base`.
 
-    Without this, a test would remove the leftovers of other tests in /tmp.
+    Otherwise, a test would remove the leftovers of other tests in /tmp.
     """
     monkeypatch.setattr(leftovers, "SHORT_BASE", str(short_base))
     monkeypatch.setattr(tempfile, "tempdir", str(short_base))

@@ -19,7 +19,7 @@ ENDS = {
 }
 """Last bytes of a complete file, by suffix."""
 FILES = 2 + 3 + 4
-"""Number of files: the page and its index entry, three figures, four tables."""
+"""Files of one report: the page and its index entry, three figures, four tables."""
 
 
 def write(_report: Callable[[str], None], folder: Path, seed: int) -> None:

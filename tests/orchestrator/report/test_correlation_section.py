@@ -46,7 +46,6 @@ def findings_of(report: ReportResult) -> list[str]:
 def test_first_sentence_gives_the_correlation(
     report: ReportResult,
 ) -> None:
-    """Compute r and its interval from the CSV file of all trials."""
     trials = pd.read_csv(report.path.parent / "trials.csv")
     cells = trials.groupby(["output_layer.c", "output_layer.k"])[
         ["press_rank", "test_perplexity"]

@@ -27,12 +27,10 @@ from trainables.trial_folder import EpochMetrics, TrialOutcome
 
 @pytest.fixture
 def sweep(store: Store, tmp_path: Path) -> Sweep:
-    """Return a dispatcher that runs six trials at once."""
     return Sweep(store, tmp_path, slots=1, trials_at_once=8)
 
 
 def hand_out(sweep: Sweep, key: str) -> list[int]:
-    """Hand out a pack; its worker starts every trial."""
     numbers = sweep.pack(key)
     sweep.process_events(key, [started(number) for number in numbers])
     return numbers

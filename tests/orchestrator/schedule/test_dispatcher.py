@@ -110,7 +110,7 @@ def test_oversized_pack_is_returned(store: Store, tmp_path: Path) -> None:
 def test_early_error_leaves_no_claim(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If a claim leaked, its lease would be renewed as long as this process lives."""
+    """This process would renew a claim that is left behind, for as long as it lives."""
 
     def lost(*_: object) -> NoReturn:
         raise UserError("the connection was lost")

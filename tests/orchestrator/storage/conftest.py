@@ -10,7 +10,7 @@ from orchestrator.storage.bucket import _client
 from tests.support.object_store import ObjectStore, object_store
 
 Move = Callable[[str], None]
-"""Switches to another simulated machine, which cannot see the files of the first one."""
+"""A function that switches to another simulated machine, which cannot see the first one's files."""
 
 
 @pytest.fixture(scope="module")

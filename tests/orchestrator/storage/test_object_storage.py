@@ -56,7 +56,6 @@ def name_of(step: int) -> str:
 
 
 def killed(storage: ObjectStorage, action: Callable[[TrialFolder], object]) -> None:
-    """Run `action` in a worker that is killed before it copies files to the store."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(WorkingCopy, "_push", lambda _: None)
         stopped(storage, action)

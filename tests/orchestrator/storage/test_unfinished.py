@@ -26,7 +26,6 @@ def age(path: Path, seconds: float) -> Path:
 
 
 def test_unfinished_files_are_removed(tmp_path: Path) -> None:
-    """Files are removed only once no process can still be writing them."""
     result = tmp_path / "trials" / "ab" / "result.json"
     result.parent.mkdir(parents=True)
     died = subprocess.run([sys.executable, "-c", DIES, result], cwd=ROOT, check=False)

@@ -30,7 +30,7 @@ class Expected:
 
 
 class StoreMachine(RuleBasedStateMachine):
-    """The store and a dictionary of expected states receive the same calls."""
+    """Makes the same calls to a store and to a dictionary of expected states."""
 
     groups = count()
 

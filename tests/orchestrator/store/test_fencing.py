@@ -12,7 +12,7 @@ from tests.support.store_rows import KEY, RUN, SPECTRUM, epoch, ids, outcome, pl
 from trainables.trial_folder import EpochMetrics, TrialOutcome
 
 WRONG = [epoch(1, valid_loss=9.0), epoch(4, valid_loss=9.0)]
-"""Epochs that only the expired first attempt reports, so the store must not have them."""
+"""Epochs that only the expired first attempt reports. The store must not keep them."""
 
 
 def ends_of_the_first_attempt(trial_id: str) -> list[TrialOutcome]:
@@ -24,7 +24,10 @@ def ends_of_the_first_attempt(trial_id: str) -> list[TrialOutcome]:
 
 
 class Deliveries:
-    """Messages about a trial from its expired first attempt, its second attempt and a file."""
+    """Messages about one trial: from its first attempt, its second attempt and its file.
+
+    The lease of the first attempt has expired.
+    """
 
     def __init__(self, store: Store, trial_id: str, draw: random.Random) -> None:
         self.store, self.trial_id, self.draw = store, trial_id, draw
@@ -34,7 +37,6 @@ class Deliveries:
         self.takings = 0
 
     def all(self) -> list[Callable[[], None]]:
-        """Shuffle all messages and repeat most of them."""
         early: list[Callable[[], None]] = [
             partial(self.end, end) for end in ends_of_the_first_attempt(self.trial_id)
         ]

@@ -14,7 +14,6 @@ IDS = ids(TRIALS)
 
 @pytest.fixture
 def run_id(store: Store) -> int:
-    """Return a run of six trials, two of them also in another study."""
     store.register(KEY, TRIALS)
     store.register(OTHER, TRIALS[:2])
     return store.begin_run(RUN)

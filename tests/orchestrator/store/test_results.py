@@ -21,7 +21,6 @@ from tests.support.store_rows import (
 )
 
 FIRST = dict.fromkeys(ids(plan(2)), 1)
-"""Both trials' first attempt."""
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""MLflow's and TensorBoard's own packages read the logs."""
+"""The tests read the logs with MLflow's and TensorBoard's own packages."""
 
 from __future__ import annotations
 
@@ -40,7 +40,6 @@ def epoch(number: int) -> EpochMetrics:
 
 
 def interrupted_and_resumed(store: Store, opened: Callable[[], list[Sink]]) -> list[str]:
-    """Interrupt a trial after epoch 2 and resume it; another trial exists only in the store."""
     store.register(KEY, PLAN)
     attempts = store.claim([TRIAL.trial_id], owner="a driver", lease_s=60)
     notes: list[str] = []
@@ -139,8 +138,6 @@ def test_mlflow_has_one_run_per_trial(store: Store, tmp_path: Path) -> None:
 
 
 class Broken:
-    """A log whose server no longer answers."""
-
     name, address = "Broken", "somewhere"
 
     def __getattr__(self, method: str) -> None:

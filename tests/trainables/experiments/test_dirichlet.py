@@ -29,7 +29,6 @@ def small(layer: OutputLayerConfig, **changes: Any) -> DirichletConfig:
 
 
 def square(**changes: Any) -> dict[str, Metric]:
-    """Return a fit's metrics with as many targets as outcomes."""
     size = changes.pop("size")
     settings = {"layer": SoftmaxConfig(), "alpha": 0.1, "targets": size, "outcomes": size} | changes
     return measure(small(**settings), Runtime())["dirichlet@1"].metrics
@@ -60,7 +59,7 @@ def test_loss_uses_layer_log_probabilities(layer: OutputLayerConfig) -> None:
 
 
 def test_only_wide_softmax_reaches_entropy() -> None:
-    """If d = N = M, logits can be any matrix, so the gap can close."""
+    """If the width is the number of outcomes, logits can be any matrix: the gap can close."""
     metrics, narrow = (square(size=20, width=width) for width in (20, 1))
     assert (
         0 <= float(metrics["excess_cross_entropy"]) < 1e-3 < float(narrow["excess_cross_entropy"])

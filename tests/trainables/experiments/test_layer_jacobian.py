@@ -80,7 +80,7 @@ def test_zero_jacobian_has_no_condition_number() -> None:
 @pytest.mark.parametrize("gates", ["softmax", "constant"])
 @pytest.mark.parametrize("experts", [2, 3])
 def test_row_without_experts_is_zero(gates: str, experts: int) -> None:
-    """A fraction 2^-K of the rows and singular values is zero."""
+    """A fraction 2^-K of the rows, and of the singular values, is zero if there are K experts."""
     layer = ExpertsLayerConfig.model_validate(
         {"name": "experts", "experts": experts, "gates": gates}
     )

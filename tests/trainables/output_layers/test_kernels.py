@@ -1,4 +1,4 @@
-"""Triton's cross-entropy against float64 formulas; without a GPU, kernels are interpreted."""
+"""Tests of Triton's cross-entropy against float64 formulas. A CPU interprets the kernels."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ BENDS: tuple[tuple[OutputLayerConfig, ...], ...] = (
     (LmsPlifConfig(knots=2, limit=20.0),) * 2,
     (LmsPlifFrozenConfig(knots=10, limit=5.0),) * 2,
 )
-"""Models of a stack: one kind of layer with different parameters."""
+"""Stacks of models. The models of a stack have the same kind of layer, with other parameters."""
 every_bend = pytest.mark.parametrize("configs", BENDS, ids=lambda configs: configs[0].name)
 
 
@@ -66,7 +66,7 @@ def _kernels_in_small_blocks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @dataclass
 class Case:
-    """Inputs of a stack's loss, with logits as hidden states because W is the identity."""
+    """Inputs of a stack's loss. W is the identity, so the hidden states are the logits."""
 
     configs: Sequence[OutputLayerConfig]
     functions: list[Pointwise]
@@ -83,7 +83,7 @@ def case_of(
     scale: float = 3.0,
     seed: int = 0,
 ) -> Case:
-    """Draw a case. In every model but the first, some of the last rows have weight zero."""
+    """Draw inputs. In all models except the first, some of the last rows have weight zero."""
     draw = torch.Generator().manual_seed(seed)
     shape = LayerShape(vocabulary_size=vocabulary, embedding_width=3, context_width=3)
     functions = []

@@ -40,7 +40,7 @@ def _kernels_in_small_blocks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 class Step:
-    """A time step inside a longer window, as passed to the kernels."""
+    """Arguments of the kernels for one time step inside a longer window."""
 
     def __init__(
         self, shape: tuple[int, int, int], dtype: torch.dtype, scale: float, seed: int
@@ -67,7 +67,6 @@ class Step:
         return self.c_pair[:, 1].double(), self.h.double()
 
     def backward(self) -> tuple[Tensor, Tensor]:
-        """Return the kernel's gradients with respect to the gate sums and the previous c."""
         from trainables.stack import cell_kernels
 
         by_sums = self.sums.new_empty(len(self.sums), 3, *self.sums.shape[1:])[:, 1]
@@ -81,7 +80,6 @@ class Step:
         return new, o.sigmoid() * new.tanh()
 
     def objective(self, sums: Tensor, c: Tensor) -> Tensor:
-        """Return a scalar whose gradients by c and h are the incoming gradients."""
         new, h = self.truth(sums, c)
         by_h = self.by_output.double() + self.by_h.double()
         return (new * self.by_c.double()).sum() + (h * by_h).sum()
@@ -112,7 +110,7 @@ def test_step_and_gradients_equal_formulas(
 
 
 def test_small_numbers_keep_their_digits() -> None:
-    """Small inputs and an empty state give an equally small h."""
+    """Small inputs and a zero state give a small h, whose relative error must stay small."""
     step = Step((1, 1, 30), torch.float32, 1e-4, 1)
     step.c_pair[:, 0] = 0
     c, h = step.forward_()

@@ -18,8 +18,7 @@ from trainables.training import Trainer
 
 
 def trainers_of(optimizer: str) -> list[Trainer]:
-    """Return LSTM trainers of every layer ("sgd") or four layers ("adam"), or Transformers
-    ("adamw").
+    """Return LSTM trainers ("sgd" with every layer, "adam" with four), or Transformers ("adamw").
 
     Two trainers average from the first epoch, and epochs end at different steps.
     """
@@ -48,7 +47,6 @@ def trainers_of(optimizer: str) -> list[Trainer]:
 
 
 def with_changes_of_mates(trainers: Sequence[Trainer]) -> list[Trainer]:
-    """Take fifty steps, during which the first trainer leaves and a later one joins."""
     *members, later = trainers
     for steps, leaving, joining in ((20, members[0], None), (10, None, later), (20, None, None)):
         stack = Stack(members)

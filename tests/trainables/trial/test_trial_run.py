@@ -117,7 +117,7 @@ def has_open(process: subprocess.Popen[str], file: Path) -> bool:
 
 
 class Projected(PointwiseSoftmax):
-    """Output layer that draws from torch's global generators."""
+    """Output layer that draws from torch's global random generators."""
 
     def __init__(self, shape: LayerShape, rate: float) -> None:
         super().__init__(shape)
