@@ -53,7 +53,7 @@ signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--chaos", action="store_true", help="all rounds of the tests that have many, not a few"
+        "--chaos", action="store_true", help="run all rounds of each random test, instead of a few"
     )
 
 

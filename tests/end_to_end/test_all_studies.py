@@ -1,4 +1,4 @@
-"""An installed wheel runs and reports every study at scale smoke."""
+"""Tests that an installed wheel can run and report every study at scale smoke."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_search_stops_trials_of_another_study(storage: Path, tmp_path: Path) -> 
     storage = shutil.copytree(storage, tmp_path / "copied")
     rows = results_table(storage, "fair_capacity")
     pruned = [row for row in rows if row["state"] == "pruned"]
-    assert len(rows) == 21 and pruned, "at this scale, some trials are stopped early"
+    assert len(rows) == 21 and pruned, "scale smoke stops some trials early"
     assert all("stage2" in row["name"] and "epoch 1" in row["cause"] for row in pruned)
     with without_ray():
         again = sweep("fair_capacity", "--scale", "smoke", "--storage", storage)

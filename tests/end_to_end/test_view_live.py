@@ -140,5 +140,5 @@ def test_zoom_stays_when_trial_ends(page: Page) -> None:
     page.choose(x="entropy_rank")
     wait_for_part(page.browser, "scatter", "layout.xaxis.title.text === 'entropy rank'")
     assert now(page.browser, "scatter", "layout.xaxis.range")[0] != before[0], (
-        "which is of other axes"
+        "the old range belonged to other axes"
     )

@@ -184,7 +184,9 @@ def test_stopped_trials_series_ends(prometheus: str, storage: Path) -> None:
         (trial_id,) = (row.trial_id for row in store.trials(study.key) if row.name == stopped)
         store.ask_to_stop(trial_id)
     wait_for(
-        lambda: stopped not in perplexities(prometheus), timeout_s=60, event="the end of its series"
+        lambda: stopped not in perplexities(prometheus),
+        timeout_s=60,
+        event="the end of the stopped trial's metric",
     )
     after = wait_for(
         lambda: perplexities(prometheus) - before, timeout_s=60, event="a metric of the next trial"
@@ -250,5 +252,5 @@ def test_workers_are_named_by_trial(storage: Path) -> None:
     wait_for(
         lambda: len(set(TRIAL.findall(" ".join(workers())))) == 2,
         timeout_s=60,
-        event="two workers with the names of trials",
+        event="two workers named after their trials",
     )

@@ -43,7 +43,7 @@ def test_bf16_lstm_keeps_small_gradients(device: str) -> None:
     outputs, gradient = outputs_and_gradient(layer, inputs, "bf16", 1e-12)
     assert off(gradient, truth) < 0.1
     rounded = outputs.to(torch.bfloat16).double()
-    assert torch.equal(outputs, rounded) == (device == "cuda"), "on a CPU it stays in float32"
+    assert torch.equal(outputs, rounded) == (device == "cuda"), "a CPU computes in float32"
 
 
 @pytest.mark.parametrize("precision", ["float32", "tf32"])

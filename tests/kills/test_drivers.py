@@ -32,7 +32,7 @@ SEEDS = range(SLOW, SLOW + 4)
 TRAIN = partial(train, options={"max_concurrent": 1})
 LONG_NAME = "scratch-of-a-cluster-job-with-a-long-name"
 PATCH = pytest.MonkeyPatch()
-"""Patches only a driver's process, which ends with its test, so no patch is undone."""
+"""Patches the driver's own process, which ends with the test: no patch needs to be undone."""
 
 
 def states(folder: Path) -> list[str]:
@@ -133,9 +133,7 @@ def test_sigkill_at_boundaries_repeats_nothing(tmp_path: Path) -> None:
         assert {"planned", "running"} & set(states(tmp_path))
     reports: list[Any] = []
     TRAIN(reports.append, tmp_path, seeds)
-    assert reports[0]["notes"] == [], (
-        "no result is damaged, and no dead driver's lease is waited for"
-    )
+    assert reports[0]["notes"] == [], "no damaged result, and no wait for a dead driver's lease"
     assert states(tmp_path) == ["done"] * len(seeds)
     # A worker may have died between its result and its log line.
     assert len(ends(tmp_path)) >= len(seeds) - 4 and set(ends(tmp_path).values()) == {1}

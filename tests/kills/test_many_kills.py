@@ -71,7 +71,7 @@ def test_sweep_survives_memory_hog(
     for number in range(3 * rounds):
         memory = machine_memory()
         if memory.free_bytes < SAFE_BYTES:
-            pytest.skip(f"needs 6 GB of free memory, and {memory.free_bytes / 1e9:.1f} are free")
+            pytest.skip(f"needs 6 GB of free memory; {memory.free_bytes / 1e9:.1f} GB are free")
         share = 1 - (memory.free_bytes - SPARE_BYTES) / memory.total_bytes
         part = Round("memory")
         with TypedSweep(tmp_path / str(number), *OPTIONS) as sweep:
@@ -87,5 +87,5 @@ def test_sweep_survives_memory_hog(
             parts.append(part)
         if len(parts) == rounds:
             break
-    assert len(parts) == rounds, "most hogs hit nothing, or no sentence named memory"
+    assert len(parts) == rounds, "Ray killed too few workers, or no message named memory"
     assert [part for part in parts if part.troubles] == [], f"seed {SEED}"

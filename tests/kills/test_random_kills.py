@@ -99,7 +99,7 @@ def kill_at_random(
         if part.troubles:
             return None
         sweep.forget()
-    part.troubles.append("none lived for long enough to be killed")
+    part.troubles.append("no process ran long enough to be killed")
     return None
 
 
@@ -288,14 +288,14 @@ def test_kill_between_writes_loses_nothing(
                     break
                 sweep.forget()
             else:
-                part.troubles.append("no process reached this step")
+                part.troubles.append("no process called this function")
         keep("SIGKILL between two durable writes", part)
         parts.append(part)
     assert [part for part in parts if part.troubles] == [], f"seed {SEED}"
 
 
 def kill_at_step(part: Round, sweep: TypedSweep, when: str, goal: Undisturbed) -> bool:
-    """Kill the process that makes the function call `when`.
+    """Kill the process that makes the function call `when`, which has the form of CHAOS_STEP.
 
     Return False if no process makes this call and the command succeeds.
     """

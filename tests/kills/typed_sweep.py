@@ -41,7 +41,7 @@ OPTIONS = ("--set", f"training.epochs={EPOCHS}")
 SEED = int(os.environ.get("CHAOS_SEED", random.randrange(10**6)))
 """Seed of the random tests. A failing test prints it, so that CHAOS_SEED can repeat the test."""
 QUIET_S, MOST_SLOWNESS = 10.0, 4.0
-"""Seconds of a sweep on an idle host, and the largest slowdown for which time limits grow."""
+"""A sweep takes `QUIET_S` seconds on an idle host. Limits grow at most `MOST_SLOWNESS` times."""
 LIMIT_S = 90.0
 """Seconds after which a killed command counts as hung on an idle host."""
 PLUG_IN = Path(__file__).parent / "kill_at_step"

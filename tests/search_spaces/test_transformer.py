@@ -52,7 +52,7 @@ def test_smaller_scale_lowers_the_rung(scale: str, factor: float) -> None:
         rung, model = ladder(int(width * factor)), trial.model
         assert (model.width, model.layers, model.heads) == (rung.width, rung.layers, rung.heads)
         rates.append(trial.training.learning_rate / rung.learning_rate)
-    assert rates == pytest.approx([rates[0]] * len(rates)), "the scale's own factor"
+    assert rates == pytest.approx([rates[0]] * len(rates)), "one factor for all widths"
 
 
 @pytest.mark.parametrize("scale", ["smoke", "quick", "small"])

@@ -1,4 +1,4 @@
-"""Drivers of scripted trials, which a test runs in processes that it stops and kills."""
+"""Functions that run a driver of scripted trials, in processes that tests stop and kill."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def train(
     options: dict[str, Any] | None = None,
     **changes: Any,
 ) -> None:
-    """Train one scripted trial per seed, then report the result and the notes.
+    """Train one scripted trial per seed, then report the result and the driver's notes.
 
     `moment` is called just before the first trial.
     """

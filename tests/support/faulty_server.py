@@ -27,7 +27,7 @@ class WebServer:
     first_statuses: list[int] = field(default_factory=list)
     """HTTP statuses of the first responses; later responses are normal."""
     drop_after_bytes: list[int] = field(default_factory=list)
-    """Numbers of bytes after which the server cuts the first connections."""
+    """Numbers of bytes after which the server cuts its first connections, one per connection."""
     requests: list[str] = field(default_factory=list)
 
 

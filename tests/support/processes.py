@@ -86,7 +86,7 @@ class Process:
         deadline_s = time.monotonic() + timeout_s
         while not condition():
             assert self.is_alive(), self.errors
-            assert time.monotonic() < deadline_s, f"waited in vain: {self.errors}"
+            assert time.monotonic() < deadline_s, f"the condition is still false: {self.errors}"
             time.sleep(0.02)
 
 

@@ -17,9 +17,9 @@ def short_base() -> Iterator[Path]:
 
 
 def mentioning(folder: Path) -> dict[int, str]:
-    """Return the command lines, by pid, of processes that have something to do with `folder`.
+    """Return the command lines of all processes that use `folder`, by pid.
 
-    The path is in their command line, environment or open files.
+    A process uses the folder if its command line, environment or open files contain the path.
     """
     return {
         int(process.name): line

@@ -16,9 +16,7 @@ def small_disk(folder: Path, *, kib: int) -> Iterator[Path]:
     folder.mkdir()
     mounted = _mount("-t", "tmpfs", "-o", f"size={kib}k", "tmpfs", str(folder))
     if mounted.returncode:
-        pytest.skip(
-            f"needs a disk of its own to fill, and none can be mounted: {mounted.stderr.strip()}"
-        )
+        pytest.skip(f"needs a small disk, but cannot mount one: {mounted.stderr.strip()}")
     try:
         yield folder
     finally:

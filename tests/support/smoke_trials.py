@@ -58,7 +58,7 @@ def smoke_transformer(
 
 
 def train_here(storage: Path, *plans: Plan) -> None:
-    """Train trials in this process, which is faster. A later command then needs no workers."""
+    """Train trials in this process. A later command then finds them done and starts no workers."""
     measurements: dict[str, dict[str, None]] = {}
     for plan in plans:
         for trial in plan.trials:

@@ -95,7 +95,7 @@ def _trained(layer: OutputLayerConfig, epochs: int) -> LanguageModel:
 
 
 def spread(layer: OutputLayerConfig) -> LanguageModel:
-    """Return an untrained model whose large embeddings give each context other probabilities."""
+    """Return an untrained model with embeddings so large that contexts' probabilities differ."""
     model = Trainer(trial(output_layer=layer), corpus(), Runtime()).model.eval()
     model.embedding_VD.data *= 150
     return model

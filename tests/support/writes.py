@@ -19,7 +19,7 @@ PLACES = {
     "os.link": 2,
     "os.truncate": 1,
 }
-"""How many of an event's first arguments are paths, by audit event."""
+"""Number of paths with which an event's arguments begin, by audit event."""
 CACHES = ("__pycache__", "/matplotlib", "/dev/null", "/dev/shm")
 """Paths to which Python and matplotlib write on their own."""
 _watched: list[list[str]] = []

@@ -96,7 +96,7 @@ def test_validation_is_in_float32() -> None:
 @pytest.mark.parametrize("message", ["Failed to find C compiler", "CUDA out of memory"])
 def test_note_explains_missing_triton(message: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """If a GPU is out of memory, the message must not blame Triton."""
-    pytest.importorskip("triton", reason="Triton is there for Linux alone")
+    pytest.importorskip("triton", reason="Triton exists for Linux only")
 
     def fail(_device: torch.device) -> None:
         raise RuntimeError(message)

@@ -96,9 +96,9 @@ def test_missing_measurements_are_reported() -> None:
 
 
 def test_law_gives_printed_ranks() -> None:
-    """The law gives the ranks of SM Table 15 without a fit.
+    """The ranks of SM Table 15 follow from the law without a fit.
 
-    The test divides all singular values by the largest one.
+    Singular values must first be divided by the largest one.
     """
     printed = {
         float(row["noise_c"]): int(row["press_rank"]) for row in rows("sm_table15_16_press_noise")

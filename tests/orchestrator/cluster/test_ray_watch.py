@@ -38,7 +38,7 @@ def test_silent_head_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         time.sleep(0.6)
         assert trouble() == "", "it answers"
         monkeypatch.setattr(ray_watch, "signs", lambda _keys: None)
-        message = wait_for(trouble, timeout_s=10, event="the silence is told")
+        message = wait_for(trouble, timeout_s=10, event="a report that Ray is silent")
     assert "does not answer any more: run the same command again" in message
 
 

@@ -172,7 +172,7 @@ def test_foreign_files_stay(base: Path, tmp_path: Path) -> None:
     assert (target / "data").read_text() == "mine"
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="gives a folder away")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can change a folder's owner")
 @pytest.mark.parametrize("entry", ["", OWNER])
 def test_other_users_folder_stays(base: Path, entry: str) -> None:
     folder = dead_folder(base)

@@ -24,10 +24,10 @@ DIGITS = 16
 def test_every_trial_keeps_its_identity() -> None:
     golden, now = GOLDEN.read_text().splitlines(), list(lines())
     assert [line.split()[:4] for line in now] == [line.split()[:4] for line in golden], (
-        "study, scale, corpus, trials"
+        "the list of studies, scales, corpora or trial counts has changed"
     )
     for line, expected in zip(now, golden, strict=True):
-        assert line == expected, "a trial has another identity: stores in use would train it again"
+        assert line == expected, "a trial id has changed: users' stores would train the trial again"
 
 
 def lines() -> Iterator[str]:

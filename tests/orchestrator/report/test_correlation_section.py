@@ -110,7 +110,7 @@ def test_correlations_are_exported(
     findings = report.answers[0].section.sentences
     assert any(f"standard deviation is {common} in Press" in text for text in findings)
     assert float(perplexity["variance_seed_in_one_cell"]) == pytest.approx(16, rel=0.3), (
-        "as the results were made"
+        "16 is the variance of the synthetic results"
     )
     partials = csv_records(report.path.parent / "partial_correlations.csv")
     left_out = [record["left_out"] for record in partials]

@@ -59,7 +59,7 @@ class FaultySweeps:
 def faulty_sweeps(scratch: Path) -> Iterator[FaultySweeps]:
     compiler = shutil.which("cc")
     if compiler is None:
-        pytest.skip("needs a C compiler to make writes fail, and there is no cc")
+        pytest.skip("needs the C compiler cc, to make writes fail")
     library, control, folder = scratch / "faulty_disk.so", scratch / "control", scratch / "results"
     subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", library, SOURCE, "-ldl"], check=True)
     control.write_bytes(bytes(CONTROL.size))

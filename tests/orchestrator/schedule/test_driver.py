@@ -90,7 +90,7 @@ def test_driver_waits_for_machines(
 def test_unkillable_worker_needs_new_ray(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The worker hangs on a machine that does not answer, so this machine cannot end it."""
+    """The worker hangs on a machine that does not answer, so nothing can end the worker."""
     plan = planned(range(2))
     store.register(KEY, plan)
     steered = SteeredDriver(monkeypatch, store, tmp_path, plan, {"trial_timeout_s": LIMIT_S})

@@ -1,4 +1,4 @@
-"""Tests with several real Ray nodes on one host. Each node only declares its memory."""
+"""Tests with several Ray nodes on one host, which declare different amounts of memory."""
 
 from __future__ import annotations
 

@@ -151,7 +151,7 @@ def test_superseded_worker_stops(
             folder.check_fence()
             save(folder, step)
             time.sleep(0.05)
-        raise AssertionError("it was not stopped")
+        raise AssertionError("the worker was not stopped")
 
     functions = TrialFunctions(run_trial=cut_off)
     job = Job(options=RunOptions(storage=storage), measurements=(), functions=functions)

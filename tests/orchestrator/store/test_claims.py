@@ -30,7 +30,7 @@ class Expected:
 
 
 class StoreMachine(RuleBasedStateMachine):
-    """Makes the same calls to a store and to a dictionary of expected states."""
+    """Applies each random step to the store and to a dictionary of expected states."""
 
     groups = count()
 
@@ -162,7 +162,9 @@ def test_reset_replans_failed_trials(store: Store, trial_ids: list[str]) -> None
         ("planned", None, {}, {})
     ] * 3
     epochs = store.epochs(diverged)
-    assert epochs == [epoch(1), epoch(2), epoch(3)], "until the next attempt replaces them"
+    assert epochs == [epoch(1), epoch(2), epoch(3)], (
+        "epochs stay until the next attempt replaces them"
+    )
 
 
 @pytest.mark.parametrize("state", ["done", "running"])

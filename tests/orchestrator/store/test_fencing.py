@@ -12,7 +12,7 @@ from tests.support.store_rows import KEY, RUN, SPECTRUM, epoch, ids, outcome, pl
 from trainables.trial_folder import EpochMetrics, TrialOutcome
 
 WRONG = [epoch(1, valid_loss=9.0), epoch(4, valid_loss=9.0)]
-"""Epochs that only the expired first attempt reports. The store must not keep them."""
+"""Epochs that only the first, expired attempt at a trial reports. The store must not keep them."""
 
 
 def ends_of_the_first_attempt(trial_id: str) -> list[TrialOutcome]:
@@ -58,7 +58,7 @@ class Deliveries:
 
     def end(self, end: TrialOutcome) -> None:
         taken = self.store.record(end, run_id=self.run_id, spectrum=np.ones(2), attempt=1)
-        assert not (taken and self.second), "an attempt that was over has ended the trial"
+        assert not (taken and self.second), "the expired attempt has ended the trial"
 
     def done(self, attempt: int | None) -> None:
         self.takings += self.store.record(

@@ -77,7 +77,7 @@ def test_version_changes_with_the_table(store: Store, run_id: int) -> None:
     versions.append(store.versions(KEY))
     store.record_epochs({IDS[0]: [epoch(1)]}, attempts=attempts)
     store.renew("a", 90)
-    assert store.versions(KEY) == versions[-1], "nothing else changes it"
+    assert store.versions(KEY) == versions[-1], "nothing else changes the version"
     store.record(outcome(IDS[0]), run_id=run_id)
     versions.append(store.versions(KEY))
     store.add_measurement(IDS[0], "later@1", {"a": 1})

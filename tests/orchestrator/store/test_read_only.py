@@ -83,7 +83,7 @@ def test_other_writers_are_noticed(folder: Path, reader: subprocess.Popen[str]) 
     with writing(folder) as writer:
         writer.register(KEY, plan(4))
         assert "writes to the results store" in answer(reader)
-        assert answer(reader) == "4", "the last one from the log"
+        assert answer(reader) == "4", "the fourth trial is only in the log"
 
 
 @contextmanager

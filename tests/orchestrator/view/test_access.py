@@ -48,7 +48,7 @@ def test_stored_file_runs_no_script(server: Flask, tmp_path: Path, kind: str) ->
     allowed = policy(server, f"/report/a.{kind}")
     assert allowed["default-src"] == "'none'" and not allowed.keys() & set(FETCHED_BY_DEFAULT)
     assert allowed["base-uri"] == allowed["form-action"] == allowed["frame-ancestors"] == "'none'"
-    assert "sandbox" not in allowed, "in which not every browser shows a PDF"
+    assert "sandbox" not in allowed, "some browsers show no PDF in a sandbox"
 
 
 @pytest.mark.parametrize("name", ["a.html", "a.htm", "a.html.gz", "none.html"])

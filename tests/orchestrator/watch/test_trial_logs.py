@@ -99,7 +99,7 @@ def test_tensorboard_has_each_epoch_once(store: Store, tmp_path: Path) -> None:
     before = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
     complete_again("tensorboard", store, tmp_path)
     after = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
-    assert after == before, "a complete log is left alone"
+    assert after == before, "a complete log must not change"
 
 
 def test_tensorboard_misses_a_changed_value(store: Store, tmp_path: Path) -> None:

@@ -178,7 +178,7 @@ def test_no_result_in_removed_folder(tmp_path: Path) -> None:
         note("a file of it was damaged")
         shutil.rmtree(tmp_path / "trials")
         folder.write_result(TrialOutcome(trial_id=config.trial_id, state="done"), None)
-        raise AssertionError("a result was written into a folder that is gone")
+        raise AssertionError("a result was written into a deleted folder")
 
     events = events_of([SOUND], tmp_path, broken="was removed", run_trial=removed)
     assert [event.note for event in events] == [None, "a file of it was damaged"]
@@ -205,7 +205,7 @@ def test_unreadable_result_stops_the_sweep(tmp_path: Path) -> None:
         outcome = TrialOutcome(trial_id=config.trial_id, state="done", measurements=measurements)
         with failing_reads("spectrum.npy", errno.ESTALE):
             TrialFolder(directory, config.trial_id).spectrum(outcome)
-        raise AssertionError("a file that cannot be read was read")
+        raise AssertionError("an unreadable file was read")
 
     start, halt = events_of([SOUND, SOUND + 1], tmp_path, broken="Stale", run_trial=unreadable)
     assert start.outcome is None and halt.outcome is None

@@ -71,7 +71,9 @@ def test_seed_repeats_the_bits() -> None:
     layer, few = LmsPlifConfig(knots=50), FitConfig(adam_steps=20, most_rounds=1, tolerance=0.0)
     first, again, other = (square(size=30, layer=layer, fit=few, seed=seed) for seed in (1, 1, 2))
     assert first == again != other
-    assert (first["met_rule"], first["iterations"]) == (0, 40), "the limit ended it"
+    assert (first["met_rule"], first["iterations"]) == (0, 40), (
+        "the limit of iterations ended the fit"
+    )
 
 
 def test_comparison_is_mean_divergence() -> None:

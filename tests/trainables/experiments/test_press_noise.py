@@ -42,7 +42,7 @@ def test_factors_multiply_to_log_probabilities() -> None:
     assert np.exp(log_p).sum(axis=1) == pytest.approx(np.ones(80))
     sigma = np.linalg.svd(log_p, compute_uv=False)
     assert sigma[17] > 0.1 and sigma[18] < 1e-11
-    assert sigma[0] > 80 * math.log(80), "the bound of every log-P matrix"
+    assert sigma[0] > 80 * math.log(80), "sigma_max of any log-P matrix is at least this large"
 
 
 @pytest.mark.parametrize("rank", [3, 18])

@@ -81,7 +81,9 @@ def test_share_equals_dense_projection(
     assert metrics["gradient_lost_share"] == pytest.approx(shares.mean(), rel=1e-8, abs=1e-15)
     assert metrics["gradient_angle_degrees"] == pytest.approx(angles.mean(), rel=1e-6)
     to_columns = np.degrees(np.arccos(np.sqrt(1 - shares)))
-    assert (angles > to_columns - 1e-6).all(), "no step gets closer than the columns are"
+    assert (angles > to_columns - 1e-6).all(), (
+        "no step is closer to the gradient than the column space"
+    )
     if vocabulary <= width + 1:
         assert float(metrics["gradient_lost_share"]) < 1e-15
     else:

@@ -31,7 +31,7 @@ def bent_log_p(rows: int, columns: int, width: int) -> Matrix:
 
 
 def brute_force(log_p: Matrix, *, until: float = 1e-3) -> list[float]:
-    """Return the KL divergence at rank 0, 1, ... up to the first rank with at most `until`."""
+    """Return the KL divergence at each rank from 0 on, until it is at most `until`."""
     log_p = log_softmax(log_p.astype(np.float64), axis=1)
     left, sigma, right = np.linalg.svd(log_p - log_p.mean(1, keepdims=True), full_matrices=False)
     approximation, curve = np.zeros_like(log_p), list[float]()
@@ -101,7 +101,7 @@ def test_sample_limits_the_passes() -> None:
 
     ranks = kl_ranks(chunks, rows=len(log_p), columns=columns)
     assert_same(log_p, ranks)
-    assert len(passes) <= 4, "one for the Gram matrix, few for the curve"
+    assert len(passes) <= 4, "one pass for the Gram matrix, three for the curve"
 
 
 def test_equal_rows_need_one_direction() -> None:

@@ -114,7 +114,7 @@ def test_missing_head(tmp_path: Path) -> None:
 
 
 def test_matrix_is_never_held_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The measured memory includes the mapped float16 file, a quarter of the float64 matrix."""
+    """The measured memory includes the mapped file: float16 needs a quarter of float64's bytes."""
     monkeypatch.setattr(weights_file, "BLOCK_BYTES", 2**20)
     matrix = np.random.default_rng(18).standard_normal((400_000, 16), dtype=np.float32)
     rank_file(written(tmp_path, {HEAD: matrix[:100]}))  # load what is imported on first use

@@ -1,4 +1,7 @@
-"""Tests of Triton's cross-entropy against float64 formulas. A CPU interprets the kernels."""
+"""Tests of Triton's cross-entropy against float64 formulas.
+
+Without a GPU, Triton interprets the kernels.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,7 @@ from trainables.output_layers import (
 )
 
 DEVICE = "cuda" if torch.cuda.is_available() and "TRITON_INTERPRET" not in os.environ else "cpu"
-pytest.importorskip("triton", reason="Triton is there for Linux alone")
+pytest.importorskip("triton", reason="Triton exists for Linux only")
 # A block that extends past V computes meaningless numbers and then drops them.
 pytestmark = pytest.mark.filterwarnings("ignore:.* encountered in :RuntimeWarning")
 BENDS: tuple[tuple[OutputLayerConfig, ...], ...] = (

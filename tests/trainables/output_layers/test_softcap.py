@@ -66,4 +66,4 @@ def test_start_is_near_the_frequencies(form: Literal["tanh", "sigmoid"], cap: fl
     start = torch.log_softmax(function(bias), 0)
     if function.height * 2 * math.tanh(1.0) > 8.0:  # f can reach these frequencies
         torch.testing.assert_close(start, log_p, rtol=0, atol=1e-4)
-    assert (start.diff() <= 1e-5).all(), "in the order of the frequencies"
+    assert (start.diff() <= 1e-5).all(), "frequent words must have higher probabilities"

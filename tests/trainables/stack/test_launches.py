@@ -18,7 +18,7 @@ OLDEST = Path(sys.prefix) / "oldest-triton"
     ("architecture", "triton", "shapes"), [("90", "installed", "4"), ("80", "oldest", "2")]
 )
 def test_every_kernel_compiles(architecture: str, triton: str, shapes: str, tmp_path: Path) -> None:
-    """A kernel that no training step launches also fails.
+    """The test also fails if a kernel is never launched by a training step.
 
     The oldest Triton compiles fewer shapes.
     """

@@ -18,9 +18,10 @@ from trainables.training import Trainer
 
 
 def trainers_of(optimizer: str) -> list[Trainer]:
-    """Return LSTM trainers ("sgd" with every layer, "adam" with four), or Transformers ("adamw").
+    """Return several trainers for one optimizer.
 
-    Two trainers average from the first epoch, and epochs end at different steps.
+    "sgd" gives LSTMs with every layer, "adam" LSTMs with four layers, "adamw" Transformers. Two
+    LSTMs average their weights from the first epoch, and epochs end at different steps.
     """
     trainers = []
     for number, layer in enumerate(STACKED if optimizer == "sgd" else STACKED[:4]):

@@ -109,7 +109,7 @@ def test_stacked_trials_end_as_alone(alone: dict[str, TrialOutcome], tmp_path: P
     assert taken_up == queue and results.keys() == CONFIGS.keys()
     assert results["diverges"].state == "diverged"
     again = outcomes(run_stack(tasks(tmp_path, CONFIGS), runtime=RUNTIME, most=3))
-    assert again == results, "what is done is not trained again"
+    assert again == results, "done trials must not train again"
     for name, outcome in results.items():
         assert_same(outcome, alone[name])
         if outcome.state == "done":

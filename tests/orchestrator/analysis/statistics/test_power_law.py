@@ -1,4 +1,4 @@
-"""Expected values: scipy for fitted laws, exact t-intervals for draws, statsmodels for F-tests."""
+"""Expected values come from scipy (fits), exact t-intervals (draws) and statsmodels (F-tests)."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def scipy_fit(x: Array, y: Array) -> tuple[float, float, float]:
 
 @pytest.mark.parametrize("curved", [False, True])
 def test_law_equals_bounded_least_squares(curved: bool) -> None:
-    """A fit of the curved losses has a negative limit unless the limit is bounded at zero."""
+    """Without a bound at zero, the law fitted to the curved losses has a negative limit."""
     log_x = np.log2(RANKS)
     y = 6.0 - 1.2 * log_x + 0.09 * log_x**2 if curved else noisy(0, deviation=0.05)
     curve = curve_of(RANKS, y, resamples=9)
@@ -102,7 +102,7 @@ def crossed(seed: int, common: float, noise: float) -> tuple[list[Array], list[C
 def test_draws_give_exact_t_intervals() -> None:
     """The seeds' effects cancel in a difference between two sizes, but not in a mean over sizes.
 
-    The first has the error of a two-way layout, the second has the error of the seeds' means.
+    A difference has the error of a two-way layout. A mean has the error of the seeds' means.
     """
     [table_RS, _], _ = crossed(1, common=3.0, noise=0.1)
     curve = curve_of(RANKS, table_RS.ravel(), resamples=20_000)

@@ -62,7 +62,10 @@ def labels(common: float | None) -> str:
 @pytest.mark.parametrize("counts", [[3] * 8, [3, 2, 3, 1, 3, 3, 2, 3]])
 @pytest.mark.parametrize("common", [None, 0.8])
 def test_components_equal_regressions(counts: list[int], common: float | None) -> None:
-    """Expected values: Henderson's method 3, or a one-way analysis without common seeds."""
+    """If all cells share their seeds, Henderson's method 3 gives the expected values.
+
+    Otherwise, a one-way analysis of variance gives them.
+    """
     points = simulated(np.random.default_rng(1), counts, share=0.4, common=common)
     x_fit, y_fit = (smf.ols(f"{name} ~ {labels(common)}", points).fit() for name in "xy")
     components, spread, total = variance_components(points, "x"), x_fit.mse_resid, len(points)
@@ -118,7 +121,7 @@ def test_intervals_cover_the_truth(common: float | None) -> None:
 
 @pytest.mark.parametrize("common", [None, 1.0])
 def test_cell_correlation_excludes_seeds(common: float | None) -> None:
-    """The expected covariance is that of the cell means, minus the residuals' part in it."""
+    """The expected covariance is that of the cell means, minus the part that residuals cause."""
     rng = np.random.default_rng(8)
     points = simulated(rng, [3] * 300, share=0.5, rho=-0.6, rho_seed=0.8, common=common)
     covariance = np.cov(points.groupby("group")[["x", "y"]].mean().T)

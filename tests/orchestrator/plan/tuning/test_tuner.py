@@ -157,7 +157,7 @@ def test_retried_trial_may_stop_again(store: Store) -> None:
     reached = next(row for row in before if row[1] == trial.trial_id)[3]
     assert reached[-1] > limits[len(reached)]
     tuner_for(plan(budget=1), store).start()
-    assert retry.stop_above(trial) == {}, "another driver with a smaller budget has dropped it"
+    assert retry.stop_above(trial) == {}, "the smaller budget has dropped the trial"
 
 
 @pytest.mark.parametrize("cell", [(0, 0), (4, 3)])
