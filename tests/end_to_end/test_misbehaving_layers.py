@@ -33,7 +33,7 @@ CAUSES = {
     "prints 100 MB": ("done", ""),
     "returns NaN": ("diverged", "the train loss became nan"),
 }
-"""Expected state of the trial and pattern of its error message, by misbehaviour of its layer.
+"""For each misbehaviour: the trial's expected state and a pattern of its error message.
 
 `make test` trains only the first few.
 """

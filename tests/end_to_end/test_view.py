@@ -154,7 +154,6 @@ def test_points_open_trials_boxes_filter(browser: Browser, link: str) -> None:
 
 
 LOOKS = ((400, True), (400, False), (1280, False), (1280, True), (400, True))
-"""Pairs of a window width in pixels and whether dark mode is on."""
 
 
 def test_pages_fit_and_log_no_error(browser: Browser, grid: Path, link: str) -> None:

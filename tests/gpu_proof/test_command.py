@@ -25,7 +25,6 @@ class Refused(importlib.abc.MetaPathFinder):
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 sys.meta_path.insert(0, Refused())
 """
-"""Python source of a `sitecustomize` module that makes imports of optional packages fail."""
 WRONG_LOSS = """
 from trainables.output_layers import PointwiseSoftmax
 loss = PointwiseSoftmax.loss

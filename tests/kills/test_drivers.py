@@ -31,8 +31,8 @@ from tests.support.scripted_trials import SLOW, SOUND, log_lines
 SEEDS = range(SLOW, SLOW + 4)
 TRAIN = partial(train, options={"max_concurrent": 1})
 LONG_NAME = "scratch-of-a-cluster-job-with-a-long-name"
+# Patches the driver's own process, which ends with the test, so nothing undoes the patches.
 PATCH = pytest.MonkeyPatch()
-"""Patches the driver's own process, which ends with the test: no patch needs to be undone."""
 
 
 def states(folder: Path) -> list[str]:

@@ -44,7 +44,7 @@ pytestmark = pytest.mark.timeout(0)  # each round has its own limit
 SPAN = (0.0, 1.0)
 """Earliest and latest moment of a kill, as fractions of an undisturbed sweep's duration."""
 BUSY = (0.2, 0.6)
-"""Start and end of the time in which most trials run, as fractions of a sweep's duration."""
+"""Most trials run between these moments, given as fractions of a sweep's duration."""
 
 
 def test_signal_and_kills_keep_the_table(undisturbed: Undisturbed, tmp_path: Path) -> None:
@@ -228,7 +228,6 @@ def signalled(
 class Step(NamedTuple):
     target: str
     once: bool = False
-    """True if a sweep calls the function `target` only once."""
     study: str = STUDY
 
 

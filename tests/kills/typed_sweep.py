@@ -137,7 +137,6 @@ class TypedSweep:
         return rows
 
     def checkpoints(self) -> dict[Path, list[float]]:
-        """Return the seconds of each trained epoch, from the newest checkpoint of each trial."""
         seconds_by_folder = {}
         for path in sorted(self.storage.glob("trials/*/*/checkpoint-*.safetensors")):
             with suppress(FileNotFoundError):  # its worker is still running
@@ -170,7 +169,6 @@ class TypedSweep:
         return set()
 
     def _compare_results(self) -> None:
-        """Note trials whose result file has changed, because these trials were trained twice."""
         for path in self.storage.glob("trials/*/*/result.json"):
             stat = path.stat()
             now = (stat.st_ino, stat.st_mtime_ns)

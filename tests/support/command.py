@@ -73,7 +73,6 @@ def typed(report: Callable[[Any], None], *arguments: str | Path) -> None:
 
 @contextmanager
 def _as_before() -> Iterator[None]:
-    """Undo what a command leaves changed in its process: a signal handler and imported modules."""
     handler, paths, modules = signal.getsignal(signal.SIGTERM), list(sys.path), set(sys.modules)
     try:
         yield

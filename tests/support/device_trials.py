@@ -21,7 +21,7 @@ STACKED: tuple[OutputLayerConfig, ...] = tuple(
 )
 LAYERS = tuple(layer_config(name, "ptb", "tiny") for name in trials.LAYERS)
 COMPARED = LAYERS if torch.cuda.is_available() else (LAYERS[0], *STACKED[5:7], LAYERS[-1])
-"""Layers to compare between GPU and CPU. Without a GPU, a few layers suffice to check the tests."""
+"""Layers to compare between GPU and CPU. Without a GPU, a few layers suffice."""
 
 
 def trainer_on(

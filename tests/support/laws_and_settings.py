@@ -1,4 +1,7 @@
-"""Trials whose loss is a power law of a size, or whose settings affect a rank and the loss."""
+"""Synthetic trials for tests of the analyses.
+
+Either the loss is a power law of a size, or settings affect both a rank and the loss.
+"""
 
 from __future__ import annotations
 
@@ -86,9 +89,9 @@ def spam_rows(
     seeds: int = 3,
     deviation: float = 0.05,
 ) -> list[dict[str, Any]]:
-    """Return trials on spam-V whose loss exceeds the text's entropy by 0.1 (m w(V) / d)^3.
+    """Return trials on spam-V at width d. Their loss is the entropy plus 0.1 (m w(V) / d)^3.
 
-    d is the width, w(V) = V^0.4, and m is the layer's factor. So the excess is 0.1 at d = m w(V).
+    w(V) = V^0.4, and m is the layer's factor. So the excess over the entropy is 0.1 at d = m w(V).
     """
     rng, rows = np.random.default_rng(3), []
     for number, width, (layer, factor), seed in product(

@@ -46,7 +46,6 @@ def softplus(t: Tensor) -> Tensor:
 
 
 def f(config: OutputLayerConfig, at: Mapping[str, Tensor], x: Tensor) -> Tensor:
-    """Apply the layer's function f to logits. `at` contains the layer's parameters by name."""
     match config:
         case SigSoftmaxConfig():
             # Kanai et al. define it as exp(x) sigmoid(x), normalised.

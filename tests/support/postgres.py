@@ -18,7 +18,6 @@ PASSWORD = "not a secret/@"
 """Password with characters that a URL must escape."""
 _numbers = count()
 Inside = Callable[[list[str]], list[str]]
-"""A function that changes a command line so that it runs on the server's host."""
 
 
 class PostgresServer:

@@ -26,7 +26,6 @@ FORKS.set_forkserver_preload(
 )
 WAIT_S = 180.0
 Report = Callable[[Any], None]
-"""A function that sends an object to the test."""
 
 
 class Process:

@@ -89,7 +89,6 @@ def run_where(config: TrialConfig, *, directory: Path, **_: Any) -> TrialOutcome
 
 
 def misbehave(behaviour: int, *, again: bool) -> None:
-    """`again` is true if an earlier attempt failed at the same step."""
     if behaviour == RAISES:
         raise RuntimeError("the weights are on strike\nand this line is for the log")
     if behaviour == BAD_INPUT:

@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+# For each audit event, the number of paths with which its arguments begin.
 PLACES = {
     "os.mkdir": 1,
     "os.rename": 2,
@@ -19,9 +20,7 @@ PLACES = {
     "os.link": 2,
     "os.truncate": 1,
 }
-"""Number of paths with which an event's arguments begin, by audit event."""
 CACHES = ("__pycache__", "/matplotlib", "/dev/null", "/dev/shm")
-"""Paths to which Python and matplotlib write on their own."""
 _watched: list[list[str]] = []
 
 

@@ -218,7 +218,7 @@ def test_stalled_sweep_is_restarted(start: Start, trouble: str, message: str) ->
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_late_signal_is_handled(start: Start, number: signal.Signals) -> None:
-    """Slurm's `scancel` signals one process after another, so a process may get its signal late."""
+    """Slurm's `scancel` signals one process after another, so one may get its signal late."""
     process = start(
         "    with watched(), patient(60):\n        ready()\n        time.sleep(1)\n        "
         "os._exit(1)"

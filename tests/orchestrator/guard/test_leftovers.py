@@ -22,8 +22,8 @@ from tests.support.command import ROOT, sweep, wait_for
 from tests.support.scratch import short_base
 
 __all__ = ["short_base"]
+# Any count matches, because another test's folder may be removed, too.
 REMOVED = re.compile(r"Removed \d+ temporary folders? .*\n")
-"""Matches any number of folders, because another test's folder may be removed, too."""
 OWNS = """
 from pathlib import Path
 import time

@@ -17,9 +17,8 @@ ENDS = {
     ".csv": b"\n",
     ".json": b"}",
 }
-"""Last bytes of a complete file, by suffix."""
+# The page and its index entry, three figures, four tables.
 FILES = 2 + 3 + 4
-"""A report consists of a page and its index entry, three figures, and four tables."""
 
 
 def write(_report: Callable[[str], None], folder: Path, seed: int) -> None:

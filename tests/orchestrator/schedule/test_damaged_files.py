@@ -28,7 +28,6 @@ FILES = {
     "measurement-spectrum*.json": "measured later",
     "measurement-spectrum*.npy": "measured later",
 }
-"""Name patterns of a trial's files, and the state of the trial in which these files exist."""
 BLOCK = 512
 
 

@@ -30,8 +30,6 @@ class Expected:
 
 
 class StoreMachine(RuleBasedStateMachine):
-    """Applies each random step to the store and to a dictionary of expected states."""
-
     groups = count()
 
     def __init__(self, store: Store) -> None:

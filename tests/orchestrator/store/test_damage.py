@@ -204,7 +204,6 @@ CHANGES = {
         "trials results"
     ),
 }
-"""SQL changes by another program. After each one, the named reads must refuse the store."""
 
 
 @pytest.mark.parametrize("statement", CHANGES)

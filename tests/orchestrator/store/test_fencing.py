@@ -12,7 +12,6 @@ from tests.support.store_rows import KEY, RUN, SPECTRUM, epoch, ids, outcome, pl
 from trainables.trial_folder import EpochMetrics, TrialOutcome
 
 WRONG = [epoch(1, valid_loss=9.0), epoch(4, valid_loss=9.0)]
-"""Epochs that only the first, expired attempt at a trial reports. The store must not keep them."""
 
 
 def ends_of_the_first_attempt(trial_id: str) -> list[TrialOutcome]:
@@ -24,11 +23,6 @@ def ends_of_the_first_attempt(trial_id: str) -> list[TrialOutcome]:
 
 
 class Deliveries:
-    """Messages about one trial: from its first attempt, its second attempt and its file.
-
-    The lease of the first attempt has expired.
-    """
-
     def __init__(self, store: Store, trial_id: str, draw: random.Random) -> None:
         self.store, self.trial_id, self.draw = store, trial_id, draw
         self.run_id, self.right = store.begin_run(RUN), outcome(trial_id)

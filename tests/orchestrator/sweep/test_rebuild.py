@@ -32,7 +32,6 @@ def planned(seed: int, position: Position | None = None) -> PlannedTrial:
 
 TRIALS = [planned(seed) for seed in range(6)]
 TUNED = [planned(0), planned(9, Position(side="gss", stage="stage2", number=1))]
-"""The first trial is also in another study. The second one never ran."""
 STRANGER = planned(77)
 
 

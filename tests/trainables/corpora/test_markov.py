@@ -78,7 +78,6 @@ def test_transitions_follow_stated_rows(language: MarkovLanguage, chain: NDArray
 
 
 def _chi_square_deviations(counts_VV: NDArray[np.float64], p_VV: NDArray[np.float64]) -> float:
-    """Return how many standard deviations the chi-square statistic is from its mean."""
     expected_VV = p_VV * counts_VV.sum(1, keepdims=True)
     rare_VV = expected_VV < 5
     observed, expected = (

@@ -59,7 +59,7 @@ def test_loss_uses_layer_log_probabilities(layer: OutputLayerConfig) -> None:
 
 
 def test_only_wide_softmax_reaches_entropy() -> None:
-    """If the width is the number of outcomes, logits can be any matrix: the gap can close."""
+    """If the width equals the number of outcomes, a softmax can give any matrix of logits."""
     metrics, narrow = (square(size=20, width=width) for width in (20, 1))
     assert (
         0 <= float(metrics["excess_cross_entropy"]) < 1e-3 < float(narrow["excess_cross_entropy"])

@@ -31,7 +31,6 @@ def bent_log_p(rows: int, columns: int, width: int) -> Matrix:
 
 
 def brute_force(log_p: Matrix, *, until: float = 1e-3) -> list[float]:
-    """Return the KL divergence at each rank from 0 on, until it is at most `until`."""
     log_p = log_softmax(log_p.astype(np.float64), axis=1)
     left, sigma, right = np.linalg.svd(log_p - log_p.mean(1, keepdims=True), full_matrices=False)
     approximation, curve = np.zeros_like(log_p), list[float]()

@@ -50,7 +50,6 @@ BENDS: tuple[tuple[OutputLayerConfig, ...], ...] = (
     (LmsPlifConfig(knots=2, limit=20.0),) * 2,
     (LmsPlifFrozenConfig(knots=10, limit=5.0),) * 2,
 )
-"""Stacks of models. The models of a stack have the same kind of layer, with other parameters."""
 every_bend = pytest.mark.parametrize("configs", BENDS, ids=lambda configs: configs[0].name)
 
 
@@ -86,7 +85,6 @@ def case_of(
     scale: float = 3.0,
     seed: int = 0,
 ) -> Case:
-    """Draw inputs. In all models except the first, some of the last rows have weight zero."""
     draw = torch.Generator().manual_seed(seed)
     shape = LayerShape(vocabulary_size=vocabulary, embedding_width=3, context_width=3)
     functions = []

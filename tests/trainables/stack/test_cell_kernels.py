@@ -40,8 +40,6 @@ def _kernels_in_small_blocks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 class Step:
-    """Arguments of the kernels for one time step inside a longer window."""
-
     def __init__(
         self, shape: tuple[int, int, int], dtype: torch.dtype, scale: float, seed: int
     ) -> None:

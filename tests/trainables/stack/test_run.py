@@ -34,9 +34,10 @@ LAYERS: tuple[OutputLayerConfig, ...] = (
     MosConfig(mixtures=2),
     MocConfig(mixtures=2),
 )
-"""Layers without piecewise linear functions, which `test_stack` compares in float64.
+"""Layers without piecewise linear functions.
 
-In float32, a logit's last digit can decide which of two linear pieces applies.
+In float32, rounding can move a logit to the next linear piece. `test_stack` compares piecewise
+linear layers in float64.
 """
 
 

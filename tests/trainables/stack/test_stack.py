@@ -35,13 +35,13 @@ from trainables.training import Trainer
 pytestmark = pytest.mark.usefixtures("in_float64")
 
 STEPS = 40
+# For each trial: its steps in the stack, and the steps before which it is restored.
 PLANS = (
     (range(STEPS), ()),
     (range(15, STEPS), (15,)),
     ((*range(12), *range(22, STEPS)), (22,)),
     (range(25), (10, 25)),
 )
-"""For each trial: its steps in the stack, and the steps before which it is restored."""
 LAYERS: tuple[tuple[OutputLayerConfig, ...], ...] = (
     (
         SoftmaxConfig(),

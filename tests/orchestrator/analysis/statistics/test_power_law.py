@@ -1,4 +1,4 @@
-"""Expected values come from scipy (fits), exact t-intervals (draws) and statsmodels (F-tests)."""
+"""Expected values come from scipy for fits, from exact t-intervals, and from statsmodels."""
 
 from __future__ import annotations
 
