@@ -30,10 +30,10 @@ LOG_TAIL = 4_000
 
 
 class Stage(NamedTuple):
-    """Limits of a stage of the proof."""
+    """Time limit of a stage, and whether it also runs on a CPU."""
 
     limit_s: float
-    """Seconds, to which the unused time of earlier stages is added."""
+    """Maximum seconds; a stage also gets the time that earlier stages did not use."""
     on_cpu: bool = True
 
 
@@ -229,7 +229,7 @@ def _checks(name: str, limit_s: float, device: str, folder: str, log: Path) -> I
 
 
 def _kill(process: subprocess.Popen[str]) -> None:
-    """The group id still belongs to the process, which has not been waited for."""
+    # The group id still belongs to the process, which has not been waited for.
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
 
@@ -250,10 +250,8 @@ def _anonymous(text: str) -> str:
 
 @contextmanager
 def _raise_on_signals() -> Iterator[None]:
-    """Make SIGTERM and SIGHUP raise SystemExit, so that the running stage is killed too.
-
-    Unblocks both and SIGINT, because `sweep.py` starts with them blocked.
-    """
+    # SIGTERM and SIGHUP raise SystemExit, so that the running stage is killed, too. `sweep.py`
+    # starts with these signals and SIGINT blocked.
 
     def raise_exit(number: int, _frame: object) -> NoReturn:
         raise SystemExit(128 + number)

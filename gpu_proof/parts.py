@@ -1,4 +1,4 @@
-"""Times and results of the parts of a stack's step."""
+"""Run and time single parts of a stack's step."""
 
 from __future__ import annotations
 
@@ -25,14 +25,15 @@ from trainables.training import Trainer, Window
 
 
 class PartsMs(NamedTuple):
-    """Milliseconds per step of one model at the config's window length, without drawing masks."""
+    """Milliseconds per step of one model at the config's window length, without drawing masks.
+
+    `network` and `output` are forward and backward passes, up to the context vectors and from
+    there to the loss. `optimiser` includes gradient clipping.
+    """
 
     network: float
-    """Forward and backward pass up to the context vectors."""
     output: float
-    """Forward and backward pass of output layer and loss."""
     optimiser: float
-    """Optimiser and gradient clipping."""
 
 
 def parts_ms(trainers: Sequence[Trainer], calls: int) -> PartsMs:

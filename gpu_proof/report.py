@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 Result = Literal["PASS", "FAIL", "SKIP", "INFO"]
-"""SKIP: not tried. INFO: a value without a limit."""
+"""SKIP: the check could not run. INFO: a value without a limit."""
 
 
 class NotTriedError(Exception):
@@ -17,21 +17,20 @@ class NotTriedError(Exception):
 
 @dataclass(frozen=True)
 class Question:
-    """A check to make."""
+    """A check that has not run yet."""
 
     name: str
     ask: Callable[[], float | str]
-    """Returns a number to compare with the limit, or a text, which passes."""
+    """Returns a number to compare with `limit`, or a text, which always passes."""
     limit: float | None = None
-    """Largest passing number; None: only report it."""
+    """Largest number that passes; None: the number is only reported."""
     unit: str = ""
     figures: Mapping[str, Any] = field(default_factory=dict)
-    """Further values for the file."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """The answer to a question."""
+    """Result of a `Question`, after it was asked."""
 
     name: str
     result: Result

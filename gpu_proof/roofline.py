@@ -12,36 +12,37 @@ MODELS = 16
 WINDOW = 70
 """Mean length of a window, in tokens."""
 KERNEL_S = 1.5e-6
-"""Overhead per replayed kernel."""
+"""Overhead per kernel of a replayed CUDA graph."""
 
 
 class Work(NamedTuple):
-    """Cost of all kernels of one kind."""
+    """Cost of all kernels of one kind.
+
+    `gigabytes` counts bytes read and bytes written, `teraflop` only matrix products.
+    """
 
     kernels: int
     gigabytes: float
-    """Bytes read and written."""
     teraflop: float
-    """Matrix products only."""
 
 
 class StepCost(NamedTuple):
     """Work of one step of a stack."""
 
     elementwise: Work
-    """Everything except matrix products."""
     products: Work
     recurrent: Work
-    """Products with the hidden state of one time step, each with B rows."""
+    """Hidden-to-hidden products: one per time step, each with B rows."""
 
 
 class Card(NamedTuple):
-    """Rates that a GPU reaches."""
+    """Measured rates of a GPU.
+
+    `copy_tb_s` counts bytes read and bytes written; `product_tflop_s` is for large square matrices.
+    """
 
     copy_tb_s: float
-    """Bytes read and written."""
     product_tflop_s: float
-    """Rate for products of large square matrices."""
 
 
 COSTS: dict[tuple[str, str], StepCost] = {
@@ -62,14 +63,14 @@ COSTS: dict[tuple[str, str], StepCost] = {
         Work(1271, 92.07, 0.0), Work(66, 86.67, 16.779), Work(417, 55.96, 0.819)
     ),
 }
-"""Keys: corpus, output layer."""
+"""Costs by corpus and output layer."""
 # A recurrent product, with a batch of 20, fills only part of a tile's 64 rows.
 SHARES = ((0.85, 1.0), (0.85, 0.6), (0.7, 0.3))
-"""Shares of the copy and product rates that each kind of work reaches."""
+"""Shares of a GPU's copy rate and product rate that the three kinds of work reach."""
 
 
 def step_seconds(cost: StepCost, card: Card) -> float:
-    """Return the seconds of a step; memory or products limit each kind of work."""
+    """Predict the seconds of a step. Memory traffic or products limit each kind of work."""
     return sum(
         max(
             1e-3 * work.gigabytes / (card.copy_tb_s * copy_share),

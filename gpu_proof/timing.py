@@ -1,4 +1,4 @@
-"""Times of steps (stacks, lone trials, the framework's LSTM) and peak rates of a device."""
+"""Times of steps (stacks, lone trials, PyTorch's LSTM) and peak rates of a device."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from trainables.stack import Stack, stack_bytes
 from trainables.training import EagerSGD, Trainer, WeightAverage
 
 WARM_UP_PASSES = 3
-"""Untimed passes over the windows; a stack captures a window length at its second use."""
+"""Number of untimed passes: a stack captures a window length at its second use."""
 
 
 class Pace(NamedTuple):
-    """Totals over all trials."""
+    """Seconds of a timed run, and its tokens and steps summed over models."""
 
     seconds: float
     tokens: int
@@ -94,7 +94,7 @@ class Headline(NamedTuple):
         )
 
     def planned_bytes(self, device: str) -> float:
-        """Return the bytes of GPU memory that a plan asks for."""
+        """Return the bytes of GPU memory that the stack needs, as planned by `stack_bytes`."""
         return stack_bytes(self.config(device), CORPORA[self.corpus][2], self.models)
 
     def stack(self, device: str) -> Stack:
@@ -118,7 +118,7 @@ def alone_pace(trainer: Trainer, steps: int) -> Pace:
 
 
 def _pace(step: Callable[[], None], trainers: Sequence[Trainer], steps: int) -> Pace:
-    """Window lengths are equal in all passes."""
+    # Restoring the generators makes window lengths equal in all passes.
     draws = trainers[0].draws.get_state()
 
     def run() -> None:
@@ -151,7 +151,7 @@ class _Framework(nn.Module):
 
 
 def framework_pace(config: TrialConfig, vocabulary: int, device: str, steps: int) -> Pace:
-    """Time `steps` steps of PyTorch's LSTM and softmax, the least that a lone model needs.
+    """Time `steps` steps of only PyTorch's LSTM and softmax: a lower bound for one model.
 
     In bf16, parameters are bf16 too.
     """
@@ -179,12 +179,13 @@ def framework_pace(config: TrialConfig, vocabulary: int, device: str, steps: int
 
 
 class Ceilings(NamedTuple):
-    """Peak rates of a device."""
+    """Measured peak rates of a device.
+
+    `tflop_s` is for products of square matrices; `copy_gb_s` counts bytes read and bytes written.
+    """
 
     tflop_s: dict[Precision, float]
-    """Rates for products of square matrices."""
     copy_gb_s: float
-    """Bytes read and written."""
 
 
 def ceilings(precisions: Sequence[Precision], device: str, size: int) -> Ceilings:

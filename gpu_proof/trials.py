@@ -135,7 +135,7 @@ def new_trainers(
     corpus: str = "ptb",
     **training: Any,
 ) -> list[Trainer]:
-    """Return a new trial for each output layer, with seeds 1, 2, ..."""
+    """Return a new trainer for each output layer, with seeds 1, 2, ..."""
     text = random_corpus(corpus, scale)
     configs = [
         TRIALS[model](corpus, layer_config(name, corpus, scale), precision, scale, **training)
@@ -146,7 +146,7 @@ def new_trainers(
 
 
 def numbers_of(trainer: Trainer) -> dict[str, Tensor]:
-    """Return the tensors that determine the next step, without torch's shared generators."""
+    """Return the tensors that determine the next step, except torch's global generators."""
     return {
         name: tensor.detach()
         for name, tensor in trainer.snapshot()[0].items()
@@ -155,12 +155,10 @@ def numbers_of(trainer: Trainer) -> dict[str, Tensor]:
 
 
 def flop_per_token(config: LanguageTrialConfig, vocabulary: int) -> int:
-    """Return the operations of a training step's matrix products, per token.
+    """Return the operations per token of a training step's matrix products.
 
-    A weight counts 6 per row: 2 (product and sum) for the forward pass, 4 for the backward pass. An
-    LSTM layer with I inputs and H outputs has 4 H (I + H) weights. A Transformer layer has 4 D^2 +
-    3 D F, plus 2 T D for attention over T tokens. The output layer has V D; K experts have K V D,
-    plus K (C D + C) for latent contexts and prior.
+    Each weight takes 2 operations (product and sum) in the forward pass and 4 in the backward pass.
+    Attention over T tokens, in a layer of width D, counts like 2 T D further weights.
     """
     layer = config.output_layer
     width, context = config.model.embedding_width, config.model.context_width

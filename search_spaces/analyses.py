@@ -5,15 +5,16 @@ The trials of a group differ only in the seed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from typing_extensions import override
 
 from search_spaces.published import PublishedPredictions, PublishedTable
+from trainables.config import Mode
 
-GROUP_FIELDS = ("baselines", "groups", "published", "reference")
+GROUP_FIELDS = ("baseline", "baselines", "groups", "published", "reference")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,6 +25,14 @@ class Analysis:
     def has_published(self) -> bool:
         """True if the answer shows published values."""
         return bool(getattr(self, "published", None))
+
+    def with_baselines(self, groups: Sequence[str]) -> Self:
+        """Return a copy in which a single baseline is the baseline of each other group."""
+        if getattr(self, "baselines", None) != {} or not groups:
+            return self
+        baseline = getattr(self, "baseline", "") or groups[0]
+        others = {group: baseline for group in dict.fromkeys(groups) if group != baseline}
+        return replace(self, **{"baselines": others})
 
     def without_published(self) -> Self:
         """Return a copy without published values."""
@@ -99,7 +108,7 @@ class GridMap(Analysis):
 class GroupTable(Analysis):
     """Mean and standard deviation of metrics by group, next to published values."""
 
-    metrics: tuple[str, ...]
+    metrics: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
     """Groups in the table; empty for all."""
     title: str = "Results by model"
@@ -111,8 +120,12 @@ class GroupTable(Analysis):
 class AgainstBaselines(Analysis):
     """A metric of each group, compared with that of a baseline."""
 
-    baselines: Mapping[str, str]
-    metric: str = "test_perplexity"
+    baselines: Mapping[str, str] = field(default_factory=dict)
+    """Baseline of each compared group; empty to compare all groups with `baseline`."""
+    baseline: str = ""
+    """Baseline of all other groups; by default the study's first group."""
+    metric: str = ""
+    mode: Mode = "min"
 
     def __post_init__(self) -> None:
         """Raise TypeError for a wrong type now, not after training."""
@@ -205,13 +218,13 @@ class Claim:
 class Lines(Analysis):
     """Metrics over `x`, with a line per value of `by` and a panel per value of `panel`.
 
-    These three are dotted paths of config values. Trials without one of them are excluded. A point
+    These three are dotted paths of config values; without `by`, there is one line. Trials without one of them are excluded. A point
     is the mean over seeds, with minimum and maximum.
     """
 
     x: str
-    by: str
-    metrics: tuple[str, ...]
+    by: str = ""
+    metrics: tuple[str, ...] = ()
     panel: str | None = None
     """If None, each metric has one panel."""
     reference: str = ""

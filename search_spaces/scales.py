@@ -138,6 +138,10 @@ SCALES = {
 }
 
 
+FULL = Scale(name="full", summary="the study's own settings")
+"""The scale of a study of a user's own code."""
+
+
 def apply_scale(scale: Scale, config: AnyConfig) -> AnyConfig:
     """Return the config at this scale."""
     if isinstance(config, TrialConfig):

@@ -14,23 +14,36 @@ Only the name and the trials (or a tuning) have no default:
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, get_args
 
 from search_spaces.analyses import *  # noqa: F403
-from search_spaces.analyses import Analysis, Correlation
+from search_spaces.analyses import AgainstBaselines, Analysis, Comparison, Correlation, GroupTable
 from search_spaces.laws import *  # noqa: F403
-from search_spaces.scales import SCALES
+from search_spaces.scales import FULL, SCALES, Scale
 from search_spaces.tuning import Tuning
-from trainables.config import AnyConfig, CorpusConfig, CustomConfig, output_layer_of
-from trainables.errors import UserError
+from trainables.config import (
+    USER,
+    AnyConfig,
+    Command,
+    CorpusConfig,
+    CustomConfig,
+    Goal,
+    Mode,
+    Trainable,
+    output_layer_of,
+)
+from trainables.errors import UserError, did_you_mean
 
 
 def describe(config: AnyConfig) -> str:
     """Return layer (or kind), settings and seed: "gss c=-1.5 k=2.5 seed=1111"."""
     layer = output_layer_of(config)
+    if isinstance(config, Trainable | Command):
+        return f"{config.family} seed={config.seed}"
     if layer is None:
         return f"{config.kind} seed={config.seed}"
     settings: dict[str, Any] = layer.model_dump(mode="json")
@@ -55,8 +68,9 @@ class Study:
 
     name: str
     """Used in commands and folder names."""
-    trials: Callable[[CorpusConfig], Iterable[AnyConfig]] = lambda corpus: ()  # noqa: ARG005
-    """Yields trials at paper scale for a corpus. A tuned study has none."""
+    trials: Callable[..., Iterable[AnyConfig]] = lambda corpus: ()  # noqa: ARG005
+    """Yields trials at paper scale for a corpus. A tuned study has none. A study of your own code
+    has a function without arguments."""
     tuning: Tuning | None = None
     """Replaces `trials` if later trials depend on earlier results."""
     title: str = ""
@@ -82,18 +96,33 @@ class Study:
     analyses: tuple[Analysis | Callable[[Any], Any], ...] = (Correlation(),)
     """Analyses in the report's order. A function gets a DataFrame of done trials (columns: config
     values and metrics). It returns DataFrames, matplotlib figures and sentences."""
+    metric: str = ""
+    """Metric that the study improves. Analyses without a metric use it."""
+    mode: Mode = "min"
+    """`max` if higher values of the metric are better."""
+    unit: str = ""
+    """Unit of the metric, for reports."""
+    scales: Mapping[str, Mapping[str, Any]] | None = None
+    """For a study of your own code: by name of a scale, the settings that differ from those of
+    scale `full`, such as {"smoke": {"epochs": 1}}."""
     deviations: tuple[str, ...] = ()
     """Known differences from the source."""
     corner: Callable[[Sequence[Any]], Sequence[AnyConfig]] | None = None
     """Picks the trials of scale `smoke`; None picks four, spread over the study."""
     quick: Callable[[Sequence[Any]], Sequence[AnyConfig]] | None = None
     """Picks the trials of scale `quick`; None picks all."""
-    seeds: Mapping[str, int] = field(default_factory=dict)
-    """Number of seeds per trial by scale; default 1. Only for studies that train and have one seed
-    per setting."""
+    seeds: int | Mapping[str, int] = field(default_factory=dict)
+    """Number of seeds per trial, of all scales or by scale; default 1. Only for studies that train
+    and have one seed per setting."""
 
     def __post_init__(self) -> None:
         """Raise UserError for a wrong type now, not after training."""
+        if callable(self.trials) and self.scales is None and _takes_nothing(self.trials):
+            trials = self.trials
+            self._set(trials=lambda _: trials(), scales={})
+        if self.scales is not None:
+            self._set_own_defaults()
+        self._set(analyses=tuple(map(self._with_metric, self.analyses)))
         for name in ("name", "title", "question", "source"):
             _require(isinstance(getattr(self, name), str), self, name, "a string")
         _require(
@@ -128,21 +157,91 @@ class Study:
                 name,
                 "a function",
             )
-        condition = isinstance(self.seeds, Mapping) and all(
-            scale in SCALES and isinstance(count, int) and count >= 1
-            for scale, count in self.seeds.items()
+        counts = self.seeds if isinstance(self.seeds, Mapping) else {self.scale_names[0]: self.seeds}
+        condition = all(
+            scale in self.scale_names and isinstance(count, int) and count >= 1
+            for scale, count in counts.items()
         )
         _require(
             condition,
             self,
             "seeds",
-            f"a number of seeds by scale ({', '.join(SCALES)}), such as {{'quick': 3}}",
+            f"a number of seeds, or numbers by scale ({', '.join(self.scale_names)}), such as "
+            f"{{{self.scale_names[0]!r}: 3}}",
         )
+
+    def seeds_at(self, scale: str) -> int:
+        """Return the number of seeds per trial at a scale."""
+        return self.seeds if isinstance(self.seeds, int) else self.seeds.get(scale, 1)
+
+    def _set(self, **fields: Any) -> None:
+        for name, value in fields.items():
+            object.__setattr__(self, name, value)
+
+    def _set_own_defaults(self) -> None:
+        _require(
+            isinstance(self.metric, str) and bool(self.metric),
+            self,
+            "metric",
+            "the name of a metric that the trials return",
+        )
+        _require(self.mode in get_args(Mode), self, "mode", "'min' or 'max'")
+        self._set(reads_text=False, corpora=(), measurements=(USER,))
+        if self.analyses == (Correlation(),):
+            self._set(analyses=(Comparison(), GroupTable()))
+
+    def _with_metric(self, analysis: Any) -> Any:
+        """Fill in the study's metric and its direction."""
+        if not isinstance(analysis, Analysis):
+            return analysis
+        goal, fields = self.goal, dict[str, Any]()
+        if getattr(analysis, "metric", None) == "":
+            fields["metric"] = goal.metric
+        if getattr(analysis, "metrics", None) == ():
+            fields["metrics"] = (goal.metric,)
+        if isinstance(analysis, AgainstBaselines) and analysis.metric in ("", goal.metric):
+            fields["mode"] = goal.mode
+        return replace(analysis, **fields)
+
+    @property
+    def is_own(self) -> bool:
+        """True for a study of a user's own code."""
+        return self.scales is not None
+
+    @property
+    def goal(self) -> Goal:
+        """Return the metric that the study improves, and how."""
+        return Goal(self.metric or "test_perplexity", self.mode, self.unit)
+
+    @property
+    def scale_names(self) -> tuple[str, ...]:
+        """Return the names of the study's scales."""
+        return tuple(SCALES) if self.scales is None else (*self.scales, FULL.name)
+
+    def scale(self, name: str | None = None) -> Scale:
+        """Return the scale of this name; by default quick, or full for a user's own code.
+
+        Raises UserError for another name.
+        """
+        name = name or ("quick" if self.scales is None else FULL.name)
+        if name not in self.scale_names:
+            raise UserError(
+                f"--scale: {self.name} has no scale {name!r}: "
+                f"{did_you_mean(name, self.scale_names)}Choose from {', '.join(self.scale_names)}."
+            )
+        return SCALES[name] if self.scales is None else replace(FULL, name=name)
 
     def with_requests(self, change: Callable[[Analysis], Analysis]) -> Study:
         """Return a copy with `change` applied to each `Analysis`; functions stay unchanged."""
         analyses = (change(one) if isinstance(one, Analysis) else one for one in self.analyses)
         return replace(self, analyses=tuple(analyses))
+
+
+def _takes_nothing(function: Callable[..., Any]) -> bool:
+    try:
+        return not inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        return False
 
 
 def _require(condition: bool, study: Study, field: str, kind: str) -> None:

@@ -53,16 +53,16 @@ signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--chaos", action="store_true", help="all rounds of the tests that have many, not a few"
+        "--chaos", action="store_true", help="run all rounds of each random test, instead of a few"
     )
 
 
 @pytest.fixture
 def rounds(request: pytest.FixtureRequest) -> int:
-    """Return the number of rounds of a random test.
+    """Return how many rounds a random test runs.
 
-    `@pytest.mark.chaos(few, every)` gives `few` (0 skips the test), or `every` under `make chaos`.
-    CHAOS_ROUNDS=N limits `every`.
+    The marker `chaos(few, every)` sets two counts: `make test` runs `few` rounds (0 skips the
+    test), `make chaos` runs `every`. The variable CHAOS_ROUNDS limits `every`.
     """
     few, every = request.node.get_closest_marker("chaos").args
     every = min(every, int(os.environ.get("CHAOS_ROUNDS", every)))
@@ -78,7 +78,7 @@ def one_ray() -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Run guard tests first, then other long tests: test processes then end at similar times."""
+    """Run long tests first, so that pytest's worker processes end at similar times."""
     items.sort(key=_turn)
     left_out = [] if config.getoption("--chaos") else list(filter(_only_in_chaos, items))
     if left_out:

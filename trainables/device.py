@@ -19,7 +19,7 @@ from trainables.errors import first_line
 
 Precision = Literal["float32", "tf32", "bf16"]
 GLOBAL, GLOBAL_CUDA = "random.global", "random.global_cuda"
-"""Names, in a checkpoint, of states of torch's global random generators."""
+"""Checkpoint keys for the states of torch's global random generators."""
 
 
 def on_gpu(device: str | torch.device | Tensor) -> bool:
@@ -29,7 +29,7 @@ def on_gpu(device: str | torch.device | Tensor) -> bool:
 
 
 def runs_triton(device: torch.device) -> bool:
-    """Return whether Triton kernels run on the device; each process launches one to test this."""
+    """Return whether Triton kernels run on the device; the first call launches one to test this."""
     return device.type == "cuda" and triton_problem("cuda") is None
 
 
@@ -69,9 +69,9 @@ def products_in(precision: Precision, device: str) -> Iterator[None]:
     """Set the precision of a GPU's matrix products inside the context, then restore torch's flags.
 
     "tf32" rounds factors of float32 products to TF32 (10 bits of mantissa). Products of bf16
-    factors are summed in float32. By default, torch rounds only an LSTM's factors to TF32, and may
-    sum parts of bf16 products in bf16.
+    factors are summed in float32.
     """
+    # By default, torch rounds only an LSTM's factors to TF32, and may sum bf16 products in bf16.
     if not on_gpu(device):
         yield
         return
@@ -98,7 +98,7 @@ def network_dtype(precision: Precision, weights: Tensor) -> torch.dtype:
 
 
 ALIGNMENT = 8
-"""Elements per aligned block: 16 bytes in bf16."""
+"""Rows of factors start at multiples of this many elements: 16 bytes in bf16."""
 
 
 def aligned_empty(like: Tensor, shape: Sequence[int], dtype: torch.dtype) -> Tensor:
@@ -108,7 +108,7 @@ def aligned_empty(like: Tensor, shape: Sequence[int], dtype: torch.dtype) -> Ten
 
 
 def aligned(factor: Tensor, dtype: torch.dtype, mask: Tensor | None = None) -> Tensor:
-    """Return the factor in `dtype`, times `mask`, with aligned rows; copied only if needed."""
+    """Return the factor in `dtype`, times `mask`, with aligned rows; a copy only if needed."""
     if mask is None and factor.dtype == dtype and factor.shape[-1] % ALIGNMENT == 0:
         return factor
     copy = aligned_empty(factor, factor.shape, dtype)
@@ -173,7 +173,7 @@ def seed_gpu(seed: int, device: str) -> None:
 
 
 def numbers(vector: Tensor) -> Sequence[Any]:
-    """Return the elements: on a CPU floats, which are fast; on a GPU tensors, to avoid a wait."""
+    """Return the elements: floats on a CPU, for speed; tensors on a GPU, to avoid a wait."""
     return vector.unbind() if on_gpu(vector) else vector.tolist()
 
 
@@ -186,7 +186,7 @@ def add_multiple_(total: Tensor, values: Tensor, factor: Any) -> None:
 
 
 def write_numbers(vector: Tensor, numbers: Sequence[float]) -> None:
-    """Overwrite the vector, on a GPU asynchronously."""
+    """Copy `numbers` to `vector`, on a GPU asynchronously."""
     # torch does not reuse the source's pinned memory before the copy is done.
     vector.copy_(
         torch.tensor(numbers, dtype=vector.dtype, pin_memory=vector.is_cuda), non_blocking=True
@@ -194,12 +194,13 @@ def write_numbers(vector: Tensor, numbers: Sequence[float]) -> None:
 
 
 class Graphs:
-    """CUDA graphs of work on tensors at fixed addresses, in one memory pool.
+    """CUDA graphs in one memory pool, of work on tensors at fixed addresses.
 
-    No graph reads what another graph left in the pool. The work must not copy from the host, read
-    back or draw random numbers. The graphs are freed together, and nothing else uses their stream.
-    Freeing one graph also frees the stream's cuBLAS workspace, to which other graphs still write
-    (pytorch 193402).
+    The work must not copy from the host, read back or draw random numbers. No graph may read what
+    another graph left in the pool.
+
+    The graphs are freed together, and nothing else uses their stream. Freeing one graph also frees
+    the stream's cuBLAS workspace, to which other graphs still write (pytorch 193402).
     """
 
     _live: ClassVar = WeakSet[Any]()
@@ -213,7 +214,7 @@ class Graphs:
         self._graphs = list[torch.cuda.CUDAGraph]()
 
     def run(self, work: Callable[[], None]) -> None:
-        """Run the work without a graph, once before its capture."""
+        """Run the work without a graph; this must precede its capture."""
         self._stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(self._stream):
             work()
@@ -272,9 +273,9 @@ def svd_driver(matrices: Tensor) -> str | None:
 def running_sum(values_K: Tensor) -> Tensor:
     """Return the float64 cumulative sum along the last axis.
 
-    It is bitwise reproducible unless a GPU records it for autograd. A GPU's scan of floats depends
-    on the order of blocks; a scan of integers does not.
+    It is bitwise reproducible unless a GPU records it for autograd.
     """
+    # A GPU's scan of floats depends on the order of blocks; a scan of integers does not.
     has_gradient = torch.is_grad_enabled() and values_K.requires_grad
     return (
         integer_running_sum(values_K)
@@ -284,9 +285,7 @@ def running_sum(values_K: Tensor) -> Tensor:
 
 
 def integer_running_sum(values_K: Tensor) -> Tensor:
-    """Return the cumulative sum, with values rounded to 2^-60 of the sum of absolute values.
-
-    Integers in this unit cannot overflow, and are finer than float64.
-    """
+    """Return the cumulative sum, with values rounded to 2^-60 of the sum of absolute values."""
+    # Integers in this unit cannot overflow, and are finer than float64.
     unit = values_K.abs().sum(-1, keepdim=True).clamp(min=1e-300) * 2.0**-60
     return (values_K / unit).round().long().cumsum(-1).double() * unit

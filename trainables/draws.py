@@ -1,6 +1,6 @@
 """Seeded random streams, and the dropouts and noise of language models.
 
-Without a generator, as outside training, dropouts and noise return their input.
+Outside training there is no generator: dropouts and noise return their input.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from torch import Tensor
 
 
 def stream(seed: int, part: int) -> torch.Generator:
-    """Return CPU stream number `part` of a seed, independent of the other streams."""
+    """Return a CPU generator for stream `part` of a seed; all streams are independent."""
     return torch.Generator().manual_seed(mix_seed(seed, part))
 
 
 def mix_seed(seed: int, part: int) -> int:
-    """Return a 32-bit seed from both numbers."""
+    """Combine `seed` and `part` into a 32-bit seed."""
     # torch uses only a seed's low 32 bits, so larger seeds could share a stream. numpy's
     # SeedSequence gives equal bits in every version.
     [bits] = np.random.SeedSequence(seed, spawn_key=(part,)).generate_state(1)
@@ -26,7 +26,7 @@ def mix_seed(seed: int, part: int) -> int:
 def _drop(
     values: Tensor, shape: tuple[int, ...], rate: float, generator: torch.Generator | None
 ) -> Tensor:
-    """A bf16 mask would change later means by up to 0.4%, so bf16 values get a float32 mask."""
+    # A bf16 mask would change later means by up to 0.4%, so bf16 values get a float32 mask.
     if generator is None or rate == 0:
         return values
     dtype = torch.float32 if values.dtype == torch.bfloat16 else values.dtype

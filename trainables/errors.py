@@ -13,8 +13,7 @@ PROGRAM = (
     os.environ.get("SWEEP_PROGRAM")
     or f"python {'sweep.py' if Path('sweep.py').is_file() else '-m sweep'}"
 )
-"""Words that a user types before a command or study: the file sweep.py or, outside the checkout,
-the module."""
+"""How users start the program: `python sweep.py` or, without that file, `python -m sweep`."""
 KEPT = "results and checkpoints are kept"
 GO_ON = f"run the same command again to resume; {KEPT}."
 DIVERGED = "Diverged trials need other settings, such as a lower learning rate."
@@ -37,7 +36,7 @@ def first_line(error: BaseException | str) -> str:
 
 
 def last_line(error: BaseException | str) -> str:
-    """Return the last line; in another process's error it names the cause."""
+    """Return an error's last line, which names the cause if it comes from another process."""
     return _lines(error)[-1]
 
 
@@ -48,9 +47,9 @@ def _lines(error: BaseException | str) -> list[str]:
 
 
 def line_of(frames: Iterable[tuple[str, int]], names: Iterable[str] = ("",)) -> str | None:
-    """Return, for example, "my_layer.py, line 3" for the first frame in one of the named files.
+    """Return the place of the first traceback frame in a named file, like "my_layer.py, line 3".
 
-    A name may be the beginning of a file's name.
+    A name in `names` may be the beginning of a file's name.
     """
     for file, line in frames:
         # A frame without a file is named "<frozen importlib._bootstrap>" or similar.

@@ -12,7 +12,7 @@ from trainables.runtime import GpuProbe
 
 
 def probe() -> GpuProbe:
-    """Try a product and a graph on each GPU, and a Triton kernel on the current one."""
+    """Try a matrix product and a CUDA graph on each GPU, and a Triton kernel on the current one."""
     count = torch.cuda.device_count() if torch.cuda.is_available() else 0
     faults = {index: gpu_fault(index) for index in range(count)}
     indices = [index for index, fault in faults.items() if fault is None]

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 START, TRAINING = "at its start", "in training"
 SLOWEST_FLOPS = 3e8
-"""LAPACK's FLOP/s on the slowest host. This rate limits a worker's time without progress."""
+"""LAPACK's FLOP/s on the slowest host; used to limit a worker's time without progress."""
 SLOWEST_GPU_FLOPS = 1e11
 """FLOP/s of the slowest GPU in float64."""
 
 
 class Pulse:
-    """The current phase, and a count of signs of progress."""
+    """Current phase of a trial, and a counter that rises with any progress."""
 
     def __init__(self) -> None:
         self.begin("")
@@ -25,7 +25,7 @@ class Pulse:
         self.enter(START)
 
     def enter(self, phase: str, quiet_s: float = 0.0) -> None:
-        """Enter a phase; its name follows "last seen" in messages. `touch` explains `quiet_s`."""
+        """Enter a phase. Its name follows "last seen" in messages; for `quiet_s`, see `touch`."""
         self.phase = phase
         self.touch(quiet_s)
 
@@ -35,7 +35,7 @@ class Pulse:
         self.enter(TRAINING)
 
     def touch(self, quiet_s: float = 0.0) -> None:
-        """Record progress. On the slowest host, the next call may take `quiet_s` seconds."""
+        """Record progress. The slowest host may take `quiet_s` seconds until the next call."""
         self.quiet_s = quiet_s
         self.count += 1
 

@@ -1,6 +1,6 @@
-"""Settings of a worker, which are not part of a trial's identity.
+"""Settings of a worker. They do not affect training, so they are not part of a trial's id.
 
-Training does not depend on them, and a measurement's name identifies its input files.
+A measurement's name identifies its input files.
 """
 
 from __future__ import annotations
@@ -21,18 +21,17 @@ class Runtime:
     device: str = "cpu"
     """`cpu` or `cuda`."""
     threads: int = 1
-    """CPU threads per trial."""
     checkpoint_every_s: float = 30.0
     """Maximum seconds of work lost when a process dies. Checkpoints are rarer if they would take
     over 5% of the time. 0 saves every step."""
     deterministic: bool = False
     """Make a GPU bitwise reproducible, but slower. A CPU is always reproducible."""
     code: tuple[UserCode, ...] = ()
-    """The user's own trials and output layers."""
+    """Python files with the user's own trials and output layers."""
     goal: Goal | None = None
-    """The study's metric: a search prunes users' trials by it."""
+    """Metric of the study, by which a search stops a user's own trials early."""
     benchmarks_dir: Path | None = None
-    """Parent of the published benchmarks' folder `word-similarity`; None: `data_dir`."""
+    """Folder that contains `word-similarity`, the published benchmarks; None: `data_dir`."""
     contexts: ContextsFile | None = None
     benchmarks: BenchmarkFolder | None = None
 
@@ -41,13 +40,13 @@ class GpuProbe(Frozen):
     """Result of `trainables.gpu_probe` on one host."""
 
     usable: int
-    """GPUs that can run trials."""
+    """Number of GPUs that can run trials."""
     torch: str
     cuda: str | None
     """CUDA version that torch was built for; None: built without CUDA."""
     capability: tuple[int, int] | None = None
     """Lowest compute capability of the usable GPUs."""
     faults: tuple[str, ...] = ()
-    """Why trials would fail on unusable GPUs, with the fix."""
+    """Why trials would fail on the other GPUs, with the fix."""
     triton: str | None = None
     """Note for the user if trials train without Triton kernels."""

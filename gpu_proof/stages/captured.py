@@ -20,15 +20,15 @@ from trainables.stack import Stack, program
 LAYERS = ("gss", "softmax", "lms_plif", "softcap")
 STEPS = {"cuda": (70, 60, 70), "cpu": (7, 6, 7)}
 """Steps in three parts: a trial leaves after the first, another joins after the second."""
+# Averaging starts in the second epoch.
 EPOCH_TOKENS = {"tiny": 300, "paper": 40_000}
-"""Train tokens per epoch; averaging starts in the second epoch."""
 
 
 def questions(device: str, _folder: Path) -> Iterator[Question]:
     """Compare stacks of both kinds of model. A CPU captures nothing."""
     for model in TRIALS:
         yield Question(
-            f"share of tensors with other bits after {sum(STEPS[device])} steps, {model}",
+            f"share of tensors whose bits differ after {sum(STEPS[device])} steps, {model}",
             partial(_changed_share, device, model),
             0,
         )

@@ -23,15 +23,14 @@ from trainables.trial_folder import Checkpoints, TrialFolder, save_tensors
 
 MODELS, SAVES, TIME_LIMIT_S = 4, 3, 15.0
 LIMIT = 0.05
-"""Largest passing share of time. Training saves rarely enough even without a writer thread."""
+"""Largest share of time for saves that passes; training keeps to it even without a writer
+thread."""
 
 
 def questions(device: str, folder: Path) -> Iterator[Question]:
     """Time one save of a trial, and the saves of a stack of tiny trials."""
-    yield Question(
-        "seconds of one save of a trial", partial(_save_seconds, device, folder), unit=" s"
-    )
-    yield Question("share of time for saves, tiny trials", partial(_share, device, folder), LIMIT)
+    yield Question("time of one save of a trial", partial(_save_seconds, device, folder), unit=" s")
+    yield Question("time share of saves, tiny trials", partial(_share, device, folder), LIMIT)
 
 
 def _save_seconds(device: str, folder: Path) -> float:
@@ -51,10 +50,6 @@ def _save_seconds(device: str, folder: Path) -> float:
 
 
 def _share(device: str, folder: Path) -> float:
-    """Return the share of a stack's time that saves take, between each trial's first and last save.
-
-    The typical time of `settle` without a save is subtracted.
-    """
     trainers = new_trainers(device, ["gss"] * MODELS, epoch_tokens=10**12)
     runs = [
         _TimedRun(trainer, TrialFolder(folder / str(number), ""))
@@ -85,10 +80,10 @@ class _TimedRun:
         folder.path.mkdir()
         trainer.runtime = Runtime(device=trainer.runtime.device, checkpoint_every_s=0.1)
         self._trainer, self._checkpoints = trainer, _CountedCheckpoints(folder)
+        # Start and duration of each `settle` in seconds.
         self._calls = list[tuple[float, float]]()
-        """Start and duration (seconds) of each `settle`."""
+        # Indices of the calls that saved a checkpoint.
         self.saves = list[int]()
-        """Indices of the calls that saved a checkpoint."""
 
     def settle(self, step_s: float) -> None:
         saves_before, started = self._checkpoints.count, time.monotonic()
@@ -98,7 +93,10 @@ class _TimedRun:
             self.saves.append(len(self._calls) - 1)
 
     def share(self) -> float:
-        """Return the share. Raises NotTriedError with fewer than two saves."""
+        """Return the share of time that saves take, between the first and the last save.
+
+        The median time of `settle` is subtracted. Raises NotTriedError with fewer than two saves.
+        """
         if len(self.saves) < 2:
             raise NotTriedError(
                 f"fewer than two saves per trial in {TIME_LIMIT_S:g} s, because the disk is slow"

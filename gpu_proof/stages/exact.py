@@ -1,7 +1,6 @@
-"""Values and gradients: stacks compared with lone trials, and layers compared with float64.
+"""Values and gradients: stacks compared with trials trained alone, layers with float64.
 
-On a GPU, losses of stacks are also compared at the papers' shapes, in several chunks. An error is
-the norm of the difference, relative to the norm of the truth, unless noted.
+An error is the norm of the difference, relative to the norm of the truth, unless noted.
 """
 
 from __future__ import annotations
@@ -39,10 +38,9 @@ from trainables.training import Trainer
 
 Optimizer = Literal["sgd", "adam", "adamw"]
 OPTIMIZERS: tuple[Optimizer, ...] = get_args(Optimizer)
-"""`adamw` trains Transformers, the others AWD-LSTMs."""
 STEPS = 10
+# Not multiples of a kernel's block size.
 VOCABULARY, WIDTH, ROWS = 1_003, 40, 37
-"""Shapes that are no multiples of a kernel's blocks."""
 PAPER_SHAPE_LIMITS: dict[str, dict[Precision, float]] = {
     "softmax": {"float32": 1e-5, "bf16": 6e-3},
     "gss": {"float32": 1e-5, "bf16": 6e-3},
@@ -52,11 +50,10 @@ PAPER_SHAPE_LIMITS: dict[str, dict[Precision, float]] = {
     # and in bf16 by up to ten intervals.
     "lms_plif": {"float32": 5e-3},
 }
-"""Largest passing errors."""
 
 
 def questions(device: str, _folder: Path) -> Iterator[Question]:
-    """Yield the checks of exactness."""
+    """Yield comparisons with float64 and with trials trained alone."""
     for name, limit, error in _errors():
         yield Question(name, partial(error, device), limit)
     corpora = list(CORPORA) if on_gpu(device) else ["ptb"]  # tiny corpora have the same shape
@@ -127,7 +124,7 @@ def _step_alone(trainers: list[Trainer]) -> None:
 
 
 def stack_error(device: str, optimizer: Optimizer) -> float:
-    """Return the largest error of a stack's tensor elements, relative for elements above 1."""
+    """Return a stack's largest error in an element of any tensor; relative for elements above 1."""
     with _float64_default():
         lone_trainers, stack_trainers = (
             _trainers(device, STACKED, optimizer=optimizer) for _ in range(2)
@@ -162,12 +159,15 @@ def perplexity_error(
 
 
 def _max_error(errors: Iterable[float]) -> float:
-    """NaN if any error is NaN."""
+    # torch's maximum is NaN if any error is NaN.
     return float(torch.tensor(list(errors)).max())
 
 
 def lstm_error(device: str) -> float:
-    """Return the largest error of two models' contexts and gradients; windows differ in length."""
+    """Return the largest error of two stacked models' contexts and gradients.
+
+    Their windows differ in length.
+    """
     width, hidden, lengths, batch = (
         (400, 1150, (35, 29), 20) if on_gpu(device) else (WIDTH, 3 * WIDTH + 1, (7, 5), 3)
     )
@@ -246,18 +246,19 @@ def layer_error(device: str, name: str, product_dtype: torch.dtype | None = None
 
 
 class StackShape(NamedTuple):
-    """Size of a stack's output layers."""
+    """Sizes of a stack's output layers; `rows`: contexts of the longest window."""
 
     vocabulary: int
     width: int
-    """Width of embeddings and contexts."""
     models: int
     rows: int
-    """Contexts of the longest window; not a multiple of 16."""
 
     @classmethod
     def on(cls, device: str, corpus: str, name: str, models: int) -> StackShape:
-        """Return the papers' shapes on a GPU; mixtures get fewer rows, so float64 logits fit."""
+        """Return the papers' sizes on a GPU, tiny ones on a CPU.
+
+        Mixtures get fewer rows, so that float64 logits fit.
+        """
         if not on_gpu(device):
             return cls(TINY_CORPUS[2], 8, models, ROWS)
         mixture = isinstance(layer_config(name, corpus), MixtureConfig)
@@ -267,7 +268,7 @@ class StackShape(NamedTuple):
 def stacked_loss_error(device: str, name: str, shape: StackShape, precision: Precision) -> float:
     """Return the largest error of a stack's losses and gradients; windows differ in length.
 
-    Stacks of three have the smallest chunks. Only the first and last model are compared.
+    Stacks of three use the smallest chunks. Only the first and last model are compared.
     """
     layer = _without_dropout(layer_config(name, "ptb", scale_on(device)))
     config = LanguageModelConfig(
@@ -299,7 +300,7 @@ def stacked_loss_error(device: str, name: str, shape: StackShape, precision: Pre
 
 @contextmanager
 def _small_chunks(shape: StackShape) -> Iterator[None]:
-    """Kernels get at least three chunks per window; without kernels, chunks are minimal."""
+    # Kernels get at least three chunks per window; without kernels, chunks are minimal.
     config_chunks = patch.multiple(
         "trainables.config.output_layer", CPU_CHUNK_BYTES=1, GPU_CHUNK_BYTES=1
     )

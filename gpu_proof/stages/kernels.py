@@ -1,4 +1,4 @@
-"""Count the launches of Triton kernels in a step, because a silent fallback shows only in speed."""
+"""Count a step's launches of Triton kernels; otherwise, a fallback would only look slow."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PROBE = "trainables.one_element_kernel"
 
 
 def questions(device: str, _folder: Path) -> Iterator[Question]:
-    """Check a step of each kind of stack, and of lone trials."""
+    """Check a step of each kind of stack, and of trials trained alone."""
     counts = Counter[str]()
     for name in STACKED:
         yield Question(

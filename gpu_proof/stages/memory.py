@@ -1,4 +1,4 @@
-"""GPU memory of a stack's steps, compared with the plan that decides the stack's size."""
+"""GPU memory that a stack's steps use, compared with the memory planned for the stack."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ STACKS = (
 )
 STEPS = 12
 PLAN_LIMIT = 4.0
-"""Largest passing ratio of plan to peak; larger plans leave GPU memory unused."""
+"""Largest ratio of planned to peak memory that passes; larger plans waste GPU memory."""
 
 
 def questions(device: str, _folder: Path) -> Iterator[Question]:
-    """Compare peak and plan of stacks of 16."""
+    """Compare peak and planned GPU memory of stacks of 16 models."""
     for stack in STACKS:
         plan = stack.planned_bytes(device)
         peak = cache(partial(_peak_bytes, device, stack))

@@ -26,14 +26,14 @@ CASES: dict[str, tuple[Model, Sequence[str]]] = {
     "stack of Transformers": ("transformer", ("gss", "mos", "lms_plif")),
 }
 STEPS = 6
-"""Steps before the checkpoint, and again after it."""
+"""Number of steps before the checkpoint; as many follow it."""
 
 
 def questions(device: str, folder: Path) -> Iterator[Question]:
     """Resume each case; on a GPU, the stack of AWD-LSTMs has the papers' shapes."""
     for case in CASES:
         yield Question(
-            f"share of tensors with other bits, {case}",
+            f"share of tensors whose bits differ, {case}",
             partial(_changed_share, device, folder, case),
             0,
         )

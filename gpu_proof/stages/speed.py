@@ -1,4 +1,4 @@
-"""Time of a stack's step, compared with the roofline's prediction."""
+"""Time of a stack's step, compared with the prediction of `gpu_proof.roofline`."""
 
 from __future__ import annotations
 
@@ -19,9 +19,8 @@ STACKS = (
     ("wikitext-2", "gss"),
 )
 MATRIX = 8192
-"""Rows and columns of the measured product."""
 LIMIT = 2.0
-"""Largest passing time, relative to the prediction."""
+"""Largest ratio of measured to predicted time that passes."""
 
 
 def questions(device: str, _folder: Path) -> Iterator[Question | Check]:
@@ -55,7 +54,7 @@ def questions(device: str, _folder: Path) -> Iterator[Question | Check]:
 
 
 def _step_ms(device: str, headline: Headline) -> float:
-    """Timed windows differ in length, so the time is scaled to the prediction's window."""
+    # Timed windows differ in length, so the time is scaled to the prediction's window.
     stack = headline.stack(device)
     pace = stack_pace(stack, steps=8 if on_gpu(device) else 1)
     tokens = WINDOW * stack.trainers[0].config.training.batch_size * headline.models

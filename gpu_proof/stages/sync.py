@@ -1,4 +1,4 @@
-"""Checks that steps never wait for the GPU: torch raises at every synchronisation."""
+"""Checks that final steps never wait for the GPU: torch raises at every synchronisation."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ from gpu_proof.report import Question
 from gpu_proof.trials import LAYERS, STACKED, TRIALS, Model, new_trainers
 from trainables.stack import Stack
 
+# Enough to capture most window lengths.
 STEPS = {"awd_lstm": 150, "transformer": 20}
-"""Number of steps: enough to capture most window lengths."""
 LAST_STEPS = 10
-"""Number of last steps that must not wait."""
 
 
 def questions(device: str, _folder: Path) -> Iterator[Question]:

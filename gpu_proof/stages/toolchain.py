@@ -1,4 +1,4 @@
-"""Versions, GPU and compiler; a product, a captured graph and a Triton launch."""
+"""Check the installation: versions, GPU and compiler; a product, a CUDA graph, a Triton launch."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from trainables.trial_folder import package_versions
 
 
 def questions(device: str, _folder: Path) -> Iterator[Question | Check]:
-    """Yield versions and, on a GPU, checks."""
+    """Yield versions and, on a GPU, checks of the installation."""
     versions = {"python": platform.python_version(), **package_versions()}
     if device != "cpu":
         cuda = {

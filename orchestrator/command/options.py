@@ -37,10 +37,15 @@ def no_password(store: str | None) -> str | None:
     return store
 
 
-ScaleName = Literal["smoke", "quick", "small", "paper"]
-Scale = Annotated[ScaleName, Option(help="Size of the run, from smoke (seconds) to paper.")]
+Scale = Annotated[
+    str | None,
+    Option(
+        help="Size of the run: smoke (seconds), quick, small, paper, or a scale of your own study. "
+        "[default: quick, or full for your own code]"
+    ),
+]
 AnyScale = Annotated[
-    ScaleName | None,
+    str | None,
     Option(help="Only this scale. [default: the last planned scale with results]"),
 ]
 Corpus = Annotated[

@@ -25,7 +25,7 @@ BAD_INPUT = 2
 def run(
     context: typer.Context,
     study: options.StudyArgument,
-    scale: options.Scale = "quick",
+    scale: options.Scale = None,
     corpus: options.Corpus = None,
     data_dir: options.DataDir = None,
     store: options.StoreUrl = None,
@@ -56,7 +56,7 @@ def run(
 
     The word `run` may be omitted. Run the same command again to resume.
     """
-    from orchestrator.plan import PlanRequest, make_plan, scale_named, studies_of
+    from orchestrator.plan import PlanRequest, make_plan, studies_of
     from orchestrator.variants import parse_settings, read_inputs
 
     if form in ("csv", "json") and not dry_run:
@@ -80,10 +80,9 @@ def run(
         seeds=seeds,
         all_trials=all_trials,
     )
-    size = scale_named(scale)
     plans = [
         make_plan(chosen_study, size, text, study_request)
-        for chosen_study, text, study_request in studies_of(study, size, corpus, request)
+        for chosen_study, size, text, study_request in studies_of(study, scale, corpus, request)
     ]
     gpus = [_gpus_of(gpus_per_trial, plan) for plan in plans]
     if dry_run:
@@ -134,6 +133,7 @@ def _study_runtime(runtime: Runtime, plan: Plan, gpus_per_trial: float) -> Runti
         data_dir=plan.data_dir,
         device="cuda" if gpus_per_trial > 0 else "cpu",
         code=code_of(trial.config for trial in plan.trials),
+        goal=plan.study.goal,
         benchmarks_dir=plan.benchmarks_dir,
         contexts=plan.inputs.contexts,
         benchmarks=plan.inputs.benchmarks,

@@ -29,7 +29,7 @@ def stop(
         ),
     ] = None,
     scale: Annotated[
-        options.ScaleName | None, typer.Option(help="Only this scale. [default: all running]")
+        str | None, typer.Option(help="Only this scale. [default: all running]")
     ] = None,
     corpus: options.AnyCorpus = None,
     settings: options.AnySettings = None,

@@ -13,7 +13,6 @@ import pandas as pd
 
 from orchestrator.analysis import FlatResults, flatten
 from orchestrator.command import VariantFilter, no_study, open_existing, study_name
-from orchestrator.plan import scale_named
 from orchestrator.store import Store, StudyKey
 from orchestrator.variants import chosen_variant, setting_values
 from trainables.corpora import corpus_name
@@ -101,8 +100,6 @@ def _variants(
         for one in corpora
     ]
     name = study and study_name(study_argument(study))
-    if scale is not None:
-        scale_named(scale)
     with open_existing(store, storage) as results_store:
         all_keys = [summary.key for summary in results_store.studies()]
         keys = [

@@ -14,7 +14,7 @@ import pandas as pd
 
 from orchestrator.command import open_existing
 from orchestrator.notebook.frames import plain_settings, results_of, study_argument
-from orchestrator.plan import PlanRequest, scale_named, studies_of
+from orchestrator.plan import PlanRequest, studies_of
 from orchestrator.store import StudyKey
 from orchestrator.variants import as_typed, read_inputs
 from trainables.corpora import corpus_name
@@ -74,17 +74,17 @@ def _results_of(study: str, options: Mapping[str, Any]) -> pd.DataFrame:
         search=options.get("search"),
         model=options.get("model"),
     )
-    scale, corpora = options.get("scale") or "quick", options.get("corpus")
+    corpora = options.get("corpus")
     names = [corpora] if isinstance(corpora, str | os.PathLike) else corpora or []
     keys = [
         StudyKey(
             study=chosen_study.name,
-            scale=scale,
+            scale=scale.name,
             corpus=corpus_name(corpus),
             overrides=study_request.variant.text,
         )
-        for chosen_study, corpus, study_request in studies_of(
-            study, scale_named(scale), list(map(os.fspath, names)), request
+        for chosen_study, scale, corpus, study_request in studies_of(
+            study, options.get("scale"), list(map(os.fspath, names)), request
         )
     ]
     with open_existing(options.get("store"), options.get("storage") or "results") as store:

@@ -65,8 +65,9 @@ def require_groups(
         group
         for request in study.analyses
         if isinstance(request, AgainstBaselines)
-        for pair in request.baselines.items()
+        for pair in [*request.baselines.items(), (request.baseline,)]
         for group in pair
+        if group
     }
     missing_groups = compared_groups.difference(planned_groups)
     groups = all_groups() if missing_groups else ()

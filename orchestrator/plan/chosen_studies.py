@@ -15,9 +15,9 @@ from trainables.errors import UserError
 
 
 def studies_of(
-    argument: str, scale: Scale, corpora: Sequence[str] | None, request: PlanRequest
-) -> Iterator[tuple[Study, str, PlanRequest]]:
-    """Yield each study that `argument` names, once per corpus, with its plan request."""
+    argument: str, scale_name: str | None, corpora: Sequence[str] | None, request: PlanRequest
+) -> Iterator[tuple[Study, Scale, str, PlanRequest]]:
+    """Yield each study that `argument` names, once per corpus, with its scale and plan request."""
     if argument == ALL and request.model is not None:
         raise UserError(
             "--model: not every study has language models. Name one study instead of all."
@@ -27,8 +27,9 @@ def studies_of(
         if argument == ALL:
             study_request = _study_request(request, study)
             study_corpora = corpora if study.reads_text else None
+        scale = study.scale(scale_name)
         for corpus in dict.fromkeys(study_corpora or default_corpora(study, scale)):
-            yield study, corpus, study_request
+            yield study, scale, corpus, study_request
 
 
 def default_corpora(study: Study, scale: Scale) -> tuple[str, ...]:

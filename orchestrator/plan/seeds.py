@@ -9,8 +9,12 @@ from orchestrator.variants import setting_hash
 from search_spaces.models import RANDOM_SEEDS
 from search_spaces.scales import Scale
 from search_spaces.study import Study, group_of
-from trainables.config import AnyConfig, TrueRankConfig
+from trainables.config import AnyConfig, Command, Trainable, TrueRankConfig
 from trainables.errors import UserError
+
+
+MAX_SEEDS = 1000
+"""Largest number of seeds of a user's own trial."""
 
 
 def seed_count(
@@ -25,12 +29,12 @@ def seed_count(
     `resolved_configs` are the configs after scale and `--set`. Raises UserError for an invalid
     number, or if the study cannot use more seeds.
     """
-    count = study.seeds.get(scale.name, 1) if requested is None else requested
+    count = study.seeds_at(scale.name) if requested is None else requested
     if requested is None and count == 1:
         return 1
     option = "--seeds" if requested is not None else f"the field seeds of {study.name}"
     refuse_seeds(study, study_configs, option=option)
-    maximum = 1 + min(len(_further_seeds(config.seed)) for config in resolved_configs)
+    maximum = 1 + min(len(_further_seeds(config)) for config in resolved_configs)
     if not 1 <= count <= maximum:
         raise UserError(f"{option}: takes 1 to {maximum} seeds per setting; got {count}.")
     return count
@@ -59,13 +63,15 @@ def repeat_with_seeds(
         for number in range(count)
         for name, config in trials
         if not (number and isinstance(config, TrueRankConfig))
-        for seeds in [(config.seed, *_further_seeds(config.seed))]
+        for seeds in [(config.seed, *_further_seeds(config))]
     ]
     return [(f"{group_of(name)} seed={config.seed}", config) for name, config in rounds]
 
 
-def _further_seeds(first: int) -> list[int]:
-    return [seed for seed in RANDOM_SEEDS if seed != first]
+def _further_seeds(config: AnyConfig) -> Sequence[int]:
+    if isinstance(config, Trainable | Command):
+        return range(config.seed + 1, config.seed + MAX_SEEDS)
+    return [seed for seed in RANDOM_SEEDS if seed != config.seed]
 
 
 def obstacle_to_seeds(study: Study, configs: Sequence[AnyConfig]) -> str:

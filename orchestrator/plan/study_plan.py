@@ -98,6 +98,8 @@ def make_plan(study: Study, scale: Scale, corpus: str, request: PlanRequest | No
     measurements, variant = request.inputs.measurements(study), request.variant
     planned_study = study if request.model is None else with_model(study, request.model)
     text, data_dir = _text(study, corpus, request.data_dir)
+    if study.is_own:
+        data_dir = (request.data_dir or DEFAULT_DATA_DIR).resolve()
     content = CorpusConfig(name=text.name, sha256=text.sha256)
     tuning, seeds, settings = tuning_plan(planned_study, scale, content, request), 1, 0
     named: Iterable[tuple[Any, ...]]

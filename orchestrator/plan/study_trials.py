@@ -21,9 +21,9 @@ from orchestrator.variants import (
     trial_names,
     with_settings,
 )
-from search_spaces.scales import SCALES, Scale, apply_scale, smoke_corner
+from search_spaces.scales import Scale, apply_scale, smoke_corner
 from search_spaces.study import Study, group_of
-from trainables.config import KINDS, AnyConfig, CorpusConfig, TrialConfig, read_config
+from trainables.config import KINDS, AnyConfig, CorpusConfig, TrialConfig, read_config, replaced
 from trainables.corpora import NO_TEXT
 from trainables.errors import UserError, first_line, first_problem
 
@@ -91,8 +91,8 @@ def setting_total(key: StudyKey, study: Study) -> int:
     """
     request = PlanRequest(settings=Variant.read(key.overrides).settings)
     try:
-        return named_trials(study, SCALES[key.scale], _text(key.corpus), request)[2]
-    except (UserError, KeyError):
+        return named_trials(study, study.scale(key.scale), _text(key.corpus), request)[2]
+    except UserError:
         return 0
 
 
@@ -102,10 +102,10 @@ def reported_study(key: StudyKey, study: Study) -> Study:
     A study's file names groups as at scale paper. Raises UserError for a faulty study.
     """
     study = Variant.read(key.overrides).study(study)
-    if study.tuning is not None or key.scale not in SCALES:
+    if study.tuning is not None:
         return study
     try:
-        groups = groups_by_written(study, SCALES[key.scale], _text(key.corpus))
+        groups = groups_by_written(study, study.scale(key.scale), _text(key.corpus))
     except UserError:  # a changed study file must not hide stored results
         return study
     return study.with_requests(lambda request: request.with_groups(groups))
@@ -124,14 +124,14 @@ def is_paper_scale(study: Study, scale: str) -> bool:
     """
     if scale == "paper":
         return True
-    if study.reads_text or study.tuning is not None or scale not in SCALES:
-        return False
-    if study.seeds.get(scale, 1) != study.seeds.get("paper", 1):
+    if study.reads_text or study.tuning is not None or scale not in study.scale_names:
+        return study.is_own
+    if study.seeds_at(scale) != study.seeds_at("paper"):
         return False
     all_configs = _all_configs(study, _text())
     return all_configs == [
-        _resize(study, SCALES[scale], config)
-        for config in _at_scale(study, SCALES[scale], all_configs)
+        _resize(study, study.scale(scale), config)
+        for config in _at_scale(study, study.scale(scale), all_configs)
     ]
 
 
@@ -191,7 +191,8 @@ def _all_configs(study: Study, corpus: CorpusConfig) -> list[AnyConfig]:
 
 
 def _at_scale(study: Study, scale: Scale, all_configs: Sequence[AnyConfig]) -> Sequence[AnyConfig]:
-    pick = {"smoke": study.corner or smoke_corner, "quick": study.quick}.get(scale.name)
+    corner = study.corner or (None if study.is_own else smoke_corner)
+    pick = {"smoke": corner, "quick": study.quick}.get(scale.name)
     if pick is None:
         return all_configs
     with _study_faults(study, f"its {'corner' if scale.name == 'smoke' else 'quick'} function"):
@@ -199,6 +200,9 @@ def _at_scale(study: Study, scale: Scale, all_configs: Sequence[AnyConfig]) -> S
 
 
 def _resize(study: Study, scale: Scale, config: AnyConfig) -> AnyConfig:
+    if study.scales is not None:
+        values = study.scales.get(scale.name, {})
+        return replaced(config.model_dump(mode="json"), values, read_config, "scales")
     return apply_scale(scale, config) if study.scaled else config
 
 

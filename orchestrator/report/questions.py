@@ -186,7 +186,8 @@ def answer(results: StudyResults) -> tuple[Answer, ...]:
     """
     # No paper has published values for a generated language, and values for other texts do not
     # apply.
-    study = results.study
+    groups = list(results.frame["group"])
+    study = results.study.with_requests(lambda request: request.with_baselines(groups))
     if is_generated(results.corpus):
         study = study.with_requests(lambda request: request.without_published())
     requests = study.analyses

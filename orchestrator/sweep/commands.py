@@ -109,6 +109,6 @@ def _corpora(corpora: Sequence[str], typed: Typed) -> list[str]:
 
 def _seeds(study: Study, key: StudyKey, rows: Sequence[Mapping[str, Any]]) -> Options:
     counts = set(Counter(setting_hash(row["config"]) for row in rows).values())
-    if len(counts) != 1 or counts == {study.seeds.get(key.scale, 1)} or not takes_seeds(study):
+    if len(counts) != 1 or counts == {study.seeds_at(key.scale)} or not takes_seeds(study):
         return {}
     return {"--seeds": [str(counts.pop())]}

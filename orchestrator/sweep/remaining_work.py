@@ -128,7 +128,7 @@ class RemainingWork:
         # Ray takes seconds to import, and is not needed without trials.
         from orchestrator.schedule import run_trials
 
-        with watching(self.console, state.missing_count) as listener:
+        with watching(self.console, state.missing_count, self.plan.study.goal) as listener:
             return run_trials(
                 state.trials,
                 replace(work, listener=Several(listener, self.logs), source=self.tuner),
@@ -142,7 +142,8 @@ class RemainingWork:
         trials = [
             row.planned() for row in self.store.trials(self.plan.key) if row.trial_id in unmeasured
         ]
-        with watching(self.console, len(unmeasured), doing="measuring") as listener:
+        goal = self.plan.study.goal
+        with watching(self.console, len(unmeasured), goal, doing="measuring") as listener:
             return run_trials(trials, replace(work, listener=listener, unmeasured=unmeasured))
 
     def _configs(self, state: StudyState) -> list[AnyConfig]:

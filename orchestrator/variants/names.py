@@ -37,6 +37,8 @@ def trial_names(
         completed_group(label, values, varying_keys)
         for label, values in zip(labels, settings, strict=True)
     ]
+    if len({*labels}) == 1 and study.is_own:  # "width=64", not "Mlp, width=64"
+        groups = [group.removeprefix(f"{labels[0]}, ") for group in groups]
     hashes = [setting_hash(config.model_dump(mode="json")) for config in trials]
     # Only the group and the hash together are unique.
     keys = list(zip(groups, hashes, strict=True))

@@ -18,21 +18,28 @@ from orchestrator.forecast import seconds_left
 from orchestrator.store import COMPLETE
 from orchestrator.watch.listener import Listener
 from orchestrator.words import duration
+from trainables.config import Goal
 from trainables.trial_folder import Epoch, TrialOutcome
 
 SHOWN_RUNNING = 12
 SHOWN_FAILURES = 5
 
 
-def _result(outcome: TrialOutcome) -> str:
+def _value(goal: Goal, value: object) -> str:
+    digits = ".2f" if goal.metric.endswith("perplexity") else ".6g"
+    text = format(value, digits) if isinstance(value, int | float) else str(value)
+    return f"{goal.metric.replace('_', ' ')} {text}{goal.unit and ' '}{goal.unit}"
+
+
+def _result(outcome: TrialOutcome, goal: Goal) -> str:
     if outcome.state == "pruned":
         return str(outcome.cause)
     if outcome.state != "done":
         return f"{outcome.state}: {outcome.cause}"
     metrics = outcome.metrics
     parts = []
-    if "test_perplexity" in metrics:
-        parts.append(f"test perplexity {metrics['test_perplexity']:.2f}")
+    if goal.metric in metrics:
+        parts.append(_value(goal, metrics[goal.metric]))
     if "press_rank" in metrics:
         parts.append(f"Press rank {metrics['press_rank']}")
     return ", ".join(parts) or "done"
@@ -53,8 +60,8 @@ class Terminal(Listener):
     A terminal also has a live view: a bar, the running trials, the best one and the failures.
     """
 
-    def __init__(self, console: Console, total: int, doing: str) -> None:
-        self._console, self._total, self._doing = console, total, doing
+    def __init__(self, console: Console, total: int, goal: Goal, doing: str) -> None:
+        self._console, self._total, self._goal, self._doing = console, total, goal, doing
         self._finished_count = 0
         self._failures: list[str] = []
         self._best: tuple[float, str] | None = None
@@ -109,12 +116,14 @@ class Terminal(Listener):
     def finished(self, name: str, outcome: TrialOutcome) -> None:
         trial = self._running.pop(outcome.trial_id, None)
         self._finished_count += 1
-        line = f"{name}: {_result(outcome)}"
+        line = f"{name}: {_result(outcome, self._goal)}"
         if outcome.state not in COMPLETE:
             self._failures.append(line)
-        perplexity = outcome.metrics.get("test_perplexity") if outcome.state == "done" else None
-        if isinstance(perplexity, float) and (self._best is None or perplexity < self._best[0]):
-            self._best = perplexity, name
+        value = outcome.metrics.get(self._goal.metric) if outcome.state == "done" else None
+        if isinstance(value, int | float):
+            loss = self._goal.loss(value)
+            if self._best is None or loss < self._best[0]:
+                self._best = loss, name
         self._estimate(1.0 if trial is None else 1 - trial.share)
         time_left = self._time_left()
         suffix = f" ({time_left})" if time_left and not self._console.is_terminal else ""
@@ -140,9 +149,16 @@ class Terminal(Listener):
         if epoch is not None:
             progress = f"epoch {epoch.epoch}"
             progress += f"/{trial.epoch_count}" if trial.epoch_count else ""
-            result = f"val. perplexity {epoch.valid_perplexity:.1f}"
+            result = self._curve(epoch)
         elapsed = duration(time.monotonic() - trial.started_s)
         return f"  {trial.name}", progress, result, elapsed
+
+    def _curve(self, epoch: Epoch) -> str:
+        numbers = epoch.numbers
+        if "valid_perplexity" in numbers:
+            return f"val. perplexity {numbers['valid_perplexity']:.1f}"
+        name = self._goal.metric if self._goal.metric in numbers else next(iter(numbers), "")
+        return f"{name.replace('_', ' ')} {numbers[name]:.5g}" if name else ""
 
     def __rich__(self) -> Group:
         self._bar.update(
@@ -155,8 +171,8 @@ class Terminal(Listener):
             running.add_row(f"  and {len(self._running) - SHOWN_RUNNING} more")
         group = Group(self._bar, running)
         if self._best:
-            value, name = self._best
-            text = f"Best of this run: {name}, test perplexity {value:.2f}"
+            loss, name = self._best
+            text = f"Best of this run: {name}, {_value(self._goal, self._goal.loss(loss))}"
             group.renderables.append(Text(text))
         if self._failures:
             lines = [f"{len(self._failures)} without a result:", *self._failures[-SHOWN_FAILURES:]]
@@ -165,12 +181,14 @@ class Terminal(Listener):
 
 
 @contextmanager
-def watching(console: Console, total: int, doing: str = "first epoch") -> Iterator[Listener]:
+def watching(
+    console: Console, total: int, goal: Goal, doing: str = "first epoch"
+) -> Iterator[Listener]:
     """Yield a listener that shows the sweep on `console`.
 
     `doing` is shown until a trial's first epoch ends.
     """
-    terminal = Terminal(console, total, doing)
+    terminal = Terminal(console, total, goal, doing)
     if not console.is_terminal:
         yield terminal
         return

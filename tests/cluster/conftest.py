@@ -22,6 +22,5 @@ def _possible() -> None:
 
 @pytest.fixture
 def three(tmp_path: Path) -> Iterator[Cluster]:
-    """Yield a new cluster of three one-core machines."""
     with cluster(tmp_path) as machines:
         yield machines

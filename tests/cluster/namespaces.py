@@ -55,8 +55,6 @@ def why_not() -> str | None:
 
 
 class Machine:
-    """`number` is the last part of the machine's address."""
-
     def __init__(self, name: str, number: int, environment: Mapping[str, str]) -> None:
         self.name, self.number, self.address = name, number, f"{NETWORK}.{number}"
         self.environment = dict(environment)
@@ -167,10 +165,10 @@ class Network:
 
 
 class Cluster:
-    """Ray with token authentication on every machine, and PostgreSQL on the first."""
+    """A cluster with token-protected Ray on every machine, and PostgreSQL on the first machine."""
 
     def __init__(self, folder: Path, postgres: Path, network: Network) -> None:
-        """`postgres` is a folder that the PostgreSQL server's user can enter."""
+        # The user that runs PostgreSQL, who is not root, must be able to enter this folder.
         self.postgres, self.network = postgres, network
         self.storage = folder / "shared"
         self.storage.mkdir()
@@ -209,7 +207,6 @@ class Cluster:
 
 @contextmanager
 def cluster(folder: Path, cpus: int = 1) -> Iterator[Cluster]:
-    """Yield a head and two workers, with an empty store."""
     with ExitStack() as stack:
         token, pgpass = folder / "token", folder / "pgpass"
         for path, text in ((token, TOKEN), (pgpass, f"*:*:*:*:{PASSWORD}\n")):

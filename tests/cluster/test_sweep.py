@@ -19,7 +19,7 @@ SMOKE = (
     "--set",
     "training.epoch_tokens=20000",
 )
-"""Each trial takes about half a minute."""
+"""Options with which each trial takes about half a minute."""
 
 
 @pytest.mark.timeout(900)
@@ -34,7 +34,7 @@ def test_lost_machines_change_no_result(
     wait_for(
         lambda: len(list(three.storage.glob(fences))) == 3,
         timeout_s=200,
-        event="three trials that are begun",
+        event="three running trials",
     )
     time.sleep(3)
     third.kill()

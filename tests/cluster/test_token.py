@@ -87,7 +87,7 @@ def scope(address: str) -> str:
 
 
 def test_only_documented_ports_listen(three: Cluster) -> None:
-    """Compare programs and scopes, not ports: Ray draws most ports at random."""
+    """Ray draws most ports at random, so the test ignores port numbers."""
     table = documented_scopes()
     assert len(table) >= 6
     for machine in three.network.machines[:2]:

@@ -14,7 +14,6 @@ NOTEBOOK = ROOT / "docs" / "first-look.ipynb"
 
 
 def kinds(notebook: nbformat.NotebookNode) -> list[list[str]]:
-    """Return the output kinds of each code cell: text/html, image/png or stream."""
     return [
         sorted(
             kind

@@ -19,9 +19,9 @@ from tests.support.smoke_trials import smoke_plan, train_here
 
 @pytest.fixture(scope="session")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the storage of `gss_grid` at scale smoke, with four done trials.
+    """Return a storage folder in which study `gss_grid` has four done trials.
 
-    No test may change it.
+    Many tests read this folder, so no test may change it.
     """
     folder = tmp_path_factory.getbasetemp()
     # Test workers share the storage: the first one that needs it creates it.
@@ -60,7 +60,6 @@ def viewed(storage: Path) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def grid(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a copy of `finished` that tests may change."""
     return shutil.copytree(finished, tmp_path_factory.mktemp("grid") / "results")
 
 

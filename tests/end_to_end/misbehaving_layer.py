@@ -18,7 +18,7 @@ CONTAINERS = Path("/sys/fs/cgroup/memory")
 
 
 class Misbehaving(Pointwise):
-    """The identity function, which misbehaves at its third training step."""
+    """An identity function that fails, hangs or dies at its third training step."""
 
     def __init__(self, does: str) -> None:
         super().__init__()
@@ -71,7 +71,6 @@ def fill_container() -> None:
 
 
 def allocate(gigabytes: int) -> None:
-    """Limit this process to 1 GB more memory than it uses now, and exceed the limit."""
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     limit = pages * os.sysconf("SC_PAGE_SIZE") + 10**9
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))

@@ -1,4 +1,4 @@
-"""An installed wheel runs and reports every study at scale smoke."""
+"""Tests that an installed wheel can run and report every study at scale smoke."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PACKAGED = ("orchestrator", "gpu_proof", "search_spaces", "trainables", "sweep.p
             "pyproject.toml", "README.md")  # fmt: skip
 OUTCOMES = {"higher", "lower", "no difference shown", "too few seeds", "not measured"}
 SWEPT = "fair_capacity"
-"""Study that the wheel trains: it has both ordinary and searched trials."""
+"""The only study that the installed wheel trains. It has both fixed trials and tuned trials."""
 OTHER = """from pathlib import Path
 
 from search_spaces.study import Study
@@ -51,17 +51,16 @@ def run(*words: str | Path, cwd: Path) -> str:
 
 
 def other_plans() -> list[Plan]:
-    scale, request = scale_named("smoke"), PlanRequest(data_dir=DATA)
+    request = PlanRequest(data_dir=DATA)
     return [
         make_plan(study, scale, corpus, fitting)
-        for study, corpus, fitting in studies_of(ALL, scale, None, request)
+        for study, scale, corpus, fitting in studies_of(ALL, "smoke", None, request)
         if study.name != SWEPT
     ]
 
 
 @pytest.fixture(scope="module")
 def storage(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Install the wheel in a new environment and return the storage of its `sweep all`."""
     folder = tmp_path_factory.mktemp("wheel")
     sources, fresh = folder / "sources", folder / "environment"
     sources.mkdir()  # Build from a copy, because the build writes folders next to the sources.
@@ -123,7 +122,7 @@ def test_search_stops_trials_of_another_study(storage: Path, tmp_path: Path) -> 
     storage = shutil.copytree(storage, tmp_path / "copied")
     rows = results_table(storage, "fair_capacity")
     pruned = [row for row in rows if row["state"] == "pruned"]
-    assert len(rows) == 21 and pruned, "at this scale, some trials are stopped early"
+    assert len(rows) == 21 and pruned, "scale smoke stops some trials early"
     assert all("stage2" in row["name"] and "epoch 1" in row["cause"] for row in pruned)
     with without_ray():
         again = sweep("fair_capacity", "--scale", "smoke", "--storage", storage)

@@ -94,7 +94,7 @@ def kill_holders(lock: Path, times: int) -> None:
                 killed.add(int(words[4]))
         return len(killed) == times
 
-    wait_for(kill_another, timeout_s=120, event=f"{times} processes with the lock")
+    wait_for(kill_another, timeout_s=120, event=f"{times} processes that hold a lock")
 
 
 @pytest.mark.usefixtures("one_ray")

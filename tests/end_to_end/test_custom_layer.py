@@ -38,8 +38,6 @@ def config(folder: Path) -> Path:
 def alone(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Callable[..., tuple[int, str]]:
-    """Run `python -m trainables` without a loaded layer; return its status, and result or error."""
-
     def run(config: Path, *arguments: str) -> tuple[int, str]:
         monkeypatch.setattr(custom, "_modules", {})
         monkeypatch.setattr(output_layer, "_classes", {})

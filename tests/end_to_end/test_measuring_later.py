@@ -33,7 +33,6 @@ def write_study(folder: Path, *measurements: str) -> Path:
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with a study that measured only perplexity."""
     folder = tmp_path_factory.mktemp("trained")
     measured_at_once(write_study(folder, "perplexity@1"), folder / "results")
     return folder

@@ -33,7 +33,7 @@ CAUSES = {
     "prints 100 MB": ("done", ""),
     "returns NaN": ("diverged", "the train loss became nan"),
 }
-"""Final state of the trial and pattern of its cause, by misbehaviour.
+"""For each misbehaviour: the trial's expected state and a pattern of its error message.
 
 `make test` trains only the first few.
 """
@@ -76,7 +76,9 @@ def test_sweep_survives_misbehaving_layers(tmp_path: Path, rounds: int) -> None:
     assert sum(path.stat().st_size for path in logs.rglob("worker-*")) < MOST_OUTPUT_BYTES
 
 
-@pytest.mark.skipif(not os.access(CONTAINERS, os.W_OK), reason="no control groups for this user")
+@pytest.mark.skipif(
+    not os.access(CONTAINERS, os.W_OK), reason="this user cannot create control groups"
+)
 @pytest.mark.chaos(0, 1)
 @pytest.mark.usefixtures("one_ray")
 def test_oom_killed_trial_is_retried_alone(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ STUDY = Study(name="later", trials=GRID.trials, corner=GRID.corner,
 SMOKE = ("--scale", "smoke", "--max-concurrent", "1")
 pytestmark = pytest.mark.timeout(600)
 AWAY_S = 10
-"""Seconds without the store. A trial, and the client's retries of one request, take less."""
+"""Seconds without the object store, longer than a trial and longer than a request's retries."""
 WAIT_S = 200
 TEXT = (ROOT / "README.md").read_text(encoding="utf-8") * 3
 

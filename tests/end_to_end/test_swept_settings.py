@@ -15,7 +15,7 @@ SMOKE = ("gss_grid", "--scale", "smoke", "--max-concurrent", "1", "--storage")
 
 
 def test_swept_setting_reuses_done_trials(copied: Path) -> None:
-    """Without `--set`, the learning rate is 0.02."""
+    """The done trials were trained without `--set`, at their usual learning rate of 0.02."""
     alone = results_table(copied)
     train_here(copied, smoke_plan("gss_grid", settings={KEY: (0.01,)}))
     with without_ray():

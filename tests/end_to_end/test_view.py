@@ -17,7 +17,7 @@ from tests.support.processes import Process
 
 EPOCHS = 12
 LENGTHS = ",".join(map(str, (1, *range(30, 45))))
-"""Batch sizes. The first trial lasts half a minute, so other trials start and end during it."""
+"""Batch sizes. Batch size 1 trains for half a minute, so other trials start and end meanwhile."""
 STUDY = """from search_spaces.awd_lstm import awd_lstm
 from search_spaces.study import Study
 from trainables.config import GssConfig
@@ -110,9 +110,9 @@ def test_running_sweep_is_followed_and_stopped(
 
 
 def act_until(browser: Browser, act: Callable[[float, float], None], expression: str) -> None:
-    """Call `act` at the scatter's rightmost point until `expression` is true, at most three times.
+    """Call `act` at the scatter plot's rightmost point until `expression` is true.
 
-    A busy host may redraw the figure before the mouse event arrives.
+    One call may be too few: a busy host can redraw the figure before the mouse event arrives.
     """
     for _ in range(3):
         if positions := places_at_rest(browser):
@@ -154,7 +154,6 @@ def test_points_open_trials_boxes_filter(browser: Browser, link: str) -> None:
 
 
 LOOKS = ((400, True), (400, False), (1280, False), (1280, True), (400, True))
-"""Window widths, and whether dark mode is on. The last window is narrow again."""
 
 
 def test_pages_fit_and_log_no_error(browser: Browser, grid: Path, link: str) -> None:

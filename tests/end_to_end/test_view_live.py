@@ -1,4 +1,4 @@
-"""Trials end in the store while a real Chromium shows their study; no sweep runs."""
+"""Tests of the study page in a real Chromium. They write trial results to the store themselves."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Page:
             )
 
     def drag(self, *corners: tuple[float, float]) -> None:
-        """Drag in the scatter; coordinates are fractions of its width and height."""
+        """Drag in the scatter plot. Coordinates are fractions of the plot's width and height."""
         scatter = "document.querySelector('#scatter .nsewdrag')"
         rectangle = self.browser.evaluate(f"{scatter}.getBoundingClientRect().toJSON()")
         left, top, width, height = (rectangle[side] for side in ("x", "y", "width", "height"))
@@ -69,7 +69,6 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Store, st
 
 @pytest.fixture
 def page(browser: Browser, served: tuple[Store, str], request: pytest.FixtureRequest) -> Page:
-    """Open this test's own study, with seven of nine trials done."""
     store, link = served
     key = StudyKey(study=request.node.name, scale="smoke", corpus="pydocs")
     seeds = range(3 * len(store.studies()), 3 + 3 * len(store.studies()))
@@ -141,5 +140,5 @@ def test_zoom_stays_when_trial_ends(page: Page) -> None:
     page.choose(x="entropy_rank")
     wait_for_part(page.browser, "scatter", "layout.xaxis.title.text === 'entropy rank'")
     assert now(page.browser, "scatter", "layout.xaxis.range")[0] != before[0], (
-        "which is of other axes"
+        "the old range belonged to other axes"
     )

@@ -40,7 +40,7 @@ def storage(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def dashboard(storage: Path) -> Iterator[str]:
-    """Run gss_grid with enough epochs to outlast every test; yield the dashboard's URL."""
+    """Start a sweep that outlasts every test, and yield the URL of Ray's dashboard."""
     typed = ("gss_grid", "--scale", "smoke", "--ray-dashboard", "--set", "training.epochs=100000",
              "--max-concurrent", "2", "--storage", storage)  # fmt: skip
     process = subprocess.Popen(
@@ -92,7 +92,6 @@ def get_json(url: str, **query: str) -> Any:
 
 @pytest.fixture(scope="module")
 def prometheus(dashboard: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Run Prometheus with docker/prometheus.yml, but another port and a shorter interval."""
     if PROMETHEUS is None:
         pytest.skip("no Prometheus on this machine")
     folder = tmp_path_factory.mktemp("prometheus")
@@ -185,7 +184,9 @@ def test_stopped_trials_series_ends(prometheus: str, storage: Path) -> None:
         (trial_id,) = (row.trial_id for row in store.trials(study.key) if row.name == stopped)
         store.ask_to_stop(trial_id)
     wait_for(
-        lambda: stopped not in perplexities(prometheus), timeout_s=60, event="the end of its series"
+        lambda: stopped not in perplexities(prometheus),
+        timeout_s=60,
+        event="the end of the stopped trial's metric",
     )
     after = wait_for(
         lambda: perplexities(prometheus) - before, timeout_s=60, event="a metric of the next trial"
@@ -206,7 +207,6 @@ def test_dashboard_needs_the_token(
 
 
 def listening() -> dict[str, set[str]]:
-    """Return the addresses on which this process's descendants listen, by program."""
     psutil = import_module("psutil")
     addresses: dict[str, set[str]] = {}
     for process in psutil.Process().children(recursive=True):
@@ -252,5 +252,5 @@ def test_workers_are_named_by_trial(storage: Path) -> None:
     wait_for(
         lambda: len(set(TRIAL.findall(" ".join(workers())))) == 2,
         timeout_s=60,
-        event="two workers with the names of trials",
+        event="two workers named after their trials",
     )

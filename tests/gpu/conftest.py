@@ -21,7 +21,7 @@ os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
 def device(request: pytest.FixtureRequest) -> str:
     name: str = request.param
     if name == "cuda" and not torch.cuda.is_available():
-        pytest.skip("there is no GPU here that torch can use")
+        pytest.skip("torch finds no GPU")
     return name
 
 

@@ -30,10 +30,10 @@ def test_perplexity_and_spectrum_equal_cpu(device: str, layer: OutputLayerConfig
 def test_kl_rank_and_bottleneck_equal_cpu(
     device: str, layer: OutputLayerConfig, contexts: int | None
 ) -> None:
-    """Weights are large enough that contexts give different probabilities."""
     taken = []
     for name in (device, "cpu"):
         trainer = trainer_on(name, layer)
+        # With small weights, all contexts would give nearly the same probabilities.
         trainer.model.embedding_VD.data *= 150
         config = trainer.config.with_values({"evaluation.rank_contexts": contexts})
         names = [KL_RANK, GRADIENT_BOTTLENECK]

@@ -24,7 +24,7 @@ from trainables.stack import stack_key
 @pytest.mark.parametrize("kind", ["lstm", "transformer"])
 @pytest.mark.parametrize("name", LAYERS)
 def test_operations_equal_torchs_count(name: str, kind: str) -> None:
-    """torch counts the operations of the plain formulas' step, not of our loss and gradients."""
+    """The counted step uses plain formulas: torch cannot count our own loss and gradients."""
     layer, (vocabulary, steps, batch) = layer_config(name, "ptb", "tiny"), (50, 5, 3)
     config: LanguageTrialConfig
     if kind == "lstm":

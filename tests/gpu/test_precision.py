@@ -37,13 +37,13 @@ def off(value: Tensor, truth: Tensor) -> float:
 
 
 def test_bf16_lstm_keeps_small_gradients(device: str) -> None:
-    """Gradients are about 1e-11; float16 cannot hold anything below 6e-8."""
+    """The gradients are about 1e-11. float16 rounds numbers below 6e-8 to zero."""
     layer, inputs = lstm(device)
     _, truth = outputs_and_gradient(layer, inputs, "float32", 1.0)
     outputs, gradient = outputs_and_gradient(layer, inputs, "bf16", 1e-12)
     assert off(gradient, truth) < 0.1
     rounded = outputs.to(torch.bfloat16).double()
-    assert torch.equal(outputs, rounded) == (device == "cuda"), "on a CPU it stays in float32"
+    assert torch.equal(outputs, rounded) == (device == "cuda"), "a CPU computes in float32"
 
 
 @pytest.mark.parametrize("precision", ["float32", "tf32"])

@@ -25,7 +25,6 @@ class Refused(importlib.abc.MetaPathFinder):
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 sys.meta_path.insert(0, Refused())
 """
-"""Source of `sitecustomize`, which every new Python process imports."""
 WRONG_LOSS = """
 from trainables.output_layers import PointwiseSoftmax
 loss = PointwiseSoftmax.loss
@@ -72,8 +71,6 @@ def test_tiny_proof_passes_on_cpu(
 
 
 def run_programs(monkeypatch: pytest.MonkeyPatch, programs: Mapping[str, str]) -> None:
-    """Run `programs` instead of the stages with the same names."""
-
     def words(name: str, *arguments: str) -> list[str]:
         program = programs.get(name, "") + "\nfrom gpu_proof.stage import main\nmain()"
         return [sys.executable, "-c", program, name if name in STAGES else "exact", *arguments]

@@ -1,4 +1,4 @@
-"""Each stage passes correct code and fails wrong code, on a simulated GPU if necessary."""
+"""Tests that each stage of the GPU proof accepts correct code and rejects wrong code."""
 
 from __future__ import annotations
 
@@ -26,14 +26,13 @@ def results(name: str, folder: Path, device: str = "cpu") -> dict[str, str]:
 
 
 def test_fallback_instead_of_kernels_fails(tmp_path: Path) -> None:
-    """A CPU has no kernels, like a GPU without Triton."""
+    """A CPU has no kernels, so this stage must fail as it would on a GPU without Triton."""
     statuses = results("kernels", tmp_path)
     assert {statuses.pop("alone, monotone_nn")} == {"PASS"}
     assert {*statuses.values()} == {"FAIL"}
 
 
 def wrong_after(steps: int) -> Callable[[CpuGraphs, Callable[[], None]], Callable[[], None]]:
-    """Return a replacement of `captured`. Its replay number `steps` does the work twice."""
     captured_by, done = CpuGraphs.captured, [0]
 
     def captured_twice(graphs: CpuGraphs, work: Callable[[], None]) -> Callable[[], None]:
@@ -66,7 +65,7 @@ def test_replay_with_other_bits_fails(
 def test_step_that_waits_fails(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, waits: bool
 ) -> None:
-    """Waiting for the GPU is an error only after the first steps."""
+    """Only the first training steps may wait for the GPU."""
     mode, step = ["default"], Stack.step
     monkeypatch.setattr(torch.cuda, "set_sync_debug_mode", lambda name: mode.__setitem__(0, name))
     monkeypatch.setattr(sync, "STEPS", {"awd_lstm": 4, "transformer": 4})
@@ -115,11 +114,11 @@ def test_checkpoint_with_other_bits_fails(monkeypatch: pytest.MonkeyPatch, tmp_p
 
     monkeypatch.setattr(resume, "save_tensors", off)
     monkeypatch.setattr(resume, "CASES", {"stack": resume.CASES["stack"]})
-    assert results("resume", tmp_path) == {"share of tensors with other bits, stack": "FAIL"}
+    assert results("resume", tmp_path) == {"share of tensors whose bits differ, stack": "FAIL"}
 
 
 def test_checkpoints_without_a_pause_fail(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A thread writes checkpoints, but their tensors must be copied before the next step."""
+    """Copying a checkpoint's tensors blocks training, although a thread writes the file."""
     copied = checkpoint._serialised
 
     def slow(*of_trial: Any) -> bytes:
@@ -128,14 +127,14 @@ def test_checkpoints_without_a_pause_fail(monkeypatch: pytest.MonkeyPatch, tmp_p
 
     monkeypatch.setattr(checkpoint, "_serialised", slow)
     monkeypatch.setattr(checkpoint, "MAX_SHARE", 1.0)
-    assert results("checkpoints", tmp_path)["share of time for saves, tiny trials"] == "FAIL"
+    assert results("checkpoints", tmp_path)["time share of saves, tiny trials"] == "FAIL"
 
 
 @pytest.mark.parametrize(("slower", "result"), [(1e-9, "PASS"), (1e9, "FAIL")])
 def test_step_is_compared_with_prediction(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, slower: float, result: str
 ) -> None:
-    """The step is too small to match its prediction, so the test varies the limit instead."""
+    """The model is too small for a realistic step time, so the test varies the limit instead."""
     monkeypatch.setattr(speed, "STACKS", speed.STACKS[:1])
     monkeypatch.setattr(speed, "MATRIX", 64)
     monkeypatch.setattr(speed, "MODELS", 2)

@@ -11,7 +11,7 @@ from tests.kills.typed_sweep import EPOCHS, STUDY, Round, Undisturbed, undisturb
 from tests.support.smoke_trials import smoke_plan, train_here
 
 OVER_RAY = 2.0
-"""Ratio of a command's durations with and without Ray."""
+"""A command takes this many times as long with Ray as without."""
 Keep = Callable[[str, Round], None]
 
 
@@ -19,7 +19,10 @@ Keep = Callable[[str, Round], None]
 def undisturbed(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Undisturbed:
-    """Without --chaos, train the trials in this process to save time."""
+    """Return an undisturbed sweep to compare with.
+
+    Without --chaos, this process trains its trials, which is faster.
+    """
     folder = tmp_path_factory.mktemp("undisturbed")
     if request.config.getoption("--chaos"):
         return undisturbed_sweep(folder)

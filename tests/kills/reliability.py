@@ -1,6 +1,8 @@
-"""Rounds of `make chaos`: each appends a line to results/chaos.jsonl.
+"""Log of the rounds of `make chaos`.
 
-`python -m tests.kills.reliability` prints the table for docs/reliability.md."""
+Each round appends one line to results/chaos.jsonl. `python -m tests.kills.reliability` prints these
+lines as the table in docs/reliability.md.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Drivers that are stopped or killed lose no finished work and repeat none.
+"""Tests that a stopped or killed driver loses no finished work and repeats none.
 
-Drivers that are signalled while Ray starts or ends have their own Ray; the other drivers join this
-process's Ray.
+A driver that gets a signal while Ray starts or ends has its own Ray. The other drivers share one
+Ray.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from tests.support.scripted_trials import SLOW, SOUND, log_lines
 SEEDS = range(SLOW, SLOW + 4)
 TRAIN = partial(train, options={"max_concurrent": 1})
 LONG_NAME = "scratch-of-a-cluster-job-with-a-long-name"
+# Patches the driver's own process, which ends with the test, so nothing undoes the patches.
 PATCH = pytest.MonkeyPatch()
-"""The patch is never undone, because only the driver's process has it."""
 
 
 def states(folder: Path) -> list[str]:
@@ -133,9 +133,7 @@ def test_sigkill_at_boundaries_repeats_nothing(tmp_path: Path) -> None:
         assert {"planned", "running"} & set(states(tmp_path))
     reports: list[Any] = []
     TRAIN(reports.append, tmp_path, seeds)
-    assert reports[0]["notes"] == [], (
-        "no result is damaged, and no dead driver's lease is waited for"
-    )
+    assert reports[0]["notes"] == [], "no damaged result, and no wait for a dead driver's lease"
     assert states(tmp_path) == ["done"] * len(seeds)
     # A worker may have died between its result and its log line.
     assert len(ends(tmp_path)) >= len(seeds) - 4 and set(ends(tmp_path).values()) == {1}

@@ -29,6 +29,6 @@ def test_only_killed_sweeps_are_cleaned_up(
     assert len(working) > 5
     assert working <= mentioning(short_base).keys()
     sweep.kill()
-    assert remove_leftovers() >= 2, "and what other tests have left in /tmp by now"
+    assert remove_leftovers() >= 2, "other tests may have left folders in /tmp, too"
     assert [*short_base.iterdir()] == []
     assert mentioning(short_base) == {}

@@ -47,7 +47,7 @@ def test_four_commands_train_trials_once(
 
 
 HOG_BYTES, SPARE_BYTES, SAFE_BYTES = 4_500_000_000, 4_000_000_000, 6_000_000_000
-"""Ray kills workers once `SPARE_BYTES` more memory is used; the sweep itself uses 1.7 GB."""
+"""Ray kills workers once memory use has grown by `SPARE_BYTES`; the sweep itself uses 1.7 GB."""
 HOG = f"import time; memory = b'x' * {HOG_BYTES}; time.sleep(8)"
 NAMED = re.compile("low on memory|out of memory|Memory ran out")
 
@@ -66,12 +66,12 @@ def hog() -> Iterator[None]:
 def test_sweep_survives_memory_hog(
     undisturbed: Undisturbed, tmp_path: Path, rounds: int, keep: Keep
 ) -> None:
-    """Rounds in which Ray kills no worker do not count."""
+    """A round counts only if Ray kills a worker in it."""
     chance, parts = random.Random(SEED), list[Round]()
     for number in range(3 * rounds):
         memory = machine_memory()
         if memory.free_bytes < SAFE_BYTES:
-            pytest.skip(f"needs 6 GB of free memory, and {memory.free_bytes / 1e9:.1f} are free")
+            pytest.skip(f"needs 6 GB of free memory; {memory.free_bytes / 1e9:.1f} GB are free")
         share = 1 - (memory.free_bytes - SPARE_BYTES) / memory.total_bytes
         part = Round("memory")
         with TypedSweep(tmp_path / str(number), *OPTIONS) as sweep:
@@ -87,5 +87,5 @@ def test_sweep_survives_memory_hog(
             parts.append(part)
         if len(parts) == rounds:
             break
-    assert len(parts) == rounds, "most hogs hit nothing, or no sentence named memory"
+    assert len(parts) == rounds, "Ray killed too few workers, or no message named memory"
     assert [part for part in parts if part.troubles] == [], f"seed {SEED}"

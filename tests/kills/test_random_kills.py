@@ -1,6 +1,6 @@
-"""After any signal, repeating the command gives the same table as an undisturbed sweep.
+"""Tests that a killed command, when repeated, gives the same table as an undisturbed sweep.
 
-SIGKILL comes at a random moment or between two durable writes.
+Signals come at random moments, or SIGKILL comes between two durable writes.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ pytestmark = pytest.mark.timeout(0)  # each round has its own limit
 
 
 SPAN = (0.0, 1.0)
-"""First and last moment of a disturbance, as fractions of an undisturbed sweep's duration."""
+"""Earliest and latest moment of a kill, as fractions of an undisturbed sweep's duration."""
 BUSY = (0.2, 0.6)
-"""Part of a sweep, in fractions of its duration, in which trials mostly run."""
+"""Most trials run between these moments, given as fractions of a sweep's duration."""
 
 
 def test_signal_and_kills_keep_the_table(undisturbed: Undisturbed, tmp_path: Path) -> None:
@@ -87,7 +87,6 @@ def kill_at_random(
     chance: random.Random,
     span: tuple[float, float] = SPAN,
 ) -> None:
-    """Kill a process of kind `part.kind` at a random moment; if the sweep ends earlier, repeat."""
     for _ in range(10):
         typed = sweep.type()
         time.sleep(chance.uniform(*span) * undisturbed.seconds)
@@ -100,7 +99,7 @@ def kill_at_random(
         if part.troubles:
             return None
         sweep.forget()
-    part.troubles.append("none lived for long enough to be killed")
+    part.troubles.append("no process ran long enough to be killed")
     return None
 
 
@@ -147,7 +146,7 @@ KINDS = [
 ANSWER = re.compile(r"Stopping|Interrupted|Ended at once|did not stop")
 ANSWERED_S, OUT_S, AT_ONCE_S, SLURM_KILLS_S = 1.0, 10.0, 1.0, 30.0
 SECOND_S = {signal.SIGINT: 0.3, signal.SIGTERM: 1.1, signal.SIGHUP: 1.1}
-"""Seconds from the first signal to the second. With less, both would count as one signal."""
+"""Seconds between two signals. If they came faster, the command would count them as one signal."""
 
 
 @pytest.mark.chaos(0, 50)
@@ -176,7 +175,6 @@ def interrupt(
     chance: random.Random,
     span: tuple[float, float] = SPAN,
 ) -> list[str]:
-    """Interrupt a sweep and kill its remaining processes; if the sweep ends earlier, repeat."""
     while True:
         typed = sweep.type(terminal=kind[2])
         slowness = undisturbed.slowness
@@ -230,7 +228,6 @@ def signalled(
 class Step(NamedTuple):
     target: str
     once: bool = False
-    """True if a sweep calls the target only once."""
     study: str = STUDY
 
 
@@ -269,7 +266,6 @@ def test_every_kill_point_is_called(step: Step) -> None:
 def measured_later(
     tmp_path_factory: pytest.TempPathFactory, undisturbed: Undisturbed
 ) -> Undisturbed:
-    """Return the undisturbed storage after its study requested one more measurement."""
     folder = tmp_path_factory.mktemp("later")
     storage = shutil.copytree(undisturbed.storage, folder / "results")
     return undisturbed_sweep(folder, study=LATER, storage=storage)
@@ -291,14 +287,14 @@ def test_kill_between_writes_loses_nothing(
                     break
                 sweep.forget()
             else:
-                part.troubles.append("no process reached this step")
+                part.troubles.append("no process called this function")
         keep("SIGKILL between two durable writes", part)
         parts.append(part)
     assert [part for part in parts if part.troubles] == [], f"seed {SEED}"
 
 
 def kill_at_step(part: Round, sweep: TypedSweep, when: str, goal: Undisturbed) -> bool:
-    """Kill a process at call `when`.
+    """Kill the process that makes the function call `when`, which has the form of CHAOS_STEP.
 
     Return False if no process makes this call and the command succeeds.
     """

@@ -41,9 +41,7 @@ def test_processes_never_share_a_claim(store_url: str, tmp_path: Path) -> None:
     assert first, "the first process got nothing: they did not run at the same time"
     assert second, "the second process got nothing: they did not run at the same time"
     assert owners == dict.fromkeys(first, "a") | dict.fromkeys(second, "b")
-    assert set(attempts.values()) <= {1, 2}, (
-        "lots overlap, a process claims its own trials once more"
-    )
+    assert set(attempts.values()) <= {1, 2}, "a process may claim its own trials a second time"
 
 
 def test_processes_create_one_store(store_url: str, tmp_path: Path) -> None:
@@ -91,8 +89,8 @@ def test_kill_leaves_no_partial_trial(store_url: str, tmp_path: Path) -> None:
     with open_store(store_url) as store:
         states = store.states(ids(trials))
         done = [trial_id for trial_id in ids(trials) if states[trial_id] == "done"]
-        assert 0 < len(done) < len(trials), "the kill came too early or too late to mean anything"
-        assert set(recorded) <= set(done), "what record() returned from is kept"
+        assert 0 < len(done) < len(trials), "the kill came too early or too late"
+        assert set(recorded) <= set(done), "each trial for which record() returned must be kept"
         assert len(done) <= len(recorded) + 1
         expected = outcome("", epochs=50)
         metrics = expected.measurements["perplexity@1"] | expected.measurements["spectrum@1"]
@@ -116,7 +114,7 @@ def test_kill_leaves_no_partial_trial(store_url: str, tmp_path: Path) -> None:
 
 
 LOT = 100
-"""Trials per transaction; small, so that readers read often."""
+"""Trials per transaction. The number is small, so that readers see many states of the store."""
 
 
 def lot(first: int) -> list[PlannedTrial]:
@@ -137,7 +135,6 @@ def write(report: Callable[[str], None], url: str, count: int) -> None:
 
 
 def read(report: Callable[[int], None], url: str, count: int) -> None:
-    """Read until the last trial is done, check each read, and send the number of reads."""
     right, (last,) = outcome(""), ids([planned(count - 1)])
     metrics = right.measurements["perplexity@1"] | right.measurements["spectrum@1"]
     reads, first, done = 0, "", list[str]()
@@ -146,7 +143,7 @@ def read(report: Callable[[int], None], url: str, count: int) -> None:
             rows, before = store.results(KEY), done
             done = [row["trial_id"] for row in rows if row["state"] == "done"]
             assert rows[0]["trial_id"] != first or done[: len(before)] == before, (
-                "what was done is done"
+                "a done trial must stay done"
             )
             first, reads = rows[0]["trial_id"], reads + 1
             assert len(rows) == LOT

@@ -33,7 +33,6 @@ WITH_ADAM = ET_ASGD.model_copy(update={"training": ET_ASGD.training.model_copy(u
 
 
 def train_to_the_end(directory: Path, config: TrialConfig) -> None:
-    """Train from the latest checkpoint; save every step. The final checkpoint has number 10^9."""
     torch.set_num_threads(1)
     trainer = Trainer(config, tiny.corpus(), Runtime(checkpoint_every_s=0.0), epoch_ranks)
     checkpoints = Checkpoints(TrialFolder(directory, config.trial_id))

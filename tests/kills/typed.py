@@ -48,8 +48,10 @@ class Typed:
         return self._process.poll() is None
 
     def status(self, within_s: float) -> int | None:
-        """Return the status as a shell shows it (137 after SIGKILL), or None if the command still
-        runs."""
+        """Return the exit status as a shell shows it (137 after SIGKILL).
+
+        Return None if the command is still running after `within_s` seconds.
+        """
         try:
             status = self._process.wait(within_s)
         except subprocess.TimeoutExpired:

@@ -1,4 +1,4 @@
-"""A real sweep of eight trials with its own Ray and temporary folder, to kill and compare."""
+"""A real sweep of eight trials that tests kill, repeat and compare with an undisturbed sweep."""
 
 from __future__ import annotations
 
@@ -37,14 +37,13 @@ STUDY = Study(name="chaos", trials=trials, corner=list, measurements=("perplexit
 LATER = STUDY.replace('"spectrum@1"', '"spectrum@1", "top_k@1"')
 TRIALS = 8
 EPOCHS = 4 if "--chaos" in sys.argv else 2
-"""`make test` trains fewer epochs to save time."""
 OPTIONS = ("--set", f"training.epochs={EPOCHS}")
 SEED = int(os.environ.get("CHAOS_SEED", random.randrange(10**6)))
-"""Every failing random test prints this seed."""
+"""Seed of the random tests. A failing test prints it, so that CHAOS_SEED can repeat the test."""
 QUIET_S, MOST_SLOWNESS = 10.0, 4.0
-"""A sweep's duration in seconds on an idle host, and the largest allowed slowdown."""
+"""A sweep takes `QUIET_S` seconds on an idle host. Limits grow at most `MOST_SLOWNESS` times."""
 LIMIT_S = 90.0
-"""A killed command that runs longer than this is hung."""
+"""Seconds after which a killed command counts as hung on an idle host."""
 PLUG_IN = Path(__file__).parent / "kill_at_step"
 BY_COMMAND_LINE: dict[str, Callable[[str], bool]] = {
     "worker": lambda line: line.startswith("ray::") and "Agent" not in line,
@@ -61,7 +60,7 @@ VICTIMS = ("driver", "guard", "process group", *BY_COMMAND_LINE, "everything")
 class Round:
     kind: str
     seconds: float | None = None
-    """Time from the disturbance to the command's end; None if the command hung."""
+    """Seconds from the kill or signal to the command's end, or None if the command hung."""
     troubles: list[str] = field(default_factory=list)
 
 
@@ -73,7 +72,6 @@ class Undisturbed:
 
     @property
     def slowness(self) -> float:
-        """Return how many times slower this host is than an idle one, within bounds."""
         return min(max(1.0, self.seconds / QUIET_S), MOST_SLOWNESS)
 
     @property
@@ -82,8 +80,6 @@ class Undisturbed:
 
 
 class TypedSweep:
-    """A storage, a temporary folder, and the commands that use them."""
-
     def __init__(
         self,
         folder: Path,
@@ -92,7 +88,6 @@ class TypedSweep:
         storage: Path | None = None,
         store: str | None = None,
     ) -> None:
-        """`store` is a store's URL if the store is outside the storage."""
         folder.mkdir(exist_ok=True)
         self.study = folder / "chaos.py"
         self.study.write_text(study)
@@ -142,7 +137,6 @@ class TypedSweep:
         return rows
 
     def checkpoints(self) -> dict[Path, list[float]]:
-        """Return the seconds of each epoch in the newest checkpoint of each trial folder."""
         seconds_by_folder = {}
         for path in sorted(self.storage.glob("trials/*/*/checkpoint-*.safetensors")):
             with suppress(FileNotFoundError):  # its worker is still running
@@ -153,7 +147,7 @@ class TypedSweep:
     def restarted_trials(self, checkpoints: dict[Path, list[float]]) -> list[str]:
         """Return the trials that did not resume from `checkpoints`.
 
-        An epoch that is trained again takes a different number of seconds.
+        If an epoch is trained again, its duration differs from the one in the checkpoint.
         """
         results = {
             folder: json.loads((folder / "result.json").read_text()) for folder in checkpoints
@@ -175,8 +169,6 @@ class TypedSweep:
         return set()
 
     def _compare_results(self) -> None:
-        """Compare results with their earlier versions: a trial whose result changes was trained
-        twice."""
         for path in self.storage.glob("trials/*/*/result.json"):
             stat = path.stat()
             now = (stat.st_ino, stat.st_mtime_ns)
@@ -199,7 +191,6 @@ class TypedSweep:
         return drivers or ([typed.pid] if runs else [])
 
     def kill(self, victim: str, typed: Typed, chance: random.Random) -> bool:
-        """Kill a process of kind `victim`; return False if none is running."""
         self._compare_results()
         pids = self.alive(victim, typed)
         if victim == "process group" and pids:
@@ -212,7 +203,6 @@ class TypedSweep:
         kill(mentioning(self.temporary))
 
     def running(self) -> list[str]:
-        """Return the commands' processes that are still running after a second."""
         deadline_s = time.monotonic() + 1
         while (lines := mentioning(self.temporary)) and time.monotonic() < deadline_s:
             time.sleep(0.1)
@@ -223,7 +213,6 @@ class TypedSweep:
         return [*self.running(), *files, *abandoned_shared_memory(self._since_s)]
 
     def troubles(self, table: list[dict[str, str]], limit_s: float) -> list[str]:
-        """Repeat the command of a finished sweep and return its faults."""
         typed = self.type()
         troubles = typed.troubles(limit_s)
         if f"0 to run, {TRIALS} already done" not in typed.text:
@@ -237,7 +226,6 @@ class TypedSweep:
         return troubles + [f"left behind: {name}" for name in self.left_behind()]
 
     def judge(self, part: Round, typed: Typed, undisturbed: Undisturbed) -> None:
-        """Repeat a killed command until all trials are done, and record its faults."""
         killed_s = time.monotonic()
         status = typed.status(undisturbed.limit_s)
         if status is None:
@@ -262,7 +250,6 @@ def kill(pids: Iterable[int]) -> None:
 
 
 def abandoned_shared_memory(since_s: float) -> list[str]:
-    """Return files in /dev/shm that are newer than `since_s` and that no process has mapped."""
     new = [str(path) for path in Path("/dev/shm").iterdir() if path.lstat().st_ctime > since_s]
     maps = ""
     for path in Path("/proc").glob("[0-9]*/maps") if new else ():
@@ -274,7 +261,6 @@ def abandoned_shared_memory(since_s: float) -> list[str]:
 def undisturbed_sweep(
     folder: Path, *, study: str = STUDY, storage: Path | None = None
 ) -> Undisturbed:
-    """Run the sweep from the start, or continue a copy of `storage`."""
     with TypedSweep(folder, *OPTIONS, study=study, storage=storage) as sweep:
         typed = sweep.type()
         assert typed.status(600) == 0, typed.text

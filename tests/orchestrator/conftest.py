@@ -11,6 +11,6 @@ from orchestrator.store.store import Store
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
-    """Yield an empty store at the path that `--storage tmp_path` uses."""
+    """Yield an empty store at the path that commands use with `--storage tmp_path`."""
     with open_store(f"sqlite:///{tmp_path}/results.db") as opened:
         yield opened

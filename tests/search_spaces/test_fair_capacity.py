@@ -11,7 +11,7 @@ SIDES = ("mos_dagger", "softmax_dagger", "softmax_double_dagger")
 
 
 def test_spaces_match_supplement_tables() -> None:
-    """Values are typed from the tables, independently of the code."""
+    """Expected values are typed from the supplement's tables, independently of the code."""
     assert {d.key: d.values for d in TUNING.stage1} == {
         "model.dropout_embedding": (0.2, 0.4),
         "model.dropout_hidden": (0.225, 0.3),

@@ -39,8 +39,7 @@ SCALED_NAMES = {
     "saturation": ("d=8 seed=1",),
     "confounders": ("B=8 wd=0.01 lr=0.0065 epochs=8 seed=1",),
 }
-"""Trial names at scale quick, scaled by hand: a dropout rate is a tenth, a Transformer's width an
-eighth."""
+"""Trial names at scale quick, which divides dropout rates by 10 and Transformer widths by 8."""
 
 
 def plan_of(study: str, corpus: str = "none", scale: str = "paper", **settings: object) -> Plan:

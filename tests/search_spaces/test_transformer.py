@@ -22,7 +22,10 @@ def at(scale: str, config: TransformerTrialConfig) -> TransformerTrialConfig:
 
 
 def test_width_768_is_gpt_2() -> None:
-    """Radford et al. 2019, Table 2; rate of GPT-3 small: Brown et al. 2020, Table 2.1."""
+    """Layers and heads: Radford et al. 2019, Table 2.
+
+    Learning rate: GPT-3 small in Brown et al. 2020, Table 2.1.
+    """
     assert (ladder(768).layers, ladder(768).heads, ladder(768).learning_rate) == (12, 12, 6.0e-4)
 
 
@@ -49,7 +52,7 @@ def test_smaller_scale_lowers_the_rung(scale: str, factor: float) -> None:
         rung, model = ladder(int(width * factor)), trial.model
         assert (model.width, model.layers, model.heads) == (rung.width, rung.layers, rung.heads)
         rates.append(trial.training.learning_rate / rung.learning_rate)
-    assert rates == pytest.approx([rates[0]] * len(rates)), "the scale's own factor"
+    assert rates == pytest.approx([rates[0]] * len(rates)), "one factor for all widths"
 
 
 @pytest.mark.parametrize("scale", ["smoke", "quick", "small"])

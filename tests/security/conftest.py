@@ -35,8 +35,6 @@ def in_time() -> Iterator[None]:
 
 @pytest.fixture
 def every_case(rounds: int, request: pytest.FixtureRequest) -> Cases:
-    """Return a function that checks the `first` cases, then `rounds` random cases."""
-
     def try_all(
         cases: SearchStrategy[Any], check: Callable[[Any], None], first: Iterable[Any] = ()
     ) -> None:
@@ -61,7 +59,6 @@ def every_case(rounds: int, request: pytest.FixtureRequest) -> Cases:
 def check_answer(
     *arguments: str | Path, allowed: Path | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Run a command that may fail only with a one-line error and write only below `allowed`."""
     with written() as paths:
         answer = sweep(*arguments)
     output = answer.stdout + answer.stderr

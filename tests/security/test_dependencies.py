@@ -16,7 +16,7 @@ UNPICKLING = {
     "pickle", "cloudpickle", "dill", "joblib", "marshal", "shelve", "read_pickle", "unsafe_load",
     "full_load", "system", "popen", "builtin eval", "builtin exec",
 }  # fmt: skip
-"""Names of functions and modules that may execute what they read."""
+"""Functions and modules that may execute code from the data that they read."""
 ALLOWED = {
     # The user named this file of layers in their own command.
     "trainables/output_layers/custom.py": {"builtin exec"},
@@ -75,7 +75,7 @@ def test_foreign_files_are_never_unpickled() -> None:
 
 
 def test_arrays_are_read_without_pickle() -> None:
-    """numpy and torch accept pickles by default."""
+    """Each call must forbid pickles, because numpy's and torch's defaults differ by version."""
     for name, node in calls():
         match node:
             case ast.Call(func=ast.Attribute(value=ast.Name(id="torch"), attr="load")):

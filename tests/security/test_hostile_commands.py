@@ -1,4 +1,7 @@
-"""Any input gives a correct result or a one-line error, and writes only to allowed folders."""
+"""Tests that any input gives a correct result or a one-line error.
+
+Commands may write only to allowed folders.
+"""
 
 from __future__ import annotations
 
@@ -120,7 +123,7 @@ def test_study_is_planned_or_refused(folder: Path, every_case: Cases) -> None:
 
 @pytest.mark.chaos(4, 150)
 def test_stored_texts_are_shown(folder: Path, every_case: Cases) -> None:
-    """A study's names become folders, cells and titles."""
+    """Names in the store become folder names, table cells and titles, so any text must work."""
     url = f"sqlite:///{folder}/results/results.db"
     with open_store(url) as store:
         store.register(StudyKey(study="gss_grid", scale="smoke", corpus="pydocs"), [SEED])

@@ -1,4 +1,4 @@
-"""Any file gives a correct result or a one-line error: no traceback, hang or write."""
+"""Tests that any file gives a correct result or a one-line error: no traceback, hang or write."""
 
 from __future__ import annotations
 
@@ -40,12 +40,10 @@ as_bytes = texts.map(lambda text: text.encode(errors="replace"))
 
 
 def in_json(*originals: Any) -> st.SearchStrategy[bytes]:
-    """Draw damaged versions of these values as JSON, or any other JSON."""
     return (spoiled(originals) | values).map(lambda value: json.dumps(value).encode())
 
 
 def with_headers(tensors: bytes) -> st.SearchStrategy[bytes]:
-    """Draw a safetensors file whose damaged header has a correct length field."""
     end = 8 + int.from_bytes(tensors[:8], "little")
     spoiled_headers = in_json(json.loads(tensors[8:end]))
     return spoiled_headers.map(lambda text: len(text).to_bytes(8, "little") + text + tensors[end:])
@@ -75,7 +73,6 @@ def test_config_is_read_or_refused(
 
 @st.composite
 def npy_files(draw: Any) -> bytes:
-    """Draw a correct magic number and length, followed by any header."""
     built = "{{'descr': {!r}, 'fortran_order': {!r}, 'shape': {}, }}".format
     dtypes, orders = st.sampled_from(DTYPES) | texts, st.booleans() | values
     headers = st.builds(built, dtypes, orders, st.sampled_from(SHAPES))

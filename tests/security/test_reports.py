@@ -27,7 +27,6 @@ PAYLOADS = (
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a report in which every text is hostile."""
     folder = tmp_path_factory.mktemp("storage") / "reports"
     rows, spectra = make_results()
     for row, payload in zip(rows, PAYLOADS * 9, strict=False):
@@ -76,7 +75,7 @@ class Elements(HTMLParser):
 
 @pytest.mark.parametrize("name", ["report.html", "../index.html"])
 def test_hostile_texts_are_escaped(page: Path, name: str) -> None:
-    """Only the page's own script may run."""
+    """The content security policy must allow only the page's own script."""
     elements = Elements(page.parent / name)
     allowed = elements.policy()
     assert allowed["default-src"] == allowed["base-uri"] == allowed["form-action"] == "'none'"

@@ -83,7 +83,6 @@ def store_texts(url: str) -> Iterator[str]:
 def running(
     words: Sequence[str | Path], variables: Mapping[str, str], printed: Path
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """Run the command with its output in a file; interrupt it at the end."""
     with printed.open("wb") as output:
         process = subprocess.Popen(
             [sys.executable, "sweep.py", *words], cwd=ROOT, start_new_session=True,
@@ -149,7 +148,9 @@ def test_run_leaves_no_secret(tmp_path: Path, short: Path, postgres_server: Post
         for path in (*short.iterdir(), Path(token_path())):
             assert not path.stat().st_mode & 0o077, f"others may read {path}"
         logged = list(contents(short))
-        assert any("session_" in str(path) for path, _ in logged), "Ray's logs are looked at"
+        assert any("session_" in str(path) for path, _ in logged), (
+            "the test must search Ray's logs, too"
+        )
     for path, content in (*logged, *contents(storage), *contents(short), *contents(tmp_path)):
         look(str(path), content)
     for row in store_texts(postgres_server.url("postgres")):

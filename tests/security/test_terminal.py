@@ -73,7 +73,7 @@ def storage(tmp_path: Path) -> Path:
     "command", [("status", "--format", "table"), ("results", "gss_grid", "--format", "csv")]
 )
 def test_store_cannot_command_the_terminal(storage: Path, command: tuple[str, ...]) -> None:
-    """Use a real terminal, because output to a file keeps every character."""
+    """The test needs a real terminal, because output to a file keeps every character."""
     words = [sys.executable, str(ROOT / "sweep.py"), *command, "--storage", str(storage)]
     here, there = pty.openpty()
     with os.fdopen(here, "rb", buffering=0) as terminal:
@@ -96,7 +96,7 @@ def test_store_cannot_command_the_terminal(storage: Path, command: tuple[str, ..
 def test_trial_cannot_command_the_terminal(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Every character must reach a program that reads the result."""
+    """A program that reads the result must still receive every character."""
     config = tiny_trial.trial()
     words = {"next": HOSTILE, "probability": 0.5, "rank": 1, "top": [[HOSTILE, 0.5]]}
     top_k = {"top_k even 1": json.dumps(words, ensure_ascii=False)}

@@ -34,7 +34,7 @@ FLAGS = (
 
 
 WAIT_S = 60.0
-"""Far longer than a page needs on an idle host."""
+"""Seconds to wait for a page, far more than an idle host needs."""
 
 
 class DevToolsError(Exception):
@@ -42,8 +42,6 @@ class DevToolsError(Exception):
 
 
 class Browser:
-    """One page in one Chromium; `events` collects every DevTools event."""
-
     def __init__(self, profile: Path) -> None:
         assert EXECUTABLE is not None
         to_browser, self._write = os.pipe()
@@ -88,7 +86,6 @@ class Browser:
             self._process.kill()
 
     def call(self, method: str, **parameters: Any) -> dict[str, Any]:
-        """Send a command and return its result; store the events that arrive before it."""
         self._count += 1
         message: dict[str, Any] = {"id": self._count, "method": method, "params": parameters}
         if self._session:
@@ -139,7 +136,6 @@ class Browser:
         raise AssertionError(f"not in {timeout_s} s: {expression}")
 
     def mouse(self, kind: str, x: float, y: float, **more: Any) -> None:
-        """`kind` is "mousePressed", "mouseMoved" or "mouseReleased"."""
         self.call(
             "Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1, **more
         )
@@ -151,7 +147,6 @@ class Browser:
         self.mouse("mouseReleased", x, y)
 
     def click_and_agree(self, selector: str) -> str:
-        """Click, accept the confirmation dialog, and return its question."""
         self.evaluate(f"setTimeout(() => document.querySelector({json.dumps(selector)}).click())")
         while True:
             event = self._receive()
@@ -164,7 +159,7 @@ class Browser:
     def complaints(self) -> list[str]:
         """Return console messages, uncaught exceptions and log entries since `open`.
 
-        Blocked content appears as a log entry.
+        Content that the page's policy blocks appears as a log entry.
         """
         kinds = ("Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded")
         return [
@@ -189,7 +184,6 @@ class Browser:
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    """Yield a browser; skip the test without Chromium."""
     if EXECUTABLE is None:
         pytest.skip("no Chromium on this machine")
     with Browser(tmp_path_factory.mktemp("profile")) as running:

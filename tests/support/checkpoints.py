@@ -22,7 +22,6 @@ HEAD, EMBEDDING, NORM = "lm_head.weight", "model.embed_tokens.weight", "model.no
 def head(
     words: int = 60, width: int = 8, *, seed: int = 0, decay: float = 1.0
 ) -> NDArray[np.float64]:
-    """Draw a matrix whose columns' scale falls geometrically from 1 to `decay`."""
     random = np.random.default_rng(seed)
     return random.standard_normal((words, width)) * np.geomspace(1, decay, width)
 
@@ -48,7 +47,6 @@ def write_checkpoint(
 
 
 def write_shards(folder: Path, shards: Mapping[str, Mapping[str, NDArray[Any]]]) -> Path:
-    """Write several files and return their index's path."""
     for name, tensors in shards.items():
         write_checkpoint(folder / name, tensors)
     index = folder / "model.safetensors.index.json"

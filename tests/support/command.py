@@ -26,7 +26,7 @@ TIMES = (
     "peak_memory_mib",
     "attempt",
 )
-"""Columns that differ when a trial is repeated."""
+"""Result columns that differ when a trial is repeated."""
 
 
 def environment() -> dict[str, str]:
@@ -60,7 +60,6 @@ def sweep_process(
 
 
 def sweep(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    """Run the command in this process; use a running Ray and leave it running."""
     words = list(map(str, arguments))
     with _as_before(), redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()) as err:
         status = main(words)
@@ -68,14 +67,12 @@ def sweep(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
 
 
 def typed(report: Callable[[Any], None], *arguments: str | Path) -> None:
-    """In a `Process`, run the command and report its status and output."""
     answer = sweep(*arguments)
     report((answer.returncode, answer.stdout + answer.stderr))
 
 
 @contextmanager
 def _as_before() -> Iterator[None]:
-    """Undo what commands leave changed in their process: a signal handler and imports."""
     handler, paths, modules = signal.getsignal(signal.SIGTERM), list(sys.path), set(sys.modules)
     try:
         yield
@@ -89,7 +86,6 @@ def _as_before() -> Iterator[None]:
 
 
 def results_table(storage: Path, study: str = "gss_grid", *options: str) -> list[dict[str, str]]:
-    """Return the results without the columns `TIMES`."""
     answer = sweep("results", study, "--storage", storage, *options, "--format", "csv")
     assert answer.returncode == 0, answer.stderr
     rows = list(csv.DictReader(io.StringIO(answer.stdout)))

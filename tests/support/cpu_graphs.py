@@ -1,7 +1,7 @@
-"""CUDA graphs simulated on a CPU: operations are recorded and replayed on the same tensors.
+"""CUDA graphs simulated on a CPU: operations are recorded, then replayed on the same tensors.
 
-A replay would not repeat decisions, reads, random draws and host tensors, so recording refuses
-them.
+A replay cannot repeat Python decisions, reads of values, random draws or tensors from the host, so
+recording refuses them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ FROM_HOST = {"lift_fresh", "lift"}
 
 
 class NotForGraphsError(Exception):
-    """Raised for an operation that no CUDA graph can record."""
+    pass
 
 
 class _Refusing(TorchDispatchMode):

@@ -19,10 +19,9 @@ from trainables.training import Trainer
 STACKED: tuple[OutputLayerConfig, ...] = tuple(
     layer_config(name, "ptb", "tiny") for name in trials.STACKED
 )
-"""Layers that a stack can train."""
 LAYERS = tuple(layer_config(name, "ptb", "tiny") for name in trials.LAYERS)
 COMPARED = LAYERS if torch.cuda.is_available() else (LAYERS[0], *STACKED[5:7], LAYERS[-1])
-"""Layers to compare between GPU and CPU. Without a GPU, a few layers check the tests themselves."""
+"""Layers to compare between GPU and CPU. Without a GPU, a few layers suffice."""
 
 
 def trainer_on(
@@ -35,7 +34,6 @@ def trainer_on(
 
 
 def assert_same_bits(trainer: Trainer, expected: Trainer) -> None:
-    """Compare the whole training state, except torch's global generators."""
     result = trainer.snapshot()[0]
     for name, tensor in expected.snapshot()[0].items():
         if "random.global" not in name:

@@ -1,4 +1,4 @@
-"""Functions that a test runs in processes, to stop and kill them. Each runs scripted trials."""
+"""Functions that run a driver of scripted trials, in processes that tests stop and kill."""
 
 from __future__ import annotations
 
@@ -31,7 +31,10 @@ def train(
     options: dict[str, Any] | None = None,
     **changes: Any,
 ) -> None:
-    """Train these seeds; report the result and the notes. `moment` runs before the first trial."""
+    """Train one scripted trial per seed, then report the result and the driver's notes.
+
+    `moment` is called just before the first trial.
+    """
     plan, listener = planned(seeds), RecordingListener()
     ids = [trial.trial_id for trial in plan]
     with open_store(store_url or f"sqlite:///{folder}/results.db") as store:
@@ -55,7 +58,6 @@ def train(
 
 
 def measure(_report: Report, folder: Path, seeds: Sequence[int]) -> None:
-    """Take each later measurement that a done trial of `seeds` does not have yet."""
     key, names = scripted_measurements.KEY, scripted_measurements.NAMES
     plan = planned(seeds)
     with open_store(f"sqlite:///{folder}/results.db") as store:

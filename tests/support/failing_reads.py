@@ -1,4 +1,4 @@
-"""Root can open any file, so permissions cannot make reads fail in these tests."""
+"""Makes reads fail by a patch: root can open any file, so permissions do not suffice."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ OPEN = os.open
 
 @contextmanager
 def failing_reads(prefix: str, number: int) -> Iterator[None]:
-    """Make opening fail with errno `number` if the file's name starts with `prefix`."""
-
     def fail(path: Any, *arguments: Any, **options: Any) -> int:
         if os.path.basename(os.fsdecode(path)).startswith(prefix):  # noqa: PTH119  (of any path)
             raise OSError(number, os.strerror(number), path)

@@ -19,15 +19,15 @@ REAL_DATA = REPOSITORY.parent / "shared" / "data"
 
 @dataclass
 class WebServer:
-    """A test sets these fields to change the server's behaviour."""
+    """State of a test's web server. Tests set these fields to make requests fail."""
 
     url: str = ""
     files: dict[str, bytes] = field(default_factory=dict)
-    """Contents by path, without the leading slash."""
+    """Content of each file, by URL path without the leading slash."""
     first_statuses: list[int] = field(default_factory=list)
     """HTTP statuses of the first responses; later responses are normal."""
     drop_after_bytes: list[int] = field(default_factory=list)
-    """Body lengths after which the first connections are cut."""
+    """Numbers of bytes after which the server cuts its first connections, one per connection."""
     requests: list[str] = field(default_factory=list)
 
 
@@ -52,7 +52,7 @@ def serving() -> Iterator[WebServer]:
             self.close_connection = True
 
         def log_message(self, *_: Any) -> None:
-            """Print nothing."""
+            pass
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http_server:
         state.url = f"http://127.0.0.1:{http_server.server_port}/"
@@ -66,7 +66,6 @@ def serving() -> Iterator[WebServer]:
 def publish(
     web: WebServer, monkeypatch: pytest.MonkeyPatch, name: str, files: Mapping[str, str]
 ) -> None:
-    """Serve the files and publish them as the corpus `name`."""
     web.files |= {f"{name}/t.{file}": text.encode() for file, text in files.items()}
     hashes = {file: hashlib.sha256(text.encode()).hexdigest() for file, text in files.items()}
     monkeypatch.setitem(PUBLISHED, name, PublishedFolder(url=f"{web.url}{name}/t.", files=hashes))

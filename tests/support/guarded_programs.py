@@ -33,7 +33,6 @@ Start = Callable[..., "subprocess.Popen[str]"]
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
-    """Yield a function that starts a guarded program; kill all programs at the end."""
     started: list[subprocess.Popen[str]] = []
 
     def start_program(body: str, *, wait: bool = True, before: str = "") -> subprocess.Popen[str]:

@@ -1,4 +1,4 @@
-"""Draws hostile texts, values, configs and files."""
+"""Hypothesis strategies for hostile texts, values, configs and files."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ texts = st.sampled_from(NASTY_TEXTS) | st.text(max_size=30)
 words = st.sampled_from(NASTY_TEXTS) | st.text(
     st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=30
 )
-"""Words of a command line contain no NUL; invalid UTF-8 occurs only as single bytes."""
+"""Words of a command line. They contain no NUL, and invalid UTF-8 only as single bytes."""
 numbers = (
     st.integers()
     | st.floats()
@@ -79,7 +79,6 @@ def paths_in(content: Any, prefix: tuple[Any, ...] = ()) -> list[tuple[Any, ...]
 
 @st.composite
 def spoiled(draw: Callable[..., Any], originals: tuple[Any, ...]) -> Any:
-    """Draw an original with one to three values replaced, added or removed."""
     content = copy.deepcopy(draw(st.sampled_from(originals)))
     for _ in range(draw(st.integers(1, 3))):
         *path, last = draw(st.sampled_from(paths_in(content)))
@@ -100,7 +99,6 @@ def spoiled(draw: Callable[..., Any], originals: tuple[Any, ...]) -> Any:
 
 @st.composite
 def damaged(draw: Callable[..., Any], originals: tuple[bytes, ...]) -> bytes:
-    """Draw an original that is cut, changed, or has bytes inserted or repeated."""
     content = bytearray(draw(st.sampled_from(originals)))
     for _ in range(draw(st.integers(1, 4))):
         start = draw(st.integers(0, max(0, min(len(content), 400))) | st.integers(0, len(content)))

@@ -1,4 +1,7 @@
-"""Trials whose loss is a power law of a size, or whose settings affect a rank and the loss."""
+"""Synthetic trials for tests of the analyses.
+
+Either the loss is a power law of a size, or settings affect both a rank and the loss.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,6 @@ LEARNED_AT = Threshold(
     metric="excess_cross_entropy",
     value=0.1,
 )
-"""Threshold that the study `spam` requests."""
 LEVELS = ((8, 16, 32), (0.01, 0.1, 0.3), (0.1, 0.3, 1.0), (2, 4, 8, 16))
 
 
@@ -47,7 +49,7 @@ def head_rank_rows(
     seeds: int = 3,
     deviation: float = 0.01,
 ) -> list[dict[str, Any]]:
-    """Return trials with losses 4 + 2 (m r)^-0.6 at head rank r; m is the layer's factor."""
+    """Return trials whose loss at head rank r is 4 + 2 (m r)^-0.6; m is the layer's factor."""
     rng, rows = np.random.default_rng(0), []
     for kind, (layer, factor), rank, seed in product(
         kinds, factors.items(), RANKS, range(1, seeds + 1)
@@ -70,7 +72,7 @@ def width_rows(
     seeds: int = 3,
     seed: int = 1,
 ) -> list[dict[str, Any]]:
-    """Return trials with losses 3.5 + 6 w^-0.5 at width w, plus `excess` by width."""
+    """Return trials whose loss at width w is 3.5 + 6 w^-0.5, plus `excess` at some widths."""
     rng, rows = np.random.default_rng(seed), []
     for width, seed in product(widths, range(1, seeds + 1)):
         loss = 3.5 + 6 * width**-0.5 + excess.get(width, 0.0) + rng.normal(0, 0.005)
@@ -87,9 +89,9 @@ def spam_rows(
     seeds: int = 3,
     deviation: float = 0.05,
 ) -> list[dict[str, Any]]:
-    """Return trials with gaps 0.1 (m w(V) / d)^3 to the entropy of spam-V at width d.
+    """Return trials on spam-V at width d. Their loss is the entropy plus 0.1 (m w(V) / d)^3.
 
-    w(V) = V^0.4; m is the layer's factor, so the gap is 0.1 at m w(V).
+    w(V) = V^0.4, and m is the layer's factor. So the excess over the entropy is 0.1 at d = m w(V).
     """
     rng, rows = np.random.default_rng(3), []
     for number, width, (layer, factor), seed in product(
@@ -108,10 +110,11 @@ def spam_rows(
 
 
 def settings_rows() -> list[dict[str, Any]]:
-    """Return 108 trials whose metrics have different links to the loss.
+    """Return 108 trials whose metrics are linked to the loss in different ways.
 
-    `press_rank` and the loss share only the settings, two of which interact; `entropy_rank` falls
-    with the loss at any settings; `kl_rank_1e-3` is nearly constant.
+    `press_rank` and the loss depend on the same settings, two of which interact, and on nothing
+    else in common. `entropy_rank` falls with the loss at any settings. `kl_rank_1e-3` is nearly
+    constant.
     """
     rng = np.random.default_rng(2)
     rows: list[dict[str, Any]] = []

@@ -35,7 +35,10 @@ _meta.impl("baddbmm.dtype_out", _summed_in)
 
 @contextmanager
 def like_a_gpu(window: int) -> Iterator[None]:
-    """Make trainers on "meta" run GPU code, including Triton, with windows of `window` tokens."""
+    """Make trainers on the device "meta" run GPU code, including Triton.
+
+    Every window has `window` tokens.
+    """
     with ExitStack() as stack:
         enter = stack.enter_context
         enter(

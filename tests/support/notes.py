@@ -7,8 +7,6 @@ from trainables.trial_folder.outcome import TrialOutcome
 
 
 class RecordingListener(Listener):
-    """Records notes and outcomes, and prints the notes to standard error."""
-
     def __init__(self) -> None:
         self.notes: list[str] = []
         self.starts: list[str] = []

@@ -16,12 +16,10 @@ POLICY = (
     '{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]}'
 )
 UNCHECKED = 3
-"""Requests that the server accepts without credentials, to create a user with a key."""
+"""Number of requests without credentials that the server accepts: they create a user with a key."""
 
 
 class ObjectStore:
-    """A server, a user with all rights, and a bucket."""
-
     bucket = "sweeps-of-a-test"
 
     def __init__(self, process: subprocess.Popen[str], cache: Path) -> None:
@@ -42,7 +40,6 @@ class ObjectStore:
         return self.environment["AWS_SECRET_ACCESS_KEY"]
 
     def off(self) -> None:
-        """Close the port; buckets are kept."""
         self._ask("off")
 
     def on(self) -> None:
@@ -84,7 +81,6 @@ class ObjectStore:
 
 @contextmanager
 def object_store(folder: Path) -> Iterator[ObjectStore]:
-    """Run a server and set its address in this environment; `folder` holds local copies."""
     process = subprocess.Popen(
         [sys.executable, "-m", "tests.support.object_store"],
         cwd=ROOT,
@@ -106,9 +102,10 @@ def object_store(folder: Path) -> Iterator[ObjectStore]:
 
 
 def serve() -> None:
-    """Print the port and serve until standard input ends.
+    """Print the server's port, and serve until standard input ends.
 
-    "off" closes the port, "on" reopens it with the same buckets; each is echoed.
+    A line "off" closes the port, and "on" opens it again with the same buckets. Each line is
+    echoed.
     """
     server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
     server.start()

@@ -16,7 +16,7 @@ from orchestrator.cluster.run_options import RunOptions
 from orchestrator.storage.storage import FolderStorage
 
 vars(connection)["PRELOADS"] = "import gc; gc.set_threshold(20_000)"
-"""Start workers without torch: only some trials need torch, and they import it themselves."""
+"""Workers start without torch, because only some trials need it, and these import it themselves."""
 _started = ExitStack()
 
 
@@ -40,7 +40,6 @@ def end_ray() -> None:
 
 @contextmanager
 def without_ray() -> Iterator[None]:
-    """Make commands that use Ray fail."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(connection, "ray", None)
         yield

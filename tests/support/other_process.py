@@ -8,7 +8,6 @@ from tests.support.faulty_server import REPOSITORY
 
 
 def sha256_elsewhere(corpus: str, *, and_then: str = "", **environment: str) -> str:
-    """Return a corpus's SHA-256, computed in a new process that then runs `and_then`."""
     program = (
         "from trainables.corpora import identity\n"
         f"print(identity({corpus!r}, data_dir=None).sha256)\n{and_then}"

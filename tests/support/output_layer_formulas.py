@@ -39,7 +39,6 @@ EVERY_LAYER: tuple[OutputLayerConfig, ...] = (
     MocConfig(mixtures=3, latent_dropout=0.0),
     MosPlifConfig(mixtures=2, latent_dropout=0.0, knots=20, limit=3.0, learning_rate=2.0),
 )
-"""Every kind of layer, small and without dropout."""
 
 
 def softplus(t: Tensor) -> Tensor:
@@ -47,7 +46,6 @@ def softplus(t: Tensor) -> Tensor:
 
 
 def f(config: OutputLayerConfig, at: Mapping[str, Tensor], x: Tensor) -> Tensor:
-    """Return the function of one logit; `at` holds its parameters by name."""
     match config:
         case SigSoftmaxConfig():
             # Kanai et al. define it as exp(x) sigmoid(x), normalised.
@@ -99,7 +97,6 @@ def parameters_of(layer: nn.Module) -> dict[str, Tensor]:
 
 
 def layer_of(config: OutputLayerConfig, vocabulary: int, width: int = 3) -> OutputLayer:
-    """Return a float64 layer with all weights drawn, including the bias."""
     shape = LayerShape(vocabulary_size=vocabulary, embedding_width=width, context_width=width)
     layer = build_output_layer(config, shape).double()
     generator = torch.Generator().manual_seed(5)
@@ -111,7 +108,6 @@ def layer_of(config: OutputLayerConfig, vocabulary: int, width: int = 3) -> Outp
 def inputs(
     rows: int, width: int, vocabulary: int, scale: float = 1.0, seed: int = 0
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return hidden states, weights that give logits of about `scale`, and repeating targets."""
     generator = torch.Generator().manual_seed(seed)
     hidden = torch.randn(rows, width, dtype=torch.float64, generator=generator)
     weight = torch.randn(vocabulary, width, dtype=torch.float64, generator=generator) * scale
@@ -126,10 +122,6 @@ def leaves_of(layer: nn.Module, hidden: Tensor, weight: Tensor) -> dict[str, Ten
 def loss_and_gradients(
     layer: OutputLayer, hidden: Tensor, weight: Tensor, targets: Tensor
 ) -> tuple[float, dict[str, Tensor]]:
-    """Return the package's loss, and three times its gradients.
-
-    The loss must be the same if torch records no gradients.
-    """
     leaves = leaves_of(layer, hidden, weight)
     loss = layer.loss(leaves["hidden"].unsqueeze(1), leaves["weight"], targets)
     with torch.no_grad():
@@ -141,7 +133,6 @@ def loss_and_gradients(
 def truth_and_gradients(
     config: OutputLayerConfig, layer: OutputLayer, hidden: Tensor, weight: Tensor, targets: Tensor
 ) -> tuple[float, dict[str, Tensor]]:
-    """Return the formulas' loss, and its gradients times three; targets may be distributions."""
     leaves = leaves_of(layer, hidden, weight)
     rows = log_p(config, parameters_of(layer), leaves["hidden"], leaves["weight"])
     if not targets.is_floating_point():

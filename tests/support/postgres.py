@@ -15,15 +15,12 @@ from urllib.parse import quote
 import pytest
 
 PASSWORD = "not a secret/@"
-"""Contains characters that a URL must escape."""
+"""Password with characters that a URL must escape."""
 _numbers = count()
 Inside = Callable[[list[str]], list[str]]
-"""Changes a command line so that it runs on the server's host."""
 
 
 class PostgresServer:
-    """A server with a password and a socket in its folder."""
-
     def __init__(
         self,
         folder: Path,
@@ -32,9 +29,9 @@ class PostgresServer:
         network: tuple[str, str] | None = None,
         inside: Inside = list,
     ) -> None:
-        """`folder` needs a short path for the socket.
+        """`folder` needs a short path, because it contains the server's socket.
 
-        `network` is the server's address and the range of its clients' addresses.
+        `network` is the server's address and the address range of its clients.
         """
         self.folder, self.password = folder, password
         (folder / "password").write_text(password)
@@ -126,7 +123,7 @@ def _unprivileged_user() -> str:
 
 
 def _as_unprivileged_user() -> list[str]:
-    """PostgreSQL refuses to run as root."""
+    """Return a command prefix that changes the user, because PostgreSQL refuses to run as root."""
     if os.geteuid() != 0:
         return []
     user = pwd.getpwnam(_unprivileged_user())
@@ -151,7 +148,7 @@ def postgres_server() -> Iterator[PostgresServer]:
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """Return the URL of a new store; in PostgreSQL a schema, which is faster than a database."""
+    """Return the URL of a new store. In PostgreSQL it is a schema, which is fast to create."""
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path / 'results' / 'results.db'}"
     server: PostgresServer = request.getfixturevalue("postgres_server")

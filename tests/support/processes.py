@@ -1,6 +1,6 @@
-"""Runs test functions in their own processes, to stop and kill them.
+"""Runs functions in their own processes, which tests stop and kill.
 
-They fork from a process that has already imported the slow modules.
+The processes fork from one that has already imported the slow modules.
 """
 
 from __future__ import annotations
@@ -26,11 +26,10 @@ FORKS.set_forkserver_preload(
 )
 WAIT_S = 180.0
 Report = Callable[[Any], None]
-"""Sends an object to the test."""
 
 
 class Process:
-    """A process group, as a shell creates it, that runs `function(report, *arguments)`."""
+    """Runs `function(report, *arguments)` in a process group of its own, as a shell would."""
 
     def __init__(
         self,
@@ -57,7 +56,7 @@ class Process:
         return self._receiver.recv()
 
     def end(self, timeout_s: float = WAIT_S, status: int = 0) -> list[Any]:
-        """Wait for the process and return its remaining objects.
+        """Wait for the process to end, and return the objects that were not received yet.
 
         `status` is the expected exit status, negative for a signal.
         """
@@ -86,7 +85,7 @@ class Process:
         deadline_s = time.monotonic() + timeout_s
         while not condition():
             assert self.is_alive(), self.errors
-            assert time.monotonic() < deadline_s, f"waited in vain: {self.errors}"
+            assert time.monotonic() < deadline_s, f"the condition is still false: {self.errors}"
             time.sleep(0.02)
 
 

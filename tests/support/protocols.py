@@ -1,4 +1,4 @@
-"""Float64 references that start from a trainer's weights and compare every step."""
+"""References for training: the same weights trained in float64 and compared after every step."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ from trainables.training import Trainer
 
 
 class FloatingReference:
-    """The trainer's weights in float64, and the text as one stream per example."""
-
     def __init__(self, trainer: Trainer, tokens: np.ndarray) -> None:
         self.at = {
             name: weight.detach().double().clone().requires_grad_(weight.requires_grad)
@@ -40,7 +38,7 @@ class FloatingReference:
         }
 
     def adam(self, name: str, gradient: Tensor, betas: tuple[float, float]) -> Tensor:
-        """Return the update before the learning rate (Kingma and Ba 2015, algorithm 1)."""
+        """Return Adam's update without the learning rate (Kingma and Ba 2015, algorithm 1)."""
         mean, square = self.moments[name]
         mean += (1 - betas[0]) * (gradient - mean)
         square += (1 - betas[1]) * (gradient**2 - square)

@@ -17,8 +17,10 @@ def short_base() -> Iterator[Path]:
 
 
 def mentioning(folder: Path) -> dict[int, str]:
-    """Return pid and command line of processes whose command, environment or open files contain the
-    path."""
+    """Return the command lines of all processes that use `folder`, by pid.
+
+    A process uses the folder if its command line, environment or open files contain the path.
+    """
     return {
         int(process.name): line
         for process in Path("/proc").glob("[0-9]*")

@@ -1,4 +1,4 @@
-"""Later measurements for scheduling tests: nothing is computed, but files are real."""
+"""Measurements for scheduling tests: they compute nothing, but write real files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ NAMES = ("first@1", "second@1")
 
 
 def store_done(store: Store, plan: Sequence[PlannedTrial], storage: Path) -> int:
-    """Register trials as done but unmeasured, with their folders; return a new run's id."""
     store.register(KEY, plan)
     run_id = store.begin_run(RUN)
     for trial in plan:

@@ -1,7 +1,7 @@
 """Trials for scheduling tests: no training, but real files, exceptions and deaths.
 
-The hundreds of the seed select the behaviour. Starts and ends go to one append-only file, which
-survives the death of any process.
+The seed, rounded down to hundreds, selects a trial's behaviour. Starts and ends go to one
+append-only file, which survives the death of any process.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from trainables.trial_folder import EpochMetrics, TrialFolder, TrialOutcome
 
 SOUND, RAISES, DIVERGES, EXITS, KILLED_ONCE, BAD_INPUT, SLOW, LONG, HELD = range(0, 900, 100)
 STANDS = 1000
-"""Not 900, because `scripted_measurements` uses 900."""
+"""A trial that hangs. Its number is not 900, because `scripted_measurements` uses 900."""
 STEPS = 4
 SLOW_STEP_S, LONG_STEP_S = 0.3, 2.0
 PAUSES = {SLOW: SLOW_STEP_S, LONG: LONG_STEP_S}
 HELD_S = 120.0
-"""Seconds after which a held trial goes on and releases the other held trials."""
+"""Seconds after which a waiting trial continues, and with it all other waiting trials."""
 
 
 def planned(seeds: Sequence[int]) -> list[PlannedTrial]:
@@ -53,7 +53,6 @@ def log_lines(storage: Path) -> list[str]:
 def run_scripted(
     config: TrialConfig, *, directory: Path, on_epoch: Callable[[EpochMetrics], None], **_: Any
 ) -> TrialOutcome:
-    """Count to STEPS with a checkpoint per step; the seed selects the behaviour."""
     behaviour = config.seed - config.seed % 100
     folder = TrialFolder(directory, config.trial_id)
     with folder.locked():
@@ -76,10 +75,6 @@ def run_scripted(
 
 
 def run_where(config: TrialConfig, *, directory: Path, **_: Any) -> TrialOutcome:
-    """Log the layer's type and the Ray node, then pause.
-
-    A HELD trial waits for the file `go-on`.
-    """
     log(
         directory, f"{type(config.output_layer).__name__} {ray.get_runtime_context().get_node_id()}"
     )
@@ -94,7 +89,6 @@ def run_where(config: TrialConfig, *, directory: Path, **_: Any) -> TrialOutcome
 
 
 def misbehave(behaviour: int, *, again: bool) -> None:
-    """`again` is true if an earlier attempt failed at the same step."""
     if behaviour == RAISES:
         raise RuntimeError("the weights are on strike\nand this line is for the log")
     if behaviour == BAD_INPUT:
@@ -128,7 +122,6 @@ def write(path: Path, text: str) -> None:
 
 
 def log(directory: Path, line: str) -> None:
-    """Append a line to the storage's log."""
     descriptor = os.open(directory.parents[2] / "log.txt", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     os.write(descriptor, f"{line}\n".encode())
     os.close(descriptor)
@@ -137,7 +130,6 @@ def log(directory: Path, line: str) -> None:
 def work_in(
     folder: Path, store: Store, options: Mapping[str, Any] | None = None, **changes: Any
 ) -> StudyWork:
-    """Begin a run below `folder`: `options` go to `RunOptions`, `changes` to the work."""
     fields: dict[str, Any] = {
         "store": store,
         "run_id": store.begin_run(RUN),

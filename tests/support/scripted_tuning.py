@@ -54,7 +54,6 @@ def certain(tuning: TuningPlan) -> list[PlannedTrial]:
 
 
 def table(store: Store) -> list[tuple[str, str, str, list[float]]]:
-    """Return trials with their validation losses, which a kill must not change."""
     return [
         (
             row.name,
@@ -67,7 +66,6 @@ def table(store: Store) -> list[tuple[str, str, str, list[float]]]:
 
 
 def losses(config: TrialConfig) -> list[float]:
-    """Return losses by epoch; they are lowest at medium dropouts."""
     model = config.model
     least = (
         3
@@ -91,7 +89,6 @@ def run_scripted_tuning(
     stop_above: Mapping[int, float] | None,
     **_: Any,
 ) -> TrialOutcome:
-    """Count epochs with a checkpoint per epoch, and stop above the thresholds."""
     folder = TrialFolder(directory, config.trial_id)
     with folder.locked():
         done = folder.outcome()

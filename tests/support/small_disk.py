@@ -1,4 +1,4 @@
-"""Full disks are real, so that the kernel's own errors are tested."""
+"""Disks that are really full, so that tests meet the kernel's own errors."""
 
 from __future__ import annotations
 
@@ -13,13 +13,10 @@ import pytest
 
 @contextmanager
 def small_disk(folder: Path, *, kib: int) -> Iterator[Path]:
-    """Mount `kib` KiB in memory; skip the test if mounting is forbidden."""
     folder.mkdir()
     mounted = _mount("-t", "tmpfs", "-o", f"size={kib}k", "tmpfs", str(folder))
     if mounted.returncode:
-        pytest.skip(
-            f"needs a disk of its own to fill, and none can be mounted: {mounted.stderr.strip()}"
-        )
+        pytest.skip(f"needs a small disk, but cannot mount one: {mounted.stderr.strip()}")
     try:
         yield folder
     finally:
@@ -27,13 +24,13 @@ def small_disk(folder: Path, *, kib: int) -> Iterator[Path]:
 
 
 def change(disk: Path, option: str) -> None:
-    """Remount: "size=1m" makes room, "ro" forbids writing."""
+    """Remount the disk: the option "size=1m" makes room, and "ro" forbids writing."""
     _mount("-o", f"remount,{option}", str(disk)).check_returncode()
 
 
 @contextmanager
 def small_files(size: int) -> Iterator[None]:
-    """Limit files to `size` bytes, which needs no special rights."""
+    """Limit each file to `size` bytes. Unlike mounting a disk, this needs no special rights."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
     try:

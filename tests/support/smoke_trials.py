@@ -28,7 +28,6 @@ FILES = ("lock", "config.json", "log.txt", "result.json", "spectrum.npy", "kept.
 
 
 def smoke_plan(study: str | Path, corpus: str = "pydocs", **request: Any) -> Plan:
-    """Return a study's plan at scale smoke; `request` holds fields of `PlanRequest`."""
     return make_plan(load_study(str(study)), scale_named("smoke"), corpus, PlanRequest(**request))
 
 
@@ -59,7 +58,7 @@ def smoke_transformer(
 
 
 def train_here(storage: Path, *plans: Plan) -> None:
-    """Train in this process to save time; a later command then needs no workers."""
+    """Train trials in this process. A later command then finds them done and starts no workers."""
     measurements: dict[str, dict[str, None]] = {}
     for plan in plans:
         for trial in plan.trials:
@@ -77,7 +76,6 @@ def train_here(storage: Path, *plans: Plan) -> None:
 
 
 def without_clocks(outcome: TrialOutcome) -> dict[str, Any]:
-    """Return the parts of an outcome that a repetition reproduces."""
     content = outcome.model_dump(mode="json")
     for metrics in content["measurements"].values():
         for name in TIMES:

@@ -36,7 +36,6 @@ def planned(number: int, *, group: str = "", name: str | None = None) -> Planned
 
 
 def plan(length: int, *, group: str = "") -> list[PlannedTrial]:
-    """Return `length` different trials; groups have no trial in common."""
     return [planned(number, group=group) for number in range(length)]
 
 
@@ -45,7 +44,7 @@ def ids(trials: list[PlannedTrial]) -> list[str]:
 
 
 def epoch(number: int, *, valid_loss: float = 5.25) -> EpochMetrics:
-    """Return an epoch whose numbers have no short decimal form."""
+    """Return an epoch whose numbers have no short decimal form, so that rounding would show."""
     return EpochMetrics(
         epoch=number,
         tokens=3_000_000_000,
@@ -87,7 +86,6 @@ def fail(
 
 
 def execute(url: str, *statements: str, **values: object) -> None:
-    """Change a database directly, without SQLite's reference checks."""
     engine = create_engine(url)
     with engine.begin() as connection:
         for statement in statements:
@@ -96,7 +94,7 @@ def execute(url: str, *statements: str, **values: object) -> None:
 
 
 def forge(url: str, table: str, *, condition: str = "true", **values: object) -> None:
-    """Set columns with valid checksums, as an attacker could."""
+    """Set columns and keep their checksums valid, as an attacker could."""
     engine = create_engine(url)
     with engine.begin() as connection:
         connection.execute(update(metadata.tables[table]).where(text(condition)).values(values))
@@ -104,13 +102,11 @@ def forge(url: str, table: str, *, condition: str = "true", **values: object) ->
 
 
 PASSING = ("attempt", "owner", "lease_until", "started_at", "ended_at")
-"""Columns about a trial's attempts."""
 LOST_BY_REBUILDING = {*PASSING, "run_id", "stop_asked_at", "id", "study_id"}
-"""Columns that no file holds."""
+"""Columns that a rebuild of the store cannot restore, because no file contains them."""
 
 
 def tables(url: str) -> dict[str, list[str]]:
-    """Return the rows that a rebuild restores, without the columns that it loses."""
     engine = create_engine(url)
     rows = {}
     with engine.connect() as connection:

@@ -1,4 +1,4 @@
-"""Results of a grid, shaped like real ones."""
+"""Synthetic results of a grid study, shaped like real results."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def done_trial(group: str, seed: int, **metrics: float) -> dict[str, Any]:
 
 
 def grid_trials(corpus: CorpusConfig) -> Iterable[TrialConfig]:
-    """Yield the 72 trials of Fig. 2."""
+    """Yield the 72 trials of the paper's Fig. 2."""
     for c in C_VALUES:
         for k in K_VALUES:
             yield TrialConfig(seed=1111, corpus=corpus, output_layer=GssConfig(c=c, k=k))
@@ -52,8 +52,8 @@ def training(
 ) -> list[EpochMetrics]:
     """Return epochs with these Press ranks and losses.
 
-    Entropy ranks are a tenth of the Press ranks, but at least 1. From epoch `averaged_from`, `jump`
-    multiplies ranks and is subtracted from validation losses.
+    Each entropy rank is a tenth of the Press rank, but at least 1. From epoch `averaged_from` on,
+    the ranks are multiplied by `jump`, and `jump` is subtracted from the validation losses.
     """
     epochs = []
     for number, (rank, loss) in enumerate(zip(ranks, losses, strict=True), 1):
@@ -108,7 +108,6 @@ SEEDED_STUDY = replace(STUDY, trials=three_seeds, label=describe)
 def make_results(
     study: Study = STUDY, *, columns: int = 2000, rng_seed: int = 0
 ) -> tuple[list[dict[str, Any]], dict[str, NDArray[np.float64]]]:
-    """Return done rows, as `Store.results` does, and their spectra."""
     rng = np.random.default_rng(rng_seed)
     corpus = CorpusConfig(name="pydocs", sha256="0" * 64)
     rows, spectra = [], {}

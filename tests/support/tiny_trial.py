@@ -35,7 +35,6 @@ IDENTITY = CorpusIdentity(
 
 
 def corpus(train_tokens: int = 3000) -> Corpus:
-    """Return learnable text: words mostly follow a cycle."""
     numbers = np.random.default_rng(0)
 
     def text(length: int) -> np.ndarray:
@@ -57,7 +56,6 @@ def trial(
     head_rank: int | None = None,
     **training: Any,
 ) -> TrialConfig:
-    """Return a trial that takes seconds; `dropout=False` turns off every dropout."""
     off: dict[str, Any] = {} if dropout else dict.fromkeys(
         ("dropout_embedding_matrix", "dropout_embedding", "dropout_hidden", "dropout_output",
          "dropconnect"), 0.0
@@ -83,10 +81,6 @@ def train(trainer: Trainer) -> None:
 
 
 def trained(layer: OutputLayerConfig, epochs: int = 2) -> LanguageModel:
-    """Return a copy of the model after `epochs` epochs, in evaluation mode.
-
-    A process trains each model only once.
-    """
     return copy.deepcopy(_trained(layer, epochs))
 
 
@@ -101,7 +95,7 @@ def _trained(layer: OutputLayerConfig, epochs: int) -> LanguageModel:
 
 
 def spread(layer: OutputLayerConfig) -> LanguageModel:
-    """Return an untrained model with embeddings so large that contexts differ."""
+    """Return an untrained model with embeddings so large that contexts' probabilities differ."""
     model = Trainer(trial(output_layer=layer), corpus(), Runtime()).model.eval()
     model.embedding_VD.data *= 150
     return model

@@ -65,7 +65,6 @@ def contexts(config: TransformerConfig, at: Mapping[str, Tensor], tokens_T: Tens
 
 
 def output_weight(at: Mapping[str, Tensor]) -> Tensor:
-    """Return the output weight, V x D: head, product of its factors, or embedding."""
     if "head.left_VR" in at:
         return at["head.left_VR"] @ at["head.right_RD"]
     return at.get("head.weight_VD", at["embedding_VD"])

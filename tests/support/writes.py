@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+# For each audit event, the number of paths with which its arguments begin.
 PLACES = {
     "os.mkdir": 1,
     "os.rename": 2,
@@ -19,9 +20,7 @@ PLACES = {
     "os.link": 2,
     "os.truncate": 1,
 }
-"""Number of leading path arguments, by audit event."""
 CACHES = ("__pycache__", "/matplotlib", "/dev/null", "/dev/shm")
-"""Python and matplotlib write to these paths in any case."""
 _watched: list[list[str]] = []
 
 
@@ -45,7 +44,10 @@ def _hook(event: str, arguments: tuple[Any, ...]) -> None:
 
 @cache
 def _watch() -> None:
-    """Install the hook only on demand: Python never removes it and calls it for every `id()`."""
+    """Install the audit hook only on demand.
+
+    Python can never remove it, and calls it for every `id()`.
+    """
     sys.addaudithook(_hook)
 
 

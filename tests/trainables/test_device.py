@@ -1,4 +1,4 @@
-"""GPU code without a GPU: the device "meta" checks shapes and dtypes."""
+"""Tests of GPU code without a GPU: the device "meta" checks shapes and dtypes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,10 @@ def test_gpu_products_have_their_precision(
     precision: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Steps may not read values. The device meta has no generators, Adam or attention kernel."""
+    """On the device "meta", a step that reads a tensor's value fails.
+
+    The test replaces generators, Adam and attention, which this device does not have.
+    """
     attended: set[torch.dtype] = set()
 
     def attention(query: Tensor, key: Tensor, value: Tensor, *, is_causal: bool) -> Tensor:
@@ -92,8 +95,8 @@ def test_validation_is_in_float32() -> None:
 
 @pytest.mark.parametrize("message", ["Failed to find C compiler", "CUDA out of memory"])
 def test_note_explains_missing_triton(message: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If a GPU is out of memory, Triton is not the cause."""
-    pytest.importorskip("triton", reason="Triton is there for Linux alone")
+    """If a GPU is out of memory, the message must not blame Triton."""
+    pytest.importorskip("triton", reason="Triton exists for Linux only")
 
     def fail(_device: torch.device) -> None:
         raise RuntimeError(message)

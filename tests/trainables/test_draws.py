@@ -20,7 +20,6 @@ def model_with(**rates: float) -> AwdLstm:
 
 
 def assert_rate(zero: torch.Tensor, rate: float) -> None:
-    """The rate must be within four binomial standard deviations."""
     share, deviation = zero.float().mean().item(), (rate * (1 - rate) / zero.numel()) ** 0.5
     assert abs(share - rate) < 4 * deviation
 

@@ -41,7 +41,7 @@ WORD_PAIRS = "word_pairs@1"
 NAMES = (
     *(PERPLEXITY, SPECTRUM, TOP_K, WORD_SIMILARITY, KL_RANK, GRADIENT_BOTTLENECK),
     *(SPECTRUM_BY_EPOCH, BENT_SOFTMAX, CENTRED_SPECTRUM),
-    *(LAYER_JACOBIAN, LAYER_TASK, PRESS_NOISE, WORD_PAIRS),  # without a language model
+    *(LAYER_JACOBIAN, LAYER_TASK, PRESS_NOISE, WORD_PAIRS, USER),  # without a language model
 )
 """Measurements that a study may request. A user's own contexts and benchmarks add others, such as
 "top_k-1a2b3c4d@1"."""

@@ -1,6 +1,6 @@
-"""Corpora: names, identities, download, verification and encoding.
+"""Text corpora: download, verification and encoding as token ids.
 
-A plan needs identities only; `Corpus` and `load` need numpy.
+`Corpus` and `load` import numpy; planning a study needs neither.
 """
 
 from trainables import door

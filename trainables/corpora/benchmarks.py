@@ -14,7 +14,7 @@ from trainables.corpora.source import read_files
 from trainables.errors import UserError
 
 NAMES_OF_FILES = {"WS-353-ALL": "WS-353", "MEN-TR-3k": "MEN", "SIMLEX-999": "SimLex-999"}
-"""Names in AAAI 2021, SM Table 13, of benchmarks whose files are named differently."""
+"""Benchmark names in AAAI 2021, SM Table 13, by file name, if the two differ."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,14 +27,14 @@ class Benchmark:
 
 @dataclass(frozen=True, kw_only=True)
 class BenchmarkFolder:
-    """A user's benchmarks."""
+    """A user's folder of word-similarity benchmarks."""
 
     name: str
     benchmarks: tuple[Benchmark, ...]
 
     @property
     def tag(self) -> str:
-        """Eight hexadecimal digits of a SHA-256 over the files' sorted names and hashes."""
+        """Return eight hexadecimal digits of a SHA-256 of the files' names and contents."""
         files = sorted(
             [benchmark.file.name, benchmark.file.sha256] for benchmark in self.benchmarks
         )
@@ -44,12 +44,12 @@ class BenchmarkFolder:
 
     @property
     def measurement(self) -> str:
-        """Return the measurement's name."""
+        """Return the name of the measurement that uses these benchmarks."""
         return f"word_similarity-{self.tag}@1"
 
 
 class WordPair(Frozen):
-    """Two words in lower case and their similarity: higher is more alike, on any scale."""
+    """Two lower-case words and their similarity score. Any scale; higher means more alike."""
 
     first: str
     second: str

@@ -23,7 +23,7 @@ TokenIds = NDArray[np.int64]
 class Corpus:
     """A corpus as token ids, with one `<eos>` per line.
 
-    Each split is a one-dimensional, read-only int64 array.
+    Each split is a one-dimensional, read-only int64 array. `vocabulary[i]` is the word with id i.
     """
 
     name: str
@@ -31,11 +31,10 @@ class Corpus:
     valid: TokenIds
     test: TokenIds
     vocabulary: tuple[str, ...]
-    """Words by token id."""
 
 
 def load(config: CorpusConfig, *, data_dir: Path | None) -> Corpus:
-    """Return a verified, encoded corpus, cached per process.
+    """Return the corpus as token ids, verified and cached per process.
 
     Raises UserError if the SHA-256 differs from the config's, and as `read_texts` does.
     """

@@ -21,7 +21,7 @@ RETRIES = 3
 
 
 def ensure(name: str, *, data_dir: Path | None) -> None:
-    """Verify the corpus or benchmarks `name`, downloading missing published files.
+    """Download missing files of the corpus or benchmarks `name`, if published; verify all files.
 
     Raises UserError as `download` and `read_texts` do.
     """
@@ -92,7 +92,7 @@ def download(publication: PublishedFolder, folder: Path) -> None:
 
 
 def _request(url: str, file: str, _: object) -> None:
-    """Download with the permissions of a new file, because pooch's temporary files are private."""
+    # pooch's temporary files are readable by their owner only.
     import pooch
 
     pooch.HTTPDownloader()(url, file, None)

@@ -1,4 +1,4 @@
-"""Names, paths and path errors of corpora."""
+"""Names and folders of corpora."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ def corpus_name(argument: str) -> str:
 
 
 def corpus_argument(name: str) -> str:
-    """Return the `--corpus` argument: a path if only the current folder has the corpus."""
+    """Return the `--corpus` argument that selects the corpus `name`.
+
+    It is `./NAME` if only the current folder has the corpus, otherwise `name`.
+    """
     is_resolvable = (
         _is_path(name)
         or is_built_in(name)
@@ -39,10 +42,7 @@ def resolve_argument(corpus: str, data_dir: Path | None) -> tuple[str, Path | No
 
     An argument without a slash names a built-in corpus (data folder None), a published one, or a
     folder of `data_dir` (default `data`). An argument with a slash is a path whose last part is the
-    name and whose parent is the data folder.
-
-    Raises UserError for an unknown corpus (with similar names), an invalid number in a built-in
-    name, or a missing folder.
+    name and whose parent is the data folder. Raises UserError if the argument selects no corpus.
     """
     if is_built_in(corpus):
         return canonical_name(corpus), None
@@ -83,12 +83,12 @@ def locate(name: str, data_dir: Path | None) -> Path:
 
 
 def folder_in(data_dir: Path | None, name: str = "") -> Path:
-    """Return the absolute path of the data folder (default `data`), or of `name` in it."""
+    """Return the absolute path of `name` in the data folder (default `data`)."""
     return (data_dir or DEFAULT_DATA_DIR).resolve() / name
 
 
 def names_in(folder: Path) -> frozenset[str]:
-    """Return the names in `folder`; empty if it cannot be listed."""
+    """Return the file names in `folder`; an empty set if the folder cannot be listed."""
     try:
         return frozenset(entry.name for entry in folder.iterdir())
     except OSError:

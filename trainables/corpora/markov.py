@@ -1,21 +1,21 @@
-"""A generated language whose true log-P matrix has a known rank.
+"""A generated language whose log-probabilities form a matrix of known rank.
 
-It is a first-order Markov chain over V = 1,000 types, including `<eos>`. Row i of the matrix has
-log P after type i. For rank R and F = R - 2,
+Each token depends only on the previous one. Row i of the matrix log P has the log-probabilities
+after type i, for V = 1,000 types including `<eos>`. For rank R and F = R - 2,
 
     log P = A S B^T + 1 b^T - z 1^T.
 
-A and B hold F random signs per type, b a Zipf-like bias, z the logarithms of the row sums. The
-diagonal matrix S falls like 1/k, so the spectrum decays like a trained model's but stays above
-float64's resolution. The rank is R if [A S, 1, z] and [B, b, 1] have full column rank.
+- A and B (V x F) hold random signs. S is diagonal and falls like 1/k, so singular values decay like
+  a trained model's, but stay above float64's resolution.
+- b is a Zipf-like bias; z has the logarithms of the row sums.
 
-Every host generates the same bits, because no library's exp, summation order or random generator is
-used:
+The rank is R if [A S, 1, z] and [B, b, 1] have full column rank.
 
-- Values of log P are multiples of 2^-40 with magnitudes below 2^5, which float64 holds exactly. So
+Every host generates the same bits, without a library's exp, summation order or random generator:
+
+- Entries of log P are multiples of 2^-40 with magnitudes below 2^5, which float64 holds exactly. So
   the rank is exactly R; rows sum to 1 within 1e-11.
-- Logarithms and exp tables use decimal arithmetic (correctly rounded by its standard).
-- Products of table entries are single IEEE 754 roundings.
+- Logarithms and exp tables use decimal arithmetic. Each product of table entries is rounded once.
 - Random bytes are SHAKE-256. Tokens are drawn by integer weights, with errors within 1e-13 of the
   row's sum.
 """
@@ -37,34 +37,37 @@ from trainables.config import MARKOV_TOKENS, MARKOV_TYPES
 from trainables.corpora.text import END_OF_SENTENCE, SPLITS
 
 LOGIT_BITS, LOG_P_BITS, WEIGHT_BITS = 24, 40, 44
-"""Logits are multiples of 2^-24 and log P of 2^-40. exp(0) has the sampling weight 2^44."""
+"""Fractional bits: logits are multiples of 2^-24, log P of 2^-40, sampling weights of 2^-44."""
 DIGITS = 25
 END_PROBABILITY = Decimal("0.05")
-"""Probability of `<eos>` in the bias, for lines of about twenty tokens."""
+"""Probability of `<eos>` if only the bias b counts: once in twenty tokens."""
 ZIPF_OFFSET = Decimal("2.7")
-"""Zipf-Mandelbrot: in the bias, word j has a probability proportional to 1 / (j + 2.7)."""
+"""Zipf-Mandelbrot law of the bias b: word j has a probability proportional to 1 / (j + 2.7)."""
 STRENGTH = 2.5
-"""Standard deviation of A S B^T in nats: how much the next token depends on the last one."""
+"""Standard deviation of A S B^T in nats: how strongly the next token depends on the last one."""
 DRAW_BYTES = 8
 
 
 @dataclass(frozen=True, eq=False)
 class MarkovLanguage:
-    """The Markov chain. Type 0 is `<eos>`; type j is the j-th most likely word of the bias."""
+    """A generated language; its arrays are read-only.
+
+    Type 0 is `<eos>`; type j is the word with the j-th largest bias.
+    """
 
     rank: int
     types: tuple[str, ...]
     log_p_VV: NDArray[np.float64]
-    """Nats, by last type (rows) and next type (columns). The rank is exactly R. Read-only."""
+    """Log-probabilities (nats) of the next type (column) after the last type (row)."""
     left_VR: NDArray[np.int64]
-    """[A S, 1, z] as integers; with `right_VR`, proves the rank."""
     right_VR: NDArray[np.int64]
-    """[B, b, 1]; 2^40 log P = left diag(2^16, ..., 2^16, -1) right^T."""
+    """`left_VR` = [A S, 1, z] and `right_VR` = [B, b, 1] are integers that prove the rank: 2^40 log
+    P = left diag(2^16, ..., 2^16, -1) right^T."""
     weights_VV: NDArray[np.int64]
-    """Sampling weights: exp(logit) in units of 2^-44."""
+    """Sampling weights of the next type: exp(logit) as integers, in units of 2^-44."""
 
     def stationary_distribution(self) -> NDArray[np.float64]:
-        """Return the stationary distribution, V."""
+        """Return each type's long-run share of the tokens, shape V."""
         p_VV = np.exp(self.log_p_VV)
         equations = np.vstack([p_VV.T - np.eye(len(p_VV)), np.ones(len(p_VV))])
         shares_V: NDArray[np.float64] = np.linalg.lstsq(
@@ -108,7 +111,7 @@ def markov_language(rank: int) -> MarkovLanguage:
 
 
 def states(language: MarkovLanguage) -> Iterator[int]:
-    """Yield the type numbers of an endless chain, which begins after `<eos>`."""
+    """Yield the type numbers of an endless text, whose first token is drawn as after `<eos>`."""
     bounds = [row.tolist() for row in language.weights_VV.cumsum(1)]
     state, block = 0, 0
     while True:
@@ -124,9 +127,9 @@ def states(language: MarkovLanguage) -> Iterator[int]:
 
 @functools.lru_cache(maxsize=2)
 def markov_texts(rank: int) -> dict[str, str]:
-    """Return the splits' texts, consecutive pieces of one chain.
+    """Return the text of each split; the texts are consecutive pieces of one chain.
 
-    Each ends at the first line end after the split's number of tokens.
+    A text ends with the line in which it reaches the split's number of tokens.
     """
     language = markov_language(rank)
     chain = states(language)
@@ -175,7 +178,7 @@ def _bias(size: int) -> NDArray[np.int64]:
 
 
 def _weights(logits_VV: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Compute exp as a product of table entries for the integer part and three fractional bytes."""
+    # exp is a product of table entries: one for the integer part, one per fractional byte.
     integer_VV = logits_VV >> LOGIT_BITS
     minimum, maximum = int(integer_VV.min()), int(integer_VV.max())
     with localcontext(Context(prec=DIGITS)):

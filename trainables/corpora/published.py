@@ -1,4 +1,4 @@
-"""Identities of corpora, and constants of downloadable ones."""
+"""Hashes and sizes of corpora, and addresses of downloadable files."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class CorpusIdentity:
-    """SHA-256 and sizes of a corpus.
+    """Name, SHA-256 and sizes of a corpus.
 
-    Tokens include one `<eos>` per line; the vocabulary includes `<eos>`.
+    Token counts include one `<eos>` per line; the vocabulary size includes `<eos>`.
     """
 
     name: str
@@ -30,14 +30,14 @@ class CorpusIdentity:
 NO_TEXT = CorpusIdentity(
     name="none", sha256="0" * 64, train_tokens=0, valid_tokens=0, test_tokens=0, vocabulary_size=0
 )
-"""Identity for studies whose trials read no corpus."""
+"""Placeholder for trials that read no corpus."""
 
 
 def corpus_sha256(digests: Mapping[str, str]) -> str:
-    """Return the SHA-256 that identifies a corpus.
+    """Return the SHA-256 that identifies a corpus, given the SHA-256 of each file.
 
-    Its input is the JSON object {"test.txt": SHA256, "train.txt": ..., "valid.txt": ...}, keys
-    sorted, no white space.
+    It is the hash of the JSON object {"test.txt": SHA256, "train.txt": ..., "valid.txt": ...}, with
+    sorted keys and no white space.
     """
     return hashlib.sha256(
         json.dumps(digests, sort_keys=True, separators=(",", ":")).encode()
@@ -46,11 +46,10 @@ def corpus_sha256(digests: Mapping[str, str]) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class PublishedFolder:
-    """Files to download and verify."""
+    """Files to download. Addresses begin with `url`; `files` has the SHA-256 by file name."""
 
     url: str
     files: Mapping[str, str]
-    """SHA-256 by file name."""
 
 
 PTB = PublishedFolder(  # Penn Treebank as preprocessed by Mikolov et al. 2010.
@@ -88,7 +87,7 @@ BENCHMARKS = PublishedFolder(  # Word similarity, collected by Faruqui and Dyer 
     },
 )
 WORD_SIMILARITY = "word-similarity"
-"""Folder of benchmarks, fetched and checked like a corpus."""
+"""Name of the benchmarks' folder, which is downloaded and verified like a corpus."""
 
 PUBLISHED: Mapping[str, PublishedFolder] = {
     "ptb": PTB,

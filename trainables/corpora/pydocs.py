@@ -1,10 +1,11 @@
 """The corpus that needs no download: the English prose of Python's language reference.
 
-CPython has the reference as plain text for `help()` (`pydoc_data.topics`). Code, grammars, tables,
-headings and signatures are dropped. So are repeated paragraphs: topics contain other topics, and
-train text would leak into the test split. Text is lower-cased and split into words and punctuation.
-Numbers become `N`, as in Penn Treebank, and each sentence is a line. The text, and so the SHA-256,
-differs between minor versions of Python.
+CPython contains the reference for `help()` (`pydoc_data.topics`). Code, grammars, tables, headings
+and signatures are dropped. So are repeated paragraphs, which would leak train text into the test
+split.
+
+Text is lower-cased and split into words and punctuation. Numbers become `N`, as in Penn Treebank,
+and each sentence is a line. The text, and so the SHA-256, differs between minor versions of Python.
 """
 
 from __future__ import annotations
@@ -20,11 +21,10 @@ Sentence = list[str]
 Paragraph = list[Sentence]
 
 BLOCK_TOKENS = 400
-"""Minimum tokens in a block of consecutive paragraphs; a split gets whole blocks."""
+"""Minimum tokens of a block: consecutive paragraphs that go to the same split."""
 
 DEAL = ("train", "train", "train", "train", "valid", "train", "train", "train", "train", "test")
-"""Splits of ten consecutive blocks, 80/10/10, interleaved so that all splits cover the same
-subjects."""
+"""Splits of ten consecutive blocks. They alternate, so that all splits cover the same subjects."""
 
 _TOKEN = re.compile(r"[^\W\d]\w*(?:['-]\w+)*|\d[\w.]*(?<!\.)|\(\)|\.\.\.|[=!<>]=|//|[^\w\s]")
 _SENTENCE_END = re.compile(r"(?<=[.!?;])\s+(?=[\"'(]?[A-Z_])")
@@ -57,7 +57,7 @@ _SHORTEST_PROSE = 4
 
 @functools.cache
 def split_texts() -> dict[str, str]:
-    """Return the texts of `train`, `valid` and `test`: a sentence per line, tokens between spaces.
+    """Return the texts of `train`, `valid` and `test`: a sentence per line, spaces between tokens.
 
     Raises UserError if this Python has no `pydoc_data`.
     """
@@ -72,7 +72,7 @@ def split_texts() -> dict[str, str]:
 
 
 def deal(paragraphs_in_order: Iterable[Paragraph]) -> dict[str, str]:
-    """Return the splits' texts, with paragraphs dealt to splits in blocks."""
+    """Return the text of each split; blocks of paragraphs go to the splits of `DEAL`."""
     lines: dict[str, list[str]] = {split: [] for split in SPLITS}
     block, block_tokens = 0, 0
     for paragraph in paragraphs_in_order:

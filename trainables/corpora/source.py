@@ -1,4 +1,4 @@
-"""Texts of corpora: reading or generating, verifying, counting."""
+"""Read or generate the texts of a corpus, verify them and count their tokens."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from trainables.trial_folder import DamagedFileError, read_file
 
 
 def identity(name: str, *, data_dir: Path | None) -> CorpusIdentity:
-    """Return a corpus' identity, without torch and, except for generated languages, without numpy.
+    """Return the SHA-256 and sizes of a corpus, without importing torch.
 
-    Identities of published corpora, and of languages that built-in studies generate, are constants.
-    Other identities are computed from the texts (see `read_texts`).
+    They are constants for published corpora, and for languages that built-in studies generate.
+    Otherwise the texts are read (see `read_texts`). Only generated languages need numpy.
     """
     if is_built_in(name):
         return _built_in_identity(name)
@@ -50,7 +50,7 @@ def check(name: str, *, data_dir: Path | None) -> tuple[CorpusIdentity, tuple[Te
 
 
 def compute_identity(name: str, texts: Mapping[str, TextFile]) -> CorpusIdentity:
-    """Return the identity computed from texts."""
+    """Return the SHA-256 and sizes of a corpus, computed from its texts."""
     splits = [tokenise(texts[split].text) for split in SPLITS]
     train, valid, test = map(len, splits)
     return CorpusIdentity(
@@ -64,7 +64,7 @@ def compute_identity(name: str, texts: Mapping[str, TextFile]) -> CorpusIdentity
 
 
 def texts_sha256(texts: Mapping[str, TextFile]) -> str:
-    """Return the texts' `corpus_sha256`."""
+    """Return the SHA-256 that identifies a corpus (see `corpus_sha256`)."""
     return corpus_sha256({text.name: text.sha256 for text in texts.values()})
 
 
@@ -100,7 +100,7 @@ def _built_in_texts(name: str) -> Mapping[str, str]:
 
 
 def test_words(name: str, *, data_dir: Path | None) -> tuple[str, ...]:
-    """Return the test text's tokens, regardless of a vocabulary limit.
+    """Return the tokens of the test text; no rare word is replaced by `<unk>`.
 
     Raises UserError as `read_texts` does.
     """

@@ -1,11 +1,11 @@
 """A generated language in which every text repeats one symbol (Godey and Artzi 2026, SpamLang).
 
 A text is one line: one of V symbols seven times, and `<eos>`. A model that has learned the language
-has a loss of ln V nats per eight tokens (`spam_floor`), all of it at the first symbol.
+has a loss of ln V nats per eight tokens (`spam_floor`).
 
-A deal is all V symbols in random order, and a split consists of whole deals. So symbols are equally
-frequent, and that model's mean loss is exactly the floor. Only a model that remembers the current
-deal can be better, by at most one nat per text.
+A deal is all V symbols in random order, and a split consists of whole deals. So that model's mean
+loss is exactly the floor. Only a model that remembers the current deal can be better, by at most
+one nat per text.
 
 Every host generates the same text, because the order comes from SHAKE-256.
 """
@@ -19,7 +19,7 @@ from trainables.corpora.published import CorpusIdentity
 from trainables.corpora.text import SPLITS
 
 MIN_DEALS = {"train": 2}
-"""Minimum number of deals. With two, a model cannot just learn the order of one deal."""
+"""Minimum number of random orders of all symbols. With two, a model cannot just memorise one."""
 KEY_BYTES = 8
 SHA256 = {
     500: "3764a54880326568cb5fbea6e7b2e849e04c26dde1df14faee4cea986c04701e",
@@ -29,11 +29,12 @@ SHA256 = {
     32_000: "98fd71ae0c0140864d5f7ac93dab35b5bd80560fe024736acda9dfb2d3e8e857",
     128_000: "f93e11afce4aafec792675899dc0751fbb727067cb395dc3f7adc79b9bfc399e",
 }
-"""`texts_sha256` by V, for the study `spam`, so that a plan need not generate the texts."""
+"""SHA-256 of the texts by number of symbols, so that planning the study `spam` generates no
+texts."""
 
 
 def spam_texts(symbols: int) -> dict[str, str]:
-    """Return the splits' texts, one text of the language per line."""
+    """Return the three splits; each line is one text of the language."""
     lines = [" ".join([f"s{number}"] * SPAM_REPEATS) + "\n" for number in range(symbols)]
     return {
         split: "".join(
@@ -46,7 +47,7 @@ def spam_texts(symbols: int) -> dict[str, str]:
 
 
 def spam_identity(symbols: int) -> CorpusIdentity | None:
-    """Return the language's identity if its hash is recorded, else None."""
+    """Return the language's SHA-256 and sizes; None if `SHA256` has no entry for `symbols`."""
     if symbols not in SHA256:
         return None
     tokens = {split: _deals(split, symbols) * symbols * (SPAM_REPEATS + 1) for split in SPLITS}

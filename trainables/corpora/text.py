@@ -10,7 +10,6 @@ from itertools import chain
 from trainables.errors import UserError
 
 SPLITS = ("train", "valid", "test")
-"""Splits, in the order in which their tokens are numbered."""
 
 END_OF_SENTENCE = "<eos>"
 UNKNOWN = "<unk>"
@@ -29,11 +28,14 @@ def tokenise(text: str) -> list[str]:
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """Numbering of a text's distinct words."""
+    """Numbering of a corpus' types (distinct words).
+
+    `types` has the words in the order of their ids. `ids` has every type of the text; types outside
+    the vocabulary have the id of `<unk>`.
+    """
 
     types: tuple[str, ...]
     ids: dict[str, int]
-    """Ids of all types of the text; types outside the vocabulary have the id of `<unk>`."""
 
 
 def number_types(splits: Sequence[Sequence[str]], *, limit: int | None) -> Vocabulary:

@@ -1,7 +1,7 @@
-"""Fits of output layers to known distributions (Ganea et al. 2019, the talk's experiment).
+"""Fits of output layers to known distributions (Ganea et al. 2019, experiment of the talk).
 
-Each of N targets from Dir(alpha) over V outcomes has its own vector. The outcomes' vectors are
-shared, so only output layer and width limit the fit.
+Each of N targets, drawn from Dir(alpha) over V outcomes, has its own context vector. All targets
+share the outcomes' vectors, so only output layer and width limit the fit.
 
 Shapes: N targets (contexts), D width, V outcomes.
 """
@@ -33,9 +33,11 @@ from trainables.trial_folder import Measured
 def measure(config: DirichletConfig, runtime: Runtime) -> dict[str, Measured]:
     """Fit targets drawn from the seed in float32, and measure the fit in float64.
 
-    `excess_cross_entropy` is the mean of KL(target || model) in nats, `target_entropy` the lower
-    bound of the cross-entropy. `modes_matched` is the percentage of targets with the same mode as
-    the model. Raises as `fit` does.
+    - `excess_cross_entropy`: mean of KL(target || model) in nats.
+    - `target_entropy`: lower bound of the cross-entropy in nats.
+    - `modes_matched`: percentage of targets whose most likely outcome is also the model's.
+
+    Raises as `fit` does.
     """
     p_NV, log_p_NV = draw_targets(
         alpha=config.alpha, targets=config.targets, outcomes=config.outcomes, seed=config.seed
@@ -53,9 +55,9 @@ def draw_targets(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return N distributions from Dir(alpha, .., alpha) and their logs.
 
-    A Dirichlet variate is a vector of Gamma(alpha) variates divided by its sum. At alpha = 0.01 the
-    variates underflow. But Gamma(alpha) is Gamma(alpha + 1) U^(1 / alpha) with U uniform, so the
-    logs stay finite.
+    A Dirichlet variate is a vector of Gamma(alpha) variates divided by its sum. At alpha = 0.01,
+    the variates underflow. Their logs do not: Gamma(alpha) is Gamma(alpha + 1) U^(1 / alpha) with U
+    uniform.
     """
     rng = np.random.default_rng(seed)
     size = (targets, outcomes)
@@ -71,8 +73,8 @@ def draw_targets(
 class Model(nn.Module):
     """Fitted vectors of contexts and outcomes, and the output layer.
 
-    Vectors start normal, with inner products of variance 1. A learned piecewise linear function
-    starts as the identity, because random slopes are harder to fit.
+    Initial vectors are normal, and their inner products have variance 1. A learned piecewise linear
+    function starts as the identity, because random slopes are harder to fit.
     """
 
     def __init__(self, config: DirichletConfig) -> None:
@@ -92,10 +94,7 @@ class Model(nn.Module):
         )
 
     def loss(self, targets_NV: Tensor) -> Tensor:
-        """Return the mean over N of -sum_v P*(v) log P(v) in nats, float64.
-
-        Only built-in layers have a closed-form gradient.
-        """
+        """Return the model's mean cross-entropy with the N targets in nats, float64."""
         if isinstance(self.layer, PointwiseSoftmax | MixtureOfSoftmaxes):
             return self.layer.loss(self.contexts_ND.unsqueeze(1), self.outcomes_VD, targets_NV)
         log_p_NV = self.layer.log_probabilities(self.contexts_ND, self.outcomes_VD)
@@ -106,7 +105,7 @@ class Model(nn.Module):
 def compare(
     model: Model, p_NV: NDArray[np.float64], log_p_NV: NDArray[np.float64]
 ) -> dict[str, float]:
-    """Return the model's distances from its targets. Converts the model to float64."""
+    """Return `excess_cross_entropy` and `modes_matched`. Converts the model to float64."""
     model.double()
     log_q_NV = model.layer.log_probabilities(model.contexts_ND, model.outcomes_VD).cpu().numpy()
     return {

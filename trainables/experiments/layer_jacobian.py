@@ -1,6 +1,6 @@
 """Singular values of an untrained layer's Jacobian at random inputs (Orhan 2018).
 
-Shapes: those of `mixture_of_experts`, for N inputs; R singular values.
+Shapes: N inputs, R singular values; the others as in `mixture_of_experts`.
 """
 
 from __future__ import annotations
@@ -23,14 +23,13 @@ from trainables.trial_folder import Measured, Metric
 
 BATCH = 100
 THRESHOLDS = ("1e-1", "1e-2", "1e-3", "1e-6")
-"""Shares of a Jacobian's largest singular value, spelt as in metric names."""
+"""Values of EPSILON in the metrics `vanishing_EPSILON`."""
 
 
 def measure(config: LayerJacobianConfig, runtime: Runtime) -> dict[str, Measured]:
-    """Measure a random layer at random inputs, in float64; the spectrum is the mean over inputs.
+    """Measure the Jacobians of a random layer at random inputs, in float64.
 
-    Seed and layer description select the random streams, so different layers share no draws even at
-    one seed.
+    The spectrum is the mean over inputs. Two layers share no random draws, even at one seed.
     """
     description, width = config.layer.model_dump_json(), config.width
     parts = (zlib.crc32(text.encode()) for text in (description, f"beside {description}"))
@@ -56,12 +55,11 @@ def measure(config: LayerJacobianConfig, runtime: Runtime) -> dict[str, Measured
 
 @torch.no_grad()
 def jacobian(layer: MixtureOfExperts, inputs_NI: Tensor) -> Tensor:
-    """Return dy/dx at each input, N x O x I.
-
-    With y = sum_k g_k h_k and h_k = relu(W_k x), row o is sum_k g_k 1[h_ko > 0] W_ko + sum_k h_ko
-    dg_k/dx. For softmax, dg_k/dx = g_k (v_k - sum_l g_l v_l), so the second sum is sum_k g_k (h_ko
-    - y_o) v_k. relu has slope 0 at 0.
-    """
+    """Return dy/dx at each input, N x O x I; relu has slope 0 at 0."""
+    # With y = sum_k g_k h_k and h_k = relu(W_k x), row o is
+    #     sum_k g_k 1[h_ko > 0] W_ko + sum_k h_ko dg_k/dx.
+    # For softmax, dg_k/dx = g_k (v_k - sum_l g_l v_l), so the second sum is
+    #     sum_k g_k (h_ko - y_o) v_k.
     scores_NKO = layer.expert_scores(inputs_NI)
     gates_NKU = layer.gates(inputs_NI)
     slopes_NKO = gates_NKU * (scores_NKO > 0)
@@ -77,7 +75,7 @@ def jacobian(layer: MixtureOfExperts, inputs_NI: Tensor) -> Tensor:
 
 
 def gaussian_like(jacobian_NOI: Tensor, generator: torch.Generator) -> Tensor:
-    """Return a standard-normal matrix per Jacobian, but with the Jacobian's zero rows."""
+    """Return a standard-normal matrix per Jacobian, with 0 in rows that are 0 in the Jacobian."""
     gaussian_NOI = torch.randn(jacobian_NOI.shape, generator=generator, dtype=jacobian_NOI.dtype)
     return gaussian_NOI.to(jacobian_NOI.device) * (jacobian_NOI != 0).any(dim=2, keepdim=True)
 
@@ -89,7 +87,6 @@ def spectrum_metrics(
 
     `sigma_NR` has each Jacobian's descending singular values, `gaussian_NR` those of a Gaussian
     matrix with the same zero rows. `zero_rows_N` counts a Jacobian's rows that are exactly 0.
-    Equally many singular values are exactly 0, so 0 replaces their computed values.
 
     - `zero_share`: share of rows that are 0. `singular_share`: share of Jacobians with a row of 0,
       which have no condition number.
@@ -106,6 +103,7 @@ def spectrum_metrics(
       mean.
     """
     width = sigma_NR.shape[1]
+    # A row of 0 makes a singular value of 0; rounding may have computed another value.
     sigma_NR = np.where(np.arange(width) >= width - zero_rows_N[:, None], 0.0, sigma_NR)
     mean_R = sigma_NR.mean(axis=0)
     half_R = mean_R[: width // 2]

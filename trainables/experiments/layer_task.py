@@ -34,26 +34,25 @@ REGIONS, HIDDEN, DEPTH = 8, 64, 3
 SCALE_EXAMPLES = 10_000
 
 TASK, WEIGHTS, BATCHES = 0, 1, 2
-"""Random streams: function and examples, initial weights, batches."""
 
 
 class Examples(NamedTuple):
-    """Inputs and the function's values."""
+    """Inputs, and the outputs of the function that the network learns."""
 
     inputs_NI: Tensor
     targets_NO: Tensor
 
 
 Task = tuple[Examples, Examples, Examples]
-"""Independent samples for training, validation and test."""
+"""Examples for training, validation and test, drawn independently."""
 
 
 def measure(config: LayerTaskConfig, runtime: Runtime) -> dict[str, Measured]:
     """Train once per learning rate; return the metrics of the run with the lowest validation error.
 
     Runs share initial weights and batches. Errors are mean squared errors in percent of the target
-    variance: 0 for the function itself, 100 for its mean. Raises DivergedError if no rate gives
-    finite errors.
+    variance: 0 for a perfect network, 100 for one that always returns the mean. Raises
+    DivergedError if no rate gives finite errors.
     """
     task = make_task(config, runtime.device)
     fits = [_fit(config, rate, task, runtime.device) for rate in config.learning_rates]
@@ -67,7 +66,7 @@ def measure(config: LayerTaskConfig, runtime: Runtime) -> dict[str, Measured]:
 
 
 def make_task(config: LayerTaskConfig, device: str = "cpu") -> Task:
-    """Return the task of `config` and its seed, in float32. Every layer gets the same task."""
+    """Return the examples for a config's seed, in float32; they are the same for all layers."""
     generator = stream(config.seed, TASK)
     function = make_function(config, generator)
 

@@ -1,6 +1,6 @@
 """A layer of experts: K small layers, summed with input-dependent gates.
 
-Source: Orhan (2018). Dense layer and initial weights are those of Orhan's program
+Source: Orhan (2018). The dense layer and the initial weights follow Orhan's program
 (github.com/eminorhan/mixture-of-experts), which has one gate per expert.
 
 Shapes: N examples, K experts, O outputs, U gates per expert (1 or O), I input width.

@@ -1,6 +1,7 @@
-"""Ranks of a truncated log-P matrix with noise, or rebuilt from its SVD (AAAI 2021, SM 5).
+"""Ranks of a low-rank log-P matrix after noise or an SVD round trip (AAAI 2021, SM 5).
 
-A round trip through the SVD runs in numpy on the CPU, to show one LAPACK library's rounding.
+A round trip computes the SVD and multiplies its factors. It runs in numpy on the CPU, to show the
+rounding of one LAPACK library.
 
 Shapes: N rows (contexts), V columns (words), N = V; R directions kept.
 """
@@ -24,12 +25,12 @@ from trainables.runtime import Runtime
 from trainables.trial_folder import Measured, Metric
 
 MATRIX, NOISE = 0, 1
-"""Random streams. All noise variances scale the same draw."""
+"""Random stream numbers. At one seed, noise of any variance is a multiple of one draw."""
 WIDTH = 16
-"""Width of the softmax layer; its log-P matrix has rank 18."""
+"""Width of the softmax layer; its log-P matrix has rank WIDTH + 2 = 18."""
 REFINEMENTS = 8
-"""Number of subspace iterations. Each divides the angle to the dominant directions by (sigma_R /
-sigma_R+1)^2, at least 7 for N >= 120."""
+"""Number of subspace iterations. Each reduces the error of the R dominant directions by (sigma_R /
+sigma_R+1)^2, which is at least 7 for N >= 120."""
 
 Matrix = NDArray[np.floating]
 
@@ -38,7 +39,7 @@ def measure(config: PressNoiseConfig, runtime: Runtime) -> dict[str, Measured]:
     """Return ranks of the noisy matrix ("noisy_*"), or after each round trip ("round_trip 1 *").
 
     `error` is the squared Frobenius distance from the matrix before the first trip. `largest_below`
-    is the largest singular value that the Press rank excludes, divided by the tolerance.
+    is the largest singular value below the Press tolerance, divided by that tolerance.
     """
     del runtime
     left_NR, sigma_R, right_RV = cut_log_p(config.size, config.rank, config.seed)
@@ -53,7 +54,7 @@ def measure(config: PressNoiseConfig, runtime: Runtime) -> dict[str, Measured]:
 
 
 def log_p_factors(size: int, seed: int) -> tuple[Matrix, Matrix]:
-    """Return factors (N, 18) and (V, 18) of log_softmax(H W^T + b).
+    """Return factors (N, 18) and (V, 18) whose product is log_softmax(H W^T + b).
 
     H is standard normal, W normal with H W^T of variance 1. b has Zipf's log frequencies in random
     order.
@@ -94,9 +95,9 @@ def add_noise(matrix_NV: Matrix, variance: float, seed: int) -> None:
 def split_singular_values(matrix_NV: Matrix, right_VR: Matrix) -> NDArray[np.float64]:
     """Return the descending singular values of a float64 matrix, which is overwritten.
 
-    `right_VR` approximately spans the R dominant right directions, which are refined and
-    subtracted. Eigenvalues of the remainder's Gram matrix resolve 1e-8 of the remainder's largest
-    singular value, in a fifth of an SVD's time.
+    `right_VR` approximately spans the R dominant right singular vectors. These are refined, and
+    their part of the matrix is subtracted. The other singular values come from the remainder's Gram
+    matrix. They are accurate to 1e-8 of the largest among them, in a fifth of an SVD's time.
     """
     for _ in range(REFINEMENTS):
         left_NR, _ = np.linalg.qr(matrix_NV @ right_VR)
@@ -111,7 +112,7 @@ def split_singular_values(matrix_NV: Matrix, right_VR: Matrix) -> NDArray[np.flo
 
 
 def _after_round_trips(matrix_NV: Matrix, count: int, eps: float) -> dict[str, Metric]:
-    """Each SVD gives the ranks after the previous trip, so there is one more SVD than trips."""
+    # Each SVD gives the ranks after the previous trip, so there is one more SVD than trips.
     metrics, original_NV = dict[str, Metric](), matrix_NV
     for trip in range(count + 1):
         PULSE.touch(quiet_s=50 * len(matrix_NV) ** 3 / SLOWEST_FLOPS)

@@ -27,17 +27,18 @@ from trainables.trial_folder import Measured
 
 ROWS_PER_CHUNK = 1024
 EPS = {"float64": FLOAT64_EPS, "float32": FLOAT32_EPS, "noise": FLOAT32_EPS}
-"""Eps of the Press tolerance by variant."""
+"""Machine epsilon in the Press tolerance, by variant of the experiment."""
 
 
 def measure(config: TrueRankConfig, runtime: Runtime) -> dict[str, Measured]:
     """Return perplexity and spectrum of the true log-P matrix, and `true_rank@1`.
 
-    `true_rank` is the measured rows' rank by exact elimination. `language_rank` is the V x V
-    matrix's rank by construction; too few distinct contexts have a lower rank. `press_rank` uses
-    the variant's eps, other Press ranks the eps in their names. `entropy_perplexity` is exp of the
-    entropy rate, `shares_perplexity` the test perplexity of a model that knows only type
-    frequencies.
+    - `true_rank`: rank of the measured rows, by exact elimination.
+    - `language_rank`: rank of the V x V matrix, by construction. With too few distinct contexts,
+      `true_rank` is lower.
+    - `press_rank`: uses the variant's eps. Other Press ranks use the eps in their names.
+    - `entropy_perplexity`: exp of the entropy rate.
+    - `shares_perplexity`: test perplexity of a model that knows only type frequencies.
     """
     corpus = load(config.corpus, data_dir=runtime.data_dir)
     rank = markov_rank(config.corpus.name)

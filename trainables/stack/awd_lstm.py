@@ -16,7 +16,7 @@ LSTM_WEIGHTS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
 
 
 def lstm_draws(config: TrialConfig, vocabulary: int) -> list[Draw]:
-    """Return a step's random draws before the output layer, in the order of `AwdLstm`."""
+    """Return an AWD-LSTM's masks and noise per step in order, except the output layer's mask."""
     model, batch = config.model, config.training.batch_size
     embedded = batch, model.embedding_width
     draws = [
@@ -79,7 +79,7 @@ class ActivationPenalties:
         )
 
     def __call__(self, contexts: StackedContexts, within_GT: Tensor) -> Tensor:
-        """Return every model's penalty, G. `within_GT` is 1 in a model's window and 0 beyond it."""
+        """Return each model's penalty, G. `within_GT` is 1 in a model's window and 0 after it."""
         undropped_GTBC = contexts.undropped_GTBC
         batch, width = undropped_GTBC.shape[2:]
         counts_G = within_GT.sum(1) * batch * width

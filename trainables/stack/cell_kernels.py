@@ -1,8 +1,9 @@
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, misc"
-"""Two Triton kernels for the elementwise part of a time step of stacked LSTM layers of width H.
+"""Two Triton kernels: a time step of stacked LSTM layers, forward and backward, without products.
 
-They compute in float32. The gates' sums, h and the gradients by the sums have the dtype of the
-matrix products; bias and c are float32. The backward pass recomputes the gates, bit for bit.
+H is the layers' width. Kernels compute in float32; bias and c are float32. The gates'
+pre-activations, their gradients and h have the dtype of the matrix products. The backward kernel
+recomputes the gates, bit for bit.
 """
 
 from __future__ import annotations
@@ -14,14 +15,15 @@ from torch import Tensor
 
 MAX_COLUMNS = 256
 STRIDES = ["sums_stride", "state_stride", "h_stride", "output_stride"]
-"""Strides between models vary with the window; specialising on them would compile many kernels."""
+"""Strides that vary with the window: if Triton specialised on them, it would compile many
+kernels."""
 
 
 def cell_(sums: Tensor, bias: Tensor, c_before: Tensor, c: Tensor, h: Tensor) -> None:
-    """Write the state after the step, c and h, G x B x H.
+    """Write the LSTM state after the step to `c` and `h`, both G x B x H.
 
-    `sums` are the gates' sums without the bias, G x B x 4 H; `bias` is G x 4 H. Rows of h may have
-    gaps.
+    `sums` are the gates' pre-activations without the bias, G x B x 4 H; `bias` is G x 4 H. Rows of
+    h may have gaps.
     """
     models, batch, width = c.shape
     assert c.dtype == c_before.dtype == bias.dtype == torch.float32
@@ -50,11 +52,11 @@ def cell_back(
     *,
     out: Tensor,
 ) -> Tensor:
-    """Write the gradient by the gates' sums to `out`; return the gradient by c before the step.
+    """Write the pre-activations' gradient to `out`; return the gradient of c before the step.
 
-    `c_pair` is c before and after the step, G x 2 x B x H. `by_states` has the gradients by the
-    output, by h (from the next step) and by c. The result overwrites the gradient by c. Rows of
-    `by_h` may have gaps.
+    `c_pair` is c before and after the step, G x 2 x B x H. `by_states` has the gradients of the
+    output, of h (from the next step) and of c. The result overwrites the gradient of c. Rows of h's
+    gradient may have gaps.
     """
     by_output, by_h, by_c = by_states
     models, batch, width = by_c.shape

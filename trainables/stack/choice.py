@@ -1,4 +1,4 @@
-"""Choice of a stack's number of trials."""
+"""Choose how many trials train as one stack."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from trainables.parameters import parameter_count
 from trainables.runtime import Runtime
 
 GPU_SHARE = 0.8
-"""Share of free memory to plan with; allocators waste the rest."""
+"""Share of free GPU memory that a stack may use; allocators waste the rest."""
 
 
 def chosen_size(
@@ -41,14 +41,10 @@ def stack_bytes(config: LanguageTrialConfig, vocabulary: int, trials: int) -> fl
 
 
 def _stacked_numbers(config: LanguageTrialConfig, vocabulary: int) -> float:
-    """Return how many numbers each further trial of a stack keeps in memory.
-
-    - Weights, gradients, loss gradients, average, kept copy, moments and dropped weights.
-    - For the longest window: values for the backward pass, states, masks and masked outputs.
-    - Output weights A B, their gradient and loss gradient.
-
-    Gradients, window values and A B count twice: for captured and for other steps.
-    """
+    # Numbers per further trial: (1) weights, gradients, loss gradients, average, kept copy, moments
+    # and dropped weights; (2) for the longest window: values for the backward pass, states, masks
+    # and masked outputs; (3) output weights A B, their gradient and loss gradient. Gradients,
+    # window values and A B count twice: for captured and for other steps.
     width, layer, size = config.model.embedding_width, config.output_layer, model_size(config)
     if isinstance(config, TransformerTrialConfig):
         # One mask per dropout.

@@ -1,4 +1,4 @@
-"""Selection of trials that can share a stack."""
+"""Decide which trials can share a stack."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ UNSTACKED_LAYERS = (MonotoneNnConfig, CustomConfig)
 
 
 def stack_key(config: AnyConfig) -> Hashable | None:
-    """Return a key: trials with equal keys can share a stack; None if the trial trains alone."""
+    """Return a key; trials with equal keys can share a stack. None: the trial trains alone."""
     if not isinstance(config, LanguageTrialConfig) or isinstance(
         config.output_layer, UNSTACKED_LAYERS
     ):

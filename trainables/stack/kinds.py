@@ -21,19 +21,19 @@ from trainables.stack.transformer import StackedTransformer, transformer_draws
 from trainables.stack.weights import Weights
 
 Penalties = Callable[[StackedContexts, Tensor], Tensor]
-"""Function from contexts and `within_GT` to each model's additional loss, G."""
+"""Function of the contexts and `within_GT` that returns each model's additional loss, shape G."""
 
 
 def stacked_model(models: Sequence[LanguageModel], weights: Weights) -> StackedModel:
-    """Return a stack of `models`, which are ordered by the kind of their output layers."""
+    """Return `models` as one model. Models of equal `output_kind` must be adjacent."""
     kind = StackedAwdLstm if isinstance(models[0], AwdLstm) else StackedTransformer
     return kind(models, weights)
 
 
 def draws_of(config: LanguageTrialConfig, vocabulary: int, longest: int) -> list[Draw]:
-    """Return a model's random draws in a step, in the model's order, without draws of rate 0.
+    """Return the masks and noise that a model draws per step, in order, except those of rate 0.
 
-    No window exceeds `longest` steps; all Transformer windows have that length.
+    `longest` is the maximum time steps of a window; all Transformer windows have that length.
     """
     if isinstance(config, TransformerTrialConfig):
         draws = transformer_draws(config, longest)

@@ -1,8 +1,7 @@
 """One LSTM layer of all models of a stack, with an explicit backward pass through time.
 
 The backward pass goes step by step only for the product with the hidden-to-hidden weights. Each
-weight's gradient is one product. Steps beyond a model's window have no gradient. A model's new
-state is the state at the end of its window.
+weight's gradient is one product over all steps. Steps beyond a model's window have no gradient.
 
 Further shapes: I inputs, H outputs.
 """
@@ -27,7 +26,11 @@ class StackedState(NamedTuple):
 
 
 class LstmWeights(NamedTuple):
-    """Weights of one layer, with a leading G. Gate order: input, forget, cell, output."""
+    """Weights of one layer for all models; axis 0 is the model.
+
+    Gate order: input, forget, cell, output. `mask_hh` and `mask_inputs` (G x B x I) are dropout
+    masks.
+    """
 
     ih: Tensor
     hh: Tensor
@@ -35,7 +38,6 @@ class LstmWeights(NamedTuple):
     bias_hh: Tensor
     mask_hh: Tensor | None = None
     mask_inputs: Tensor | None = None
-    """Dropout mask of the inputs, G x B x I."""
 
 
 def stacked_lstm(
@@ -129,7 +131,7 @@ class _StackedLstm(torch.autograd.Function):
 
 
 def _cell_of(gates: Tensor) -> tuple[Callable[..., None], Callable[..., Tensor]]:
-    """Return a forward and a backward cell; the latter reads what the former leaves in `gates`."""
+    # The backward function reads what the forward function leaves in `gates`.
     if gates.dtype in (torch.float32, torch.bfloat16) and runs_triton(gates.device):
         from trainables.stack import cell_kernels  # Triton: only on a GPU
 

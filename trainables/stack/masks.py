@@ -1,7 +1,6 @@
 """Dropout masks and noise of a stack, bit for bit those of each model trained alone.
 
-Draws fill fixed tensors before the captured part of a step, because captured generators depend on
-torch's version.
+They are drawn before a CUDA graph runs, because generators in graphs depend on torch's version.
 """
 
 from __future__ import annotations
@@ -14,21 +13,23 @@ from torch import Tensor
 
 NOISE = "noise"
 Masks = Mapping[str, Tensor]
-"""Tensors of all models by `Draw` name, with a leading axis G."""
+"""Masks and noise by `Draw` name; axis 0 is the model."""
 
 
 class Draw(NamedTuple):
-    """A tensor that a model draws at every step."""
+    """A dropout mask, or noise, that a model draws at every step.
+
+    `rate` is the dropout rate, or the noise's standard deviation. The shape of noise is that of one
+    time step.
+    """
 
     name: str
     shape: tuple[int, ...]
-    """For noise, the shape of one time step."""
     rate: float
-    """Dropout rate, or standard deviation of noise."""
 
 
 class StackedDraws:
-    """Masks and noise of all models."""
+    """Masks and noise of all models, redrawn per step. `longest`: maximum window length."""
 
     def __init__(
         self,
@@ -37,7 +38,6 @@ class StackedDraws:
         like: Tensor,
         longest: int,
     ) -> None:
-        """No window exceeds `longest` time steps."""
         self._draws, self._generators = draws, generators
         self.masks: dict[str, Tensor] = {}
         for draw in {draw.name: draw for model_draws in draws for draw in model_draws}.values():
@@ -50,7 +50,7 @@ class StackedDraws:
 
     @torch.no_grad()
     def draw(self, lengths: Sequence[int]) -> None:
-        """Draw masks and noise for windows of `lengths` time steps."""
+        """Draw masks and noise for the next windows; `lengths` has each model's time steps."""
         models = zip(self._draws, self._generators, lengths, strict=True)
         for row, (draws, generator, length) in enumerate(models):
             for draw in draws:

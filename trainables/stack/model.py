@@ -1,4 +1,4 @@
-"""The models of a stack as one: from tokens to contexts, and to every model's loss."""
+"""The models of a stack as one: from tokens to context vectors, and to each model's loss."""
 
 from __future__ import annotations
 
@@ -20,16 +20,18 @@ from trainables.stack.weights import Weights
 
 @dataclass(frozen=True)
 class StackedContexts:
-    """Context vectors of one window."""
+    """Context vectors of one window, with and without dropout.
+
+    `state` has one entry per layer: each model's state at the end of its own window.
+    """
 
     dropped_GTBC: Tensor
     undropped_GTBC: Tensor
     state: list[StackedState]
-    """One state per layer, at the end of each model's own window."""
 
 
 class StackedModel(ABC):
-    """Models of one precision, ordered by the kind of their output layers."""
+    """Several models of one precision as one. Models of equal `output_kind` are adjacent."""
 
     def __init__(self, models: Sequence[LanguageModel], weights: Weights) -> None:
         self.weights = weights
@@ -47,10 +49,9 @@ class StackedModel(ABC):
         lengths_G: Tensor,
         masks: Masks | None = None,
     ) -> StackedContexts:
-        """Return the contexts of one window per model.
+        """Return the context vectors of one window per model.
 
-        Without `masks` (outside training), there is no dropout, and factors of products are not
-        cast.
+        Outside training, pass no `masks`: no dropout, and products in the weights' dtype.
         """
 
     def network_dtype(self, masks: Masks | None) -> torch.dtype:
@@ -60,7 +61,7 @@ class StackedModel(ABC):
         )
 
     def embedded(self, tokens_GTB: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the tokens' rows in the stacked embeddings: indices and values."""
+        """Return each token's row number in the stacked embeddings, and its embedding."""
         embedding_GVD = self.weights["embedding_VD"]
         models, words, width = embedding_GVD.shape
         rows_GTB = (
@@ -82,9 +83,9 @@ class StackedModel(ABC):
         rows: tuple[Tensor, Tensor],
         masks: Masks | None = None,
     ) -> Tensor:
-        """Return every model's mean cross-entropy, G.
+        """Return each model's mean cross-entropy, shape G.
 
-        `rows` has targets and their weights in the mean, both G x N.
+        `rows` has the targets and each target's weight in the mean, both G x N.
         """
         return torch.cat(
             [out.losses(hidden_GTBC, weight_GVD, rows, masks) for out in self._outputs]
@@ -92,7 +93,7 @@ class StackedModel(ABC):
 
 
 def stacked_states(states: Sequence[Sequence[LstmState]]) -> list[StackedState]:
-    """Return states by layer, from states by model."""
+    """Stack the models' states layer by layer; `states[g]` has the layers' states of model g."""
     layers = zip(*states, strict=True)
     return [
         StackedState(*(torch.cat([state[part] for state in layer]) for part in (0, 1)))

@@ -25,7 +25,7 @@ FUNCTION = "function."
 
 
 def latent_mask(width: int) -> str:
-    """Return the name of masks for mixtures with a total of `width` latent numbers."""
+    """Return the mask's name for a mixture with `width` latent numbers in total."""
     return f"latent.{width}"
 
 
@@ -42,7 +42,7 @@ def output_kind(layer: OutputLayer) -> Hashable:
 
 
 class StackedOutput:
-    """Output layers of one kind, for the slice `part` of models."""
+    """Output layers of equal `output_kind`. They belong to the models in the slice `part`."""
 
     def __init__(
         self, layers: Sequence[OutputLayer], part: slice, parameters: Mapping[str, Tensor]
@@ -60,9 +60,9 @@ class StackedOutput:
         rows: tuple[Tensor, Tensor],
         masks: Masks | None,
     ) -> Tensor:
-        """Return the mean cross-entropy of every model in `part`, from tensors of all models.
+        """Return the mean cross-entropy of each model in `part`; arguments cover all models.
 
-        `rows` are as in `cross_entropies`. Without `masks`, factors of products are not cast.
+        `rows` is as in `StackedModel.losses`. Outside training, pass no `masks`.
         """
         parameters, part = self._parameters, self._part
         if part != slice(0, len(hidden_GTBC)):  # the gradient of a slice is a copy

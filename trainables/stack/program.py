@@ -1,8 +1,7 @@
 """A step of a stack in two parts: decisions in Python, and computation on a device.
 
-The second part is a function of tensors with fixed addresses. It copies nothing from the host,
-reads nothing back and draws no random numbers. So a GPU can capture it as a CUDA graph, once per
-length of the longest window.
+A GPU captures the computation as a CUDA graph, once per length of the longest window. So the
+computation must obey the rules of `trainables.device.Graphs`.
 """
 
 from __future__ import annotations
@@ -22,13 +21,13 @@ from trainables.stack.update import StackedUpdate
 from trainables.stack.weights import Weights
 from trainables.training import Trainer, Window
 
+# Random lengths are within 15 of bptt or, rarely, of bptt / 2.
 MOST_GRAPHS = 64
-"""Maximum number of captured window lengths, which are within 15 of bptt or, rarely, of bptt /
-2."""
+"""Maximum number of CUDA graphs, one per window length."""
 
 
 class StepProgram:
-    """The steps of trainers whose parameters are rows of the weights."""
+    """Runs the steps of a stack. The models' parameters must be rows of `weights`."""
 
     def __init__(self, trainers: Sequence[Trainer], weights: Weights) -> None:
         first, like = trainers[0], weights["embedding_VD"]
@@ -65,7 +64,7 @@ class StepProgram:
                 trainer.average.update(trainer.model)
 
     def _adopt_states(self) -> None:
-        """At the start of the text, a trainer's state is new and must be copied."""
+        # At the start of the text, a trainer's state is new and must be copied.
         for trainer, rows in zip(self._trainers, self._rows, strict=True):
             if trainer.state is not rows:
                 for row, state in zip(rows, trainer.state, strict=True):
@@ -89,7 +88,7 @@ class StepProgram:
     def _forward(
         self, steps: int, starts_G: Tensor, lengths_G: Tensor
     ) -> tuple[Tensor, Tensor, list[StackedState]]:
-        """The sum of the objectives gives each trial its own gradients: trials are independent."""
+        # Trials are independent: the sum of the objectives gives each trial its own gradients.
         time_T = torch.arange(steps, device=starts_G.device)
         # Steps beyond a trial's window read on in the text, with weight 0.
         positions_GT = (starts_G.unsqueeze(1) + time_T).clamp_(max=len(self._text_TB) - 2)
@@ -115,10 +114,7 @@ class StepProgram:
 
 
 class _Replays:
-    """Runs work that is identical for equal keys. A GPU captures it at a key's second run.
-
-    The first run compiles and loads kernels, which a capture must not do.
-    """
+    # The first run of a key compiles and loads kernels, which a capture must not do.
 
     def __init__(self, device: torch.device) -> None:
         self._graphs = graphs_on(device)

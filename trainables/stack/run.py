@@ -28,10 +28,11 @@ def run_stack(
 ) -> Generator[Ending]:
     """Train and measure trials, at most `most` at a time, and yield each when it ends.
 
-    All trials have one `stack_key`. `taken_up` receives each trial before it starts. When a trial
-    ends, the next starts at once. An outcome is on disk before it is yielded. A trial's own error
-    (at its start, at the end of an epoch or in a measurement) is yielded. An error of the common
-    step or validation is raised.
+    All trials have the same `stack_key`. `taken_up` receives each trial before it starts. When a
+    trial ends, the next starts at once. An outcome is on disk before it is yielded.
+
+    A trial's own error (at its start, at the end of an epoch or in a measurement) is yielded. An
+    error of the common step or validation is raised.
     """
     queue, live_runs = iter(tasks), list[TrialRun]()
     with ExitStack() as folders:

@@ -1,7 +1,7 @@
 """Several trials of equal shapes, trained as one model with a leading axis.
 
 Every trial keeps its `Trainer`, with the random streams, progress and checkpoints of a trial
-trained alone. Trainers hold views of one tensor per name. Trials can leave or join after any step.
+trained alone. Trials can leave or join after any step.
 """
 
 from __future__ import annotations
@@ -15,13 +15,12 @@ from trainables.training import Trainer
 
 
 class Stack:
-    """Trainers that step together.
+    """Trains several trials together, step by step. Their configs have the same `stack_key`.
 
-    Their epochs end at different steps, so check for ends after every step.
+    Epochs end at different steps, so check for ends after every step.
     """
 
     def __init__(self, trainers: Sequence[Trainer]) -> None:
-        """The configs of all trainers have the same `stack_key`."""
         # Trials with output layers of one kind are adjacent, so that their part of a tensor is a
         # slice.
         kinds = list(dict.fromkeys(output_kind(trainer.model.output) for trainer in trainers))

@@ -28,7 +28,10 @@ from trainables.stack.weights import Weights
 
 
 def transformer_draws(config: TransformerTrialConfig, steps: int) -> list[Draw]:
-    """Return a model's random draws before the output layer, in order, for `steps` time steps."""
+    """Return a Transformer's masks per step in order, except the output layer's mask.
+
+    All windows have `steps` time steps.
+    """
     model = config.model
     shape = config.training.batch_size, steps, model.width
     names = [

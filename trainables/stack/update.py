@@ -19,11 +19,11 @@ from trainables.stack.weights import Weights
 from trainables.training import ADAM_STATE, Trainer, Window
 
 EPSILON = 1e-8
-"""Adam's usual value (Kingma and Ba 2015)."""
+"""Constant in Adam's denominator (Kingma and Ba 2015)."""
 
 
 class ModelNumbers(NamedTuple):
-    """Factors and rates of each model's update, as tensors on the device."""
+    """Each model's clipping factor, learning rate and weight decay for one weight tensor."""
 
     shrink_G: Tensor
     rate_G: Tensor
@@ -31,13 +31,15 @@ class ModelNumbers(NamedTuple):
 
 
 class Adam(NamedTuple):
-    """Adam's state of one weight tensor."""
+    """Adam's state of one weight tensor: means of the gradient and of its square.
+
+    The divisors correct the means' bias: 1 - beta ** steps, per model.
+    """
 
     mean: Tensor
     square: Tensor
     mean_divisor_G: Tensor
     square_divisor_G: Tensor
-    """1 - beta ** steps, like `mean_divisor_G`."""
     betas: tuple[float, float]
 
 
@@ -46,10 +48,9 @@ class _Weight:
     tensor: Tensor
     part: slice
     rates: list[float]
-    """Base learning rate of each model; 0 for a model without this weight."""
+    """Base learning rate of every model; 0 for a model without this weight."""
     decay_G: Tensor
     moments: dict[str, Tensor]
-    """Adam's moments, by the names of `ADAM_STATE`; empty for SGD."""
 
     @property
     def gradient(self) -> Tensor:
@@ -58,7 +59,7 @@ class _Weight:
 
 
 class StackedUpdate:
-    """Updates weights with their gradients."""
+    """Updates the weights of all models from their gradients."""
 
     def __init__(self, trainers: Sequence[Trainer], weights: Weights) -> None:
         self._trainers = trainers
@@ -87,11 +88,11 @@ class StackedUpdate:
 
     @property
     def weights(self) -> int:
-        """Number of trained weight tensors."""
+        """Return the number P of trained weight tensors."""
         return len(self._weights)
 
     def rates(self, windows: Sequence[Window]) -> list[float]:
-        """Return the step's learning rates, P x G numbers; 0 for a model without the weight."""
+        """Return the step's P x G learning rates as one list; 0 for a model without the weight."""
         pairs = list(zip(self._trainers, windows, strict=True))
         return [
             trainer.rate(window, rate)
@@ -101,7 +102,7 @@ class StackedUpdate:
 
     @torch.no_grad()
     def step(self, rates_PG: Tensor) -> None:
-        """Update the weights with the gradients of one window per model; drop the gradients."""
+        """Update all weights from the gradients of one window per model; drop the gradients."""
         squares_G = torch.zeros_like(self._clip_G)
         for weight in self._weights:
             squares_G[weight.part] += torch.linalg.vector_norm(
@@ -169,7 +170,7 @@ def _adam_change(adam: Adam, gradient: Tensor) -> Tensor:
 
 
 def _stacked_moments(trainers: Sequence[Trainer], name: str) -> dict[str, Tensor]:
-    """Stack Adam's moments; the optimizers get views of the rows."""
+    # Each optimizer gets views of its model's rows.
     parameters = [trainer.model.get_parameter(name) for trainer in trainers]
     states = [trainer.optimizer.state for trainer in trainers]
     old_moments = [

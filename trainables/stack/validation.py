@@ -18,7 +18,7 @@ from trainables.training import Trainer, parallel_streams, weights_swapped, wind
 
 @torch.no_grad()
 def valid_losses(trainers: Sequence[Trainer]) -> list[float]:
-    """Return the `mean_loss` of every trainer's model, with averaged weights if they exist.
+    """Return each model's validation loss (see `mean_loss`), with averaged weights if they exist.
 
     All trainers have the same validation text and settings, and are in the order of a stack.
     """

@@ -15,14 +15,16 @@ OUTPUT = "output."
 
 
 class Weights:
-    """Parameters of models that are ordered by the kind of their output layers."""
+    """Stacked parameters of several models. Models of equal `output_kind` are adjacent.
+
+    `outputs` has one entry per kind of output layer: its slice of models and its parameters.
+    """
 
     def __init__(self, models: Sequence[LanguageModel]) -> None:
         tensors = [{name: p.detach() for name, p in m.named_parameters()} for m in models]
         kinds = [output_kind(model.output) for model in models]
         self._common = _stacked(tensors, output=False)
         self.outputs: list[tuple[slice, dict[str, Tensor]]] = []
-        """Per kind of output layer, its models' slice and its parameters."""
         for _, group in groupby(range(len(kinds)), key=kinds.__getitem__):
             members = list(group)
             part = slice(members[0], members[-1] + 1)
@@ -30,7 +32,7 @@ class Weights:
 
     @classmethod
     def shared_by(cls, models: Sequence[LanguageModel]) -> Weights:
-        """Return weights whose rows become the models' parameters."""
+        """Return stacked weights; the models' parameters become views of their rows."""
         weights = cls(models)
         for name, part, tensor in weights.named():
             parameters = [model.get_parameter(name) for model in models[part]]
@@ -40,7 +42,7 @@ class Weights:
         return weights
 
     def __getitem__(self, name: str) -> Tensor:
-        """Return a parameter of all models, outside their output layers."""
+        """Return a stacked parameter by name. Those of output layers are in `outputs`."""
         return self._common[name]
 
     def __contains__(self, name: str) -> bool:

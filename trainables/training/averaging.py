@@ -39,7 +39,7 @@ class WeightAverage:
 
     @torch.no_grad()
     def update(self, model: nn.Module) -> None:
-        """Include the parameters after one more step."""
+        """Add the parameters after one more step to the mean."""
         parameters: dict[str, Tensor] = dict(model.named_parameters())
         averages = [self.tensors[name] for name in parameters]
         self.steps += 1

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 MAX_LOSS = 100.0
 """Nats per token above which a run counts as diverged."""
 ADAM_STATE = ("step", "exp_avg", "exp_avg_sq")
-"""Adam's own names for its state of a parameter."""
+"""Keys of a parameter's state in torch's Adam."""
 STEPS_PER_LOOK = 50
 """Steps between two checks for divergence; a check fetches the loss from the device."""
 
@@ -59,7 +59,10 @@ def _recipe_of(config: LanguageTrialConfig, length: int) -> Recipe:
 
 
 class Trainer:
-    """Training of one model on one corpus."""
+    """Trains one model on one corpus.
+
+    After every epoch, `ranks` measures the weights that validation used.
+    """
 
     def __init__(
         self,
@@ -68,7 +71,6 @@ class Trainer:
         runtime: Runtime,
         ranks: RanksOf = lambda *_: {},
     ) -> None:
-        """`ranks` measures the weights used in validation, after every epoch."""
         self.config, self.corpus, self.runtime, self._ranks = config, corpus, runtime, ranks
         training, evaluation = config.training, config.evaluation
         # For a user's own output layers, which may draw from the global generators.
@@ -100,7 +102,7 @@ class Trainer:
         """Train from the current progress to the last epoch. Raises DivergedError.
 
         `stop_above` maps epochs to limits of the validation loss (nats per token). Raises
-        PrunedError after an epoch whose loss exceeds the limit, even if an earlier run trained the
+        PrunedError after an epoch whose loss exceeds its limit, also if an earlier run trained that
         epoch.
         """
         while not self.finished:
@@ -122,7 +124,7 @@ class Trainer:
         valid_loss: float | None = None,
         together: int = 1,
     ) -> None:
-        """Complete a step of `step_s` seconds: end a finished epoch, and write a due checkpoint.
+        """Finish a step that took `step_s` seconds: end a complete epoch, write a due checkpoint.
 
         For `valid_loss`, see `end_epoch`. `together`: number of trials that wait for each other's
         checkpoints. Raises DivergedError.
@@ -173,21 +175,22 @@ class Trainer:
         return self._recipe.window(progress.position, self.draws)
 
     def tokens(self, window: Window) -> tuple[Tensor, Tensor]:
-        """Return the inputs, T x B, and the T B targets as one row."""
+        """Return the window's inputs, T x B, and its T B targets as one vector."""
         return (
             self.streams_TB[window.start : window.end],
             self.streams_TB[window.start + 1 : window.end + 1].reshape(-1),
         )
 
     def rate(self, window: Window, base_rate: float) -> float:
-        """Return the learning rate of this step for the config's `base_rate`."""
+        """Return this step's learning rate; `base_rate` is the rate in the config."""
         tokens = self.progress.tokens + window.steps * self.config.training.batch_size
         return self._recipe.rate(base_rate, window, tokens)
 
     def advance(self, window: Window) -> None:
         """Count a completed step.
 
-        An epoch ends after `epoch_tokens` or, by default, with the text. The text is repeated.
+        An epoch ends after `epoch_tokens` tokens or, by default, at the end of the text. Training
+        then goes through the text again.
         """
         progress, training = self.progress, self.config.training
         tokens = window.steps * training.batch_size
@@ -283,7 +286,7 @@ class Trainer:
         return tensors, {"progress": self.progress.model_dump(mode="json")}
 
     def restore(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> bool:
-        """Restore a `snapshot`. Return whether this kind of device made the snapshot.
+        """Restore a `snapshot`, and return whether it comes from this kind of device.
 
         If not, this device's generators are seeded from seed and step.
         """

@@ -21,10 +21,9 @@ from trainables.training.streams import MAX_EXTRA, draw_window
 
 
 class LstmRecipe(Recipe):
-    """Training of AWD-LSTMs."""
+    """Training of AWD-LSTMs. `length`: time steps of the train streams."""
 
     def __init__(self, config: TrialConfig, length: int) -> None:
-        """`length`: time steps of the train streams."""
         self.config, self._length = config, length
         self.longest_window = min(config.training.bptt + MAX_EXTRA, length - 1)
 
@@ -48,7 +47,7 @@ class LstmRecipe(Recipe):
 
     @override
     def pass_is_over(self, position: int) -> bool:
-        """A window needs two time steps: one to read, one to predict."""
+        # A window needs two time steps: one to read, one to predict.
         return position >= self._length - 2
 
     @override

@@ -37,7 +37,7 @@ EagerAdamW = _without_compiler(AdamW)
 def optimizer_of(
     model: LanguageModel, training: TrainingConfig | TransformerTrainingConfig
 ) -> Optimizer:
-    """Return the optimizer; `base_lr` is a parameter group's rate before any schedule.
+    """Return the optimizer of a model, with the rate before any schedule as each group's `base_lr`.
 
     Functions of the logits may have their own rate.
     """

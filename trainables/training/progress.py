@@ -28,5 +28,5 @@ class Progress(BaseModel):
     """Seconds of training and validation in total."""
     epochs: list[EpochMetrics] = []
     averaging_steps: int | None = None
-    """Steps in the average; None before averaging starts."""
+    """Number of steps in the weight average; None before averaging starts."""
     kept_epoch: int | None = None

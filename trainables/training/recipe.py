@@ -16,7 +16,7 @@ from trainables.language_model import Contexts, LanguageModel
 class Window(NamedTuple):
     """Time steps `start` to `end` - 1 of the train streams.
 
-    A window is shorter than its `drawn_length` at the end of the text.
+    At the end of the text, a window is shorter than its `drawn_length`.
     """
 
     start: int
@@ -30,9 +30,9 @@ class Window(NamedTuple):
 
 
 class Recipe(ABC):
-    """Decisions that depend only on the config and the train text, without run state.
+    """Training decisions that depend only on the config and the train text, not on the run.
 
-    `draws` is the run's generator, used in the order of the steps.
+    `draws` is the run's random generator, used in the order of the steps.
     """
 
     longest_window: int
@@ -48,7 +48,7 @@ class Recipe(ABC):
 
     @abstractmethod
     def window(self, position: int, draws: torch.Generator) -> Window:
-        """Return the next window from this time step."""
+        """Return the next window, which starts at this time step."""
 
     @abstractmethod
     def pass_is_over(self, position: int) -> bool:

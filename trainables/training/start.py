@@ -1,20 +1,17 @@
 """Initial weights from which a narrow model learns within minutes, with any output layer.
 
-With the papers' initial weights, an AWD-LSTM barely responds to its input: each LSTM layer shrinks
-differences between contexts to a third or less. A full-width model has hundreds of thousands of
-steps to recover. A narrow model with a thousand steps stays near the perplexity of word
-frequencies, most of all if its output layer passes little signal. That would bias a comparison of
-layers.
+With the papers' initial weights, each LSTM layer shrinks differences between contexts to a third or
+less. A full-width model has hundreds of thousands of steps to recover. A narrow model with a
+thousand steps stays near the perplexity of word frequencies, most of all if its output layer passes
+little signal. That would bias a comparison of layers.
 
 Three changes, equal for every output layer:
 
-- Rows of the embedding, and of a separate head, get the norm that they have at the papers' width
-  of 400.
-- Input weights of each LSTM layer are rescaled, so that a word's contribution to the first layer's
-  gates has variance 1, and deeper layers respond to the previous layer. The weights of a
-  mixture's context vectors are rescaled too.
-- The output bias makes the first predictions the train text's word frequencies. Otherwise the
-  context vectors learn the frequencies and stay saturated.
+- Rows of the embedding, and of a separate head, get their norm at the papers' width of 400.
+- Input weights are rescaled: a word contributes variance 1 to the first LSTM layer's gates, and
+  deeper layers respond to the previous layer. So are a mixture's weights of context vectors.
+- The output bias holds train word frequencies. Otherwise the context vectors learn the frequencies
+  and stay saturated.
 """
 
 from __future__ import annotations
@@ -28,11 +25,10 @@ from numpy.typing import NDArray
 from trainables.language_model import EMBEDDING_BOUND, AwdLstm, LanguageModel
 
 EMBEDDING_WIDTH = 400
-"""Embedding width of the papers."""
 OUTPUT_DEVIATION = 0.5
-"""Assumed standard deviation of an LSTM's outputs; the true value starts at 0.2. A larger value
-means smaller input weights in deeper layers. With 0.2, steep functions of the logits learn worse;
-from 0.3 to 1, results are similar (Penn Treebank, scale quick)."""
+"""Assumed standard deviation of an LSTM's outputs. It really starts at 0.2, but with 0.2, output
+layers with steep functions learn worse; 0.3 to 1 give similar results (Penn Treebank, scale
+`quick`)."""
 
 
 @torch.no_grad()

@@ -1,7 +1,9 @@
-"""Parallel streams of a text: cutting, drawing training windows, and the perplexity protocol.
+"""Cut a text into parallel streams, draw training windows, and measure perplexity.
 
-The protocol's windows have a fixed length, carry over any hidden state, and predict every token
-once. Shapes: T time, B batch.
+Perplexity uses windows of a fixed length, which carry over any hidden state and predict every token
+once.
+
+Shapes: T time, B batch.
 """
 
 from __future__ import annotations
@@ -49,7 +51,7 @@ def draw_window(bptt: int, generator: torch.Generator) -> int:
 
 @torch.no_grad()
 def mean_loss(model: LanguageModel, tokens: NDArray[np.int64], *, batch: int, window: int) -> float:
-    """Return the mean cross-entropy in nats per token, without each stream's first token.
+    """Return the mean cross-entropy in nats per token, except each stream's first token.
 
     A model without state sees only earlier tokens of the window. Leaves the model in evaluation
     mode.
@@ -68,10 +70,9 @@ def mean_loss(model: LanguageModel, tokens: NDArray[np.int64], *, batch: int, wi
 def windows_read(
     streams_TB: Tensor, window: int, state: Any, read: Callable[[Tensor, Any], Any]
 ) -> Iterator[tuple[list[Any], Tensor]]:
-    """Yield the results of `read` for the next windows, and the N tokens that they predict.
+    """Apply `read` to all windows; yield lists of results, and the N tokens that they predict.
 
-    `read` receives a window and the state before the window. Its result has the `state` after the
-    window.
+    `read` receives a window and the state before it. The state after it is the result's `state`.
     """
     last, first, results = len(streams_TB) - 1, 0, list[Any]()
     for start in range(0, last, window):

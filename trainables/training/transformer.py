@@ -18,11 +18,10 @@ class TransformerRecipe(Recipe):
     """AdamW on windows of one length, with warm-up and cosine decay.
 
     A pass starts at a random one of the first `window` time steps. So windows differ between
-    passes, and no token is always left out.
+    passes, and no token is always left out. `length`: time steps of the train streams.
     """
 
     def __init__(self, config: TransformerTrialConfig, length: int) -> None:
-        """`length`: time steps of the train streams."""
         self.config, self._length = config, length
         training = config.training
         self.longest_window = min(training.window, length - 1)

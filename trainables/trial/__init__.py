@@ -1,4 +1,4 @@
-"""One trial: trained and measured, or measured again on its kept weights."""
+"""Train and measure one trial, or measure its kept weights later."""
 
 from trainables import door
 

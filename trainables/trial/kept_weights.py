@@ -1,4 +1,4 @@
-"""Measurements of done trials, taken later from kept weights."""
+"""Measure a done trial later, with its kept weights (those of the best validation loss)."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ from trainables.trial_folder import (
 )
 
 LOCK_S = 3600.0
-"""Seconds that a healthy trial may wait for its folder: another driver may be measuring there."""
+"""Seconds that a trial may wait for its folder, because another driver may be measuring there."""
 
 
 def run_trial(
@@ -111,7 +111,6 @@ class TrialRun:
         self._folder = TrialFolder(task.directory, task.config.trial_id, task.note)
         self.checkpoints = Checkpoints(self._folder)
         self.earlier: TrialOutcome | None = None
-        """Outcome of an earlier run."""
         self._trial: Trial | None = None
 
     def __enter__(self) -> Self:

@@ -1,4 +1,4 @@
-"""Versions, host and device that a result records."""
+"""The versions, host and device that a trial's result records."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ PACKAGES = ("torch", "numpy", "scipy", "pydantic", "safetensors", "ray")
 def code_version() -> str:
     """Return the commit of this checkout, with `+changes` if there are local changes.
 
-    Outside a checkout: the environment variable SWEEPS_CODE_VERSION (set in a Docker image), or
-    `unknown`.
+    Outside a checkout, return the environment variable SWEEPS_CODE_VERSION (set in a Docker image),
+    or `unknown`.
     """
     checkout = Path(__file__).resolve().parents[1]
     try:

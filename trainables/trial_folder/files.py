@@ -21,7 +21,7 @@ from pydantic import BaseModel, ValidationError
 from trainables.errors import UserError
 
 CANNOT_SYNC_FOLDERS = (errno.EINVAL, errno.EACCES)
-"""Errors of file systems that cannot sync folders, and of write-only folders."""
+"""Errors of fsync to ignore: the file system cannot sync folders, or the folder is write-only."""
 Record = TypeVar("Record", bound=BaseModel)
 SEAL = re.compile(rb'\{\n "sha256": "([0-9a-f]{64})",')
 
@@ -55,7 +55,7 @@ def write_file(path: Path, *parts: bytes | memoryview, durable: bool = True) -> 
 
 
 def _sync_folder(folder: Path) -> None:
-    """An fsync of a file does not cover its name."""
+    # An fsync of a file does not cover its name in the folder.
     try:
         descriptor = os.open(folder, os.O_RDONLY)
         try:

@@ -1,4 +1,4 @@
-"""A trial's folder. Only this module knows its file names and formats, and who may write them.
+"""A trial's folder: names, formats and checksums of its files, and who may write them.
 
 The folder holds `config.json`, whose hash is the trial's id, and `log.txt`. While the trial runs,
 it also holds a lock, a fence, the last checkpoints, and the epochs of a user's trial. Later it holds `result.json`,
@@ -148,13 +148,13 @@ class TrialFolder:
         raise SupersededError(f"another worker has taken over the trial in {self.path}")
 
     def leave(self) -> None:
-        """Give up the fence, once everything is written."""
+        """Give up the fence (see `take_over`), once everything is written."""
         with contextlib.suppress(SupersededError):
             self.check_fence()
             self.drop_fence()
 
     def drop_fence(self) -> None:
-        """Remove the fence of any worker."""
+        """Remove the fence, even if another worker has it."""
         (self.path / FENCE).unlink(missing_ok=True)
 
     def outcome(self) -> TrialOutcome | None:
@@ -261,7 +261,7 @@ class TrialFolder:
             remove(path)
 
     def write_measurement(self, name: str, measured: tuple[Metrics, Values]) -> None:
-        """Write a later measurement durably. Its metrics are written last and complete it."""
+        """Write a later measurement durably: first its spectrum, then its metrics."""
         spectrum, metrics_file = self._measurement_files(name)
         metrics, values = measured
         content = MeasurementFile(
@@ -342,7 +342,7 @@ def trial_directory(storage: Path, trial_id: str) -> Path:
 
 
 def measurement_files(names: Iterable[str]) -> list[str]:
-    """Return the file names of later measurements: for each, spectrum, then metrics."""
+    """Return two file names per later measurement: its spectrum, then its metrics."""
     return [f"{MEASUREMENT}{name}.{kind}" for name in names for kind in ("npy", "json")]
 
 
@@ -356,7 +356,7 @@ def measurement_names(files: Iterable[str]) -> list[str]:
 
 
 def progress(names: Collection[str]) -> tuple[bool, str]:
-    """Return whether a result is among these file names, and the newest checkpoint's name."""
+    """Return whether these files include a result, and the newest checkpoint's name or ""."""
     return RESULT in names, max(filter(is_checkpoint, names), default="")
 
 

@@ -22,17 +22,16 @@ class Measured(NamedTuple):
 
 
 def spectrum_of(measured: Iterable[Measured]) -> NDArray[float64] | None:
-    """Return the last singular values among these measurements, if any."""
+    """Return the singular values of the last measurement that has them, or None."""
     spectra = [values for _, values in measured if values is not None]
     return spectra[-1] if spectra else None
 
 
 class MeasurementFile(Frozen):
-    """Content of a metrics file."""
+    """Content of a metrics file. `name` includes the version, as in "top_k@1"."""
 
     trial_id: str
     name: str
-    """Includes the version, for example "top_k@1"."""
     metrics: Metrics
     has_spectrum: bool
     spectrum_sha256: str | None = None

@@ -28,9 +28,8 @@ NUMBERS = re.compile(
     re.VERBOSE,
 )
 SETTINGS = {key for kind in KINDS for key in kind.model_fields}
-"""Top-level config keys."""
 TOP_K = re.compile(r"top_k(-[0-9a-f]{8})? \S+ [0-9]{1,18}")
-"""Metric name: top_k, tag of a contexts file (optional), group and number."""
+"""Names of top_k metrics: "top_k", a tag of the contexts file (optional), group and number."""
 
 
 class WordsAfter(Frozen):
@@ -48,14 +47,14 @@ def check_metrics(metrics: Any) -> Any:
     """Return the metrics. Raises ValueError unless they can be recorded.
 
     Values must be finite 64-bit numbers, text or booleans. Metrics used in arithmetic (`NUMBERS`)
-    must be numbers, and top_k must be `WordsAfter`. No metric may have the name of a setting or of
-    any column that is not a metric.
+    must be numbers, and top_k must be `WordsAfter`. A metric may not have the name of a config key
+    or of another column of the results.
     """
     if not isinstance(metrics, dict):
         raise ValueError("metrics must be an object of names and values")
     for name, value in metrics.items():
         if name in COLUMNS or name.partition(".")[0] in SETTINGS:
-            raise ValueError(f"the metric name {name} is already another column of the results")
+            raise ValueError(f"the metric name {name} belongs to another column of the results")
         if isinstance(value, float):
             if not math.isfinite(value):
                 raise ValueError(
@@ -86,5 +85,5 @@ def _check_words(name: str, value: Metric) -> None:
         WordsAfter.model_validate_json(value, strict=True)
     except ValidationError as error:
         raise ValueError(
-            f"the metric {name} does not describe a context ({first_problem(error)})"
+            f"the metric {name} must be a context and its predictions ({first_problem(error)})"
         ) from error

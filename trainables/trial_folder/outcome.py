@@ -14,7 +14,7 @@ from trainables.config import Frozen
 from trainables.trial_folder.metrics import Metric, Metrics
 
 FinalState = Literal["done", "diverged", "failed", "pruned"]
-"""Pruned: stopped early by a search; a plan that wants the whole trial resumes it."""
+"""A pruned trial was stopped early by a search; a plan that needs the whole trial resumes it."""
 Count = Annotated[int, Field(ge=0, lt=2**31)]
 LongCount = Annotated[int, Field(ge=0, lt=2**63)]
 MeasurementName = Annotated[str, Field(pattern=r"^[^\x00-\x1f]+@[0-9]{1,9}$")]
@@ -50,9 +50,11 @@ class UserEpoch(Epoch, extra="allow"):
 
 
 class EpochMetrics(Epoch):
-    """An epoch of a language model, counted from 1.
+    """Metrics of an epoch of a language model, counted from 1.
 
-    Losses: mean cross-entropy in nats per token, without regularisers.
+    Losses: mean cross-entropy in nats per token, without regularisers. Ranks are measured on a
+    fixed sample of validation contexts, with the weights that validation used. `kl_rank` allows a
+    KL divergence of 0.01 nats; only Transformers have it.
     """
 
     tokens: LongCount
@@ -62,10 +64,8 @@ class EpochMetrics(Epoch):
     averaging: bool
     """True if validation used the averaged weights."""
     press_rank: Count | None = None
-    """Ranks are measured on a fixed sample of validation contexts, with the validated weights."""
     entropy_rank: float | None = None
     kl_rank: Count | None = None
-    """For a bound of 0.01 nats; Transformers only."""
 
     @property
     def valid_perplexity(self) -> float:
@@ -93,7 +93,7 @@ class TrialOutcome(Frozen):
     trial_id: str
     state: FinalState
     cause: str | None = None
-    """One sentence; None if the state is done."""
+    """Reason for the state in one sentence; None if it is done."""
     epochs: tuple[AnyEpoch, ...] = ()
     measurements: dict[MeasurementName, Metrics] = {}
     environment: dict[str, str] = {}

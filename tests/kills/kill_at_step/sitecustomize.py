@@ -1,4 +1,4 @@
-"""Kill a process at a named step of the product, and make checkpoints frequent.
+"""Kill a process at a chosen function call, and make checkpoints frequent.
 
 Python imports this module at start if this folder is in PYTHONPATH. It reads these variables:
 

@@ -82,7 +82,6 @@ def test_missing_results_are_counted() -> None:
 
 
 def grid_frame(seeds: int = 3) -> pd.DataFrame:
-    """Return trials of each c, k and seed. With several seeds, one trial is still running."""
     rng = np.random.default_rng(1)
     rows = [
         {
@@ -143,9 +142,9 @@ def test_single_trials_have_no_interval() -> None:
 
 @pytest.mark.parametrize("seeds", [1, 3])
 def test_controls_may_omit_settings(seeds: int) -> None:
-    """The truth is a regression's residuals.
+    """Expected values come from a regression's residuals.
 
-    The effect of c is quadratic, so no line removes it.
+    The effect of c is quadratic, so a straight line cannot remove it.
     """
     numbers = numbers_of(grid_frame(seeds))
     assert list(numbers.partials["left_out"]) == ["c", "k", "c k"]
@@ -162,7 +161,6 @@ def test_controls_may_omit_settings(seeds: int) -> None:
 
 
 def defined(noise_seed: int = 2) -> CorrelationNumbers:
-    """Return correlations of three kinds of rank. One also has centred rows; one has no data."""
     frame, rng = grid_frame(), np.random.default_rng(noise_seed)
     frame["centred_press_rank"] = frame["test_perplexity"] * 2 + rng.normal(size=len(frame))
     frame["entropy_rank"] = rng.normal(size=len(frame))

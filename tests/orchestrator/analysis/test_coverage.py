@@ -10,7 +10,7 @@ from orchestrator.analysis import curves_over_seeds
 
 
 def test_intervals_cover_the_truth(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Coverage must be within four binomial standard deviations of 95%.
+    """95% of intervals must contain the truth, within four binomial standard deviations.
 
     Intervals of the limit E may be wider: E's seed effect has only one or two degrees of freedom.
     """

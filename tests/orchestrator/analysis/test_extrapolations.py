@@ -51,7 +51,7 @@ def test_loss_below_law_is_negative() -> None:
 
 
 def test_most_detectable_excesses_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Losses at size 8 are shifted by the mean distance that the tests call detectable."""
+    """The losses at size 8 are shifted by the distance that the analysis reports as detectable."""
     few_draws = partial(curves_over_seeds, resamples=1_999)
     monkeypatch.setattr("orchestrator.analysis.extrapolations.curves_over_seeds", few_draws)
 

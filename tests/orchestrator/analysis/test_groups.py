@@ -59,7 +59,9 @@ def test_named_seeds_form_one_family() -> None:
     b, c = rows(numbers.comparisons)
     # Differences -1 and -4: t = -2.5 / 1.5; with one degree of freedom, p = 1 - 2 arctan(|t|) / pi.
     p_value = 1 - 2 * math.atan(2.5 / 1.5) / math.pi
-    assert (b.difference, b.holm_p) == pytest.approx((-2.5, p_value)), "c is not in the family"
+    assert (b.difference, b.holm_p) == pytest.approx((-2.5, p_value)), (
+        "the family of tests excludes c"
+    )
     assert (c.difference_p, c.holm_p) == (None, None) and "c" in c.missing
     assert [trial.value for trial in rows(numbers.trials)] == [-1, -4]
 
@@ -164,8 +166,8 @@ def test_wins_count_the_greater_rho() -> None:
     request = Similarity(published=published)
     values = similarity_numbers(flatten(rows).frame(), request, corpus="ptb").values
     won = {source: wins(rho_matrix(values, source)) for source in ("rho", "published")}
-    assert won["rho"].to_numpy().tolist() == [[0, 1], [0, 0]], "a missing value is no win"
-    assert won["published"].to_numpy().tolist() == [[0, 0], [1, 0]], "nor is a tie"
+    assert won["rho"].to_numpy().tolist() == [[0, 1], [0, 0]], "a missing value never wins"
+    assert won["published"].to_numpy().tolist() == [[0, 0], [1, 0]], "a tie has no winner"
 
 
 def tuned_row(side: str, stage: Any, state: Any = "done", **metrics: Any) -> dict[str, Any]:

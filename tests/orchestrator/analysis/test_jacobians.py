@@ -27,7 +27,6 @@ STRAIGHT = (0.995, 0.996, 0.994)
 def frame_of(
     seeds: int = 3, vanishing: dict[str, float] = VANISHING, state: str = "done"
 ) -> pd.DataFrame:
-    """Return trials of layers, named "dense" or by their gates and number of experts."""
     trials = [
         {
             "trial_id": f"{group} seed={seed}",
@@ -103,18 +102,22 @@ def test_step_uses_welch_and_holm() -> None:
 
 
 def test_steps_have_three_verdicts() -> None:
-    """The condition number decides no claim: it grows with the number of nonzero rows."""
+    """No claim uses the condition number, because it grows with the number of nonzero rows."""
     frame = frame_of()
     frame["entropy_rank"] += frame["layer.experts"]
     verdicts, more = (
         outcomes(numbers_of(frame)),
         "With softmax gates, layers with more experts are better conditioned",
     )
-    assert verdicts[more, "vanishing_1e-3"] == "did not hold", "0.30 of K=4 against 0.25 of K=2"
-    assert verdicts[more, "entropy_rank"] == "held", "a higher one is better"
+    assert verdicts[more, "vanishing_1e-3"] == "did not hold", (
+        "K=4 has 0.30, which is worse than 0.25 of K=2"
+    )
+    assert verdicts[more, "entropy_rank"] == "held", "a higher entropy rank is better"
     assert verdicts[more, "log10_condition_excess"] == "not decided"
     assert not any(metric == "log10_condition_nonzero" for _, metric in verdicts)
-    assert not any("constant gates, more" in text for text, _ in verdicts), "one K is no series"
+    assert not any("constant gates, more" in text for text, _ in verdicts), (
+        "a single K shows no trend"
+    )
 
 
 @pytest.mark.parametrize("seeds", [1, 2])
@@ -123,7 +126,7 @@ def test_two_seeds_decide_nothing(seeds: int) -> None:
     assert set(results.claims["outcome"]) == {"not decided"}
     section = jacobian_section(results)
     assert all(f"{seeds} seed" in text for text in section.sentences[:-2])
-    assert section.texts[0].head[0] == "layer", "no comparison is shown as decided"
+    assert section.texts[0].head[0] == "layer", "the table comes without verdicts"
     assert all(drawing.draw().axes for drawing in section.drawings)
     assert not jacobian_section(numbers(state="planned")).tables
 

@@ -1,4 +1,4 @@
-"""A curve is a mean over all trials at each rank, never over only some of them."""
+"""Tests that each point of a mean curve averages all trials, never only some of them."""
 
 from __future__ import annotations
 
@@ -59,4 +59,4 @@ def test_the_section_names_its_points(frame: pd.DataFrame) -> None:
     drawn = section.drawings[0].draw().findobj(NamedMarks)
     names = [name for marks in drawn for _, name in marks.marks]
     assert any("a, rank 2" in name for name in names)
-    assert not any("rank 0" in name for name in names), "it has no place on a logarithmic axis"
+    assert not any("rank 0" in name for name in names), "a logarithmic axis cannot show rank 0"

@@ -148,7 +148,7 @@ def test_reference_group_is_level_line() -> None:
     assert numbers.references[["panel", "metric", "n", "mean"]].to_numpy().tolist() == [
         [1.0, "score", 2, 50],
         [1.0, "loss", 2, 1],
-    ], "none in the other panel"
+    ], "the other panel has no marks"
     [drawing] = line_section(numbers).drawings
     assert "Dashed line: plain, which has no width" in drawing.caption
 

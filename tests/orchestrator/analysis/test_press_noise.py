@@ -96,7 +96,10 @@ def test_missing_measurements_are_reported() -> None:
 
 
 def test_law_gives_printed_ranks() -> None:
-    """The ranks of SM Table 15 need no fit, but need the division by the largest singular value."""
+    """The ranks of SM Table 15 follow from the law without a fit.
+
+    Singular values must first be divided by the largest one.
+    """
     printed = {
         float(row["noise_c"]): int(row["press_rank"]) for row in rows("sm_table15_16_press_noise")
     }

@@ -41,9 +41,10 @@ def halves(numbers: RankTrainingNumbers) -> list[float]:
 
 @pytest.mark.parametrize("averaged", [False, True])
 def test_half_way_is_interpolated(averaged: bool) -> None:
-    """The rank's logarithms are 0, 1, 4, so half of its rise is at epoch 2 + 1 / 3.
+    """Half-way points are interpolated between epochs.
 
-    The losses are 9, 6, 5, so half of their fall is at 1 + 2 / 3.
+    The ranks' base-2 logarithms rise by 0, 1, 4, so half of the rise is at epoch 2 + 1 / 3. The
+    losses are 9, 6, 5, so half of the fall is at epoch 1 + 2 / 3.
     """
     ranks, losses = (10, 20, 160, 900), (9.0, 6.0, 5.0, 4.0)
     plain = training(ranks[:3], losses[:3])

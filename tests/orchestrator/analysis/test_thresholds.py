@@ -1,4 +1,4 @@
-"""Expected values come from the law that generates the synthetic gaps."""
+"""Expected values come from the power law that generates the synthetic losses."""
 
 from __future__ import annotations
 
@@ -48,7 +48,6 @@ def curve_of(x: ArrayLike, y: ArrayLike) -> Curve:
 
 
 def by_hand(x: Array, y: Array, level: float) -> float:
-    """Interpolate to the first x whose value is at or below the level."""
     for index, height in enumerate(y):
         if height <= level:
             heights, logs = np.array([height, y[index - 1]]), np.log([x[index], x[index - 1]])
@@ -118,7 +117,10 @@ def test_untrained_widths_are_excluded() -> None:
 
 
 def test_interval_may_pass_least_width() -> None:
-    """At V = 510 the true width is 12.1. Many draws are below 12, the smallest trained width."""
+    """At V = 510 the true width is 12.1.
+
+    Many resampled widths are below 12, the smallest trained width.
+    """
     numbers = numbers_of(
         spam_rows({"softmax": 1.0}, symbols=(510, 1000, 2000, 4000), widths=(12, 24, 48))
     )

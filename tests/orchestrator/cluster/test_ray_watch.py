@@ -1,4 +1,4 @@
-"""Ray's death is simulated here; it is real in `test_slow_start` and tests/kills/."""
+"""Tests with a simulated death of Ray. `test_slow_start` and tests/kills/ kill a real Ray."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_silent_head_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         time.sleep(0.6)
         assert trouble() == "", "it answers"
         monkeypatch.setattr(ray_watch, "signs", lambda _keys: None)
-        message = wait_for(trouble, timeout_s=10, event="the silence is told")
+        message = wait_for(trouble, timeout_s=10, event="a report that Ray is silent")
     assert "does not answer any more: run the same command again" in message
 
 

@@ -36,7 +36,6 @@ sys.exit(guarded(run))
 
 
 def start(trouble: str, folder: Path, limit_s: float = connection.START_S) -> tuple[int, str, str]:
-    """Return a command's exit status and output if its first Ray start runs the code `trouble`."""
     answer = subprocess.run(
         [sys.executable, "-c", PROGRAM.replace("{trouble}", trouble), str(limit_s)],
         cwd=folder,

@@ -13,5 +13,4 @@ Typed = Callable[..., CompletedProcess[str]]
 
 @pytest.fixture
 def typed(tmp_path: Path) -> Typed:
-    """Return the `sweep` function with `--storage` already set."""
     return lambda *words: sweep(*words, "--storage", tmp_path)

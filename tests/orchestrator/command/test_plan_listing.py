@@ -53,7 +53,7 @@ def test_a_cpus_costs_are_core_time() -> None:
     ],
 )
 def test_left_out_settings_are_counted(options: list[str], words: str | None) -> None:
-    """The grid has 9 positions of the bend and 8 slopes; scale quick trains 9 and 3 of them."""
+    """The full grid has 9 bend positions and 8 slopes. Scale quick trains 9 x 3 of them."""
     listing = sweep("gss_grid", *options, "--corpus", "pydocs", "--dry-run").stdout
     assert words in listing if words else " settings" not in listing
 

@@ -14,7 +14,6 @@ from tests.support.command import sweep
 
 
 def of_steps(folder: Path, *steps: int) -> list[Path]:
-    """Write output weights whose singular values decay faster at later steps."""
     return [
         write_checkpoint(
             folder / f"step{step}" / "model.safetensors",

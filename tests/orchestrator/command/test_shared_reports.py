@@ -35,7 +35,6 @@ def variants(store: Store) -> None:
 
 
 def pages(folder: Path) -> set[str]:
-    """Return the pages reachable from index.html; every link must be relative and exist."""
     visited, waiting = set[Path](), [folder / "index.html"]
     while waiting:
         page = waiting.pop()

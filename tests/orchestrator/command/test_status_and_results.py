@@ -46,7 +46,7 @@ def test_status_names_failures_and_causes(store: Store, typed: Typed) -> None:
     for trial in trials[3:]:
         fail(store, trial.trial_id, cause="x" * 100_000, run_id=run_id)
     output = typed("status", "bends").stdout
-    assert output.count(" failed ") == CAUSES_SHOWN + 1, "and the heading of the counts"
+    assert output.count(" failed ") == CAUSES_SHOWN + 1, "one more is the heading of the counts"
     assert f"and {30 - CAUSES_SHOWN} more" in output and len(output) < 40_000
     assert json.loads(typed("status", "--format", "json").stdout)[0]["failed"] == 30
 

@@ -51,7 +51,7 @@ def lstm(optimizer: Literal["sgd", "adam"]) -> LanguageTrialConfig:
 
 
 def counted_products(config: TransformerTrialConfig) -> float:
-    """Return a forward pass's products per token: half of the operations that torch counts."""
+    """Return a forward pass's multiplications per token: half of torch's operation count."""
     model = Transformer(config.model, config.output_layer, tiny_trial.VOCABULARY).eval()
     tokens_TB = torch.zeros(config.training.window, config.training.batch_size, dtype=torch.long)
     # torch's counter sees attention only if it is computed by separate products.

@@ -1,4 +1,4 @@
-"""Processes and signals are real; `guarded` runs each program."""
+"""Tests with real processes and signals. `guarded` runs each test's program."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ WAITS = """
 """
 PATIENT_S = 2.5
 PATIENT = f"guard.STALL_S = {PATIENT_S}"
-"""Line added to programs that a slow host may delay by `PATIENT_S`."""
+"""This line of code raises a program's stall limit to `PATIENT_S` seconds, for slow hosts."""
 
 
 def is_alive(pid: int) -> bool:
@@ -111,7 +111,7 @@ def test_hanging_command_is_ended(start: Start, tmp_path: Path) -> None:
     assert process.stderr is not None
     start_s = time.monotonic()
     assert process.stderr.readline().startswith("Stopping, which may take 10 s")
-    assert time.monotonic() - start_s < 5, "the guard waited for the command"
+    assert time.monotonic() - start_s < 5, "the guard must not wait for the command"
     status, stderr = end(process, timeout_s=10)
     assert status == 143
     assert stderr.startswith("The command did not stop within 1.5 s and was killed.")
@@ -218,7 +218,7 @@ def test_stalled_sweep_is_restarted(start: Start, trouble: str, message: str) ->
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_late_signal_is_handled(start: Start, number: signal.Signals) -> None:
-    """`scancel` signals one process after another."""
+    """Slurm's `scancel` signals one process after another, so one may get its signal late."""
     process = start(
         "    with watched(), patient(60):\n        ready()\n        time.sleep(1)\n        "
         "os._exit(1)"
@@ -252,7 +252,7 @@ def test_command_without_beats_is_awaited(start: Start) -> None:
     "held_up", ["os.kill(os.getpid(), signal.SIGSTOP)", "print('x' * 1_000_000, flush=True)"]
 )
 def test_blocked_sweep_is_awaited(start: Start, tmp_path: Path, held_up: str) -> None:
-    """A debugger suspends the sweep, or the program that reads its output stops reading."""
+    """A debugger can block a sweep, and so can a reader that stops reading the sweep's output."""
     body = f"""
     assert starts() == 1
     ready()
@@ -298,7 +298,7 @@ def test_signal_during_import_is_quiet(after_s: float) -> None:
     time.sleep(after_s)
     process.terminate()
     status, stderr = end(process)
-    assert status in (143, -signal.SIGTERM), "before the first line of Python there is no handler"
+    assert status in (143, -signal.SIGTERM), "Python may not have a signal handler yet"
     assert stderr.count("\n") <= 1
     assert "Traceback" not in stderr
 

@@ -22,8 +22,8 @@ from tests.support.command import ROOT, sweep, wait_for
 from tests.support.scratch import short_base
 
 __all__ = ["short_base"]
+# Any count matches, because another test's folder may be removed, too.
 REMOVED = re.compile(r"Removed \d+ temporary folders? .*\n")
-"""The count may include another test's folder."""
 OWNS = """
 from pathlib import Path
 import time
@@ -50,7 +50,7 @@ while True:
 def base(short_base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:  # noqa: ARG001
     """Redirect temporary files of this process and its children to `short_base`.
 
-    Without this, a test would remove the leftovers of other tests in /tmp.
+    Otherwise, a test would remove the leftovers of other tests in /tmp.
     """
     monkeypatch.setattr(leftovers, "SHORT_BASE", str(short_base))
     monkeypatch.setattr(tempfile, "tempdir", str(short_base))
@@ -172,7 +172,7 @@ def test_foreign_files_stay(base: Path, tmp_path: Path) -> None:
     assert (target / "data").read_text() == "mine"
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="gives a folder away")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can change a folder's owner")
 @pytest.mark.parametrize("entry", ["", OWNER])
 def test_other_users_folder_stays(base: Path, entry: str) -> None:
     folder = dead_folder(base)

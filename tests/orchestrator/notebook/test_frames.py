@@ -28,8 +28,6 @@ OTHER = replace(KEY, scale="paper", overrides=EPOCHS)
 
 @pytest.fixture
 def storage(store: Store, tmp_path: Path) -> str:
-    """Return a storage with a done and a planned trial of one variant, and a planned trial of
-    another."""
     store.register(KEY, plan(2))
     store.register(OTHER, plan(1, group="other"))
     store.claim(ids(plan(1)), owner="me", lease_s=600)

@@ -97,7 +97,7 @@ def test_metrics_of_unknown_kinds_pass() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_metric_names_of_every_kind(kind: Any) -> None:
-    """Metrics are numbers, except words and the method's name."""
+    """Each metric is a number, except for predicted words and the name of the rank method."""
     names = METRICS[kind.model_fields["kind"].default].split()
     texts = [name for name in names if not NUMBERS.fullmatch(name.replace("*", " x"))]
     assert {*texts} <= {"top_k*", "rank_method"}

@@ -1,4 +1,4 @@
-"""A changed default fails here instead of changing the trial ids in a user's store.
+"""Tests that no code change, such as a new default, changes the trial ids in users' stores.
 
 After an intended change, `python -m tests.orchestrator.plan.test_golden_ids` rewrites the file.
 """
@@ -17,21 +17,21 @@ from trainables.config.kinds import AnyConfig, read_config
 GOLDEN = Path(__file__).parents[2] / "assets" / "trial_ids.txt"
 CORPORA = ("pydocs", "markov", "ptb", "wikitext-2")
 TRANSFORMERS = ("gss_grid", ("ptb", "wikitext-2"))
-"""Study and corpora for `--model transformer`, whose recipe all studies share."""
+"""One study represents all studies with `--model transformer`, because they share one recipe."""
 DIGITS = 16
 
 
 def test_every_trial_keeps_its_identity() -> None:
     golden, now = GOLDEN.read_text().splitlines(), list(lines())
     assert [line.split()[:4] for line in now] == [line.split()[:4] for line in golden], (
-        "study, scale, corpus, trials"
+        "the list of studies, scales, corpora or trial counts has changed"
     )
     for line, expected in zip(now, golden, strict=True):
-        assert line == expected, "a trial has another identity: stores in use would train it again"
+        assert line == expected, "a trial id has changed: users' stores would train the trial again"
 
 
 def lines() -> Iterator[str]:
-    """Yield "study scale corpus number-of-trials id ..." for each plan.
+    """Yield one line for each plan: study, scale, corpus, number of trials, and trial ids.
 
     A tuned study gives only the trials that depend on no result.
     """
@@ -53,9 +53,9 @@ def line(name: str, plan: Plan) -> str:
 
 
 def identity(config: AnyConfig) -> str:
-    """Return the trial id, computed with a fixed hash for the built-in text.
+    """Return a trial id that is the same in every Python version.
 
-    That text depends on the Python version.
+    The hash of the built-in text is fixed here, because this text depends on the Python version.
     """
     content = config.model_dump(mode="json")
     if content.get("corpus", {}).get("name") != "pydocs":

@@ -40,7 +40,10 @@ def test_equal_scaled_trials_run_once() -> None:
 
 
 def test_extra_seeds_are_extra_rounds() -> None:
-    """The setting's own seed (141, SM Table 6) comes first; rounds differ only in the seed."""
+    """The first round has the study's own seed: 141, from SM Table 6.
+
+    Later rounds differ only in the seed.
+    """
     one, three = plan_of(GRID), plan_of(GRID, seeds=3)
     assert one.key == three.key and ids(three)[:72] == ids(one)
     seeds = [141, *RANDOM_SEEDS[:2]]

@@ -17,9 +17,8 @@ ENDS = {
     ".csv": b"\n",
     ".json": b"}",
 }
-"""Last bytes of a complete file, by suffix."""
+# The page and its index entry, three figures, four tables.
 FILES = 2 + 3 + 4
-"""Number of files: the page and its index entry, three figures, four tables."""
 
 
 def write(_report: Callable[[str], None], folder: Path, seed: int) -> None:
@@ -59,12 +58,12 @@ def test_concurrent_reports_write_whole_files(
             time.sleep(0.01)
         for name, (file, content) in opened.items():
             file.seek(0)
-            assert file.read() == content, f"who had opened {name} still has what it was"
+            assert file.read() == content, f"a program that has opened {name} keeps its old content"
         assert len(opened) == FILES
     for process in processes:
         process.end()
         assert process.errors == ""
-    assert len(list(shared.rglob("*.*"))) == FILES, "nothing unfinished is left"
+    assert len(list(shared.rglob("*.*"))) == FILES, "no unfinished file remains"
     assert broken(shared) == []
 
     write(print, alone, 2)

@@ -46,7 +46,6 @@ def findings_of(report: ReportResult) -> list[str]:
 def test_first_sentence_gives_the_correlation(
     report: ReportResult,
 ) -> None:
-    """Compute r and its interval from the CSV file of all trials."""
     trials = pd.read_csv(report.path.parent / "trials.csv")
     cells = trials.groupby(["output_layer.c", "output_layer.k"])[
         ["press_rank", "test_perplexity"]
@@ -111,7 +110,7 @@ def test_correlations_are_exported(
     findings = report.answers[0].section.sentences
     assert any(f"standard deviation is {common} in Press" in text for text in findings)
     assert float(perplexity["variance_seed_in_one_cell"]) == pytest.approx(16, rel=0.3), (
-        "as the results were made"
+        "16 is the variance of the synthetic results"
     )
     partials = csv_records(report.path.parent / "partial_correlations.csv")
     left_out = [record["left_out"] for record in partials]

@@ -89,8 +89,6 @@ def badly_drawn(_: pd.DataFrame) -> Figure:
 
 
 class _NoRaster(Figure):
-    """A figure that matplotlib can draw but cannot save as PNG."""
-
     def savefig(self, fname: Any, **options: Any) -> None:
         if options["format"] == "png":
             raise ValueError("too many pixels")

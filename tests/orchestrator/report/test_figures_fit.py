@@ -25,7 +25,6 @@ from trainables.config import CorpusConfig
 def figures(
     study: Study, *, columns: int = 10_000, without: str = ""
 ) -> Iterator[tuple[str, Figure]]:
-    """Yield a study's figures with ranks from 26 to `columns` - 1; trial `without` has failed."""
     corpus = CorpusConfig(name="ptb", sha256="0" * 64)
     configs = {study.label(config): config for config in study.trials(corpus)}
     rows, spectra, epochs = [], {}, {}

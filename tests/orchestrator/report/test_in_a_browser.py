@@ -91,7 +91,7 @@ def test_figure_matches_dark_page(browser: Browser, address: str, dark: bool) ->
     pixels = matplotlib.image.imread(io.BytesIO(b64decode(shot)))[..., :3]
     assert (np.median(pixels) < 0.15) if dark else (np.median(pixels) > 0.95)
     ink = np.abs(pixels - np.median(pixels)).max()
-    assert ink > 0.6, "something can be read on it"
+    assert ink > 0.6, "the page has readable contrast"
 
 
 @pytest.fixture(scope="module")

@@ -48,8 +48,10 @@ RANKS = PartialCorrelations(
 SPAM = {"softmax": 1.0, "mos": 1.0, "softcap": 1.5}
 LEARNED = spam_rows(SPAM)
 FEW = spam_rows(SPAM, symbols=(100, 1000, 2000, 100_000), widths=(8, 16, 32, 64), seeds=1)
-"""At V = 100 softmax needs less than the smallest width; at V = 100,000 every layer needs more than
-the largest."""
+"""At V = 100, softmax needs less than the smallest width.
+
+At V = 100,000, every layer needs more than the largest width.
+"""
 SECTIONS: dict[type[Analysis], tuple[Callable[..., Any], Callable[..., Section]]] = {
     PowerLaw: (power_law_numbers, power_law_section),
     Extrapolation: (extrapolation_numbers, extrapolation_section),

@@ -135,7 +135,7 @@ def test_one_value_is_no_sweep() -> None:
     ],
 )
 def test_best_value_at_end_is_reported(perplexities: dict[Any, float], finding: str) -> None:
-    """A lower rank is not better, so only perplexity gets a finding."""
+    """A lower rank is not better, so the report names a best value only for perplexity."""
     rows = [
         trial_row(
             f"a, x={x}", config={"x": x}, valid_perplexity=perplexity, press_rank=round(perplexity)
@@ -180,7 +180,7 @@ def test_one_family_covers_all_values() -> None:
 
 
 def test_mixed_trial_kinds_are_swept() -> None:
-    """A trial without the swept setting appears at all values of the setting."""
+    """A trial that does not have the swept setting belongs to every value of this setting."""
     results = [trial_row(f"a, x={x}", config={"x": x}) for x in (1, 2)]
     results += [trial_row(f"b, y={y}", config={"y": y}) for y in (3, 4)]
     keys, frame = swept_settings(flatten(results).frame(), '{"settings":{"x":[1,2],"y":[3,4]}}')

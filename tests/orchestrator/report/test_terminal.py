@@ -47,7 +47,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> ReportResult:
 def test_it_shows_the_answer_and_ten_rows(report: ReportResult) -> None:
     text = render(summary_group(report), 200)
     assert text.startswith(report.answers[0].section.sentences[0][:60])
-    assert text.count("┏") == 2, "the first table, and the trials without a result"
+    assert text.count("┏") == 2, "two tables: the first one, and trials without a result"
     assert len(lines_of_cells(text)) <= 2 * (1 + ROWS_SHOWN) + 1
 
 

@@ -31,7 +31,6 @@ SOFTMAX = make_values(57.08, 0.10)
 
 
 def row_of(values: list[float], baseline: list[float], *, shift: int = SHIFT) -> Any:
-    """Return the test of GSS against softmax; with a `shift` of 0 they share seeds."""
     trials = [done_trial("GSS", seed, test_perplexity=x) for seed, x in enumerate(values)]
     trials += [
         done_trial("Softmax", seed + shift, test_perplexity=x) for seed, x in enumerate(baseline)
@@ -48,7 +47,7 @@ def finding_of(row: Any, holm_p: float | None = None, *, margin: float = 0.0) ->
 
 
 def test_significant_difference_names_lower_group() -> None:
-    """Welch's test of the published means and deviations is the truth."""
+    """Expected values come from Welch's test of the published means and deviations."""
     low = make_values(56.81, 0.11)
     for row, outcome, ends in (
         (row_of(low, SOFTMAX), "lower (better)", (-0.369, -0.171)),
@@ -97,7 +96,7 @@ def test_insignificant_is_never_called_equal(row: Any, words: str) -> None:
 
 
 def test_margin_makes_groups_equivalent() -> None:
-    """Two one-sided tests at 5%: the 90% interval is within the margin."""
+    """Two one-sided tests at 5% show equivalence if the 90% interval is within the margin."""
     row = row_of(make_values(57.08, 0.13), SOFTMAX)
     low, high = scipy.stats.ttest_ind(
         make_values(57.08, 0.13), SOFTMAX, equal_var=False

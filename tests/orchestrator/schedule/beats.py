@@ -9,7 +9,6 @@ from trainables.pulse import TRAINING
 
 
 def beat_of(machine: str, **changes: Any) -> Beat:
-    """Return a beat in a trial's third epoch."""
     fields: dict[str, Any] = {
         "number": 1,
         "trial_id": "one",

@@ -1,6 +1,7 @@
-"""A preloaded library makes the n-th disk write fail, or every write from the n-th on.
+"""Sweeps whose disk writes fail.
 
-Each sweep runs in a forked child, as driver and worker do but without Ray.
+A preloaded library makes write number n fail, or every write from number n on. Each sweep runs in a
+forked child process, without Ray.
 """
 
 from __future__ import annotations
@@ -37,17 +38,17 @@ class Ended:
     """Exit status: 0, or 2 after a one-sentence error; other values mean a traceback."""
     text: str
     writes: int
-    """Number of disk writes below the sweep's folder."""
 
 
 class FaultySweeps:
-    """A process that runs one sweep per request."""
-
     def __init__(self, process: subprocess.Popen[str], folder: Path) -> None:
         self._process, self.folder = process, folder
 
     def run(self, *, fail_at: int = 0, error: int = 0, lasting: bool = False) -> Ended:
-        """Run a sweep in which write number `fail_at` fails (first write: 1; no failure: 0)."""
+        """Run a sweep in which write number `fail_at` fails, counted from 1.
+
+        If `fail_at` is 0, no write fails.
+        """
         assert self._process.stdin is not None and self._process.stdout is not None
         print(json.dumps([fail_at, error, lasting]), file=self._process.stdin, flush=True)
         assert select.select([self._process.stdout], [], [], HANGS_S)[0], "the sweep hangs"
@@ -56,10 +57,9 @@ class FaultySweeps:
 
 @contextmanager
 def faulty_sweeps(scratch: Path) -> Iterator[FaultySweeps]:
-    """Yield the process that runs sweeps; skip the test without a C compiler."""
     compiler = shutil.which("cc")
     if compiler is None:
-        pytest.skip("needs a C compiler to make writes fail, and there is no cc")
+        pytest.skip("needs the C compiler cc, to make writes fail")
     library, control, folder = scratch / "faulty_disk.so", scratch / "control", scratch / "results"
     subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", library, SOURCE, "-ldl"], check=True)
     control.write_bytes(bytes(CONTROL.size))
@@ -86,7 +86,6 @@ def faulty_sweeps(scratch: Path) -> Iterator[FaultySweeps]:
 
 
 def serve(requests: IO[str]) -> None:
-    """Run a sweep in a forked child for each line of `requests`, and print the sweep's outcome."""
     from tests.orchestrator.schedule import small_sweep
 
     folder = Path(os.environ["FAULTS_FOLDER"])

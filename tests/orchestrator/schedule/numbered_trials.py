@@ -1,4 +1,4 @@
-"""A dispatcher of six trials, identified by numbers."""
+"""A dispatcher of six trials that tests identify by number."""
 
 from __future__ import annotations
 
@@ -47,7 +47,6 @@ class Sweep(Dispatcher):
         return numbers
 
     def die(self, key: str, *, at: int, ending: Ending = DEATH) -> None:
-        """Hand out a pack whose worker dies in its first trial."""
         assert self.pack(key)[0] == at
         self.report(key, at=at)
         self.end_pack(key, ending)

@@ -38,7 +38,6 @@ MEASUREMENTS = ("perplexity@1", "spectrum@1")
 def sweep(
     folder: Path, plan: Sequence[PlannedTrial] = PLAN, names: Sequence[str] = MEASUREMENTS
 ) -> list[str]:
-    """Train and measure unfinished trials. Return the printed notes and the causes of failures."""
     trial_run.load = kept_weights.load = lambda *_, **__: tiny_trial.corpus(600)
     storage, listener = FolderStorage(folder), RecordingListener()
     storage.check()
@@ -79,7 +78,7 @@ def sweep(
 
 
 def _drive(dispatcher: Dispatcher, job: Job) -> None:
-    """A driver's error ends the sweep; a worker's error ends only its pack."""
+    """An error in the driver ends the sweep. An error in a worker ends only the worker's trials."""
     while not dispatcher.finished:
         pack = dispatcher.next_pack("the pack")
         assert pack is not None

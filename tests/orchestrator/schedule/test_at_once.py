@@ -27,12 +27,10 @@ from trainables.trial_folder import Epoch, TrialOutcome
 
 @pytest.fixture
 def sweep(store: Store, tmp_path: Path) -> Sweep:
-    """Return a dispatcher that runs six trials at once."""
     return Sweep(store, tmp_path, slots=1, trials_at_once=8)
 
 
 def hand_out(sweep: Sweep, key: str) -> list[int]:
-    """Hand out a pack; its worker starts every trial."""
     numbers = sweep.pack(key)
     sweep.process_events(key, [started(number) for number in numbers])
     return numbers
@@ -91,7 +89,7 @@ def test_searched_trials_are_judged_separately(
         assert pack is not None and (len(pack.trials), pack.at_once) == (size, min(limit, 3))
         numbers = [PLAN.index(trial) for trial in pack.trials]
         assert pack.stop_above == {IDS[n]: {1: float(n)} for n in numbers}
-        assert sweep.next_pack("another") is None, "no searched trial waits ready for a worker"
+        assert sweep.next_pack("another") is None, "no tuned trial is ready for another worker"
         pruned = [TrialOutcome(trial_id=IDS[n], state="pruned", cause="poor") for n in numbers]
         ends = [TrialEvent(trial_id=outcome.trial_id, outcome=outcome) for outcome in pruned]
         sweep.process_events(str(number), [*map(started, numbers), *ends])

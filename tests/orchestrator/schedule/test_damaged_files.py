@@ -28,7 +28,6 @@ FILES = {
     "measurement-spectrum*.json": "measured later",
     "measurement-spectrum*.npy": "measured later",
 }
-"""Patterns of durable files, with a state of the trial in which these files exist."""
 BLOCK = 512
 
 
@@ -42,7 +41,6 @@ def stop_in_second_epoch(epoch: Epoch) -> None:
 
 
 def make(config: TrialConfig, storage: Path, state: str) -> None:
-    """Create a trial's folder as if its process was killed in `state`."""
     directory = trial_directory(storage, config.trial_id)
     if state == "under way":
         with pytest.raises(_StopError):
@@ -63,7 +61,6 @@ def make(config: TrialConfig, storage: Path, state: str) -> None:
 
 @pytest.fixture(scope="module")
 def templates(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Yield a storage of two trials for each state."""
     folder = tmp_path_factory.mktemp("made")
     with pytest.MonkeyPatch.context() as patch:
         for module in (trial_run, kept_weights):
@@ -83,7 +80,6 @@ def truth(templates: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str
 
 
 def next_run(storage: Path) -> tuple[dict[str, Any], list[str]]:
-    """Train and measure again; return the trial's row in the store and the notes to the user."""
     sentences = [text for _ in range(2) for text in small_sweep.sweep(storage, PLAN[:1], NAMES)]
     return small_sweep.table(storage)[0], sentences
 

@@ -104,13 +104,13 @@ def test_oversized_pack_is_returned(store: Store, tmp_path: Path) -> None:
     sweep.end_pack("f")
     assert sweep.pack("g") == [0, 1, 2]
     sweep.report("g", at=0)
-    assert sweep.give_up(["g"]) == [], "it has a machine"
+    assert sweep.give_up(["g"]) == [], "the pack has a machine"
 
 
 def test_early_error_leaves_no_claim(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If a claim leaked, its lease would be renewed as long as this process lives."""
+    """If a claim were left behind, this process would renew it until the process ends."""
 
     def lost(*_: object) -> NoReturn:
         raise UserError("the connection was lost")

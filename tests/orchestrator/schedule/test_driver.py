@@ -27,7 +27,7 @@ MACHINE = {"NodeID": "one", "NodeManagerAddress": "10.0.0.1", "Resources": {"CPU
 
 
 class GivenUpError(Exception):
-    """Raised when the driver requests another Ray."""
+    pass
 
 
 def give_up(reason: str) -> NoReturn:
@@ -35,7 +35,7 @@ def give_up(reason: str) -> NoReturn:
 
 
 class SteeredDriver:
-    """A driver on a one-core machine, with a clock that advances only in `looks`."""
+    """A driver on a one-core machine, with a clock that advances only in `poll`."""
 
     def __init__(
         self, patch: pytest.MonkeyPatch, store: Store, folder: Path, plan: Sequence[PlannedTrial],
@@ -55,7 +55,6 @@ class SteeredDriver:
         self.driver = Driver(work, self.dispatcher, placement, Interrupt(), keeper, lambda: None)
 
     def poll(self, times: int) -> list[str]:
-        """Poll `times` times; return the packs to end."""
         ended = []
         for _ in range(times):
             self.now_s += POLL_S + 0.1
@@ -91,7 +90,7 @@ def test_driver_waits_for_machines(
 def test_unkillable_worker_needs_new_ray(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The worker hangs on a machine that does not answer."""
+    """The worker hangs on a machine that does not answer, so nothing can end the worker."""
     plan = planned(range(2))
     store.register(KEY, plan)
     steered = SteeredDriver(monkeypatch, store, tmp_path, plan, {"trial_timeout_s": LIMIT_S})

@@ -43,7 +43,7 @@ def test_out_of_memory_is_recognized(
     kind: EndingKind,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Processes that one machine's kernel killed explain no death on another machine."""
+    """Out-of-memory kills on one machine do not explain a death on another machine."""
     monkeypatch.setattr(endings, "machine_memory", lambda: now)
     ending = explain(DEATH, beat_of(machine, machine_memory=at_the_beat), "one")
     memory = ", using 31.0 of its machine's 64.0 GB" if kind is STARVED else ""

@@ -22,7 +22,6 @@ def sweeps(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultySweeps]:
 
 @pytest.fixture(scope="module")
 def truth(sweeps: FaultySweeps) -> tuple[list[dict[str, Any]], int]:
-    """Return the table and the write count of a sweep without faults."""
     shutil.rmtree(sweeps.folder, ignore_errors=True)
     ended = sweeps.run()
     assert ended.status == 0, ended.text

@@ -159,7 +159,6 @@ def test_missing_workers_end_the_sweep(
 
 
 def measuring(store: Store, storage: Path) -> Sweep:
-    """Return a sweep that takes two measurements of three done trials, with one attempt each."""
     later.store_done(store, PLAN[:3], storage)
     unmeasured = store.unmeasured(later.KEY, later.NAMES)
     return Sweep(store, storage, 3, unmeasured=unmeasured, options={"max_attempts": 1})
@@ -190,7 +189,10 @@ def test_failed_measurement_costs_no_result(store: Store, tmp_path: Path) -> Non
 
 
 def test_other_drivers_measurements_are_read(store: Store, tmp_path: Path) -> None:
-    """Both drivers planned before either began, so the second driver's workers find the files."""
+    """Both drivers plan the same measurements.
+
+    The second driver's workers find the files that the first driver's workers wrote.
+    """
     drivers = [measuring(store, tmp_path), measuring(store, tmp_path)]
     for sweep in drivers:
         for number in range(3):

@@ -39,7 +39,7 @@ def test_request_shrinks_with_the_cluster(options: RunOptions) -> None:
     assert placement.fits(placement.request([MOS]))
     placement.update({"head": WITHOUT_CORES})
     assert placement.slots is None
-    assert placement.fits(request), "it may come back"
+    assert placement.fits(request), "the large machine may return"
 
 
 def test_unfit_machine_gets_nothing(options: RunOptions) -> None:

@@ -39,8 +39,6 @@ pytestmark = pytest.mark.usefixtures("one_ray")
 
 
 class Swept:
-    """A sweep of trials that fail in every possible way."""
-
     def __init__(self, folder: Path, store: Store) -> None:
         plan = planned(SEEDS)
         self.folder, self.store, self.listener = folder, store, RecordingListener()

@@ -1,4 +1,4 @@
-"""Machines are real Ray nodes with declared memory."""
+"""Tests with several Ray nodes on one host, which declare different amounts of memory."""
 
 from __future__ import annotations
 
@@ -40,7 +40,6 @@ def held_trials(count: int) -> list[TrialConfig]:
 
 @contextmanager
 def cluster() -> Iterator[Any]:
-    """Start a cluster whose head has one core and little memory, and connect to it."""
     # In test processes Ray listens only on loopback, which other machines cannot reach.
     vars(ray_constants)["ENABLE_RAY_CLUSTER"] = True
     os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "1"
@@ -57,10 +56,10 @@ def cluster() -> Iterator[Any]:
 
 
 class ChangesMachines(RecordingListener):
-    """A listener that removes the large machine after the first start.
+    """A listener that changes the cluster during a sweep.
 
-    When the removal is noted, a machine with another torch version joins. When that machine is
-    refused, waiting trials may end.
+    After the first start it removes the large machine. When the sweep notes this, a machine with
+    another torch version joins. When the sweep refuses that machine, waiting trials may end.
     """
 
     def __init__(self, cluster: Any, large: Any, folder: Path) -> None:
@@ -91,7 +90,6 @@ class ChangesMachines(RecordingListener):
 
 
 def sweep_while_machines_change(report: Report, folder: Path) -> None:
-    """Run a sweep; report the machines, the machine of each start, and the notes."""
     plan = [PlannedTrial.of(config, "-") for config in held_trials(3)]
     with cluster() as nodes, open_store(f"sqlite:///{folder}/results.db") as store:
         large = nodes.add_node(num_cpus=1, memory=10**10)

@@ -9,8 +9,6 @@ from trainables.pulse import START, TRAINING
 
 
 class WatchedWorker:
-    """A simulated worker and clock; beats are read every 2 s."""
-
     def __init__(self, limit_s: float | None = None) -> None:
         self.watch, self.now_s, self.number = WorkerWatch(limit_s), 0.0, 0
         self.beat = beat_of("here", phase=START, epoch=0, step=0, progress=0, number=0)
@@ -22,7 +20,6 @@ class WatchedWorker:
         self._look()
 
     def train(self, steps: int, step_s: float) -> None:
-        """Train `steps` slow steps; none may be reported as a stall."""
         for _ in range(steps):
             self.send(
                 phase=TRAINING, epoch=1, step=self.beat.step + 1, progress=self.beat.progress + 1
@@ -106,7 +103,7 @@ def test_worker_without_beats_is_ended() -> None:
 
 
 def test_stalled_driver_ends_no_trial() -> None:
-    """A suspended driver, such as a sleeping laptop, sees no beats for hours."""
+    """A suspended driver, for example on a sleeping laptop, receives no heartbeats for hours."""
     worker = WatchedWorker(limit_s=20.0)
     for _ in range(5):
         worker.now_s += 10_000.0

@@ -9,8 +9,8 @@ from orchestrator.storage import Storage, storage_at
 from orchestrator.storage.bucket import _client
 from tests.support.object_store import ObjectStore, object_store
 
+# Switches to another simulated machine, which cannot see the first one's files.
 Move = Callable[[str], None]
-"""Switches to another simulated machine, which cannot see the files of the first one."""
 
 
 @pytest.fixture(scope="module")

@@ -25,7 +25,6 @@ OLD = TrialOutcome(trial_id=TRIAL, state="diverged", cause="an older worker")
 
 
 def stopped(storage: Storage, action: Callable[[TrialFolder], object]) -> TrialFolder:
-    """Run `action` in a worker that is then stopped; return the trial's folder."""
     with pytest.raises(RuntimeError), storage.working(TRIAL) as folder:
         folder.path.mkdir(parents=True, exist_ok=True)
         action(folder)

@@ -56,7 +56,6 @@ def name_of(step: int) -> str:
 
 
 def killed(storage: ObjectStorage, action: Callable[[TrialFolder], object]) -> None:
-    """Run `action` in a worker that is killed before it copies files to the store."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(WorkingCopy, "_push", lambda _: None)
         stopped(storage, action)
@@ -152,7 +151,7 @@ def test_superseded_worker_stops(
             folder.check_fence()
             save(folder, step)
             time.sleep(0.05)
-        raise AssertionError("it was not stopped")
+        raise AssertionError("the worker was not stopped")
 
     functions = TrialFunctions(run_trial=cut_off)
     job = Job(options=RunOptions(storage=storage), measurements=(), functions=functions)

@@ -26,13 +26,12 @@ def age(path: Path, seconds: float) -> Path:
 
 
 def test_unfinished_files_are_removed(tmp_path: Path) -> None:
-    """Files are removed only once no process can still be writing them."""
     result = tmp_path / "trials" / "ab" / "result.json"
     result.parent.mkdir(parents=True)
     died = subprocess.run([sys.executable, "-c", DIES, result], cwd=ROOT, check=False)
     assert died.returncode == -signal.SIGKILL
     (unfinished_file,) = result.parent.iterdir()
-    assert remove_unfinished(tmp_path) == 0, "another machine may be writing it"
+    assert remove_unfinished(tmp_path) == 0, "another machine may still be writing the file"
     age(unfinished_file, IDLE_S + 60)
     assert remove_unfinished(tmp_path) == 1
     assert [*result.parent.iterdir()] == []

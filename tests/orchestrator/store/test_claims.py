@@ -30,8 +30,6 @@ class Expected:
 
 
 class StoreMachine(RuleBasedStateMachine):
-    """The store and a dictionary of expected states receive the same calls."""
-
     groups = count()
 
     def __init__(self, store: Store) -> None:
@@ -162,7 +160,9 @@ def test_reset_replans_failed_trials(store: Store, trial_ids: list[str]) -> None
         ("planned", None, {}, {})
     ] * 3
     epochs = store.epochs(diverged)
-    assert epochs == [epoch(1), epoch(2), epoch(3)], "until the next attempt replaces them"
+    assert epochs == [epoch(1), epoch(2), epoch(3)], (
+        "epochs stay until the next attempt replaces them"
+    )
 
 
 @pytest.mark.parametrize("state", ["done", "running"])

@@ -54,9 +54,9 @@ def fill(store: Store) -> None:
 
 @pytest.fixture(scope="module")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with a killed command's store.
+    """Return a folder with the store of a killed command.
 
-    The store's last transactions are only in its log. `old.db` is an earlier copy of the store.
+    The last transactions are only in the store's log. `old.db` is an earlier copy of the store.
     """
     folder = tmp_path_factory.mktemp("template")
     path = folder / "results.db"
@@ -82,7 +82,6 @@ def read(path: Path) -> str:
 
 @pytest.fixture(scope="module")
 def right(template: Path) -> list[str]:
-    """Return the content of the store after each transaction in the log."""
     answers = []
     path = template / "right.db"
     log = (template / "killed.db-wal").read_bytes()
@@ -127,7 +126,6 @@ def without_its_log(path: Path, _: random.Random) -> None:
 
 
 def an_old_copy(path: Path, draw: random.Random) -> None:
-    """Restore the old store; keep the newer log, or delete it."""
     shutil.copy(path.with_name("old.db"), path)
     if draw.randrange(2):
         Path(f"{path}-wal").unlink()
@@ -206,7 +204,6 @@ CHANGES = {
         "trials results"
     ),
 }
-"""Changes by another program, and the reads that then refuse the store."""
 
 
 @pytest.mark.parametrize("statement", CHANGES)

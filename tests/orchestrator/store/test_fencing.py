@@ -12,7 +12,6 @@ from tests.support.store_rows import KEY, RUN, SPECTRUM, epoch, ids, outcome, pl
 from trainables.trial_folder import EpochMetrics, TrialOutcome
 
 WRONG = [epoch(1, valid_loss=9.0), epoch(4, valid_loss=9.0)]
-"""Epochs that only the expired first attempt reports, so the store must not have them."""
 
 
 def ends_of_the_first_attempt(trial_id: str) -> list[TrialOutcome]:
@@ -24,8 +23,6 @@ def ends_of_the_first_attempt(trial_id: str) -> list[TrialOutcome]:
 
 
 class Deliveries:
-    """Messages about a trial from its expired first attempt, its second attempt and a file."""
-
     def __init__(self, store: Store, trial_id: str, draw: random.Random) -> None:
         self.store, self.trial_id, self.draw = store, trial_id, draw
         self.run_id, self.right = store.begin_run(RUN), outcome(trial_id)
@@ -34,7 +31,6 @@ class Deliveries:
         self.takings = 0
 
     def all(self) -> list[Callable[[], None]]:
-        """Shuffle all messages and repeat most of them."""
         early: list[Callable[[], None]] = [
             partial(self.end, end) for end in ends_of_the_first_attempt(self.trial_id)
         ]
@@ -56,7 +52,7 @@ class Deliveries:
 
     def end(self, end: TrialOutcome) -> None:
         taken = self.store.record(end, run_id=self.run_id, spectrum=np.ones(2), attempt=1)
-        assert not (taken and self.second), "an attempt that was over has ended the trial"
+        assert not (taken and self.second), "the expired attempt has ended the trial"
 
     def done(self, attempt: int | None) -> None:
         self.takings += self.store.record(

@@ -152,8 +152,6 @@ def test_absent_server_is_awaited(
 
 
 class RefusingServer(socketserver.BaseRequestHandler):
-    """A PostgreSQL server that answers "starting up" with an escape sequence for terminals."""
-
     WORDS = b"SFATAL\0VFATAL\0C57P03\0Mstarts \x1b[2J\0\0"
 
     def handle(self) -> None:

@@ -101,7 +101,6 @@ def test_keeper_renews_the_lease(address: str, monkeypatch: pytest.MonkeyPatch) 
 
 
 def drive(report: Report, address: str) -> None:
-    """Claim both trials; end after being suspended for a second and resumed."""
     with open_store(address) as store:
         store.claim(TRIALS, owner="me", lease_s=1)
         with LeaseKeeper(store, "me", lease_s=1) as keeper:

@@ -14,7 +14,6 @@ IDS = ids(TRIALS)
 
 @pytest.fixture
 def run_id(store: Store) -> int:
-    """Return a run of six trials, two of them also in another study."""
     store.register(KEY, TRIALS)
     store.register(OTHER, TRIALS[:2])
     return store.begin_run(RUN)
@@ -78,7 +77,7 @@ def test_version_changes_with_the_table(store: Store, run_id: int) -> None:
     versions.append(store.versions(KEY))
     store.record_epochs({IDS[0]: [epoch(1)]}, attempts=attempts)
     store.renew("a", 90)
-    assert store.versions(KEY) == versions[-1], "nothing else changes it"
+    assert store.versions(KEY) == versions[-1], "nothing else changes the version"
     store.record(outcome(IDS[0]), run_id=run_id)
     versions.append(store.versions(KEY))
     store.add_measurement(IDS[0], "later@1", {"a": 1})

@@ -14,7 +14,7 @@ from tests.support.command import ROOT, environment
 from tests.support.store_rows import KEY, plan
 
 BOUND = ["setpriv", "--bounding-set=-dac_override"] if os.geteuid() == 0 else []
-"""Makes even root obey file permissions."""
+"""Command prefix that makes even root obey file permissions."""
 READER = """
 import sys
 from orchestrator.store import open_store
@@ -37,7 +37,6 @@ for line in sys.stdin:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[Path]:
-    """Yield a folder with two trials, read-only for a `READER`."""
     with open_store(str(tmp_path / "results.db")) as store:
         store.register(KEY, plan(2))
     tmp_path.chmod(0o555)
@@ -84,7 +83,7 @@ def test_other_writers_are_noticed(folder: Path, reader: subprocess.Popen[str]) 
     with writing(folder) as writer:
         writer.register(KEY, plan(4))
         assert "writes to the results store" in answer(reader)
-        assert answer(reader) == "4", "the last one from the log"
+        assert answer(reader) == "4", "the fourth trial is only in the log"
 
 
 @contextmanager

@@ -21,7 +21,6 @@ from tests.support.store_rows import (
 )
 
 FIRST = dict.fromkeys(ids(plan(2)), 1)
-"""Both trials' first attempt."""
 
 
 @pytest.fixture
@@ -99,7 +98,7 @@ def test_later_epochs_replace_earlier_ones(store: Store, trial_id: str, run_id: 
     assert store.epochs_by_trial(KEY) == right
     assert {name: store.epochs(name) for name in (trial_id, other)} == right
     store.record(outcome(trial_id, epochs=2), run_id=run_id)
-    assert store.epochs(trial_id) == [epoch(1), epoch(2)], "an outcome's epochs are all"
+    assert store.epochs(trial_id) == [epoch(1), epoch(2)], "an outcome replaces all epochs"
 
 
 @pytest.mark.parametrize("spectrum", [np.array([1.0, math.nan]), np.ones((2, 2))])
@@ -125,7 +124,7 @@ def test_measurement_is_added_once(store: Store, trial_id: str, run_id: int) -> 
     assert store.spectra(KEY)[trial_id].tobytes() == SPECTRUM.tobytes()
     assert store.add_measurement(trial_id, "spectrum@10", {"press_rank": 1}, spectrum=SPECTRUM)
     assert store.add_measurement(trial_id, "spectrum@9", {"press_rank": 2})
-    assert store.results(KEY)[0]["metrics"]["press_rank"] == 1, "the latest version counts"
+    assert store.results(KEY)[0]["metrics"]["press_rank"] == 1, "version 10 is later than version 9"
     for name, metrics, spectrum in (
         ("spectrum@11", {"press_rank": 9}, SPECTRUM[1:]),
         ("other@1", {"press_rank": 2}, None),

@@ -26,7 +26,6 @@ def second_version(connection: Connection) -> None:
 
 @pytest.fixture
 def newer() -> Iterator[None]:
-    """Make this process use version 2 of the store's schema."""
     UPGRADES.append(second_version)
     yield
     UPGRADES.remove(second_version)

@@ -34,7 +34,7 @@ def test_report_follows_ended_trials(
 
 
 def write_for_ever(_: str, storage: str, *__: object) -> None:
-    """Block SIGTERM, as the import of the installed command does in a spawned process."""
+    """Block SIGTERM, as a spawned process does when it imports the installed command."""
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
     (Path(storage) / "began").touch()
     time.sleep(60)

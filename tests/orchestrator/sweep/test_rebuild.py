@@ -32,13 +32,10 @@ def planned(seed: int, position: Position | None = None) -> PlannedTrial:
 
 TRIALS = [planned(seed) for seed in range(6)]
 TUNED = [planned(0), planned(9, Position(side="gss", stage="stage2", number=1))]
-"""A trial of two studies, and a trial that never ran."""
 STRANGER = planned(77)
-"""A trial in no study."""
 
 
 def end(store: Store, storage: Storage, trial: PlannedTrial, ending: TrialOutcome) -> None:
-    """Write a trial's files as its worker does, and record them."""
     spectrum = SPECTRUM if ending.state == "done" else None
     with storage.working(trial.trial_id) as folder:
         folder.path.mkdir(parents=True, exist_ok=True)
@@ -146,7 +143,7 @@ def hold(report: Report, url: str) -> None:
 
 
 def test_log_without_store_moves_aside(url: str, storage: FolderStorage) -> None:
-    """SQLite would read an old log as the new store's log."""
+    """If an old log stayed, SQLite would apply it to the rebuilt store."""
     before = tables(url)
     with open_store(url) as store:
         store.register(OTHER, [])
@@ -235,7 +232,7 @@ def test_check_names_different_trials(url: str, storage: FolderStorage) -> None:
 
 
 def test_older_study_file_keeps_positions(storage: FolderStorage) -> None:
-    """Version 0.1 called the position `place`."""
+    """Study files of version 0.1 have the key `place` instead of `position`."""
     write_study_file(storage, OTHER, datetime.now(UTC), TUNED)
     [path] = storage.study_files()
     text = unsealed(path).decode()

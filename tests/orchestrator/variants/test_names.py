@@ -45,7 +45,6 @@ def trials(corpus: CorpusConfig) -> Iterator[TrialConfig]:
 
 
 def position(config: Any) -> int:
-    """Return the index of the config's setting among the study's four, at any scale."""
     is_20 = f"{config.training.learning_rate:e}".startswith("2")
     return 2 * is_20 + (config.output_layer.name == "gss")
 
@@ -64,7 +63,10 @@ def plan_of(label: Callable[[Any], Any], scale: str = "quick") -> Plan:
     ],
 )
 def test_names_show_trained_values(scale: str, settings: Any, rates: set[str]) -> None:
-    """A rate of 20 in the study is 20 at scale paper and 0.02 at quick. `--set` is not scaled."""
+    """Scale paper trains the study's learning rate of 20 as it is, scale quick divides it by 1,000.
+
+    Values from `--set` are not scaled.
+    """
     study = Study(name="mine", trials=trials)
     plan = make_plan(study, scale_named(scale), "ptb", PlanRequest(settings=settings))
     named = {trial.name: re.findall(r"learning_rate=([\d.]+)", trial.name) for trial in plan.trials}
@@ -89,7 +91,7 @@ def test_names_hide_rounding_of_scales() -> None:
 
 
 def test_settings_equal_at_scale_stay_distinguished() -> None:
-    """Widths 8 and 16 both become 2 at smoke."""
+    """At scale smoke, the widths 8 and 16 both become 2."""
     study = Study(
         name="mine",
         trials=lambda corpus: (
@@ -171,7 +173,7 @@ def test_each_setting_is_one_group(label: Callable[[Any], str]) -> None:
 
 
 def test_long_differences_are_hashed() -> None:
-    """Layers with the same name in two files differ in a 64-digit hash."""
+    """Two layers of the same name, from two files, differ only in a 64-digit hash."""
     corpus = CorpusConfig(name="pydocs", sha256="0" * 64)
     layers = [CustomConfig(layer="mine", sha256=digit * 64) for digit in "12"]
     configs = [TrialConfig(seed=1, corpus=corpus, output_layer=layer) for layer in layers]

@@ -16,12 +16,11 @@ FETCHED_BY_DEFAULT = (
     "worker-src",
     "object-src",
 )
-"""Content security directives that default to default-src."""
+"""Directives of a content security policy that fall back to `default-src`."""
 
 
 @pytest.fixture
 def server(tmp_path: Path) -> Flask:
-    """Serve a storage's files and one page of the program."""
     server = Flask(__name__)
     downloads.register(server, Source(str(tmp_path / "results.db"), str(tmp_path)))
     server.add_url_rule("/", view_func=lambda: "its own page")
@@ -31,7 +30,6 @@ def server(tmp_path: Path) -> Flask:
 
 
 def policy(server: Flask, path: str) -> dict[str, str]:
-    """Return the content security policy of a response, by directive."""
     browser = server.test_client()
     browser.get("/?token=token")
     answer = browser.get(path)
@@ -50,7 +48,7 @@ def test_stored_file_runs_no_script(server: Flask, tmp_path: Path, kind: str) ->
     allowed = policy(server, f"/report/a.{kind}")
     assert allowed["default-src"] == "'none'" and not allowed.keys() & set(FETCHED_BY_DEFAULT)
     assert allowed["base-uri"] == allowed["form-action"] == allowed["frame-ancestors"] == "'none'"
-    assert "sandbox" not in allowed, "in which not every browser shows a PDF"
+    assert "sandbox" not in allowed, "some browsers show no PDF in a sandbox"
 
 
 @pytest.mark.parametrize("name", ["a.html", "a.htm", "a.html.gz", "none.html"])

@@ -37,7 +37,7 @@ def test_download_equals_results_command(pages: Flask, tmp_path: Path, form: str
     printed = sweep("results", "gss_grid", "--storage", tmp_path, "--format", form)
     assert printed.returncode == 0, printed.stderr
     file = pages.test_client().get("/download/study/" + KEY.variant, follow_redirects=True)
-    assert file.status_code == 404, "without a format there is no such file"
+    assert file.status_code == 404, "the address has no file format"
     file = pages.test_client().get(f"/download/study/{KEY.variant}.{form}")
     assert file.text == printed.stdout
     # No file name: HTTP headers are limited to Latin-1.

@@ -13,7 +13,6 @@ from tests.support.synthetic_results import training
 
 
 def trials(columns: dict[str, list[Any]], **settings: list[Any]) -> StudyTrials:
-    """Return done trials with these columns, named t0, <b>t1, <b>t2 ..."""
     frame = pd.DataFrame({**settings, **columns})
     frame.index = [f"{index:064x}" for index in range(len(frame))]
     names = [f"{'<b>' * (index > 0)}t{index}" for index in range(len(frame))]

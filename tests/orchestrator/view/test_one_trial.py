@@ -24,7 +24,6 @@ AFTER = {
 
 @pytest.fixture
 def source(store: Store, tmp_path: Path) -> Source:
-    """Return a source with a failed trial, and a done trial that two studies share."""
     trials = plan(3)
     store.register(KEY, trials)
     store.register(OTHER, trials[:1])

@@ -28,7 +28,6 @@ def summary(scale: str, **counts: int) -> StudySummary:
 
 
 def studies(*summaries: StudySummary) -> list[dict[str, Any]]:
-    """Return the first table's rows by column title, with progress bars as value and maximum."""
     overview = Overview(studies=[], running=[], lost=[], seconds_left={})
     head, body = progress(summaries, overview).children.children
     titles = [cell.children for cell in head.children.children]

@@ -28,7 +28,7 @@ COMPARED = ("/compare", f"?trial={IDS[0]}&trial={IDS[1]}")
 
 @pytest.fixture
 def source(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Source:
-    """Return a source of a study with two trials, which reads the store at every call."""
+    # Read the store at every call.
     monkeypatch.setattr("orchestrator.view.source.CACHE_S", -1.0)
     store.register(MINE, plan(2))
     return Source(str(tmp_path / "results.db"), str(tmp_path))
@@ -46,7 +46,6 @@ def callback(app: Dash, output: str) -> Callable[..., Any]:
 
 
 def follow(app: Dash, version: Any) -> tuple[Any, ...]:
-    """Return the changes of one update on the study's page."""
     changes: tuple[Any, ...] = callback(app, "study-head.children")(1, MINE.variant, 0, version)
     return changes
 

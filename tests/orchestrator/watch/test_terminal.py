@@ -13,18 +13,17 @@ from rich.console import Console
 
 from orchestrator.watch.terminal import Terminal
 from tests.support.store_rows import epoch
+from trainables.config import Goal
 from trainables.trial_folder import TrialOutcome
 
 
 class Clock:
-    """A simulated sweep of trials with 8 epochs."""
-
     def __init__(self, monkeypatch: pytest.MonkeyPatch, trials: int) -> None:
         self.now_s = 0.0
         monkeypatch.setattr(time, "monotonic", lambda: self.now_s)
         self.output = io.StringIO()
         self.console = Console(file=self.output, width=120)
-        self.picture = Terminal(self.console, trials, "first epoch")
+        self.picture = Terminal(self.console, trials, Goal("test_perplexity"), "first epoch")
 
     def start(self, *names: str, epochs: int | None = 8) -> None:
         for name in names:
@@ -37,7 +36,6 @@ class Clock:
         return draw(Console(file=io.StringIO(), width=120), self.picture)
 
     def seconds_left(self) -> float:
-        """Return the bar's remaining time in seconds, which must have two digits."""
         match = re.search(r"about ([\d.,]+) (s|min|h) left", self.drawn().splitlines()[0])
         scale = {"s": 1, "min": 60, "h": 3600}
         return float(match[1].replace(",", "")) * scale[match[2]] if match else 0.0
@@ -49,9 +47,9 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], Clock]:
 
 
 def test_ray_start_is_not_counted(clock: Callable[[int], Clock]) -> None:
-    """Two trials run at a time: the first two take 20 s with Ray's start, later trials 2 s.
+    """Two trials run at a time. The first two take 20 s, because Ray starts; later ones take 2 s.
 
-    So 8 remaining trials need 8 s.
+    The estimate must ignore Ray's start: the 8 remaining trials need 8 s.
     """
     sweep = clock(14)
     sweep.start("0", "1", epochs=None)
@@ -74,9 +72,9 @@ def test_stopped_trial_disappears(clock: Callable[[int], Clock]) -> None:
 
 
 def test_running_trials_show_their_epochs(clock: Callable[[int], Clock]) -> None:
-    """Two of six trials run at a time, with 8 epochs of 5 s.
+    """Two of six trials run at a time, each with 8 epochs of 5 s.
 
-    After 2 epochs, 30 s and two more rounds of 40 s remain.
+    After 2 epochs, 30 s of the first two trials remain, and two more rounds of 40 s.
     """
     sweep = clock(6)
     sweep.start("a", "b")
@@ -104,7 +102,10 @@ def test_earlier_runs_epochs_are_excluded(clock: Callable[[int], Clock]) -> None
 def test_remaining_time_is_right(
     clock: Callable[[int], Clock], trials: int, workers: int, slow: int
 ) -> None:
-    """A trial takes 2 s, then 8 epochs of 5 s, then 4 s; every fifth trial may be slower."""
+    """A trial takes 2 s, then 8 epochs of 5 s, then 4 s.
+
+    Every fifth trial may have slower epochs.
+    """
     starts: dict[int, list[str]] = {}
     events: dict[int, list[tuple[str, int]]] = {}
     free_s = list(range(workers))
@@ -143,7 +144,7 @@ def test_other_commands_trial_has_its_name(clock: Callable[[int], Clock]) -> Non
 
 def test_results_stay_above_the_status() -> None:
     console = Console(file=io.StringIO(), width=120, force_terminal=True, color_system=None)
-    picture = Terminal(console, 3, "first epoch")
+    picture = Terminal(console, 3, Goal("test_perplexity"), "first epoch")
     for name, state, perplexity in (
         ("a", "done", 90.0),
         ("b", "done", 80.5),

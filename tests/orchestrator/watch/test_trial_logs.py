@@ -1,4 +1,4 @@
-"""MLflow's and TensorBoard's own packages read the logs."""
+"""The tests read the logs with MLflow's and TensorBoard's own packages."""
 
 from __future__ import annotations
 
@@ -40,7 +40,6 @@ def epoch(number: int) -> EpochMetrics:
 
 
 def interrupted_and_resumed(store: Store, opened: Callable[[], list[Sink]]) -> list[str]:
-    """Interrupt a trial after epoch 2 and resume it; another trial exists only in the store."""
     store.register(KEY, PLAN)
     attempts = store.claim([TRIAL.trial_id], owner="a driver", lease_s=60)
     notes: list[str] = []
@@ -100,7 +99,7 @@ def test_tensorboard_has_each_epoch_once(store: Store, tmp_path: Path) -> None:
     before = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
     complete_again("tensorboard", store, tmp_path)
     after = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
-    assert after == before, "a complete log is left alone"
+    assert after == before, "a complete log must not change"
 
 
 def test_tensorboard_misses_a_changed_value(store: Store, tmp_path: Path) -> None:
@@ -139,8 +138,6 @@ def test_mlflow_has_one_run_per_trial(store: Store, tmp_path: Path) -> None:
 
 
 class Broken:
-    """A log whose server no longer answers."""
-
     name, address = "Broken", "somewhere"
 
     def __getattr__(self, method: str) -> None:

@@ -30,7 +30,7 @@ def test_beat_reports_line_of_user_file() -> None:
     assert 10**7 < beat.memory_bytes < beat.machine_memory.total_bytes
     count = len(sent)
     time.sleep(0.1)
-    assert len(sent) == count, "a beat after the end"
+    assert len(sent) == count, "a beat was sent after the end"
 
 
 def fork_within_a_trial(report: Report) -> None:
@@ -48,7 +48,7 @@ def test_forked_processes_end_with_trial(tmp_path: Path) -> None:
     child = process.receive()
     assert Path(f"/proc/{child}").exists()
     process.kill()
-    wait_for(lambda: not _lives(child), timeout_s=10, event="the end of the fork")
+    wait_for(lambda: not _lives(child), timeout_s=10, event="the end of the forked process")
 
 
 def _lives(pid: int) -> bool:

@@ -38,7 +38,7 @@ def test_container_limit_counts(tmp_path: Path, group: str) -> None:
     (limited / "memory.stat").write_text("anon 2000\ninactive_file 90000\nactive_file 10000\n")
     full_of_files = machine_memory(proc, cgroups)
     assert full_of_files == MachineMemory(102400, 90400, 4)
-    assert not full_of_files.ran_out_since(full_of_files), "what is read of files makes room"
+    assert not full_of_files.ran_out_since(full_of_files), "the file cache can be freed"
     roomy = MachineMemory(1000, 900, 3)
     assert [roomy.ran_out_since(roomy), MachineMemory(1000, 900, 4).ran_out_since(roomy)] == [
         False,

@@ -59,7 +59,6 @@ def events_of(
     options: Mapping[str, Any] | None = None,
     **fields: Any,
 ) -> list[TrialEvent]:
-    """Return the worker's events. The error that must end its process matches `broken`."""
     pack, sent = Pack(tuple(trials or planned(seeds)), **fields), list[str]()
     run_options = RunOptions(storage=FolderStorage(storage), **(options or {}))
     job = Job(options=run_options, measurements=(), functions=TrialFunctions(run_trial=run_trial))
@@ -179,7 +178,7 @@ def test_no_result_in_removed_folder(tmp_path: Path) -> None:
         note("a file of it was damaged")
         shutil.rmtree(tmp_path / "trials")
         folder.write_result(TrialOutcome(trial_id=config.trial_id, state="done"), None)
-        raise AssertionError("a result was written into a folder that is gone")
+        raise AssertionError("a result was written into a deleted folder")
 
     events = events_of([SOUND], tmp_path, broken="was removed", run_trial=removed)
     assert [event.note for event in events] == [None, "a file of it was damaged"]
@@ -199,14 +198,14 @@ def test_removed_storage_stops_the_sweep(tmp_path: Path) -> None:
 
 
 def test_unreadable_result_stops_the_sweep(tmp_path: Path) -> None:
-    """A retry would train the trial a second time."""
+    """The sweep must stop, because a retry would train the trial a second time."""
 
     def unreadable(config: TrialConfig, *, directory: Path, **_: Any) -> TrialOutcome:
         measurements: dict[str, Any] = {"spectrum@1": {}}
         outcome = TrialOutcome(trial_id=config.trial_id, state="done", measurements=measurements)
         with failing_reads("spectrum.npy", errno.ESTALE):
             TrialFolder(directory, config.trial_id).spectrum(outcome)
-        raise AssertionError("a file that cannot be read was read")
+        raise AssertionError("an unreadable file was read")
 
     start, halt = events_of([SOUND, SOUND + 1], tmp_path, broken="Stale", run_trial=unreadable)
     assert start.outcome is None and halt.outcome is None
@@ -224,7 +223,7 @@ def test_other_errors_fail_only_the_trial(tmp_path: Path) -> None:
 
 
 def test_unsent_failure_is_sent_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A worker delays messages so that short trials can share a message."""
+    """A worker delays its messages to combine them, so some are unsent when it stops."""
     monkeypatch.setattr(pack_run, "REPORT_EVERY_S", 60.0)
 
     def superseded_at_the_second(config: TrialConfig, **arguments: Any) -> TrialOutcome:

@@ -18,9 +18,7 @@ def contexts_file(tmp_path: Path, content: object) -> Path:
     return path
 
 
-@pytest.mark.skipif(
-    not REAL_DATA.is_dir(), reason="the real corpora are not next to this repository"
-)
+@pytest.mark.skipif(not REAL_DATA.is_dir(), reason="needs the real corpora, in ../shared/data")
 def test_published_contexts_precede_their_words() -> None:
     words = (REAL_DATA / "ptb" / "test.txt").read_text().replace("\n", " <eos> ").split()
     contexts = published_contexts()
@@ -37,7 +35,7 @@ def test_published_contexts_precede_their_words() -> None:
 def test_even_contexts_are_evenly_spaced(tokens: int) -> None:
     indices = [context.last_token_index for context in even_contexts(tokens)]
     assert len(indices) == min(18, tokens - 1)
-    assert indices[-1] == tokens - 2, "the last one is followed by the last token"
+    assert indices[-1] == tokens - 2, "the last token follows the last context"
     gaps = {after - before for before, after in zip([-1, *indices], indices, strict=False)}
     assert min(gaps) >= 1 and max(gaps) - min(gaps) <= 1
 

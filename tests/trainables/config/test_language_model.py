@@ -31,7 +31,7 @@ def test_config_survives_json(seed: int, c: float, k: float) -> None:
 
 
 def test_copies_are_validated() -> None:
-    """Without validation, the trial would have another identity after conversion to JSON."""
+    """Without validation, a copied trial could have another id after a conversion to JSON."""
     layer = trial().output_layer.model_copy(update={"c": -0.0})
     copy = trial().model_copy(update={"output_layer": layer})
     assert TrialConfig.model_validate_json(copy.canonical_json()).trial_id == copy.trial_id

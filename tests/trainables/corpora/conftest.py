@@ -9,7 +9,6 @@ from tests.support.faulty_server import WebServer, serving
 
 @pytest.fixture
 def web(monkeypatch: pytest.MonkeyPatch) -> Iterator[WebServer]:
-    """Yield a web server, reached without the environment's proxy."""
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     with serving() as server:
         yield server

@@ -119,7 +119,7 @@ def test_network_error_is_one_sentence(
 def test_permissions_precede_the_name(
     tiny: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If a kill interrupts the move, the file must already have the umask's permissions."""
+    """A kill can interrupt the move, so the file must already have its final permissions."""
     modes: list[int] = []
     monkeypatch.setattr(
         "pooch.core.shutil.move", lambda file, _: modes.append(Path(file).stat().st_mode & 0o777)

@@ -64,10 +64,10 @@ def test_step_keeps_stationary_distribution(language: MarkovLanguage) -> None:
 
 
 def test_transitions_follow_stated_rows(language: MarkovLanguage, chain: NDArray[np.int64]) -> None:
-    """Chi-square test of the cells with an expected count of 5 or more; a row's other cells are
-    pooled.
+    """A chi-square test compares the text with the stated transition matrix.
 
-    It rejects a matrix that is only nearly right.
+    Cells with an expected count below 5 are pooled within their row. The test must reject a matrix
+    that is only nearly right.
     """
     counts_VV = np.zeros((1000, 1000))
     np.add.at(counts_VV, (chain[:-1], chain[1:]), 1)
@@ -78,7 +78,6 @@ def test_transitions_follow_stated_rows(language: MarkovLanguage, chain: NDArray
 
 
 def _chi_square_deviations(counts_VV: NDArray[np.float64], p_VV: NDArray[np.float64]) -> float:
-    """Return the statistic's distance from its mean in standard deviations."""
     expected_VV = p_VV * counts_VV.sum(1, keepdims=True)
     rare_VV = expected_VV < 5
     observed, expected = (
@@ -105,7 +104,7 @@ def test_corpus_tokens_are_the_chain(language: MarkovLanguage) -> None:
 
 
 def test_cpu_instructions_change_no_text() -> None:
-    """numpy without AVX and an old processor's BLAS round differently."""
+    """The other process rounds differently: numpy without AVX, and the BLAS of an old processor."""
     elsewhere = sha256_elsewhere(
         "markov-7",
         NPY_DISABLE_CPU_FEATURES="AVX512F AVX512CD AVX2 FMA3",

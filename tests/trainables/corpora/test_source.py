@@ -20,7 +20,7 @@ def data(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("name", PUBLISHED_CORPORA)
 def test_real_files_match_pinned_identity(name: str) -> None:
     if not (REAL_DATA / name).is_dir():
-        pytest.skip(f"the real {name} is not next to this repository")
+        pytest.skip(f"needs the real {name}, in ../shared/data")
     assert check(name, data_dir=REAL_DATA)[0] == identity(name, data_dir=None)
 
 

@@ -17,7 +17,7 @@ HUNDRED_SHA256 = "18fbff99cbaa559c7ef876f2756f43779a685054a19fe04a83a48c034be070
 @pytest.mark.parametrize("symbols", [100, 1000])
 @pytest.mark.parametrize("split", SPLITS)
 def test_floor_is_text_entropy(symbols: int, split: str) -> None:
-    """The entropy is computed from the text, by counting the tokens after each prefix."""
+    """The expected entropy comes from counts of the tokens after each prefix in the text."""
     following: dict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
     tokens = tokenise(spam_texts(symbols)[split])
     beginning: tuple[str, ...] = ()

@@ -29,7 +29,6 @@ def small(layer: OutputLayerConfig, **changes: Any) -> DirichletConfig:
 
 
 def square(**changes: Any) -> dict[str, Metric]:
-    """Return a fit's metrics with as many targets as outcomes."""
     size = changes.pop("size")
     settings = {"layer": SoftmaxConfig(), "alpha": 0.1, "targets": size, "outcomes": size} | changes
     return measure(small(**settings), Runtime())["dirichlet@1"].metrics
@@ -60,7 +59,7 @@ def test_loss_uses_layer_log_probabilities(layer: OutputLayerConfig) -> None:
 
 
 def test_only_wide_softmax_reaches_entropy() -> None:
-    """If d = N = M, logits can be any matrix, so the gap can close."""
+    """If the width equals the number of outcomes, a softmax can give any matrix of logits."""
     metrics, narrow = (square(size=20, width=width) for width in (20, 1))
     assert (
         0 <= float(metrics["excess_cross_entropy"]) < 1e-3 < float(narrow["excess_cross_entropy"])
@@ -72,7 +71,9 @@ def test_seed_repeats_the_bits() -> None:
     layer, few = LmsPlifConfig(knots=50), FitConfig(adam_steps=20, most_rounds=1, tolerance=0.0)
     first, again, other = (square(size=30, layer=layer, fit=few, seed=seed) for seed in (1, 1, 2))
     assert first == again != other
-    assert (first["met_rule"], first["iterations"]) == (0, 40), "the limit ended it"
+    assert (first["met_rule"], first["iterations"]) == (0, 40), (
+        "the limit of iterations ended the fit"
+    )
 
 
 def test_comparison_is_mean_divergence() -> None:

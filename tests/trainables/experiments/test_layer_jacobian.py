@@ -67,7 +67,9 @@ def test_spectra_metrics_by_hand() -> None:
     assert "log10_condition" not in metrics, "the median over inputs is infinite"
     assert all(math.isfinite(float(value)) for value in metrics.values())
     finite = spectrum_metrics(sigma_NR[[0, 0, 1]], np.array([0, 0, 1]), gaussian_NR[[0, 0, 1]])
-    assert finite["log10_condition"] == pytest.approx(math.log10(16)), "of three, one infinite one"
+    assert finite["log10_condition"] == pytest.approx(math.log10(16)), (
+        "only one of three values is infinite"
+    )
 
 
 def test_zero_jacobian_has_no_condition_number() -> None:
@@ -80,7 +82,7 @@ def test_zero_jacobian_has_no_condition_number() -> None:
 @pytest.mark.parametrize("gates", ["softmax", "constant"])
 @pytest.mark.parametrize("experts", [2, 3])
 def test_row_without_experts_is_zero(gates: str, experts: int) -> None:
-    """A fraction 2^-K of the rows and singular values is zero."""
+    """A fraction 2^-K of the rows, and of the singular values, is zero if there are K experts."""
     layer = ExpertsLayerConfig.model_validate(
         {"name": "experts", "experts": experts, "gates": gates}
     )

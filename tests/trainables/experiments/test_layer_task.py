@@ -71,7 +71,7 @@ def test_validation_error_chooses_learning_rate() -> None:
         for rates in ((1e-5,), (1e-2,), (1e-5, 1e-2))
     )
     assert float(slow["validation_error_percent"]) > float(fast["validation_error_percent"])
-    assert chosen == fast, "the same bits as when it was the only one"
+    assert chosen == fast, "other learning rates must not change the result"
 
 
 def test_non_finite_errors_mean_diverged() -> None:

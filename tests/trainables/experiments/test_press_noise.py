@@ -42,7 +42,7 @@ def test_factors_multiply_to_log_probabilities() -> None:
     assert np.exp(log_p).sum(axis=1) == pytest.approx(np.ones(80))
     sigma = np.linalg.svd(log_p, compute_uv=False)
     assert sigma[17] > 0.1 and sigma[18] < 1e-11
-    assert sigma[0] > 80 * math.log(80), "the bound of every log-P matrix"
+    assert sigma[0] > 80 * math.log(80), "sigma_max of any log-P matrix is at least this large"
 
 
 @pytest.mark.parametrize("rank", [3, 18])
@@ -64,7 +64,7 @@ def test_noise_has_stated_variance() -> None:
 
 @pytest.mark.parametrize("size", [120, 600])
 def test_noise_ranks_equal_plain_svd(size: int) -> None:
-    """A singular value close to the tolerance may exceed it in only one of the two computations."""
+    """The two ranks may differ by one, if a singular value is very close to the tolerance."""
     _, _, right = cut_log_p(size, 10, 1)
     for c in VARIANCES:
         matrix = noisy(size, c)

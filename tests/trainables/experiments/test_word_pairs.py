@@ -23,7 +23,7 @@ def test_unknown_word_makes_pair_unknown(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @pytest.mark.skipif(
-    not (REAL_DATA / "word-similarity").is_dir(), reason="no ../shared/data with the benchmarks"
+    not (REAL_DATA / "word-similarity").is_dir(), reason="needs the benchmarks, in ../shared/data"
 )
 @pytest.mark.parametrize("text", ["ptb", "wikitext-2"])
 def test_published_files_have_printed_counts(text: Literal["ptb", "wikitext-2"]) -> None:

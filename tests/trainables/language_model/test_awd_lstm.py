@@ -1,4 +1,4 @@
-"""`training/test_protocol.py` tests the recurrence."""
+"""Tests of the AWD-LSTM, except its recurrence, which `training/test_protocol.py` tests."""
 
 from __future__ import annotations
 

@@ -25,7 +25,6 @@ HEADS: tuple[dict[str, Any], ...] = ({}, {"head": "untied"}, {"head": "untied", 
 
 
 def drawn(config: TransformerTrialConfig) -> Transformer:
-    """Return a float64 model with all weights drawn, including those initialised to a constant."""
     model = Transformer(config.model, config.output_layer, VOCABULARY).double()
     generator = torch.Generator().manual_seed(5)
     model.initialise(generator)

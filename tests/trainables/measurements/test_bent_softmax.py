@@ -39,7 +39,7 @@ def test_every_bend_equals_numpy() -> None:
     before = copy.deepcopy(model.state_dict())
     hidden = context_vectors(model, corpus.test, window=70).numpy()
     logits = hidden @ before["embedding_VD"].numpy().T + before["output.bias_V"].numpy()
-    assert np.abs(logits).max() > 5, "beyond the smaller caps"
+    assert np.abs(logits).max() > 5, "logits must exceed the smaller caps"
     metrics = measure([BENT_SOFTMAX], model, corpus, config, Runtime())[BENT_SOFTMAX].metrics
     check_metrics(metrics)
     expected = dict[str, float]()
@@ -57,7 +57,7 @@ def test_every_bend_equals_numpy() -> None:
             }
     assert metrics == pytest.approx(expected, rel=1e-9)
     ranks = [int(metrics[f"bent tanh {cap} press_rank"]) for cap in (5, 15, 30)]
-    assert ranks[0] > ranks[2] > 10, "more than a softmax of width 8 has"
+    assert ranks[0] > ranks[2] > 10, "a softmax of width 8 has rank 10"
     assert all(torch.equal(before[name], value) for name, value in model.state_dict().items())
     assert [name for name, _ in model.output.named_modules() if name] == ["function"]
 

@@ -1,4 +1,4 @@
-"""Tests a GPU's method for spectra on CPU tensors."""
+"""Tests the spectrum computation for GPUs on CPU tensors."""
 
 from __future__ import annotations
 

@@ -30,7 +30,10 @@ Array = NDArray[np.float64]
 def gradients_and_jacobians(
     config: OutputLayerConfig, layer: OutputLayer, weight: Tensor, hidden: Tensor, targets: Tensor
 ) -> list[tuple[Array, Array]]:
-    """Return g and J with centred columns per context, by the papers' formulas."""
+    """Return each context's gradient g and Jacobian J, by the papers' formulas.
+
+    The columns of J are centred.
+    """
     at = {name: parameter.detach().double() for name, parameter in parameters_of(layer).items()}
     pairs = []
     for context, target in zip(hidden, targets, strict=True):
@@ -44,7 +47,6 @@ def gradients_and_jacobians(
 
 
 def dense(pairs: list[tuple[Array, Array]]) -> tuple[Array, Array]:
-    """Return lost shares and angles by least squares and arccos."""
     shares, angles = [], []
     for g, j in pairs:
         lost = g - j @ np.linalg.lstsq(j, g, rcond=None)[0]
@@ -60,7 +62,7 @@ def dense(pairs: list[tuple[Array, Array]]) -> tuple[Array, Array]:
 def test_share_equals_dense_projection(
     config: OutputLayerConfig, vocabulary: int, rank: int
 ) -> None:
-    """If V is at most d + 1, g is in the column space."""
+    """If V is at most d + 1, the gradient is in the Jacobian's column space, so no part is lost."""
     width = 5
     layer = layer_of(config, vocabulary, width)
     hidden, weight, targets = inputs(7, width, vocabulary)
@@ -79,7 +81,9 @@ def test_share_equals_dense_projection(
     assert metrics["gradient_lost_share"] == pytest.approx(shares.mean(), rel=1e-8, abs=1e-15)
     assert metrics["gradient_angle_degrees"] == pytest.approx(angles.mean(), rel=1e-6)
     to_columns = np.degrees(np.arccos(np.sqrt(1 - shares)))
-    assert (angles > to_columns - 1e-6).all(), "no step gets closer than the columns are"
+    assert (angles > to_columns - 1e-6).all(), (
+        "no step is closer to the gradient than the column space"
+    )
     if vocabulary <= width + 1:
         assert float(metrics["gradient_lost_share"]) < 1e-15
     else:
@@ -102,7 +106,7 @@ def test_certain_next_word_is_excluded() -> None:
 def test_model_has_its_layers_bottleneck(
     monkeypatch: pytest.MonkeyPatch, config: OutputLayerConfig, head_rank: int | None
 ) -> None:
-    """A head of lower rank has a Jacobian of that rank, despite rounding."""
+    """A head of low rank has a Jacobian of the same rank, although rounding adds small errors."""
     monkeypatch.setattr(registry, "CONTEXTS", 20)
     trial, corpus = tiny.trial(output_layer=config, head_rank=head_rank), tiny.corpus()
     model = Trainer(trial, corpus, Runtime()).model.eval()

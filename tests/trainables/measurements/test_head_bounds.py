@@ -23,13 +23,11 @@ def divergence(logits: Matrix, cut: Matrix) -> Matrix:
 
 
 def cut(weights: Matrix, rank: int) -> Matrix:
-    """Return the centred matrix's best approximation of this rank, by numpy's SVD."""
     left, sigma, right = np.linalg.svd(weights - weights.mean(axis=0), full_matrices=False)
     return (left[:, :rank] * sigma[:rank]) @ right[:rank]
 
 
 def contexts(error: Matrix, norm: float, random: np.random.Generator) -> Matrix:
-    """Return random contexts of this norm, and those that separate two words' logits most."""
     differences = (error[:, None] - error[None]).reshape(-1, error.shape[1])
     worst = differences[np.argsort(np.linalg.norm(differences, axis=1))[-20:]]
     drawn = random.standard_normal((200, error.shape[1]))

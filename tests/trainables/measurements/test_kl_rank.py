@@ -31,7 +31,6 @@ def bent_log_p(rows: int, columns: int, width: int) -> Matrix:
 
 
 def brute_force(log_p: Matrix, *, until: float = 1e-3) -> list[float]:
-    """Return KL_r for r = 0, 1, ... up to the first KL_r of at most `until`."""
     log_p = log_softmax(log_p.astype(np.float64), axis=1)
     left, sigma, right = np.linalg.svd(log_p - log_p.mean(1, keepdims=True), full_matrices=False)
     approximation, curve = np.zeros_like(log_p), list[float]()
@@ -80,7 +79,7 @@ def test_ranks_and_curve_equal_numpy(
     "shape", [(60, 200), (200, 150), (FEW_ROWS + 100, 90)], ids=["wide", "narrow", "sampled"]
 )
 def test_noise_has_nearly_full_rank(shape: tuple[int, int]) -> None:
-    """In independent noise, no direction is worth much more than another."""
+    """In independent noise, all directions matter about equally, so the rank is nearly full."""
     noise = np.random.default_rng(shape[0]).standard_normal(shape)
     log_p: Matrix = log_softmax(noise, axis=1).astype(np.float32)
     ranks = ranks_of(log_p)
@@ -90,7 +89,7 @@ def test_noise_has_nearly_full_rank(shape: tuple[int, int]) -> None:
 
 
 def test_sample_limits_the_passes() -> None:
-    """The two halves of the rows need different directions."""
+    """The two halves of the rows come from different models, so they need different directions."""
     rows, columns = FEW_ROWS + 100, 60
     log_p = np.concatenate([bent_log_p(rows // 2, columns, 3), bent_log_p(rows // 2, columns, 20)])
     passes = []
@@ -101,7 +100,7 @@ def test_sample_limits_the_passes() -> None:
 
     ranks = kl_ranks(chunks, rows=len(log_p), columns=columns)
     assert_same(log_p, ranks)
-    assert len(passes) <= 4, "one for the Gram matrix, few for the curve"
+    assert len(passes) <= 4, "one pass for the Gram matrix, three for the curve"
 
 
 def test_equal_rows_need_one_direction() -> None:

@@ -44,7 +44,7 @@ def test_jacobian_equals_the_formula(config: OutputLayerConfig, scale: float) ->
 def test_users_layer_is_differentiated(
     monkeypatch: pytest.MonkeyPatch, config: OutputLayerConfig
 ) -> None:
-    """A subclass has no known formula, so it needs backpropagation."""
+    """The package knows no formula for a user's subclass, so it must use backpropagation."""
     monkeypatch.setattr(module, "COPIES", 2)
     layer = layer_of(config, VOCABULARY, WIDTH).eval().requires_grad_(False)
     layer.__class__ = type("Users", (type(layer),), {})

@@ -38,7 +38,7 @@ def written(folder: Path, tensors: Any, **options: Any) -> Path:
 def test_npy_matrix_of_known_rank(
     tmp_path: Path, method: Method, dtype: str, shape: tuple[int, int], order: Any
 ) -> None:
-    """Even float16 holds these integers and their rank exactly."""
+    """Even float16 represents these integers exactly, so the matrix has rank 5 in every dtype."""
     random = np.random.default_rng(0)
     product = random.integers(-4, 5, (shape[0], 5)) @ random.integers(-4, 5, (5, shape[1]))
     report = rank_file(saved(tmp_path, product.astype(dtype, order=order)), method=method).report
@@ -114,7 +114,7 @@ def test_missing_head(tmp_path: Path) -> None:
 
 
 def test_matrix_is_never_held_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The file's mapped pages, a quarter of the float64 matrix, count as memory."""
+    """The measured memory includes the mapped file: float16 needs a quarter of float64's bytes."""
     monkeypatch.setattr(weights_file, "BLOCK_BYTES", 2**20)
     matrix = np.random.default_rng(18).standard_normal((400_000, 16), dtype=np.float32)
     rank_file(written(tmp_path, {HEAD: matrix[:100]}))  # load what is imported on first use
@@ -155,7 +155,10 @@ GAIN = np.linspace(0.5, 2, 8)
     ],
 )  # fmt: skip
 def test_final_norm_bounds_contexts(tmp_path: Path, tensors: Any, config: Any, gain: Any) -> None:
-    """A head multiplied by the gain gives the same bound, with contexts of norm sqrt(D)."""
+    """Multiplying the head by the norm's gain gives the same bound.
+
+    All contexts then have norm sqrt(D).
+    """
     scaled = {name: value / 64 if value.ndim == 2 else value for name, value in tensors.items()}
     report = rank_file(written(tmp_path, scaled, config=config, dtype="float64")).report
     assert report["context_norm"] == pytest.approx(8**0.5 * np.abs(gain).max())

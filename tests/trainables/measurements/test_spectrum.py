@@ -24,7 +24,6 @@ every_method = pytest.mark.parametrize("method", METHODS)
 
 
 def gss_log_p(rows: int, columns: int, *, seed: int) -> NDArray[np.float64]:
-    """Return log P of a gss layer of width 16; logits have standard deviation 0.6."""
     random, c, k = np.random.default_rng(seed), -1.0, 1.25
     weight = random.standard_normal((columns, 16)) * 0.6 / 4
     logits = random.standard_normal((rows, 16)) @ weight.T + random.standard_normal(columns) - c
@@ -70,7 +69,9 @@ def test_gram_above_the_press_tolerance(shape: tuple[int, int], seed: int) -> No
     log_p = gss_log_p(*shape, seed=seed)
     expected = numpy_svd(log_p)
     resolved = expected > press_tolerance(expected, rows=shape[0], columns=shape[1])
-    assert 0 < np.count_nonzero(resolved) < min(shape), "this is a hard case"
+    assert 0 < np.count_nonzero(resolved) < min(shape), (
+        "some singular values must be below the tolerance"
+    )
     spectrum = matrix_spectrum(log_p)
     np.testing.assert_allclose(spectrum.singular_values[resolved], expected[resolved], rtol=1e-6)
     assert press_rank(spectrum) == np.count_nonzero(resolved)
@@ -79,7 +80,7 @@ def test_gram_above_the_press_tolerance(shape: tuple[int, int], seed: int) -> No
 @pytest.mark.parametrize("columns", [1, 2, 20, 200])
 @pytest.mark.parametrize("wide", [False, True])
 def test_methods_resolve_stated_values(columns: int, wide: bool) -> None:
-    """Errors are at most 2% at the resolution; smaller values may be zero."""
+    """Values at the stated resolution have errors of at most 2%. Smaller values may become zero."""
     for method in METHODS:
         rows = 3 * columns + 1
         finest = resolution(method, rows=rows, columns=columns)

@@ -35,7 +35,6 @@ from trainables.runtime import Runtime
 def brute_force(
     model: LanguageModel, corpus: Corpus, index: int
 ) -> tuple[list[str], list[float], int]:
-    """Return words and probabilities, likeliest first, and the true word's rank."""
     row = tiny.log_p_matrix(model, corpus.test)[index]
     order = sorted(range(len(row)), key=lambda word: (-row[word], word))
     true = int(corpus.test[index + 1])
@@ -89,7 +88,6 @@ def test_default_contexts() -> None:
 def measured_on_a_folder(
     tmp_path: Path, file: ContextsFile, words: Sequence[str]
 ) -> dict[str, Any]:
-    """Measure a model that knows 40 words of a longer text."""
     write_corpus(tmp_path / "tiny", **dict.fromkeys(("train", "valid", "test"), " ".join(words)))
     sha256 = identity("tiny", data_dir=tmp_path).sha256
     limited = CorpusConfig(name="tiny", sha256=sha256, vocabulary_limit=40)

@@ -29,7 +29,6 @@ D = 8
 
 @torch.no_grad()
 def token_by_token(model: LanguageModel, tokens: np.ndarray) -> np.ndarray:
-    """Return log P (T x V) of one stream, read token by token."""
     state, rows = model.zero_state(1), []
     for token in tokens:
         contexts = model.contexts(torch.tensor([[token]]), state)
@@ -50,7 +49,6 @@ def test_perplexity_equals_single_tokens(batch: int, window: int) -> None:
 
 
 def exact_rank(model: LanguageModel) -> int:
-    """Return the Press rank with float64's eps."""
     log_p = tiny.log_p_matrix(model.double(), tiny.corpus().test)
     return press_rank(matrix_spectrum(log_p, method="qr"), eps=FLOAT64_EPS)
 
@@ -59,7 +57,10 @@ def exact_rank(model: LanguageModel) -> int:
     "layer", [SoftmaxConfig(), MocConfig(mixtures=4)], ids=lambda layer: layer.name
 )
 def test_softmax_has_rank_d_plus_2(layer: OutputLayerConfig) -> None:
-    """W h, bias and normaliser have rank d + 2, of which float32's tolerance may hide some."""
+    """W h, the bias and the normaliser have rank d + 2 together.
+
+    The tolerance of float32 may hide a part of this rank.
+    """
     model = trained(layer)
     rounded = tiny.log_p_matrix(model, tiny.corpus().test)
     assert press_rank(matrix_spectrum(rounded), eps=FLOAT32_EPS) <= D + 2 == exact_rank(model)

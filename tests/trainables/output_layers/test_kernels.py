@@ -1,4 +1,7 @@
-"""Triton's cross-entropy against float64 formulas; without a GPU, kernels are interpreted."""
+"""Tests of Triton's cross-entropy against float64 formulas.
+
+Without a GPU, Triton interprets the kernels.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,7 @@ from trainables.output_layers import (
 )
 
 DEVICE = "cuda" if torch.cuda.is_available() and "TRITON_INTERPRET" not in os.environ else "cpu"
-pytest.importorskip("triton", reason="Triton is there for Linux alone")
+pytest.importorskip("triton", reason="Triton exists for Linux only")
 # A block that extends past V computes meaningless numbers and then drops them.
 pytestmark = pytest.mark.filterwarnings("ignore:.* encountered in :RuntimeWarning")
 BENDS: tuple[tuple[OutputLayerConfig, ...], ...] = (
@@ -47,7 +50,6 @@ BENDS: tuple[tuple[OutputLayerConfig, ...], ...] = (
     (LmsPlifConfig(knots=2, limit=20.0),) * 2,
     (LmsPlifFrozenConfig(knots=10, limit=5.0),) * 2,
 )
-"""Models of a stack: one kind of layer with different parameters."""
 every_bend = pytest.mark.parametrize("configs", BENDS, ids=lambda configs: configs[0].name)
 
 
@@ -66,7 +68,7 @@ def _kernels_in_small_blocks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @dataclass
 class Case:
-    """Inputs of a stack's loss, with logits as hidden states because W is the identity."""
+    """Inputs of a stack's loss. W is the identity, so the hidden states are the logits."""
 
     configs: Sequence[OutputLayerConfig]
     functions: list[Pointwise]
@@ -83,7 +85,6 @@ def case_of(
     scale: float = 3.0,
     seed: int = 0,
 ) -> Case:
-    """Draw a case. In every model but the first, some of the last rows have weight zero."""
     draw = torch.Generator().manual_seed(seed)
     shape = LayerShape(vocabulary_size=vocabulary, embedding_width=3, context_width=3)
     functions = []

@@ -118,8 +118,6 @@ def test_impossible_target_has_finite_gradients() -> None:
 
 
 class Cubic(Pointwise):
-    """A user's layer that defines only its formula."""
-
     def __init__(self) -> None:
         super().__init__()
         self.a = nn.Parameter(torch.tensor(0.3, dtype=torch.float64))
@@ -156,7 +154,7 @@ def test_missing_pass_has_exact_gradients(function: type[Pointwise], mixtures: i
 
 
 def test_integer_running_sum() -> None:
-    """A GPU needs this sum to repeat bit for bit; on a CPU only values are compared."""
+    """A GPU must repeat this sum bit for bit. On a CPU, the test can compare only the values."""
     values = torch.randn(100_000, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     torch.testing.assert_close(integer_running_sum(values), values.cumsum(0), rtol=0, atol=1e-9)
     assert not integer_running_sum(torch.zeros(5, dtype=torch.float64)).any()
@@ -172,7 +170,7 @@ def test_nan_logit_ends_as_nan() -> None:
 
 @pytest.mark.parametrize("knots", [99_999, 100_000, 1_000_000])
 def test_float32_plif_finds_the_interval(knots: int) -> None:
-    """An index counted from the left end would be wrong for 2% of logits near 0."""
+    """In float32, counting intervals from the left end would misplace 2% of the logits near 0."""
     function = PiecewiseLinear(knots, limit=20.0, learning_rate=0.02)
     x = torch.randn(20_000, generator=torch.Generator().manual_seed(0))
     interval = torch.empty(len(x), dtype=torch.int64)

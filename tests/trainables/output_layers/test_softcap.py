@@ -17,7 +17,7 @@ every_cap = pytest.mark.parametrize(
 
 
 def applied(function: Pointwise, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the chunked loss's f, up to a constant, and f'."""
+    """Return f(x), up to a constant, and f'(x), as the chunked loss computes them."""
     chunk_pass = function.chunk_pass(x.unsqueeze(0))
     f, slope = x.clone().unsqueeze(0), torch.ones(1, len(x), dtype=x.dtype)
     chunk_pass.apply_(f)
@@ -57,7 +57,7 @@ def test_largest_logits_have_no_slope(
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("cap", [0.5, 5.0, 10.0, 30.0])
 def test_start_is_near_the_frequencies(form: Literal["tanh", "sigmoid"], cap: float) -> None:
-    """Zipf frequencies of 2,000 words have logarithms 8 apart."""
+    """Word frequencies follow Zipf's law: over 2,000 words, their logarithms differ by up to 8."""
     function = Softcap(form=form, cap=cap)
     log_p = torch.log_softmax(-torch.arange(1.0, 2001.0).log(), 0)
     bias = centred_bias(function, log_p)
@@ -66,4 +66,4 @@ def test_start_is_near_the_frequencies(form: Literal["tanh", "sigmoid"], cap: fl
     start = torch.log_softmax(function(bias), 0)
     if function.height * 2 * math.tanh(1.0) > 8.0:  # f can reach these frequencies
         torch.testing.assert_close(start, log_p, rtol=0, atol=1e-4)
-    assert (start.diff() <= 1e-5).all(), "in the order of the frequencies"
+    assert (start.diff() <= 1e-5).all(), "frequent words must have higher probabilities"

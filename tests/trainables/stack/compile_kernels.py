@@ -1,8 +1,9 @@
 """Compile every kernel to GPU machine code without a GPU.
 
-`python -m tests.trainables.stack.compile_kernels 90 4` launches kernels as training does, for four
-shapes of the papers on the device meta, whose tensors have no values. Triton specialises them for
-compute capability 9.0, by dtypes, alignment and divisors. Prints JSON.
+`python -m tests.trainables.stack.compile_kernels 90 4` compiles for compute capability 9.0. It
+takes training steps for four shapes of the papers on the device "meta", whose tensors have no
+values. Triton compiles a variant of a kernel for each combination of dtypes, alignment and
+divisors. Prints JSON.
 """
 
 from __future__ import annotations
@@ -34,9 +35,9 @@ from trainables.training import Trainer
 
 ROOT = Path(__file__).parents[3]
 WINDOW = 3
-"""Longer windows only repeat launches."""
+"""Time steps of a window. A longer window would only repeat the same kernel launches."""
 MIXTURES = tuple(name for name in STACKED if hasattr(layer_config(name, "ptb"), "mixtures"))
-"""Mixtures are stacked separately, because their models have other widths."""
+"""Mixture layers need a stack of their own, because their models have other widths."""
 PLAIN = tuple(name for name in STACKED if name not in MIXTURES)
 
 
@@ -57,7 +58,6 @@ class StandInDriver:
 class Compiler:
     def __init__(self) -> None:
         self.compiled: dict[str, set[tuple[Any, ...]]] = {}
-        """Launched variants and dtypes, by kernel."""
 
     def launcher(self, kernel: Any, grid: tuple[int, ...]) -> Callable[..., None]:
         def launch(*args: Any, **options: Any) -> None:
@@ -83,7 +83,6 @@ def step(configs: Sequence[LanguageTrialConfig], text: Corpus) -> None:
 
 
 def take_steps(count: int) -> None:
-    """Launch every kernel variant, at the papers' first `count` vocabularies and precisions."""
     ptb, wikitext = random_corpus("ptb", "paper"), random_corpus("wikitext-2", "paper")
     small = replace(ptb, vocabulary=ptb.vocabulary[:1_003])
     kinds = (PLAIN, MIXTURES, ("softmax",) * 2, ("lms_plif",))

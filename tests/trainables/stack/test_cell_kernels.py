@@ -18,7 +18,7 @@ from trainables.output_layers import fused
 from trainables.stack import Stack, lstm
 
 DEVICE = "cuda" if torch.cuda.is_available() and "TRITON_INTERPRET" not in os.environ else "cpu"
-pytest.importorskip("triton", reason="Triton is there for Linux alone")
+pytest.importorskip("triton", reason="Triton exists for Linux only")
 LAYERS: tuple[OutputLayerConfig, ...] = (
     GssConfig(c=-1.5, k=2.5),
     LmsPlifConfig(knots=31, limit=3.0),
@@ -40,8 +40,6 @@ def _kernels_in_small_blocks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 class Step:
-    """A time step inside a longer window, as passed to the kernels."""
-
     def __init__(
         self, shape: tuple[int, int, int], dtype: torch.dtype, scale: float, seed: int
     ) -> None:
@@ -67,7 +65,6 @@ class Step:
         return self.c_pair[:, 1].double(), self.h.double()
 
     def backward(self) -> tuple[Tensor, Tensor]:
-        """Return the kernel's gradients with respect to the gate sums and the previous c."""
         from trainables.stack import cell_kernels
 
         by_sums = self.sums.new_empty(len(self.sums), 3, *self.sums.shape[1:])[:, 1]
@@ -81,7 +78,6 @@ class Step:
         return new, o.sigmoid() * new.tanh()
 
     def objective(self, sums: Tensor, c: Tensor) -> Tensor:
-        """Return a scalar whose gradients by c and h are the incoming gradients."""
         new, h = self.truth(sums, c)
         by_h = self.by_output.double() + self.by_h.double()
         return (new * self.by_c.double()).sum() + (h * by_h).sum()
@@ -112,7 +108,7 @@ def test_step_and_gradients_equal_formulas(
 
 
 def test_small_numbers_keep_their_digits() -> None:
-    """Small inputs and an empty state give an equally small h."""
+    """Small inputs and a zero state give a small h, whose relative error must stay small."""
     step = Step((1, 1, 30), torch.float32, 1e-4, 1)
     step.c_pair[:, 0] = 0
     c, h = step.forward_()
@@ -140,6 +136,6 @@ def test_kernels_change_no_step(monkeypatch: pytest.MonkeyPatch) -> None:
         return [weight.detach() for trainer in trainers for weight in trainer.model.parameters()]
 
     expected, weights = weights_after_a_step(kernels=False), weights_after_a_step(kernels=True)
-    assert not all(map(torch.equal, weights, expected)), "there were no kernels"
+    assert not all(map(torch.equal, weights, expected)), "the kernels did not run"
     for weight, without in zip(weights, expected, strict=True):
         assert (weight - without).norm() <= 1e-5 * without.norm() + 1e-7

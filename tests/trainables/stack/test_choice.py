@@ -46,7 +46,6 @@ for trials in (1, 4):
 
 
 def lstm() -> TrialConfig:
-    """LSTM trial with a quarter of the paper's width and shorter windows."""
     paper = awd_lstm(CorpusConfig(name="x", sha256="0" * 64), SoftmaxConfig())
     widths = {"embedding_width": 100, "context_width": 100, "hidden_width": 300}
     model = paper.model.model_copy(update={**widths, "head_rank": 25})
@@ -54,7 +53,6 @@ def lstm() -> TrialConfig:
 
 
 def small_transformer() -> TransformerTrialConfig:
-    """Transformer trial with a quarter of the recipe's width and shorter windows."""
     config = transformer(CorpusConfig(name="x", sha256="0" * 64), SoftmaxConfig(), width=128)
     return config.with_values({"training.window": 64})
 
@@ -67,7 +65,6 @@ CONFIGS: dict[str, Callable[[], LanguageTrialConfig]] = {
 
 @pytest.mark.parametrize("name", CONFIGS)
 def test_planned_memory_matches_the_stack(name: str) -> None:
-    """Memory is measured on a CPU with the longest windows."""
     command, config = [sys.executable, "-c", PROGRAM, name], CONFIGS[name]()
     run = subprocess.run(command, capture_output=True, text=True, check=True)
     one, four = map(float, run.stdout.split())

@@ -11,14 +11,17 @@ import pytest
 
 pytest.importorskip("triton", reason="Triton exists for Linux only")
 OLDEST = Path(sys.prefix) / "oldest-triton"
-"""Triton 3.5.0, of the oldest torch in pyproject.toml (2.9)."""
+"""Folder with Triton 3.5.0, which belongs to torch 2.9, the oldest in pyproject.toml."""
 
 
 @pytest.mark.parametrize(
     ("architecture", "triton", "shapes"), [("90", "installed", "4"), ("80", "oldest", "2")]
 )
 def test_every_kernel_compiles(architecture: str, triton: str, shapes: str, tmp_path: Path) -> None:
-    """A kernel that no step launches also fails. The oldest Triton compiles fewer shapes."""
+    """The test also fails if a kernel is never launched by a training step.
+
+    The oldest Triton compiles fewer shapes.
+    """
     search = sys.path if triton == "installed" else [str(OLDEST), *sys.path]
     if not Path(search[0] or ".").is_dir():
         pytest.skip("Triton 3.5.0 is not installed: make .venv/oldest-triton")

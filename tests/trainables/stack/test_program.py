@@ -18,10 +18,10 @@ from trainables.training import Trainer
 
 
 def trainers_of(optimizer: str) -> list[Trainer]:
-    """Return LSTM trainers of every layer ("sgd") or four layers ("adam"), or Transformers
-    ("adamw").
+    """Return several trainers for one optimizer.
 
-    Two trainers average from the first epoch, and epochs end at different steps.
+    "sgd" gives LSTMs with every layer, "adam" LSTMs with four layers, "adamw" Transformers. Two
+    LSTMs average their weights from the first epoch, and epochs end at different steps.
     """
     trainers = []
     for number, layer in enumerate(STACKED if optimizer == "sgd" else STACKED[:4]):
@@ -48,7 +48,6 @@ def trainers_of(optimizer: str) -> list[Trainer]:
 
 
 def with_changes_of_mates(trainers: Sequence[Trainer]) -> list[Trainer]:
-    """Take fifty steps, during which the first trainer leaves and a later one joins."""
     *members, later = trainers
     for steps, leaving, joining in ((20, members[0], None), (10, None, later), (20, None, None)):
         stack = Stack(members)

@@ -27,16 +27,17 @@ from trainables.trial_folder import Checkpoints, Epoch, TrialFolder, TrialOutcom
 
 RUNTIME = Runtime()
 EVERY_STEP = Runtime(checkpoint_every_s=0.0)
-"""Checkpoints at every step, which take most of a test's time."""
+"""Saves a checkpoint at every step, which takes most of a test's time."""
 LAYERS: tuple[OutputLayerConfig, ...] = (
     SoftmaxConfig(),
     SigSoftmaxConfig(),
     MosConfig(mixtures=2),
     MocConfig(mixtures=2),
 )
-"""Layers without piecewise linear functions: in float32, a last digit decides the side of a knot.
+"""Layers without piecewise linear functions.
 
-`test_stack` compares piecewise linear layers in float64.
+In float32, rounding can move a logit to the next linear piece. `test_stack` compares piecewise
+linear layers in float64.
 """
 
 
@@ -88,9 +89,9 @@ def fail(_: Epoch) -> None:
 
 
 def assert_same(outcome: TrialOutcome, expected: TrialOutcome) -> None:
-    """Compare as closely as float32 allows.
+    """Compare two outcomes as closely as float32 allows.
 
-    Another order of sums changes last digits, which training amplifies.
+    A stack adds numbers in another order, which changes last digits, and training amplifies this.
     """
     assert (outcome.trial_id, outcome.state) == (expected.trial_id, expected.state)
     for epoch, other in zip(outcome.model_epochs, expected.model_epochs, strict=True):
@@ -109,7 +110,7 @@ def test_stacked_trials_end_as_alone(alone: dict[str, TrialOutcome], tmp_path: P
     assert taken_up == queue and results.keys() == CONFIGS.keys()
     assert results["diverges"].state == "diverged"
     again = outcomes(run_stack(tasks(tmp_path, CONFIGS), runtime=RUNTIME, most=3))
-    assert again == results, "what is done is not trained again"
+    assert again == results, "done trials must not train again"
     for name, outcome in results.items():
         assert_same(outcome, alone[name])
         if outcome.state == "done":
@@ -159,7 +160,10 @@ def test_failing_trial_spares_its_mates(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The failed stack is freed before the next starts, although a traceback holds its frames."""
+    """A failed stack must be freed before the next one starts.
+
+    A traceback still refers to its frames, which could keep it alive.
+    """
     stacks, alive = list[weakref.ref[Stack]](), list[int]()
 
     class Watched(Stack):

@@ -35,13 +35,13 @@ from trainables.training import Trainer
 pytestmark = pytest.mark.usefixtures("in_float64")
 
 STEPS = 40
+# For each trial: its steps in the stack, and the steps before which it is restored.
 PLANS = (
     (range(STEPS), ()),
     (range(15, STEPS), (15,)),
     ((*range(12), *range(22, STEPS)), (22,)),
     (range(25), (10, 25)),
 )
-"""Each trial's steps in the stack, and the steps before which the trial is restored."""
 LAYERS: tuple[tuple[OutputLayerConfig, ...], ...] = (
     (
         SoftmaxConfig(),
@@ -68,7 +68,10 @@ RATES = {"sgd": 5.0, "adam": 0.003, "adamw": 0.02}
 
 
 def trial_of(optimizer: str, group: int, number: int) -> LanguageTrialConfig:
-    """Vary all settings that may differ in a stack. Trials 3 and 4 share seed and model."""
+    """Return a trial that differs from the others in every setting that may differ in a stack.
+
+    Only trials 3 and 4 share seed and model.
+    """
     seed = min(number, 3)
     training: dict[str, Any] = {
         "output_layer": LAYERS[group][number - 1],
@@ -112,7 +115,6 @@ def restored(trainer: Trainer) -> Trainer:
 
 
 def state_of(trainer: Trainer) -> dict[str, Tensor]:
-    """Return the losses, and the state that determines the next step."""
     epochs = trainer.progress.epochs
     losses = torch.tensor([(epoch.train_loss, epoch.valid_loss) for epoch in epochs])
     return {**trainer.snapshot()[0], "losses": losses}

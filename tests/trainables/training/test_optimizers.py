@@ -11,7 +11,6 @@ from trainables.training.optimizers import EagerAdam, EagerAdamW, EagerSGD
 
 
 def trained(make: Callable[..., torch.optim.Optimizer], **options: Any) -> Tensor:
-    """Return weights after 20 steps; a second parameter group has its own rate."""
     weights = torch.randn(2, 5, generator=torch.Generator().manual_seed(7))
     first, second = weights[0].requires_grad_(), weights[1].requires_grad_()
     groups = [{"params": [first], "lr": 0.3}, {"params": [second], "lr": 0.05}]

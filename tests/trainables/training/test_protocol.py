@@ -120,7 +120,7 @@ def test_steps_agree_with_the_protocol(config: TrialConfig) -> None:
 
 @pytest.mark.parametrize("epoch_tokens", [None, 250])
 def test_average_is_mean_since_switch(epoch_tokens: int | None) -> None:
-    """If an epoch is a token budget, the next epoch continues in the text."""
+    """An epoch of `epoch_tokens` tokens ends inside the text. The next epoch continues there."""
     corpus = tiny.corpus(train_tokens=600)
     averaging = EtAsgdConfig(switch_epoch=1)
     config = tiny.trial(dropout=False, averaging=averaging, epochs=3, epoch_tokens=epoch_tokens)

@@ -26,7 +26,7 @@ STEPS = 12
 
 
 class Reference(FloatingReference):
-    """The protocol of Loshchilov and Hutter (2019), algorithm 2."""
+    """AdamW training in float64, as in Loshchilov and Hutter (2019), algorithm 2."""
 
     def __init__(self, trainer: Trainer, tokens: np.ndarray, total_tokens: int) -> None:
         super().__init__(trainer, tokens)
@@ -80,8 +80,10 @@ class Reference(FloatingReference):
     ids=["gss-tied", "lms_plif-untied", "mos-rank"],
 )
 def test_steps_agree_with_the_protocol(layer: OutputLayerConfig, head: dict[str, object]) -> None:
-    """The rate is low, because Adam's first steps are gradients' signs, which rounding flips near
-    zero."""
+    """The learning rate is low, because rounding can flip the sign of a gradient near zero.
+
+    Adam's first steps depend only on the gradients' signs.
+    """
     config = tiny_transformer.trial(
         output_layer=layer,
         model={"dropout": 0.0} | head,

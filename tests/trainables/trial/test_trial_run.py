@@ -90,7 +90,7 @@ def test_files_of_a_done_trial(tmp_path: Path) -> None:
     assert sum(tensor.numel() for tensor in weights.values()) == metrics["parameters"]
     epochs: list[object] = []
     again = run_trial(smoke_trial(), directory=tmp_path, runtime=Runtime(), on_epoch=epochs.append)
-    assert (again, epochs) == (outcome, []), "it is not trained again"
+    assert (again, epochs) == (outcome, []), "a done trial must not train again"
 
 
 def test_two_processes_in_one_folder(tmp_path: Path) -> None:
@@ -117,7 +117,7 @@ def has_open(process: subprocess.Popen[str], file: Path) -> bool:
 
 
 class Projected(PointwiseSoftmax):
-    """Output layer that draws from torch's global generators."""
+    """Output layer that draws from torch's global random generators."""
 
     def __init__(self, shape: LayerShape, rate: float) -> None:
         super().__init__(shape)
@@ -278,7 +278,7 @@ def test_measurement_is_taken_once(folder: Path, monkeypatch: pytest.MonkeyPatch
         content = path.read_bytes()
         path.write_text("{")
         measured(folder, "spectrum@1")
-        assert path.read_bytes() == content, "what is damaged is measured again"
+        assert path.read_bytes() == content, "a damaged measurement must be taken again"
     monkeypatch.setattr(kept_weights, "load_tensors", None)  # another read of the weights fails
     assert measured(folder, "top_k@1", "spectrum@1")["top_k@1"] == first["top_k@1"]
 

@@ -24,7 +24,7 @@ VALUES = np.array([3.0, 1.0])
 
 @contextlib.contextmanager
 def unlocked(folder: TrialFolder) -> Iterator[None]:
-    """Act like a file system without locks, or one that released a lost machine's lock."""
+    """Simulate a file system without locks, or one that released the lock of a lost machine."""
     assert folder.path.is_dir()
     yield
 

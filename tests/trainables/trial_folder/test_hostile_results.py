@@ -1,4 +1,4 @@
-"""Hostile results; most have valid seals."""
+"""Result files with hostile content, most of them with valid checksums."""
 
 from __future__ import annotations
 

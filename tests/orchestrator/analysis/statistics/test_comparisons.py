@@ -127,7 +127,10 @@ def test_detectable_difference_of_pairs(n: int) -> None:
 
 
 def test_detectable_distances_match_printed_values() -> None:
-    """Cohen (1988), Table 2.4.1: d = 0.50 needs n = 64 per group. G*Power: 1.3249 for n = 10."""
+    """Cohen (1988), Table 2.4.1: d = 0.50 needs n = 64 per group.
+
+    G*Power: with n = 10 per group, d = 1.3249 is detectable.
+    """
 
     def detectable(n: int) -> float:
         return student_difference(*[SampleSummary(n=n, mean=0, sd=1)] * 2)[0].detectable_value()

@@ -1,4 +1,4 @@
-"""Expected values come from scipy (laws), exact t-intervals (draws) and statsmodels (F-tests)."""
+"""Expected values come from scipy for fits, from exact t-intervals, and from statsmodels."""
 
 from __future__ import annotations
 
@@ -27,7 +27,6 @@ RANKS = np.repeat(SIZES, 3)
 
 
 def curve_of(x: ArrayLike, y: ArrayLike, resamples: int = 999) -> Curve:
-    """Return one curve; values that share an x get seeds 0, 1, 2 ..."""
     trials = pd.DataFrame({"x": x, "loss": y}).assign(panel=None, group=None)
     seeds = trials.groupby("x").cumcount()
     return curves_over_seeds(trials.assign(seed=seeds), resamples=resamples)[None, None]
@@ -55,7 +54,7 @@ def scipy_fit(x: Array, y: Array) -> tuple[float, float, float]:
 
 @pytest.mark.parametrize("curved", [False, True])
 def test_law_equals_bounded_least_squares(curved: bool) -> None:
-    """Without a bound at zero, the curved losses would have a negative limit."""
+    """Without a bound at zero, the law fitted to the curved losses has a negative limit."""
     log_x = np.log2(RANKS)
     y = 6.0 - 1.2 * log_x + 0.09 * log_x**2 if curved else noisy(0, deviation=0.05)
     curve = curve_of(RANKS, y, resamples=9)
@@ -91,7 +90,6 @@ def half_width(values_B: Array) -> float:
 
 
 def crossed(seed: int, common: float, noise: float) -> tuple[list[Array], list[Curve]]:
-    """Return the values and curves of two groups with six sizes and three common seeds."""
     rng = np.random.default_rng(seed)
     shared_RS = rng.normal(0, common, 3) + rng.normal(0, 4 * noise, (6, 3))
     tables = [group + shared_RS + rng.normal(0, noise, (6, 3)) for group in (0, 1)]
@@ -102,9 +100,9 @@ def crossed(seed: int, common: float, noise: float) -> tuple[list[Array], list[C
 
 
 def test_draws_give_exact_t_intervals() -> None:
-    """A difference between two sizes has a two-way layout's error.
+    """The seeds' effects cancel in a difference between two sizes, but not in a mean over sizes.
 
-    A mean over sizes has the error of the seeds' means.
+    A difference has the error of a two-way layout. A mean has the error of the seeds' means.
     """
     [table_RS, _], _ = crossed(1, common=3.0, noise=0.1)
     curve = curve_of(RANKS, table_RS.ravel(), resamples=20_000)

@@ -30,9 +30,9 @@ FORMULAS: dict[Shape, str] = {
 
 
 def trials(rng: np.random.Generator, rho: float) -> pd.DataFrame:
-    """Return 108 trials. Each of x and y is a sum of settings' effects and a normal part.
+    """Return 108 trials whose metrics x and y depend on their settings and on normal noise.
 
-    Two pairs of settings interact. `rho` is the correlation of the normal parts.
+    Two pairs of settings interact. `rho` is the correlation between the noise of x and of y.
     """
     frame = SETTINGS
     x, y = rng.multivariate_normal([0, 0], [[1, rho], [rho, 1]], size=len(frame)).T

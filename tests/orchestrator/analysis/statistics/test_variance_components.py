@@ -31,11 +31,11 @@ def simulated(
     rho_seed: float = 0.0,
     common: float | None = 0.0,
 ) -> pd.DataFrame:
-    """Simulate two values of each seed in each cell.
+    """Simulate two metrics, x and y, for each seed of each cell.
 
-    The variances of cells and seeds sum to 1; the seeds' variance is `share`. The two values'
-    correlation is `rho` over cells and `rho_seed` over seeds. `common` is the standard deviation of
-    a seed's effect on all cells; None gives each value its own seed.
+    The variances of cells and seeds sum to 1; the seeds' variance is `share`. The correlation of x
+    and y is `rho` over cells and `rho_seed` over seeds. `common` is the standard deviation of a
+    seed's effect on all cells; None gives each value its own seed.
     """
 
     def pairs(correlation: float, n: int) -> Array:
@@ -62,7 +62,10 @@ def labels(common: float | None) -> str:
 @pytest.mark.parametrize("counts", [[3] * 8, [3, 2, 3, 1, 3, 3, 2, 3]])
 @pytest.mark.parametrize("common", [None, 0.8])
 def test_components_equal_regressions(counts: list[int], common: float | None) -> None:
-    """The truth is Henderson's method 3, or one-way analysis of variance without common seeds."""
+    """If all cells share their seeds, Henderson's method 3 gives the expected values.
+
+    Otherwise, a one-way analysis of variance gives them.
+    """
     points = simulated(np.random.default_rng(1), counts, share=0.4, common=common)
     x_fit, y_fit = (smf.ols(f"{name} ~ {labels(common)}", points).fit() for name in "xy")
     components, spread, total = variance_components(points, "x"), x_fit.mse_resid, len(points)
@@ -106,7 +109,6 @@ def test_balanced_intervals_match_textbook(shared: bool) -> None:
 
 @pytest.mark.parametrize("common", [None, 1.4])
 def test_intervals_cover_the_truth(common: float | None) -> None:
-    """95% of intervals contain the truth, even if seeds vary twice as much as cells."""
     rng, share, within = np.random.default_rng(3), 0, 0
     for _ in range(300):
         drawn = simulated(rng, [1, 2, 3, 5] * 8, share=0.4, rho=-0.6, rho_seed=-0.5, common=common)
@@ -119,7 +121,7 @@ def test_intervals_cover_the_truth(common: float | None) -> None:
 
 @pytest.mark.parametrize("common", [None, 1.0])
 def test_cell_correlation_excludes_seeds(common: float | None) -> None:
-    """Compare with the covariance of the cell means minus that of the residuals."""
+    """The expected covariance is that of the cell means, minus the part that residuals cause."""
     rng = np.random.default_rng(8)
     points = simulated(rng, [3] * 300, share=0.5, rho=-0.6, rho_seed=0.8, common=common)
     covariance = np.cov(points.groupby("group")[["x", "y"]].mean().T)

@@ -24,7 +24,6 @@ STATES: tuple[TrialState, ...] = ("done", "pruned", "diverged", "failed", "runni
 def search_history(
     space: Space, method: Method, asks: int, *, seed: int = 0, mixed: bool = False
 ) -> list[PastTrial]:
-    """Search a bowl-shaped loss with its minimum at index 1; `mixed` draws random final states."""
     dice = random.Random(seed)
     history: list[PastTrial] = []
     for _ in range(asks):
@@ -82,7 +81,7 @@ def test_rungs_are_ninth_and_third(epochs: int, rungs: tuple[int, ...]) -> None:
 @pytest.mark.parametrize("epochs", [2, 5, 9, 27, 270])
 @pytest.mark.parametrize("digits", [1, 6], ids=["many ties", "hardly a tie"])
 def test_decisions_equal_optunas_pruner(epochs: int, digits: int) -> None:
-    """Optuna's pruner receives every epoch except the last; forty trials have random losses."""
+    """Optuna's pruner receives every epoch's loss, except the last epoch's."""
     dice = random.Random(f"{epochs} {digits}")
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     pruner = optuna.pruners.SuccessiveHalvingPruner(

@@ -18,8 +18,6 @@ from trainables.trial_folder import TrialFolder, TrialOutcome, trial_directory
 
 
 class SimulatedStudy:
-    """A study whose simulated workers end trials in random order."""
-
     def __init__(self, store: Store, tuning: TuningPlan, workers: int = 1) -> None:
         self.store, self.tuning, self.workers = store, tuning, workers
         self.dice = random.Random(0)
@@ -43,7 +41,6 @@ class SimulatedStudy:
 
 
 def trained(tuner: Tuner, trial: PlannedTrial) -> TrialOutcome:
-    """Return the outcome of a worker that stops trials above the tuner's thresholds."""
     config = TrialConfig.model_validate(trial.config)
     rule = tuner.stop_above(trial) if tuner.is_searched(trial) else {}
     by_epoch = dict(enumerate(losses(config), start=1))
@@ -160,14 +157,14 @@ def test_retried_trial_may_stop_again(store: Store) -> None:
     reached = next(row for row in before if row[1] == trial.trial_id)[3]
     assert reached[-1] > limits[len(reached)]
     tuner_for(plan(budget=1), store).start()
-    assert retry.stop_above(trial) == {}, "another driver with a smaller budget has dropped it"
+    assert retry.stop_above(trial) == {}, "the smaller budget has dropped the trial"
 
 
 @pytest.mark.parametrize("cell", [(0, 0), (4, 3)])
 def test_other_drivers_plan_is_kept(
     store: Store, monkeypatch: pytest.MonkeyPatch, cell: tuple[int, int]
 ) -> None:
-    """The other driver knew other results, so it may have planned either cell."""
+    """The other driver saw other results, so it may have planned the same cell or another cell."""
     tuning = plan(budget=3)
     tuner = tuner_for(tuning, store)
     record_all(store, tuner.start())
