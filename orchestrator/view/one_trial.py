@@ -36,10 +36,9 @@ class OneTrial:
     epochs: Sequence[EpochMetrics]
     spectrum: NDArray[np.float64] | None
     predictions: Mapping[str, WordsAfter]
-    """Most probable words after a context, by metric."""
+    """Metric -> most probable words after its context."""
     attempts: Sequence[Attempt]
     log: str
-    """Last lines of the log and of a failure's traceback."""
 
     @property
     def metrics(self) -> dict[str, Any]:

@@ -94,7 +94,6 @@ def _unmeasured(numbers: GroupNumbers) -> list[str]:
 
 
 def _orders(numbers: GroupNumbers) -> Iterator[Finding]:
-    """The orders describe means and are not tests."""
     for metric in ORDERED:
         means = _measured(numbers, f"{metric}_mean")
         if len(means) > 1:

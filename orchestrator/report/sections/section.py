@@ -24,7 +24,6 @@ class Section:
     """Sentences about the limits of the numbers."""
     tables: tuple[Table, ...] = ()
     remarks: tuple[str, ...] = ()
-    """Sentences below the tables."""
     method: str = ""
     """How the numbers were made, if the tables do not show it."""
     drawings: tuple[Drawing, ...] = ()
