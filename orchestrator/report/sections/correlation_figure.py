@@ -25,7 +25,7 @@ def over(line: Any) -> str:
     if line.window_low is None:
         return "all cells" if line.over == CELLS else str(line.over)
     low, high = (formats.cell(line.y, end) for end in (line.window_low, line.window_high))
-    return f"{WINDOWS[line.over]}, which has {formats.title(line.y)} {low} to {high}"
+    return f"{WINDOWS[line.over]} ({formats.title(line.y)} {low} to {high})"
 
 
 def correlation_drawings(numbers: CorrelationNumbers) -> Iterator[LineFigure]:
