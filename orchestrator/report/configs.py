@@ -20,7 +20,7 @@ def configs_table(results: FlatResults) -> Table:
     for group, record in zip(results.groups, results.records, strict=True):
         trials.setdefault((group, record["setting"]), []).append(record)
     return Table(
-        caption="The settings behind the labels; each is a config without its seed",
+        caption="The setting that each label names: a config without its seed",
         frame=tidy(
             {
                 "group": group,

@@ -77,7 +77,7 @@ def write_parquet(
 ) -> None:
     """Write `records` as Parquet, with the columns and missing values of the CSV and JSON files.
 
-    If a column's values have no common type, or none that Parquet knows, they are written as text.
+    A column is written as text if Parquet has no type for all its values.
     """
     import pyarrow as pa
     import pyarrow.parquet

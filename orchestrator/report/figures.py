@@ -57,10 +57,9 @@ TICKS = {
     math.inf: (1.0,),
 }
 """Ticks of a logarithmic axis, as multiples of powers of ten. A key is the largest ratio of the
-axis' ends for which its ticks are used."""
+axis' ends for its ticks."""
 LEGEND_LETTERS, LEGEND_HANDLE, LEGEND_LINE_IN = 12, 7, 0.18
-"""Estimates for a legend's size: letters per inch, a mark's width in letters, a line's height in
-inches."""
+"""Sizes in a legend: letters per inch, a mark's width in letters, a line's height in inches."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -57,7 +57,7 @@ class Forest(Drawing):
     labels: Mapping[str, str]
     """Panel -> label of its x axis."""
     null: float | None = None
-    """Value if there is no effect, marked by a dashed line."""
+    """Estimate that means no effect. A dashed line marks it."""
     logarithmic: bool = False
 
     def draw(self) -> Figure:

@@ -63,7 +63,8 @@ WITH_BOUND = {
     "kl_rank_1e-": "KL rank (1e-{} nats)",
     "kl_at_rank_": "KL at rank {} (nats)",
 }
-"""Beginning of a metric's name -> its title. The number that ends the name replaces {}."""
+"""Titles of metrics whose names end in a number, by the rest of the name. The number replaces {}.
+"""
 VALUES_SHOWN = 12
 LARGEST_WRITTEN = 1e7
 """Larger numbers get an exponent. A diverged model's perplexity, for example, has no meaningful

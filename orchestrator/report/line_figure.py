@@ -39,9 +39,9 @@ MOST_TICKS = 8
 MOST_NAMED = len(GROUP_COLOURS) * len(GROUP_LINES)
 """Largest number of groups with a colour and line style each. If there are more, all are grey."""
 MOST_LEVELS = 10
-"""Largest number of values for which the colour bar has a tick per value."""
+"""Up to this number of distinct values, the colour bar has a tick per value."""
 WIDE_SPREAD = 10
-"""Ratio of the largest to the smallest value from which the colour scale is logarithmic."""
+"""From this ratio of the largest to the smallest value, the colour scale is logarithmic."""
 PANELS_IN = {1: (5.2, 3.8), 2: (3.6, 3.0)}
 """Number of columns -> width and height of a panel, inches. More columns use `SMALL_IN`."""
 SMALL_IN = 2.7, 2.4

@@ -40,7 +40,7 @@ class Fitting:
 
 
 def summary_group(report: ReportResult) -> Group:
-    """Return the answer, one table, the trials without a result, and the number of done trials."""
+    """Return the answer, the first table, the trials without a result, and the progress."""
     from orchestrator.report import sentences
 
     sections = [answer.section for answer in report.answers]

@@ -1,4 +1,4 @@
-"""Figures of the pages. The style sheet adapts them, but not saved pictures, to dark pages."""
+"""Figures of the pages. The style sheet adapts their colours to dark pages, on screen only."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ SCALE = px.colors.sequential.Viridis[2:]
 SMALLEST_PX, USUAL_PX, LARGEST_PX = 5, 7, 18
 """Diameters of points."""
 MOST_MARKED, FEW_EPOCHS = 100, 12
-"""Largest number of epochs with a marker per epoch, and with a tick per epoch."""
+"""Up to `MOST_MARKED` epochs, curves have a marker per epoch. Up to `FEW_EPOCHS`, the axis has a
+tick per epoch."""
 AXIS = {"automargin": True, "exponentformat": "power"}
 STYLE = {
     "xaxis": AXIS,

@@ -42,7 +42,7 @@ class OneTrial:
 
     @property
     def metrics(self) -> dict[str, Any]:
-        """Return the metrics in the order of `in_reading_order`, without predictions."""
+        """Return the metrics without predicted words, in the order of `in_reading_order`."""
         names = self.row["metrics"].keys() - self.predictions.keys()
         return {name: self.row["metrics"][name] for name in in_reading_order(names)}
 

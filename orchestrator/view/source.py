@@ -74,7 +74,7 @@ class Source:
         self._fetch_s: dict[str, float] = {}
 
     def store(self) -> Store:
-        """Open the store, which may have been replaced since the last call."""
+        """Open the store again, because it may have been replaced since the last call."""
         return open_store(self.url, create=False, check=False, away_s=0)
 
     def overview(self) -> Overview:

@@ -32,7 +32,7 @@ def jacobian_section(numbers: JacobianNumbers) -> Section:
         return NOTHING
     return Section(
         kind="jacobians",
-        heading="Mean singular values, and what was claimed of them",
+        heading="Mean singular values, and the claims about them",
         findings=tuple(_findings(numbers)),
         tables=tuple(_tables(numbers)),
         method=prose(

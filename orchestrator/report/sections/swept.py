@@ -19,12 +19,12 @@ from orchestrator.report.tables import Cell, sortable
 from orchestrator.words import is_number, listed
 
 MOST_COLOURS = 10
-"""Largest number of groups with a colour each. If there are more, all are grey, next to their mean.
-"""
+"""Largest number of groups with a colour each. If there are more, all are grey, and their mean is
+black."""
 BEST_WHERE_LOWEST = ("perplexity", "cross_entropy", "error_percent")
 """Endings of the names of metrics for which lower is better."""
 WIDE_RANGE = 10
-"""Ratio of the largest to the smallest value above which the axis is logarithmic."""
+"""Above this ratio of the largest to the smallest value, the axis is logarithmic."""
 
 
 def section_at(section: Section, values: Mapping[str, Any]) -> Section:
