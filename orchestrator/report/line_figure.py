@@ -239,7 +239,7 @@ DRAWN = {
 A "point" is large, with bars along x and y. A "band" has only `low` and `high`.
 """
 NAMED_STEP = 4
-"""The area of a curve's tooltip follows every `NAMED_STEP`-th point of the curve."""
+"""A curve's tooltip area passes through every `NAMED_STEP`-th point of the curve."""
 COLUMNS = (
     "kind", "row", "panel", "group", "line", "x", "y", "low", "high", "left", "right", "text",
     "hollow", "colour",

@@ -36,7 +36,7 @@ class OneTrial:
     epochs: Sequence[EpochMetrics]
     spectrum: NDArray[np.float64] | None
     predictions: Mapping[str, WordsAfter]
-    """Metric -> most probable words after its context."""
+    """Metric of a context -> most probable next words."""
     attempts: Sequence[Attempt]
     log: str
 

@@ -65,7 +65,7 @@ class StudyTrials:
 
 
 def read_trials(store: Store, key: StudyKey, previous: StudyTrials | None = None) -> StudyTrials:
-    """Return the study's current trials; `previous` provides the unchanged ones."""
+    """Return the study's current trials. Unchanged ones are copied from `previous`."""
     versions = store.versions(key)
     old_versions = previous.versions if previous else {}
     if previous and old_versions == versions:

@@ -169,7 +169,7 @@ class Terminal(Listener):
 def watching(console: Console, total: int, doing: str = "first epoch") -> Iterator[Listener]:
     """Yield a listener that shows the sweep on `console`.
 
-    `doing` is shown until a trial's first epoch ends.
+    Trials whose first epoch has not ended show `doing`.
     """
     terminal = Terminal(console, total, doing)
     if not console.is_terminal:

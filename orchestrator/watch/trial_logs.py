@@ -19,7 +19,7 @@ class Curves(Protocol):
     """One trial's curves in one log, open until the trial ends or is interrupted."""
 
     def add(self, epochs: Sequence[EpochMetrics]) -> None:
-        """Add ended epochs. A resumed trial may repeat some."""
+        """Add ended epochs. A resumed trial may add an epoch again."""
 
     def end(self, state: TrialState, cause: str | None, metrics: Mapping[str, float]) -> None:
         """Record the trial's end with its final metrics."""

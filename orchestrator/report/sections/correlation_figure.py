@@ -21,7 +21,7 @@ INSIDE, OUTSIDE = "inside the window", "outside"
 
 
 def over(line: Any) -> str:
-    """Return in words which cells a correlation is over."""
+    """Return a phrase that names the cells of a correlation."""
     if line.window_low is None:
         return "all cells" if line.over == CELLS else str(line.over)
     low, high = (formats.cell(line.y, end) for end in (line.window_low, line.window_high))
