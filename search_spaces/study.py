@@ -29,7 +29,6 @@ from trainables.config import (
     USER,
     AnyConfig,
     Command,
-    CorpusConfig,
     CustomConfig,
     Goal,
     Mode,
@@ -157,7 +156,9 @@ class Study:
                 name,
                 "a function",
             )
-        counts = self.seeds if isinstance(self.seeds, Mapping) else {self.scale_names[0]: self.seeds}
+        counts = (
+            self.seeds if isinstance(self.seeds, Mapping) else {self.scale_names[0]: self.seeds}
+        )
         condition = all(
             scale in self.scale_names and isinstance(count, int) and count >= 1
             for scale, count in counts.items()

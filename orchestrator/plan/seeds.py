@@ -12,7 +12,6 @@ from search_spaces.study import Study, group_of
 from trainables.config import AnyConfig, Command, Trainable, TrueRankConfig
 from trainables.errors import UserError
 
-
 MAX_SEEDS = 1000
 """Largest number of seeds of a user's own trial."""
 

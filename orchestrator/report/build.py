@@ -37,7 +37,8 @@ DAY_DIGITS = len("2026-01-31")
 POINTS_SHOWN = 4
 """Number of cautions at the top of a page; the others are below "The run"."""
 BESIDE = ("spectra", "rank-over-training")
-"""Kinds of sections whose figures do not answer a study's question."""
+"""Kinds of sections whose figures are never the first on a page, because they do not answer the
+study's question."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +48,6 @@ class ReportResult:
     path: Path
     summary: StudySummaryNumbers
     answers: tuple[Answer, ...]
-    """Answers in the order of the study's requests."""
 
 
 def build_report(
@@ -160,7 +160,6 @@ def _plain(value: object) -> object:
 def _draw_all(
     answers: Sequence[Answer], out: Path, *, pdf: bool
 ) -> tuple[tuple[Answer, ...], dict[str, bytes]]:
-    """If a user's figure cannot be drawn, replace its section with a sentence on the error."""
     drawn_answers: list[Answer] = []
     documents: dict[str, bytes] = {}
     for drawn in answers:

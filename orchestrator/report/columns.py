@@ -1,7 +1,7 @@
-"""Columns of tables, with one heading and format for pages and the terminal.
+"""Headings and number formats of table columns, shared by pages and the terminal.
 
-A key that is missing in `COLUMNS` is a setting or metric of trials: `formats` gives its heading and
-format.
+A column without an entry in `COLUMNS` holds a setting or metric of trials. `formats` gives its
+heading and format.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Column:
     interval: bool = False
     """Also write the 95% interval after the value."""
     cell: Callable[[Any], Cell | str] | None = None
-    """Function from a row to its cell; by default, `write` formats the value."""
+    """Function that makes a cell from a row. By default, `write` formats the value."""
 
 
 THREE = formats.digits(3)
@@ -94,18 +94,17 @@ COLUMNS: Mapping[str, Column] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """A frame that is shown as a table and written to a file."""
+    """A data frame, and how it is shown as a table and written as a CSV file."""
 
     frame: pd.DataFrame
     caption: str = ""
     columns: Sequence[str | tuple[str, Column]] = ()
-    """Columns to show, in order: keys, or pairs of a key and a `Column`."""
+    """Columns to show, in order. A frame's column may be paired with its `Column`."""
     file: str = ""
     """CSV file with every column and digit; empty for no file."""
     names: Mapping[str, str] = field(default_factory=dict)
-    """Column -> setting or metric that the file uses as the column's heading."""
+    """Frame column -> the setting or metric in it, which heads the column in the CSV file."""
     folded: bool = False
-    """Show only the caption until it is clicked."""
 
     def text(self) -> TextTable:
         """Return the table for a page or the terminal."""
@@ -143,10 +142,11 @@ def pivot(
     cell: Callable[[Any], Cell],
     headings: Mapping[Any, str] | None = None,
 ) -> tuple[pd.DataFrame, list[tuple[str, Column]]]:
-    """Return a frame with a row per value of `index` and a column of cells per value of `across`.
+    """Return a frame with one row per combination of `index` and one column per value of `across`.
 
-    Also return the columns of cells, for `Table.columns`. `headings` maps the values of `across`,
-    in order, to headings; by default, headings are these values.
+    Also return these columns, as `Table.columns` needs them. `cell` makes a cell from a row of
+    `points`. `headings` maps the values of `across`, in order, to headings (default: sorted
+    values).
     """
     if headings is None:
         headings = {x: f"{x:g}" for x in sorted(set(points[across]))}

@@ -1,4 +1,4 @@
-"""Table of the configs behind a report's labels."""
+"""Table of the full settings that a report's short labels abbreviate."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from orchestrator.report.export import plain
 
 
 def configs_table(results: FlatResults) -> Table:
-    """Return a row per setting of each group: label, hash, counts of trials, trial ids and config.
+    """Return a table with one row per setting of a group.
 
-    The config has every value that differs between trials, except the seed. CSV files without
-    labels refer to these rows.
+    A row has the label, the setting's hash, the number of trials and their ids. The CSV file adds
+    the config values that differ between trials, except the seed.
     """
     varying = [name for name in results.varying if name != "seed"]
     trials: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for group, record in zip(results.groups, results.records, strict=True):
         trials.setdefault((group, record["setting"]), []).append(record)
     return Table(
-        caption="The settings behind the labels; each is a config without its seed",
+        caption="The setting that each label names: a config without its seed",
         frame=tidy(
             {
                 "group": group,

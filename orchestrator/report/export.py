@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 TextFormat = Literal["table", "csv", "json"]
 WIDEST_TABLE = 1000
-"""Characters per line outside a terminal: no cell is cut or wrapped."""
+"""Line width, in characters, if the output is not a terminal. It is large so that no cell wraps."""
 
 
 def write_results(
@@ -48,10 +48,10 @@ def write_results(
 
 
 def write_archive(store: Store, folder: Path) -> None:
-    """Write the trials of all studies' plans as Parquet files into `folder`, which must exist.
+    """Write the trials in all studies' plans as Parquet files into `folder`, which must exist.
 
-    `trials.parquet` has a row per study variant and trial, `epochs.parquet` per trial and epoch,
-    `spectra.parquet` per trial, with a list of its singular values.
+    `trials.parquet` has one row per study variant and trial. `epochs.parquet` has one row per trial
+    and epoch. `spectra.parquet` has one row per trial, with its list of singular values.
     """
     keys = [summary.key for summary in store.studies()]
     studies = [flatten(store.results(key)).of_variant(key) for key in keys]
@@ -68,16 +68,20 @@ def write_archive(store: Store, folder: Path) -> None:
     spectra = {trial_id: sigma for key in keys for trial_id, sigma in store.spectra(key).items()}
     rows = [{"trial_id": trial_id, "singular_values": sigma} for trial_id, sigma in spectra.items()]
     write_parquet(columns, trials, folder / "trials.parquet")
-    write_parquet(list(dict.fromkeys(name for line in lines for name in line)) or ["trial_id"], lines, folder / "epochs.parquet")
+    write_parquet(
+        list(dict.fromkeys(name for line in lines for name in line)) or ["trial_id"],
+        lines,
+        folder / "epochs.parquet",
+    )
     write_parquet(["trial_id", "singular_values"], rows, folder / "spectra.parquet")
 
 
 def write_parquet(
     columns: Sequence[str], records: Sequence[Mapping[str, Any]], stream: BinaryIO | Path
 ) -> None:
-    """Write records as Parquet, with the columns and nulls of the CSV and JSON forms.
+    """Write `records` as Parquet, with the columns and missing values of the CSV and JSON files.
 
-    Columns without a common type, or without a Parquet type, are written as text.
+    A column is written as text if Parquet has no type for all its values.
     """
     import pyarrow as pa
     import pyarrow.parquet

@@ -27,7 +27,8 @@ from orchestrator.report.palette import GROUP_COLOURS
 
 PNG_DPI = 150
 FORMS: dict[str, Any] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}
-"""File format -> metadata that leave out the date."""
+"""File format -> metadata for `savefig`. None removes the date, so that equal figures have equal
+files."""
 STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "sweep",
@@ -44,11 +45,8 @@ COLOURS = LinearSegmentedColormap.from_list(
 )
 """Viridis without its darkest quarter, which is invisible on a dark page."""
 OURS, PRINTED = "#1b4f8a", "#b35900"
-"""Colours of our values and of published values."""
 PALE = "0.72"
-"""Grey of single trials behind their means."""
 LIMIT = "#b00020"
-"""Colour of lines that mark a limit."""
 GROUP_LINES = ("-", "--", ":")
 GROUP_MARKERS = "os^DvPX*<>"
 TICKS = {
@@ -58,9 +56,10 @@ TICKS = {
     1000.0: (1.0, 2.0, 5.0),
     math.inf: (1.0,),
 }
-"""Largest ratio of a logarithmic axis' ends -> ticks, as multiples of powers of ten."""
+"""Ticks of a logarithmic axis, as multiples of powers of ten. A key is the largest ratio of the
+axis' ends for its ticks."""
 LEGEND_LETTERS, LEGEND_HANDLE, LEGEND_LINE_IN = 12, 7, 0.18
-"""Letters per inch; width of a mark in letters; height of a line in inches."""
+"""Sizes in a legend: letters per inch, a mark's width in letters, a line's height in inches."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +78,7 @@ class Drawing:
 def new_panels(
     rows: int, columns: int, *, width_in: float, height_in: float, **sharing: Any
 ) -> tuple[Figure, list[list[Axes]]]:
-    """Return an empty figure of this size with rows x columns axes and measured margins."""
+    """Return an empty figure of this size and its axes, as `rows` lists of `columns` axes."""
     figure = Figure(figsize=(width_in, height_in), facecolor="white", layout="constrained")
     return figure, figure.subplots(rows, columns, squeeze=False, **sharing).tolist()
 
@@ -105,12 +104,15 @@ def group_colour(index: int) -> str:
 
 
 def group_line(index: int) -> str:
-    """Return the line style of the group at this index; it changes when the colours repeat."""
+    """Return the line style of the group at this index. It changes each time the colours repeat."""
     return GROUP_LINES[index // len(GROUP_COLOURS) % len(GROUP_LINES)]
 
 
 def make_logarithmic(axes: Axes, name: Literal["x", "y"]) -> None:
-    """Make the axis logarithmic with plain numbers as labels: these figures parse no formulas."""
+    """Make an axis logarithmic, with plain numbers as labels.
+
+    Matplotlib's default labels are formulas, which these figures do not parse.
+    """
     axes.set(**{f"{name}scale": "log"})
     axis = axes.xaxis if name == "x" else axes.yaxis
     low, high = axis.get_view_interval()
@@ -153,9 +155,9 @@ def _lay_out(figure: Figure) -> None:
 def inline_svg(document: str, drawing: Drawing) -> str:
     """Return the <svg> element of an SVG document, ready for HTML.
 
-    Ids and references begin with the drawing's name, so that figures of a page share none. Paths
-    keep two decimals (0.01 pt). Screen readers read the caption. The page's style can set greys and
-    dark colours: they become variables, "var(--b8b8b8, #b8b8b8)". Metadata are removed.
+    The drawing's name precedes each id and reference, so that figures on a page do not clash. Paths
+    keep two decimals (0.01 pt). Screen readers read the caption. Greys and dark colours become CSS
+    variables, such as "var(--b8b8b8, #b8b8b8)", which the page's style can set.
     """
     svg = document[document.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)

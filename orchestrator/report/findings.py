@@ -1,4 +1,4 @@
-"""Findings as data. The wording of each is one macro of templates/findings.j2."""
+"""Findings as data. A macro of templates/findings.j2 turns each kind into sentences."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Verdict:
     """Outcome of one comparison, with the numbers that decide it."""
 
     verdict: Outcome = "not measured"
-    """How the first group compares with the second. Without a test, it is "not measured"."""
+    """How the first group compares with the second; "not measured" if there was no test."""
     metric: str = ""
     groups: tuple[str, ...] = ()
     """A group and its baseline, or the two metrics of a correlation."""
@@ -39,7 +39,7 @@ class Verdict:
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """One sentence or two about the results, as data."""
+    """Data of one finding. `template` names the macro that turns it into a sentence or two."""
 
     template: str
     verdicts: tuple[Verdict, ...] = (Verdict(),)
@@ -71,9 +71,9 @@ def judge(
 ) -> Verdict:
     """Return the verdict on the estimate in column `key` of a row.
 
-    `null` is the estimate without an effect. The p-value decides; if it `needs_interval`, the
-    interval must exclude `null`, too. `is_constant`: values do not differ at all, so more seeds
-    would not help.
+    `null` is the estimate if there is no effect. The p-value decides. If `needs_interval`, the 95%
+    interval must also exclude `null`. If `is_constant`, all values are equal; the verdict is then
+    "not measured", because more seeds would not help.
     """
     value, low, high = (getattr(row, key + end) for end in ("", LOW, HIGH))
     outcome: Outcome = "no difference shown"
@@ -98,5 +98,5 @@ def judge(
 
 
 def describe(template: str, **numbers: Any) -> Finding:
-    """Return a finding that tests nothing."""
+    """Return a finding without a statistical test."""
     return Finding(template=template, numbers=numbers)

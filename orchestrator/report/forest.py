@@ -1,4 +1,4 @@
-"""Forest plots: estimates with intervals, a row each, next to trials and published values."""
+"""Forest plots: one row per estimate with its interval, next to trials and published values."""
 
 from __future__ import annotations
 
@@ -35,30 +35,29 @@ if TYPE_CHECKING:
 NUMBERS = ["value", "low", "high"]
 COLUMNS = ("panel", "name", "series", "value", "low", "high", "text")
 TRIALS, MEANS = "a trial", "mean"
-"""Names of the series of our trials and means; published series begin with PUBLISHED."""
+"""Series names of our trials and our means. Names of published series begin with `PUBLISHED`."""
 PUBLISHED = "published"
 MOST_PANELS = 3
-"""Largest number of panels side by side."""
 PANEL_IN, ROW_IN, LETTER_IN = {1: 4.4, 2: 3.6, 3: 2.4}, 0.13, 0.085
 SPREAD = 0.7
-"""Share of a row's height that its series occupy."""
+"""Share of a row's height over which its series are spread."""
 WIDEST = 100.0
-"""Largest factor between the null value and an end of a logarithmic axis; arrows mark ends
-beyond."""
+"""A logarithmic axis ends at most this factor away from the null value. Arrows mark intervals that
+extend further."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Forest(Drawing):
-    """Panels with the same rows, at most three side by side; a row without a value has a dash."""
+    """Up to three panels side by side, with the same rows. A dash marks a row without a value."""
 
     marks: pd.DataFrame
     """One mark per row: `name` (its row in the plot), `series`, `value`. Optional: `panel`, `low`
     and `high` (ends of the bar, maybe infinite), `text` (tooltip). A mark without a series makes an
     empty row."""
     labels: Mapping[str, str]
-    """Panel -> label of its axis."""
+    """Panel -> label of its x axis."""
     null: float | None = None
-    """Position of a dashed line."""
+    """Estimate that means no effect. A dashed line marks it."""
     logarithmic: bool = False
 
     def draw(self) -> Figure:
@@ -133,9 +132,10 @@ class Forest(Drawing):
 
 
 def estimates(frame: pd.DataFrame, key: str, *, name: str) -> pd.DataFrame:
-    """Return a mark per row of a frame: `key` is the column of the estimate, `name` of its label.
+    """Return the marks of a forest plot, one per row of `frame`.
 
-    The series is in column `series`; by default it is `key`.
+    Column `key` has the estimates and column `name` the row labels. Column `series` has the series;
+    without this column, `key` is the series.
     """
     texts = [f"{formats.setting(getattr(row, name))}: {estimate(row, key)}" for row in rows(frame)]
     ends = {"value": frame[key], "low": frame[key + LOW], "high": frame[key + HIGH]}

@@ -10,7 +10,6 @@ from typing import Any
 from orchestrator.words import is_number, some_of
 
 CORPORA = {"ptb": "PTB", "wikitext-2": "WikiText-2"}
-"""Corpus -> its name in papers."""
 TITLES = {
     "kind": "model",
     "corpus.name": "corpus",
@@ -58,19 +57,19 @@ TITLES = {
     "press_rank_float32": "Press rank (float32)",
 }
 KINDS = {"language_model": "LSTM", "transformer": "Transformer"}
-"""Kind of trial -> the model that it trains."""
 WITH_BOUND = {
     "effective_rank_": "effective rank ({})",
     "vanishing_": "vanishing share (at most {} of the largest)",
     "kl_rank_1e-": "KL rank (1e-{} nats)",
     "kl_at_rank_": "KL at rank {} (nats)",
 }
-"""Titles of metrics whose names end in a number."""
+"""Titles of metrics whose names end in a number, by the rest of the name. The number replaces {}.
+"""
 VALUES_SHOWN = 12
 LARGEST_WRITTEN = 1e7
-"""Digits of larger numbers, as in the perplexity of a diverged model, mean nothing."""
+"""Larger numbers get an exponent. A diverged model's perplexity, for example, has no meaningful
+digits."""
 MINUS, DASH = "\N{MINUS SIGN}", "\N{EN DASH}"
-"""A dash replaces a missing value."""
 
 
 def title(name: str) -> str:
@@ -111,7 +110,7 @@ def with_counts(values: Mapping[str, int]) -> str:
 def number(value: Any, *, digits: int = 5) -> str:
     """Return `value` with `digits` significant digits and thousands separators; a dash if missing.
 
-    Up to `LARGEST_WRITTEN`, all digits before the point are written.
+    Numbers up to `LARGEST_WRITTEN` keep all digits before the decimal point.
     """
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return DASH
@@ -138,9 +137,10 @@ def yes_no(value: bool) -> str:
 
 
 def setting(value: Any) -> str:
-    """Return a config value as typed, without trailing zeros or thousands separators: "-1.5".
+    """Return a config value as a user types it, such as "-1.5".
 
-    A kind of model gets its name in papers; None is a dash.
+    It has no trailing zeros or thousands separators. A kind of model becomes its name in papers,
+    and None a dash.
     """
     if value is None:
         return DASH
@@ -149,9 +149,9 @@ def setting(value: Any) -> str:
 
 
 def cell(metric: str, value: Any) -> str:
-    """Return a value for a table: ranks whole, perplexities with one or two decimals.
+    """Return a metric's value for a table: ranks whole, perplexities with one or two decimals.
 
-    Values of "metric" are names of metrics and become titles.
+    If `metric` is "metric", `value` is a metric's name and becomes its title.
     """
     if metric == "metric":
         return title(value)
@@ -162,7 +162,7 @@ def cell(metric: str, value: Any) -> str:
 
 
 def described(name: str, metrics: Mapping[str, Any], *, trials: int = 1) -> str:
-    """Return a mark's tooltip, in lines: its name, the number of trials averaged, its values."""
+    """Return the lines of a mark's tooltip: name, number of averaged trials, and values."""
     values = [
         f"{title(metric)} {cell(metric, value)}"
         for metric, value in metrics.items()
@@ -262,7 +262,7 @@ def p_equals(value: float | None) -> str:
 
 
 def to_width(value: float, low: float, high: float, *, signed: bool = False) -> str:
-    """Round `value` to two digits of half its interval's width; further digits mean nothing."""
+    """Round `value` to the second significant digit of half its interval's width."""
     half = (high - low) / 2
     decimals = max(0, 1 - math.floor(math.log10(half))) if half > 0 else 2
     # Adding 0.0 turns a negative zero into zero.

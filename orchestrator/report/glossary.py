@@ -50,7 +50,7 @@ STATISTICS = {
     "0.2 is small, 0.8 large",
 }
 NAMED = {"effective_rank_1e-3": "effective rank", "kl_rank_1e-3": "KL rank"}
-"""Column -> a term that it shares with other columns."""
+"""Column -> its term, if other columns have the same term."""
 LAYERS = {
     "softmax": "log P = log_softmax(x) of the logits x = W h + b; its matrix has a rank of at "
     "most d + 2",

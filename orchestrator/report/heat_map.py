@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 CORNERS = np.array([(0, 0), (1, 0), (1, 1), (0, 1), (0, 0)])
-"""Outline of a cell."""
 LETTER_IN = 0.085
 DARK = 0.2465
-"""Share of the colour scale up to which white text has the higher contrast (WCAG 2)."""
+"""Share of the colour scale, from its dark end, on which white text has the higher contrast (WCAG
+2)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,15 +31,14 @@ class HeatMap(Drawing):
     """One row per cell: `row` and `column` (labels, in order), `value` (None: hatched), `text`
     (inside), and optionally `name` (tooltip)."""
     title: str = ""
-    """The first row is at the bottom if there is a title, else at the top."""
+    """Title above the map. Without a title, the first row is at the top; with one, at the bottom.
+    """
     x: str = ""
     y: str = ""
     limits: tuple[float, float] | None = None
-    """Values of the darkest and lightest colour; by default the extremes."""
+    """Values of the darkest and the lightest colour (default: least and greatest value)."""
     tilted: bool = False
-    """Tilt the labels of columns."""
     cell_in: tuple[float, float] = (0.62, 0.34)
-    """Width and height of a cell, inches."""
 
     def draw(self) -> Figure:
         """Return the figure."""

@@ -36,7 +36,7 @@ Mark = tuple[NDArray[np.float64], str]
 
 
 class NamedMarks(Artist):
-    """Artist that keeps the marks of one axes, and draws nothing."""
+    """Invisible artist that stores the marks and tooltips of one axes."""
 
     def __init__(self, marks: Sequence[Mark]) -> None:
         super().__init__()
@@ -62,7 +62,6 @@ class NamedMarks(Artist):
 
 
 def _element(points_N2: NDArray[np.float64], name: str) -> str:
-    """`points_N2` are in SVG units."""
     title = f"<title>{html.escape(name)}</title>"
     if len(points_N2) == 1:
         (x, y), r = points_N2[0], TARGET_PT / 2
@@ -73,7 +72,10 @@ def _element(points_N2: NDArray[np.float64], name: str) -> str:
 
 
 def with_marks(document: bytes, figure: Figure) -> bytes:
-    """Return the SVG document with the tooltips of its figure, which must just have been drawn."""
+    """Return the SVG document with the tooltips of its figure.
+
+    Call it right after the figure is drawn: tooltips are placed as in the last drawing.
+    """
     elements = "".join(
         element for named in figure.findobj(NamedMarks) for element in named.elements()
     )

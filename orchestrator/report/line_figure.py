@@ -1,4 +1,4 @@
-"""Figures of metrics over a number: trials, means with bars, curves with bands, bounds."""
+"""Figures of metrics against a number, with trials, means, curves and horizontal lines."""
 
 from __future__ import annotations
 
@@ -35,22 +35,21 @@ from orchestrator.report.hover import name_marks
 from orchestrator.report.palette import GROUP_COLOURS
 
 ASIDE = 1.02
-"""Factor of x between marks of neighbouring groups, so that no mark covers another."""
 MOST_TICKS = 8
 MOST_NAMED = len(GROUP_COLOURS) * len(GROUP_LINES)
-"""Groups that colours and line styles distinguish; if there are more, all are pale."""
+"""Largest number of groups with a colour and line style each. If there are more, all are grey."""
 MOST_LEVELS = 10
-"""Largest number of colours that have one tick each."""
+"""Up to this number of distinct values, the colour bar has a tick per value."""
 WIDE_SPREAD = 10
-"""Ratio of the largest to the smallest value from which the colour scale is logarithmic."""
+"""From this ratio of the largest to the smallest value, the colour scale is logarithmic."""
 PANELS_IN = {1: (5.2, 3.8), 2: (3.6, 3.0)}
-"""Number of columns -> width and height of a panel, inches; else `SMALL_IN`."""
+"""Number of columns -> width and height of a panel, inches. More columns use `SMALL_IN`."""
 SMALL_IN = 2.7, 2.4
 
 
 @dataclass(frozen=True, kw_only=True)
 class LineFigure(Drawing):
-    """A grid of panels with one legend: a grid row per `row` of the marks, a column per `panel`."""
+    """A grid of panels with one legend. Marks name their panel's `row` and column (`panel`)."""
 
     marks: pd.DataFrame
     """One mark or point of a line per row: `kind` (see `KINDS`), `x`, `y`. Optional: `group`, `row`
@@ -58,18 +57,16 @@ class LineFigure(Drawing):
     (ends of the bar or band), `left` and `right` (ends of the bar along x), `text` (tooltip),
     `hollow`, `colour` (a number)."""
     x: str
-    """Label of the x axis."""
     y: Mapping[str, str]
     """Row -> label of its y axis, in the order of the rows."""
     logarithmic_x: bool = True
     logarithmic_y: Collection[str] = ()
-    """Rows with a logarithmic y axis."""
     ticks: Sequence[float] = ()
-    """Positions on x, as far as there is space. Without `ticks`, x may be texts."""
+    """Ticks of the x axis; some are omitted if there are many. Without `ticks`, x may hold texts.
+    """
     groups: Sequence[str] = ()
     """Groups in the order of their colours; by default the groups of the marks."""
     colour: str = ""
-    """Label of the colour bar, if marks have colours."""
     across: int = 1
     """Number of panels side by side, if marks have no `panel`."""
     dodge: bool = False
@@ -225,10 +222,11 @@ KINDS: Mapping[str, dict[str, Any]] = {
     "limit": {"color": LIMIT, "linewidth": 1.2, "linestyle": "--", "marker": ""},
     "reference": {"color": PRINTED, "linewidth": 1.2, "linestyle": "--", "marker": ""},
 }
-"""Kind of mark -> its style. Unlisted "joined" marks are joined by a line in their group's colour.
+"""Kind of mark -> its style.
 
 A "path" is a line with dots (pale if hollow) and a ring at its end. "bound", "limit" and
-"reference" are horizontal lines, with a band if they have `low`.
+"reference" are horizontal lines, with a band if they have `low`. A line in the group's colour joins
+"joined" marks, which need no entry.
 """
 DRAWN = {
     "curve": _draw_curve,
@@ -236,12 +234,12 @@ DRAWN = {
     "path": _draw_path,
     **dict.fromkeys(("bound", "limit", "reference", "band"), _draw_levels),
 }
-"""Kind of mark -> function that draws it; others are lines with bars.
+"""Kind of mark -> function that draws it. `_draw_line` draws all other kinds.
 
 A "point" is large, with bars along x and y. A "band" has only `low` and `high`.
 """
 NAMED_STEP = 4
-"""Every `NAMED_STEP`-th point of a curve belongs to the curve's target for the pointer."""
+"""A curve's tooltip area passes through every `NAMED_STEP`-th point of the curve."""
 COLUMNS = (
     "kind", "row", "panel", "group", "line", "x", "y", "low", "high", "left", "right", "text",
     "hollow", "colour",

@@ -19,7 +19,7 @@ from trainables.errors import PROGRAM
 TEMPLATES = Path(__file__).parent / "templates"
 NEEDLESS_SPACE = re.compile(r"(?<=[(\[]) | (?=[,.;:)\]]+(?:\s|$))")
 FILTERS = vars(words) | vars(formats)
-"""Names for templates, which use the functions among them."""
+"""Filters of the templates: the functions of `words` and `formats`."""
 
 
 @cache
@@ -55,7 +55,10 @@ def prose(name: str, **values: Any) -> str:
 
 @cache
 def sorting() -> dict[str, str]:
-    """Return the script that sorts tables, and its hash: a page runs no script of another hash."""
+    """Return the script that sorts tables, and its hash.
+
+    A page's policy allows no script with another hash.
+    """
     script = template("sort.js").render()
     return {
         "script": script,

@@ -1,8 +1,8 @@
-"""Kinds of questions that a study can ask, with their numbers and sections.
+"""Kinds of questions that a study can ask, and the functions that answer them.
 
 A new kind needs a request in search_spaces/analyses.py (laws: laws.py), numbers in
-orchestrator/analysis, a section in orchestrator/report/sections, and an entry of `QUESTIONS`. A
-function in a study's file needs none of these.
+orchestrator/analysis, a section in orchestrator/report/sections, and an entry of `QUESTIONS`. An
+analysis function in a study's own file needs no such parts.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class StudyResults:
 
 
 Numbers = Callable[[StudyResults, Any], Any]
-"""Function from results and a request to numbers (None or empty without an answer)."""
+"""Function that computes a request's numbers from results; None or empty if they give no answer."""
 
 
 def _of_trials(numbers: Callable[[pd.DataFrame, Any], Any]) -> Numbers:
@@ -171,7 +171,7 @@ QUESTIONS: Mapping[type[Analysis], tuple[Numbers, Callable[[Any], Section]]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """Answer to a request of the study, or of a function in the study's file."""
+    """Answer to one request. A request may be an analysis function in the study's own file."""
 
     request: Analysis | Callable[[Any], Any]
     numbers: Any
@@ -179,10 +179,10 @@ class Answer:
 
 
 def answer(results: StudyResults) -> tuple[Answer, ...]:
-    """Return the answers in the order of the study's requests; repeated kinds are numbered.
+    """Return the answers in the order of the study's requests.
 
-    If `--set` gave a setting several values, the first answers compare these values. After them,
-    every request is answered at each value.
+    Repeated kinds of sections are numbered. If `--set` gave a setting several values, the first
+    answers compare these values. After them, every request is answered at each value.
     """
     # No paper has published values for a generated language, and values for other texts do not
     # apply.
@@ -227,7 +227,6 @@ def _answers(results: StudyResults, requests: Sequence[Request]) -> list[Answer]
 
 
 def _numbers(results: StudyResults, requests: Sequence[Request]) -> list[Any]:
-    """For a user's function, return the function instead of numbers."""
     return [
         QUESTIONS[type(request)][0](results, request) if isinstance(request, Analysis) else request
         for request in requests

@@ -26,9 +26,8 @@ class StudyRecords:
 
 @dataclass(frozen=True, kw_only=True)
 class Commands:
-    """Commands that a page shows; None is not shown."""
+    """Commands that a page shows; None is omitted."""
 
     run: str | None = None
-    """Command that runs this report's trials."""
     paper: str | None = None
-    """Command that runs the paper's scale."""
+    """Command for the same study at the paper's scale."""

@@ -12,7 +12,6 @@ from orchestrator.words import duration, is_number, some_of
 from search_spaces.study import Study
 
 WIDTHS = ("model.hidden_width", "model.hidden_width", "model.context_width")
-"""The three LSTM layers' widths, in order."""
 TRANSFORMER = {
     "model.layers": "layers",
     "model.width": "width",
@@ -27,7 +26,8 @@ RANGES = {
     "parameters": "weights",
 }
 SECONDS = ("wall_seconds", "seconds")
-"""Time of a trial with its measurements; if missing, time of its timed part."""
+"""Metrics of a trial's duration. The second excludes measurements and is used if the first is
+missing."""
 MINUTE, DAY = "%Y-%m-%d %H:%M", "%Y-%m-%d "
 
 
@@ -41,7 +41,8 @@ def run_facts(
 ) -> dict[str, str]:
     """Return scale, corpus, trials, models, dates, time and environment, if known.
 
-    `times`: first start and end of each trial. `environment` counts entries of the done trials.
+    `times` has the first start and the end of each trial. `environment` counts the values in the
+    done trials.
     """
     key = summary.key
     with_seeds = study.trains or len(summary.seeds) > 1
@@ -60,7 +61,6 @@ def run_facts(
 
 
 def _trained(results: FlatResults) -> dict[str, str]:
-    """Return facts of language models only; tables of other studies show their settings."""
     facts: dict[str, str] = {}
     if "model.hidden_width" in results.config_columns:
         facts["embedding width"] = _range(results, "model.embedding_width")

@@ -35,7 +35,7 @@ def certainty(
 ) -> tuple[str, ...]:
     """Return the limits of the numbers, the most important first.
 
-    `environment` counts entries of the done trials.
+    `environment` counts the values in the done trials, such as versions of torch.
     """
     requests = (answer.request for answer in answers)
     limits = (answer.section.cautions for answer in answers if answer.section.findings)

@@ -39,7 +39,7 @@ WHOLE = 32
 
 @dataclass(frozen=True)
 class Cell:
-    """Text, the number to sort by if there is one, and a kind for its style."""
+    """Text of a table's cell, a number to sort by (if any), and a kind that sets the style."""
 
     text: str
     number: float | None = None
@@ -54,11 +54,10 @@ class TextTable:
     head: Sequence[str]
     body: Sequence[Sequence[Cell]]
     folded: bool = False
-    """Show only the caption until it is clicked."""
 
 
 def headed_table(caption: str, head: Sequence[str], rows: Iterable[Sequence[Any]]) -> TextTable:
-    """Return a table of texts and numbers."""
+    """Return a table from plain values. Numbers sort by value."""
     body = [[sortable(value, str(value)) for value in values] for values in rows]
     return TextTable(caption=caption, head=head, body=body)
 
@@ -122,7 +121,6 @@ def _state(record: Mapping[str, Any]) -> Cell:
 
 
 def _cause(record: Mapping[str, Any], otherwise: str = "") -> Cell:
-    """A failed trial may have written any text, of several lines."""
     return Cell(one_line(record["cause"] or otherwise, most=LONGEST_CAUSE), kind="cause")
 
 

@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 STYLES = {"bad": "bold red", "label": "bold", "waiting": "dim"}
 LEAST_TEXT = 14
-"""Smallest width of a wrapped text, in characters; narrower headings are not wrapped."""
+"""Smallest width of a wrapped column, in characters. Shorter headings are not wrapped."""
 ROWS_SHOWN = 10
 COLUMN_BORDER, TABLE_BORDER = 3, 1
-"""Characters: two blanks and a line per column, and the line after the last column."""
+"""Characters that borders add: per column (two blanks and a line), and once per table (a line)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Fitting:
-    """A table, split into several if it is wider than the console; nothing is cut."""
+    """A table that is split into several if it is wider than the console. No text is cut."""
 
     table: TextTable
 
@@ -40,7 +40,7 @@ class Fitting:
 
 
 def summary_group(report: ReportResult) -> Group:
-    """Return the answer, one table, the trials without a result, and the number of done trials."""
+    """Return the answer, the first table, the trials without a result, and the progress."""
     from orchestrator.report import sentences
 
     sections = [answer.section for answer in report.answers]
@@ -115,7 +115,6 @@ def _least_width(table: TextTable, i: int) -> int:
 
 
 def _rich_table(table: TextTable, widths: Sequence[int] | None) -> Table:
-    """Cells are `Text`, which prints brackets unchanged. A long word folds."""
     rich_table = Table()
     for i, name in enumerate(table.head):
         numeric = any(row[i].number is not None for row in table.body)

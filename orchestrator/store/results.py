@@ -235,9 +235,7 @@ def _select_rows(table: Table, trials: StudyKey | Collection[str]) -> Select[Any
     return select(table).where(table.c.trial_id.in_(trials))
 
 
-def _epochs(
-    connection: Connection, trials: StudyKey | Collection[str]
-) -> dict[str, list[Epoch]]:
+def _epochs(connection: Connection, trials: StudyKey | Collection[str]) -> dict[str, list[Epoch]]:
     epochs: dict[str, list[Epoch]] = {}
     for row in connection.execute(_select_rows(epoch, trials).order_by(epoch.c.epoch)):
         epochs.setdefault(row.trial_id, []).append(

@@ -11,21 +11,21 @@ from werkzeug.wrappers import Response as AnyResponse
 
 BASE_POLICY = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 FILE_POLICY = f"{BASE_POLICY}; style-src 'unsafe-inline'; img-src data:"
-"""Policy for files of the storage: a stranger's SVG or XML can contain scripts. It has no sandbox,
-because some browsers cannot show a PDF in one."""
+"""Policy for files of the storage. It blocks scripts, which an SVG or XML file may contain. It has
+no sandbox, because some browsers cannot show a PDF in one."""
 REPORT_POLICY = (
     f"{FILE_POLICY}; script-src 'unsafe-inline'; "
     "sandbox allow-scripts allow-downloads allow-top-navigation-by-user-activation"
 )
-"""HTML reports have scripts that sort tables. The sandbox keeps these scripts away from other
-pages."""
+"""Policy for HTML reports. It allows the scripts that sort tables. Its sandbox keeps them away from
+other pages."""
 PAGE_POLICY = (
     f"{BASE_POLICY}; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
     "font-src 'self' data:; connect-src 'self'; worker-src blob:; "
     "script-src 'self' 'unsafe-eval' "
 )
-"""Scripts are files of this server, or have one of the hashes appended here. They may compile code,
-as plotly does for WebGL."""
+"""Policy for the pages. It allows scripts from this server, and scripts whose hash is appended.
+'unsafe-eval' is for plotly's WebGL figures."""
 REFUSAL = "Open the link that `view` printed when it started. It gives access to this page."
 
 

@@ -1,4 +1,4 @@
-"""The application: a page per address, in a common frame."""
+"""The web application: one page per address, all in the same frame."""
 
 from __future__ import annotations
 

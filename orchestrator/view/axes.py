@@ -24,7 +24,7 @@ COSTS = (
     "tokens_per_second",
     "wall_seconds",
 )
-"""Metrics that are rarely a study's subject, so not preselected."""
+"""Metrics of cost, which are not preselected because they are rarely a study's subject."""
 
 
 def menus(trials: StudyTrials, variant: str) -> list[Any]:
@@ -53,7 +53,7 @@ def _options(trials: StudyTrials, axis: str) -> list[dict[str, str]]:
 
 
 def labels(names: Sequence[str]) -> dict[str, str]:
-    """Return the columns' titles by name; a name replaces a title that several columns share."""
+    """Return name -> title of columns. Columns that would share a title keep their names."""
     titles = [title(name) for name in names]
     return {
         name: name if titles.count(text) > 1 else text

@@ -1,4 +1,4 @@
-"""Figures of the pages. The style sheet adapts them, but not saved pictures, to dark pages."""
+"""Figures of the pages. The style sheet adapts their colours to dark pages, on screen only."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from trainables.trial_folder import Epoch, perplexity
 COLOURS = GROUP_COLOURS[:0:-1]
 """Group colours without black, which is invisible on a dark page."""
 DASHES, SYMBOLS = ("solid", "dash", "dot", "dashdot"), ("circle", "diamond", "square", "cross")
-"""The next one is used after each cycle of the colours."""
+"""Styles of lines and points. The next style is used each time the colours repeat."""
 SCALE = px.colors.sequential.Viridis[2:]
-"""Colour scale without its darkest part, which is invisible on a dark page."""
 SMALLEST_PX, USUAL_PX, LARGEST_PX = 5, 7, 18
 """Diameters of points."""
 MOST_MARKED, FEW_EPOCHS = 100, 12
-"""Largest numbers of epochs with a marker each, and with a tick each."""
+"""Up to `MOST_MARKED` epochs, curves have a marker per epoch. Up to `FEW_EPOCHS`, the axis has a
+tick per epoch."""
 VALID = "valid_perplexity"
 AXIS = {"automargin": True, "exponentformat": "power"}
 STYLE = {

@@ -36,14 +36,13 @@ class OneTrial:
     epochs: Sequence[Epoch]
     spectrum: NDArray[np.float64] | None
     predictions: Mapping[str, WordsAfter]
-    """Most probable words after a context, by metric."""
+    """Metric of a context -> most probable next words."""
     attempts: Sequence[Attempt]
     log: str
-    """Last lines of the log and of a failure's traceback."""
 
     @property
     def metrics(self) -> dict[str, Any]:
-        """Return the metrics in the order of `in_reading_order`, without predictions."""
+        """Return the metrics without predicted words, in the order of `in_reading_order`."""
         names = self.row["metrics"].keys() - self.predictions.keys()
         return {name: self.row["metrics"][name] for name in in_reading_order(names)}
 

@@ -109,14 +109,14 @@ def table(head: Sequence[str], body: Sequence[Sequence[Any]], *, empty: str = ""
 
 
 def sentence_of(error: UserError) -> str:
-    """Return the error's message for readers of a page, who ran no command."""
+    """Return the error's message. If the store cannot be read, it gives no advice on commands."""
     if isinstance(error, StoreAwayError):
         return f"{error.problem}. This page loads again by itself once the store can be read."
     return str(error)
 
 
 def host_of(owner: str) -> str:
-    """Return the host part of an owner's name."""
+    """Return the host in a driver's name ("host:...")."""
     return owner.partition(":")[0]
 
 

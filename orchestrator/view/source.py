@@ -37,11 +37,11 @@ class Overview:
     running: list[RunningTrial]
     lost: list[LostTrial]
     seconds_left: dict[StudyKey, float | None]
-    """Running studies; None until a trial of the run has ended."""
+    """Running study -> estimated seconds left; None until a trial of the run has ended."""
 
 
 class CachedValue(Generic[T]):
-    """Cached value; `read` receives the previous one."""
+    """A value that `read` renews after `CACHE_S` seconds; `read` receives the old value."""
 
     def __init__(self, read: Callable[[T | None], T]) -> None:
         self._read, self._lock = read, threading.Lock()
@@ -58,7 +58,7 @@ class CachedValue(Generic[T]):
 
 
 class Source:
-    """The store at `url` and the storage, for several threads.
+    """Thread-safe access to the store at `url` and to the storage.
 
     Methods raise UserError if the store cannot be read; the next call tries again.
     """
@@ -74,7 +74,7 @@ class Source:
         self._fetch_s: dict[str, float] = {}
 
     def store(self) -> Store:
-        """Open the store, which may have been replaced since the last call."""
+        """Open the store again, because it may have been replaced since the last call."""
         return open_store(self.url, create=False, check=False, away_s=0)
 
     def overview(self) -> Overview:
@@ -108,9 +108,10 @@ class Source:
         return rows[0][0], [key for _, key in rows]
 
     def fetch(self, key: str, bring: Callable[[], None]) -> None:
-        """Call `bring` in the background, so that pages do not wait.
+        """Call `bring` in a background thread, so that pages do not wait.
 
-        One call runs at a time. `key` is fetched at most every `FETCH_EVERY_S` seconds.
+        Skip the call if another one is running, or if the last one for `key` ended less than
+        `FETCH_EVERY_S` seconds ago.
         """
         is_old = time.monotonic() - self._fetch_s.get(key, float("-inf")) >= FETCH_EVERY_S
         if not is_old or not self._fetch_lock.acquire(blocking=False):

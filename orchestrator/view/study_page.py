@@ -182,11 +182,11 @@ def _choose(frame: pd.DataFrame, ticked_ids: Sequence[str]) -> tuple[list[str], 
 
 
 def _head(source: Source, summary: StudySummary) -> list[Any]:
-    """The user's own study may not be loadable, so take title and question from its report."""
     source.fetch("reports", lambda: source.storage.bring_reports(CARD_FILE))
     key = summary.key
     folder = source.storage.folder / "reports" / key.variant
     card = read_card(folder / CARD_FILE)
+    # A user's own study may not be loadable here, but its card has its title and question.
     description: Study | Card | None = card
     if key.study in NAMES:
         description = Variant.read(key.overrides).study(load_study(key.study))

@@ -1,4 +1,4 @@
-"""The table below the scatter plot. The browser filters it, also by a box in the plot."""
+"""The table of trials below the scatter plot. A box drawn in the plot also filters the table."""
 
 from __future__ import annotations
 

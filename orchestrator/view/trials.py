@@ -14,8 +14,8 @@ from orchestrator.analysis import LEADING, flatten, in_reading_order
 from orchestrator.store import Store, StudyKey
 
 READ_AT_ONCE = 1_000
-"""Trials read from the store at a time. PostgreSQL looks up fewer (such as 500) one by one, four
-times as slowly."""
+"""Number of trials per query. For fewer (such as 500), PostgreSQL chooses one look-up per trial,
+which is four times as slow."""
 LONGEST_TEXT = 100
 MOST_LEVELS = 24
 """Most distinct texts that colours and symbols can show."""
@@ -38,7 +38,7 @@ class StudyTrials:
 
     @cached_property
     def short_metrics(self) -> list[str]:
-        """Return the metrics, except those with long texts, which are data."""
+        """Return the metrics, except those with long texts, such as predicted words."""
         texts = {name: self.frame[name].astype(str).str.len().max() for name in self.metrics}
         return [name for name, length in texts.items() if length <= LONGEST_TEXT]
 
@@ -65,7 +65,7 @@ class StudyTrials:
 
 
 def read_trials(store: Store, key: StudyKey, previous: StudyTrials | None = None) -> StudyTrials:
-    """Return the study's current trials; `previous` provides the unchanged ones."""
+    """Return the study's current trials. Unchanged ones are copied from `previous`."""
     versions = store.versions(key)
     old_versions = previous.versions if previous else {}
     if previous and old_versions == versions:

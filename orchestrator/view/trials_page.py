@@ -97,7 +97,6 @@ def register(app: Dash, source: Source) -> None:
 
 
 def _by_name(trials: Sequence[OneTrial]) -> dict[str, OneTrial]:
-    """Make equal names, as in two scales of a study, unique."""
     names = [trial.row["name"] for trial in trials]
     return {
         name if names.count(name) == 1 else f"{name} {short_id(trial.row['trial_id'])}": trial
@@ -191,9 +190,9 @@ def _single_trial(trial: OneTrial) -> parts.Children:
 
 
 def _attempt(attempt: Attempt) -> list[Any]:
-    """An attempt that ended without a cause has a result."""
     row = [attempt.number, attempt.host, f"{attempt.started_at:%Y-%m-%d %H:%M:%S}"]
     if not attempt.ended_at:
         return [*row, "", "running"]
+    # An attempt that ended without a cause has a result.
     elapsed = duration((attempt.ended_at - attempt.started_at).total_seconds())
     return [*row, elapsed, attempt.cause or "done"]

@@ -1,4 +1,4 @@
-"""Consoles through which text of a store, corpus or file cannot control the terminal."""
+"""Terminal output in which texts of a store, corpus or file cannot control the terminal."""
 
 from __future__ import annotations
 

@@ -33,8 +33,8 @@ class Listener:
     def refresh(self, pack_sizes: Sequence[int], running: Set[str]) -> None:
         """Handle the current state, several times a second.
 
-        `pack_sizes` counts the trials of each pack with a worker. `running` has the ids of running
-        trials, without trials whose worker died or that a user asked to stop.
+        `pack_sizes` has the number of trials in each pack that a worker runs. `running` has the ids
+        of running trials, except if their worker died or a user asked to stop them.
         """
 
     def note(self, text: str) -> None:

@@ -15,7 +15,7 @@ FORMS = "mlflow, mlflow=URI or tensorboard"
 
 
 def open_sinks(logs: Sequence[str], key: StudyKey, storage: Path) -> list[Sink]:
-    """Return a sink for each distinct log.
+    """Return an open `Sink` for each distinct log.
 
     Raises UserError if a log is unknown, cannot be reached, needs a missing package, or has a
     password in its address.
@@ -67,7 +67,6 @@ def _mlflow(key: StudyKey, uri: str) -> Sink:
 
 
 def _check_no_password(uri: str) -> None:
-    """Process lists and logs would show a password, so the error omits the address."""
     try:
         parts = urlsplit(uri)
         secret = parts.password is not None or any(
@@ -77,6 +76,7 @@ def _check_no_password(uri: str) -> None:
         raise UserError(
             "--log-to mlflow=URI: the address is not valid. Check its brackets and port."
         ) from None
+    # Process lists and logs would show the password, so the error omits the address.
     if secret:
         raise UserError(
             "--log-to mlflow=URI: the address contains a password, which others could read. Set "

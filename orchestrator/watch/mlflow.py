@@ -40,7 +40,7 @@ LONGEST_PARAM, LONGEST_TAG, MOST_RUNS = 6_000, 5_000, 50_000
 
 
 class MLflow:
-    """Caches runs, and looks a run up again after it has changed."""
+    """An MLflow log. Runs are cached, and read again after this driver has changed them."""
 
     name = "MLflow"
 
@@ -77,7 +77,7 @@ class MLflow:
         return _Curves(self._client, run, {point.step for point in points})
 
     def _run_of(self, trial: PlannedTrial) -> Run | None:
-        """Another driver may have created the run since this driver started."""
+        # Another driver may have created the run since this driver started.
         if trial.trial_id not in self._runs:
             self._runs |= self._search(f"tags.trial_id = '{trial.trial_id}'")
         return self._runs.get(trial.trial_id)
@@ -98,8 +98,6 @@ class MLflow:
 
 
 class _Curves:
-    """A curve's step is the epoch. Epochs that the run already has are skipped."""
-
     def __init__(self, client: MlflowClient, run: Run, epochs: set[int]) -> None:
         self._client, self._id, self._epochs = client, run.info.run_id, epochs
         self._metrics = run.data.metrics.keys()

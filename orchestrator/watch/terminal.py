@@ -67,9 +67,10 @@ class Terminal(Listener):
         self._best: tuple[float, str] | None = None
         self._running: dict[str, _RunningTrial] = {}
         self._work = 0.0
-        """Finished work, in trials."""
+        """Finished work, in trials. A running trial counts by its share of ended epochs."""
         self._first_work: tuple[float, float] | None = None
-        """Time and amount of the first work; estimates exclude the time before (Ray's start)."""
+        """Time and amount of the first reported work. Estimates start here, to exclude the start of
+        Ray."""
         self._end_s = 0.0
         """Estimated time of the end; 0 if unknown."""
         self._bar = Progress(
@@ -186,7 +187,7 @@ def watching(
 ) -> Iterator[Listener]:
     """Yield a listener that shows the sweep on `console`.
 
-    `doing` is shown until a trial's first epoch ends.
+    Trials whose first epoch has not ended show `doing`.
     """
     terminal = Terminal(console, total, goal, doing)
     if not console.is_terminal:

@@ -16,10 +16,10 @@ from trainables.trial_folder import Epoch, EpochMetrics, Metric, TrialOutcome
 
 
 class Curves(Protocol):
-    """One trial in one log, from start to end or interruption."""
+    """One trial's curves in one log, open until the trial ends or is interrupted."""
 
     def add(self, epochs: Sequence[Epoch]) -> None:
-        """Add ended epochs. A resumed trial may repeat some."""
+        """Add ended epochs. A resumed trial may add an epoch again."""
 
     def end(self, state: TrialState, cause: str | None, metrics: Mapping[str, float]) -> None:
         """Record the trial's end with its final metrics."""
@@ -29,7 +29,10 @@ class Curves(Protocol):
 
 
 class Sink(Protocol):
-    """A log of a study's trials. Its methods, and its curves' methods, may raise any error."""
+    """A program or folder that receives the curves of a study's trials, such as MLflow.
+
+    Its methods, and its curves' methods, may raise any error.
+    """
 
     name: str
     """Name in messages, such as "MLflow"."""
@@ -40,7 +43,7 @@ class Sink(Protocol):
         """Return whether the log has the trial's end, with this state and these metrics."""
 
     def begin(self, trial: PlannedTrial) -> Curves:
-        """Return the trial's curves, which continue those in the log."""
+        """Return the trial's open curves. Adding an epoch again makes no second point."""
 
 
 class TrialLogs(Listener):
@@ -75,7 +78,7 @@ class TrialLogs(Listener):
 
     @override
     def finished(self, name: str, outcome: TrialOutcome) -> None:
-        """End the trial's curves; `complete` adds results that did not reach this driver."""
+        """End the trial's curves. Results that did not reach this driver are left to `complete`."""
         trial_id, numbers = outcome.trial_id, _numbers(outcome.metrics)
         self._notify(trial_id, lambda curves: curves.end(outcome.state, outcome.cause, numbers))
         self._running.pop(trial_id, None)

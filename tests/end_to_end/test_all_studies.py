@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.plan import Plan, PlanRequest, make_plan, scale_named, studies_of
+from orchestrator.plan import Plan, PlanRequest, make_plan, studies_of
 from orchestrator.store import open_store
 from search_spaces.catalog import ALL, NAMES
 from tests.support.browser import EXECUTABLE, Browser

@@ -17,7 +17,6 @@ from gpu_proof.roofline import COSTS, Card, step_seconds
 from gpu_proof.stages import captured, memory, resume, speed, sync, toolchain
 from tests.support.cpu_graphs import CpuGraphs
 from trainables.stack import Stack, program
-from trainables.training import loop
 from trainables.trial_folder import checkpoint, save_tensors
 
 

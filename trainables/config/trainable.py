@@ -55,9 +55,7 @@ class Trainable(ExperimentConfig):
         taken = COLUMNS | set(dir(ExperimentConfig))
         for name in cls.model_fields.keys() - Trainable.model_fields.keys():
             if name in taken:
-                raise UserError(
-                    f"{cls.__name__}.{name}: the name is taken. Rename the field."
-                )
+                raise UserError(f"{cls.__name__}.{name}: the name is taken. Rename the field.")
 
     @model_validator(mode="before")
     @classmethod
@@ -156,5 +154,7 @@ def placeholders(text: str) -> list[str]:
     except ValueError:
         names = [""]
     if not all(map(str.isidentifier, names)):
-        raise UserError(f"command: in {text!r}, braces hold no name. Write {{{{ and }}}} for braces.")
+        raise UserError(
+            f"command: in {text!r}, braces hold no name. Write {{{{ and }}}} for braces."
+        )
     return names

@@ -82,9 +82,7 @@ def add(code: UserCode, module: ModuleType) -> None:
     _modules[code.sha256], _code[code.sha256] = module, code
 
 
-def read_files(
-    folder: Path, names: Iterable[str], option: str
-) -> tuple[tuple[str, bytes], ...]:
+def read_files(folder: Path, names: Iterable[str], option: str) -> tuple[tuple[str, bytes], ...]:
     """Return the files at these relative paths; a folder gives all files below it.
 
     Hidden files and Python's caches are omitted. Raises UserError, which names `option`.

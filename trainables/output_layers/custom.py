@@ -8,6 +8,7 @@ from trainables.config import CustomConfig, require_code, user_class
 from trainables.errors import UserError
 from trainables.output_layers.base import LayerShape, OutputLayer
 
+
 def build_custom(config: CustomConfig, shape: LayerShape) -> OutputLayer:
     """Return the user's layer. Raises UserError if its file is not loaded or the class fails."""
     layer = _layer_class(config)

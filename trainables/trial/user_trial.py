@@ -128,7 +128,6 @@ class Trial:
                 f"worse than {self._goal.loss(limit):.5g}, the limit from better trials"
             )
 
-
     def final_metrics(self, metrics: Any, config: ExperimentConfig) -> dict[str, Metric]:
         """Return the trial's final metrics, by default those of the last epoch.
 

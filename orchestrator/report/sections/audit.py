@@ -1,4 +1,4 @@
-"""Papers' claims with verdicts, and an account of every printed number."""
+"""Checks of printed numbers: which agree, which differ, and which have no check."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rank correlations of metrics with the loss, before and after removing the trials' settings."""
+"""Rank correlations of metrics with the loss, before and after removing the settings' effects."""
 
 from __future__ import annotations
 

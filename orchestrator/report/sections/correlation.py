@@ -121,12 +121,9 @@ def _settings(row: Any) -> str:
 
 
 def _comparisons(numbers: CorrelationNumbers) -> Iterator[Finding]:
-    """Compare with published values of this corpus, or of all corpora if it has none.
-
-    Windows other than the published one select other cells and are skipped.
-    """
     published = numbers.request.published
     for line in rows(numbers.lines):
+        # Other windows select other cells than the paper did.
         if line.over in (CELLS, PUBLISHED_WINDOW):
             for corpus in [numbers.corpus] if numbers.corpus in published else published:
                 yield comparison(line, corpus)

@@ -21,11 +21,11 @@ INSIDE, OUTSIDE = "inside the window", "outside"
 
 
 def over(line: Any) -> str:
-    """Return the cells of a correlation in words."""
+    """Return a phrase that names the cells of a correlation."""
     if line.window_low is None:
         return "all cells" if line.over == CELLS else str(line.over)
     low, high = (formats.cell(line.y, end) for end in (line.window_low, line.window_high))
-    return f"{WINDOWS[line.over]}, which has {formats.title(line.y)} {low} to {high}"
+    return f"{WINDOWS[line.over]} ({formats.title(line.y)} {low} to {high})"
 
 
 def correlation_drawings(numbers: CorrelationNumbers) -> Iterator[LineFigure]:
@@ -60,10 +60,10 @@ def correlation_drawings(numbers: CorrelationNumbers) -> Iterator[LineFigure]:
 
 
 def _marks(numbers: CorrelationNumbers, window: Any) -> Iterator[dict[str, Any]]:
-    """Cells follow trials, so that the marks and tooltips of cells are on top."""
     x, y = numbers.request.x, numbers.request.y
     low, high = window.window_low, window.window_high
     yield {"kind": "band", "low": low, "high": high}
+    # Trials come first, so that cells and their tooltips are on top.
     for trial in numbers.points.to_dict("records"):
         text = formats.described(trial["name"], {x: trial[x], y: trial[y]})
         yield {"kind": "trial", "x": trial[x], "y": trial[y], "text": text}

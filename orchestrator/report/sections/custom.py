@@ -107,7 +107,6 @@ def _filled(function: Callable[..., Any], returned: Any) -> Section:
 
 
 def _table(frame: pd.DataFrame, caption: str, file: str) -> Table:
-    """The index becomes columns unless it only counts the rows."""
     # Name columns by texts first: categories and intervals accept no other name among them, and
     # columns of several levels become one.
     names = [name if isinstance(name, tuple) else (name,) for name in frame]

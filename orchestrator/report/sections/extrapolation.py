@@ -39,7 +39,6 @@ def extrapolation_section(numbers: ExtrapolationNumbers) -> Section:
 
 
 def _first(numbers: ExtrapolationNumbers) -> Any:
-    """Return the largest size whose loss departs from the law, or None."""
     return next((row for row in rows(numbers.held_out) if row.leaves), None)
 
 

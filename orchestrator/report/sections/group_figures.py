@@ -15,7 +15,7 @@ from orchestrator.words import listed
 
 FIRST = ("test_perplexity", "press_rank")
 NOT_DRAWN = ("parameters", "train_perplexity", "valid_perplexity")
-"""Metrics that no seed changes, or that depend on another metric of the table."""
+"""Metrics that are equal for all seeds, or similar to another metric of the table."""
 Mark = dict[str, Any]
 
 
@@ -140,7 +140,6 @@ def _drawings(
     comparable: bool = True,
     null: float | None = None,
 ) -> tuple[Drawing, ...]:
-    """Published values that are not `comparable` get other panels, so that ours fit our values."""
     if not any(mark.get("series") == TRIALS for mark in marks):
         return ()
     frame = tidy(marks)
@@ -155,6 +154,7 @@ def _drawings(
         bars = " with bars of their printed deviation" * bool(frame["low"][printed].notna().any())
         text += f". Orange: published values{bars}"
         if not comparable:
+            # Separate panels, so that the axes of ours fit our values.
             text += ", on separate axes because their models or text differ from ours"
             frame["panel"] = frame["panel"].where(~printed, frame["panel"] + f", {PUBLISHED}")
     # Our panels come first, and our marks come first in a row.

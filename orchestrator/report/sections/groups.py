@@ -94,7 +94,6 @@ def _unmeasured(numbers: GroupNumbers) -> list[str]:
 
 
 def _orders(numbers: GroupNumbers) -> Iterator[Finding]:
-    """The orders describe means and are not tests."""
     for metric in ORDERED:
         means = _measured(numbers, f"{metric}_mean")
         if len(means) > 1:
@@ -193,7 +192,7 @@ def count_section(numbers: CountNumbers) -> Section:
 
 
 def tuned_section(sides: pd.DataFrame) -> Section:
-    """Return the section of a Tuned request: how each side was tuned, and its best setting."""
+    """Return the section of a Tuned request: how each side of a comparison was tuned."""
     names = {
         "stage1": "stage 1",
         "stage2": "stage 2",
@@ -266,9 +265,9 @@ def contrast_section(numbers: ContrastNumbers) -> Section:
 
 
 def comparisons(tests: Sequence[Any], request: Comparison) -> Iterator[Finding]:
-    """Yield a finding per baseline.
+    """Yield one finding per baseline, on all groups that are compared with it.
 
-    Only the Holm-adjusted p-value decides the verdict. Intervals and detectable differences are not
+    Only the Holm-adjusted p-value decides a verdict. Intervals and detectable differences are not
     adjusted for the number of comparisons.
     """
     for baseline in dict.fromkeys(row.baseline for row in tests):

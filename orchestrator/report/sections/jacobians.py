@@ -22,7 +22,7 @@ from orchestrator.report.prose import prose
 from orchestrator.report.sections.section import NOTHING, Section
 
 FLOOR = 1e-6
-"""Smallest value on the logarithmic axis; smaller means come from inputs with zeros."""
+"""Lower end of the logarithmic axis. Smaller means occur only if a value is zero at some inputs."""
 PANELS = {"softmax": "softmax gates", "constant": "constant gates 1/K"}
 
 
@@ -32,7 +32,7 @@ def jacobian_section(numbers: JacobianNumbers) -> Section:
         return NOTHING
     return Section(
         kind="jacobians",
-        heading="Mean singular values, and what was claimed of them",
+        heading="Mean singular values, and the claims about them",
         findings=tuple(_findings(numbers)),
         tables=tuple(_tables(numbers)),
         method=prose(
@@ -122,7 +122,6 @@ def _drawings(spectra: pd.DataFrame) -> Iterator[LineFigure]:
 
 
 def _marks(spectra: pd.DataFrame, *, least: float) -> pd.DataFrame:
-    """The dense layer is in the panels of both kinds of gates."""
     mean = spectra["mean_singular_value"].astype(float)
     deviation = spectra["deviation_over_seeds"].astype(float)
     curves = spectra.assign(

@@ -62,7 +62,6 @@ def _findings(numbers: LineNumbers) -> Iterator[Finding]:
 
 
 def _claim(text: str, panels: Sequence[Any]) -> Finding:
-    """Count the points of all panels together; the table has each panel."""
     columns = "asked", "holds", "apart", "apart_against", "single"
     points = {name: sum(len(getattr(panel, name).split()) for panel in panels) for name in columns}
     first = {name: getattr(panels[0], name) for name in ("metric", "better", "than")}

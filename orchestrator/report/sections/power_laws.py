@@ -1,4 +1,4 @@
-"""Power laws of the loss by group, and each group's size factor relative to the baseline."""
+"""Power laws of the loss by group, and the size at which the baseline has the same loss."""
 
 from __future__ import annotations
 

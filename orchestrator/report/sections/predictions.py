@@ -17,7 +17,7 @@ from orchestrator.report.sections.section import Section
 from trainables.corpora import UNKNOWN
 
 LIGHTEST = 1.3
-"""End of the colour scale: above 1 (a hit), because the lightest colours glare."""
+"""Value of the lightest colour. A hit has value 1, and so a colour that is not too bright."""
 CELL_IN, WORD_LETTERS, CONTEXT_LETTERS = 0.95, 9, 30
 
 
@@ -65,7 +65,6 @@ def _findings(source: str, cells: pd.DataFrame) -> Iterator[Finding]:
 
 
 def _first(cells: pd.DataFrame) -> Any:
-    """Return the first prediction that has the true next word."""
     return next(rows(cells.sort_values("next", key=pd.isna, kind="stable")))
 
 

@@ -25,7 +25,10 @@ MOST_ROWS = 50
 
 
 def rank_training_section(numbers: RankTrainingNumbers) -> Section:
-    """Return the section of RankOverTraining. Only the findings cover more than the first rank."""
+    """Return the section of a RankOverTraining request.
+
+    Findings are about every rank metric; figure, table and cautions are about the first one.
+    """
     first, *_ = ranks = list(rows(numbers.ranks))
     epochs = numbers.epochs[numbers.epochs["rank"] == first.rank]
     return Section(
@@ -48,7 +51,6 @@ def rank_training_section(numbers: RankTrainingNumbers) -> Section:
 
 
 def _table(rank: Any, epochs: pd.DataFrame, *, averaged: bool) -> Table:
-    """Average over the settings that reached an epoch; of many epochs, show every `step`-th."""
     means = epochs.groupby("epoch", as_index=False).agg(
         settings=("group", "size"),
         mean_rank=("mean_rank", _geometric_mean),

@@ -24,7 +24,6 @@ class Section:
     """Sentences about the limits of the numbers."""
     tables: tuple[Table, ...] = ()
     remarks: tuple[str, ...] = ()
-    """Sentences below the tables."""
     method: str = ""
     """How the numbers were made, if the tables do not show it."""
     drawings: tuple[Drawing, ...] = ()
@@ -43,7 +42,7 @@ class Section:
 
     @property
     def written(self) -> Mapping[str, Sequence[Sequence[Any]]]:
-        """Return CSV file -> lines with every digit; the first line is the heading."""
+        """Return the lines of each CSV file, by file name. The first line is the heading."""
         return {
             table.file: table.lines()
             for table in self.tables
@@ -51,7 +50,7 @@ class Section:
         }
 
     def numbered(self, number: int) -> Section:
-        """Return a copy with this number in its kind and file names."""
+        """Return a copy whose kind and file names include this number."""
         tables = [
             replace(table, file=table.file and f"{number}_{table.file}") for table in self.tables
         ]

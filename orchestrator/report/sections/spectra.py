@@ -21,7 +21,7 @@ PAPER_LENGTH, PAPER_END, PAPER_TOP = 10_000, 500, 0.2
 LEAST_SEEN = 0.02
 """Share of a linear axis below which a value looks like zero."""
 NOISE = 1e-2
-"""Share of the Press tolerance below which values are rounding noise of the measurement."""
+"""Singular values below this share of the Press tolerance are rounding noise."""
 LEAST_DRAWN = 1e-9
 TOLERANCE = "Press tolerance"
 
@@ -72,7 +72,6 @@ def _curve(
     least: float = 0.0,
     most: float = math.inf,
 ) -> pd.DataFrame:
-    """`start` and `end` are 1-based indices; `least` and `most` are normalised values."""
     values = spectrum.values[:end] / spectrum.values[0]
     indices = shown_indices(len(values))
     marks = {
@@ -104,7 +103,6 @@ def linear_window(spectra: Sequence[Spectrum]) -> tuple[int, int, float]:
 
 
 BOUNDS_NATS = (0.1, 0.01, 0.001)
-"""Bounds of the KL ranks."""
 
 
 def kl_curve_section(curves: pd.DataFrame) -> Section:

@@ -19,15 +19,16 @@ from orchestrator.report.tables import Cell, sortable
 from orchestrator.words import is_number, listed
 
 MOST_COLOURS = 10
-"""Groups that a legend can name; if there are more, all are pale, with their mean."""
+"""Largest number of groups with a colour each. If there are more, all are grey, and their mean is
+black."""
 BEST_WHERE_LOWEST = ("perplexity", "cross_entropy", "error_percent")
-"""Endings of metrics that are better if lower."""
+"""Endings of the names of metrics for which lower is better."""
 WIDE_RANGE = 10
-"""Ratio of the largest to the smallest value above which the axis is logarithmic."""
+"""Above this ratio of the largest to the smallest value, the axis is logarithmic."""
 
 
 def section_at(section: Section, values: Mapping[str, Any]) -> Section:
-    """Return a copy of a section whose texts begin with the swept values of its trials."""
+    """Return a copy of a section in which every text begins with the swept setting's value."""
     at = listed([f"{formats.title(key)} {formats.setting(value)}" for key, value in values.items()])
     first = f"At {at}: "
     return replace(
@@ -60,22 +61,18 @@ def swept_section(numbers: SweptNumbers) -> Section:
 
 
 def _overall(numbers: SweptNumbers, metric: str) -> dict[Any, float]:
-    """Return value -> mean over the groups that have a mean at every value."""
     compared = numbers.compared(metric)
     means = compared.groupby("value", sort=False)["mean"].agg(lambda means: mean(list(means)))
     return {value: means[value] for value in numbers.values} if len(means) else {}
 
 
 def _findings(numbers: SweptNumbers) -> Iterator[Finding]:
-    """Describe means, without significance tests.
-
-    Results on the test text must not select a value, so test metrics get no "lowest at".
-    """
     for metric in dict.fromkeys(numbers.means["metric"]):
         overall = _overall(numbers, metric)
         if not overall:
             continue
         compared = numbers.compared(metric)
+        # Results on the test text must not select a value.
         is_choice = len(set(overall.values())) > 1 and not metric.startswith("test_")
         least = min(overall, key=overall.__getitem__)
         models = compared.pivot(index="group", columns="value", values="mean")
@@ -96,11 +93,11 @@ def _findings(numbers: SweptNumbers) -> Iterator[Finding]:
 
 
 def _outside(best: Any, values: Sequence[Any]) -> str:
-    """Most settings have no negative values, so 0 gets no hint to try smaller ones."""
     if not all(map(is_number, values)):
         return ""
     if best == max(values):
         return "larger"
+    # Few settings can be negative, so a best value of 0 gets no hint to try smaller values.
     return "smaller" if best == min(values) and best != 0 else ""
 
 

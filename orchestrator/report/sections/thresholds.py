@@ -185,9 +185,9 @@ def _drawing(numbers: ThresholdNumbers) -> LineFigure:
 
 
 def _mark(point: Any, *, x: str, z: str) -> dict[str, Any]:
-    """A size outside the trained range is drawn at the end of the range."""
     group, trained = formats.setting(point.group), _trained(point)
     low, high = (point.x, point.x) if point.x_low is None else (point.x_low, point.x_high)
+    # A size outside the trained range is drawn at the end of the range.
     y, low, high = (min(max(value, trained[0]), trained[-1]) for value in (point.x, low, high))
     return {
         "kind": "mean",

@@ -133,10 +133,8 @@ def test_single_seed_meets_published_values(
     section = result.answers[0].section
     assert "over 72 cells, one seed each: " in findings_of(result)[0]
     cells, window = section.sentences[-2:]
-    assert "the published +0.48 (PTB) is " in cells and "one seed each" in cells
-    assert (
-        "published window, which has test perplexity 56.60 to 57.60" in window and "PTB" in window
-    )
+    assert "r = +0.48 (PTB), is " in cells and "one seed each" in cells
+    assert "published window (test perplexity 56.60 to 57.60)" in window and "PTB" in window
     assert not any("not independent" in text for text in section.cautions)
     assert not (tmp_path / "variance_components.csv").exists()
 

@@ -149,8 +149,8 @@ def test_findings_name_widths_and_ratios() -> None:
     section = section_of(LEARNED, LEARNED_AT)
     widths, ratios, law = section.sentences
     significant, _, insignificant = ratios.partition("No difference")
-    assert "gap to the entropy (nats) of at most 0.1: softmax 12" in widths
-    assert widths.count(" at V = 500, 1000, 2000 and 4000") == 3
+    assert "gap to the entropy (nats) of at most 0.1" in widths and "softmax 12" in widths
+    assert all(widths.count(f" at V = {V}") == 3 for V in (500, 1000, 2000, 4000))
     assert "exponents b" in law and law.count("[0.") == 3
     assert (
         significant.count("softcap 1.5") == significant.count("at V = ") == 4
@@ -182,10 +182,7 @@ def test_finest_correlations_come_first() -> None:
         in section.sentences[0]
     )
     assert "entropy rank" in section.sentences[0] and "Press rank" not in section.sentences[0]
-    assert any(
-        "way of removing the settings" in finding and "Press rank" in finding
-        for finding in section.sentences
-    )
+    assert any("not robust" in finding and "Press rank" in finding for finding in section.sentences)
     assert "33 in 102" in section.sentences[-1]
     assert len(records(section, "confounding.csv")) == 3 * 5
     settings = {line["setting"] for line in records(section, "shares_of_settings.csv")}

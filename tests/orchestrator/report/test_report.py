@@ -105,7 +105,7 @@ def test_page_opens_with_the_findings(html: str) -> None:
         "over 70 cells",
         "70 of 72 trials are done (1 diverged, 1 failed)",
         "neither confirm nor contradict",
-        "the published +0.48",
+        "The published correlation, r = +0.48",
         "not all computed in the same way: torch 2.13.0 (58), 2.14.1 (12)",
         f"The paper's scale: {PAPER_COMMAND}",
         "The text is made up.",

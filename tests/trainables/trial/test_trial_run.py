@@ -199,7 +199,9 @@ def test_ranks_of_the_kept_epoch(tmp_path: Path) -> None:
     assert [epoch.valid_loss for epoch in plain.model_epochs] == [
         epoch.valid_loss for epoch in outcome.model_epochs
     ]
-    assert {(epoch.press_rank, epoch.entropy_rank) for epoch in plain.model_epochs} == {(None, None)}
+    assert {(epoch.press_rank, epoch.entropy_rank) for epoch in plain.model_epochs} == {
+        (None, None)
+    }
 
 
 @pytest.mark.parametrize(
