@@ -156,11 +156,9 @@ class Study:
                 name,
                 "a function",
             )
-        counts = (
-            self.seeds if isinstance(self.seeds, Mapping) else {self.scale_names[0]: self.seeds}
-        )
+        counts = {FULL.name: self.seeds} if isinstance(self.seeds, int) else self.seeds
         condition = all(
-            scale in self.scale_names and isinstance(count, int) and count >= 1
+            scale in (*self.scale_names, FULL.name) and isinstance(count, int) and count >= 1
             for scale, count in counts.items()
         )
         _require(

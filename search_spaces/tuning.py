@@ -27,6 +27,7 @@ class Dimension:
     """Ascending choices; a search treats neighbours as similar."""
 
 
+VALID_LOSS = Goal("valid_loss")
 Space = tuple[Dimension, ...]
 """Dimensions of a search. Their choices are combined in every way."""
 Cell = tuple[int, ...]
@@ -43,10 +44,11 @@ class Tuning:
     """Grid of which every side trains every cell."""
     stage2: Space
     """Space in which the search picks equally many cells for each side."""
-    goal: Goal = Goal("valid_loss")
-    """Metric by epoch that the search improves."""
     seeds: tuple[int, ...]
     """Seeds for each side's best cell: that of the lowest validation loss in both stages."""
+
+    goal: Goal = VALID_LOSS
+    """Metric by epoch that the search improves."""
 
     def __post_init__(self) -> None:
         bad_names = [name for name in self.sides if not re.fullmatch(r"\S+", name)]

@@ -68,11 +68,8 @@ def write_archive(store: Store, folder: Path) -> None:
     spectra = {trial_id: sigma for key in keys for trial_id, sigma in store.spectra(key).items()}
     rows = [{"trial_id": trial_id, "singular_values": sigma} for trial_id, sigma in spectra.items()]
     write_parquet(columns, trials, folder / "trials.parquet")
-    write_parquet(
-        list(dict.fromkeys(name for line in lines for name in line)) or ["trial_id"],
-        lines,
-        folder / "epochs.parquet",
-    )
+    names = dict.fromkeys(["trial_id", *(name for line in lines for name in line)])
+    write_parquet(list(names), lines, folder / "epochs.parquet")
     write_parquet(["trial_id", "singular_values"], rows, folder / "spectra.parquet")
 
 

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 from typing_extensions import override
@@ -17,9 +17,6 @@ from trainables.config.frozen import Seed
 from trainables.config.keys import COLUMNS
 from trainables.config.user_code import UserCode, add, read_files, register, user_class
 from trainables.errors import UserError
-
-if TYPE_CHECKING:
-    from trainables.trial import Trial
 
 FIRST_SEED = 1
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
@@ -77,8 +74,11 @@ class Trainable(ExperimentConfig):
     def family(self) -> str:
         return self.trainable
 
-    def train(self, trial: Trial) -> Mapping[str, Any] | None:
-        """Train, and return the final metrics by name, or None for those of the last epoch."""
+    def train(self, trial: Any) -> Mapping[str, Any] | None:  # noqa: ARG002
+        """Train, and return the final metrics by name, or None for those of the last epoch.
+
+        `trial` is a `trainables.trial.Trial`.
+        """
         raise UserError(f"{self.trainable}: has no method train(self, trial). Add it.")
 
 
@@ -90,7 +90,7 @@ class Command(ExperimentConfig, extra="allow"):
     """A trial of any program, which prints its metrics as JSON objects, one per line.
 
     An object with "epoch" is a point of the curve; other objects are final metrics. `{name}` in
-    an argument stands for a setting, `{seed}` for the seed. `files` are relative to the file that
+    an argument is replaced by a setting, and `{seed}` for the seed. `files` are relative to the file that
     makes the command, and sent to the workers. A trial is identified by its arguments, settings
     and seed, and the names and contents of its files.
 

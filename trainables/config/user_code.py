@@ -216,7 +216,7 @@ def write_files(folder: Path, files: Iterable[tuple[str, bytes]]) -> None:
 
 
 def user_class(sha256: str, name: str) -> Any:
-    """Return what has this name in the code; None if there is none or the code is not loaded."""
+    """Return the object of this name in the code; None if it or the code is missing."""
     return getattr(_modules.get(sha256), name, None)
 
 

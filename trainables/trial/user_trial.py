@@ -1,10 +1,11 @@
-"""What a user's trial is given: its seed, device and folders, and how to report and resume."""
+"""The interface of a user's own trial: seed, device, folders, reports and checkpoints."""
 
 from __future__ import annotations
 
 import math
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -62,8 +63,8 @@ class Trial:
         """Give the objects their state in the last checkpoint; return the next epoch, or 0.
 
         From now on, `report` saves the objects when a checkpoint is due. They are modules,
-        optimizers, schedulers, tensors, arrays, random generators, dicts or lists. The random states
-        of Python, numpy and torch are restored, too. Raises UserError for other objects.
+        optimizers, schedulers, tensors, arrays, random generators, dicts or lists. The random
+        states of Python, numpy and torch are restored, too. Raises UserError for other objects.
         """
         self._objects = {**objects, RANDOM: self._random}
         snapshot(self._objects)  # an object that cannot be saved is an error now
@@ -98,7 +99,7 @@ class Trial:
         seconds = now_s - (self._start_s if self._last_s is None else self._last_s)
         point = UserEpoch(epoch=epoch, seconds=seconds, **numbers)
         self._last_s = now_s
-        # The first report of an attempt shows where it resumed.
+        # The first epoch that an attempt reports shows at which epoch it resumed.
         self.epochs = [earlier for earlier in self.epochs if earlier.epoch < epoch] + [point]
         self._checkpoints.folder.write_epochs(self.epochs if is_first else [point], again=is_first)
         PULSE.epoch = epoch
@@ -136,8 +137,8 @@ class Trial:
         metrics = metrics or (self.epochs[-1].numbers if self.epochs else {})
         if not isinstance(metrics, Mapping) or not metrics:
             raise UserError(
-                f"no final metrics: got {str(metrics)[:80]}. Return a dict, or print a JSON object, "
-                'such as {"accuracy": 0.9}.'
+                f"no final metrics: got {str(metrics)[:80]}. Return a dict, or print a JSON "
+                'object, such as {"accuracy": 0.9}.'
             )
         settings = config.model_dump().keys() - {"kind", "schema_version"}
         result = dict[str, Metric]()
@@ -157,10 +158,8 @@ class Trial:
 def number(name: str, value: Any) -> int | float | bool:
     """Return a number as Python's own type. Raises UserError for anything else."""
     if not isinstance(value, bool | int | float) and hasattr(value, "item"):
-        try:
+        with suppress(ValueError, RuntimeError, TypeError):
             value = value.item()  # of numpy or torch
-        except (ValueError, RuntimeError, TypeError):
-            pass
     if not isinstance(value, bool | int | float):
         raise UserError(f"the metric {name} must be a number; got {str(value)[:80]!r}")
     return value

@@ -116,7 +116,7 @@ def test_analyses_find_groups_at_any_scale() -> None:
     study = Study(name="mine", trials=trials, analyses=(comparison, table, len))
     key = StudyKey(study="mine", scale="quick", corpus="pydocs", overrides="{}")
     at_quick = reported_study(key, study)
-    expected = Comparison(baselines={f"{rate}=0.01": f"{rate}=0.02"})
+    expected = Comparison(baselines={f"{rate}=0.01": f"{rate}=0.02"}, metric="test_perplexity")
     assert at_quick.analyses == (expected, replace(table, groups=(f"{rate}=0.02",)), len)
     assert {f"{rate}=0.01", f"{rate}=0.02"} <= {
         group_of(trial.name) for trial in make_plan(study, scale_named("quick"), "pydocs").trials
