@@ -89,10 +89,10 @@ class UnloadedTrainable(Trainable, extra="allow"):
 class Command(ExperimentConfig, extra="allow"):
     """A trial of any program, which prints its metrics as JSON objects, one per line.
 
-    An object with "epoch" is a point of the curve; other objects are final metrics. `{name}` in
-    an argument is replaced by a setting, and `{seed}` for the seed. `files` are relative to the file that
-    makes the command, and sent to the workers. A trial is identified by its arguments, settings
-    and seed, and the names and contents of its files.
+    An object with "epoch" is a point of the curve; other objects are final metrics. In arguments,
+    `{name}` is replaced by a setting and `{seed}` by the seed. `files` are relative to the Python
+    file that makes the command; workers get copies. The trial's identity has the arguments, the
+    settings, the seed, and the files' names and contents.
 
         Command(["python", "train.py", "--lr={lr}"], files=["train.py"], lr=0.1)
     """
