@@ -213,6 +213,8 @@ def write_files(folder: Path, files: Iterable[tuple[str, bytes]]) -> None:
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
+        if content.startswith(b"#!"):
+            path.chmod(0o755)
 
 
 def user_class(sha256: str, name: str) -> Any:

@@ -8,14 +8,11 @@ import os
 import selectors
 import signal
 import subprocess
-import sys
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
-
-import psutil
 
 from trainables.config import Command, require_code, write_files
 from trainables.errors import UserError
@@ -30,29 +27,43 @@ OUTPUT_BYTES = 2**20
 LAST_LINES = 50
 GRACE_S = 10.0
 """Time between SIGTERM and SIGKILL."""
-DIES_WITH_PARENT = 1
-"""Linux `PR_SET_PDEATHSIG`."""
+PR_SET_CHILD_SUBREAPER = 36
 OUTPUT = "output.txt"
+# Wait until standard input is closed. Then kill the processes with $0 in their environment.
+KILL = """read -r _
+while p=$(grep -lsxzFe "$0" /proc/[0-9]*/environ | tr -dc '0-9\\n') && [ "$p" ]
+do kill -9 $p; sleep 0.1
+done"""
 
 
 def run_command(config: Command, trial: Trial) -> dict[str, Any]:
     """Run the program in the trial's folder, and return its final metrics.
 
-    The environment variable SWEEP_TRIAL_DIR names the folder. All processes of the program end with
-    it. Raises UserError if the program fails.
+    The program's environment is that of the worker, with these variables:
+
+    - SWEEP_TRIAL_DIR: the trial's folder, which is also the working directory. Files in it survive
+      interruptions.
+    - SWEEP_SEED: the trial's seed.
+    - SWEEP_DEVICE: `cpu` or `cuda`.
+    - SWEEP_DATA_DIR: folder of `--data-dir`, by default `data`.
+
+    All processes of the program end with it, and with this process. Raises UserError if the
+    program fails.
     """
     folder = trial.folder.resolve()
+    killer = ["sh", "-c", KILL, f"{FOLDER_VARIABLE}={folder}"]
+    if any(folder.iterdir()):  # an earlier attempt's processes may be alive
+        subprocess.run(killer, stdin=subprocess.DEVNULL, check=False)
     if config.sha256 is not None:
         write_files(folder, require_code(config.sha256, "command").files)
-    _end_processes(folder)  # of an earlier attempt, whose worker was killed
     final: dict[str, Any] = {}
     with (
         closing(_Output(folder / OUTPUT)) as output,
-        _started(config, folder, trial) as process,
+        _watched(killer),
+        _started(config, folder, trial, strangers := _children()) as process,
     ):
-        for is_output, text in _lines(process, folder):
-            PULSE.touch(QUIET_S)
-            output.add(text)
+        for is_output, text in _lines(process, strangers):
+            output.add(text, is_output)
             values = _json_object(text) if is_output else None
             if values is None:
                 continue
@@ -66,13 +77,19 @@ def run_command(config: Command, trial: Trial) -> dict[str, Any]:
 
 
 @contextmanager
-def _started(config: Command, folder: Path, trial: Trial) -> Iterator[subprocess.Popen[bytes]]:
-    libc = ctypes.CDLL(None)
+def _watched(killer: list[str]) -> Iterator[None]:
+    """Start a process that kills the program's processes if this process is killed."""
+    with subprocess.Popen(killer, stdin=subprocess.PIPE, start_new_session=True) as watchdog:
+        try:
+            yield
+        finally:
+            watchdog.kill()
 
-    def die_with_worker() -> None:
-        if sys.platform == "linux":
-            libc.prctl(DIES_WITH_PARENT, signal.SIGKILL)
 
+@contextmanager
+def _started(
+    config: Command, folder: Path, trial: Trial, strangers: Set[int]
+) -> Iterator[subprocess.Popen[bytes]]:
     environment = {
         **os.environ,
         FOLDER_VARIABLE: str(folder),
@@ -81,65 +98,77 @@ def _started(config: Command, folder: Path, trial: Trial) -> Iterator[subprocess
         "SWEEP_SEED": str(trial.seed),
         "PYTHONUNBUFFERED": "1",
     }
+    # Orphans become children of this process, which can kill them.
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    arguments = config.arguments
     try:
         process = subprocess.Popen(
-            config.arguments,
+            arguments,
             cwd=folder,
             env=environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             start_new_session=True,
-            preexec_fn=die_with_worker,
         )
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise UserError(
-            f"command: {config.arguments[0]!r} cannot be started ({error.strerror}). Install it on "
-            "every machine, or correct its name."
+            f"command: {arguments[0]!r} cannot be started ({getattr(error, 'strerror', error)}). "
+            "Install it on every machine, or correct its name."
         ) from error
-    try:
-        yield process
-    finally:
-        if process.poll() is None:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGTERM)
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(GRACE_S)
-        _end_processes(folder)
-        process.wait()
+    with process:
+        try:
+            yield process
+        finally:
+            with suppress(PermissionError, subprocess.TimeoutExpired):
+                if process.poll() is None:
+                    os.killpg(process.pid, signal.SIGTERM)
+                    process.wait(GRACE_S)
+            process.kill()
+            process.wait()
+            _kill_children(strangers)
 
 
-def _end_processes(folder: Path) -> None:
-    """Kill all processes that a program in this folder started, also in other sessions."""
-    for process in psutil.process_iter():
-        with suppress(psutil.Error, OSError):
-            if process.environ().get(FOLDER_VARIABLE) == str(folder) and process.pid != os.getpid():
-                process.kill()
+def _children() -> set[int]:
+    """Return the process ids of this process's children."""
+    paths = Path("/proc/self/task").glob("*/children")
+    return {int(pid) for path in paths for pid in path.read_text().split()}
 
 
-def _lines(process: subprocess.Popen[bytes], folder: Path) -> Iterator[tuple[bool, str]]:
+def _kill_children(strangers: Set[int]) -> None:
+    """Kill this process's descendants, without `strangers` and their descendants."""
+    while pids := _children() - strangers:  # children of a killed process become ours
+        for pid in pids:
+            with suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, 0)
+
+
+def _lines(process: subprocess.Popen[bytes], strangers: Set[int]) -> Iterator[tuple[bool, str]]:
     """Yield lines until the program has ended: whether from standard output, and the text."""
     assert process.stdout is not None and process.stderr is not None
     rests = {process.stdout.fileno(): b"", process.stderr.fileno(): b""}
-    has_ended = False
-    with selectors.DefaultSelector() as selector:
-        for pipe in (process.stdout, process.stderr):
-            selector.register(pipe, selectors.EVENT_READ)
+    with open(os.pidfd_open(process.pid), "rb") as end, selectors.DefaultSelector() as selector:
+        for file in (process.stdout, process.stderr, end):
+            selector.register(file, selectors.EVENT_READ)
         while selector.get_map():
-            for key, _ in selector.select(0.1):
+            for key, _ in selector.select():
+                if key.fileobj is end:
+                    selector.unregister(end)
+                    process.wait()
+                    _kill_children(strangers)  # which would keep the pipes open
+                    continue
                 part = os.read(key.fd, LINE_BYTES)
-                *lines, rest = (rests[key.fd] + part).split(b"\n")
+                # Any output shows that the program is alive.
+                PULSE.touch(max(QUIET_S, PULSE.quiet_s))
+                # Progress bars end their lines with a carriage return.
+                *lines, rest = (rests[key.fd] + part.replace(b"\r", b"\n")).split(b"\n")
                 if not part:
                     selector.unregister(key.fileobj)
-                if rest and (not part or len(rest) > LINE_BYTES):
-                    lines, rest = [*lines, rest], b""
-                rests[key.fd] = rest
-                for line in lines:
-                    yield key.fileobj is process.stdout, line.decode(errors="replace").rstrip("\r")
-            if not has_ended and process.poll() is not None:
-                has_ended = True
-                _end_processes(folder)  # which would keep the pipes open
-    process.wait()
+                    lines = [rest]
+                rests[key.fd] = rest[:LINE_BYTES]
+                for line in filter(None, lines):
+                    yield key.fileobj is process.stdout, line[:LINE_BYTES].decode(errors="replace")
 
 
 class _Output:
@@ -148,20 +177,22 @@ class _Output:
     def __init__(self, path: Path) -> None:
         self._file = path.open("wb")
         self._last: deque[str] = deque(maxlen=LAST_LINES)
+        # The last lines of standard error and standard output.
+        self._words = ["", ""]
 
-    def add(self, line: str) -> None:
+    def add(self, line: str, is_output: bool) -> None:
         self._last.append(line)
+        self._words[is_output] = line.strip() or self._words[is_output]
         if self._file.tell() < OUTPUT_BYTES:
-            self._file.write(f"{line}\n".encode(errors="replace"))
+            self._file.write(f"{line}\n".encode())
 
     def close(self) -> None:
         if self._file.tell() >= OUTPUT_BYTES:
-            text = "\n".join(["[cut; the last lines:]", *self._last, ""])
-            self._file.write(text.encode(errors="replace"))
+            self._file.write("\n".join(["[cut; the last lines:]", *self._last, ""]).encode())
         self._file.close()
 
     def last_words(self) -> str:
-        words = next((line.strip() for line in reversed(self._last) if line.strip()), "")
+        words = self._words[0] or self._words[1]
         return f": {words[:200]}" if words else " without output"
 
 
@@ -169,10 +200,11 @@ def _json_object(text: str) -> dict[str, Any] | None:
     if not text.lstrip().startswith("{"):
         return None
     try:
-        values = json.loads(text)
+        values: dict[str, Any] = json.loads(text)
+        json.dumps(values, ensure_ascii=False).encode()  # a file cannot hold half a character
     except (ValueError, RecursionError):
         return None
-    return values if isinstance(values, dict) else None
+    return values
 
 
 def _ending(status: int) -> str:
