@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import io
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
+from inspect import Parameter, Signature, signature
 from typing import Annotated, Any
 
 import typer
@@ -24,12 +26,19 @@ from orchestrator.command.stop import stop
 from orchestrator.command.store import archive_store, check_store, rebuild_store
 from orchestrator.command.view import view
 from search_spaces.catalog import is_file
+from search_spaces.command_study import STUDY_OPTIONS
 from trainables.errors import GO_ON, PROGRAM, UserError, nearest
 
 HELP = f"""Train and compare language models in sweeps.
 
 `{PROGRAM} STUDY` plans a study's trials, runs the missing ones and writes a report. Run the same
 command again to resume.
+"""
+
+COMMAND_HELP = """Run a program once per setting and seed, without a study's file.
+
+In COMMAND, {seed} is the seed, and {NAME} a value of --grid. The program prints JSON objects, one
+per line: with "epoch", a point of the curve; without, final metrics.
 """
 
 
@@ -102,8 +111,40 @@ store_app = typer.Typer(help="Check, rebuild or archive the results store.", no_
 app.add_typer(corpus_app, name="corpus")
 app.add_typer(store_app, name="store")
 
-app.command()(run)
-app.command("retry", help="Run the failed and diverged trials of a study again.")(run)
+
+def _run_without(hidden: str, *added: Parameter) -> Callable[..., None]:
+    """Return `run` without the `hidden` options, and with those in `added`."""
+
+    def command(**values: Any) -> None:
+        run(**values)
+
+    parameters = signature(run, eval_str=True).parameters.values()
+    shown = [one for one in parameters if one.name not in ("_", *hidden.split())]
+    vars(command)["__signature__"] = Signature([*shown, *added])
+    return command
+
+
+app.command("run", help=run.__doc__)(_run_without("retry"))
+# `retry` has no plan to print: a plan lists the trials to run, not those to retry.
+app.command("retry", help="Run the failed and diverged trials of a study again.")(
+    _run_without("retry dry_run form")
+)
+app.command("command", help=COMMAND_HELP)(
+    _run_without(
+        "scale corpus contexts benchmarks model all_trials deterministic settings",
+        *(
+            Parameter(
+                name,
+                Parameter.KEYWORD_ONLY,
+                default=None,
+                annotation=Annotated[
+                    list[str] | None, typer.Option(f"--{name}", metavar=metavar, help=text)
+                ],
+            )
+            for name, (metavar, text) in STUDY_OPTIONS.items()
+        ),
+    )
+)
 for command in (stop, studies, status, view, results, report, rank, clean):
     app.command()(command)
 corpus_app.command("fetch")(fetch_corpus)
@@ -122,9 +163,8 @@ def prove_gpu() -> None:
 
 
 COMMANDS: Any = get_command(app)
-# `retry` has no plan to print: a plan lists the trials to run, not those to retry.
-_RETRY = COMMANDS.commands["retry"]
-_RETRY.params = [option for option in _RETRY.params if option.name not in ("dry_run", "form")]
+_argument = COMMANDS.commands["command"].params[0]
+_argument.metavar, _argument.help = "COMMAND", "The program and its arguments, in quotes."
 
 
 def main(arguments: list[str] | None = None) -> int:

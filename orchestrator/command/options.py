@@ -161,6 +161,9 @@ LogTo = Annotated[
 ]
 
 
+Retry = Annotated[bool, Option("--retry", help="Run only failed and diverged trials again.")]
+
+
 def study_names(start: str) -> list[str]:
     """Return the built-in studies, and `all`, that start with `start`."""
     return [name for name in (*NAMES, ALL) if name.startswith(start)]
@@ -223,7 +226,7 @@ def typed_options(context: Context) -> dict[str, tuple[str, ...]]:
     options: dict[str, tuple[str, ...]] = {}
     for param in context.command.params:
         value = context.params.get(param.name or "")
-        if param.param_type_name == "option" and value != param.default:
+        if param.param_type_name == "option" and value not in ((), param.default):
             values = value if isinstance(value, list | tuple) else (value,)
             options[param.opts[0]] = () if value is True else tuple(map(str, values))
     return options

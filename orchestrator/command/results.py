@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -18,6 +19,7 @@ from trainables.errors import PROGRAM, UserError
 
 if TYPE_CHECKING:
     from orchestrator.store import Store, StudyKey
+    from orchestrator.sweep import Typed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,6 +111,8 @@ def results(
     """Print a study's trials with their configs and metrics."""
     from orchestrator.analysis import flatten
     from orchestrator.report import group_metrics, write_parquet, write_results
+    from orchestrator.storage import storage_at
+    from orchestrator.sweep import typed_study
 
     variants = typed_filter(scale, corpus, settings, model)
     if form == "parquet" and sys.stdout.isatty():
@@ -122,7 +126,9 @@ def results(
         write_parquet(trials.columns, trials.records, sys.stdout.buffer)
     else:
         # The metrics of a user's study are unknown if it is named without its file.
-        first_metrics = group_metrics(load_study(study)) if study in NAMES or is_file(study) else []
+        typed = typed_study(study, storage_at(storage))
+        is_known = typed.is_command or study in NAMES or is_file(study)
+        first_metrics = group_metrics(typed.load()) if is_known else []
         write_results(trials, form, sys.stdout, first_metrics)
 
 
@@ -154,15 +160,15 @@ def report(
     """
     from orchestrator.report import CARD_FILE, summary_group
     from orchestrator.storage import storage_at
-    from orchestrator.sweep import Typed, report_folder, write_index, write_report
+    from orchestrator.sweep import report_folder, typed_study, write_index, write_report
 
     variants = typed_filter(scale, corpus, settings, model)
     location, terminal = storage_at(storage), console(stderr=form == "json")
+    find = partial(typed_study, storage=location, options=options.typed_options(context))
     with open_existing(store, storage) as results_store:
-        for key, argument in _arguments(results_store, study, variants).items():
-            command_line = Typed(study=argument, options=options.typed_options(context))
-            content, out = load_study(argument), report_folder(location, key)
-            result = write_report(results_store, content, key, out, typed=command_line, pdf=pdf)
+        for key, typed in _typed_studies(results_store, study, variants, find).items():
+            out = report_folder(location, key)
+            result = write_report(results_store, typed.load(), key, out, typed=typed, pdf=pdf)
             if form == "json":
                 typer.echo(result.path.with_name(CARD_FILE).read_text(encoding="utf-8"))
             elif study != ALL:
@@ -172,13 +178,21 @@ def report(
     terminal.print(f"All reports: {index}")
 
 
-def _arguments(store: Store, argument: str, variants: VariantFilter) -> dict[StudyKey, str]:
+def _typed_studies(
+    store: Store, argument: str, variants: VariantFilter, find: Callable[[str], Typed]
+) -> dict[StudyKey, Typed]:
     if argument != ALL:
-        return {_choose_variant(store, load_study(argument).name, variants): argument}
+        typed = find(argument)
+        return {_choose_variant(store, typed.load().name, variants): typed}
     keys = [summary.key for summary in store.studies() if variants.fits(summary.key)]
-    names = {key: key.study if key.study in NAMES else f"./{key.study}.py" for key in keys}
-    arguments = {key: name for key, name in names.items() if name in NAMES or Path(name).is_file()}
-    if not arguments:
+    studies = {}
+    for key in keys:
+        typed = find(key.study)
+        if not typed.is_command and key.study not in NAMES:
+            typed = find(f"./{key.study}.py")
+        if typed.is_command or typed.study in NAMES or Path(typed.study).is_file():
+            studies[key] = typed
+    if not studies:
         if keys:
             raise UserError(
                 f"report all: the store has only your own studies, and this folder has none of "
@@ -187,4 +201,4 @@ def _arguments(store: Store, argument: str, variants: VariantFilter) -> dict[Stu
         raise UserError(
             f"the store has no study{variants}. List its studies with: {PROGRAM} status"
         )
-    return arguments
+    return studies

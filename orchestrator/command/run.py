@@ -1,9 +1,10 @@
-"""The commands that train: `run` and `retry`."""
+"""The commands that train: `run`, `retry` and `command`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -12,12 +13,16 @@ from orchestrator.command import options
 from orchestrator.command.clean import removed_sentence
 from orchestrator.command.options import console, print_err, store_url
 from search_spaces.catalog import ALL
+from search_spaces.command_study import command_study
+from search_spaces.study import Study
+from trainables.config import register_files
 from trainables.errors import PROGRAM, UserError
 from trainables.runtime import Runtime
 
 if TYPE_CHECKING:
     from orchestrator.cluster import RunOptions
     from orchestrator.plan import Plan
+    from orchestrator.sweep import Typed
 
 BAD_INPUT = 2
 
@@ -51,18 +56,28 @@ def run(
     ] = False,
     form: options.Format = "table",
     settings: options.Settings = None,
+    retry: options.Retry = False,
+    **_: str,
 ) -> None:
     """Run the missing trials of a study, then write its report.
 
     The word `run` may be omitted. Run the same command again to resume.
     """
     from orchestrator.plan import PlanRequest, make_plan, studies_of
+    from orchestrator.storage import storage_at
+    from orchestrator.sweep import Typed, typed_study
     from orchestrator.variants import parse_settings, read_inputs
 
+    is_retry = retry or context.info_name == "retry"
+    typed = Typed(
+        study=study,
+        options=options.typed_options(context),
+        is_command=context.info_name == "command",
+    )
     if form in ("csv", "json") and not dry_run:
         raise UserError(
             f"--format {form}: needs --dry-run. Print the results of a run with: {PROGRAM} results "
-            f"{study}"
+            "STUDY"
         )
     folder = options.text_folder(data_dir)
     if folder is not None and not folder.is_dir():
@@ -80,9 +95,16 @@ def run(
         seeds=seeds,
         all_trials=all_trials,
     )
+    subject: Study | str = study
+    if typed.is_command:
+        files = typed.options.get("--files")
+        subject = command_study(study, typed.options, files and register_files(Path(), files))
+        request = replace(request, seeds=None, search=None, budget=None)
+    elif (stored := typed_study(study, storage_at(storage))).is_command:
+        raise UserError(f"{study}: is a command. Type: {stored.line(again=is_retry)}")
     plans = [
         make_plan(chosen_study, size, text, study_request)
-        for chosen_study, size, text, study_request in studies_of(study, scale, corpus, request)
+        for chosen_study, size, text, study_request in studies_of(subject, scale, corpus, request)
     ]
     gpus = [_gpus_of(gpus_per_trial, plan) for plan in plans]
     if dry_run:
@@ -91,7 +113,6 @@ def run(
         print_plans(plans, form, on_gpu=any(gpus))
         return
     from orchestrator.cluster import RunOptions
-    from orchestrator.storage import storage_at
 
     run_options = RunOptions(
         store_url=store_url(store, storage),
@@ -112,8 +133,7 @@ def run(
         )
         for plan, number in zip(plans, gpus, strict=True)
     ]
-    is_retry = context.info_name == "retry"
-    raise typer.Exit(_run_all(runs, study, options.typed_options(context), again=is_retry))
+    raise typer.Exit(_run_all(runs, typed, again=is_retry))
 
 
 def _gpus_of(gpus_per_trial: float | None, plan: Plan) -> float:
@@ -140,16 +160,10 @@ def _study_runtime(runtime: Runtime, plan: Plan, gpus_per_trial: float) -> Runti
     )
 
 
-def _run_all(
-    runs: Sequence[tuple[Plan, RunOptions]],
-    argument: str,
-    typed_options: Mapping[str, tuple[str, ...]],
-    *,
-    again: bool,
-) -> int:
+def _run_all(runs: Sequence[tuple[Plan, RunOptions]], typed: Typed, *, again: bool) -> int:
     from orchestrator.cluster import shared
     from orchestrator.guard import remove_leftovers
-    from orchestrator.sweep import INTERRUPTED, Typed, run_study
+    from orchestrator.sweep import INTERRUPTED, run_study
 
     if count := remove_leftovers():
         print_err(removed_sentence(count))
@@ -157,11 +171,9 @@ def _run_all(
     with shared():
         for plan, study_options in runs:
             try:
-                name = plan.study.name if argument == ALL else argument
-                command_line = Typed(study=name, options=typed_options)
-                statuses.append(
-                    run_study(plan, study_options, command_line, console(), again=again)
-                )
+                name = plan.study.name if typed.study == ALL else typed.study
+                study_typed = replace(typed, study=name)
+                statuses.append(run_study(plan, study_options, study_typed, console(), again=again))
             except UserError as error:
                 if len(runs) == 1:
                     raise

@@ -6,6 +6,7 @@ from .rebuild import rebuild_store as rebuild_store
 from .reports import report_folder as report_folder
 from .reports import write_index as write_index
 from .reports import write_report as write_report
+from .study_file import typed_study as typed_study
 from .study_file import write_study_file as write_study_file
 from .study_run import INTERRUPTED as INTERRUPTED
 from .study_run import run_study as run_study

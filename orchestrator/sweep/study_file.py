@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from pydantic import AwareDatetime, TypeAdapter, ValidationError
 
 from orchestrator.store import PlannedTrial, StudyKey
+from orchestrator.sweep.commands import Options, Typed
+from search_spaces.catalog import NAMES, is_file
+from search_spaces.scales import FULL
+from trainables.corpora import NO_TEXT
 from trainables.errors import UserError
 from trainables.trial_folder import DamagedFileError, sealed, unsealed
 
@@ -27,6 +32,8 @@ class StudyFile:
     trials: Sequence[PlannedTrial]
     file: str = ""
     """Path of the user's file that defines the study; empty for a built-in study."""
+    command: Typed | None = None
+    """Command that defines the study."""
 
 
 _FORMAT = TypeAdapter(StudyFile)
@@ -39,9 +46,12 @@ def write_study_file(
     trials: Sequence[PlannedTrial],
     *,
     file: str = "",
+    command: Typed | None = None,
 ) -> None:
     """Write the file of a study's planned trials. Raises UserError if that fails."""
-    content = _FORMAT.dump_json(StudyFile(key=key, planned_at=planned_at, trials=trials, file=file))
+    content = _FORMAT.dump_json(
+        StudyFile(key=key, planned_at=planned_at, trials=trials, file=file, command=command)
+    )
     try:
         storage.write_study(f"{key.variant}.json", sealed(content.decode()))
     except OSError as error:
@@ -65,6 +75,18 @@ def check_name(storage: Storage, key: StudyKey, file: str) -> None:
                     f"{file}: its STUDY has the name {key.study!r}, as in {other}. Rename one of "
                     "the two: results are stored by name."
                 )
+
+
+def typed_study(argument: str, storage: Storage, options: Options = MappingProxyType({})) -> Typed:
+    """Return the study with these options; if it is a command's name, as defined in the storage."""
+    key = StudyKey(study=argument, scale=FULL.name, corpus=NO_TEXT.name)
+    for path in () if argument in NAMES or is_file(argument) else storage.study_files():
+        if path.stem == key.variant:
+            with suppress(DamagedFileError):
+                command = read_study_file(path).command
+                if command is not None:
+                    return replace(command, options={**command.options, **options})
+    return Typed(study=argument, options=options)
 
 
 def read_study_file(path: Path) -> StudyFile:

@@ -48,7 +48,8 @@ def run_study(
 
     print_line = console.print
     options.storage.check()
-    file = str(Path(typed.study).resolve()) if is_file(typed.study) else ""
+    has_file = is_file(typed.study) and not typed.is_command
+    file = str(Path(typed.study).resolve()) if has_file else ""
     check_name(options.storage, plan.key, file)
     sinks = open_sinks(options.log_to, plan.key, options.storage.folder)
     for sink in sinks:
@@ -58,7 +59,9 @@ def run_study(
             options.store_url,
             create=not again,
             on_wait=beat_on,
-            on_register=partial(write_study_file, options.storage, file=file),
+            on_register=partial(
+                write_study_file, options.storage, file=file, command=typed.definition
+            ),
         ) as store,
         contextlib.closing(TrialLogs(sinks, store, plan.key, print_line)) as logs,
     ):
@@ -101,8 +104,7 @@ def run_study(
             print_line(f"Interrupted with {done_count} of {plan.total} trials done: {GO_ON}")
             return INTERRUPTED
         if again and (full_tuner := _tuner(plan, store)) is not None and not full_tuner.over:
-            command = command_line(typed.study, options=typed.options)
-            print_line(f"The study has more trials. Run them with: {command}")
+            print_line(f"The study has more trials. Run them with: {typed.line()}")
         _report(store, plan, options, typed, console)
         _print_failures(rows, summary.measurement_failures, options, typed, console)
         is_complete = all(row.state in COMPLETE for row in rows)
@@ -164,8 +166,7 @@ def _print_failures(
         console.print(f"{row.state}: {row.name}: {row.cause}{traceback}")
     states = {row.state for row in lost_trials}
     if "failed" in states:
-        command = command_line("retry", typed.study, options=typed.options)
-        console.print(f"Run failed trials again with: {command}")
+        console.print(f"Run failed trials again with: {typed.line(again=True)}")
     if "diverged" in states:
         console.print(DIVERGED)
     for row in rows:

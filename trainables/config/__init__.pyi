@@ -96,6 +96,8 @@ from .text_file import TextFile as TextFile
 from .trainable import Command as Command
 from .trainable import Trainable as Trainable
 from .trainable import UnloadedTrainable as UnloadedTrainable
+from .trainable import placeholders as placeholders
+from .trainable import register_files as register_files
 from .transformer import TransformerConfig as TransformerConfig
 from .transformer import TransformerTrainingConfig as TransformerTrainingConfig
 from .transformer import TransformerTrialConfig as TransformerTrialConfig

@@ -115,10 +115,7 @@ class Command(ExperimentConfig, extra="allow"):
         files = tuple(files)
         if files and "sha256" not in settings:
             caller = sys._getframe(1).f_globals.get("__file__", "")
-            contents = read_files(Path(caller).parent, files, "files")
-            code = UserCode(name="command", text="", files=contents)
-            add(code, ModuleType("command"))
-            settings["sha256"] = code.sha256
+            settings["sha256"] = register_files(Path(caller).parent, files)
         super().__init__(**{"command": tuple(command), "files": files, **settings})
 
     @model_validator(mode="after")
@@ -145,6 +142,13 @@ class Command(ExperimentConfig, extra="allow"):
         """Return the program's arguments, with all settings filled in."""
         values = {**(self.model_extra or {}), "seed": self.seed}
         return [text.format_map(values) for text in self.command]
+
+
+def register_files(folder: Path, names: Iterable[str]) -> str:
+    """Read a command's files, for workers; return their SHA-256. Raises UserError."""
+    code = UserCode(name="command", text="", files=read_files(folder, names, "files"))
+    add(code, ModuleType("command"))
+    return code.sha256
 
 
 def placeholders(text: str) -> list[str]:
