@@ -41,15 +41,24 @@ ALL = "all"
 
 def is_file(name: str) -> bool:
     """Return whether `name` is a file's path."""
-    return name.endswith(".py") or "/" in name
+    return not is_command(name) and (name.endswith(".py") or "/" in name)
+
+
+def is_command(name: str) -> bool:
+    """Return whether `name` is the definition of a command's study."""
+    return name.startswith("{")
 
 
 def load_study(name: str) -> Study:
-    """Return the built-in study `name`, or the study in the Python file `name`.
+    """Return the built-in study `name`, the study in the Python file `name`, or a command's study.
 
     Raises UserError if it does not exist, or if the file's study has a built-in name.
     """
     studies = (*NAMES, ALL)
+    if is_command(name):
+        from search_spaces.command_study import command_study
+
+        return command_study(name)
     if is_file(name):
         study = _study_in(import_file(Path(name)), name)
         if study.name in studies:

@@ -7,13 +7,16 @@ import json
 import math
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+from pydantic import TypeAdapter, ValidationError
+
 from search_spaces.analyses import Comparison, GroupTable
-from search_spaces.catalog import ALL, NAMES, is_file
+from search_spaces.catalog import ALL, NAMES, is_command, is_file
 from search_spaces.study import Study
-from trainables.config import Command, placeholders
-from trainables.errors import UserError
+from trainables.config import Command, placeholders, register_files
+from trainables.errors import UserError, first_problem
 
 STUDY_OPTIONS = {
     "files": (
@@ -41,14 +44,52 @@ Value = int | float | str
 Fields = dict[str, tuple[Value, ...]]
 
 
-def command_study(
-    command: str, options: Mapping[str, Sequence[str]], sha256: str | None = None
-) -> Study:
-    """Return the study of a command, as typed, with the values of the `DEFINING` options.
+@dataclass(frozen=True)
+class _Definition:
+    command: str
+    options: Mapping[str, Sequence[str]]
+    sha256: str | None = None
+    """SHA-256 of the files; None without files."""
 
-    `sha256` identifies the content of the files, which are not read. Raises UserError for a wrong
-    option.
+
+_FORMAT = TypeAdapter(_Definition)
+
+
+def define(command: str, options: Mapping[str, Sequence[str]]) -> str:
+    """Return the definition (JSON) of a command's study, for `load_study`.
+
+    `options` have the values of the `DEFINING` options; others are ignored. Reads the files for
+    workers. Raises UserError if a file is missing.
     """
+    options = {name: options[name] for name in DEFINING if name in options}
+    files = options.get("--files")
+    sha256 = register_files(Path(), files) if files else None
+    return _FORMAT.dump_json(_Definition(command, options, sha256)).decode()
+
+
+def command_words(study: str, *, again: bool = False) -> list[str]:
+    """Return the words after `sweep.py` that run a study or, if `again`, its failed trials."""
+    if not is_command(study):
+        return [*["retry"] * again, study]
+    definition = _read(study)
+    options = [
+        word for name, values in definition.options.items() for value in values
+        for word in (name, value)
+    ]
+    return ["command", definition.command, *options, *["--retry"] * again]
+
+
+def _read(text: str) -> _Definition:
+    try:
+        return _FORMAT.validate_json(text)
+    except ValidationError as error:
+        raise UserError(f"the definition of a command is damaged: {first_problem(error)}") from error
+
+
+def command_study(definition: str) -> Study:
+    """Return the study of `define`, without its files. Raises UserError for a wrong option."""
+    content = _read(definition)
+    command, options, sha256 = content.command, content.options, content.sha256
 
     def last(option: str, default: str = "") -> str:
         return options.get(option, (default,))[-1]

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -14,12 +13,12 @@ import typer
 
 from orchestrator.command import options
 from orchestrator.command.options import console, open_existing, print_err
-from search_spaces.catalog import ALL, NAMES, is_file, load_study
+from search_spaces.catalog import ALL, NAMES, is_command, is_file, load_study
 from trainables.errors import PROGRAM, UserError
 
 if TYPE_CHECKING:
+    from orchestrator.storage import Storage
     from orchestrator.store import Store, StudyKey
-    from orchestrator.sweep import Typed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,7 +111,7 @@ def results(
     from orchestrator.analysis import flatten
     from orchestrator.report import group_metrics, write_parquet, write_results
     from orchestrator.storage import storage_at
-    from orchestrator.sweep import typed_study
+    from orchestrator.sweep import stored_command
 
     variants = typed_filter(scale, corpus, settings, model)
     if form == "parquet" and sys.stdout.isatty():
@@ -126,9 +125,9 @@ def results(
         write_parquet(trials.columns, trials.records, sys.stdout.buffer)
     else:
         # The metrics of a user's study are unknown if it is named without its file.
-        typed = typed_study(study, storage_at(storage))
-        is_known = typed.is_command or study in NAMES or is_file(study)
-        first_metrics = group_metrics(typed.load()) if is_known else []
+        argument = stored_command(study, storage_at(storage)) or study
+        is_known = argument in NAMES or is_file(argument) or is_command(argument)
+        first_metrics = group_metrics(load_study(argument)) if is_known else []
         write_results(trials, form, sys.stdout, first_metrics)
 
 
@@ -160,15 +159,15 @@ def report(
     """
     from orchestrator.report import CARD_FILE, summary_group
     from orchestrator.storage import storage_at
-    from orchestrator.sweep import report_folder, typed_study, write_index, write_report
+    from orchestrator.sweep import Typed, report_folder, write_index, write_report
 
     variants = typed_filter(scale, corpus, settings, model)
     location, terminal = storage_at(storage), console(stderr=form == "json")
-    find = partial(typed_study, storage=location, options=options.typed_options(context))
     with open_existing(store, storage) as results_store:
-        for key, typed in _typed_studies(results_store, study, variants, find).items():
-            out = report_folder(location, key)
-            result = write_report(results_store, typed.load(), key, out, typed=typed, pdf=pdf)
+        for key, argument in _arguments(results_store, study, variants, location).items():
+            command_line = Typed(study=argument, options=options.typed_options(context))
+            content, out = load_study(argument), report_folder(location, key)
+            result = write_report(results_store, content, key, out, typed=command_line, pdf=pdf)
             if form == "json":
                 typer.echo(result.path.with_name(CARD_FILE).read_text(encoding="utf-8"))
             elif study != ALL:
@@ -178,21 +177,26 @@ def report(
     terminal.print(f"All reports: {index}")
 
 
-def _typed_studies(
-    store: Store, argument: str, variants: VariantFilter, find: Callable[[str], Typed]
-) -> dict[StudyKey, Typed]:
+def _arguments(
+    store: Store, argument: str, variants: VariantFilter, storage: Storage
+) -> dict[StudyKey, str]:
+    from orchestrator.sweep import stored_command
+
     if argument != ALL:
-        typed = find(argument)
-        return {_choose_variant(store, typed.load().name, variants): typed}
+        argument = stored_command(argument, storage) or argument
+        return {_choose_variant(store, load_study(argument).name, variants): argument}
     keys = [summary.key for summary in store.studies() if variants.fits(summary.key)]
-    studies = {}
-    for key in keys:
-        typed = find(key.study)
-        if not typed.is_command and key.study not in NAMES:
-            typed = find(f"./{key.study}.py")
-        if typed.is_command or typed.study in NAMES or Path(typed.study).is_file():
-            studies[key] = typed
-    if not studies:
+    names = {
+        key: stored_command(key.study, storage)
+        or (key.study if key.study in NAMES else f"./{key.study}.py")
+        for key in keys
+    }
+    arguments = {
+        key: name
+        for key, name in names.items()
+        if name in NAMES or is_command(name) or Path(name).is_file()
+    }
+    if not arguments:
         if keys:
             raise UserError(
                 f"report all: the store has only your own studies, and this folder has none of "
@@ -201,4 +205,4 @@ def _typed_studies(
         raise UserError(
             f"the store has no study{variants}. List its studies with: {PROGRAM} status"
         )
-    return studies
+    return arguments

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,16 +12,13 @@ from orchestrator.command import options
 from orchestrator.command.clean import removed_sentence
 from orchestrator.command.options import console, print_err, store_url
 from search_spaces.catalog import ALL
-from search_spaces.command_study import command_study
-from search_spaces.study import Study
-from trainables.config import register_files
+from search_spaces.command_study import DEFINING, command_words, define
 from trainables.errors import PROGRAM, UserError
 from trainables.runtime import Runtime
 
 if TYPE_CHECKING:
     from orchestrator.cluster import RunOptions
     from orchestrator.plan import Plan
-    from orchestrator.sweep import Typed
 
 BAD_INPUT = 2
 
@@ -65,15 +61,9 @@ def run(
     """
     from orchestrator.plan import PlanRequest, make_plan, studies_of
     from orchestrator.storage import storage_at
-    from orchestrator.sweep import Typed, typed_study
+    from orchestrator.sweep import command_line, stored_command
     from orchestrator.variants import parse_settings, read_inputs
 
-    is_retry = retry or context.info_name == "retry"
-    typed = Typed(
-        study=study,
-        options=options.typed_options(context),
-        is_command=context.info_name == "command",
-    )
     if form in ("csv", "json") and not dry_run:
         raise UserError(
             f"--format {form}: needs --dry-run. Print the results of a run with: {PROGRAM} results "
@@ -95,16 +85,17 @@ def run(
         seeds=seeds,
         all_trials=all_trials,
     )
-    subject: Study | str = study
-    if typed.is_command:
-        files = typed.options.get("--files")
-        subject = command_study(study, typed.options, files and register_files(Path(), files))
-        request = replace(request, seeds=None, search=None, budget=None)
-    elif (stored := typed_study(study, storage_at(storage))).is_command:
-        raise UserError(f"{study}: is a command. Type: {stored.line(again=is_retry)}")
+    is_retry = retry or context.info_name == "retry"
+    typed_options = options.typed_options(context)
+    if context.info_name == "command":
+        study, request = define(study, typed_options), PlanRequest(data_dir=folder)
+        typed_options = {k: v for k, v in typed_options.items() if k not in DEFINING}
+    elif definition := stored_command(study, storage_at(storage)):
+        line = command_line(*command_words(definition, again=is_retry), options=typed_options)
+        raise UserError(f"{study}: is a command. Type: {line}")
     plans = [
         make_plan(chosen_study, size, text, study_request)
-        for chosen_study, size, text, study_request in studies_of(subject, scale, corpus, request)
+        for chosen_study, size, text, study_request in studies_of(study, scale, corpus, request)
     ]
     gpus = [_gpus_of(gpus_per_trial, plan) for plan in plans]
     if dry_run:
@@ -133,7 +124,7 @@ def run(
         )
         for plan, number in zip(plans, gpus, strict=True)
     ]
-    raise typer.Exit(_run_all(runs, typed, again=is_retry))
+    raise typer.Exit(_run_all(runs, study, typed_options, again=is_retry))
 
 
 def _gpus_of(gpus_per_trial: float | None, plan: Plan) -> float:
@@ -160,10 +151,16 @@ def _study_runtime(runtime: Runtime, plan: Plan, gpus_per_trial: float) -> Runti
     )
 
 
-def _run_all(runs: Sequence[tuple[Plan, RunOptions]], typed: Typed, *, again: bool) -> int:
+def _run_all(
+    runs: Sequence[tuple[Plan, RunOptions]],
+    argument: str,
+    typed_options: Mapping[str, tuple[str, ...]],
+    *,
+    again: bool,
+) -> int:
     from orchestrator.cluster import shared
     from orchestrator.guard import remove_leftovers
-    from orchestrator.sweep import INTERRUPTED, run_study
+    from orchestrator.sweep import INTERRUPTED, Typed, run_study
 
     if count := remove_leftovers():
         print_err(removed_sentence(count))
@@ -171,9 +168,11 @@ def _run_all(runs: Sequence[tuple[Plan, RunOptions]], typed: Typed, *, again: bo
     with shared():
         for plan, study_options in runs:
             try:
-                name = plan.study.name if typed.study == ALL else typed.study
-                study_typed = replace(typed, study=name)
-                statuses.append(run_study(plan, study_options, study_typed, console(), again=again))
+                name = plan.study.name if argument == ALL else argument
+                command_line = Typed(study=name, options=typed_options)
+                statuses.append(
+                    run_study(plan, study_options, command_line, console(), again=again)
+                )
             except UserError as error:
                 if len(runs) == 1:
                     raise

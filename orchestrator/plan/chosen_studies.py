@@ -15,7 +15,7 @@ from trainables.errors import UserError
 
 
 def studies_of(
-    argument: str | Study, scale_name: str | None, corpora: Sequence[str] | None, request: PlanRequest
+    argument: str, scale_name: str | None, corpora: Sequence[str] | None, request: PlanRequest
 ) -> Iterator[tuple[Study, Scale, str, PlanRequest]]:
     """Yield each study that `argument` names, once per corpus, with its scale and plan request."""
     if argument == ALL and request.model is not None:
@@ -23,8 +23,7 @@ def studies_of(
             "--model: not every study has language models. Name one study instead of all."
         )
     for name in NAMES if argument == ALL else (argument,):
-        study = name if isinstance(name, Study) else load_study(name)
-        study_request, study_corpora = request, corpora
+        study, study_request, study_corpora = load_study(name), request, corpora
         if argument == ALL:
             study_request = _study_request(request, study)
             study_corpora = corpora if study.reads_text else None

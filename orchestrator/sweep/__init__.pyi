@@ -1,4 +1,5 @@
 from .commands import Typed as Typed
+from .commands import command_line as command_line
 from .commands import retry_command as retry_command
 from .live_reports import live_report as live_report
 from .rebuild import check_store as check_store
@@ -6,7 +7,7 @@ from .rebuild import rebuild_store as rebuild_store
 from .reports import report_folder as report_folder
 from .reports import write_index as write_index
 from .reports import write_report as write_report
-from .study_file import typed_study as typed_study
+from .study_file import stored_command as stored_command
 from .study_file import write_study_file as write_study_file
 from .study_run import INTERRUPTED as INTERRUPTED
 from .study_run import run_study as run_study

@@ -5,14 +5,14 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from orchestrator.plan import is_paper_scale, takes_seeds
 from orchestrator.store import StudyKey
 from orchestrator.variants import Variant, setting_hash
-from search_spaces.catalog import NAMES, load_study
-from search_spaces.command_study import DEFINING, command_study
+from search_spaces.catalog import NAMES, is_command
+from search_spaces.command_study import command_words
 from search_spaces.study import Study
 from trainables.config import is_generated
 from trainables.corpora import NO_TEXT, corpus_argument, corpus_name
@@ -32,28 +32,6 @@ class Typed:
 
     study: str
     options: Options = field(default_factory=dict)
-    is_command: bool = False
-    """True if `study` is the text of a command, whose study the options define."""
-
-    @property
-    def definition(self) -> Typed | None:
-        """The part that defines a command's study."""
-        if not self.is_command:
-            return None
-        return replace(self, options=self.select(*DEFINING))
-
-    def load(self) -> Study:
-        """Return the study; that of a command has no files. Raises UserError."""
-        if self.is_command:
-            return command_study(self.study, self.options)
-        return load_study(self.study)
-
-    def line(self, *, again: bool = False) -> str:
-        """Return the shell command, or the one that runs failed trials again."""
-        if self.is_command:
-            retry = {"--retry": ()} if again else {}
-            return command_line("command", self.study, options={**self.options, **retry})
-        return command_line(*["retry"] * again, self.study, options=self.options)
 
     def select(self, *names: str) -> Options:
         """Return the options with these names."""
@@ -77,14 +55,14 @@ def run_command(
 
     `rows` are the variant's trials in the store, from which the number of seeds is read.
     """
-    if typed.is_command:
-        return replace(typed, options=typed.select(*DEFINING, *PATHS)).line()
+    variant: Options = {}
+    if not is_command(typed.study):
+        variant = {**_variant_options(key, typed), **_seeds(study, key, rows)}
     options = {
-        **_variant_options(key, typed),
-        **_seeds(study, key, rows),
+        **variant,
         **typed.select(*SIZES, *INPUTS, *PATHS),
     }
-    return command_line(typed.study, options=options)
+    return command_line(*command_words(typed.study), options=options)
 
 
 def paper_command(typed: Typed, study: Study, key: StudyKey) -> str | None:

@@ -16,6 +16,7 @@ from orchestrator.storage import storage_at
 from orchestrator.store import Store, StudyKey, open_store
 from orchestrator.sweep.commands import Typed
 from orchestrator.sweep.reports import report_folder, write_index, write_report
+from search_spaces.catalog import load_study
 from trainables.errors import UserError
 
 # The pause is `EVERY_S`, or `PAUSE_FACTOR` times the last report's duration if that is longer.
@@ -71,6 +72,6 @@ def _write(url: str, address: str, key: StudyKey, typed: Typed) -> None:
         suppress(UserError),
         open_store(url, create=False, check=False) as store,
     ):
-        study, out = typed.load(), report_folder(storage, key)
+        study, out = load_study(typed.study), report_folder(storage, key)
         page = write_report(store, study, key, out, typed=typed).path
         write_index(page, storage, Console())

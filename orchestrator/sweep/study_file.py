@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from pydantic import AwareDatetime, TypeAdapter, ValidationError
 
 from orchestrator.store import PlannedTrial, StudyKey
-from orchestrator.sweep.commands import Options, Typed
-from search_spaces.catalog import NAMES, is_file
+from search_spaces.catalog import NAMES, is_command, is_file
 from search_spaces.scales import FULL
 from trainables.corpora import NO_TEXT
 from trainables.errors import UserError
@@ -31,9 +29,7 @@ class StudyFile:
     planned_at: AwareDatetime
     trials: Sequence[PlannedTrial]
     file: str = ""
-    """Path of the user's file that defines the study; empty for a built-in study."""
-    command: Typed | None = None
-    """Command that defines the study."""
+    """Path of the user's file, or definition of the command; empty for a built-in study."""
 
 
 _FORMAT = TypeAdapter(StudyFile)
@@ -46,12 +42,9 @@ def write_study_file(
     trials: Sequence[PlannedTrial],
     *,
     file: str = "",
-    command: Typed | None = None,
 ) -> None:
     """Write the file of a study's planned trials. Raises UserError if that fails."""
-    content = _FORMAT.dump_json(
-        StudyFile(key=key, planned_at=planned_at, trials=trials, file=file, command=command)
-    )
+    content = _FORMAT.dump_json(StudyFile(key=key, planned_at=planned_at, trials=trials, file=file))
     try:
         storage.write_study(f"{key.variant}.json", sealed(content.decode()))
     except OSError as error:
@@ -77,16 +70,14 @@ def check_name(storage: Storage, key: StudyKey, file: str) -> None:
                 )
 
 
-def typed_study(argument: str, storage: Storage, options: Options = MappingProxyType({})) -> Typed:
-    """Return the study with these options; if it is a command's name, as defined in the storage."""
-    key = StudyKey(study=argument, scale=FULL.name, corpus=NO_TEXT.name)
-    for path in () if argument in NAMES or is_file(argument) else storage.study_files():
-        if path.stem == key.variant:
-            with suppress(DamagedFileError):
-                command = read_study_file(path).command
-                if command is not None:
-                    return replace(command, options={**command.options, **options})
-    return Typed(study=argument, options=options)
+def stored_command(name: str, storage: Storage) -> str:
+    """Return the definition of the command's study `name`; "" if there is none."""
+    key = StudyKey(study=name, scale=FULL.name, corpus=NO_TEXT.name)
+    for path in () if name in NAMES or is_file(name) else storage.study_files():
+        with suppress(DamagedFileError):
+            if path.stem == key.variant and is_command(file := read_study_file(path).file):
+                return file
+    return ""
 
 
 def read_study_file(path: Path) -> StudyFile:

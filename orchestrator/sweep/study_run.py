@@ -25,7 +25,8 @@ from orchestrator.sweep.retry import retried_trials
 from orchestrator.sweep.study_file import check_name, write_study_file
 from orchestrator.watch import TrialLogs, open_sinks
 from orchestrator.words import counted, on_corpus
-from search_spaces.catalog import is_file
+from search_spaces.catalog import is_command, is_file
+from search_spaces.command_study import command_words
 from trainables.errors import DIVERGED, GO_ON, PROGRAM
 
 if TYPE_CHECKING:
@@ -48,8 +49,8 @@ def run_study(
 
     print_line = console.print
     options.storage.check()
-    has_file = is_file(typed.study) and not typed.is_command
-    file = str(Path(typed.study).resolve()) if has_file else ""
+    file = str(Path(typed.study).resolve()) if is_file(typed.study) else ""
+    file = typed.study if is_command(typed.study) else file
     check_name(options.storage, plan.key, file)
     sinks = open_sinks(options.log_to, plan.key, options.storage.folder)
     for sink in sinks:
@@ -59,9 +60,7 @@ def run_study(
             options.store_url,
             create=not again,
             on_wait=beat_on,
-            on_register=partial(
-                write_study_file, options.storage, file=file, command=typed.definition
-            ),
+            on_register=partial(write_study_file, options.storage, file=file),
         ) as store,
         contextlib.closing(TrialLogs(sinks, store, plan.key, print_line)) as logs,
     ):
@@ -104,7 +103,8 @@ def run_study(
             print_line(f"Interrupted with {done_count} of {plan.total} trials done: {GO_ON}")
             return INTERRUPTED
         if again and (full_tuner := _tuner(plan, store)) is not None and not full_tuner.over:
-            print_line(f"The study has more trials. Run them with: {typed.line()}")
+            command = command_line(*command_words(typed.study), options=typed.options)
+            print_line(f"The study has more trials. Run them with: {command}")
         _report(store, plan, options, typed, console)
         _print_failures(rows, summary.measurement_failures, options, typed, console)
         is_complete = all(row.state in COMPLETE for row in rows)
@@ -166,7 +166,9 @@ def _print_failures(
         console.print(f"{row.state}: {row.name}: {row.cause}{traceback}")
     states = {row.state for row in lost_trials}
     if "failed" in states:
-        console.print(f"Run failed trials again with: {typed.line(again=True)}")
+        words = command_words(typed.study, again=True)
+        command = command_line(*words, options=typed.options)
+        console.print(f"Run failed trials again with: {command}")
     if "diverged" in states:
         console.print(DIVERGED)
     for row in rows:

@@ -200,16 +200,18 @@ def _json_object(text: str) -> dict[str, Any] | None:
     if not text.lstrip().startswith("{"):
         return None
     try:
-        values: dict[str, Any] = json.loads(text)
+        values: dict[str, Any] = json.loads(text, parse_int=_number)
         json.dumps(values, ensure_ascii=False).encode()  # a file cannot hold half a character
     except (ValueError, RecursionError):
         return None
     return values
 
 
+def _number(digits: str) -> float:
+    return int(digits) if len(digits) < 19 else float(digits)
+
+
 def _ending(status: int) -> str:
     if status > 0:
         return f"exit status {status}"
-    with suppress(ValueError):
-        return f"ended by {signal.Signals(-status).name}"
-    return f"ended by signal {-status}"
+    return f"ended by signal {-status} ({signal.strsignal(-status)})"

@@ -162,8 +162,4 @@ def number(name: str, value: Any) -> int | float | bool:
             value = value.item()  # of numpy or torch
     if not isinstance(value, bool | int | float):
         raise UserError(f"the metric {name} must be a number; got {str(value)[:80]!r}")
-    if isinstance(value, int) and abs(value) >= 2**63:
-        with suppress(OverflowError):
-            return float(value)
-        return math.inf if value > 0 else -math.inf
     return value

@@ -101,8 +101,8 @@ print(json.dumps({"token": len(os.environ["MY_TOKEN"]), "same": os.getcwd()}))""
     [
         ("echo loud >&2; echo '{\"loss\": 1}'; exit 3", "exit status 3: loud"),
         ("exit 4", "exit status 4 without output"),
-        ("kill -SEGV $$", "ended by SIGSEGV"),
-        ("kill -KILL $$", "ended by SIGKILL"),
+        ("kill -SEGV $$", "signal 11"),
+        ("kill -KILL $$", "Killed"),
         ("echo done", "no final metrics"),
         ("true", "no final metrics"),
         ("echo '[1]'; echo 3; echo null; echo '{1'; head -c 99999 /dev/urandom", "no final metrics"),
