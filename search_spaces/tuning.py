@@ -50,7 +50,7 @@ Cell = tuple[int, ...]
 class Tuning:
     """Definition of sides, search spaces and final seeds."""
 
-    sides: Mapping[str, Callable[[CorpusConfig], AnyConfig]]
+    sides: Mapping[str, Callable[[CorpusConfig], Any]]
     """Function that makes the config of each side. Only final trials replace its seed."""
     stage1: Space
     """Grid of which every side trains every cell."""

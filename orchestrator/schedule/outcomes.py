@@ -56,8 +56,8 @@ class Outcomes:
                 self._start_failures = 0
                 trial = flight.open_trials[event.trial_id]
                 self._table.move([trial], State.RUNNING)
-                epochs = epoch_count(trial.config)
-                self._listener.started(event.trial_id, trial.name, epochs)
+                count = epoch_count(trial.config)
+                self._listener.started(event.trial_id, trial.name, count)
         running_epochs = {
             trial_id: rows for trial_id, rows in epochs.items() if trial_id in flight.open_trials
         }

@@ -238,9 +238,7 @@ def _model_parameters(claim: Claim) -> int:
     if model.isdigit():
         config = awd_lstm(corpus, MosConfig(mixtures=int(model)))
     else:
-        side = TUNING.sides.get(model, lambda corpus: trial(corpus, model))(corpus)
-        assert isinstance(side, TrialConfig)
-        config = side
+        config = TUNING.sides[model](corpus) if model in TUNING.sides else trial(corpus, model)
     return parameter_count(config, PUBLISHED_CORPORA[name].vocabulary_size)
 
 

@@ -226,9 +226,7 @@ class Tuner:
 
     def _history(self, rows: Sequence[TrialRow], side: str) -> list[PastTrial]:
         return [
-            self._past_trial(row)
-            for row in _tuned_rows(rows, side)
-            if self._cell(row) is not None
+            self._past_trial(row) for row in _tuned_rows(rows, side) if self._cell(row) is not None
         ]
 
 

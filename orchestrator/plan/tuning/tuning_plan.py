@@ -11,7 +11,16 @@ from typing import Any
 from orchestrator.plan.request import PlanRequest, Search
 from orchestrator.store import PlannedTrial, Position
 from orchestrator.words import one_line
-from search_spaces.tuning import Cell, Dimension, Space, Tuning, cell_count, cell_text, cells, choices
+from search_spaces.tuning import (
+    Cell,
+    Dimension,
+    Space,
+    Tuning,
+    cell_count,
+    cell_text,
+    cells,
+    choices,
+)
 from trainables.config import AnyConfig, read_config, value_at
 from trainables.errors import UserError
 
