@@ -12,7 +12,7 @@ from typing import Any, Self
 from typing_extensions import override
 
 from search_spaces.published import PublishedPredictions, PublishedTable
-from trainables.config import Mode
+from trainables.config import Goal, Mode
 
 GROUP_FIELDS = ("baseline", "baselines", "groups", "published", "reference")
 
@@ -259,7 +259,9 @@ class Similarity(Analysis):
 
 @dataclass(frozen=True, kw_only=True)
 class Tuned(Analysis):
-    """Trials and best validation perplexity of a tuning, by side and stage."""
+    """Trials and best result of a tuning, by side and stage."""
+
+    goal: Goal = Goal("valid_perplexity")  # noqa: RUF009 # a frozen dataclass
 
 
 @dataclass(frozen=True, kw_only=True)

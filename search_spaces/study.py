@@ -21,9 +21,17 @@ from dataclasses import dataclass, field, replace
 from typing import Any, get_args
 
 from search_spaces.analyses import *  # noqa: F403
-from search_spaces.analyses import AgainstBaselines, Analysis, Comparison, Correlation, GroupTable
+from search_spaces.analyses import (
+    AgainstBaselines,
+    Analysis,
+    Comparison,
+    Correlation,
+    GroupTable,
+    Tuned,
+)
 from search_spaces.laws import *  # noqa: F403
 from search_spaces.scales import FULL, SCALES, Scale
+from search_spaces.spaces import Search
 from search_spaces.tuning import Tuning
 from trainables.config import (
     USER,
@@ -69,7 +77,7 @@ class Study:
     """Used in commands and folder names."""
     trials: Callable[..., Iterable[AnyConfig]] = lambda corpus: ()  # noqa: ARG005
     """Yields trials at paper scale for a corpus. A tuned study has none. A study of your own code
-    has a function without arguments."""
+    has a function without arguments, such as a `Grid`, or a `Search`."""
     tuning: Tuning | None = None
     """Replaces `trials` if later trials depend on earlier results."""
     title: str = ""
@@ -116,7 +124,13 @@ class Study:
 
     def __post_init__(self) -> None:
         """Raise UserError for a wrong type now, not after training."""
-        if callable(self.trials) and self.scales is None and _takes_nothing(self.trials):
+        if isinstance(self.trials, Search):
+            search = self.trials
+            self._set(trials=lambda _: (), scales=self.scales or {})
+            self._set(tuning=search.tuning(self.goal, self.seeds_at(FULL.name)))
+            if self.analyses == (Correlation(),):
+                self._set(analyses=(Tuned(), GroupTable(groups=(f"{search.side} final",))))
+        elif callable(self.trials) and self.scales is None and _takes_nothing(self.trials):
             trials = self.trials
             self._set(trials=lambda _: trials(), scales={})
         if self.scales is not None:
@@ -200,6 +214,8 @@ class Study:
             fields["metrics"] = (goal.metric,)
         if isinstance(analysis, AgainstBaselines) and analysis.metric in ("", goal.metric):
             fields["mode"] = goal.mode
+        if isinstance(analysis, Tuned) and self.is_own:
+            fields["goal"] = goal
         return replace(analysis, **fields)
 
     @property

@@ -11,7 +11,8 @@ import pandas as pd
 from orchestrator.analysis.statistics.samples import difference_of_means, summarise_sample
 from orchestrator.analysis.tidy_frames import sample_row, tidy, trial_values, values_by_group
 from orchestrator.store import ENDED
-from search_spaces.analyses import Counts, Curves, Differences, GroupTable
+from search_spaces.analyses import Counts, Curves, Differences, GroupTable, Tuned
+from trainables.config import Goal
 
 Printed = TypeVar("Printed")
 PERPLEXITIES = ("train_perplexity", "test_perplexity")
@@ -178,30 +179,27 @@ def count_numbers(frame: pd.DataFrame, request: Counts) -> CountNumbers:
     return CountNumbers(request=request, counts=tidy(counts, ("group", *values)))
 
 
-def tuned_numbers(frame: pd.DataFrame) -> pd.DataFrame:
+def tuned_numbers(frame: pd.DataFrame, goal: Goal = Tuned.goal) -> pd.DataFrame:
     """Return one row per side (compared model) of a tuning, in plan order; empty without a tuning.
 
-    stage1 and stage2 count ended trials, including pruned ones. valid_perplexity is the lowest of
+    stage1 and stage2 count ended trials, including pruned ones. The goal's metric is the best of
     both stages, and best names its setting.
     """
     sides = frame.groupby("side", sort=False) if "side" in frame else ()
-    return tidy(_side(str(name), trials) for name, trials in sides)
+    return tidy(_side(str(name), trials, goal) for name, trials in sides)
 
 
-def _side(name: str, trials: pd.DataFrame) -> dict[str, Any]:
+def _side(name: str, trials: pd.DataFrame, goal: Goal) -> dict[str, Any]:
     stages = trials["stage"][trials["state"].isin(ENDED)]
     candidates = trials[(trials["state"] == "done") & (trials["stage"] != "final")]
-    perplexities = (
-        candidates.set_index("name")
-        .reindex(columns=["valid_perplexity"])["valid_perplexity"]
-        .dropna()
-    )
-    is_empty = perplexities.empty
+    values = candidates.set_index("name").reindex(columns=[goal.metric])[goal.metric].dropna()
+    losses = values.map(goal.loss)
+    is_empty = losses.empty
     return {
         "side": name,
         "stage1": int((stages == "stage1").sum()),
         "stage2": int((stages == "stage2").sum()),
         "pruned": int((trials["state"] == "pruned").sum()),
-        "valid_perplexity": None if is_empty else float(perplexities.min()),
-        "best": None if is_empty else str(perplexities.idxmin()).removeprefix(f"{name} "),
+        goal.metric: None if is_empty else goal.loss(float(losses.min())),
+        "best": None if is_empty else str(losses.idxmin()).removeprefix(f"{name} "),
     }

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from orchestrator.forecast.estimates import estimate
 from orchestrator.plan import RANDOM_FIRST, Plan, TuningPlan
 from search_spaces.tuning import cell_count
+from trainables.config import epoch_count
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +35,7 @@ def stages(plan: Plan) -> list[Stage]:
         for name, trials, choice in (
             ("stage 1", cell_total, f"{cell_total} per side"),
             ("stage 2", tuning.budget, _search_choice(tuning)),
-            ("final", seeds, f"{seeds} seeds of each side's config with the best validation loss"),
+            ("final", seeds, f"{seeds} new seeds of each side's best config"),
         )
     ]
 
@@ -43,10 +44,13 @@ def _search_choice(tuning: TuningPlan) -> str:
     cells = f"{cell_count(tuning.tuning.stage2):,} cells"
     if tuning.search == "grid":
         return f"all {cells} of each side"
+    poor = ", poor ones stopped early"
+    if any(epoch_count(base.model_dump()) is None for base in tuning.bases.values()):
+        poor = ""
     if tuning.search == "random":
-        return f"{tuning.budget} per side at random from {cells}, poor ones stopped early"
+        return f"{tuning.budget} per side at random from {cells}{poor}"
     random_part = "all" if tuning.budget <= RANDOM_FIRST else f"the first {RANDOM_FIRST}"
     return (
         f"{tuning.budget} per side, chosen from {cells} by TPE from earlier results "
-        f"({random_part} at random), poor ones stopped early"
+        f"({random_part} at random){poor}"
     )

@@ -15,7 +15,6 @@ from .texts import text_of as text_of
 from .texts import valid_tokens as valid_tokens
 from .texts import vocabulary_size as vocabulary_size
 from .tuning.search import RANDOM_FIRST as RANDOM_FIRST
-from .tuning.search import Method as Method
 from .tuning.search import PastTrial as PastTrial
 from .tuning.search import suggest as suggest
 from .tuning.search import thresholds as thresholds

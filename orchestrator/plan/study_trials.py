@@ -23,7 +23,7 @@ from orchestrator.variants import (
 )
 from search_spaces.scales import Scale, apply_scale, smoke_corner
 from search_spaces.study import Study, group_of
-from trainables.config import KINDS, AnyConfig, CorpusConfig, TrialConfig, read_config, replaced
+from trainables.config import KINDS, AnyConfig, CorpusConfig, read_config, replaced
 from trainables.corpora import NO_TEXT
 from trainables.errors import UserError, first_line, first_problem
 
@@ -154,16 +154,15 @@ def tuning_plan(
         )
     [values] = combinations(request.settings)
 
-    def resolve(config: TrialConfig) -> TrialConfig:
-        [resolved_config] = apply_settings([apply_scale(scale, config)], values)
-        assert isinstance(resolved_config, TrialConfig), "only language models can be tuned"
+    def resolve(config: AnyConfig) -> AnyConfig:
+        [resolved_config] = apply_settings([_resize(study, scale, config)], values)
         return resolved_config
 
     with _study_faults(study, "its tuning"):
         bases = {side: base(corpus) for side, base in study.tuning.sides.items()}
         # Apply the settings to all sides at once: then the message about a key that only some
         # sides have is precise.
-        apply_settings([apply_scale(scale, base) for base in bases.values()], values)
+        apply_settings([_resize(study, scale, base) for base in bases.values()], values)
         return plan_tuning(study.tuning, bases, scale.name, resolve, request)
 
 

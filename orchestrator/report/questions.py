@@ -138,7 +138,7 @@ QUESTIONS: Mapping[type[Analysis], tuple[Numbers, Callable[[Any], Section]]] = {
         ),
         similarity_section,
     ),
-    analyses.Tuned: (lambda r, _: analysis.tuned_numbers(r.frame), tuned_section),
+    analyses.Tuned: (lambda r, q: analysis.tuned_numbers(r.frame, q.goal), tuned_section),
     analyses.TrueRank: (_of_trials(analysis.true_rank_numbers), true_rank_section),
     analyses.LossByRank: (lambda r, _: analysis.kl_curves(r.frame), kl_curve_section),
     analyses.RankOverTraining: (

@@ -10,6 +10,7 @@ from orchestrator.store.database import Database, now
 from orchestrator.store.records import LOST, LostTrial, RunningTrial, StudyKey
 from orchestrator.store.schema import STUDY, attempt, epoch, result, run, study, study_trial, trial
 from orchestrator.store.studies import is_study, key_of, select_members
+from trainables.config import epoch_count
 
 
 class Progress(Database):
@@ -49,7 +50,7 @@ class Progress(Database):
                     attempt=row.attempt,
                     epoch=row.epoch,
                     valid_loss=row.metrics and row.metrics["valid_loss"],
-                    epoch_count=json.loads(row.config).get("training", {}).get("epochs"),
+                    epoch_count=epoch_count(json.loads(row.config)),
                     alive=row.lease_until > moment,
                 )
                 for row in rows

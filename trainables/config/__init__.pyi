@@ -34,6 +34,7 @@ from .hidden_layers import LayerJacobianConfig as LayerJacobianConfig
 from .hidden_layers import LayerTaskConfig as LayerTaskConfig
 from .keys import COLUMNS as COLUMNS
 from .keys import dotted_keys as dotted_keys
+from .keys import epoch_count as epoch_count
 from .keys import flat_values as flat_values
 from .keys import replaced as replaced
 from .keys import value_at as value_at

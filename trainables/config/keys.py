@@ -47,6 +47,13 @@ def value_at(content: Mapping[str, Any], key: str) -> Any:
     return content
 
 
+def epoch_count(content: Mapping[str, Any]) -> int | None:
+    """Return a config's number of epochs; None if it has no such setting."""
+    section = content.get("training")
+    epochs = (section if isinstance(section, Mapping) else content).get("epochs")
+    return epochs if isinstance(epochs, int) else None
+
+
 def with_values(content: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
     """Return a copy of `content` with the new `values`, given by dotted key.
 

@@ -119,7 +119,8 @@ class Trial:
         if not self.epochs or self._goal is None:
             return
         last = self.epochs[-1]
-        limit, value = self._stop_above.get(last.epoch), last.numbers.get(self._goal.metric)
+        limit = self._stop_above.get(last.epoch + (self.epochs[0].epoch == 0))
+        value = last.numbers.get(self._goal.metric)
         if limit is not None and value is not None and self._goal.loss(value) > limit:
             if self._objects is not None:  # a plan may want the whole trial later
                 self._save()

@@ -1,4 +1,4 @@
-"""Suggest the next cell of a search, and the validation losses above which its trial stops.
+"""Suggest the next cell of a search, and the losses above which its trial stops.
 
 A cell is a combination of tuned values. A suggestion depends only on the seed and earlier trials,
 so a killed search resumes exactly. Only this file imports Optuna, on first use.
@@ -12,15 +12,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from orchestrator.store import TrialState
-from search_spaces.tuning import Cell, Space, cell_count, cells
+from search_spaces.tuning import Cell, Method, Space, as_cell, cell_count, cells, choices
 
 if TYPE_CHECKING:
     import optuna
-
-Method = Literal["tpe", "random"]
 
 RANDOM_FIRST = 10
 """Number of random trials before TPE starts: Optuna's default."""
@@ -43,7 +41,14 @@ class PastTrial:
     cell: Cell
     state: TrialState
     losses: Mapping[int, float]
-    """Validation loss by epoch, in nats per token."""
+    """Loss by epoch, such as the validation loss in nats per token; less is better."""
+    final: float | None = None
+    """Loss of the final metrics, if they have the search's metric."""
+
+    @property
+    def result(self) -> float | None:
+        """Return the trial's loss: the final one, or else the least of all epochs."""
+        return min(self.losses.values(), default=None) if self.final is None else self.final
 
 
 def suggest(
@@ -83,10 +88,20 @@ def _draw(space: Space, method: Method, seed: int, history: Sequence[PastTrial])
     study = optuna.create_study(direction="minimize", sampler=sampler)
     for past_trial in history:
         study.add_trial(_frozen_trial(space, past_trial))
-    trial = study.ask()
-    return tuple(
-        trial.suggest_int(dimension.key, 0, len(dimension.values) - 1) for dimension in space
-    )
+    distributions = _distributions(space)
+    indices = study.ask(distributions).params
+    return as_cell(space, tuple(indices[name] for name in distributions))
+
+
+def _distributions(space: Space) -> dict[str, Any]:
+    from optuna.distributions import CategoricalDistribution, IntDistribution
+
+    return {
+        f"{dimension.key} {number}": CategoricalDistribution(range(len(dimension.values)))
+        if isinstance(dimension.values[0], str)
+        else IntDistribution(0, len(dimension.values) - 1)
+        for number, dimension in enumerate(space)
+    }
 
 
 def _frozen_trial(space: Space, past_trial: PastTrial) -> optuna.trial.FrozenTrial:
@@ -103,17 +118,21 @@ def _frozen_trial(space: Space, past_trial: PastTrial) -> optuna.trial.FrozenTri
     values: dict[str, Any] = (
         {} if past_trial.state == "diverged" else {"intermediate_values": dict(past_trial.losses)}
     )
+    state = states.get(past_trial.state, State.RUNNING)
     if past_trial.state == "done":
-        values["value"] = min(past_trial.losses.values())
+        values["value"] = past_trial.result
+        state = State.FAIL if past_trial.result is None else state
+    chosen, distributions = choices(space, past_trial.cell), _distributions(space)
+    names = [
+        name
+        for name, dimension in zip(distributions, space, strict=True)
+        if dimension.is_active(chosen)
+    ]
+    indices = dict(zip(distributions, past_trial.cell, strict=True))
     return optuna.create_trial(
-        state=states.get(past_trial.state, State.RUNNING),
-        params={
-            dimension.key: index for dimension, index in zip(space, past_trial.cell, strict=True)
-        },
-        distributions={
-            dimension.key: optuna.distributions.IntDistribution(0, len(dimension.values) - 1)
-            for dimension in space
-        },
+        state=state,
+        params={name: indices[name] for name in names},
+        distributions={name: distributions[name] for name in names},
         **values,
     )
 
@@ -127,11 +146,11 @@ def rung_epochs(epochs: int) -> tuple[int, ...]:
 
 
 def thresholds(epochs: int, earlier_losses: Iterable[Mapping[int, float]]) -> dict[int, float]:
-    """Return the greatest validation loss with which a trial continues, by rung (epoch).
+    """Return the greatest loss with which a trial continues, by rung (epoch).
 
-    Losses are in nats per token. `earlier_losses` are by epoch and include stopped trials. With m
-    losses at a rung, a trial continues if it is among the best max(1, (m + 1) // 3) of m + 1. Ties
-    continue. Rungs without losses are missing.
+    `earlier_losses` are by epoch and include stopped trials. With m losses at a rung, a trial
+    continues if it is among the best max(1, (m + 1) // 3) of m + 1. Ties continue. Rungs without
+    losses are missing.
     """
     trials = list(earlier_losses)
     limits = {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from itertools import takewhile
+from operator import itemgetter
 
 from orchestrator.plan.tuning.search import PastTrial, suggest, thresholds
 from orchestrator.plan.tuning.tuning_plan import TuningPlan
@@ -17,6 +18,7 @@ from orchestrator.store import (
     TrialState,
 )
 from search_spaces.tuning import Cell, cell_count
+from trainables.config import epoch_count
 
 JUDGED_BY = ("done", "pruned", "diverged", "running")
 """States of earlier trials that set thresholds. In others, the last epochs may be missing."""
@@ -41,7 +43,7 @@ class Tuner:
         self._plan, self._key, self._store, self._plans = plan, key, store, plans
         self._first_trials = {trial.trial_id: trial for trial in first_trials}
         self._cells: dict[str, Cell | None] = {}
-        self._losses: dict[tuple[str, TrialState], dict[int, float]] = {}
+        self._past_trials: dict[tuple[str, TrialState], PastTrial] = {}
 
     def start(self) -> list[PlannedTrial]:
         """Register the first trials and those of an earlier search; return all in plan order.
@@ -99,16 +101,17 @@ class Tuner:
         )
 
     def stop_above(self, trial: PlannedTrial) -> dict[int, float]:
-        """Return the validation loss above which the trial is stopped, by epoch.
+        """Return the loss above which the trial is stopped, by epoch counted from 1.
 
-        Empty if another driver with a smaller budget removed the trial.
+        Empty if the number of epochs is unknown, or if another driver with a smaller budget removed
+        the trial.
         """
         tuned_rows = _tuned_rows(self._rows(), _tuning_position(trial).side)
         earlier_rows = list(takewhile(lambda row: row.trial_id != trial.trial_id, tuned_rows))
         if len(earlier_rows) == len(tuned_rows):
             return {}
-        losses = (self._valid_losses(row) for row in earlier_rows if row.state in JUDGED_BY)
-        return thresholds(trial.config["training"]["epochs"], losses)
+        losses = (self._past_trial(row).losses for row in earlier_rows if row.state in JUDGED_BY)
+        return thresholds(epoch_count(trial.config) or 0, losses)
 
     def _searched_within_budget(self, rows: Sequence[TrialRow]) -> list[TrialRow]:
         searched_rows = [row for row in rows if self.is_searched(row)]
@@ -153,21 +156,28 @@ class Tuner:
             self._cells[row.trial_id] = cell
         return self._cells[row.trial_id]
 
-    def _valid_losses(self, row: TrialRow) -> dict[int, float]:
-        if row.state in ("planned", "failed"):
-            return {}
-        if (row.trial_id, row.state) in self._losses:
-            return self._losses[row.trial_id, row.state]
+    def _past_trial(self, row: TrialRow) -> PastTrial:
+        if (row.trial_id, row.state) in self._past_trials:
+            return self._past_trials[row.trial_id, row.state]
         goal = self._plan.tuning.goal
+        is_lost = row.state in ("planned", "failed")
+        epochs = [] if is_lost else self._store.epochs(row.trial_id)
         losses = {
-            epoch.epoch: goal.loss(epoch.numbers[goal.metric])
-            for epoch in self._store.epochs(row.trial_id)
+            epoch.epoch + (epochs[0].epoch == 0): goal.loss(epoch.numbers[goal.metric])
+            for epoch in epochs
             if goal.metric in epoch.numbers
         }
+        final = None
+        if row.state == "done":
+            [result] = self._store.results(self._key, [row.trial_id])
+            value = result["metrics"].get(goal.metric)
+            final = goal.loss(value) if isinstance(value, int | float) else None
+        cell = self._cell(row) or ()
+        past_trial = PastTrial(cell=cell, state=row.state, losses=losses, final=final)
         # These losses are final, unless another study resumes a pruned trial.
-        if row.state != "running":
-            self._losses[row.trial_id, row.state] = losses
-        return losses
+        if not is_lost and row.state != "running":
+            self._past_trials[row.trial_id, row.state] = past_trial
+        return past_trial
 
     def _next(self, rows: Sequence[TrialRow]) -> list[PlannedTrial]:
         side = self._next_side(rows)
@@ -202,19 +212,21 @@ class Tuner:
         trials: list[PlannedTrial] = []
         for side in self._plan.bases:
             tuned_rows = _tuned_rows(rows, side)
-            done_rows = [row for row in tuned_rows if row.state == "done"]
-            if done_rows and not any(row.state in OPEN for row in tuned_rows):
-                # A trial keeps the weights of its least loss. Of trials with equal losses, the
-                # earliest is the best.
-                best_row = min(done_rows, key=lambda row: min(self._valid_losses(row).values()))
-                trials += self._plan.final(side, best_row.config)
+            results = [
+                (result, row.config)
+                for row in tuned_rows
+                if row.state == "done" and (result := self._past_trial(row).result) is not None
+            ]
+            if results and not any(row.state in OPEN for row in tuned_rows):
+                # A language model keeps the weights of its least loss. Of trials with equal losses,
+                # the earliest is the best.
+                _, best_config = min(results, key=itemgetter(0))
+                trials += self._plan.final(side, best_config)
         return [trial for trial in trials if trial.trial_id not in present_ids]
 
     def _history(self, rows: Sequence[TrialRow], side: str) -> list[PastTrial]:
         return [
-            PastTrial(cell=cell, state=row.state, losses=self._valid_losses(row))
-            for row in _tuned_rows(rows, side)
-            if (cell := self._cell(row)) is not None
+            self._past_trial(row) for row in _tuned_rows(rows, side) if self._cell(row) is not None
         ]
 
 

@@ -212,7 +212,7 @@ def tuned_section(sides: pd.DataFrame) -> Section:
                 names=names,
             ),
         ),
-        method=prose("method_tuning.txt"),
+        method=prose("method_tuning.txt", model="valid_perplexity" in sides),
     )
 
 

@@ -8,10 +8,10 @@ import sys
 import optuna
 import pytest
 
-from orchestrator.plan import Method, PastTrial, suggest, thresholds
+from orchestrator.plan import PastTrial, suggest, thresholds
 from orchestrator.plan.tuning.search import REDUCTION_FACTOR, rung_epochs
 from orchestrator.store.records import TrialState
-from search_spaces.tuning import Cell, Dimension, Space, cell_count
+from search_spaces.tuning import Cell, Dimension, Method, Space, cell_count
 from tests.support.command import ROOT
 
 SMALL: Space = tuple(Dimension(key=key, short=key, values=(0.1, 0.2, 0.3)) for key in "ab")
