@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import math
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 from pydantic import TypeAdapter, ValidationError
 
-from search_spaces.analyses import Comparison, GroupTable
+from search_spaces.analyses import Analysis, Comparison, GroupTable
 from search_spaces.catalog import ALL, NAMES, is_command, is_file
+from search_spaces.spaces import Grid, Random, Search, Trials, When, Zip
 from search_spaces.study import Study
-from trainables.config import Command, placeholders, register_files
+from search_spaces.tuning import Method
+from trainables.config import Command, Mode, placeholders, register_files
 from trainables.errors import UserError, first_problem
 
 STUDY_OPTIONS = {
@@ -28,6 +30,17 @@ STUDY_OPTIONS = {
         "NAME=VALUE[,VALUE...]",
         "Values of {NAME} in the command. Several options are combined in every way.",
     ),
+    "zip": (
+        "NAME=VALUE[,VALUE...]",
+        "Like --grid, but the first values of all --zip options are combined, then the second, and "
+        "so on.",
+    ),
+    "when": (
+        "NAME=VALUE:NAME=VALUE[,VALUE...]",
+        "Values of the second {NAME} if the first has this value; otherwise the first of them. May "
+        "be repeated.",
+    ),
+    "random": ("N", "Run N random combinations instead of all."),
     "metric": ("NAME", "Number to improve, as the program prints it. Required."),
     "mode": ("MIN|MAX", "Whether low or high values are better. [default: min]"),
     "baseline": (
@@ -73,7 +86,9 @@ def command_words(study: str, *, again: bool = False) -> list[str]:
         return [*["retry"] * again, study]
     definition = _read(study)
     options = [
-        word for name, values in definition.options.items() for value in values
+        word
+        for name, values in definition.options.items()
+        for value in values
         for word in (name, value)
     ]
     return ["command", definition.command, *options, *["--retry"] * again]
@@ -83,7 +98,9 @@ def _read(text: str) -> _Definition:
     try:
         return _FORMAT.validate_json(text)
     except ValidationError as error:
-        raise UserError(f"the definition of a command is damaged: {first_problem(error)}") from error
+        raise UserError(
+            f"the definition of a command is damaged: {first_problem(error)}"
+        ) from error
 
 
 def command_study(definition: str) -> Study:
@@ -101,46 +118,96 @@ def command_study(definition: str) -> Study:
     if not words:
         raise UserError('command: is empty. Name a program, such as "python train.py --lr {lr}".')
     files = tuple(options.get("--files", ()))
-    grid = _fields("--grid", options.get("--grid", ()))
-    names = dict.fromkeys(name for word in words for name in placeholders(word))
-    for name in names:
-        if name not in (*grid, "seed"):
-            raise UserError(
-                f"command: {{{name}}} has no values. Add --grid {name}=VALUE,VALUE, or write "
-                "{{ and }} for braces."
-            )
-    for name in grid:
-        if name in Command.model_fields:
-            fix = "Use --seeds N." if name == "seed" else "Rename it."
-            raise UserError(f"--grid: the name {name} is taken. {fix}")
-        if name not in names:
-            raise UserError(
-                f"--grid: the command does not use {name}. Write {{{name}}} into it, or leave the "
-                "option out."
-            )
-    metric = last("--metric")
+    grid, rows = (_fields(option, options.get(option, ())) for option in ("--grid", "--zip"))
+    whens = [_when(text) for text in options.get("--when", ())]
+    # The base has each field's first value.
+    groups = [(option, fields) for option, fields in (("--grid", grid), ("--zip", rows))]
+    groups += [("--when", fields) for _, _, fields in whens]
+    values: dict[str, Value] = {}
+    for _, fields in groups:
+        values = {name: field[0] for name, field in fields.items()} | values
+    _check_names(words, groups)
+    metric, mode, baseline = last("--metric"), last("--mode", "min"), last("--baseline")
     if not metric:
         raise UserError("--metric: missing. Name a number that the program prints.")
-    baseline = last("--baseline")
-    best = "highest" if (mode := last("--mode", "min")) == "max" else "lowest"
-    subject = f"{' and '.join(grid)} give{'s' if len(grid) == 1 else ''}" if grid else "seed gives"
+    best = {"min": "lowest", "max": "highest"}.get(mode, mode)
+    subject = f"{' and '.join(values)} give{'s' if len(values) == 1 else ''}"
+    base = Command(words, files=files, sha256=sha256, **values)
+    trials = _trials(base, grid, rows, [When(*pair, **fields) for *pair, fields in whens], options)
+    if isinstance(trials, Search) and baseline:
+        raise UserError("--baseline: does not apply to --search. Leave it out.")
+    analyses: tuple[Analysis, ...] = (Comparison(baseline=_group(baseline, list(values))),)
     return Study(
         name=_name(last("--name"), words, files),
-        trials=lambda: [
-            Command(words, files=files, sha256=sha256, **values) for values in _cells(grid)
-        ],
+        trials=trials,
         title=command,
-        question=f"Which {subject} the {best} {metric}?",
-        analyses=(Comparison(baseline=_group(baseline, grid)), GroupTable()),
+        question=f"Which {subject if values else 'seed gives'} the {best} {metric}?",
         metric=metric,
-        mode="max" if mode == "max" else "min",
+        mode=cast("Mode", mode),
         seeds=_count("--seeds", last("--seeds", "1")),
+        **({} if isinstance(trials, Search) else {"analyses": (*analyses, GroupTable())}),
     )
 
 
-def _cells(grid: Fields) -> Iterator[dict[str, Value]]:
-    for cell in itertools.product(*grid.values()):
-        yield dict(zip(grid, cell, strict=True))
+def _trials(
+    base: Command,
+    grid: Fields,
+    rows: Fields,
+    whens: Sequence[When],
+    options: Mapping[str, Sequence[str]],
+) -> Trials:
+    """Return the space that the options choose; --grid and --when are combined in every way."""
+    chosen = [name for name in ("--random", "--search") if name in options]
+    if "--budget" in options and "--search" not in options:
+        raise UserError("--budget: needs --search. Add --search tpe, or leave it out.")
+    if len(chosen) > 1 or (chosen and rows):
+        raise UserError(f"{chosen[0]}: excludes {[*chosen, '--zip'][1]}. Leave one out.")
+    if chosen and not grid:
+        raise UserError(f"{chosen[0]}: needs the values to choose from. Add --grid NAME=VALUE,...")
+    if "--random" in options:
+        return Random(_count("--random", options["--random"][-1]), base, *whens, **grid)
+    if "--search" in options:
+        budget = _count("--budget", options.get("--budget", ("30",))[-1])
+        method = cast("Method", options["--search"][-1])
+        return Search(base, *whens, budget=budget, method=method, **grid)
+    if not rows:
+        return Grid(base, *whens, **grid)
+    return Trials(
+        lambda: (one for row in Zip(base, **rows)() for one in Grid(row, *whens, **grid)())
+    )
+
+
+def _check_names(words: Sequence[str], groups: Sequence[tuple[str, Fields]]) -> None:
+    names = {name for word in words for name in placeholders(word)}
+    given = {name for _, fields in groups for name in fields}
+    for name in sorted(names - given - {"seed"}):
+        raise UserError(
+            f"command: {{{name}}} has no values. Add --grid {name}=VALUE,VALUE, or write {{{{ and "
+            "}} for braces."
+        )
+    seen: set[str] = set()
+    for option, fields in groups:
+        for name in fields:
+            if name in Command.model_fields:
+                fix = "Use --seeds N." if name == "seed" else "Rename it."
+                raise UserError(f"{option}: the name {name} is taken. {fix}")
+            if name not in names:
+                raise UserError(
+                    f"{option}: the command does not use {name}. Write {{{name}}} into it, or "
+                    "leave the option out."
+                )
+            if option != "--when" and name in seen:
+                raise UserError(f"{option}: {name} occurs twice. Leave one out.")
+            seen.add(name)
+
+
+def _when(text: str) -> tuple[str, Value, Fields]:
+    """Return key, value and fields of "optimizer=sgd:momentum=0,0.9"."""
+    condition, colon, field = text.partition(":")
+    key, equals, value = condition.partition("=")
+    if not (colon and key and equals):
+        raise UserError(f"--when: {text!r} is not NAME=VALUE:NAME=VALUE,VALUE. Correct it.")
+    return key, _value(value), _fields("--when", [field])
 
 
 def _name(name: str, words: Sequence[str], files: Sequence[str]) -> str:
@@ -181,12 +248,12 @@ def _count(option: str, text: str) -> int:
     return int(text)
 
 
-def _group(text: str, grid: Fields) -> str:
+def _group(text: str, names: Sequence[str]) -> str:
     """Return the trials' name for "lr=0.1,width=8" without the seed: "lr=0.1, width=8"."""
     pairs = dict(pair.partition("=")[::2] for pair in text.split(",")) if text else {}
-    values = {name.strip(): _value(value) for name, value in pairs.items()}
-    order = [name for name in grid if name in values] + [name for name in values if name not in grid]
+    order = [name for name in names if name in pairs] or list(pairs)
+    values = {name: _value(pairs[name]) for name in order}
     return ", ".join(
-        f"{name}={value:.12g}" if isinstance(value := values[name], float) else f"{name}={value}"
-        for name in order
+        f"{name}={value:.12g}" if isinstance(value, float) else f"{name}={value}"
+        for name, value in values.items()
     )

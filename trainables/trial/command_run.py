@@ -200,15 +200,13 @@ def _json_object(text: str) -> dict[str, Any] | None:
     if not text.lstrip().startswith("{"):
         return None
     try:
-        values: dict[str, Any] = json.loads(text, parse_int=_number)
+        values: dict[str, Any] = json.loads(
+            text, parse_int=lambda n: int(n) if len(n) < 19 else float(n)
+        )
         json.dumps(values, ensure_ascii=False).encode()  # a file cannot hold half a character
     except (ValueError, RecursionError):
         return None
     return values
-
-
-def _number(digits: str) -> float:
-    return int(digits) if len(digits) < 19 else float(digits)
 
 
 def _ending(status: int) -> str:

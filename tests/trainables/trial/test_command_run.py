@@ -105,12 +105,15 @@ print(json.dumps({"token": len(os.environ["MY_TOKEN"]), "same": os.getcwd()}))""
         ("kill -KILL $$", "Killed"),
         ("echo done", "no final metrics"),
         ("true", "no final metrics"),
-        ("echo '[1]'; echo 3; echo null; echo '{1'; head -c 99999 /dev/urandom", "no final metrics"),
+        (
+            "echo '[1]'; echo 3; echo null; echo '{1'; head -c 99999 /dev/urandom",
+            "no final metrics",
+        ),
         ("echo '{\"epoch\": 0}'", "no final metrics"),
-        ("echo '{\"epoch\": true, \"loss\": 1}'", "epochs"),
+        ('echo \'{"epoch": true, "loss": 1}\'', "epochs"),
         ("echo '{\"epoch\": 1.5}'", "epochs"),
         ("echo '{\"epoch\": 1}'; echo '{\"epoch\": 0}'", "epochs"),
-        ("echo '{\"epoch\": 1, \"loss\": \"low\"}'", "number"),
+        ('echo \'{"epoch": 1, "loss": "low"}\'', "number"),
         ("echo '{\"loss\": [1]}'", "number"),
         ("echo '{\"loss\": null}'", "number"),
         ("printf '%s\\n' '{\"loss\\ud800\": 1}'", "no final metrics"),
@@ -130,7 +133,10 @@ def test_program_that_cannot_start(tmp_path: Path, program: str) -> None:
 
 
 def test_nan_diverges(tmp_path: Path) -> None:
-    for name, line in (("epoch", '{"epoch": 0, "loss": NaN}'), ("final", f'{{"loss": -1{"0" * 400}}}')):
+    for name, line in (
+        ("epoch", '{"epoch": 0, "loss": NaN}'),
+        ("final", f'{{"loss": -1{"0" * 400}}}'),
+    ):
         outcome = shell(tmp_path / name, f"echo '{line}'")
         assert outcome.state == "diverged" and "loss" in str(outcome.cause)
 
@@ -275,7 +281,7 @@ def test_any_output_is_progress(tmp_path: Path) -> None:
 
 
 def test_files_can_be_programs(tmp_path: Path) -> None:
-    (tmp_path / "run.sh").write_text("#!/bin/sh\necho \"{\\\"loss\\\": $1}\"\n")
+    (tmp_path / "run.sh").write_text('#!/bin/sh\necho "{\\"loss\\": $1}"\n')
     (tmp_path / "study.py").write_text(
         "from trainables.config import Command\n"
         "CONFIG = Command(['./run.sh', '{rate}'], files=['run.sh'], rate=0.5)\n"
