@@ -76,7 +76,7 @@ def define(command: str, options: Mapping[str, Sequence[str]]) -> str:
     """
     options = {name: options[name] for name in DEFINING if name in options}
     files = options.get("--files")
-    sha256 = register_files(Path(), files) if files else None
+    sha256 = register_files(Path(), files, "--files") if files else None
     return _FORMAT.dump_json(_Definition(command, options, sha256)).decode()
 
 
@@ -98,9 +98,7 @@ def _read(text: str) -> _Definition:
     try:
         return _FORMAT.validate_json(text)
     except ValidationError as error:
-        raise UserError(
-            f"the definition of a command is damaged: {first_problem(error)}"
-        ) from error
+        raise UserError(f"a command's definition is damaged: {first_problem(error)}") from error
 
 
 def command_study(definition: str) -> Study:
@@ -125,7 +123,7 @@ def command_study(definition: str) -> Study:
     groups += [("--when", fields) for _, _, fields in whens]
     values: dict[str, Value] = {}
     for _, fields in groups:
-        values = {name: field[0] for name, field in fields.items()} | values
+        values |= {name: field[0] for name, field in fields.items() if name not in values}
     _check_names(words, groups)
     metric, mode, baseline = last("--metric"), last("--mode", "min"), last("--baseline")
     if not metric:
@@ -172,9 +170,8 @@ def _trials(
         return Search(base, *whens, budget=budget, method=method, **grid)
     if not rows:
         return Grid(base, *whens, **grid)
-    return Trials(
-        lambda: (one for row in Zip(base, **rows)() for one in Grid(row, *whens, **grid)())
-    )
+    bases = Zip(base, **rows)
+    return Trials(lambda: (one for row in bases() for one in Grid(row, *whens, **grid)()))
 
 
 def _check_names(words: Sequence[str], groups: Sequence[tuple[str, Fields]]) -> None:

@@ -115,7 +115,7 @@ class Command(ExperimentConfig, extra="allow"):
         files = tuple(files)
         if files and "sha256" not in settings:
             caller = sys._getframe(1).f_globals.get("__file__", "")
-            settings["sha256"] = register_files(Path(caller).parent, files)
+            settings["sha256"] = register_files(Path(caller).parent, files, "files")
         super().__init__(**{"command": tuple(command), "files": files, **settings})
 
     @model_validator(mode="after")
@@ -144,9 +144,9 @@ class Command(ExperimentConfig, extra="allow"):
         return [text.format_map(values) for text in self.command]
 
 
-def register_files(folder: Path, names: Iterable[str]) -> str:
+def register_files(folder: Path, names: Iterable[str], option: str) -> str:
     """Read a command's files, for workers; return their SHA-256. Raises UserError."""
-    code = UserCode(name="command", text="", files=read_files(folder, names, "files"))
+    code = UserCode(name="command", text="", files=read_files(folder, names, option))
     add(code, ModuleType("command"))
     return code.sha256
 

@@ -148,7 +148,7 @@ def _lines(process: subprocess.Popen[bytes], strangers: Set[int]) -> Iterator[tu
     """Yield lines until the program has ended: whether from standard output, and the text."""
     assert process.stdout is not None and process.stderr is not None
     rests = {process.stdout.fileno(): b"", process.stderr.fileno(): b""}
-    with open(os.pidfd_open(process.pid), "rb") as end, selectors.DefaultSelector() as selector:
+    with os.fdopen(os.pidfd_open(process.pid)) as end, selectors.DefaultSelector() as selector:
         for file in (process.stdout, process.stderr, end):
             selector.register(file, selectors.EVENT_READ)
         while selector.get_map():
@@ -200,8 +200,9 @@ def _json_object(text: str) -> dict[str, Any] | None:
     if not text.lstrip().startswith("{"):
         return None
     try:
+        # A longer number may be too large for a float.
         values: dict[str, Any] = json.loads(
-            text, parse_int=lambda n: int(n) if len(n) < 19 else float(n)
+            text, parse_int=lambda digits: int(digits) if len(digits) < 19 else float(digits)
         )
         json.dumps(values, ensure_ascii=False).encode()  # a file cannot hold half a character
     except (ValueError, RecursionError):

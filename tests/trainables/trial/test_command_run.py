@@ -133,9 +133,10 @@ def test_program_that_cannot_start(tmp_path: Path, program: str) -> None:
 
 
 def test_nan_diverges(tmp_path: Path) -> None:
+    huge = "9" * 400
     for name, line in (
         ("epoch", '{"epoch": 0, "loss": NaN}'),
-        ("final", f'{{"loss": -1{"0" * 400}}}'),
+        ("final", f'{{"loss": -{huge}}}'),
     ):
         outcome = shell(tmp_path / name, f"echo '{line}'")
         assert outcome.state == "diverged" and "loss" in str(outcome.cause)

@@ -1,0 +1,167 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.command import results_table, start, sweep, wait_for
+from tests.support.one_ray import without_ray
+
+SCRIPT = """import argparse, json, os, time
+parser = argparse.ArgumentParser()
+parser.add_argument("--lr", type=float)
+parser.add_argument("--seed", type=int)
+options = parser.parse_args()
+with open({log!r}, "a") as log:
+    print(options.lr, options.seed, file=log)
+for epoch in range(2):
+    time.sleep({pause})
+    accuracy = 0.5 + 0.4 * (options.lr == 0.01) + (options.seed * 37 % 11 + epoch) * 0.002 * options.lr
+    print(json.dumps({{"epoch": epoch, "accuracy": accuracy}}))
+print(json.dumps({{"accuracy": accuracy}}))
+"""
+COMMAND = (
+    "command", "python train.py --lr {lr} --seed {seed}", "--files", "train.py",
+    "--grid", "lr=0.1,0.01", "--metric", "accuracy", "--mode", "max", "--max-concurrent", "2",
+)  # fmt: skip
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    monkeypatch.chdir(tmp_path)
+    write_script(tmp_path)
+    return tmp_path
+
+
+def write_script(folder: Path, pause: float = 0.0, end: str = "") -> None:
+    text = SCRIPT.format(log=str(folder / "log"), pause=pause)
+    (folder / "train.py").write_text(text + end)
+
+
+def runs(folder: Path) -> list[str]:
+    return (folder / "log").read_text().splitlines()
+
+
+@pytest.mark.usefixtures("one_ray")
+def test_script_is_swept(folder: Path) -> None:
+    answer = sweep(*COMMAND, "--seeds", "3")
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    assert len(runs(folder)) == 6
+    rows = results_table(folder / "results", "train")
+    assert {row["name"] for row in rows} == {
+        f"lr={rate} seed={seed}" for rate in (0.1, 0.01) for seed in (1, 2, 3)
+    }
+    assert all(float(row["accuracy"]) > 0.8 for row in rows if row["lr"] == "0.01")
+    with without_ray():
+        again = sweep(*COMMAND, "--seeds", "3")
+    assert again.returncode == 0 and "0 to run, 6 already done" in again.stdout
+    (folder / "train.py").rename(folder / "elsewhere.py")
+    report = sweep("report", "train", "--format", "json")
+    assert report.returncode == 0, report.stderr
+    card = json.loads(report.stdout)
+    assert "accuracy" in card["question"] and "lr=0.01" in card["answer"]
+    page = next(folder.glob("results/reports/train-*/report.html")).read_text()
+    assert "sweep.py command" in page and "--grid lr=0.1,0.01" in page
+    assert sweep("report", "all").returncode == 0
+    for again in ("retry", "run"):
+        refused = sweep(again, "train")
+        assert refused.returncode == 2 and "sweep.py command 'python train.py" in refused.stderr
+        assert ("--retry" in refused.stderr) == (again == "retry")
+    (folder / "elsewhere.py").rename(folder / "train.py")
+    write_script(folder, end="# changed\n")
+    changed = sweep(*COMMAND)
+    assert changed.returncode == 0 and "2 to run" in changed.stdout
+    assert "the study has changed since" in " ".join(changed.stdout.split())
+    assert len(runs(folder)) == 8
+
+
+@pytest.mark.usefixtures("one_ray")
+def test_failed_programs_run_again(folder: Path) -> None:
+    write_script(folder, end=f"if not os.path.exists({str(folder / 'cure')!r}): raise ValueError\n")
+    failed = sweep(*COMMAND)
+    assert failed.returncode == 1 and "exit status 1: ValueError" in failed.stdout
+    [line] = [line for line in failed.stdout.splitlines() if "Run failed trials again" in line]
+    assert "--retry" in line and "--grid lr=0.1,0.01" in line
+    (folder / "cure").touch()
+    assert sweep(*COMMAND, "--retry").returncode == 0
+    assert len(runs(folder)) == 4
+
+
+def test_killed_driver_resumes(folder: Path) -> None:
+    write_script(folder, pause=0.7)
+    command = (*COMMAND, "--seeds", "3")
+    process = start(*command, cwd=folder)
+    log = folder / "log"
+    wait_for(lambda: log.exists() and len(runs(folder)) >= 3, timeout_s=120, event="third trial")
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+    time.sleep(1)
+    done = [row for row in results_table(folder / "results", "train") if row["state"] == "done"]
+    killed = runs(folder)
+    answer = sweep(*command)
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    later = runs(folder)[len(killed) :]
+    assert not {f"{row['lr']} {row['seed']}" for row in done} & {*later}
+    write_script(folder, pause=0.7)
+    straight = sweep(*command, "--storage", folder / "straight")
+    assert straight.returncode == 0
+    table = results_table(folder / "results", "train")
+    assert table == results_table(folder / "straight", "train") and len(table) == 6
+
+
+SPACES = [
+    ((), "lr=0.1 lr=0.01"),
+    (("--zip", "a=1,2", "--zip", "b=3,4"), "a=1, b=3 a=2, b=4"),
+    (("--grid", "a=1,2", "--grid", "b=x,y"), "a=1, b=x a=1, b=y a=2, b=x a=2, b=y"),
+    (("--grid", "a=1,2", "--when", "a=2:b=5,6"), "a=1, b=5 a=2, b=5 a=2, b=6"),
+]
+
+
+@pytest.mark.parametrize(("options", "names"), SPACES[1:])
+def test_spaces_of_a_command(folder: Path, options: tuple[str, ...], names: str) -> None:
+    plan = sweep("command", "true {a} {b}", "--metric", "loss", *options, "--dry-run",
+                 "--format", "json")  # fmt: skip
+    assert plan.returncode == 0, plan.stderr
+    groups = [trial["name"].removesuffix(" seed=1") for trial in json.loads(plan.stdout)]
+    assert " ".join(groups) == names and folder.exists()
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    ("text", "options", "problem"),
+    [
+        ("true {a}", (), "{a} has no values"),
+        ("true", ("--grid", "a=1"), "does not use a"),
+        ("true {seed}", ("--grid", "seed=1"), "--seeds"),
+        ("true {a}", ("--grid", "a"), "NAME=VALUE"),
+        ("true {a}", ("--grid", "a=1", "--zip", "a=2"), "twice"),
+        ("true {a} {b}", ("--zip", "a=1", "--zip", "b=2,3"), "equally"),
+        ("true {a} {b}", ("--grid", "a=1", "--when", "b=2"), "--when"),
+        ("true {a}", ("--grid", "a=1", "--random", "0"), "--random"),
+        ("true {a}", ("--grid", "a=1,2", "--random", "1", "--search", "tpe"), "excludes"),
+        ("true {a}", ("--grid", "a=1,2", "--budget", "3"), "--search"),
+        ("true {a}", ("--grid", "a=1,2", "--baseline", "a=3"), "a=3"),
+        ("true 'x", (), "quotation"),
+        ("", (), "empty"),
+        ("true {}", (), "braces"),
+        ("true", ("--files", "absent"), "absent"),
+        ("true", ("--files", "/etc/passwd"), "outside"),
+        ("true", ("--name", "seeds"), "built-in"),
+        ("true", ("--seeds", "0"), "--seeds"),
+        ("true", ("--mode", "most"), "mode"),
+    ],
+)
+def test_bad_option_is_one_sentence(text: str, options: tuple[str, ...], problem: str) -> None:
+    answer = sweep("command", text, "--metric", "loss", *options, "--dry-run")
+    assert answer.returncode == 2 and problem in answer.stderr
+    assert "Traceback" not in answer.stderr and answer.stderr.startswith("error: ")
+
+
+@pytest.mark.usefixtures("folder")
+def test_metric_is_required() -> None:
+    assert "--metric" in sweep("command", "true", "--dry-run").stderr
