@@ -71,8 +71,9 @@ def run_command(config: Command, trial: Trial) -> dict[str, Any]:
                 trial.report(values.pop("epoch"), **values)
             else:
                 final |= values
-    if process.returncode:
-        raise UserError(f"{_ending(process.returncode)}{output.last_words()}")
+    if status := process.returncode:
+        signal_name = "" if status > 0 else f" ({signal.strsignal(-status)})"
+        raise UserError(f"exit status {status}{signal_name}{output.last_words()}")
     return final
 
 
@@ -131,8 +132,11 @@ def _started(
 
 def _children() -> set[int]:
     """Return the process ids of this process's children."""
-    paths = Path("/proc/self/task").glob("*/children")
-    return {int(pid) for path in paths for pid in path.read_text().split()}
+    pids = set[int]()
+    for path in Path("/proc/self/task").glob("*/children"):
+        with suppress(OSError):  # this thread has ended
+            pids.update(map(int, path.read_text().split()))
+    return pids
 
 
 def _kill_children(strangers: Set[int]) -> None:
@@ -208,9 +212,3 @@ def _json_object(text: str) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     return values
-
-
-def _ending(status: int) -> str:
-    if status > 0:
-        return f"exit status {status}"
-    return f"ended by signal {-status} ({signal.strsignal(-status)})"

@@ -101,7 +101,7 @@ print(json.dumps({"token": len(os.environ["MY_TOKEN"]), "same": os.getcwd()}))""
     [
         ("echo loud >&2; echo '{\"loss\": 1}'; exit 3", "exit status 3: loud"),
         ("exit 4", "exit status 4 without output"),
-        ("kill -SEGV $$", "signal 11"),
+        ("kill -SEGV $$", "Segmentation"),
         ("kill -KILL $$", "Killed"),
         ("echo done", "no final metrics"),
         ("true", "no final metrics"),
@@ -203,7 +203,7 @@ import signal, sys, time
 signal.signal(signal.SIGTERM, lambda *_: (open("saved", "w"), sys.exit(1)))
 print('{"epoch": 0, "loss": 9}')
 time.sleep(600)"""
-    outcome = run(tmp_path, program, stop_above={0: 1.0})
+    outcome = run(tmp_path, program, stop_above={1: 1.0})
     assert outcome.state == "pruned" and (tmp_path / "files" / "saved").exists()
 
 
@@ -213,7 +213,7 @@ def test_stubborn_program_is_killed(
 ) -> None:
     monkeypatch.setattr("trainables.trial.command_run.GRACE_S", 0.5)
     program = f"{STUBBORN}{DAEMON}\nprint({line!r})\n{SLEEP}"
-    outcome = run(tmp_path, program, stop_above={0: 1.0})
+    outcome = run(tmp_path, program, stop_above={1: 1.0})
     assert outcome.state in ("pruned", "diverged") and ended(tmp_path)
 
 
