@@ -8,11 +8,11 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from pydantic import TypeAdapter, ValidationError
 
-from search_spaces.analyses import Analysis, Comparison, GroupTable
+from search_spaces.analyses import Comparison, GroupTable
 from search_spaces.catalog import ALL, NAMES, is_command, is_file
 from search_spaces.spaces import Grid, Random, Search, Trials, When, Zip
 from search_spaces.study import Study
@@ -54,7 +54,8 @@ DEFINING = tuple(f"--{name}" for name in (*STUDY_OPTIONS, "seeds", "search", "bu
 """Options that define the study. All others may differ between two runs of it."""
 
 Value = int | float | str
-Fields = dict[str, tuple[Value, ...]]
+Fields = dict[str, Any]
+"""Values by name."""
 
 
 @dataclass(frozen=True)
@@ -134,7 +135,10 @@ def command_study(definition: str) -> Study:
     trials = _trials(base, grid, rows, [When(*pair, **fields) for *pair, fields in whens], options)
     if isinstance(trials, Search) and baseline:
         raise UserError("--baseline: does not apply to --search. Leave it out.")
-    analyses: tuple[Analysis, ...] = (Comparison(baseline=_group(baseline, list(values))),)
+    analyses: dict[str, Any] = {}
+    if not isinstance(trials, Search):
+        comparison = Comparison(baseline=_group(baseline, list(values)))
+        analyses["analyses"] = (comparison, GroupTable())
     return Study(
         name=_name(last("--name"), words, files),
         trials=trials,
@@ -143,7 +147,7 @@ def command_study(definition: str) -> Study:
         metric=metric,
         mode=cast("Mode", mode),
         seeds=_count("--seeds", last("--seeds", "1")),
-        **({} if isinstance(trials, Search) else {"analyses": (*analyses, GroupTable())}),
+        **analyses,
     )
 
 

@@ -71,7 +71,7 @@ def check_name(storage: Storage, key: StudyKey, file: str) -> None:
 
 
 def stored_command(name: str, storage: Storage) -> str:
-    """Return the definition of the command's study `name`; "" if there is none."""
+    """Return the definition of the command's study `name`; "" for any other name."""
     key = StudyKey(study=name, scale=FULL.name, corpus=NO_TEXT.name)
     for path in () if name in NAMES or is_file(name) else storage.study_files():
         with suppress(DamagedFileError):

@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,7 +20,8 @@ with open({log!r}, "a") as log:
     print(options.lr, options.seed, file=log)
 for epoch in range(2):
     time.sleep({pause})
-    accuracy = 0.5 + 0.4 * (options.lr == 0.01) + (options.seed * 37 % 11 + epoch) * 0.002 * options.lr
+    noise = (options.seed * 37 % 11 + epoch) * 0.002 * options.lr
+    accuracy = 0.5 + 0.4 * (options.lr == 0.01) + noise
     print(json.dumps({{"epoch": epoch, "accuracy": accuracy}}))
 print(json.dumps({{"accuracy": accuracy}}))
 """
@@ -32,7 +32,7 @@ COMMAND = (
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     write_script(tmp_path)
     return tmp_path
@@ -68,10 +68,10 @@ def test_script_is_swept(folder: Path) -> None:
     page = next(folder.glob("results/reports/train-*/report.html")).read_text()
     assert "sweep.py command" in page and "--grid lr=0.1,0.01" in page
     assert sweep("report", "all").returncode == 0
-    for again in ("retry", "run"):
-        refused = sweep(again, "train")
+    for verb in ("retry", "run"):
+        refused = sweep(verb, "train")
         assert refused.returncode == 2 and "sweep.py command 'python train.py" in refused.stderr
-        assert ("--retry" in refused.stderr) == (again == "retry")
+        assert ("--retry" in refused.stderr) == (verb == "retry")
     (folder / "elsewhere.py").rename(folder / "train.py")
     write_script(folder, end="# changed\n")
     changed = sweep(*COMMAND)
