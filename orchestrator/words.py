@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TypeGuard
 
 from trainables.corpora import NO_TEXT
@@ -47,9 +47,22 @@ def counted(number: int, noun: str, plural: str | None = None) -> str:
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
-def listed(names: Sequence[str]) -> str:
+def quoted(name: str) -> str:
+    """Return a name for a sentence: in quotation marks if it is not a single word."""
+    return f"“{name}”" if set(" ,:") & set(name) else name
+
+
+def too_few(fewest: int, noun: str, count: int) -> str:
+    """Return "at least 5 pairs are needed, but there are 2" if `count` is too small, else ""."""
+    if count >= fewest:
+        return ""
+    return f"at least {fewest} {noun} are needed, but there {'is' if count == 1 else 'are'} {count}"
+
+
+def listed(names: Iterable[str]) -> str:
     """Return "a", "a and b" or "a, b and c". `names` must not be empty."""
-    return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]
+    *others, last = names
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def some_of(names: Sequence[str], most: int) -> str:
@@ -66,12 +79,9 @@ def one_line(text: str, *, most: int | None = None) -> str:
     # Cut first: the text may be of any size.
     head = text if most is None else text[: 4 * most]
     line = " ".join("".join(letter if letter.isprintable() else " " for letter in head).split())
-    is_cut = most is not None and (len(line) > most or len(head) < len(text))
-    return (
-        f"{line[: most - 1].rstrip()}\N{HORIZONTAL ELLIPSIS}"
-        if is_cut and most is not None
-        else line
-    )
+    if most is None or (len(line) <= most and len(head) == len(text)):
+        return line
+    return f"{line[: most - 1].rstrip()}\N{HORIZONTAL ELLIPSIS}"
 
 
 def file_name(text: str) -> str:

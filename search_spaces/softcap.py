@@ -101,10 +101,10 @@ def softmax_bent_after_training(results: Any) -> list[Any]:
         table[title] = [softmax.get(_bent_prefix(layer) + name) for layer in SOFTCAPS]
     table = table.dropna(subset=list(BENT_TITLES.values())).rename_axis("bend").reset_index()
     parts = [
-        f"{row['bend'].removeprefix('softcap ')} gives Press rank "
-        f"{row[BENT_TITLES['press_rank']]:.0f}, and training with that bend gives "
-        f"{row[TRAINED_TITLES['press_rank']]:.0f} (KL of the bent from the unbent softmax: "
-        f"{row[BENT_TITLES['kl_from_softmax']]:.2g} nats)"
+        f"With {row['bend'].removeprefix('softcap ')}, the Press rank is then "
+        f"{row[BENT_TITLES['press_rank']]:.0f} (KL from the unbent softmax: "
+        f"{row[BENT_TITLES['kl_from_softmax']]:.2g} nats); after training with this bend, it is "
+        f"{row[TRAINED_TITLES['press_rank']]:.0f}."
         for row in table.to_dict("records")
         if row["bend"] in PUBLISHED and math.isfinite(row[TRAINED_TITLES["press_rank"]])
     ]
@@ -113,7 +113,7 @@ def softmax_bent_after_training(results: Any) -> list[Any]:
     if not parts:
         return [table]
     return [
-        f"Bending a trained softmax's logits without further training: {'; '.join(parts)}.",
+        f"A trained softmax was bent without further training. {' '.join(parts)}",
         table,
     ]
 
@@ -158,8 +158,9 @@ STUDY = Study(
         RankOverTraining(),
     ),
     deviations=(
-        "The sources cap the logits of Transformers without an output bias. The models here have a "
-        "bias; at scale quick it starts at the word frequencies, as far as the cap allows.",
+        "The sources cap the logits of Transformers that have no output bias. The models here have "
+        "an output bias. At scale quick, it starts at the logarithms of the word frequencies, cut "
+        "to the range of the cap.",
         "The sources tune a cap together with the rest of a model; here only the cap changes.",
     ),
 )

@@ -32,6 +32,7 @@ from orchestrator.analysis.tidy_frames import (
     tidy,
     values_of_done,
 )
+from orchestrator.words import too_few
 from search_spaces.analyses import Comparison
 
 FEWEST_PAIRS = 2
@@ -85,7 +86,7 @@ def compare(
     *,
     names: Names = ("a", "b"),
 ) -> dict[str, Any]:
-    """Compare group a with its baseline b, by `pairs` if there are at least FEWEST_PAIRS.
+    """Compare group a with the baseline b: as pairs if `pairs` has at least FEWEST_PAIRS.
 
     Return counts, means and deviations of both groups, and:
 
@@ -106,13 +107,8 @@ def compare(
     differences = summarise_sample(paired_a - paired_b)
     is_paired = differences.n >= FEWEST_PAIRS
     if is_paired:
-        value, missing, shortage = (
-            differences.mean,
-            _spread_obstacle(differences, float(np.abs(pairs).max()), names),
-            "",
-        )
-        if differences.n < FEWEST:
-            shortage = f"at least {FEWEST} pairs are needed, but there are {differences.n}"
+        value, shortage = differences.mean, too_few(FEWEST, "pairs", differences.n)
+        missing = _spread_obstacle(differences, float(np.abs(pairs).max()), names)
     else:
         value, missing = difference_of_means(a, b), obstacle(a, b, names=names)
         shortage = obstacle(a, b, names=names, fewest=FEWEST)

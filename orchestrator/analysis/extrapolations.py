@@ -18,6 +18,7 @@ from orchestrator.analysis.statistics.power_law import (
     over_draws,
 )
 from orchestrator.analysis.tidy_frames import estimate_row, losses_at, tidy
+from orchestrator.words import too_few
 from search_spaces.laws import Extrapolation
 
 
@@ -51,10 +52,7 @@ def extrapolation_numbers(
     losses = losses.assign(panel=None, group=None)
     curves = curves_over_seeds(losses)
     [(key, curve)] = curves.items()
-    missing = (
-        f"a comparison needs at least {FEWEST_SIZES} sizes for the law and a smaller one, "
-        f"but the study has {len(curve.x_R)}"
-    )
+    missing = too_few(FEWEST_SIZES + 1, "sizes", len(curve.x_R))
     count, start = len(curve.x_R) - FEWEST_SIZES, 0
     comparisons: list[dict[str, Any]] = []
     for size in range(count - 1, -1, -1):

@@ -29,6 +29,7 @@ from orchestrator.analysis.statistics.power_law import (
     seed_by_group_p,
 )
 from orchestrator.analysis.tidy_frames import Families, add_holm, estimate_row, losses_at, tidy
+from orchestrator.words import too_few
 from search_spaces.laws import PowerLaw
 
 CURVE_POINTS = 60
@@ -124,7 +125,7 @@ def law_frames(
     for (panel, group), curve in curves.items():
         key = {"panel": panel, "group": group}
         sizes, law = len(curve.x_R), laws.get((panel, group))
-        fit = _fit(law, missing or _too_few(sizes))
+        fit = _fit(law, missing or too_few(FEWEST_SIZES, "sizes", sizes))
         fits.append(key | {"trials": int(curve.count_R.sum()), "sizes": sizes} | fit)
         for index, (x, n) in enumerate(zip(curve.x_R, curve.count_R, strict=True)):
             mean = over_draws(curve.mean_BR[:, index])
@@ -159,10 +160,6 @@ def _fit(law: Laws | None, missing: str) -> dict[str, Any]:
         "not_pinned": " ".join(not_pinned),
         "missing": missing,
     }
-
-
-def _too_few(sizes: int) -> str:
-    return f"a law of 3 parameters needs at least {FEWEST_SIZES} sizes but has {sizes}"
 
 
 def _factor(law: Laws, baseline: Laws) -> dict[str, Any]:

@@ -37,9 +37,9 @@ class RankTrainingNumbers:
     half epochs."""
     ranks: pd.DataFrame
     """One row per rank. `compared` counts settings in which rank and perplexity have a half-way
-    epoch; `rank_earlier` those in which the rank's is earlier. `bound` is the largest rank that the
-    shape of log P allows; None if unknown or different between trials. `at_bound` counts measured
-    epochs whose rank is at this bound."""
+    epoch; `rank_earlier` counts settings in which the rank has the earlier one. `bound` is the
+    largest rank that the shape of log P allows; None if unknown or different between trials.
+    `at_bound` counts measured epochs whose rank is at this bound."""
     groups: tuple[str, ...]
     colour_by: str
     """Config column that gives `colour`; empty without one."""
@@ -59,8 +59,8 @@ def rank_training_numbers(
 ) -> RankTrainingNumbers | None:
     """Return the requested ranks that a trial has; None if no trial has one.
 
-    `epochs` is by trial id. The first of `colours` that is a number everywhere and constant per
-    setting gives the colour.
+    `epochs` is by trial id. `colours` names columns of `frame`. Each setting is coloured by the
+    first column with numbers only and one number per setting.
     """
     records: list[dict[str, Any]] = []
     ranks: list[dict[str, Any]] = []

@@ -32,8 +32,8 @@ def trial_spectra(
 ) -> tuple[Spectrum, ...]:
     """Return the spectra of done trials with a Press rank and a positive, finite largest value.
 
-    `spectra` is by trial id. Without `by_group`, other seeds of a group are left out: their curves
-    overlap.
+    `spectra` is by trial id. Without `by_group`, each group has one seed, because the curves of
+    several seeds overlap.
     """
     if "press_rank" not in frame.columns:
         return ()

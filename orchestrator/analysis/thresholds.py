@@ -18,6 +18,7 @@ import pandas as pd
 from orchestrator.analysis.statistics.estimates import Array, Statistic
 from orchestrator.analysis.statistics.power_law import Curve, curves_over_seeds, over_draws
 from orchestrator.analysis.tidy_frames import Families, add_holm, estimate_row, tidy, values_of_done
+from orchestrator.words import too_few
 from search_spaces.laws import Threshold
 
 # A law of two parameters fits two points exactly.
@@ -131,11 +132,9 @@ def law_over(x: Mapping[float, Array]) -> dict[str, Any]:
 
     `x` has B draws per z; a draw counts if it has an x at every z.
     """
-    exponent, log_factor, farthest, missing = Statistic(), Statistic(), None, ""
-    if len(x) < FEWEST_SETTINGS:
-        count = "1 does" if len(x) == 1 else f"{len(x)} do"
-        missing = f"at least {FEWEST_SETTINGS} values must reach the goal at some size, but {count}"
-    else:
+    exponent, log_factor, farthest = Statistic(), Statistic(), None
+    missing = too_few(FEWEST_SETTINGS, "values with an x", len(x))
+    if not missing:
         with np.errstate(divide="ignore"):
             log_x_BK = np.log(np.stack(list(x.values()), axis=1))
         log_x_BK[~np.isfinite(log_x_BK).all(axis=1)] = np.nan

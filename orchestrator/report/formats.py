@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from orchestrator.words import is_number, some_of
+from orchestrator.words import is_number, quoted, some_of
 
 CORPORA = {"ptb": "PTB", "wikitext-2": "WikiText-2"}
 TITLES = {
@@ -63,8 +63,7 @@ WITH_BOUND = {
     "kl_rank_1e-": "KL rank (1e-{} nats)",
     "kl_at_rank_": "KL at rank {} (nats)",
 }
-"""Titles of metrics whose names end in a number, by the rest of the name. The number replaces {}.
-"""
+"""Start of a metric's name -> its title. The rest of the name, a number, replaces {}."""
 VALUES_SHOWN = 12
 LARGEST_WRITTEN = 1e7
 """Larger numbers get an exponent. A diverged model's perplexity, for example, has no meaningful
@@ -76,7 +75,7 @@ def title(name: str) -> str:
     """Return the title of a results column: "output_layer.c" -> "c"."""
     name = name.removeprefix("noisy_")
     if name.startswith("centred_"):
-        return f"{title(name.removeprefix('centred_'))}, rows centred"
+        return f"{title(name.removeprefix('centred_'))} of centred rows"
     for prefix, text in WITH_BOUND.items():
         if name.startswith(prefix):
             return text.format(name.removeprefix(prefix))
@@ -116,14 +115,14 @@ def number(value: Any, *, digits: int = 5) -> str:
         return DASH
     if not is_number(value):
         return str(value)
-    if math.isinf(value):
-        return f"{MINUS if value < 0 else ''}\N{INFINITY}"
     if float(value).is_integer() and abs(value) < 1e15:
-        return f"{int(value):,}".replace("-", MINUS)
-    if 1e-3 <= abs(value) < LARGEST_WRITTEN:
+        text = f"{int(value):,}"
+    elif 1e-3 <= abs(value) < LARGEST_WRITTEN:
         decimals = digits - 1 - math.floor(math.log10(abs(value)))
-        return f"{value:,.{max(decimals, 0)}f}".replace("-", MINUS)
-    return f"{value:,.{digits - 1}g}".replace("-", MINUS)
+        text = f"{value:,.{max(decimals, 0)}f}"
+    else:
+        text = f"{value:,.{digits - 1}g}".replace("inf", "\N{INFINITY}")
+    return text.replace("-", MINUS)
 
 
 def digits(count: int) -> Callable[[Any], str]:
@@ -146,6 +145,11 @@ def setting(value: Any) -> str:
         return DASH
     text = f"{value:g}" if isinstance(value, float) else KINDS.get(value) or str(value)
     return text.replace("-", MINUS) if isinstance(value, (int, float)) else text
+
+
+def named(value: Any) -> str:
+    """Return a group's name for a sentence: in quotation marks if it is not a single word."""
+    return quoted(setting(value))
 
 
 def cell(metric: str, value: Any) -> str:
@@ -244,7 +248,8 @@ def ranked(values: Mapping[str, float], *, decimals: int = 1) -> str:
         if len(set(texts)) == len(names):
             break
     return ", ".join(
-        f"{' = '.join(equal)} {text}" for text, equal in zip(texts, names.values(), strict=True)
+        f"{' = '.join(map(named, equal))} {text}"
+        for text, equal in zip(texts, names.values(), strict=True)
     )
 
 

@@ -49,13 +49,13 @@ SMALL_IN = 2.7, 2.4
 
 @dataclass(frozen=True, kw_only=True)
 class LineFigure(Drawing):
-    """A grid of panels with one legend. Marks name their panel's `row` and column (`panel`)."""
+    """A grid of panels with one legend."""
 
     marks: pd.DataFrame
-    """One mark or point of a line per row: `kind` (see `KINDS`), `x`, `y`. Optional: `group`, `row`
-    and `panel` (labels, or config values), `line` (separates lines of a group), `low` and `high`
-    (ends of the bar or band), `left` and `right` (ends of the bar along x), `text` (tooltip),
-    `hollow`, `colour` (a number)."""
+    """One mark or point of a line per row: `kind` (see `KINDS`), `x`, `y`. Optional: `group`,
+    `row` and `panel` (row and column of the grid, as labels or config values), `line` (separates
+    lines of a group), `low` and `high` (ends of the bar or band), `left` and `right` (ends of the
+    bar along x), `text` (tooltip), `hollow`, `colour` (a number)."""
     x: str
     y: Mapping[str, str]
     """Row -> label of its y axis, in the order of the rows."""

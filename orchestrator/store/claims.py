@@ -26,8 +26,8 @@ class Claims(Database):
         """Claim free trials for `lease_s` seconds; return the attempt number of each, by id.
 
         A trial is free if it is planned, if its lease has run out, or if `owner` already holds it.
-        Each claim raises the trial's attempt number, which identifies the claim. Ids keep the given
-        order.
+        If several processes claim a trial at once, one gets it. Each claim raises the trial's
+        attempt number, which identifies the claim. Ids keep the given order.
         """
         with self.write() as connection:
             moment = now(connection)
@@ -62,7 +62,7 @@ class Claims(Database):
     ) -> int:
         """Set running trials of `owner` to planned; return the number of these trials.
 
-        `trial_ids` limits the release to these trials. `cause` is recorded in their attempts.
+        `trial_ids` limits the release to these trials. Each released attempt records `cause`.
         """
         with self.write() as connection:
             released_ids = _update(
@@ -81,10 +81,10 @@ class Claims(Database):
             )
 
     def reset(self, trial_ids: Collection[str], states: Sequence[TrialState] = LOST) -> list[str]:
-        """Set the trials in one of `states` to planned. Return their ids, in the given order.
+        """Set the trials in one of `states` to planned. Return the ids, in the given order.
 
-        Their failure causes and measurements are deleted. Their epochs stay until the next attempt
-        replaces them. Raises ValueError for the states done and running.
+        Failure causes and measurements are deleted. Epochs stay until the next attempt replaces
+        them. Raises ValueError for the states done and running.
         """
         if {"done", "running"}.intersection(states):
             raise ValueError(
@@ -134,7 +134,7 @@ class Claims(Database):
 def claimed_trials(
     connection: Connection, trial_ids: Collection[str], attempts: Mapping[str, int]
 ) -> list[str]:
-    """Lock the trials that still have the numbers in `attempts`; return their sorted ids."""
+    """Lock the trials whose attempt number is still that in `attempts`; return the sorted ids."""
     running = select(trial.c.id, trial.c.attempt).where(
         trial.c.state == "running", trial.c.id.in_(trial_ids)
     )

@@ -43,8 +43,9 @@ IDS_A_STATEMENT = 5_000
 class Database:
     """A SQLite or PostgreSQL database.
 
-    Raises UserError for problems that a user can fix. A new transaction waits while a SQLite file
-    is locked, or while a server that answered before is unreachable.
+    Raises UserError for problems that a user can fix, such as a full disk, and if a SQLite file was
+    deleted or replaced during use. A new transaction waits while a SQLite file is locked. It also
+    waits for an unreachable server, if this object has reached the server before.
     """
 
     def __init__(

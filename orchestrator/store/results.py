@@ -55,11 +55,16 @@ class Results(Database):
         spectrum: np.ndarray | None = None,
         attempt: int | None = None,
     ) -> bool:
-        """Record a trial's outcome; return whether the store accepts it (see `Store`).
+        """Record a trial's outcome; return whether the store accepts it.
 
-        Replaces the trial's measurements and, if the outcome has epochs, its epochs. Omit `attempt`
-        if the outcome was read from a file that no worker reported. Raises ValueError unless
-        `spectrum` is a vector of finite numbers.
+        The first done outcome is accepted from any attempt, because all attempts have the same
+        config. It never changes. Other outcomes are accepted only from the attempt that holds the
+        claim. Omit `attempt` for an outcome from a file that no worker reported; it is accepted if
+        the trial is planned or the lease has run out.
+
+        Replaces the trial's measurements and, if the outcome has epochs, its epochs. Raises
+        ValueError unless `spectrum` is a vector of finite numbers, and KeyError for an unknown
+        trial.
         """
         trial_id = outcome.trial_id
         epochs = _epoch_rows(trial_id, outcome.epochs)
@@ -101,8 +106,9 @@ class Results(Database):
     ) -> bool:
         """Add a measurement to a done trial; return False if the trial already has it.
 
-        Raises ValueError if the trial is not done, if `spectrum` differs from the stored one, or if
-        a metric is invalid (see `check_metrics`) or belongs to another measurement.
+        Raises KeyError if the trial is unknown. Raises ValueError if the trial is not done, if
+        `spectrum` differs from the stored one, or if a metric is invalid (see `check_metrics`) or
+        belongs to another measurement.
         """
         check_metrics(metrics)
         new_row = _result_row(trial_id, name_at_version, metrics)

@@ -25,7 +25,7 @@ def trial_names(
 
     Settings with equal labels get the keys in which they differ ("softmax,
     training.learning_rate=20 seed=1") or a hash ("mine #1a2b3c4d seed=1"). `variety` has all trials
-    of the study at their scale, so that names do not depend on the choice of `configs`. Raises
+    of the study at this scale, so a trial has the same name for every choice of `configs`. Raises
     UserError for a label that is not a string.
     """
     # A small scale may make trials equal.

@@ -34,7 +34,7 @@ class Listener:
         """Handle the current state, several times a second.
 
         `pack_sizes` has the number of trials in each pack that a worker runs. `running` has the ids
-        of running trials, except if their worker died or a user asked to stop them.
+        of running trials, without those of a dead worker and those that a user asked to stop.
         """
 
     def note(self, text: str) -> None:

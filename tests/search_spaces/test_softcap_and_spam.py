@@ -38,8 +38,8 @@ def test_table_of_bends_has_means() -> None:
         *({"group": f"softcap tanh {cap}", **trained} for cap in (15, 20)),
     ]
     sentence, table = softmax_bent_after_training(pd.DataFrame(rows))
-    assert "tanh 15 gives Press rank 198" in sentence
-    assert "gives 205 (KL of the bent from the unbent softmax: 0.025 nats)" in sentence
+    assert "tanh 15, the Press rank is then 198" in sentence
+    assert "(KL from the unbent softmax: 0.025 nats)" in sentence and "it is 205." in sentence
     [line] = table.to_numpy().tolist()
     assert line == ["softcap tanh 15", 205, 104, 198, 106, pytest.approx(0.0255)]
     assert len(softmax_bent_after_training(pd.DataFrame(rows[2:]))) == 1

@@ -32,10 +32,7 @@ def test_gpu_products_have_their_precision(
     precision: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """On the device "meta", a step that reads a tensor's value fails.
-
-    The test replaces generators, Adam and attention, which this device does not have.
-    """
+    # The device "meta" runs a GPU's code without a GPU. It has no generators and no attention.
     attended: set[torch.dtype] = set()
 
     def attention(query: Tensor, key: Tensor, value: Tensor, *, is_causal: bool) -> Tensor:

@@ -10,7 +10,7 @@ from trainables.config.output_layer import MixtureConfig
 from trainables.config.transformer import TransformerTrialConfig
 
 LONGEST_DRAW = 40
-"""Maximum length of a random window minus `bptt`."""
+"""Number of tokens by which a window of random length can exceed `bptt`."""
 
 
 @dataclass(frozen=True, kw_only=True)

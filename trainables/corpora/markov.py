@@ -61,8 +61,8 @@ class MarkovLanguage:
     """Log-probabilities (nats) of the next type (column) after the last type (row)."""
     left_VR: NDArray[np.int64]
     right_VR: NDArray[np.int64]
-    """`left_VR` = [A S, 1, z] and `right_VR` = [B, b, 1] are integers that prove the rank: 2^40 log
-    P = left diag(2^16, ..., 2^16, -1) right^T."""
+    """Integer factors of log P with R = `rank` columns each: 2^40 log P = `left_VR` diag(2^16, ...,
+    2^16, -1) `right_VR`^T."""
     weights_VV: NDArray[np.int64]
     """Sampling weights of the next type: exp(logit) as integers, in units of 2^-44."""
 

@@ -46,7 +46,7 @@ def eigenvalues_in_place(symmetric_VV: NDArray[np.float64]) -> NDArray[np.float6
 
 
 def _band(matrix_VV: Tensor, width: int) -> Tensor:
-    """Return the lower diagonals of a band matrix with the same eigenvalues, (B + 1) x V."""
+    """Return the lower diagonals of a band matrix, (B + 1) x V, with `matrix_VV`'s eigenvalues."""
     size = len(matrix_VV)
     for left, right in _column_blocks(size):
         square = matrix_VV[left:right, left:right]

@@ -198,9 +198,9 @@ def _id_losses_(
     *,
     loss_only: bool,
 ) -> tuple[Tensor, Tensor]:
-    """Return each context's loss, n x 1, and the gradient of loss / `counts` by log pi.
+    """Return each context's loss, n x 1, and the gradient of loss / `counts` for log pi.
 
-    Unless `loss_only`, overwrites the logits, (n K) x V, with the gradient by the logits.
+    Unless `loss_only`, overwrites the logits, (n K) x V, with the gradient for the logits.
     """
     experts = log_prior_nK.shape[1]
     targets = targets_n.repeat_interleave(experts)[:, None]

@@ -61,7 +61,9 @@ class IntervalSums(NamedTuple):
 
 
 class Inputs(NamedTuple):
-    """Inputs of a cross-entropy, or gradients by them. With several models, G is the first axis.
+    """Inputs of a cross-entropy, or gradients with respect to them.
+
+    With several models, G is the first axis.
 
     Shapes: hidden N x K x D, log_prior N x K, weight V x D, bias V. `hidden` has the dtype of the
     matrix products.
@@ -87,11 +89,11 @@ def fused_cross_entropy(
     parameters: Sequence[Tensor],
     gradients: Inputs | None,
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
-    """Return every model's weighted sum of -log P(target), and the gradients by `parameters`.
+    """Return every model's weighted sum of -log P(target), and gradients for `parameters`.
 
     The sums have shape G, in float64. `rows` has targets and weights, both G x N; a model's weights
-    sum to at most 1. `parameters` have a leading axis G. Adds to the `gradients` by weight and
-    bias; overwrites the other `gradients`.
+    sum to at most 1. `parameters` have a leading axis G. In `gradients`, adds to `weight` and
+    `bias`, and overwrites `hidden` and `log_prior`.
     """
     from trainables.output_layers import kernels  # Triton: only on a GPU
 

@@ -64,11 +64,11 @@ def backward_(
     row_values: tuple[Tensor, Tensor, Tensor],
     sums: IntervalSums | None,
 ) -> Tensor:
-    """Overwrite the matrix product with the loss's gradient by it.
+    """Overwrite the matrix product with the loss's gradient with respect to it.
 
-    The gradient is `weight` (softmax - onehot(target)) f'. Returns the gradient by the bias, G x V
-    in float32, and adds to `sums` if given. `row_values`, each G x m, are the weights and the row
-    values of `forward`. Each model's weights sum to at most 1. Bitwise reproducible.
+    The gradient is `weight` (softmax - onehot(target)) f'. Returns the gradient with respect to the
+    bias, G x V in float32, and adds to `sums` if given. `row_values`, each G x m, are the weights
+    and the row values of `forward`. Each model's weights sum to at most 1. Bitwise reproducible.
     """
     models, rows, columns = product_GmV.shape
     assert all(values.is_contiguous() for values in row_values)

@@ -46,7 +46,10 @@ class PiecewiseLinear(Pointwise):
         return (start_K - start_K[..., middle : middle + 1]).to(dtype), rise_K.to(dtype)
 
     def gradient_of(self, weight_K: Tensor, sum_start_K: Tensor, sum_rise_K: Tensor) -> Tensor:
-        """Return the gradient by `weight_K`, from float64 gradients by the results of `tables`."""
+        """Return the loss's gradient with respect to `weight_K`.
+
+        The arguments are float64 gradients with respect to the two results of `tables`.
+        """
         # Rise j also lifts the start of every interval to its right, and lowers the middle value
         # that is subtracted from all.
         rise_K = sum_rise_K + running_sum(sum_start_K.flip(-1)).flip(-1) - sum_start_K
@@ -80,7 +83,7 @@ class PiecewiseLinear(Pointwise):
         return start_K[indices] + rise_K[indices] * positions
 
     def chunk_pass(self, like_nV: Tensor) -> ChunkPass:
-        """Return a `ChunkPass` without autograd."""
+        """Return a `ChunkPass` that computes gradients without autograd."""
         return _LookUpPass(self, like_nV)
 
 

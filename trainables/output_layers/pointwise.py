@@ -21,13 +21,13 @@ class ChunkPass:
         """Overwrite the logits with f(logits), up to an additive constant."""
 
     def pull_back_(self, gradient_nV: Tensor) -> None:
-        """Overwrite the gradient by f with the gradient by the last chunk's logits.
+        """Replace the gradient with respect to f by that with respect to the last chunk's logits.
 
-        Also sums the gradients by f's parameters.
+        Also sums the gradients with respect to f's parameters.
         """
 
     def gradients(self) -> tuple[Tensor, ...]:
-        """Return the gradients by f's parameters, summed over all chunks so far."""
+        """Return the summed gradients of all chunks so far, with respect to f's parameters."""
         return ()
 
 

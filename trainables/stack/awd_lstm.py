@@ -16,7 +16,10 @@ LSTM_WEIGHTS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
 
 
 def lstm_draws(config: TrialConfig, vocabulary: int) -> list[Draw]:
-    """Return an AWD-LSTM's masks and noise per step in order, except the output layer's mask."""
+    """Return the masks and noise that an AWD-LSTM draws per step, in the order of drawing.
+
+    The list does not include the mask of the output layer.
+    """
     model, batch = config.model, config.training.batch_size
     embedded = batch, model.embedding_width
     draws = [

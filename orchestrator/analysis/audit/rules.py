@@ -36,7 +36,7 @@ def _values(cells: list[Cell]) -> list[float]:
 
 
 def same(claim: Claim) -> Outcome:
-    """Equal to the number in {argument}, digit by digit."""
+    """Printed digits must all equal those in {argument}."""
     other = claim.cells[-1]
     return other.printed, float(claim.printed) == other.numbers[0]
 
@@ -95,8 +95,8 @@ def an_eleventh(claim: Claim) -> Outcome:
 def joined_deviation(printed: float, sd_10: float, distance: float, room: float) -> Outcome:
     """Return the range of a standard deviation of 11 values, and whether `printed` is in it.
 
-    Ten values have the printed deviation `sd_10`. The eleventh is `distance` +- `room` from their
-    mean.
+    Ten values have the printed deviation `sd_10`. The eleventh differs from the mean of the ten by
+    `distance` +- `room`.
     """
     low, high = (
         math.hypot(
@@ -123,13 +123,13 @@ def one_of_eleven(claim: Claim) -> Outcome:
 
 
 def perplexity_difference(claim: Claim) -> Outcome:
-    """Softmax's test perplexity minus the model's in SM Table 10, digit by digit.
+    """Softmax's test perplexity minus that of the model (SM Table 10), with all printed digits.
 
-    Both models use the same averaging method.
+    Both models have the same averaging method.
     """
     softmax, model = _halves(claim)
     et_asgd, nt_asgd = (f"{difference:+.2f}" for difference in softmax - model)
-    return f"{et_asgd} (ET-ASGD), {nt_asgd} (NT-ASGD)", claim.printed in (et_asgd, nt_asgd)
+    return f"{et_asgd} (ET-ASGD) or {nt_asgd} (NT-ASGD)", claim.printed in (et_asgd, nt_asgd)
 
 
 def talk_difference(claim: Claim) -> Outcome:
@@ -259,7 +259,7 @@ def tried_value(claim: Claim) -> Outcome:
 
 
 def word_pairs(claim: Claim) -> Outcome:
-    """Word pairs counted in the published files (identified by SHA-256), digit by digit.
+    """Word pairs counted in the files of the published SHA-256; all printed digits must agree.
 
     Words are lower-cased; the vocabulary is that of all three splits.
     """

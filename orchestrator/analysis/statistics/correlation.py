@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from scipy.special import betaincc, ndtri, stdtr
 
 from orchestrator.analysis.statistics.estimates import TAILS, Array, Interval, Names, Statistic
+from orchestrator.words import too_few
 
 NORMAL_QUANTILE = float(ndtri(TAILS[1]))
 ON_LINE = "all points are on one line, so there is no interval"
@@ -45,8 +46,8 @@ def correlate(
     if x_n.shape != y_n.shape or not (np.isfinite(x_n) & np.isfinite(y_n)).all():
         raise ValueError("a correlation needs two equally long sequences of finite numbers")
     n = len(x_n)
-    if n < 3:
-        return Statistic(missing=f"a correlation needs at least 3 points but has {n}")
+    if missing := too_few(3, "points", n):
+        return Statistic(missing=missing)
     constant_names = [
         name for name, values in zip(names, (x_n, y_n), strict=True) if np.ptp(values) == 0
     ]
@@ -64,9 +65,8 @@ def correlate(
         p_value = 2 * float(stdtr(n - 2, -abs(t)))
     else:
         p_value = 2 * float(betaincc(n / 2 - 1, n / 2 - 1, (1 + abs(value)) / 2))
-    if n < 4:
-        shortage = f"an interval needs at least 4 points but has {n}"
-        return Statistic(value=value, p_value=p_value, df=n - 2, missing=shortage)
+    if missing := too_few(4, "points", n):
+        return Statistic(value=value, p_value=p_value, df=n - 2, missing=missing)
     variance = (1 + value**2 / 2 if ranks else 1) / (n - 3)
     interval = fisher_interval(value, variance)
     return Statistic(value=value, interval=interval, p_value=p_value, df=n - 2)

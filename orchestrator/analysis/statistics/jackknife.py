@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from orchestrator.analysis.statistics.correlation import ON_LINE, is_on_line
 from orchestrator.analysis.statistics.estimates import Array, Estimate, Interval, Statistic
+from orchestrator.words import too_few
 
 FEWEST_BLOCKS = 5
 PERMUTATIONS, BATCH = 9_999, 303
@@ -38,9 +39,8 @@ def over_blocks(
         return full_estimate
     if is_on_line(value):
         return Statistic(value=float(round(value)), missing=ON_LINE)
-    if count < FEWEST_BLOCKS:
-        shortage = f"an interval needs at least {FEWEST_BLOCKS} values of {name} but has {count}"
-        return Statistic(value=value, missing=shortage)
+    if missing := too_few(FEWEST_BLOCKS, f"values of {name}", count):
+        return Statistic(value=value, missing=missing)
     values = [estimate(points[block_n != block]).value for block in range(count)]
     estimate_B = np.array([r for r in values if r is not None and not is_on_line(r)])
     if len(estimate_B) < count:

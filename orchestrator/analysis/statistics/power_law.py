@@ -307,7 +307,7 @@ def over_draws(values_B: Array, *, null: float | None = None) -> Statistic:
     if math.isnan(value):
         return Statistic(missing="the baseline's loss does not fall as x grows")
     if not len(draw_B):
-        return Statistic(value=value, missing="an interval needs at least two seeds at some size")
+        return Statistic(value=value, missing="no size has two seeds")
     sorted_B = np.sort(draw_B[~np.isnan(draw_B)])
     if len(sorted_B) < (1 - MOST_MISSING) * len(draw_B):
         missing = f"{1 - len(sorted_B) / len(draw_B):.0%} of the draws give no value"

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from orchestrator.analysis.statistics.estimates import Estimate, Interval, Names, Statistic
+from orchestrator.words import quoted, too_few
 
 FEWEST = 5
 """Minimum number of values per group for a bootstrap or a power analysis; fewer make both
@@ -90,10 +91,9 @@ def welch_difference(a: SampleSummary, b: SampleSummary) -> Estimate:
 
 def obstacle(a: SampleSummary, b: SampleSummary, *, names: Names, fewest: int = 2) -> str:
     """Return why two samples cannot be compared: too few values or no spread; "" if they can."""
-    if min(a.n, b.n) < fewest:
-        return (
-            f"each group needs at least {fewest} values: {names[0]} has {a.n}, {names[1]} has {b.n}"
-        )
+    count, name = min((a.n, quoted(names[0])), (b.n, quoted(names[1])))
+    if missing := too_few(fewest, f"values of {name}", count):
+        return missing
     if max(a.sd or 0.0, b.sd or 0.0) < sys.float_info.min:
         return f"neither {names[0]} nor {names[1]} varies, so there is no spread for a test"
     return ""

@@ -60,7 +60,7 @@ def _findings(numbers: AuditNumbers) -> Iterator[Finding]:
     yield describe(
         "printed_numbers",
         tables=len(account),
-        numbers=fates.sum(),
+        numbers=int(fates.sum()),
         fates=list(fates[fates > 0].items()),
     )
 

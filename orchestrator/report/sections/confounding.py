@@ -129,8 +129,8 @@ def _tables(numbers: ConfoundingNumbers) -> Iterator[Table]:
         headings={shape: f"{title} [95%]" for shape, title in SHAPE_TITLES.items()},
     )
     yield Table(
-        caption=f"Spearman's {RHO} with {formats.title(numbers.request.y)}, {mark}. Degrees of "
-        f"freedom left: {left}",
+        caption=f"Spearman's {RHO} with {formats.title(numbers.request.y)}, {mark}. Remaining "
+        f"degrees of freedom: {left}",
         frame=frame,
         columns=["metric", "n", *across],
     )

@@ -27,7 +27,7 @@ def line_section(numbers: LineNumbers) -> Section:
         return NOTHING
     return Section(
         kind="lines",
-        heading=request.title or f"Over the {formats.title(request.x)}",
+        heading=request.title or f"Results by {formats.title(request.x)}",
         findings=tuple(_findings(numbers)),
         tables=tuple(_tables(numbers)),
         method=request.note,
@@ -186,7 +186,7 @@ def curve_section(numbers: CurveNumbers) -> Section:
     )
     return Section(
         kind="curves",
-        heading=f"Over the {over}",
+        heading=f"Results by {over}",
         tables=(
             Table(
                 frame=numbers.means.rename_axis("group").reset_index(),

@@ -45,7 +45,7 @@ def _findings(numbers: PowerLawNumbers) -> Iterator[Finding]:
     of_request = {"x": numbers.request.x, "baseline": numbers.request.baseline}
     if numbers.factors.empty:
         reasons = [row.missing for row in rows(numbers.laws.fits) if row.missing]
-        missing = reasons[0] if reasons else f"no law of {numbers.request.baseline} and another one"
+        missing = reasons[0] if reasons else "fewer than two groups have a law"
         yield describe("no_factors", **of_request, missing=missing)
         return
     yield Finding(

@@ -53,7 +53,8 @@ def _findings(numbers: ThresholdNumbers) -> Iterator[Finding]:
         yield describe("least_sizes", **of_request, reached=reached)
     if nowhere := [point for point in points if not is_reached(point.x)]:
         words = [
-            f"{point.group} at {request.over_name} = {point.z:g} ({_words(point.x, point)})"
+            f"{formats.named(point.group)} at {request.over_name} = {point.z:g} "
+            f"({_words(point.x, point)})"
             for point in nowhere
         ]
         yield describe("not_reached", **of_request, nowhere=words)

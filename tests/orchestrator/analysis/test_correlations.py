@@ -77,7 +77,7 @@ def test_missing_results_are_counted() -> None:
     )
     unmeasured = correlate(make_frame([1.0, 2.0, 3.0]).drop(columns="press_rank"))
     [only] = rows(unmeasured.lines)
-    assert only.pearson is None and "but has 0" in only.missing
+    assert only.pearson is None and "but there are 0" in only.missing
     assert unmeasured.left_out == "3 of 3 trials have no value of one or both metrics"
 
 

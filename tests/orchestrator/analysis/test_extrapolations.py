@@ -67,7 +67,7 @@ def test_most_detectable_excesses_are_found(monkeypatch: pytest.MonkeyPatch) -> 
 def test_too_few_sizes_or_seeds() -> None:
     few = numbers_of(width_rows({}, widths=(8, 16, 32, 64)))
     assert few.held_out.empty and len(few.laws.points) == 4
-    assert "study has 4" in few.laws.fits["missing"][0]
+    assert "but there are 4" in few.laws.fits["missing"][0]
     for line in rows(numbers_of(width_rows({}, seeds=1)).held_out):
         assert line.difference is not None and line.bonferroni_p is None and line.leaves == 0
     assert extrapolation_numbers(flatten([trial_row("a", press_rank=3)]).frame(), REQUEST) is None

@@ -102,7 +102,7 @@ def test_single_seeds_and_few_ranks() -> None:
     assert all(fit.E and fit.E_low is fit.misfit_p is None for fit in rows(single.laws.fits))
     assert all(line.factor and line.p is line.holm_p is None for line in rows(single.factors))
     few = numbers_of([row for row in results if row["config"]["model"]["head_rank"] <= 8])
-    assert "at least 4 sizes but has 3" in few.laws.fits["missing"][0]
+    assert "at least 4 sizes are needed, but there are 3" in few.laws.fits["missing"][0]
     assert few.factors.empty and few.equals.empty
     failed = [fail(row, state="failed", cause="") for row in results]
     for trials in (failed, [trial_row("a", test_perplexity=3.0)]):

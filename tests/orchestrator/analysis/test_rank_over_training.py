@@ -43,8 +43,8 @@ def halves(numbers: RankTrainingNumbers) -> list[float]:
 def test_half_way_is_interpolated(averaged: bool) -> None:
     """Half-way points are interpolated between epochs.
 
-    The ranks' base-2 logarithms rise by 0, 1, 4, so half of the rise is at epoch 2 + 1 / 3. The
-    losses are 9, 6, 5, so half of the fall is at epoch 1 + 2 / 3.
+    Above the first rank, the base-2 logarithms of the ranks are 0, 1 and 4, so they reach 2 at
+    epoch 2 + 1 / 3. The losses are 9, 6 and 5, so they reach 7 at epoch 1 + 2 / 3.
     """
     ranks, losses = (10, 20, 160, 900), (9.0, 6.0, 5.0, 4.0)
     plain = training(ranks[:3], losses[:3])

@@ -108,7 +108,9 @@ def test_correlations_are_exported(
     rank, perplexity = csv_records(report.path.parent / "variance_components.csv")
     common = formats.deviation(float(rank["variance_seed_in_all_cells"]))
     findings = report.answers[0].section.sentences
-    assert any(f"standard deviation is {common} in Press" in text for text in findings)
+    assert any(
+        f"standard deviation of this shift is {common} in Press" in text for text in findings
+    )
     assert float(perplexity["variance_seed_in_one_cell"]) == pytest.approx(16, rel=0.3), (
         "16 is the variance of the synthetic results"
     )

@@ -125,7 +125,10 @@ def test_misfits_and_missing_laws_are_named() -> None:
     cautions = section_of(rows, LAWS).cautions
     assert any("more than the seeds' spread" in one and "softmax" in one for one in cautions)
     few = section_of([row for row in HEADS if row["config"]["model"]["head_rank"] < 16], LAWS)
-    assert "at least 4 sizes but has 3" in few.sentences[0] and len(few.sentences) == 1
+    assert (
+        "at least 4 sizes are needed, but there are 3" in few.sentences[0]
+        and len(few.sentences) == 1
+    )
     assert len(few.drawings) == 1 and len(few.written["factors.csv"]) == 1
 
 

@@ -178,7 +178,7 @@ def rows_in_state(state: str) -> list[dict[str, Any]]:
 def test_empty_report_is_marked(rows: list[dict[str, Any]], tmp_path: Path) -> None:
     result = report_on(rows, tmp_path)
     text = "".join(PageReader(result.path.read_text(encoding="utf-8")).text)
-    assert "a correlation needs at least 3 points" in text
+    assert "at least 3 points are needed" in text
     assert "The paper's scale:" not in text
     assert "nan" not in text.lower().split()
 

@@ -167,7 +167,7 @@ def test_printed_predictions_are_below_ours() -> None:
 
 def test_audit_uses_paper_names() -> None:
     section = audit_section(audit_numbers(pd.DataFrame({"trial_id": []})))
-    assert "1636 numbers" in section.sentences[-1]
+    assert "1,636 numbers" in section.sentences[-1]
     texts = [cell.text for table in section.texts for row in table.body for cell in row]
     assert not [text for text in (*texts, *section.sentences) if re.search(r"[a-z]_[a-z0-9]", text)]
     assert section.texts[1].body[0][0].text == "Fig. 2, GSS"

@@ -151,4 +151,4 @@ def test_diverged_models_are_named() -> None:
     rows[3]["state"] = "pruned"
     results = flatten(rows)
     coverage_sentence = sentences.coverage(summarise(STUDY, KEY, results, results.frame()))
-    assert coverage_sentence.endswith(f"but counted: {rows[0]['name']}, {rows[1]['name']}.")
+    assert coverage_sentence.endswith(f"but counted: “{rows[0]['name']}”, “{rows[1]['name']}”.")

@@ -110,7 +110,10 @@ def test_margin_makes_groups_equivalent() -> None:
 
 def test_missing_test_gives_reason() -> None:
     one_seed = finding_of(row_of([57.0], SOFTMAX))
-    assert one_seed.verdicts[0].verdict == "too few seeds" and "GSS has 1" in one_seed.sentence
+    assert (
+        one_seed.verdicts[0].verdict == "too few seeds"
+        and "of GSS are needed, but there is 1" in one_seed.sentence
+    )
     constant = finding_of(row_of(DENSE, DENSE, shift=0))
     assert constant.verdicts[0].verdict == "not measured"
     assert "the same in all 6 pairs" in constant.sentence

@@ -18,10 +18,6 @@ OLDEST = Path(sys.prefix) / "oldest-triton"
     ("architecture", "triton", "shapes"), [("90", "installed", "4"), ("80", "oldest", "2")]
 )
 def test_every_kernel_compiles(architecture: str, triton: str, shapes: str, tmp_path: Path) -> None:
-    """The test also fails if a kernel is never launched by a training step.
-
-    The oldest Triton compiles fewer shapes.
-    """
     search = sys.path if triton == "installed" else [str(OLDEST), *sys.path]
     if not Path(search[0] or ".").is_dir():
         pytest.skip("Triton 3.5.0 is not installed: make .venv/oldest-triton")

@@ -92,8 +92,8 @@ NO_TEST = ("difference_p", "difference_low", "effect", "detectable_difference", 
 @pytest.mark.parametrize(
     ("a", "b", "are_pairs", "words"),
     [
-        ([], [], False, "softmax has 0, mos has 0"),
-        ([57.0], MOS, False, "softmax has 1"),
+        ([], [], False, "of mos are needed, but there are 0"),
+        ([57.0], MOS, False, "of softmax are needed, but there is 1"),
         ([57.0, 57.0], [54.9] * 3, False, "neither softmax nor mos"),
         ([1.0, 2.0], [0.9, 1.9], True, "no spread"),
         # These differ only because 0.1 is rounded.
