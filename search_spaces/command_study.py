@@ -132,7 +132,9 @@ def command_study(definition: str) -> Study:
     best = {"min": "lowest", "max": "highest"}.get(mode, mode)
     subject = f"{' and '.join(values)} give{'s' if len(values) == 1 else ''}"
     base = Command(words, files=files, sha256=sha256, **values)
-    trials = _trials(base, grid, rows, [When(*pair, **fields) for *pair, fields in whens], options)
+    trials = _trials(
+        base, grid, rows, [When(key, value, **fields) for key, value, fields in whens], options
+    )
     if isinstance(trials, Search) and baseline:
         raise UserError("--baseline: does not apply to --search. Leave it out.")
     analyses: dict[str, Any] = {}
