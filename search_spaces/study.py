@@ -116,9 +116,9 @@ class Study:
 
     def __post_init__(self) -> None:
         """Raise UserError for a wrong type now, not after training."""
-        if callable(self.trials) and self.scales is None and _takes_nothing(self.trials):
+        if callable(self.trials) and _takes_nothing(self.trials):
             trials = self.trials
-            self._set(trials=lambda _: trials(), scales={})
+            self._set(trials=lambda _: trials(), scales=self.scales or {})
         if self.scales is not None:
             self._set_own_defaults()
         self._set(analyses=tuple(map(self._with_metric, self.analyses)))
