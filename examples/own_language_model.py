@@ -45,7 +45,9 @@ class ConvolutionTrial(Trainable):
     def train(self, trial):
         """Train, and return perplexity and rank on the test text."""
         corpus = load(self.text, data_dir=trial.data_dir)
-        train_T, test_T = (torch.tensor(ids) for ids in (corpus.train, corpus.test[:2000]))
+        train_T, test_T = (
+            torch.tensor(ids, device=trial.device) for ids in (corpus.train, corpus.test[:2000])
+        )
         shape = LayerShape(
             vocabulary_size=len(corpus.vocabulary),
             embedding_width=self.width,
@@ -55,7 +57,7 @@ class ConvolutionTrial(Trainable):
         output = build_output_layer(self.output_layer, shape)
         output.initialise(torch.Generator().manual_seed(trial.seed))
         weight_VD = network.embedding.weight  # the output weights are the embedding
-        model = nn.ModuleList([network, output])
+        model = nn.ModuleList([network, output]).to(trial.device)
         optimizer = torch.optim.Adam(model.parameters(), lr=self.learning_rate)
 
         first = trial.restore(model=model, optimizer=optimizer)
@@ -73,8 +75,8 @@ class ConvolutionTrial(Trainable):
             log_p_TV = output.log_probabilities(network(test_T[:-1]), weight_VD)
         test_loss = -log_p_TV.gather(1, test_T[1:, None]).mean()
         rows, columns = log_p_TV.shape
-        ranks = rank_report(log_p_spectrum([log_p_TV.numpy()], rows=rows, columns=columns))
-        return {"test_perplexity": test_loss.exp(), **ranks}
+        spectrum = log_p_spectrum([log_p_TV.cpu().numpy()], rows=rows, columns=columns)
+        return {"test_perplexity": test_loss.exp(), **rank_report(spectrum)}
 
 
 def trials():
