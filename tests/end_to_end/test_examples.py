@@ -12,7 +12,7 @@ from tests.support.command import ROOT, results_table, sweep
 
 EXAMPLES = ROOT / "examples"
 WIDTH, VOCABULARY = 24, 500
-"""Of the convolution, in examples/own_language_model.py."""
+"""Sizes of the convolution in examples/own_language_model.py."""
 
 pytestmark = pytest.mark.usefixtures("one_ray")
 
