@@ -19,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -103,7 +104,7 @@ def optuna(*, in_sqlite: bool) -> None:
         study.optimize(objective, n_trials=TRIALS, n_jobs=AT_ONCE)
 
 
-VARIANTS = {
+VARIANTS: dict[str, Callable[[], None]] = {
     "plain calls, two processes": plain,
     "this project": ours,
     "Ray Tune, reuse_actors=True": lambda: tune(trials=TRIALS, reuse_actors=True),
