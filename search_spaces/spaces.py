@@ -56,7 +56,7 @@ class When:
 
 
 class Grid(Trials):
-    """All combinations of the fields' values, the last field changing fastest."""
+    """Combinations of all values of the fields, the last field changing fastest."""
 
     def __init__(self, base: Any, /, *parts: When, **fields: Sequence[Any]) -> None:
         config, space = _space(base, parts, fields)

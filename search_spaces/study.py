@@ -130,9 +130,9 @@ class Study:
             self._set(tuning=search.tuning(self.goal, self.seeds_at(FULL.name)))
             if self.analyses == (Correlation(),):
                 self._set(analyses=(Tuned(), GroupTable(groups=(f"{search.side} final",))))
-        elif callable(self.trials) and self.scales is None and _takes_nothing(self.trials):
+        elif callable(self.trials) and _takes_nothing(self.trials):
             trials = self.trials
-            self._set(trials=lambda _: trials(), scales={})
+            self._set(trials=lambda _: trials(), scales=self.scales or {})
         if self.scales is not None:
             self._set_own_defaults()
         self._set(analyses=tuple(map(self._with_metric, self.analyses)))

@@ -143,7 +143,7 @@ def setting(value: Any) -> str:
     """
     if value is None:
         return DASH
-    text = f"{value:g}" if isinstance(value, float) else KINDS.get(value) or str(value)
+    text = f"{value:g}" if isinstance(value, float) else KINDS.get(str(value), str(value))
     return text.replace("-", MINUS) if isinstance(value, (int, float)) else text
 
 

@@ -26,6 +26,7 @@ MINUS, DASH = formats.MINUS, "\N{EN DASH}"
         (formats.setting, 1111, "1111"),
         (formats.setting, None, DASH),
         (formats.setting, "et-asgd", "et-asgd"),
+        (formats.setting, ["python", "a"], "['python', 'a']"),
         (formats.p_value, None, DASH),
         (formats.p_value, 0.0312, "0.031"),
         (formats.p_value, 3e-5, "3.0e-05"),
