@@ -55,7 +55,9 @@ def main() -> None:
     options = parser.parse_args()
     sha256 = identity(options.corpus, data_dir=options.data_dir).sha256
     runtime = Runtime(threads=1, data_dir=options.data_dir, checkpoint_every_s=1.0)
-    print(f"{'layer':<16}{'trial, s':>10}{'resumed, s':>12}{'a core-hour':>13}{'perplexity':>12}")
+    print(
+        f"{'layer':<16}{'trial, s':>10}{'resumed, s':>12}{'trials/core-hour':>18}{'perplexity':>12}"
+    )
     for name in options.layers:
         text = CorpusConfig(name=options.corpus, sha256=sha256)
         config = awd_lstm(text, layer_config(name, "ptb"))
@@ -70,7 +72,7 @@ def main() -> None:
             resumed_s = seconds_of(quick, resumed, runtime, stops=True)[0]
             resumed_s += seconds_of(quick, resumed, runtime)[0]
         print(
-            f"{name:<16}{seconds:>10.1f}{resumed_s:>12.1f}{3600 / seconds:>13.0f}"
+            f"{name:<16}{seconds:>10.1f}{resumed_s:>12.1f}{3600 / seconds:>18.0f}"
             f"{perplexity:>12.1f}",
             flush=True,
         )

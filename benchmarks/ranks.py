@@ -37,12 +37,11 @@ ROWS, COLUMNS = 16_000, 4_000
 PTB_ROWS, PTB_COLUMNS, PTB_WIDTH = 82_430, 10_000, 400
 CHUNK = 2_000
 Shape = tuple[int, float, float, float]
+"""Width, k, and the standard deviations of logits and bias."""
+# Some singular values of USUAL are below the Press tolerance, and some above.
 USUAL: Shape = (64, 1.5, 0.5, 1.0)
+# KL ranks of HARD are in the thousands.
 HARD: Shape = (256, 3.0, 2.5, 0.0)
-"""In a shape: width, k, and the standard deviations of logits and bias.
-
-Some singular values of USUAL are below the Press tolerance, and some above.
-"""
 
 
 def log_p_chunks(rows: int, columns: int, shape: Shape) -> Iterator[NDArray[np.float32]]:

@@ -96,7 +96,10 @@ def label(config: LanguageTrialConfig) -> str:
 
 
 def quick_trials(trials: Sequence[LanguageTrialConfig]) -> list[LanguageTrialConfig]:
-    """Return trials of seven layers and six ranks; scaling would make smaller ranks 1 or equal."""
+    """Return the trials of seven layers at the six highest ranks.
+
+    At scale quick, lower ranks would shrink to 1, or to the same rank as others.
+    """
     return [
         trial
         for trial in trials
@@ -137,7 +140,7 @@ STUDY = Study(
             by="output_layer",
             baseline="softmax",
             panel="kind",
-            title="Worth of a bend or mixture in head rank",
+            title="How much head rank a bend or mixture is worth",
             claim=(
                 "No printed factor was found to compare with. Godey, de la Clergerie and Sagot "
                 "(2024, arXiv 2404.07647) and Godey and Artzi (2026, arXiv 2603.10145) report that "

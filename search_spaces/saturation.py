@@ -25,10 +25,11 @@ CLAIM = (
 
 LOST = (
     "Godey and Artzi (2026, arXiv 2603.10145) write that \N{LEFT DOUBLE QUOTATION MARK}95-99% of "
-    "the gradient norm is suppressed by the output layer\N{RIGHT DOUBLE QUOTATION MARK} (abstract; "
-    "the paper, with its widths and vocabularies, could not be read). gradient_norm_lost is this "
-    "share of the norm, pooled over contexts. For weights without structure it is about the square "
-    "root of 1 - d/V, so it falls with the width and rises with the vocabulary."
+    "the gradient norm is suppressed by the output layer\N{RIGHT DOUBLE QUOTATION MARK} "
+    "(abstract). The paper itself could not be read, so its widths and vocabularies are missing "
+    "here. The metric gradient_norm_lost is this share of the norm, pooled over contexts. For "
+    "weights without structure, it is about the square root of 1 - d/V, so it falls with the width "
+    "d and rises with the vocabulary size V."
 )
 
 

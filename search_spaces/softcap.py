@@ -88,9 +88,10 @@ def _bent_prefix(layer: SoftcapConfig) -> str:
 
 
 def softmax_bent_after_training(results: Any) -> list[Any]:
-    """Compare a softmax whose logits are bent after training with models trained with bent logits.
+    """Compare a softmax that is bent only after training with models that are trained with a bend.
 
-    Values are means over seeds. KL (nats per context) is of the bent from the unbent softmax.
+    Values are means over seeds. KL(P || Q) is in nats per context: P is the trained softmax, and Q
+    is the same softmax after bending.
     """
     means = results.groupby("group").mean(numeric_only=True)
     softmax = means.to_dict("index").get(PLAIN, {})

@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 from orchestrator.analysis.frames import FlatResults
 from orchestrator.plan import setting_total
-from orchestrator.store import LOST, StudyKey, TrialState
+from orchestrator.store import LOST, STATES, StudyKey, TrialState
 from orchestrator.words import is_number
 from search_spaces.analyses import Correlation, GridMap
 from search_spaces.study import Study
@@ -78,7 +78,7 @@ def summarise(
     total = setting_total(key, study)
     return StudySummaryNumbers(
         key=key,
-        counts={state: states.count(state) for state in get_args(TrialState) if state in states},
+        counts={state: states.count(state) for state in STATES if state in states},
         seeds=tuple(sorted(set(frame["seed"]))) if "seed" in frame.columns else (),
         trials_per_setting=max(settings.values(), default=0),
         extent=f"{len(settings)} of {total} settings" if len(settings) < total else "",

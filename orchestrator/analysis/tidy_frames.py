@@ -116,7 +116,7 @@ def values_by_group(frame: pd.DataFrame, metric: str) -> dict[str, list[float]]:
 def losses_at(frame: pd.DataFrame, x: str, metric: str) -> pd.DataFrame:
     """Return x, loss, seed and name of the done trials with both x and the metric.
 
-    The loss is the logarithm of a perplexity; other metrics stay unchanged.
+    `loss` is the metric's value, or its logarithm if the metric is a perplexity.
     """
     trials = values_of_done(frame, metric, x, "seed", "name").dropna(subset=[x])
     loss = trials["value"].map(math.log) if metric.endswith("perplexity") else trials["value"]

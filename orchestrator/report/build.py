@@ -24,7 +24,6 @@ from orchestrator.report.questions import Answer, StudyResults, answer
 from orchestrator.report.records import Commands, StudyRecords
 from orchestrator.report.run_facts import run_facts
 from orchestrator.report.sections.custom import failed_section
-from orchestrator.report.sections.section import Section
 from orchestrator.store import StudyKey
 from orchestrator.variants import Variant
 from search_spaces.analyses import Analysis
@@ -73,24 +72,29 @@ def build_report(
         study=study, key=key, frame=frame, spectra=records.spectra, epochs=records.epochs
     )
     answers, documents = _draw_all(answer(questioned), out, pdf=pdf)
-    done = [row for row in records.rows if row["state"] == "done"]
-    environment = count_values([row.get("environment") or {} for row in done])
-    ended = [row for row in records.rows if row.get("started_at") and row.get("ended_at")]
-    times = [(row["started_at"], row["ended_at"]) for row in ended]
+    environment = count_values(
+        [row.get("environment") or {} for row in records.rows if row["state"] == "done"]
+    )
+    times = [
+        (row["started_at"], row["ended_at"])
+        for row in records.rows
+        if row.get("started_at") and row.get("ended_at")
+    ]
     run = run_facts(study, summary, results, times=times, environment=environment)
     sections, configs = [answer.section for answer in answers], configs_table(results)
     points = sentences.certainty(study, summary, answers, environment)
+    variant = Variant.read(key.overrides)
     card = Card(
         study=key.study,
         corpus=formats.corpus_title(key.corpus) if study.reads_text else "",
         date=run.get("date", "")[:DAY_DIGITS],
-        settings=", ".join(Variant.read(key.overrides).typed),
+        settings=", ".join(variant.typed),
         title=study.title or study.name,
         variant=cautions(
             "variant",
             study=study,
             key=key,
-            model=Variant.read(key.overrides).model,
+            model=variant.model,
             is_smaller=sentences.is_smaller(study, key),
         )[0],
         question=study.question,
@@ -123,7 +127,9 @@ def build_report(
         commands=commands,
         trouble=tables.trouble_table(summary),
         sections=sections,
-        lead=_lead(sections),
+        lead=next(
+            (one for one in sections if one.drawings and not one.kind.startswith(BESIDE)), None
+        ),
         files=documents.keys(),
         svg=lambda drawing: inline_svg(documents[f"{drawing.name}.svg"].decode(), drawing),
         trials=tables.trials_table(results, tables.group_metrics(study)),
@@ -132,12 +138,14 @@ def build_report(
         terms=words,
         linked=lambda sentence: linked(sentence, words),
     )
-    files = {name: lines for section in sections for name, lines in section.written.items()}
-    files[configs.file] = configs.lines()
     trials = io.StringIO()
     write_results(results.of_variant(key), "csv", trials)
-    texts = {name: _csv(lines) for name, lines in files.items()}
-    texts |= {TRIALS_FILE: trials.getvalue(), "report.html": page}
+    texts = {name: _csv(lines) for section in sections for name, lines in section.written.items()}
+    texts |= {
+        configs.file: _csv(configs.lines()),
+        TRIALS_FILE: trials.getvalue(),
+        "report.html": page,
+    }
     documents |= {name: text.encode(errors="backslashreplace") for name, text in texts.items()}
     plain_card = to_jsonable_python(card, inf_nan_mode="strings", fallback=_plain)
     documents[CARD_FILE] = json.dumps(plain_card, indent=1).encode()
@@ -172,10 +180,6 @@ def _draw_all(
                 raise
             drawn_answers.append(replace(drawn, section=failed_section(drawn.request, error)))
     return tuple(drawn_answers), documents
-
-
-def _lead(sections: Sequence[Section]) -> Section | None:
-    return next((one for one in sections if one.drawings and not one.kind.startswith(BESIDE)), None)
 
 
 def _csv(lines: Sequence[Sequence[object]]) -> str:

@@ -33,9 +33,9 @@ METRICS = {
     "gradient_lost_share": "The gradient is P minus the one-hot vector of the true next word. This "
     "is the share of its squared length that no step of the context vector can change in log P, "
     "as a mean over contexts",
-    "gradient_angle_degrees": "mean angle between the gradient, P minus the one-hot vector of the "
-    "true next word, and the change in log P (up to its sign) after a small step of the context "
-    "vector that lowers the loss",
+    "gradient_angle_degrees": "The gradient is P minus the one-hot vector of the true next word. A "
+    "small step of the context vector that lowers the loss changes log P. This is the mean angle "
+    "between the gradient and this change (up to its sign)",
     "gradient_norm_lost": "for a plain softmax, the Frobenius norm of the gradients' part in the "
     "kernel of the output weights' transpose, divided by their whole norm (Godey and Artzi 2026)",
     "seconds_per_epoch": "median training time of an epoch, without the first (a worker warms up)",

@@ -34,7 +34,8 @@ class StudyWork:
     measurements: tuple[str, ...] = ()
     """Measurements of every new trial: names with versions, e.g. "spectrum@1"."""
     unmeasured: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """Missing measurements of done trials, by trial id. All other trials are trained."""
+    """Measurements that done trials do not have yet, by trial id. The run's other trials
+    are still to be trained."""
     source: Tuner | None = None
     functions: TrialFunctions = field(default_factory=TrialFunctions)
 

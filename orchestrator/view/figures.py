@@ -90,7 +90,7 @@ def scatter(
         hover_name="name",
         hover_data={size: True, "area": False} if size else None,
         custom_data=[points.index.str[:SHORT_ID]],
-        labels=_labels(x, y, colour, size),
+        labels={name: as_text(title(name)) for name in (x, y, colour, size) if name},
         category_orders={
             name: [*map(as_text, trials.frame[name].dropna().unique())]
             for name in (x, kinds)
@@ -200,10 +200,6 @@ def _lines(points: pd.DataFrame, x: str, y: str, *, markers: bool = False) -> Fi
         render_mode="svg",
     )
     return figure.update_layout(legend_title_text="", uirevision=y)
-
-
-def _labels(*names: str | None) -> dict[str, str]:
-    return {name: as_text(title(name)) for name in names if name}
 
 
 def _escaped(frame: pd.DataFrame) -> pd.DataFrame:

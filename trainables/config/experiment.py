@@ -67,9 +67,10 @@ class PressNoiseConfig(ExperimentConfig):
 
     @property
     def memory_bytes(self) -> float:
-        """Return the bytes of matrix, noise and Gram matrix.
+        """Return the approximate bytes of all arrays.
 
-        Round trips need two matrices, both singular bases and LAPACK's workspace instead.
+        With noise, these are the matrix, the noise and the Gram matrix. With round trips, they are
+        two matrices, both singular bases and LAPACK's workspace.
         """
         return 8.0 * (9.5 if self.round_trips else 3.3) * self.size**2
 

@@ -45,8 +45,9 @@ def resolution(method: Method, *, rows: int, columns: int) -> float:
 
     n = min(N, V), and eps is float64's.
 
-    - gram: 5 sqrt(eps) n^(1/4), always below the Press tolerance of float32. Zeros are computed as
-      less than a fifth of it. Values of r times the resolution have errors below 2% / r^2.
+    - gram: 5 sqrt(eps) n^(1/4), always below the Press tolerance of float32. For a singular
+      value of 0, the method returns less than a fifth of the resolution. A value of r times the
+      resolution has an error below 2% / r^2.
     - qr: 0.5 sqrt(N + V + 1) eps, the Press tolerance of float64.
     """
     # gram: rounding moves the eigenvalues sigma^2 by less than eps sqrt(n) sigma_max^2 (measured on

@@ -58,10 +58,11 @@ class Pointwise(nn.Module, ABC):
 
 @torch.no_grad()
 def centred_bias(function: Pointwise, log_p_V: Tensor) -> Tensor:
-    """Return biases x with log_softmax(f(x)) = log P and a mean f(x) of f(0), by bisection.
+    """Return biases x for which log_softmax(f(x)) equals log P, by bisection.
 
-    |x| is at most 40. For a bounded f, x stays in `start_range`: f(x) shifts so that the most
-    likely word fits, and unlikely words stay at the lower end.
+    The mean of f(x) over the words is f(0), and |x| is at most 40. For a bounded f, x stays in
+    `start_range`. All f(x) are lowered until the most likely word fits into this range. Words that
+    are too unlikely for the range get its lower end.
     """
     low, high = function.start_range or (-GREATEST_BIAS, GREATEST_BIAS)
     value_V = log_p_V - log_p_V.mean() + function(torch.zeros_like(log_p_V[:1]))

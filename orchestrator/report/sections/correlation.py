@@ -53,7 +53,13 @@ def correlation_section(numbers: CorrelationNumbers) -> Section:
     )
 
 
-LEFT_OUT = "left_out", Column("left out", cell=lambda row: _settings(row))
+LEFT_OUT = (
+    "left_out",
+    Column(
+        "left out",
+        cell=lambda row: listed([formats.title(name) for name in row.left_out.split()]),
+    ),
+)
 VARIANCES = "variance_cells", "variance_seed_in_one_cell", "variance_seed_in_all_cells"
 RANK = "x", Column("rank", formats.title)
 
@@ -114,10 +120,6 @@ def _of_line(template: str, line: Any, **numbers: Any) -> Finding:
 def correlation_finding(line: Any) -> Finding:
     """Return the finding on a correlation over cells."""
     return _of_line("correlation", line)
-
-
-def _settings(row: Any) -> str:
-    return listed([formats.title(name) for name in row.left_out.split()])
 
 
 def _comparisons(numbers: CorrelationNumbers) -> Iterator[Finding]:

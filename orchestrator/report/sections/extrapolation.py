@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import pandas as pd
 
@@ -36,10 +35,6 @@ def extrapolation_section(numbers: ExtrapolationNumbers) -> Section:
         drawings=tuple(_drawings(numbers)),
         wide=False,
     )
-
-
-def _first(numbers: ExtrapolationNumbers) -> Any:
-    return next((row for row in rows(numbers.held_out) if row.leaves), None)
 
 
 def _findings(numbers: ExtrapolationNumbers) -> Iterator[Finding]:
@@ -124,7 +119,8 @@ def _tables(numbers: ExtrapolationNumbers) -> Iterator[Table]:
 
 
 def _drawings(numbers: ExtrapolationNumbers) -> Iterator[Drawing]:
-    x, first = formats.title(numbers.request.x), _first(numbers)
+    x = formats.title(numbers.request.x)
+    first = next((row for row in rows(numbers.held_out) if row.leaves), None)
     name = x.replace(" ", "_")
     dots = f"Test loss against {x}. One dot per trial; circles are means over seeds"
     if not numbers.held_out.empty:

@@ -145,11 +145,11 @@ def _drawings(numbers: PressNoiseNumbers) -> Iterator[LineFigure]:
         curves = laws.assign(
             kind="curve", group=sizes.map(named), x=laws["noise_variance"], y=laws["share"]
         )
-        printed_too = ", and printed for the supplement's matrix" if printed else ""
+        printed_too = ", and ranks that the supplement prints" if printed else ""
         yield LineFigure(
             name=f"press_noise_{precision}",
-            caption=f"Press rank over c in {precision}, as a share of the matrix' rows: counted, "
-            f"by the quarter-circle law{printed_too}.",
+            caption=f"Press rank over c in {precision}, as a share of the matrix' rows. Points: "
+            f"counted ranks{printed_too}. Curves: predictions of the quarter-circle law.",
             marks=pd.concat([tidy(marks), curves.dropna(subset=["group"])]),
             x="c: the noise has variance c / n\N{SUPERSCRIPT TWO}",
             y={"": "Press rank / n"},

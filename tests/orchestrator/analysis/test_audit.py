@@ -127,9 +127,9 @@ def test_account_has_every_number_once(numbers: AuditNumbers) -> None:
 
 
 def test_first_fate_that_applies_counts(numbers: AuditNumbers) -> None:
-    """Table 2's p-values agree with SM Table 1 and are also compatible with Table 2's means.
+    """A number with several verdicts counts once, under the first verdict in the order of `fates`.
 
-    The first of these two fates counts. The audit uses only n from SM Table 1.
+    For example, Table 2's p-values agree with SM Table 1, and Table 2's means allow them.
     """
     account = numbers.account.set_index("table")
     fates = ["differs", "agrees", "compatible", "used", "nothing"]

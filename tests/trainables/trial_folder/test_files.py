@@ -46,7 +46,7 @@ def test_threads_write_one_file(tmp_path: Path) -> None:
 
 
 def test_short_append_is_continued(tmp_path: Path) -> None:
-    """The kernel writes the first part of a long line. Writing the rest must then fail."""
+    """The kernel cuts a long line at the size limit. Then `append` tries to write the rest."""
     path = tmp_path / "log"
     append(path, b"first\n")
     with small_files(SIZE), pytest.raises(OSError, match="too large"):
