@@ -209,7 +209,7 @@ def _space(
     keys = set(dotted_keys(content))
     for number, (key, _, conditions) in enumerate(flat):
         if key not in keys:
-            raise UserError(f"{key}: no such field. {did_you_mean(key, keys)}")
+            raise UserError(f"{key}: no such field: {did_you_mean(key, keys)}Correct its name.")
         for other, value in conditions:
             earlier = [v for name, values, _ in flat[:number] for v in values if name == other]
             if other in keys:

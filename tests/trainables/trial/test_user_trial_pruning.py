@@ -42,4 +42,4 @@ def test_worse_than_limit_stops_at_rung(
     assert outcome.state == ("pruned" if pruned else "done")
     assert len(outcome.epochs) == (3 if pruned else EPOCHS)
     whole = run_trial(config, directory=tmp_path, runtime=runtime)
-    assert whole.state == "done" and STEPS == list(range(EPOCHS)), "it resumes after its rung"
+    assert whole.state == "done" and list(range(EPOCHS)) == STEPS, "it resumes after its rung"

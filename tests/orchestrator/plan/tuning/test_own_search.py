@@ -91,7 +91,8 @@ def run(
 @pytest.mark.parametrize("method", ["tpe", "random"])
 def test_search_finds_the_best_cell(store: Store, mode: str, by_epoch: bool, method: str) -> None:
     """The budget covers all 32 cells; the base is one of them, and not trained twice."""
-    plan = plan_of(study_of(mode, budget=50, method=method))
+    base = Curve(momentum=0.3)  # a value that no cell varies
+    plan = plan_of(study_of(mode, budget=50, method=method, base=base))
     rows = run(store, plan, mode=mode, by_epoch=by_epoch)
     assert len(rows) == plan.total == 32 + 3
     assert len({trial_id for _, trial_id, *_ in rows}) == len(rows)
@@ -115,6 +116,15 @@ def test_pruned_trials_stop_at_rungs(store: Store) -> None:
 
 class Endless(Trainable):
     width: int = 1
+
+
+def test_limits_count_epochs_from_one(store: Store) -> None:
+    plan = plan_of(study_of())
+    tuner, run_id = tuner_of(plan, store), store.begin_run(RUN)
+    [base] = tuner.start()
+    store.record(outcome_of(tuner, base, mode="max", by_epoch=True), run_id=run_id)
+    more = tuner.more(busy=())
+    assert more and tuner.stop_above(more[0]) == {3: -Curve().accuracies()[2]}
 
 
 def test_no_epochs_no_pruning(store: Store) -> None:
