@@ -30,7 +30,7 @@ class Net(Trainable):
     inner: Momentum = Momentum()
 
 
-BASE = Net(width=8)
+BASE = Net.model_validate({"width": 8})
 NESTED = When(
     "optimizer", "sgd", When("momentum", 0.9, nesterov=(False, True)), momentum=(0.0, 0.5, 0.9)
 )
@@ -103,7 +103,7 @@ def test_random_cells_are_pinned() -> None:
 
 @pytest.mark.parametrize("n", [1, 5, 9, 10, 50])
 def test_random_draws_distinct_grid_cells(n: int) -> None:
-    fields = {"optimizer": ("adam", "sgd"), "lr": (0.1, 0.2)}
+    fields: dict[str, Any] = {"optimizer": ("adam", "sgd"), "lr": (0.1, 0.2)}
     grid, drawn = Grid(BASE, NESTED, **fields)(), Random(n, BASE, NESTED, **fields)()
     assert len(drawn) == len({config.trial_id for config in drawn}) == min(n, len(grid))
     assert {config.trial_id for config in drawn} <= {config.trial_id for config in grid}
@@ -113,7 +113,9 @@ def test_random_draws_distinct_grid_cells(n: int) -> None:
 
 
 def test_huge_space_needs_no_enumeration() -> None:
-    fields = {key: linear_range(0.0, 1.0, 1001) for key in ("lr", "momentum", "inner.beta")}
+    fields: dict[str, Any] = {
+        key: linear_range(0.0, 1.0, 1001) for key in ("lr", "momentum", "inner.beta")
+    }
     assert len(Random(20, BASE, **fields)()) == 20
     assert Study(name="a", trials=Search(BASE, **fields), metric="m").is_own
 

@@ -36,7 +36,7 @@ def test_worse_than_limit_stops_at_rung(
 ) -> None:
     """The score after three epochs is 3, whether epochs are counted from 0 or 1."""
     STEPS.clear()
-    config = Climb(first_number=first_number)
+    config = Climb.model_validate({"first_number": first_number})
     runtime, rule = Runtime(goal=Goal("score", mode)), {3: limit}
     outcome = run_trial(config, directory=tmp_path, runtime=runtime, stop_above=rule)
     assert outcome.state == ("pruned" if pruned else "done")

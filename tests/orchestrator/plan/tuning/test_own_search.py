@@ -91,7 +91,7 @@ def run(
 @pytest.mark.parametrize("method", ["tpe", "random"])
 def test_search_finds_the_best_cell(store: Store, mode: str, by_epoch: bool, method: str) -> None:
     """The budget covers all 32 cells; the base is one of them, and not trained twice."""
-    base = Curve(momentum=0.3)  # a value that no cell varies
+    base = Curve.model_validate({"momentum": 0.3})  # a value that no cell varies
     plan = plan_of(study_of(mode, budget=50, method=method, base=base))
     rows = run(store, plan, mode=mode, by_epoch=by_epoch)
     assert len(rows) == plan.total == 32 + 3
@@ -124,7 +124,7 @@ def test_limits_count_epochs_from_one(store: Store) -> None:
     [base] = tuner.start()
     store.record(outcome_of(tuner, base, mode="max", by_epoch=True), run_id=run_id)
     more = tuner.more(busy=())
-    assert more and tuner.stop_above(more[0]) == {3: -Curve().accuracies()[2]}
+    assert more and tuner.stop_above(more[0]) == {3: -Curve.model_validate({}).accuracies()[2]}
 
 
 def test_no_epochs_no_pruning(store: Store) -> None:
