@@ -40,7 +40,7 @@ class Trials:
     def __init__(self, configs: Callable[[], Iterable[AnyConfig]]) -> None:
         self._configs = configs
 
-    def __call__(self) -> list[AnyConfig]:
+    def __call__(self) -> list[Any]:
         """Return the configs. Raises UserError for an invalid value."""
         return list({config.trial_id: config for config in self._configs()}.values())
 
@@ -56,7 +56,7 @@ class When:
 
 
 class Grid(Trials):
-    """Combinations of all values of the fields, the last field changing fastest."""
+    """Grid of all combinations of the fields' values, the last field changing fastest."""
 
     def __init__(self, base: Any, /, *parts: When, **fields: Sequence[Any]) -> None:
         config, space = _space(base, parts, fields)
@@ -209,7 +209,7 @@ def _space(
     keys = set(dotted_keys(content))
     for number, (key, _, conditions) in enumerate(flat):
         if key not in keys:
-            raise UserError(f"{key}: no such field. {did_you_mean(key, keys)}")
+            raise UserError(f"{key}: no such field: {did_you_mean(key, keys)}Correct its name.")
         for other, value in conditions:
             earlier = [v for name, values, _ in flat[:number] for v in values if name == other]
             if other in keys:

@@ -86,7 +86,7 @@ class Identified(Frozen):
                     f"a config of kind {content['kind']} has no key {key!r}: "
                     f"{did_you_mean(key, keys)}--dry-run --format json prints all keys"
                 )
-        return replaced(content, values, type(self).model_validate, "with_values")
+        return replaced(content, values, type(self).model_validate, "a changed value")
 
     def canonical_json(self) -> str:
         """Return the `identity` as JSON with sorted keys and without white space."""

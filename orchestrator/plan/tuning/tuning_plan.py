@@ -113,13 +113,14 @@ class TuningPlan:
         return cell if resolved == config else None
 
     def refuse_fixed_dimensions(self, keys: Collection[str]) -> None:
-        """Raise UserError if `--set` fixes a tuned key, or makes two of its values equal."""
+        """Raise UserError if `--set` fixes a tuned key, or if two of its values are equal."""
         for side, space in itertools.product(self.bases, (self.tuning.stage1, self.tuning.stage2)):
             for dimension, values in zip(space, self._resolved_choices(side, space), strict=True):
                 if dimension.key in keys or len(set(map(repr, values))) < len(values):
                     raise UserError(
-                        f"--set: cannot fix {dimension.key!r}, which this study tunes over "
-                        f"{', '.join(map(str, dimension.values))}. Leave it out."
+                        f"{dimension.key}: this study tunes it over "
+                        f"{', '.join(map(str, dimension.values))}, and needs them different. Do "
+                        "not fix it by --set or a scale."
                     )
 
     def _named(self, position: Position, cell: Cell) -> tuple[str, AnyConfig, Position]:
