@@ -12,10 +12,9 @@ from typing_extensions import override
 from tests.kills.typed import Typed
 from tests.kills.typed_sweep import Round, TypedSweep, Undisturbed
 from tests.support import own_study
-from trainables.trial_folder.folder import FENCE
 
-KILLS, SPAN_S = 5, 5.0
-"""Kills of a round, and the longest time between two of them."""
+KILLS, SPAN_S, VICTIMS = 5, 2.0, ("worker", "driver")
+"""Kills of a round, and the longest time between an epoch and the next kill."""
 EPOCHS = own_study.Mlp.model_fields["epochs"].default
 PROGRAM = f"""import json, os, random, sys, time
 from pathlib import Path
@@ -26,7 +25,7 @@ state, diary = folder / "state.json", (folder / "diary.txt").open("a")
 first, weight = json.loads(state.read_text()) if state.exists() else (0, 1.0)
 print("start", first, int(state.exists()), file=diary, flush=True)
 for epoch in range(first, {EPOCHS}):
-    time.sleep(0.08)
+    time.sleep(0.2)
     weight -= rate * (weight - random.Random(1000 * seed + epoch).random())
     print(epoch, file=diary, flush=True)
     (folder / "new.json").write_text(json.dumps([epoch + 1, weight]))
@@ -58,10 +57,13 @@ class OwnSweep(TypedSweep):
 
     def attempts(self) -> list[list[list[int]]]:
         """Return the attempts of each trial: first epoch, number of checkpoints, epochs trained."""
-        diaries = [path.read_text() for path in self.storage.glob("trials/*/*/files/diary.txt")]
         return [
-            [list(map(int, part.split())) for part in diary.split("start")[1:]] for diary in diaries
+            [list(map(int, part.split())) for part in diary.split("start")[1:]]
+            for diary in self.diaries()
         ]
+
+    def diaries(self) -> list[str]:
+        return [path.read_text() for path in self.storage.glob("trials/*/*/files/diary.txt")]
 
     @override
     def troubles(self, table: list[dict[str, str]], limit_s: float) -> list[str]:
@@ -92,9 +94,11 @@ def kill_often(sweep: OwnSweep, undisturbed: Undisturbed, chance: random.Random)
     while status != 0 and not part.troubles:
         typed = sweep.type()
         while typed.runs() and kills < KILLS:
+            lines = sweep.diaries()
+            while typed.runs() and sweep.diaries() == lines:
+                time.sleep(0.05)
             time.sleep(chance.uniform(0, SPAN_S))
-            if typed.runs() and any(sweep.storage.glob(f"trials/*/*/{FENCE}")):
-                kills += sweep.kill(chance.choice(("worker", "driver")), typed, chance)
+            kills += typed.runs() and sweep.kill(chance.choice(VICTIMS), typed, chance)
         if (status := typed.status(undisturbed.limit_s)) is None:
             part.troubles.append(f"hung: {typed.text[-300:]}")
         part.troubles += typed.tracebacks()

@@ -33,9 +33,9 @@ class Trainable(ExperimentConfig):
 
     kind: Literal["trainable"] = "trainable"
     seed: Seed = FIRST_SEED
-    trainable: str
+    trainable: str = ""
     """Name of the class."""
-    sha256: Sha256
+    sha256: Sha256 = ""
     """SHA-256 of the file of the class, and of the folders in `code`."""
     _code: ClassVar[UserCode | None]
 

@@ -138,9 +138,7 @@ def import_file(path: Path) -> ModuleType:
 
     The file can import modules of its own folder, like a script. Raises UserError if it fails.
     """
-    spec = importlib.util.spec_from_file_location(
-        f"user_study_{path.stem.replace('.', '_')}", path
-    )
+    spec = importlib.util.spec_from_file_location(f"user_study_{path.stem.replace('.', '_')}", path)
     if spec is None or spec.loader is None or not path.is_file():
         raise UserError(f"{path}: no such Python file. Check its path.")
     module = importlib.util.module_from_spec(spec)

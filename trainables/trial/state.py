@@ -37,7 +37,7 @@ def snapshot(objects: Mapping[str, Any]) -> tuple[Tensors, dict[str, Any]]:
             return {"float": str(value)}
         if value is None or isinstance(value, bool | int | float | str):
             return value
-        if isinstance(value, Tensor):
+        if isinstance(value, Tensor) and value.dtype != torch.complex128:
             # Tied weights are stored once.
             key = (value.data_ptr(), value.dtype, tuple(value.shape), value.stride())
             name = f"{len(tensors)}"

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from trainables.config import Command, Trainable
 from trainables.errors import UserError
@@ -90,7 +90,8 @@ class Trial:
         stops the trial, UserError for other values than numbers.
         """
         is_first = self._last_s is None
-        last, epoch = -1 if is_first else self.epochs[-1].epoch, number("epoch", epoch)
+        last: int = -1 if is_first else self.epochs[-1].epoch
+        epoch = cast("int", number("epoch", epoch))
         if isinstance(epoch, bool) or not isinstance(epoch, int) or epoch <= last:
             raise UserError(f"trial.report: epochs must be 0, 1, ...; got {epoch!r} after {last}")
         numbers = self._checked({name: number(name, value) for name, value in metrics.items()})
