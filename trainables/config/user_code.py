@@ -155,8 +155,9 @@ def import_file(path: Path) -> ModuleType:
         ) from error
     except (Exception, SystemExit) as error:
         # Any exception that a user's file raises is a fault of that file.
-        is_invalid = isinstance(error, ValidationError)
-        problem = first_problem(error) if is_invalid else first_line(str(error))
+        problem = first_line(str(error))
+        if isinstance(error, ValidationError):
+            problem = first_problem(error)
         raise UserError(
             f"{path}: the import raised {type(error).__name__}: {problem}. Fix the file."
         ) from error
