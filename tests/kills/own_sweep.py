@@ -74,7 +74,7 @@ class OwnSweep(TypedSweep):
                     troubles.append("checkpoint not used")
                 if epochs != list(range(first, first + len(epochs))):
                     troubles.append(f"epochs {epochs} after {first}")
-            if trial[-1][-1] != EPOCHS - 1:
+            if first + len(epochs) != EPOCHS:
                 troubles.append("training did not end")
         return troubles
 
