@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from trainables.config import AnyConfig, code_of, import_file, read_config, register
+from trainables.config import AnyConfig, code_of, read_config, register_file
 from trainables.errors import PROGRAM, UserError, first_problem, terminal_text
 from trainables.runtime import Runtime
 from trainables.trial_folder import Epoch, TrialFolder, TrialOutcome, trial_directory
@@ -59,7 +59,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _run(options: argparse.Namespace) -> TrialOutcome:
     for path in options.code or ():
-        register(import_file(path))
+        register_file(path)
     config = _read_config(options.config)
     if options.threads < 1:
         raise UserError(f"--threads: must be at least 1; got {options.threads}")

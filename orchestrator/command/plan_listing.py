@@ -82,7 +82,8 @@ def print_plans(plans: Sequence[Plan], form: options.Form, *, on_gpu: bool) -> N
             print_out(f"{stage.sentence}; up to {_times([stage], on_gpu=on_gpu)}.")
     if len(plans) > 1:
         print_out(_total("Total", plans, estimates, on_gpu=on_gpu))
-    print_out(BASIS if on_gpu else CORE_BASIS)
+    if any(costs.memory_gb for costs in estimates.values()):
+        print_out(BASIS if on_gpu else CORE_BASIS)
 
 
 def _records(plans: Sequence[Plan], estimates: Estimates) -> list[dict[str, Any]]:
@@ -105,11 +106,11 @@ def _records(plans: Sequence[Plan], estimates: Estimates) -> list[dict[str, Any]
             "name": trial.name,
             "trial_id": trial.trial_id,
             "parameters": trial.parameters or None,
-            "estimated_gpu_hours": float(f"{costs.gpu_hours:.6g}") if on_gpu else None,
-            "estimated_core_hours": float(f"{costs.core_hours:.6g}"),
-            "estimated_memory_gb": round(costs.memory_gb, 2),
-            "estimated_gpu_memory_gb": round(costs.gpu_memory_gb, 2) if on_gpu else None,
-            "estimate_basis": BASIS,
+            "estimated_gpu_hours": float(f"{costs.gpu_hours:.6g}") or None if on_gpu else None,
+            "estimated_core_hours": float(f"{costs.core_hours:.6g}") or None,
+            "estimated_memory_gb": round(costs.memory_gb, 2) or None,
+            "estimated_gpu_memory_gb": round(costs.gpu_memory_gb, 2) or None if on_gpu else None,
+            "estimate_basis": BASIS if costs.memory_gb else None,
             "config": trial.config.model_dump(mode="json"),
         }
     return list(records.values())
@@ -151,9 +152,8 @@ def _total(heading: str, plans: Sequence[Plan], estimates: Estimates, *, on_gpu:
     noun = "trial" if len(plans) == 1 else "different trial"
     memory_gb = max(estimates[trial.trial_id].memory_gb for plan in plans for trial in plan.trials)
     times = _times(_parts(plans, estimates), on_gpu=on_gpu)
-    return (
-        f"{heading}: {counted(count, noun)}, estimated {times} with up to {memory_gb:.1f} GB each."
-    )
+    costs = f", estimated {times} with up to {memory_gb:.1f} GB each" if memory_gb else ""
+    return f"{heading}: {counted(count, noun)}{costs}."
 
 
 def _untuned_ids(plans: Sequence[Plan]) -> set[str]:

@@ -8,6 +8,7 @@ from orchestrator.plan import test_tokens, text_of, valid_tokens, vocabulary_siz
 from search_spaces.awd_lstm import V100_SECONDS_PER_EPOCH, awd_lstm
 from trainables.config import (
     AnyConfig,
+    Command,
     GssConfig,
     LanguageTrialConfig,
     LmsPlifConfig,
@@ -21,6 +22,7 @@ from trainables.config import (
     SigSoftmaxConfig,
     SoftcapConfig,
     SoftmaxConfig,
+    Trainable,
     TransformerTrialConfig,
     chunk_rows,
     head_products,
@@ -82,10 +84,12 @@ class Estimate:
 
 
 def estimate(config: AnyConfig, corpus: CorpusIdentity) -> Estimate:
-    """Return the time and memory of one trial, on one V100 and on one core.
+    """Return the time and memory of one trial, on one V100 and on one core; 0 if unknown.
 
     `corpus` is the study's corpus, even if the trial generates its text.
     """
+    if isinstance(config, Trainable | Command):
+        return Estimate(gpu_hours=0.0, core_hours=0.0, memory_gb=0.0, gpu_memory_gb=0.0)
     corpus = text_of(config, corpus)
     if isinstance(config, LanguageTrialConfig):
         gpu_bytes = _training_bytes(config, corpus, "cuda")

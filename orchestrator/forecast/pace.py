@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from orchestrator.store import Store
 
 
+UNKNOWN = (1.0, "")
+"""A time for which trials are grouped well at any speed, and no basis to print."""
+
+
 def seconds_each(
     configs: Sequence[AnyConfig], plan: Plan, store: Store, *, gpu: bool
 ) -> tuple[float, str]:
@@ -29,7 +33,8 @@ def seconds_each(
 
     A family is trials of similar cost. Its estimate is multiplied by the ratio of actual to
     estimated time of its done trials, or by the median ratio if it has none. Done trials count if
-    they have the plan's scale, corpus and variant, and ran on the same device.
+    they have the plan's scale, corpus and variant, and ran on the same device. A user's own trials
+    have no estimate before; then the result is `UNKNOWN`.
     """
     estimate_s = partial(gpu_seconds if gpu else core_seconds, corpus=plan.corpus)
     measured_ids: set[str] = set()
@@ -55,10 +60,12 @@ def seconds_each(
                 taken_s[config.family] += row["metrics"]["wall_seconds"]
                 estimated_s[config.family] += estimate_s(config)
     ratios = {family: taken_s[family] / estimated_s[family] for family in taken_s}
+    if plan.study.is_own and not {config.family for config in configs} <= ratios.keys():
+        return UNKNOWN
     usual_ratio = statistics.median(ratios.values()) if ratios else 1.0
     seconds = [ratios.get(config.family, usual_ratio) * estimate_s(config) for config in configs]
     if ratios:
-        basis = f"from {len(measured_ids)} done trials, by output layer"
+        basis = f"from {len(measured_ids)} done trials"
     else:
         basis = "from the published times on a V100" if gpu else "from the number of operations"
     return sum(seconds) / max(1, len(seconds)), basis

@@ -36,7 +36,7 @@ class WorkingCopy:
 
     def __init__(self, bucket: Bucket, key: str, folder: TrialFolder) -> None:
         self._bucket, self._key, self._folder = bucket, key, folder
-        # Time and size of each file in the store when it was copied, by name.
+        # Time and size of each file in the store when it was copied, by path in the folder.
         self._stored: dict[str, tuple[int, int] | None] = {}
         self._version: str | None = None
 
@@ -69,6 +69,7 @@ class WorkingCopy:
             shutil.rmtree(path, ignore_errors=True)
             path.mkdir()
             for name in self._stored_names():
+                (path / name).parent.mkdir(parents=True, exist_ok=True)
                 self._bucket.get(f"{self._key}/{name}", path / name)
             self._stored = dict(self._files())
         write_file(path / VERSION, str(self._version).encode())
@@ -102,8 +103,9 @@ class WorkingCopy:
         )
         if changed_names or removed_names:
             self._check_fence()
-        # The result comes last, because it makes the trial look finished.
-        for name in sorted(changed_names, key=lambda name: (name == RESULT, name)):
+        # A checkpoint comes after the files that belong to it. The result comes last, because it
+        # makes the trial look finished.
+        for name in sorted(changed_names, key=lambda name: (name == RESULT, is_checkpoint(name))):
             self._bucket.put(self._folder.path / name, f"{self._key}/{name}")
             self._stored[name] = local_files[name]
         self._bucket.remove(f"{self._key}/{name}" for name in removed_names)
@@ -129,13 +131,14 @@ class WorkingCopy:
             {LOCK, FENCE} if (self._folder.path / RESULT).exists() else {LOCK, FENCE, RESULT}
         )
         files = {}
-        for path in self._folder.path.iterdir():
+        for path in self._folder.path.rglob("*"):
+            name = path.relative_to(self._folder.path).as_posix()
             # A result that appears during the loop is copied in the next round, with the files that
             # it refers to.
-            if path.name not in excluded_names and not path.name.startswith("."):
+            if name not in excluded_names and not name.startswith(".") and path.is_file():
                 with suppress(FileNotFoundError):
                     stat = path.stat()
-                    files[path.name] = (stat.st_mtime_ns, stat.st_size)
+                    files[name] = (stat.st_mtime_ns, stat.st_size)
         return files
 
     @contextmanager

@@ -44,7 +44,7 @@ def opening(
         *(stage.sentence for stage in stages(plan)),
         _counts(plan, state),
     ]
-    if state.missing_count:
+    if state.missing_count and seconds_each[1]:
         unit, slots = "GPU" if options.gpus_per_trial else "core", concurrent_trials(options)
         seconds, basis = seconds_each
         lines.append(

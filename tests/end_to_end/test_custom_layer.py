@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,8 +10,7 @@ import pytest
 
 from tests.support.command import ROOT, results_table, sweep
 from trainables.__main__ import main
-from trainables.config import output_layer
-from trainables.output_layers import custom
+from trainables.config import user_code
 
 SMOKE = ("--scale", "smoke", "--max-concurrent", "1")
 DRY = ("--scale", "smoke", "--dry-run", "--format", "json")
@@ -39,8 +39,9 @@ def alone(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Callable[..., tuple[int, str]]:
     def run(config: Path, *arguments: str) -> tuple[int, str]:
-        monkeypatch.setattr(custom, "_modules", {})
-        monkeypatch.setattr(output_layer, "_classes", {})
+        monkeypatch.setattr(sys, "path", sys.path.copy())
+        for registry in ("_modules", "_code"):
+            monkeypatch.setattr(user_code, registry, {})
         status = main([str(config), "--directory", str(folder / "alone"), *arguments])
         output = capsys.readouterr()
         return status, output.err if status else output.out
@@ -80,7 +81,7 @@ def test_changed_layer_makes_new_trials(folder: Path) -> None:
     ("layers", "key_words"),
     [
         ((), "loaded: none"),
-        (("--code", "nowhere.py"), "cannot be read"),
+        (("--code", "nowhere.py"), "no such"),
         (("--code", "tests/support/output_layer_formulas.py"), "output_layer_formulas.py"),
     ],
 )

@@ -80,6 +80,8 @@ class Undisturbed:
 
 
 class TypedSweep:
+    ARGUMENTS: tuple[str, ...] = ("--scale", "smoke", "--corpus", "pydocs")
+
     def __init__(
         self,
         folder: Path,
@@ -108,8 +110,8 @@ class TypedSweep:
 
     def type(self, *options: str, terminal: bool = False, **variables: str) -> Typed:
         self._compare_results()
-        words = [sys.executable, str(ROOT / "sweep.py"), str(self.study), "--scale", "smoke",
-                 "--corpus", "pydocs", "--storage", str(self.storage), *self.options]  # fmt: skip
+        words = [sys.executable, str(ROOT / "sweep.py"), str(self.study), *self.ARGUMENTS,
+                 "--storage", str(self.storage), *self.options]  # fmt: skip
         paths = {"TMPDIR": str(self.temporary), "PYTHONPATH": f"{PLUG_IN}{os.pathsep}{ROOT}"}
         all_variables = {**environment(), "CHAOS_CHECKPOINT_S": "0.25", **paths, **variables}
         return Typed([*words, *options], all_variables, terminal=terminal)
@@ -262,7 +264,11 @@ def undisturbed_sweep(
     folder: Path, *, study: str = STUDY, storage: Path | None = None
 ) -> Undisturbed:
     with TypedSweep(folder, *OPTIONS, study=study, storage=storage) as sweep:
-        typed = sweep.type()
-        assert typed.status(600) == 0, typed.text
-        seconds = time.monotonic() - typed.start_s
-        return Undisturbed(storage=sweep.storage, table=sweep.table(), seconds=seconds)
+        return run_undisturbed(sweep)
+
+
+def run_undisturbed(sweep: TypedSweep) -> Undisturbed:
+    typed = sweep.type()
+    assert typed.status(600) == 0, typed.text
+    seconds = time.monotonic() - typed.start_s
+    return Undisturbed(storage=sweep.storage, table=sweep.table(), seconds=seconds)

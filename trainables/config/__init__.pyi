@@ -108,6 +108,7 @@ from .user_code import code_of as code_of
 from .user_code import import_file as import_file
 from .user_code import load_code as load_code
 from .user_code import register as register
+from .user_code import register_file as register_file
 from .user_code import require_code as require_code
 from .user_code import user_class as user_class
 from .user_code import write_files as write_files

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import string
 import sys
 from collections.abc import Iterable, Mapping
@@ -9,13 +10,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 from typing_extensions import override
 
 from trainables.config.experiment import ExperimentConfig
 from trainables.config.frozen import Seed
 from trainables.config.keys import COLUMNS
-from trainables.config.user_code import UserCode, add, read_files, register, user_class
+from trainables.config.user_code import UserCode, add, read_files, register
 from trainables.errors import UserError
 
 FIRST_SEED = 1
@@ -32,11 +33,11 @@ class Trainable(ExperimentConfig):
 
     kind: Literal["trainable"] = "trainable"
     seed: Seed = FIRST_SEED
-    trainable: str
+    trainable: str = ""
     """Name of the class."""
-    sha256: Sha256
+    sha256: Sha256 = ""
     """SHA-256 of the file of the class, and of the folders in `code`."""
-    _code: ClassVar[UserCode]
+    _code: ClassVar[UserCode | None]
 
     @override
     def __init_subclass__(cls, *, code: str | Iterable[str] = (), **options: Any) -> None:
@@ -46,28 +47,36 @@ class Trainable(ExperimentConfig):
     @override
     def __pydantic_init_subclass__(cls, *, code: str | Iterable[str] = (), **options: Any) -> None:
         super().__pydantic_init_subclass__(**options)
-        if cls.__module__ != __name__:
-            packages = (code,) if isinstance(code, str) else code
-            cls._code = register(sys.modules[cls.__module__], packages)
-        taken = COLUMNS | set(dir(ExperimentConfig))
-        for name in cls.model_fields.keys() - Trainable.model_fields.keys():
-            if name in taken:
-                raise UserError(f"{cls.__name__}.{name}: the name is taken. Rename the field.")
+        taken = (COLUMNS | set(dir(Trainable)) | Trainable.model_fields.keys()) - {"seed"}
+        for name in inspect.get_annotations(cls).keys() & cls.model_fields.keys() & taken:
+            raise UserError(f"{cls.__name__}.{name}: the name is taken. Rename the field.")
+        module = sys.modules[cls.__module__]
+        cls._code = None
+        if not module.__package__:  # its file alone would not work
+            cls._code = register(module, (code,) if isinstance(code, str) else code)
 
     @model_validator(mode="before")
     @classmethod
     def _add_identity(cls, values: Any) -> Any:
         if cls in (Trainable, UnloadedTrainable) or not isinstance(values, Mapping):
             return values
-        if user_class(cls._code.sha256, cls.__name__) is not cls:
+        if cls._code is None or cls.__qualname__ != cls.__name__:
             raise UserError(
-                f"{cls.__qualname__}: is not at the top level of its file. Move it there."
+                f"{cls.__qualname__}: must be at the top level of a file that is in no package. "
+                'Move it there, or make a subclass there, with code="PACKAGE".'
             )
         identity = {"trainable": cls.__name__, "sha256": cls._code.sha256}
         for name, value in identity.items():
             if values.get(name, value) != value:
                 raise ValueError(f"{name} cannot be set")
         return {**values, **identity}
+
+    @field_validator("*")
+    @classmethod
+    def _refuse_sets(cls, value: Any) -> Any:
+        if isinstance(value, set | frozenset):
+            raise ValueError("a set has no order, so that trials would change. Use a tuple")
+        return value
 
     @property
     @override

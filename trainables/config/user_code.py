@@ -17,11 +17,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from pydantic import BaseModel
+from pydantic import BaseModel, PydanticUserError, ValidationError
 from typing_extensions import override
 
 from trainables.config.text_file import TextFile
-from trainables.errors import UserError, first_line
+from trainables.errors import UserError, first_line, first_problem
 
 MAX_FILES_BYTES = 2**26
 """Limit on the files that travel with a trial's code: every worker gets a copy of them."""
@@ -56,8 +56,8 @@ _code: dict[str, UserCode] = {}
 def register(module: ModuleType, packages: Iterable[str] = ()) -> UserCode:
     """Return the code of a module that this process imported, for `user_class` and `code_of`.
 
-    `packages` are folders next to the module's file. Raises UserError if a file is missing, or if
-    the module imports another neighbour, which workers would not have.
+    `packages` are folders and files next to the module's file. Raises UserError if a file is
+    missing, or if the module imports another neighbour, which workers would not have.
     """
     if (loaded := getattr(module, MARK, None)) is not None:
         return loaded
@@ -119,7 +119,7 @@ def refuse_neighbours(path: Path, text: str, packages: Iterable[str] = ()) -> No
             names = [node.module or "."] if not node.level else ["." + (node.module or "")]
         for name in (name.partition(".")[0] for name in names):
             neighbour = path.parent / name
-            if neighbour in PROJECT or name in packages:
+            if neighbour in PROJECT or {name, f"{name}.py"} & set(packages):
                 continue  # which every worker has
             if (
                 not name
@@ -128,16 +128,17 @@ def refuse_neighbours(path: Path, text: str, packages: Iterable[str] = ()) -> No
             ):
                 raise UserError(
                     f"{path.name} imports {name or 'relatively'} from its own folder, which "
-                    "workers do not have: put both into one file, or install a package"
+                    "workers do not have: put both into one file, install a package, or add "
+                    f'code="{name or path.parent.name}" to the `Trainable`'
                 )
 
 
 def import_file(path: Path) -> ModuleType:
-    """Import a Python file by its path, and register its code.
+    """Import a Python file by its path.
 
     The file can import modules of its own folder, like a script. Raises UserError if it fails.
     """
-    spec = importlib.util.spec_from_file_location(f"user_study_{path.stem}", path)
+    spec = importlib.util.spec_from_file_location(f"user_study_{path.stem.replace('.', '_')}", path)
     if spec is None or spec.loader is None or not path.is_file():
         raise UserError(f"{path}: no such Python file. Check its path.")
     module = importlib.util.module_from_spec(spec)
@@ -147,13 +148,26 @@ def import_file(path: Path) -> ModuleType:
         spec.loader.exec_module(module)
     except UserError as error:
         raise UserError(f"{path}: {error}") from error
+    except PydanticUserError as error:
+        problem = str(error).partition(". ")[0]
+        raise UserError(
+            f"{path}: {problem}. Give every setting a type, such as int, float or str."
+        ) from error
     except (Exception, SystemExit) as error:
         # Any exception that a user's file raises is a fault of that file.
+        problem = first_line(str(error))
+        if isinstance(error, ValidationError):
+            problem = first_problem(error)
         raise UserError(
-            f"{path}: the import raised {type(error).__name__}: {first_line(str(error))}. "
-            "Fix the file."
+            f"{path}: the import raised {type(error).__name__}: {problem}. Fix the file."
         ) from error
     return module
+
+
+def register_file(path: Path) -> None:
+    """Import a Python file, and register it unless its classes have done so."""
+    if (module := import_file(path)) not in _modules.values():
+        register(module)
 
 
 def load_code(code: UserCode) -> None:

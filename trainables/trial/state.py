@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -24,24 +25,27 @@ def snapshot(objects: Mapping[str, Any]) -> tuple[Tensors, dict[str, Any]]:
     and dicts.
     """
     tensors: Tensors = {}
-    stored: dict[tuple[Any, ...], str] = {}
+    stored: dict[tuple[Any, ...], tuple[str, Tensor]] = {}
+    """Name, and the tensor itself: its memory must not be used again while this runs."""
 
     def encoded(value: Any, path: str) -> Any:
-        if isinstance(value, np.generic):
-            value = value.item()
+        if isinstance(value, np.ndarray | np.number | np.bool_):
+            kind = "array" if isinstance(value, np.ndarray) else "scalar"
+            with suppress(TypeError):
+                return {kind: encoded(torch.from_numpy(np.array(value)), path)}
         if isinstance(value, float) and not math.isfinite(value):
             return {"float": str(value)}
         if value is None or isinstance(value, bool | int | float | str):
             return value
-        if isinstance(value, np.ndarray):
-            return {"array": encoded(torch.from_numpy(value.copy()), path)["tensor"]}
-        if isinstance(value, Tensor):
+        if isinstance(value, Tensor) and value.dtype != torch.complex128:
             # Tied weights are stored once.
             key = (value.data_ptr(), value.dtype, tuple(value.shape), value.stride())
-            if not value.numel() or stored.setdefault(key, path) == path:
-                tensors[path] = value.detach().clone(memory_format=torch.contiguous_format)
-                return {"tensor": path}
-            return {"tensor": stored[key]}
+            name = f"{len(tensors)}"
+            if value.numel():
+                name, _ = stored.setdefault(key, (name, value))
+            if name not in tensors:
+                tensors[name] = value.detach().clone(memory_format=torch.contiguous_format)
+            return {value.device.type: name}
         if isinstance(value, Mapping):
             items = [[encoded(k, path), encoded(v, f"{path}.{k}")] for k, v in value.items()]
             return {"dict": items}
@@ -74,10 +78,12 @@ def _decoded(value: Any, tensors: Tensors) -> Any:
     match kind:
         case "float":
             return float(content)
-        case "tensor":
-            return tensors[content]
+        case "cpu" | "cuda":
+            return tensors[content].to(kind if torch.cuda.is_available() else "cpu")
         case "array":
-            return tensors[content].numpy()
+            return _decoded(content, tensors).numpy()
+        case "scalar":
+            return _decoded(content, tensors).numpy()[()]
         case "dict":
             return {_decoded(key, tensors): _decoded(item, tensors) for key, item in content}
         case _:
@@ -88,7 +94,7 @@ def _decoded(value: Any, tensors: Tensors) -> Any:
 def _state_of(value: Any, name: str) -> Any:
     if hasattr(value, "load_state_dict"):
         return value.state_dict()
-    if isinstance(value, torch.Generator):
+    if isinstance(value, torch.Generator | np.random.RandomState):
         return value.get_state()
     if isinstance(value, np.random.Generator):
         return value.bit_generator.state
@@ -107,7 +113,7 @@ def _state_of(value: Any, name: str) -> Any:
 def _set_state(target: Any, state: Any) -> None:
     if hasattr(target, "load_state_dict"):
         target.load_state_dict(state)
-    elif isinstance(target, torch.Generator):
+    elif isinstance(target, torch.Generator | np.random.RandomState):
         target.set_state(state)
     elif isinstance(target, np.random.Generator):
         target.bit_generator.state = state

@@ -185,7 +185,7 @@ class TrialRun:
     def _train_user_code(self, config: Trainable | Command) -> dict[str, Measured]:
         task = self.task
         self._trial = trial = Trial(
-            config.seed, self._runtime, self.checkpoints, self.tell, task.stop_above
+            config, self._runtime, self.checkpoints, self.tell, task.stop_above
         )
         PULSE.enter("in the user's code", quiet_s=QUIET_S)
         if isinstance(config, Command):
@@ -195,12 +195,11 @@ class TrialRun:
             loaded = read_config(config.model_dump(mode="json"))
             assert isinstance(loaded, Trainable)
             final = loaded.train(trial)
-        return {USER: Measured(trial.final_metrics(final, config))}
+        return {USER: Measured(trial.final_metrics(final))}
 
     def end(self, error: DivergedError | PrunedError | None = None) -> TrialOutcome:
         """Record the end of training. If there is no error, measure the kept weights."""
         trainer = self.trainer
-        self.checkpoints.wait()
         if isinstance(error, PrunedError):
             self.checkpoints.save(trainer.progress.step, *trainer.snapshot())
         if error is not None:
@@ -226,6 +225,7 @@ class TrialRun:
         self, measurements: Mapping[str, Measured], error: DivergedError | PrunedError | None = None
     ) -> TrialOutcome:
         folder = self._folder
+        self.checkpoints.wait()
         state: FinalState = "done"
         if error is not None:
             state = "pruned" if isinstance(error, PrunedError) else "diverged"

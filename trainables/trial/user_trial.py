@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-from trainables.config import COLUMNS, ExperimentConfig
+from trainables.config import Command, Trainable
 from trainables.errors import UserError
 from trainables.pulse import PULSE
 from trainables.runtime import Runtime
@@ -27,13 +27,13 @@ class Trial:
 
     def __init__(
         self,
-        seed: int,
+        config: Trainable | Command,
         runtime: Runtime,
         checkpoints: Checkpoints,
         on_epoch: Callable[[Epoch], None],
         stop_above: Mapping[int, float],
     ) -> None:
-        self.seed = seed
+        self.seed = config.seed
         self.device = runtime.device
         """`cpu` or `cuda`."""
         self.threads = runtime.threads
@@ -45,8 +45,9 @@ class Trial:
         self._checkpoints, self._on_epoch = checkpoints, on_epoch
         self._stop_above, self._goal = stop_above, runtime.goal
         self._every_s = runtime.checkpoint_every_s
+        self._taken = {*config.model_dump(), "seconds", "wall_seconds", "peak_memory_mib"}
         self._random = GlobalRandom(runtime.device)
-        self._random.seed(seed)
+        self._random.seed(self.seed)
         self._objects: dict[str, Any] | None = None
         self._last_s: float | None = None
         """Time of this attempt's last report."""
@@ -64,8 +65,11 @@ class Trial:
 
         From now on, `report` saves the objects when a checkpoint is due. They are modules,
         optimizers, schedulers, tensors, arrays, random generators, dicts or lists. The random
-        states of Python, numpy and torch are restored, too. Raises UserError for other objects.
+        states of Python, numpy and torch are restored, too. Raises UserError for other objects and
+        for a second call.
         """
+        if self._objects is not None or self._last_s is not None:
+            raise UserError("trial.restore: call it once, before trial.report, with all objects")
         self._objects = {**objects, RANDOM: self._random}
         snapshot(self._objects)  # an object that cannot be saved is an error now
         checkpoint = self._checkpoints.latest("cpu")
@@ -86,21 +90,18 @@ class Trial:
         stops the trial, UserError for other values than numbers.
         """
         is_first = self._last_s is None
-        last = -1 if is_first else self.epochs[-1].epoch
+        last: int = -1 if is_first else self.epochs[-1].epoch
+        epoch = cast("int", number("epoch", epoch))
         if isinstance(epoch, bool) or not isinstance(epoch, int) or epoch <= last:
             raise UserError(f"trial.report: epochs must be 0, 1, ...; got {epoch!r} after {last}")
-        numbers = {name: number(name, value) for name, value in metrics.items()}
-        if taken := numbers.keys() & {*COLUMNS, "seconds"}:
-            raise UserError(f"trial.report: the name {min(taken)} is taken. Rename the metric.")
-        for name, value in numbers.items():
-            if not math.isfinite(value):
-                raise DivergedError(f"{name} became {value} in epoch {epoch}")
+        numbers = self._checked({name: number(name, value) for name, value in metrics.items()})
         now_s = time.monotonic()
         seconds = now_s - (self._start_s if self._last_s is None else self._last_s)
         point = UserEpoch(epoch=epoch, seconds=seconds, **numbers)
         self._last_s = now_s
-        # The first epoch that an attempt reports shows at which epoch it resumed.
-        self.epochs = [earlier for earlier in self.epochs if earlier.epoch < epoch] + [point]
+        if is_first:  # shows at which epoch this attempt resumed
+            self.epochs = [earlier for earlier in self.epochs if earlier.epoch < epoch]
+        self.epochs.append(point)
         self._checkpoints.folder.write_epochs(self.epochs if is_first else [point], again=is_first)
         PULSE.epoch = epoch
         PULSE.touch(max(QUIET_S, 10 * point.seconds))
@@ -130,30 +131,39 @@ class Trial:
                 f"worse than {self._goal.loss(limit):.5g}, the limit from better trials"
             )
 
-    def final_metrics(self, metrics: Any, config: ExperimentConfig) -> dict[str, Metric]:
+    def final_metrics(self, metrics: Any) -> dict[str, Metric]:
         """Return the trial's final metrics, by default those of the last epoch.
 
         Raises UserError for invalid metrics, DivergedError if a metric is not finite.
         """
+        if metrics is not None and not isinstance(metrics, Mapping):
+            raise UserError(f"train returned {str(metrics)[:80]}. Return a dict of metrics.")
         metrics = metrics or (self.epochs[-1].numbers if self.epochs else {})
-        if not isinstance(metrics, Mapping) or not metrics:
+        result = self._checked(
+            {
+                str(name): value if isinstance(value, str) else number(name, value)
+                for name, value in metrics.items()
+            }
+        )
+        goal = self._goal.metric if self._goal is not None else None
+        if not result or (goal and goal not in result):
+            names = ", ".join(result) or "none"
             raise UserError(
-                f"no final metrics: got {str(metrics)[:80]}. Return a dict, or print a JSON "
-                'object, such as {"accuracy": 0.9}.'
+                f"the final metrics ({names}) do not have {goal or 'any'}, which the study "
+                "improves. Return it in a dict, or print it as a JSON object."
             )
-        settings = config.model_dump().keys() - {"kind", "schema_version"}
-        result = dict[str, Metric]()
+        return result
+
+    def _checked(self, metrics: dict[str, Any]) -> dict[str, Any]:
         for name, value in metrics.items():
-            if name in settings:
-                raise UserError(f"the metric {name} has the name of a setting. Rename the metric.")
-            result[name] = value = value if isinstance(value, str) else number(name, value)
-            if not isinstance(value, str) and not math.isfinite(value):
+            if name in self._taken or not name.isprintable():
+                raise UserError(f"a metric cannot have the name {name!r}. Rename it.")
+            if isinstance(value, float) and not math.isfinite(value):
                 raise DivergedError(f"{name} became {value}")
         try:
-            check_metrics(result)
+            return dict(check_metrics(metrics))
         except ValueError as error:
             raise UserError(str(error)) from error
-        return result
 
 
 def number(name: str, value: Any) -> int | float | bool:

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.forecast import configs_left, seconds_each
+from orchestrator.forecast import Estimate, configs_left, estimate, seconds_each
 from orchestrator.forecast.estimates import core_seconds, gpu_seconds
 from orchestrator.plan import Plan, make_plan
 from orchestrator.store import PlannedTrial, Store
 from search_spaces.catalog import load_study
-from search_spaces.scales import SCALES
+from search_spaces.scales import FULL, SCALES
+from tests.support import own_study
 from tests.support.store_rows import RUN, execute
 from trainables.trial_folder import TrialOutcome
 
@@ -91,3 +92,16 @@ def test_damage_elsewhere_is_ignored(store: Store, tmp_path: Path) -> None:
         id=victim,
     )
     assert f"{count} done" in seconds_each([], plans[0], store, gpu=False)[1]
+
+
+def test_own_trials_have_only_measured_times(store: Store) -> None:
+    plan = make_plan(load_study(own_study.__file__), FULL, "none")
+    config = plan.trials[0].config
+    assert estimate(config, plan.corpus) == Estimate(
+        gpu_hours=0, core_hours=0, memory_gb=0, gpu_memory_gb=0
+    )
+    assert seconds_each([config], plan, store, gpu=False)[1] == ""
+    end(store, plan, {trial.name: 7.0 for trial in plan.trials[:3]})
+    seconds, basis = seconds_each([config], plan, store, gpu=False)
+    assert seconds == pytest.approx(7) and "3 done" in basis
+    assert seconds_each([config], plan, store, gpu=True)[1] == ""

@@ -76,6 +76,21 @@ def test_next_worker_resumes_from_checkpoint(storage: Storage, move: Move) -> No
         assert newest is not None and newest[1]["step"] == 2
 
 
+def test_own_files_survive_in_folders(storage: Storage, move: Move) -> None:
+    def write(folder: TrialFolder) -> None:
+        (folder.own_files / "a" / "b").mkdir(parents=True)
+        (folder.own_files / "a" / "b" / ".x").write_text("1")
+        (folder.own_files / "y").write_text("2")
+
+    stopped(storage, write)
+    move("two")
+    with storage.working(TRIAL) as folder:
+        assert (folder.own_files / "a" / "b" / ".x").read_text() == "1"
+        assert (folder.own_files / "y").read_text() == "2"
+        finish(folder)
+    assert not (folder.path / "worker").exists()
+
+
 @pytest.mark.parametrize("name", ["result.json", "spectrum.npy"])
 def test_damaged_result_is_set_aside(storage: Storage, name: str) -> None:
     def finish_and_damage(folder: TrialFolder) -> None:
