@@ -12,7 +12,7 @@ from typing import Any, Self
 from typing_extensions import override
 
 from search_spaces.published import PublishedPredictions, PublishedTable
-from trainables.config import Mode
+from trainables.config import LANGUAGE_GOAL, Goal
 
 GROUP_FIELDS = ("baseline", "baselines", "groups", "published", "reference")
 
@@ -20,6 +20,14 @@ GROUP_FIELDS = ("baseline", "baselines", "groups", "published", "reference")
 @dataclass(frozen=True, kw_only=True)
 class Analysis:
     """One question; orchestrator/report/questions.py answers it."""
+
+    goal: Goal = field(default=LANGUAGE_GOAL, compare=False, repr=False)
+    """Goal of the study, which fills it in."""
+
+    @property
+    def is_own(self) -> bool:
+        """True for a question of a user's own study."""
+        return self.goal != LANGUAGE_GOAL
 
     @property
     def has_published(self) -> bool:
@@ -111,7 +119,7 @@ class GroupTable(Analysis):
     metrics: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
     """Groups in the table; empty for all."""
-    title: str = "Results by model"
+    title: str = "Results by setting"
     source: str = ""
     published: PublishedTable = field(default_factory=dict)
 
@@ -125,7 +133,6 @@ class AgainstBaselines(Analysis):
     baseline: str = ""
     """Baseline of all other groups; by default the study's first group."""
     metric: str = ""
-    mode: Mode = "min"
 
     def __post_init__(self) -> None:
         """Raise TypeError for a wrong type now, not after training."""
@@ -218,8 +225,9 @@ class Claim:
 class Lines(Analysis):
     """Metrics over `x`, with a line per value of `by` and a panel per value of `panel`.
 
-    These three are dotted paths of config values; without `by`, there is one line. Trials without
-    one of them are excluded. A point is the mean over seeds, with minimum and maximum.
+    These three are dotted paths of config values. Trials without one of them are excluded. A point
+    is the mean over seeds, with minimum and maximum. Without `by`, there is one line, and a point
+    has its 95% interval.
     """
 
     x: str

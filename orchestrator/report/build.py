@@ -12,7 +12,13 @@ from pathlib import Path
 import numpy as np
 from pydantic_core import to_jsonable_python
 
-from orchestrator.analysis import StudySummaryNumbers, count_values, flatten, summarise
+from orchestrator.analysis import (
+    FlatResults,
+    StudySummaryNumbers,
+    count_values,
+    flatten,
+    summarise,
+)
 from orchestrator.report import formats, sentences, tables
 from orchestrator.report.configs import configs_table
 from orchestrator.report.export import write_results
@@ -36,6 +42,8 @@ TRIALS_FILE = "trials.csv"
 DAY_DIGITS = len("2026-01-31")
 POINTS_SHOWN = 4
 """Number of cautions at the top of a page; the others are below "The run"."""
+COSTS = ("peak_memory_mib", "wall_seconds")
+"""Metrics that every trial has."""
 BESIDE = ("spectra", "rank-over-training")
 """Kinds of sections whose figures are never the first on a page, because they do not answer the
 study's question."""
@@ -67,6 +75,7 @@ def build_report(
     to.
     """
     results = flatten(records.rows)
+    study = _with_metric(study, results)
     frame = results.frame()
     summary = summarise(study, key, results, frame)
     questioned = StudyResults(
@@ -93,7 +102,8 @@ def build_report(
             model=Variant.read(key.overrides).model,
             is_smaller=sentences.is_smaller(study, key),
         )[0],
-        question=study.question,
+        question=study.question or sentences.own_question(study),
+        goal=study.goal if study.is_own else None,
         scale=key.scale,
         trials=run.get("trials", "no trials"),
         answer=sentences.answer_sentence(summary, sections),
@@ -109,7 +119,7 @@ def build_report(
             for finding in section.findings
         ),
     )
-    words = terms(results)
+    words = terms(results, own=study.is_own)
     # The template escapes every text except the figures' SVG and the page's own style and script.
     page = template("report.html.j2").render(
         **sorting(),
@@ -140,6 +150,8 @@ def build_report(
     texts |= {TRIALS_FILE: trials.getvalue(), "report.html": page}
     documents |= {name: text.encode(errors="backslashreplace") for name, text in texts.items()}
     plain_card = to_jsonable_python(card, inf_nan_mode="strings", fallback=_plain)
+    if not study.is_own:
+        del plain_card["goal"]
     documents[CARD_FILE] = json.dumps(plain_card, indent=1).encode()
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -151,6 +163,23 @@ def build_report(
             f"({error.strerror or error}). Free space or name another folder with --storage."
         ) from error
     return ReportResult(path=out / "report.html", summary=summary, answers=answers)
+
+
+def _with_metric(study: Study, results: FlatResults) -> Study:
+    """Return the study; if no trial reported its metric, it only asks for a correction."""
+    name = study.goal.metric
+    names = [one for one in results.metric_columns if one not in COSTS]
+    numbers = (isinstance(one.get(name), int | float) for one in results.records)
+    if not study.is_own or not names or any(numbers):
+        return study
+
+    def missing_metric(_: object) -> str:
+        return (
+            f"No trial reported {'a number as ' * (name in names)}the metric {name!r}. "
+            f"They reported: {', '.join(names)}. Correct `metric`."
+        )
+
+    return replace(study, analyses=(missing_metric,))
 
 
 def _plain(value: object) -> object:

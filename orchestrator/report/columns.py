@@ -53,7 +53,7 @@ def _done(row: Any) -> Cell:
 
 COLUMNS: Mapping[str, Column] = {
     "panel": Column("model", formats.setting),
-    "group": Column("model", formats.setting),
+    "group": Column("setting", formats.setting),
     "baseline": Column("against", formats.setting),
     "done": Column("trials", cell=_done),
     "n": Column("trials"),

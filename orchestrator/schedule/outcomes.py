@@ -10,7 +10,7 @@ from orchestrator.schedule.packs import Flight
 from orchestrator.schedule.recording import Recorder, wait_for_storage
 from orchestrator.schedule.study_work import StudyWork
 from orchestrator.schedule.trial_table import State, TrialTable
-from orchestrator.store import PlannedTrial
+from orchestrator.store import PlannedTrial, epoch_count
 from orchestrator.worker import Ending, EndingKind, TrialEvent
 from trainables.errors import UserError
 from trainables.trial_folder import DamagedFileError, Epoch, TrialOutcome
@@ -55,8 +55,7 @@ class Outcomes:
                 self._start_failures = 0
                 trial = flight.open_trials[event.trial_id]
                 self._table.move([trial], State.RUNNING)
-                epoch_count = trial.config.get("training", {}).get("epochs")
-                self._listener.started(event.trial_id, trial.name, epoch_count)
+                self._listener.started(event.trial_id, trial.name, epoch_count(trial.config))
         running_epochs = {
             trial_id: rows for trial_id, rows in epochs.items() if trial_id in flight.open_trials
         }

@@ -19,6 +19,7 @@ from .records import StudyKey as StudyKey
 from .records import StudySummary as StudySummary
 from .records import TrialRow as TrialRow
 from .records import TrialState as TrialState
+from .records import epoch_count as epoch_count
 from .replacing import replaced as replaced
 from .store import Store as Store
 from .troubles import REBUILD as REBUILD

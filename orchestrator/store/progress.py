@@ -7,9 +7,10 @@ import json
 from sqlalchemy import Select, and_, func, select
 
 from orchestrator.store.database import Database, now
-from orchestrator.store.records import LOST, LostTrial, RunningTrial, StudyKey
+from orchestrator.store.records import LOST, LostTrial, RunningTrial, StudyKey, epoch_count
 from orchestrator.store.schema import STUDY, attempt, epoch, result, run, study, study_trial, trial
 from orchestrator.store.studies import is_study, key_of, select_members
+from trainables.trial_folder import EPOCH
 
 
 class Progress(Database):
@@ -48,8 +49,10 @@ class Progress(Database):
                     host=row.place,
                     attempt=row.attempt,
                     epoch=row.epoch,
-                    valid_loss=row.metrics and row.metrics["valid_loss"],
-                    epoch_count=json.loads(row.config).get("training", {}).get("epochs"),
+                    metrics=EPOCH.validate_python({"epoch": row.epoch, **row.metrics}).numbers
+                    if row.metrics
+                    else {},
+                    epoch_count=epoch_count(json.loads(row.config)),
                     alive=row.lease_until > moment,
                 )
                 for row in rows

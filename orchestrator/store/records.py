@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -11,7 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AliasChoices, Field
 
 from orchestrator.words import file_name
-from trainables.config import AnyConfig, read_config
+from trainables.config import AnyConfig, flat_values, read_config
 
 TrialState = Literal["planned", "running", "done", "diverged", "failed", "pruned"]
 STATES: tuple[TrialState, ...] = ("planned", "running", "done", "diverged", "failed", "pruned")
@@ -46,6 +47,14 @@ class StudyKey:
                 "-" + hashlib.sha256(self.overrides.encode(errors="surrogatepass")).hexdigest()[:8]
             )
         return file_name(name)
+
+
+def epoch_count(config: Mapping[str, Any]) -> int | None:
+    """Return the number of epochs that a config's JSON data names, if any."""
+    for key, value in flat_values(config).items():
+        if key.rpartition(".")[2] == "epochs" and isinstance(value, int):
+            return value
+    return None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,8 +144,8 @@ class RunningTrial:
     attempt: int
     epoch: int | None
     """Last finished epoch."""
-    valid_loss: float | None
-    """Validation loss after `epoch`, in nats per token."""
+    metrics: Mapping[str, float]
+    """Metrics after `epoch`."""
     epoch_count: int | None
     alive: bool
     """True until the owner's lease runs out."""

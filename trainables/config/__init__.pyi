@@ -71,6 +71,7 @@ from .measurement_names import WITH_SPECTRUM as WITH_SPECTRUM
 from .measurement_names import WORD_PAIRS as WORD_PAIRS
 from .measurement_names import WORD_SIMILARITY as WORD_SIMILARITY
 from .measurement_names import Goal as Goal
+from .measurement_names import LANGUAGE_GOAL as LANGUAGE_GOAL
 from .measurement_names import Mode as Mode
 from .model_sizes import head_products as head_products
 from .model_sizes import mixture_products as mixture_products

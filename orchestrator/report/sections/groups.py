@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from orchestrator.analysis import (
     FEWEST,
+    HIGH,
+    LOW,
     ContrastNumbers,
     CountNumbers,
     DifferenceNumbers,
@@ -18,7 +20,7 @@ from orchestrator.analysis import (
     rows,
 )
 from orchestrator.report import formats
-from orchestrator.report.columns import Column, Table, with_interval
+from orchestrator.report.columns import Column, Table
 from orchestrator.report.findings import Finding, Verdict, describe, judge
 from orchestrator.report.prose import cautions, prose
 from orchestrator.report.sections.group_figures import (
@@ -43,7 +45,7 @@ def group_section(numbers: GroupNumbers) -> Section:
     columns: list[Any] = ["group", "done"]
     printed = _printed_metrics(numbers)
     for metric in request.metrics:
-        title = formats.title(metric)
+        title = formats.with_unit(metric, request.goal)
         columns.append((metric, Column(title, cell=partial(_mean, metric))))
         if metric in printed:
             heading = f"{title}, published {formats.corpus_title(corpus)}"
@@ -94,7 +96,8 @@ def _unmeasured(numbers: GroupNumbers) -> list[str]:
 
 
 def _orders(numbers: GroupNumbers) -> Iterator[Finding]:
-    for metric in ORDERED:
+    own = numbers.request.metrics if numbers.request.is_own else ()
+    for metric in dict.fromkeys([*ORDERED, *own]):
         means = _measured(numbers, f"{metric}_mean")
         if len(means) > 1:
             order = sorted(means, key=means.__getitem__)
@@ -140,8 +143,7 @@ def difference_section(numbers: DifferenceNumbers) -> Section:
         heading=f"Gain in {metric} over the baseline",
         tables=(
             Table(
-                caption=f"{formats.capital(metric)} of the baseline minus that of the "
-                f"model: positive is better{beside}",
+                caption=f"Gain in {metric} over the baseline: positive is better{beside}",
                 frame=numbers.differences,
                 columns=[
                     "group",
@@ -223,6 +225,8 @@ def contrast_section(numbers: ContrastNumbers) -> Section:
     """Return the section of a Comparison request."""
     request, corpus = numbers.request, numbers.corpus
     metric = formats.title(request.metric)
+    better = {"min": "negative: better", "max": "positive: better"}
+    direction = better.get(request.goal.mode_of(request.metric) or "", "negative: lower")
     published = f"published_p_{corpus}"
     printed = published in numbers.comparisons.dropna(axis="columns", how="all")
     unpaired_p = f"unpaired p{' (as in the paper)' * printed}"
@@ -230,38 +234,55 @@ def contrast_section(numbers: ContrastNumbers) -> Section:
         "group",
         "baseline",
         ("pairs_lower", Column("lower at", cell=_lower_at)),
-        ("difference", with_interval("difference", formats.coefficient)),
+        ("difference", Column("difference [95%]", cell=partial(_signed, "difference"))),
         "difference_p",
         "holm_p",
         "effect",
         ("detectable_difference", Column("detectable", DISTANCE)),
         ("equal_within", Column("equal within", DISTANCE)),
         ("correlation", Column("r over seeds", formats.coefficient)),
-        "unpaired",
+        ("unpaired", Column("unpaired [95%]", cell=partial(_signed, "unpaired"))),
         ("unpaired_p", Column(unpaired_p, formats.p_value)),
     ]
     if printed:
         heading = f"published {formats.corpus_title(corpus)}: p"
         columns.append((published, Column(heading, formats.p_value)))
     beside = f", next to those of {request.source}" if printed and request.source else ""
-    # A lower loss is better; a lower rank is neither better nor worse.
-    negative = "the model's is lower" if "rank" in request.metric else "the model is better"
     return Section(
         kind="tests",
         heading=f"Is the difference in {metric} more than chance?",
-        findings=tuple(comparisons(list(rows(numbers.comparisons)), request)),
+        findings=(*_best(numbers), *comparisons(list(rows(numbers.comparisons)), request)),
         tables=(
             Table(
-                caption=f"Differences in {metric}, model minus baseline (negative: {negative})"
-                f"{beside}",
+                caption=f"Differences in {formats.with_unit(request.metric, request.goal)}, "
+                f"setting minus baseline ({direction}){beside}",
                 frame=numbers.comparisons,
                 columns=columns,
                 file="tests.csv",
             ),
         ),
-        method=prose("method_tests.txt", fewest=FEWEST),
+        method=prose("method_tests.txt", fewest=FEWEST, own=request.is_own),
         drawings=contrast_drawings(numbers),
     )
+
+
+def _signed(key: str, row: Any) -> Cell:
+    value, low, high = (getattr(row, key + end) for end in ("", LOW, HIGH))
+    if low is None:
+        return Cell(formats.number(value, digits=3), value)
+    texts = [formats.to_width(one, low, high, signed=True) for one in (value, low, high)]
+    return Cell(f"{texts[0]} [{texts[1]}, {texts[2]}]", value)
+
+
+def _best(numbers: ContrastNumbers) -> Iterator[Finding]:
+    request, names = numbers.request, list(numbers.means)
+    if request.is_own and request.metric == request.goal.metric and names:
+        verdicts = (_verdict(row, request) for row in rows(numbers.comparisons))
+        yield Finding(
+            template="best",
+            verdicts=tuple(one for one in verdicts if names[0] in one.groups),
+            numbers={"best": names[0], "means": numbers.means, "lead": numbers.lead},
+        )
 
 
 def comparisons(tests: Sequence[Any], request: Comparison) -> Iterator[Finding]:

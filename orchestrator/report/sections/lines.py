@@ -12,12 +12,14 @@ import pandas as pd
 
 from orchestrator.analysis import CurveNumbers, LineNumbers, rows, tidy
 from orchestrator.report import formats
-from orchestrator.report.columns import Column, Table, pivot
+from orchestrator.report.columns import Column, Table, pivot, with_interval
 from orchestrator.report.findings import Finding, describe
 from orchestrator.report.line_figure import LineFigure
 from orchestrator.report.sections.section import NOTHING, Section
-from orchestrator.report.tables import Cell
-from orchestrator.words import listed
+from orchestrator.report.tables import Cell, sortable
+from orchestrator.words import is_number, listed
+
+MEAN_ENDS = {"mean_low": "low", "mean_high": "high"}
 
 
 def line_section(numbers: LineNumbers) -> Section:
@@ -72,13 +74,26 @@ def _tables(numbers: LineNumbers) -> Iterator[Table]:
     request = numbers.request
     x, panel = formats.title(request.x), request.panel or "panel"
     names = {"panel": panel, "group": request.by, "x": request.x}
-    index = ["panel", "group"] if request.panel else ["group"]
+    index = [*["panel"] * bool(request.panel), *["group"] * bool(request.by)]
+    headings = {x: formats.setting(x) for x in dict.fromkeys(numbers.points.sort_index()["x"])}
     for metric in request.metrics:
         of_metric = numbers.points[numbers.points["metric"] == metric]
-        frame, across = pivot(of_metric, index=index, across="x", cell=point_cell)
+        frame, across = pivot(of_metric, index=index, across="x", cell=point_cell, headings=headings)
         settings = [(name, Column(formats.title(names[name]), formats.setting)) for name in index]
+        title = formats.capital(formats.with_unit(metric, request.goal))
+        if not request.by and not request.panel:
+            yield Table(
+                caption=f"{title} by {x}: means over the trials",
+                frame=of_metric,
+                columns=[
+                    ("x", Column(x, cell=_x_cell)),
+                    "n",
+                    ("mean", with_interval("mean", formats.digits(4))),
+                ],
+            )
+            continue
         yield Table(
-            caption=f"{formats.heading(metric)} for each {x} (in columns): mean "
+            caption=f"{title} for each {x} (in columns): mean "
             "[least, greatest] of the trials",
             frame=frame,
             columns=[*settings, *across],
@@ -104,6 +119,10 @@ def _tables(numbers: LineNumbers) -> Iterator[Table]:
         )
 
 
+def _x_cell(point: Any) -> Cell:
+    return sortable(point.x, formats.setting(point.x))
+
+
 def point_cell(point: Any) -> Cell:
     """Return a point's cell: "57.1", or "57.1 [56.9, 57.4]" for several trials."""
     mean, least, greatest = (
@@ -114,12 +133,14 @@ def point_cell(point: Any) -> Cell:
 
 def _drawing(numbers: LineNumbers) -> LineFigure:
     request = numbers.request
-    x, by = formats.title(request.x), formats.title(request.by)
-    metrics = listed([formats.title(metric) for metric in request.metrics])
+    x = formats.title(request.x)
+    titles = [formats.with_unit(metric, request.goal) for metric in request.metrics]
+    lines = f", one line per {formats.title(request.by)}" if request.by else ""
+    bars = "go from the least to the greatest trial" if request.by else "are 95% intervals"
     panels = f", one column of panels per {formats.title(request.panel)}" if request.panel else ""
     caption = (
-        f"{formats.capital(metrics)} against {x}, one line per {by}{panels}. Points are means "
-        "over trials; bars go from the least to the greatest trial."
+        f"{formats.capital(listed(titles))} against {x}{lines}{panels}. Points are means "
+        f"over trials; bars {bars}."
     )
     if len(numbers.references):
         caption += (
@@ -131,10 +152,10 @@ def _drawing(numbers: LineNumbers) -> LineFigure:
         caption=caption,
         marks=_marks(numbers),
         x=x,
-        y={metric: formats.heading(metric) for metric in request.metrics},
+        y=dict(zip(request.metrics, map(formats.capital, titles), strict=True)),
         logarithmic_x=request.logarithmic_x,
         logarithmic_y=request.logarithmic_y,
-        ticks=list(numbers.points["x"]),
+        ticks=[x for x in numbers.points["x"] if is_number(x)],
     )
 
 
@@ -143,15 +164,18 @@ def _marks(numbers: LineNumbers) -> pd.DataFrame:
     x, by = formats.title(request.x), formats.title(request.by)
     texts = [
         formats.described(
-            f"{by} {formats.setting(point.group)}, {x} {point.x:g}",
+            f"{by} {formats.setting(point.group)}, {x} {formats.setting(point.x)}".lstrip(" ,"),
             {point.metric: point.mean},
             trials=point.n,
         )
         for point in rows(numbers.points)
     ]
+    # Only points at numbers can have tooltips.
     points = numbers.points.assign(kind="joined", text=texts)
+    points["text"] = points["text"].where(points["x"].map(is_number), None)
     references = numbers.references.assign(kind="reference", group=request.reference)
-    names = {"metric": "row", "mean": "y", "least": "low", "greatest": "high"}
+    names = {"metric": "row", "mean": "y"}
+    names |= {"least": "low", "greatest": "high"} if request.by else MEAN_ENDS
     bounds = tidy(
         {"kind": "bound", "row": reach.metric, "panel": panel, "y": reach.value}
         for reach, panel in product(request.reaches, numbers.panels)
