@@ -225,9 +225,8 @@ class Claim:
 class Lines(Analysis):
     """Metrics over `x`, with a line per value of `by` and a panel per value of `panel`.
 
-    These three are dotted paths of config values. Trials without one of them are excluded. A point
-    is the mean over seeds, with minimum and maximum. Without `by`, there is one line, and a point
-    has its 95% interval.
+    These three are dotted paths of config values; without `by`, there is one line. Trials without
+    one of them are excluded. A point is the mean over seeds, with minimum and maximum.
     """
 
     x: str

@@ -9,8 +9,8 @@ from typing import Any
 
 import pandas as pd
 
-from orchestrator.analysis.statistics.samples import mean_interval, summarise_sample
-from orchestrator.analysis.tidy_frames import ends, rows, tidy, values_by_group, values_of_done
+from orchestrator.analysis.statistics.samples import summarise_sample
+from orchestrator.analysis.tidy_frames import rows, tidy, values_by_group, values_of_done
 from orchestrator.words import is_number
 from search_spaces.analyses import Lines
 
@@ -84,20 +84,13 @@ def _points(
         for metric in request.metrics
     }
     positions = list(dict.fromkeys(trials["x"]))
-    if is_numeric(positions):
+    if all(map(is_number, positions)):  # others stay in plan order
         positions = sorted(map(float, positions))
     keys = product(panels, request.metrics, groups, positions)
     for panel, metric, group, x in keys:
         if (panel, group, x) in values[metric]:
             key = {"panel": panel, "metric": metric, "group": group, "x": x}
-            sample = list(values[metric][panel, group, x])
-            interval = {} if request.by else ends("mean", mean_interval(summarise_sample(sample)))
-            yield key | point_of(sample) | interval
-
-
-def is_numeric(positions: Sequence[Any]) -> bool:
-    """Return whether all values of x are numbers. Others are side by side, in plan order."""
-    return all(map(is_number, positions))
+            yield key | point_of(list(values[metric][panel, group, x]))
 
 
 def point_of(values: Sequence[float]) -> dict[str, Any]:

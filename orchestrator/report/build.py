@@ -13,11 +13,11 @@ import numpy as np
 from pydantic_core import to_jsonable_python
 
 from orchestrator.analysis import (
-    FlatResults,
     StudySummaryNumbers,
     count_values,
     flatten,
     summarise,
+    values_by_group,
 )
 from orchestrator.report import formats, sentences, tables
 from orchestrator.report.configs import configs_table
@@ -42,8 +42,6 @@ TRIALS_FILE = "trials.csv"
 DAY_DIGITS = len("2026-01-31")
 POINTS_SHOWN = 4
 """Number of cautions at the top of a page; the others are below "The run"."""
-COSTS = ("peak_memory_mib", "wall_seconds")
-"""Metrics that every trial has."""
 BESIDE = ("spectra", "rank-over-training")
 """Kinds of sections whose figures are never the first on a page, because they do not answer the
 study's question."""
@@ -75,9 +73,15 @@ def build_report(
     to.
     """
     results = flatten(records.rows)
-    study = _with_metric(study, results)
     frame = results.frame()
     summary = summarise(study, key, results, frame)
+    metric, names = study.goal.metric, results.metric_columns
+
+    def missing_metric(_: object) -> str:
+        return cautions("missing_metric", metric=metric, names=names)[0]
+
+    if study.is_own and not any(values_by_group(frame, metric).values()):
+        study = replace(study, analyses=(missing_metric,))
     questioned = StudyResults(
         study=study, key=key, frame=frame, spectra=records.spectra, epochs=records.epochs
     )
@@ -102,7 +106,7 @@ def build_report(
             model=Variant.read(key.overrides).model,
             is_smaller=sentences.is_smaller(study, key),
         )[0],
-        question=study.question or sentences.own_question(study),
+        question=cautions("question", study=study)[0],
         goal=study.goal if study.is_own else None,
         scale=key.scale,
         trials=run.get("trials", "no trials"),
@@ -163,23 +167,6 @@ def build_report(
             f"({error.strerror or error}). Free space or name another folder with --storage."
         ) from error
     return ReportResult(path=out / "report.html", summary=summary, answers=answers)
-
-
-def _with_metric(study: Study, results: FlatResults) -> Study:
-    """Return the study; if no trial reported its metric, it only asks for a correction."""
-    name = study.goal.metric
-    names = [one for one in results.metric_columns if one not in COSTS]
-    numbers = (isinstance(one.get(name), int | float) for one in results.records)
-    if not study.is_own or not names or any(numbers):
-        return study
-
-    def missing_metric(_: object) -> str:
-        return (
-            f"No trial reported {'a number as ' * (name in names)}the metric {name!r}. "
-            f"They reported: {', '.join(names)}. Correct `metric`."
-        )
-
-    return replace(study, analyses=(missing_metric,))
 
 
 def _plain(value: object) -> object:

@@ -68,7 +68,6 @@ COLUMNS: Mapping[str, Column] = {
     "detectable": Column("detectable", formats.digits(2)),
     "extrapolated": Column("outside the trained sizes", formats.yes_no),
     "effect": _correlation("effect"),
-    "unpaired": _correlation("unpaired"),
     "pearson": _correlation("Pearson r"),
     "spearman": _correlation("Spearman \N{GREEK SMALL LETTER RHO}"),
     "independent": _correlation("r if cells were independent"),

@@ -54,7 +54,9 @@ class Finding:
         if self.template == "text":  # of a study's own function
             return str(self.prefix + self.numbers["text"])
         macro = getattr(template("findings.j2").module, self.template)
-        return self.prefix + one_line(macro(self.verdicts, {**self.numbers, "goal": self.goal}))
+        return self.prefix + one_line(
+            macro(self.verdicts, {**self.numbers, "study_goal": self.goal})
+        )
 
 
 def judge(

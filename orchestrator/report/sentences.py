@@ -55,12 +55,6 @@ def certainty(
     )
 
 
-def own_question(study: Study) -> str:
-    """Return the question of a user's own study that has none; "" for another study."""
-    end = "highest" if study.mode == "max" else "lowest"
-    return f"Which setting has the {end} {formats.title(study.metric)}?" * study.is_own
-
-
 def is_smaller(study: Study, key: StudyKey) -> bool:
     """Return whether the scale reduces the models or the work of the full study."""
     return study.scaled and not is_paper_scale(study, key.scale)

@@ -63,10 +63,9 @@ def headed_table(caption: str, head: Sequence[str], rows: Iterable[Sequence[Any]
 
 
 def group_metrics(study: Study) -> list[str]:
-    """Return the study's metric, and the metrics of its group tables in their order."""
+    """Return the metrics of the study's group tables, in their order."""
     tables = [request for request in study.analyses if isinstance(request, GroupTable)]
-    metrics = (metric for table in tables for metric in table.metrics)
-    return list(dict.fromkeys([study.goal.metric, *metrics]))
+    return list(dict.fromkeys(metric for table in tables for metric in table.metrics))
 
 
 def trials_table(
@@ -80,10 +79,9 @@ def trials_table(
     varying = [name for name in results.varying if name != "output_layer.name"]
     if len(varying) > MOST_SETTINGS:  # models of different kinds, better described by their names
         varying = [name for name in varying if name == "seed"]
+    names = [*(name for name in first_metrics if name not in METRICS), *TRIAL_METRICS]
     measured = results.metric_columns
-    usual = [name for name in TRIAL_METRICS if name in measured] or measured
-    first = [name for name in first_metrics if name in measured and name not in METRICS]
-    metrics = list(dict.fromkeys([*first, *usual]))
+    metrics = [name for name in names if name in measured] or list(measured)
     ids = ["setting", "trial id"] * hashes
     cause = ["cause"] * any(record["cause"] for record in results.records)
     body = [

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from itertools import chain
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import quote, urlencode
 
 from dash import MATCH, ClientsideFunction, Dash, Input, Output, State, ctx, dcc, html, no_update
 
-from orchestrator.report import title
 from orchestrator.store import StoreAwayError, StudyKey
 from orchestrator.variants import Variant
 from orchestrator.view import figures
 from orchestrator.view.source import Source
 from orchestrator.words import short_id
 from trainables.errors import UserError
-from trainables.trial_folder import Epoch
 
 LIVE_MS = 3_000
 LONGEST_LINE = 32
@@ -71,17 +68,6 @@ def graph(name: str, file: str) -> Any:
         style={"height": "440px"},
     )
     return html.Div([dcc.Store(id={"drawn": name}), figure], id=name)
-
-
-def curve_menu(name: str) -> Any:
-    """Return a menu of the metrics that have curves, for `curve_options`."""
-    return dcc.Dropdown([], id=name, placeholder="metric of the curves", className="curve")
-
-
-def curve_options(epochs: Mapping[str, Sequence[Epoch]]) -> list[dict[str, str]]:
-    """Return the options of `curve_menu` for trials' epochs."""
-    names = figures.curve_metrics(chain(*epochs.values()))
-    return [{"label": title(name), "value": name} for name in names]
 
 
 def stop_button(target: str, text: str) -> Any:

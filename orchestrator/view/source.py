@@ -21,8 +21,7 @@ from orchestrator.store import (
     StudySummary,
     open_store,
 )
-from orchestrator.view.trials import VALID, StudyTrials, read_trials
-from trainables.config import Goal
+from orchestrator.view.trials import GOAL, StudyTrials, read_trials
 from trainables.errors import UserError
 
 CACHE_S = 1.5
@@ -113,11 +112,6 @@ class Source:
         """Return the card of the study's report, if there is one."""
         return read_card(self.storage.folder / "reports" / key.variant / CARD_FILE)
 
-    def goal(self, key: StudyKey) -> Goal:
-        """Return the metric by which the study's trials are ordered."""
-        card = self.card(key)
-        return card.goal if card and card.goal else Goal(VALID)
-
     def fetch(self, key: str, bring: Callable[[], None]) -> None:
         """Call `bring` in a background thread, so that pages do not wait.
 
@@ -140,8 +134,9 @@ class Source:
 
     def _read_trials(self, variant: str, previous: StudyTrials | None) -> StudyTrials:
         key = self.study(variant).key
+        card = self.card(key)
         with self.store() as opened:
-            return read_trials(opened, key, previous, self.goal(key))
+            return read_trials(opened, key, previous, (card and card.goal) or GOAL)
 
     def _read_overview(self, _: Overview | None) -> Overview:
         with self.store() as opened:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import chain
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -15,7 +16,7 @@ from orchestrator.report import CARD_FILE, Card, title
 from orchestrator.store import StudySummary
 from orchestrator.variants import Variant
 from orchestrator.view import figures, parts, study_table
-from orchestrator.view.axes import AXES, menus
+from orchestrator.view.axes import AXES, labels, menus
 from orchestrator.view.overview import progress
 from orchestrator.view.source import Source
 from orchestrator.view.trials import StudyTrials
@@ -65,7 +66,7 @@ def layout(source: Source, variant: str) -> Any:
                 persistence_type="session",
                 persistence=True,
             ),
-            parts.curve_menu("chosen-curve"),
+            dcc.Dropdown([], id="chosen-curve", placeholder="metric of the curves"),
             parts.graph("chosen", variant),
         ]
     )
@@ -159,7 +160,8 @@ def register(app: Dash, source: Source) -> None:
                 if tab == "spectra"
                 else figures.learning_curves(epochs, curve or trials.goal.metric)
             )
-        return figure, [words, " ", *_compare(ticked_ids, variant)], parts.curve_options(epochs)
+        metrics = figures.curve_metrics(chain(*epochs.values()))
+        return figure, [words, " ", *_compare(ticked_ids, variant)], labels(metrics)
 
     app.clientside_callback(
         ClientsideFunction("view", "open"),
@@ -177,9 +179,7 @@ def _compare(ticked_ids: Sequence[str], variant: str) -> list[Any]:
     return [dcc.Link(f"Compare these {len(ticked_ids)} side by side", href=f"/compare?{query}")]
 
 
-def _choose(
-    frame: pd.DataFrame, ticked_ids: Sequence[str], goal: Goal
-) -> tuple[list[str], str]:
+def _choose(frame: pd.DataFrame, ticked_ids: Sequence[str], goal: Goal) -> tuple[list[str], str]:
     if ids := ticked_ids[:MOST_CHOSEN]:
         return list(ids), f"Shown: {len(ids)} ticked trials."
     order, index = "", frame.index[:MOST_BEST]

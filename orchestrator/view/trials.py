@@ -18,7 +18,8 @@ READ_AT_ONCE = 1_000
 """Number of trials per query. For fewer (such as 500), PostgreSQL chooses one look-up per trial,
 which is four times as slow."""
 LONGEST_TEXT = 100
-VALID = "valid_perplexity"
+GOAL = Goal("valid_perplexity")
+"""Default of the goal by which a study's trials are ordered."""
 MOST_LEVELS = 24
 """Most distinct texts that colours and symbols can show."""
 
@@ -37,7 +38,7 @@ class StudyTrials:
     """When each row was read, by `time.monotonic`."""
     versions: Mapping[str, tuple[object, ...]]
     """From `Store.versions`."""
-    goal: Goal
+    goal: Goal = GOAL
     """Its metric comes first."""
 
     @cached_property
@@ -69,7 +70,7 @@ class StudyTrials:
 
 
 def read_trials(
-    store: Store, key: StudyKey, previous: StudyTrials | None = None, goal: Goal = Goal(VALID)
+    store: Store, key: StudyKey, previous: StudyTrials | None = None, goal: Goal = GOAL
 ) -> StudyTrials:
     """Return the study's current trials. Unchanged ones are copied from `previous`."""
     versions = store.versions(key)

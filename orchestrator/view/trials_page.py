@@ -50,7 +50,6 @@ def layout(source: Source, starts: Sequence[str], variant: str) -> Any:
                 parts.stop_button(trial_ids[0], "Stop this trial"), id="trial-stop", hidden=True
             ),
             html.H2("Learning curves"),
-            parts.curve_menu("curve"),
             parts.graph("curves", file),
             html.H2("Spectra"),
             parts.graph("spectra", file),
@@ -69,33 +68,31 @@ def register(app: Dash, source: Source) -> None:
         Output({"drawn": "curves"}, "data"),
         Output({"drawn": "spectra"}, "data"),
         Output("trials-rest", "children"),
-        Output("curve", "options"),
         Input("trials-tick", "n_intervals"),
-        Input("curve", "value"),
         State("trials-asked", "data"),
         State("trials-version", "data"),
     )
     def show(
-        _: int | None, curve: str | None, request: tuple[Sequence[str], str], version: str | None
+        _: int | None, request: tuple[Sequence[str], str], version: str | None
     ) -> tuple[Any, ...]:
         trial_ids, variant = request
         trials = _by_name([read_trial(source, trial_id, variant) for trial_id in trial_ids])
-        new_version = " ".join([curve or "", *(trial.version for trial in trials.values())])
+        new_version = " ".join(trial.version for trial in trials.values())
         if new_version == version:
             raise PreventUpdate
         first, *others = trials.values()
-        epochs = {name: trial.epochs for name, trial in trials.items()}
         return (
             new_version,
             _head(trials),
             bool(others) or first.row["state"] != "running",
-            figures.learning_curves(epochs, curve, related=not (others or curve)),
+            figures.learning_curves(
+                {name: trial.epochs for name, trial in trials.items()}, related=not others
+            ),
             figures.spectra(
                 {name: trial.spectrum for name, trial in trials.items()},
                 None if others else first.row["metrics"].get("press_tolerance"),
             ),
             [*_metrics(trials), *([] if others else _single_trial(first))],
-            parts.curve_options(epochs),
         )
 
 

@@ -56,6 +56,7 @@ from .measurement_names import BENT_SOFTMAX as BENT_SOFTMAX
 from .measurement_names import CENTRED_SPECTRUM as CENTRED_SPECTRUM
 from .measurement_names import GRADIENT_BOTTLENECK as GRADIENT_BOTTLENECK
 from .measurement_names import KL_RANK as KL_RANK
+from .measurement_names import LANGUAGE_GOAL as LANGUAGE_GOAL
 from .measurement_names import LAYER_JACOBIAN as LAYER_JACOBIAN
 from .measurement_names import LAYER_TASK as LAYER_TASK
 from .measurement_names import METRICS as METRICS
@@ -71,7 +72,6 @@ from .measurement_names import WITH_SPECTRUM as WITH_SPECTRUM
 from .measurement_names import WORD_PAIRS as WORD_PAIRS
 from .measurement_names import WORD_SIMILARITY as WORD_SIMILARITY
 from .measurement_names import Goal as Goal
-from .measurement_names import LANGUAGE_GOAL as LANGUAGE_GOAL
 from .measurement_names import Mode as Mode
 from .model_sizes import head_products as head_products
 from .model_sizes import mixture_products as mixture_products

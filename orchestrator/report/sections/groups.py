@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from orchestrator.analysis import (
     FEWEST,
-    HIGH,
-    LOW,
     ContrastNumbers,
     CountNumbers,
     DifferenceNumbers,
@@ -20,7 +18,7 @@ from orchestrator.analysis import (
     rows,
 )
 from orchestrator.report import formats
-from orchestrator.report.columns import Column, Table
+from orchestrator.report.columns import Column, Table, with_interval
 from orchestrator.report.findings import Finding, Verdict, describe, judge
 from orchestrator.report.prose import cautions, prose
 from orchestrator.report.sections.group_figures import (
@@ -225,8 +223,6 @@ def contrast_section(numbers: ContrastNumbers) -> Section:
     """Return the section of a Comparison request."""
     request, corpus = numbers.request, numbers.corpus
     metric = formats.title(request.metric)
-    better = {"min": "negative: better", "max": "positive: better"}
-    direction = better.get(request.goal.mode_of(request.metric) or "", "negative: lower")
     published = f"published_p_{corpus}"
     printed = published in numbers.comparisons.dropna(axis="columns", how="all")
     unpaired_p = f"unpaired p{' (as in the paper)' * printed}"
@@ -234,14 +230,14 @@ def contrast_section(numbers: ContrastNumbers) -> Section:
         "group",
         "baseline",
         ("pairs_lower", Column("lower at", cell=_lower_at)),
-        ("difference", Column("difference [95%]", cell=partial(_signed, "difference"))),
+        ("difference", with_interval("difference")),
         "difference_p",
         "holm_p",
         "effect",
         ("detectable_difference", Column("detectable", DISTANCE)),
         ("equal_within", Column("equal within", DISTANCE)),
         ("correlation", Column("r over seeds", formats.coefficient)),
-        ("unpaired", Column("unpaired [95%]", cell=partial(_signed, "unpaired"))),
+        ("unpaired", with_interval("unpaired")),
         ("unpaired_p", Column(unpaired_p, formats.p_value)),
     ]
     if printed:
@@ -254,8 +250,12 @@ def contrast_section(numbers: ContrastNumbers) -> Section:
         findings=(*_best(numbers), *comparisons(list(rows(numbers.comparisons)), request)),
         tables=(
             Table(
-                caption=f"Differences in {formats.with_unit(request.metric, request.goal)}, "
-                f"setting minus baseline ({direction}){beside}",
+                caption=prose(
+                    "caption_tests.txt",
+                    metric=formats.with_unit(request.metric, request.goal),
+                    mode=request.goal.mode_of(request.metric),
+                    beside=beside,
+                ),
                 frame=numbers.comparisons,
                 columns=columns,
                 file="tests.csv",
@@ -264,14 +264,6 @@ def contrast_section(numbers: ContrastNumbers) -> Section:
         method=prose("method_tests.txt", fewest=FEWEST, own=request.is_own),
         drawings=contrast_drawings(numbers),
     )
-
-
-def _signed(key: str, row: Any) -> Cell:
-    value, low, high = (getattr(row, key + end) for end in ("", LOW, HIGH))
-    if low is None:
-        return Cell(formats.number(value, digits=3), value)
-    texts = [formats.to_width(one, low, high, signed=True) for one in (value, low, high)]
-    return Cell(f"{texts[0]} [{texts[1]}, {texts[2]}]", value)
 
 
 def _best(numbers: ContrastNumbers) -> Iterator[Finding]:

@@ -12,14 +12,12 @@ import pandas as pd
 
 from orchestrator.analysis import CurveNumbers, LineNumbers, rows, tidy
 from orchestrator.report import formats
-from orchestrator.report.columns import Column, Table, pivot, with_interval
+from orchestrator.report.columns import Column, Table, pivot
 from orchestrator.report.findings import Finding, describe
 from orchestrator.report.line_figure import LineFigure
 from orchestrator.report.sections.section import NOTHING, Section
-from orchestrator.report.tables import Cell, sortable
+from orchestrator.report.tables import Cell
 from orchestrator.words import is_number, listed
-
-MEAN_ENDS = {"mean_low": "low", "mean_high": "high"}
 
 
 def line_section(numbers: LineNumbers) -> Section:
@@ -74,27 +72,19 @@ def _tables(numbers: LineNumbers) -> Iterator[Table]:
     request = numbers.request
     x, panel = formats.title(request.x), request.panel or "panel"
     names = {"panel": panel, "group": request.by, "x": request.x}
-    index = [*["panel"] * bool(request.panel), *["group"] * bool(request.by)]
-    headings = {x: formats.setting(x) for x in dict.fromkeys(numbers.points.sort_index()["x"])}
+    index = ["panel"] * bool(request.panel) + ["group"] * bool(request.by)
+    headings = dict(
+        zip(numbers.points["x"], map(formats.setting, numbers.points["x"]), strict=True)
+    )
     for metric in request.metrics:
         of_metric = numbers.points[numbers.points["metric"] == metric]
-        frame, across = pivot(of_metric, index=index, across="x", cell=point_cell, headings=headings)
+        frame, across = pivot(
+            of_metric, index=index, across="x", cell=point_cell, headings=headings
+        )
         settings = [(name, Column(formats.title(names[name]), formats.setting)) for name in index]
         title = formats.capital(formats.with_unit(metric, request.goal))
-        if not request.by and not request.panel:
-            yield Table(
-                caption=f"{title} by {x}: means over the trials",
-                frame=of_metric,
-                columns=[
-                    ("x", Column(x, cell=_x_cell)),
-                    "n",
-                    ("mean", with_interval("mean", formats.digits(4))),
-                ],
-            )
-            continue
         yield Table(
-            caption=f"{title} for each {x} (in columns): mean "
-            "[least, greatest] of the trials",
+            caption=f"{title} for each {x} (in columns): mean [least, greatest] of the trials",
             frame=frame,
             columns=[*settings, *across],
         )
@@ -119,10 +109,6 @@ def _tables(numbers: LineNumbers) -> Iterator[Table]:
         )
 
 
-def _x_cell(point: Any) -> Cell:
-    return sortable(point.x, formats.setting(point.x))
-
-
 def point_cell(point: Any) -> Cell:
     """Return a point's cell: "57.1", or "57.1 [56.9, 57.4]" for several trials."""
     mean, least, greatest = (
@@ -136,11 +122,10 @@ def _drawing(numbers: LineNumbers) -> LineFigure:
     x = formats.title(request.x)
     titles = [formats.with_unit(metric, request.goal) for metric in request.metrics]
     lines = f", one line per {formats.title(request.by)}" if request.by else ""
-    bars = "go from the least to the greatest trial" if request.by else "are 95% intervals"
     panels = f", one column of panels per {formats.title(request.panel)}" if request.panel else ""
     caption = (
         f"{formats.capital(listed(titles))} against {x}{lines}{panels}. Points are means "
-        f"over trials; bars {bars}."
+        "over trials; bars go from the least to the greatest trial."
     )
     if len(numbers.references):
         caption += (
@@ -174,8 +159,7 @@ def _marks(numbers: LineNumbers) -> pd.DataFrame:
     points = numbers.points.assign(kind="joined", text=texts)
     points["text"] = points["text"].where(points["x"].map(is_number), None)
     references = numbers.references.assign(kind="reference", group=request.reference)
-    names = {"metric": "row", "mean": "y"}
-    names |= {"least": "low", "greatest": "high"} if request.by else MEAN_ENDS
+    names = {"metric": "row", "mean": "y", "least": "low", "greatest": "high"}
     bounds = tidy(
         {"kind": "bound", "row": reach.metric, "panel": panel, "y": reach.value}
         for reach, panel in product(request.reaches, numbers.panels)

@@ -86,7 +86,10 @@ def _findings(numbers: SweptNumbers) -> Iterator[Finding]:
             models=len(models),
             means=list(overall.items()),
             lowest_at=least if is_choice else None,
-            lowest_in=(sign * others).gt(sign * models[least], axis="index").all(axis="columns").sum(),
+            lowest_in=(sign * others)
+            .gt(sign * models[least], axis="index")
+            .all(axis="columns")
+            .sum(),
             all_equal_in=(models.nunique(axis="columns") == 1).sum(),
             try_values=_outside(least, numbers.values)
             if is_choice and goal.mode_of(metric)

@@ -87,7 +87,7 @@ def test_frame_without_measurements_is_empty(function: type, storage: str) -> No
     [
         ("none", {}, "it has gss_grid"),
         (KEY.study, {"scale": "smoke"}, "List its variants"),
-        (KEY.study, {"scale": "smok"}, "did you mean smoke"),
+        (KEY.study, {"scale": "smok"}, "scale smok"),
         (load_study(KEY.study), {}, "a Python file"),
         (None, {"scale": "smoke"}, "Drop a condition"),
         (None, {"storage": "nowhere"}, "no results store"),
