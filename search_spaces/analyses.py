@@ -40,11 +40,11 @@ class Analysis:
             return self
         baseline = getattr(self, "baseline", "") or groups[0]
         others = {group: baseline for group in dict.fromkeys(groups) if group != baseline}
-        return replace(self, **{"baselines": others})
+        return replace(self, **dict[str, Any](baselines=others))
 
     def without_published(self) -> Self:
         """Return a copy without published values."""
-        return replace(self, **{"published": {}}) if hasattr(self, "published") else self
+        return replace(self, **dict[str, Any](published={})) if hasattr(self, "published") else self
 
     @property
     def config_keys(self) -> list[str]:

@@ -148,7 +148,8 @@ def pivot(
     values).
     """
     if headings is None:
-        headings = {x: f"{x:g}" for x in sorted(set(points[across]))}
+        values = sorted(set(points[across]), key=lambda value: (isinstance(value, str), value))
+        headings = {value: formats.setting(value) for value in values}
     names = {value: f"{across} {heading}" for value, heading in headings.items()}
     cells: dict[tuple[Any, ...], dict[str, Any]] = {}
     for row in rows(points):

@@ -73,14 +73,9 @@ def _tables(numbers: LineNumbers) -> Iterator[Table]:
     x, panel = formats.title(request.x), request.panel or "panel"
     names = {"panel": panel, "group": request.by, "x": request.x}
     index = ["panel"] * bool(request.panel) + ["group"] * bool(request.by)
-    headings = dict(
-        zip(numbers.points["x"], map(formats.setting, numbers.points["x"]), strict=True)
-    )
     for metric in request.metrics:
         of_metric = numbers.points[numbers.points["metric"] == metric]
-        frame, across = pivot(
-            of_metric, index=index, across="x", cell=point_cell, headings=headings
-        )
+        frame, across = pivot(of_metric, index=index, across="x", cell=point_cell)
         settings = [(name, Column(formats.title(names[name]), formats.setting)) for name in index]
         title = formats.capital(formats.with_unit(metric, request.goal))
         yield Table(

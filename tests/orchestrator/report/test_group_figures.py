@@ -181,7 +181,6 @@ def test_difference_has_its_tests_interval() -> None:
 
 def test_unpaired_p_has_a_column() -> None:
     request = Comparison(
-        metric="test_perplexity",
         baselines={"gated": "dense"},
         metric="test_error_percent",
         published={"ptb": {"gated": 0.62}},

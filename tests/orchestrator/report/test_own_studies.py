@@ -64,7 +64,9 @@ def test_direction_mirrors_all_sentences(tmp_path: Path) -> None:
     swaps = {"highest": "lowest", "higher": "lower", "lower": "higher"}
     mirrored = re.sub("highest|higher|lower", lambda word: swaps[word[0]], sentences(high))
     mirrored = mirrored.replace("mean 0", "mean \N{MINUS SIGN}0")
-    assert sorted(re.split(r"[.] |[.]$", mirrored)) == sorted(re.split(r"[.] |[.]$", sentences(low)))
+    assert sorted(re.split(r"[.] |[.]$", mirrored)) == sorted(
+        re.split(r"[.] |[.]$", sentences(low))
+    )
     assert "lower (worse) score than width=64" in sentences(high)
     assert "(positive: better)" in page
     assert high["question"] == "Which setting has the highest score?"
@@ -124,7 +126,7 @@ def test_swept_setting_has_its_best_value(tmp_path: Path) -> None:
     key = replace(KEY, overrides='{"settings":{"epochs":[1,2,4]}}')
     rows = [
         trial_row(
-            f"width=16 epochs={epochs} seed={seed}",
+            f"width=16, epochs={epochs} seed={seed}",
             config={"seed": seed, "width": 16, "epochs": epochs},
             score=0.9 + 0.01 * epochs,
         )
