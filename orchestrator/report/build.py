@@ -86,29 +86,24 @@ def build_report(
         study=study, key=key, frame=frame, spectra=records.spectra, epochs=records.epochs
     )
     answers, documents = _draw_all(answer(questioned), out, pdf=pdf)
-    environment = count_values(
-        [row.get("environment") or {} for row in records.rows if row["state"] == "done"]
-    )
-    times = [
-        (row["started_at"], row["ended_at"])
-        for row in records.rows
-        if row.get("started_at") and row.get("ended_at")
-    ]
+    done = [row for row in records.rows if row["state"] == "done"]
+    environment = count_values([row.get("environment") or {} for row in done])
+    ended = [row for row in records.rows if row.get("started_at") and row.get("ended_at")]
+    times = [(row["started_at"], row["ended_at"]) for row in ended]
     run = run_facts(study, summary, results, times=times, environment=environment)
     sections, configs = [answer.section for answer in answers], configs_table(results)
     points = sentences.certainty(study, summary, answers, environment)
-    variant = Variant.read(key.overrides)
     card = Card(
         study=key.study,
         corpus=formats.corpus_title(key.corpus) if study.reads_text else "",
         date=run.get("date", "")[:DAY_DIGITS],
-        settings=", ".join(variant.typed),
+        settings=", ".join(Variant.read(key.overrides).typed),
         title=study.title or study.name,
         variant=cautions(
             "variant",
             study=study,
             key=key,
-            model=variant.model,
+            model=Variant.read(key.overrides).model,
             is_smaller=sentences.is_smaller(study, key),
         )[0],
         question=cautions("question", study=study)[0],
@@ -151,14 +146,12 @@ def build_report(
         terms=words,
         linked=lambda sentence: linked(sentence, words),
     )
+    files = {name: lines for section in sections for name, lines in section.written.items()}
+    files[configs.file] = configs.lines()
     trials = io.StringIO()
     write_results(results.of_variant(key), "csv", trials)
-    texts = {TRIALS_FILE: trials.getvalue(), "report.html": page}
-    for table_lines in (
-        {configs.file: configs.lines()},
-        *(section.written for section in sections),
-    ):
-        texts |= {name: _csv(lines) for name, lines in table_lines.items()}
+    texts = {name: _csv(lines) for name, lines in files.items()}
+    texts |= {TRIALS_FILE: trials.getvalue(), "report.html": page}
     documents |= {name: text.encode(errors="backslashreplace") for name, text in texts.items()}
     plain_card = to_jsonable_python(card, inf_nan_mode="strings", fallback=_plain)
     if not study.is_own:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 from pydantic import AliasChoices, Field
 
@@ -15,7 +15,7 @@ from orchestrator.words import file_name
 from trainables.config import AnyConfig, flat_values, read_config
 
 TrialState = Literal["planned", "running", "done", "diverged", "failed", "pruned"]
-STATES: tuple[TrialState, ...] = get_args(TrialState)
+STATES: tuple[TrialState, ...] = ("planned", "running", "done", "diverged", "failed", "pruned")
 OPEN: tuple[TrialState, ...] = ("planned", "running")
 LOST: tuple[TrialState, ...] = ("failed", "diverged")
 """States of trials that ended without a usable result."""

@@ -34,7 +34,7 @@ ROUNDING = 1e-9
 Shape = Literal["none", "lines", "levels", "pairs", "triples"]
 """How settings' effects are removed. none: not at all. lines: a straight line per setting. levels:
 a mean per value. pairs, triples: a mean per combination of values of two or three settings."""
-SHAPES: tuple[Shape, ...] = get_args(Shape)
+SHAPES: tuple[Shape, ...] = ("none", "lines", "levels", "pairs", "triples")
 LEVEL_SIZES: dict[Shape, int] = {"levels": 1, "pairs": 2, "triples": 3}
 
 
