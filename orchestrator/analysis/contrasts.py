@@ -78,7 +78,7 @@ def contrast_numbers(frame: pd.DataFrame, request: Comparison, *, corpus: str) -
         corpus=corpus,
         comparisons=add_holm(tidy(records, ("group", "baseline")), "difference_p"),
         trials=pd.concat(trials),
-        means=means.to_dict(),
+        means={str(group): float(mean) for group, mean in means.items()},
         lead=_compare(values, (best[0], best[1]))[0] if len(best) > 1 else None,
     )
 

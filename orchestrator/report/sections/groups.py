@@ -141,7 +141,7 @@ def difference_section(numbers: DifferenceNumbers) -> Section:
         heading=f"Gain in {metric} over the baseline",
         tables=(
             Table(
-                caption=f"Gain in {metric} over the baseline: positive is better{beside}",
+                caption=f"Gain in {metric} over the baseline: positive is better" + beside,
                 frame=numbers.differences,
                 columns=[
                     "group",

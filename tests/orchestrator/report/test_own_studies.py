@@ -38,8 +38,8 @@ def own_rows(*, sign: int = 1, metric: str = "score", **others: Any) -> list[dic
 
 
 def own_study(mode: Any, *analyses: Any, **fields: Any) -> Study:
-    asked = {"analyses": analyses} if analyses else {}
-    return Study(name="digits", trials=lambda: TRIALS, metric="score", mode=mode, **asked, **fields)
+    fields |= {"analyses": analyses} if analyses else {}
+    return Study(name="digits", trials=lambda: TRIALS, metric="score", mode=mode, **fields)
 
 
 def report(
@@ -111,7 +111,8 @@ def test_one_line_without_by(x: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("value", [None, "high"])
 def test_missing_metric_is_one_sentence(value: str | None, tmp_path: Path) -> None:
-    rows = own_rows(metric="acc", loss=1.0, **({} if value is None else {"score": value}))
+    others: dict[str, Any] = {} if value is None else {"score": value}
+    rows = own_rows(metric="acc", loss=1.0, **others)
     result, card, page = report(tmp_path, own_study("max"), rows)
     names = "acc, loss" if value is None else "acc, loss, score"
     number = "" if value is None else "a number as "
