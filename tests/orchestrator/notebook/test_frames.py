@@ -21,6 +21,7 @@ from search_spaces.catalog import load_study
 from tests.support.command import ROOT
 from tests.support.store_rows import KEY, RUN, SPECTRUM, ids, outcome, plan
 from trainables.errors import UserError
+from trainables.trial_folder import UserEpoch
 
 EPOCHS = Variant(settings={"training.epochs": (3,)}).text
 OTHER = replace(KEY, scale="paper", overrides=EPOCHS)
@@ -62,6 +63,17 @@ def test_arguments_choose_variants(
     chosen = replace(KEY, overrides=Variant(model="transformer").text)
     store.register(chosen, plan(1, group="model"))
     assert len(results(KEY.study, storage=storage, **selection)) == rows
+
+
+def test_own_metrics_are_columns(store: Store, storage: str) -> None:
+    trial_id = ids(plan(2))[1]
+    attempts = store.claim([trial_id], owner="me", lease_s=600)
+    points = [UserEpoch(epoch=number, seconds=1.0, score=number / 2) for number in range(2)]
+    store.record_epochs({trial_id: points}, attempts=attempts)
+    frame = epochs(storage=storage)
+    own = frame[frame.trial_id == trial_id]
+    assert list(own.epoch) == [0, 1] and list(own.score) == [0.0, 0.5]
+    assert own.valid_loss.isna().all() and frame.score.notna().sum() == 2
 
 
 def test_long_frames_name_their_trial(storage: str) -> None:
