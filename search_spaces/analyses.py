@@ -12,7 +12,7 @@ from typing import Any, Self
 from typing_extensions import override
 
 from search_spaces.published import PublishedPredictions, PublishedTable
-from trainables.config import Goal, Mode
+from trainables.config import LANGUAGE_GOAL, Goal
 
 GROUP_FIELDS = ("baseline", "baselines", "groups", "published", "reference")
 
@@ -20,6 +20,14 @@ GROUP_FIELDS = ("baseline", "baselines", "groups", "published", "reference")
 @dataclass(frozen=True, kw_only=True)
 class Analysis:
     """One question; orchestrator/report/questions.py answers it."""
+
+    goal: Goal = field(default=LANGUAGE_GOAL, compare=False, repr=False)
+    """Goal of the study, which fills it in."""
+
+    @property
+    def is_own(self) -> bool:
+        """True for a question of a user's own study."""
+        return self.goal != LANGUAGE_GOAL
 
     @property
     def has_published(self) -> bool:
@@ -32,11 +40,11 @@ class Analysis:
             return self
         baseline = getattr(self, "baseline", "") or groups[0]
         others = {group: baseline for group in dict.fromkeys(groups) if group != baseline}
-        return replace(self, **{"baselines": others})
+        return replace(self, **dict[str, Any](baselines=others))
 
     def without_published(self) -> Self:
         """Return a copy without published values."""
-        return replace(self, **{"published": {}}) if hasattr(self, "published") else self
+        return replace(self, **dict[str, Any](published={})) if hasattr(self, "published") else self
 
     @property
     def config_keys(self) -> list[str]:
@@ -111,7 +119,7 @@ class GroupTable(Analysis):
     metrics: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
     """Groups in the table; empty for all."""
-    title: str = "Results by model"
+    title: str = "Results by setting"
     source: str = ""
     published: PublishedTable = field(default_factory=dict)
 
@@ -125,7 +133,6 @@ class AgainstBaselines(Analysis):
     baseline: str = ""
     """Baseline of all other groups; by default the study's first group."""
     metric: str = ""
-    mode: Mode = "min"
 
     def __post_init__(self) -> None:
         """Raise TypeError for a wrong type now, not after training."""
@@ -260,8 +267,6 @@ class Similarity(Analysis):
 @dataclass(frozen=True, kw_only=True)
 class Tuned(Analysis):
     """Trials and best result of a tuning, by side and stage."""
-
-    goal: Goal = Goal("valid_perplexity")  # noqa: RUF009 # a frozen dataclass
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,19 +21,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any, get_args
 
 from search_spaces.analyses import *  # noqa: F403
-from search_spaces.analyses import (
-    AgainstBaselines,
-    Analysis,
-    Comparison,
-    Correlation,
-    GroupTable,
-    Tuned,
-)
+from search_spaces.analyses import Analysis, Comparison, Correlation, GroupTable, Tuned
 from search_spaces.laws import *  # noqa: F403
 from search_spaces.scales import FULL, SCALES, Scale
 from search_spaces.spaces import Search
 from search_spaces.tuning import Tuning
 from trainables.config import (
+    LANGUAGE_GOAL,
     USER,
     AnyConfig,
     Command,
@@ -204,18 +198,14 @@ class Study:
             self._set(analyses=(Comparison(), GroupTable()))
 
     def _with_metric(self, analysis: Any) -> Any:
-        """Fill in the study's metric and its direction."""
+        """Fill in the study's goal and metric."""
         if not isinstance(analysis, Analysis):
             return analysis
-        goal, fields = self.goal, dict[str, Any]()
+        goal, fields = self.goal, dict[str, Any](goal=self.goal)
         if getattr(analysis, "metric", None) == "":
             fields["metric"] = goal.metric
         if getattr(analysis, "metrics", None) == ():
             fields["metrics"] = (goal.metric,)
-        if isinstance(analysis, AgainstBaselines) and analysis.metric in ("", goal.metric):
-            fields["mode"] = goal.mode
-        if isinstance(analysis, Tuned) and self.is_own:
-            fields["goal"] = goal
         return replace(analysis, **fields)
 
     @property
@@ -226,7 +216,7 @@ class Study:
     @property
     def goal(self) -> Goal:
         """Return the metric that the study improves, and how."""
-        return Goal(self.metric or "test_perplexity", self.mode, self.unit)
+        return Goal(self.metric, self.mode, self.unit) if self.metric else LANGUAGE_GOAL
 
     @property
     def scale_names(self) -> tuple[str, ...]:

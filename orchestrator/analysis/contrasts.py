@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -48,6 +48,10 @@ class ContrastNumbers:
     trials: pd.DataFrame
     """One row per trial. `value` is its metric minus the baseline's metric at the same seed or, if
     unpaired, minus the baseline's mean."""
+    means: Mapping[str, float]
+    """Mean of the metric by group, the best first."""
+    lead: Mapping[str, Any] | None
+    """Result of `compare` for the best two groups; None if there are fewer."""
     families: ClassVar[Families] = {"comparisons": ("difference_p",)}
 
 
@@ -57,14 +61,13 @@ def contrast_numbers(frame: pd.DataFrame, request: Comparison, *, corpus: str) -
     values = values_of_done(selection, request.metric, "group", "seed", "name")
     corpus, printed = printed_values(request.published, corpus)
     records, trials = [], [values[:0].assign(baseline=None)]
+    sign = request.goal.sign(request.metric)
+    means = values.groupby("group")["value"].mean().sort_values(key=lambda mean: mean * sign)
+    best = means.index[:2]
     for names in request.baselines.items():
         if not set(frame["group"]).issuperset(names):
             continue
-        a, b = (values[values["group"] == name] for name in names)
-        a_by_seed, b_by_seed = (group.drop_duplicates("seed", keep=False) for group in (a, b))
-        pairs = a_by_seed.merge(b_by_seed[["seed", "value"]], on="seed", suffixes=("", "_baseline"))
-        value_pairs = list(zip(pairs["value"], pairs["value_baseline"], strict=True))
-        test = compare(a["value"], b["value"], value_pairs, names=names)
+        test, a, pairs = _compare(values, names)
         if test["test"] != "paired":
             pairs = a.assign(value_baseline=test["mean_baseline"]).dropna(subset=["value_baseline"])
         difference = pairs["value"] - pairs["value_baseline"]
@@ -76,7 +79,17 @@ def contrast_numbers(frame: pd.DataFrame, request: Comparison, *, corpus: str) -
         corpus=corpus,
         comparisons=add_holm(tidy(records, ("group", "baseline")), "difference_p"),
         trials=pd.concat(trials),
+        means={str(group): float(mean) for group, mean in means.items()},
+        lead=_compare(values, (best[0], best[1]))[0] if len(best) > 1 else None,
     )
+
+
+def _compare(values: pd.DataFrame, names: Names) -> tuple[Any, pd.DataFrame, pd.DataFrame]:
+    a, b = (values[values["group"] == name] for name in names)
+    a_by_seed, b_by_seed = (group.drop_duplicates("seed", keep=False) for group in (a, b))
+    pairs = a_by_seed.merge(b_by_seed[["seed", "value"]], on="seed", suffixes=("", "_baseline"))
+    value_pairs = list(zip(pairs["value"], pairs["value_baseline"], strict=True))
+    return compare(a["value"], b["value"], value_pairs, names=names), a, pairs
 
 
 def compare(

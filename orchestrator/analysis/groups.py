@@ -11,10 +11,11 @@ import pandas as pd
 from orchestrator.analysis.statistics.samples import difference_of_means, summarise_sample
 from orchestrator.analysis.tidy_frames import sample_row, tidy, trial_values, values_by_group
 from orchestrator.store import ENDED
-from search_spaces.analyses import Counts, Curves, Differences, GroupTable, Tuned
+from search_spaces.analyses import Counts, Curves, Differences, GroupTable
 from trainables.config import Goal
 
 Printed = TypeVar("Printed")
+VALID_PERPLEXITY = Goal("valid_perplexity")
 PERPLEXITIES = ("train_perplexity", "test_perplexity")
 
 
@@ -40,11 +41,12 @@ class DifferenceNumbers:
     corpus: str
     comparable: bool
     differences: pd.DataFrame
-    """`ours` is the baseline's mean minus the group's; None if either is missing."""
+    """`ours` is the baseline's mean minus the group's, or the reverse if higher is better; None if
+    either is missing."""
     sources: Mapping[str, str]
     """Source of each column of printed differences."""
     trials: pd.DataFrame
-    """`value` is the baseline's mean minus the trial's metric."""
+    """`value` is the trial's gain over the baseline's mean."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,13 +113,14 @@ def group_numbers(
 def difference_numbers(
     frame: pd.DataFrame, request: Differences, *, corpus: str, scale: str
 ) -> DifferenceNumbers:
-    """Return each baseline's mean minus its group's mean, if the plan has both."""
+    """Return each group's gain over its baseline, if the plan has both."""
     values = values_by_group(frame, request.metric)
     pairs = [pair for pair in request.baselines.items() if values.keys() >= set(pair)]
     comparable = scale == "paper" and corpus in request.published
     corpus, printed = printed_values(request.published, corpus)
     sources = dict.fromkeys(source for group, _ in pairs for source in printed.get(group, ()))
     values_by_trial = trial_values(frame, request.metric)
+    sign = request.goal.sign(request.metric)
     records, trials = [], [values_by_trial[:0].assign(baseline=None)]
     for group, baseline in pairs:
         baseline_sample = summarise_sample(values[baseline])
@@ -126,11 +129,16 @@ def difference_numbers(
             f"{source} {corpus}": printed.get(group, {}).get(source) for source in sources
         }
         records.append(
-            {"group": group, "baseline": baseline, "ours": difference, **published_columns}
+            {
+                "group": group,
+                "baseline": baseline,
+                "ours": None if difference is None else sign * difference,
+                **published_columns,
+            }
         )
         if baseline_sample.mean is not None:
             group_trials = values_by_trial[values_by_trial["group"] == group]
-            differences = baseline_sample.mean - group_trials["value"]
+            differences = sign * (baseline_sample.mean - group_trials["value"])
             trials.append(group_trials.assign(baseline=baseline, value=differences))
     return DifferenceNumbers(
         request=request,
@@ -179,7 +187,7 @@ def count_numbers(frame: pd.DataFrame, request: Counts) -> CountNumbers:
     return CountNumbers(request=request, counts=tidy(counts, ("group", *values)))
 
 
-def tuned_numbers(frame: pd.DataFrame, goal: Goal = Tuned.goal) -> pd.DataFrame:
+def tuned_numbers(frame: pd.DataFrame, goal: Goal = VALID_PERPLEXITY) -> pd.DataFrame:
     """Return one row per side (compared model) of a tuning, in plan order; empty without a tuning.
 
     stage1 and stage2 count ended trials, including pruned ones. The goal's metric is the best of

@@ -11,6 +11,7 @@ import pandas as pd
 
 from orchestrator.analysis.statistics.samples import summarise_sample
 from orchestrator.analysis.tidy_frames import rows, tidy, values_by_group, values_of_done
+from orchestrator.words import is_number
 from search_spaces.analyses import Lines
 
 MET_RULE = "met_rule"
@@ -53,7 +54,7 @@ def line_numbers(frame: pd.DataFrame, request: Lines) -> LineNumbers:
     """Return the lines over the done trials."""
     all_trials = frame.assign(
         panel=frame.get(request.panel) if request.panel else "",
-        line=frame.get(request.by),
+        line=frame.get(request.by) if request.by else "",
         x=frame.get(request.x),
     )
     trials = _with_after(all_trials, request).dropna(subset=LINE)
@@ -82,10 +83,13 @@ def _points(
         metric: dict(iter(values_of_done(trials, metric, *LINE).groupby(LINE)["value"]))
         for metric in request.metrics
     }
-    keys = product(panels, request.metrics, groups, sorted(set(trials["x"])))
+    positions = list(dict.fromkeys(trials["x"]))
+    if all(map(is_number, positions)):  # others stay in plan order
+        positions = sorted(map(float, positions))
+    keys = product(panels, request.metrics, groups, positions)
     for panel, metric, group, x in keys:
         if (panel, group, x) in values[metric]:
-            key = {"panel": panel, "metric": metric, "group": group, "x": float(x)}
+            key = {"panel": panel, "metric": metric, "group": group, "x": x}
             yield key | point_of(list(values[metric][panel, group, x]))
 
 

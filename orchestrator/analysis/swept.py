@@ -70,7 +70,12 @@ def by_setting_requests(study: Study, keys: Sequence[str], frame: pd.DataFrame) 
     metrics = [metric for metric in _metrics(study) if metric in frame and metric not in COSTS]
     selection = tuple(metrics[:MOST_METRICS])
     return [
-        BySetting(key=key, others=tuple(k for k in keys if k != key), metrics=selection)
+        BySetting(
+            key=key,
+            others=tuple(k for k in keys if k != key),
+            metrics=selection,
+            goal=study.goal,
+        )
         for key in keys
     ]
 
@@ -82,7 +87,7 @@ def _metrics(study: Study) -> dict[str, None]:
             names += [request.y, request.x]
         else:
             names += [*getattr(request, "metrics", ()), getattr(request, "metric", "")]
-    names = list(filter(None, names)) or ["test_perplexity", "press_rank"]
+    names = list(filter(None, names)) or [study.goal.metric, "press_rank"]
     # The validation perplexity comes first, because it selects the value.
     return dict.fromkeys(["valid_perplexity", *names] if "test_perplexity" in names else names)
 

@@ -97,9 +97,10 @@ def adjust_together(numbers: Sequence[Any]) -> list[Any]:
 
 
 def values_of_done(frame: pd.DataFrame, metric: str, *columns: str) -> pd.DataFrame:
-    """Return `columns` and `value` of the done trials that have the metric, in plan order."""
+    """Return `columns` and `value` of the done trials with a number as metric, in plan order."""
     done = frame[frame["state"] == "done"].reindex(columns=[*columns, metric])
-    return done.dropna(subset=[metric]).rename(columns={metric: "value"}).astype({"value": float})
+    values = pd.to_numeric(done.pop(metric), errors="coerce").astype(float)
+    return done.assign(value=values).dropna(subset=["value"])
 
 
 def trial_values(frame: pd.DataFrame, metric: str) -> pd.DataFrame:

@@ -44,7 +44,8 @@ def epochs(study: str | None = None, **selection: Any) -> pd.DataFrame:
 
     Columns: the variant, `trial_id`, `name`, `group`, `epoch`, `tokens`, `train_loss` and
     `valid_loss` (nats per token), `valid_perplexity`, `averaging` (whether weights were averaged),
-    `seconds`, `press_rank`, `entropy_rank`, `kl_rank` (NaN if not measured).
+    `seconds`, `press_rank`, `entropy_rank`, `kl_rank` (NaN if not measured), `train_perplexity`.
+    Trials of your own code have the metrics that they report.
     """
     with _variants(study, **selection) as (store, keys):
         rows = [

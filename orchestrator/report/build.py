@@ -12,7 +12,13 @@ from pathlib import Path
 import numpy as np
 from pydantic_core import to_jsonable_python
 
-from orchestrator.analysis import StudySummaryNumbers, count_values, flatten, summarise
+from orchestrator.analysis import (
+    StudySummaryNumbers,
+    count_values,
+    flatten,
+    summarise,
+    values_by_group,
+)
 from orchestrator.report import formats, sentences, tables
 from orchestrator.report.configs import configs_table
 from orchestrator.report.export import write_results
@@ -68,6 +74,13 @@ def build_report(
     results = flatten(records.rows)
     frame = results.frame()
     summary = summarise(study, key, results, frame)
+    metric, names = study.goal.metric, results.metric_columns
+
+    def missing_metric(_: object) -> str:
+        return cautions("missing_metric", metric=metric, names=names)[0]
+
+    if study.is_own and not any(values_by_group(frame, metric).values()):
+        study = replace(study, analyses=(missing_metric,))
     questioned = StudyResults(
         study=study, key=key, frame=frame, spectra=records.spectra, epochs=records.epochs
     )
@@ -97,7 +110,8 @@ def build_report(
             model=variant.model,
             is_smaller=sentences.is_smaller(study, key),
         )[0],
-        question=study.question,
+        question=cautions("question", study=study)[0],
+        goal=study.goal if study.is_own else None,
         scale=key.scale,
         trials=run.get("trials", "no trials"),
         answer=sentences.answer_sentence(summary, sections),
@@ -113,7 +127,7 @@ def build_report(
             for finding in section.findings
         ),
     )
-    words = terms(results)
+    words = terms(results, own=study.is_own)
     # The template escapes every text except the figures' SVG and the page's own style and script.
     page = template("report.html.j2").render(
         **sorting(),
@@ -148,6 +162,8 @@ def build_report(
     }
     documents |= {name: text.encode(errors="backslashreplace") for name, text in texts.items()}
     plain_card = to_jsonable_python(card, inf_nan_mode="strings", fallback=_plain)
+    if not study.is_own:
+        del plain_card["goal"]
     documents[CARD_FILE] = json.dumps(plain_card, indent=1).encode()
     try:
         out.mkdir(parents=True, exist_ok=True)

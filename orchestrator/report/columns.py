@@ -53,7 +53,7 @@ def _done(row: Any) -> Cell:
 
 COLUMNS: Mapping[str, Column] = {
     "panel": Column("model", formats.setting),
-    "group": Column("model", formats.setting),
+    "group": Column("setting", formats.setting),
     "baseline": Column("against", formats.setting),
     "done": Column("trials", cell=_done),
     "n": Column("trials"),
@@ -68,7 +68,6 @@ COLUMNS: Mapping[str, Column] = {
     "detectable": Column("detectable", formats.digits(2)),
     "extrapolated": Column("outside the trained sizes", formats.yes_no),
     "effect": _correlation("effect"),
-    "unpaired": _correlation("unpaired"),
     "pearson": _correlation("Pearson r"),
     "spearman": _correlation("Spearman \N{GREEK SMALL LETTER RHO}"),
     "independent": _correlation("r if cells were independent"),
@@ -149,7 +148,8 @@ def pivot(
     values).
     """
     if headings is None:
-        headings = {x: f"{x:g}" for x in sorted(set(points[across]))}
+        values = sorted(set(points[across]), key=lambda value: (isinstance(value, str), value))
+        headings = {value: formats.setting(value) for value in values}
     names = {value: f"{across} {heading}" for value, heading in headings.items()}
     cells: dict[tuple[Any, ...], dict[str, Any]] = {}
     for row in rows(points):

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from orchestrator.analysis import HIGH, LOW, SIGNIFICANCE
 from orchestrator.report.prose import one_line, template
+from trainables.config import LANGUAGE_GOAL, Goal
 
 Outcome = Literal[
     "higher",
@@ -45,6 +46,7 @@ class Finding:
     verdicts: tuple[Verdict, ...] = (Verdict(),)
     numbers: Mapping[str, Any] = field(default_factory=dict)
     prefix: str = ""
+    goal: Goal = LANGUAGE_GOAL
 
     @property
     def sentence(self) -> str:
@@ -52,7 +54,9 @@ class Finding:
         if self.template == "text":  # of a study's own function
             return str(self.prefix + self.numbers["text"])
         macro = getattr(template("findings.j2").module, self.template)
-        return self.prefix + one_line(macro(self.verdicts, self.numbers))
+        return self.prefix + one_line(
+            macro(self.verdicts, {**self.numbers, "study_goal": self.goal})
+        )
 
 
 def judge(

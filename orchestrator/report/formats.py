@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from orchestrator.words import is_number, quoted, some_of
+from trainables.config import Goal
 
 CORPORA = {"ptb": "PTB", "wikitext-2": "WikiText-2"}
 TITLES = {
@@ -80,6 +81,11 @@ def title(name: str) -> str:
         if name.startswith(prefix):
             return text.format(name.removeprefix(prefix))
     return TITLES.get(name) or name.rpartition(".")[2].replace("_", " ")
+
+
+def with_unit(name: str, goal: Goal) -> str:
+    """Return the title with the unit of the study's metric: "loss (nats)"."""
+    return title(name) + f" ({goal.unit})" * bool(goal.unit and name == goal.metric)
 
 
 def capital(text: str) -> str:
@@ -159,7 +165,7 @@ def cell(metric: str, value: Any) -> str:
     """
     if metric == "metric":
         return title(value)
-    if value is not None and metric.endswith("perplexity"):
+    if is_number(value) and metric.endswith("perplexity"):
         form = ".2f" if value < 100 else ",.1f" if value < LARGEST_WRITTEN else ".4g"
         return f"{value:{form}}"
     return number(value, digits=4)

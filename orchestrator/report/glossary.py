@@ -86,8 +86,13 @@ IN_NAMES = {
 }
 
 
-def terms(results: FlatResults) -> list[tuple[str, str]]:
-    """Return the terms that the results use, with their meanings."""
+def terms(results: FlatResults, *, own: bool = False) -> list[tuple[str, str]]:
+    """Return the terms that the results use, with their meanings.
+
+    A user's `own` study has only those of statistics.
+    """
+    if own:
+        return list(STATISTICS.items())
     layers = {record.get("output_layer.name") for record in results.records}
     words = {word for one in results.records for word in re.findall(r"[^\s=]+=?", one["name"])}
     return [

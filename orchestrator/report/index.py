@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from orchestrator.report.prose import sorting, template
-from trainables.config import Frozen
+from trainables.config import Frozen, Goal
 from trainables.trial_folder import write_file
 
 CARD_FILE = "summary.json"
@@ -33,6 +33,8 @@ class Card(Frozen):
     """How sure the answer is; the first sentence counts the trials."""
     findings: tuple[Mapping[str, Any], ...] = ()
     """Every sentence of the report with its verdicts and numbers; the first is the answer."""
+    goal: Goal | None = None
+    """Goal of a study of a user's own code."""
 
 
 def write_index(folder: Path) -> Path:

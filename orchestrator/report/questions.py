@@ -36,7 +36,7 @@ from orchestrator.report.sections.power_laws import power_law_section
 from orchestrator.report.sections.predictions import prediction_section
 from orchestrator.report.sections.press_noise import press_noise_section
 from orchestrator.report.sections.rank_over_training import rank_training_section
-from orchestrator.report.sections.section import NOTHING, Section
+from orchestrator.report.sections.section import Section
 from orchestrator.report.sections.similarity import similarity_section
 from orchestrator.report.sections.spectra import kl_curve_section, spectra_section
 from orchestrator.report.sections.swept import section_at, swept_section
@@ -138,7 +138,10 @@ QUESTIONS: Mapping[type[Analysis], tuple[Numbers, Callable[[Any], Section]]] = {
         ),
         similarity_section,
     ),
-    analyses.Tuned: (lambda r, q: analysis.tuned_numbers(r.frame, q.goal), tuned_section),
+    analyses.Tuned: (
+        lambda r, q: analysis.tuned_numbers(r.frame, *[q.goal] * q.is_own),
+        tuned_section,
+    ),
     analyses.TrueRank: (_of_trials(analysis.true_rank_numbers), true_rank_section),
     analyses.LossByRank: (lambda r, _: analysis.kl_curves(r.frame), kl_curve_section),
     analyses.RankOverTraining: (
@@ -243,5 +246,7 @@ def _sections(
             continue
         else:
             section = QUESTIONS[type(request)][1](answered)
-        if section is not NOTHING:
+            findings = (replace(finding, goal=request.goal) for finding in section.findings)
+            section = replace(section, findings=tuple(findings))
+        if section.kind:
             yield Answer(request=request, numbers=answered, section=section)

@@ -48,7 +48,7 @@ def run_facts(
     with_seeds = study.trains or len(summary.seeds) > 1
     facts = {
         "scale": key.scale,
-        "corpus": formats.corpus_title(key.corpus),
+        "corpus": formats.corpus_title(key.corpus) if study.reads_text else "",
         "trials": ", ".join(f"{count} {state}" for state, count in summary.counts.items()),
         "seeds": some_of(list(map(str, summary.seeds)), formats.VALUES_SHOWN) if with_seeds else "",
         "settings": ", ".join(filter(None, [summary.extent, *Variant.read(key.overrides).typed])),

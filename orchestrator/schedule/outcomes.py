@@ -56,8 +56,7 @@ class Outcomes:
                 self._start_failures = 0
                 trial = flight.open_trials[event.trial_id]
                 self._table.move([trial], State.RUNNING)
-                count = epoch_count(trial.config)
-                self._listener.started(event.trial_id, trial.name, count)
+                self._listener.started(event.trial_id, trial.name, epoch_count(trial.config))
         running_epochs = {
             trial_id: rows for trial_id, rows in epochs.items() if trial_id in flight.open_trials
         }

@@ -11,6 +11,7 @@ from orchestrator.store.records import LOST, LostTrial, RunningTrial, StudyKey
 from orchestrator.store.schema import STUDY, attempt, epoch, result, run, study, study_trial, trial
 from orchestrator.store.studies import is_study, key_of, select_members
 from trainables.config import epoch_count
+from trainables.trial_folder import EPOCH
 
 
 class Progress(Database):
@@ -49,7 +50,9 @@ class Progress(Database):
                     host=row.place,
                     attempt=row.attempt,
                     epoch=row.epoch,
-                    valid_loss=row.metrics and row.metrics["valid_loss"],
+                    metrics=EPOCH.validate_python({"epoch": row.epoch, **row.metrics}).numbers
+                    if row.metrics
+                    else {},
                     epoch_count=epoch_count(json.loads(row.config)),
                     alive=row.lease_until > moment,
                 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -135,8 +136,8 @@ class RunningTrial:
     attempt: int
     epoch: int | None
     """Last finished epoch."""
-    valid_loss: float | None
-    """Validation loss after `epoch`, in nats per token."""
+    metrics: Mapping[str, float]
+    """Metrics after `epoch`."""
     epoch_count: int | None
     alive: bool
     """True until the owner's lease runs out."""

@@ -13,7 +13,6 @@ from orchestrator.view.trials import StudyTrials
 AXES = ("x", "y", "colour", "size")
 OPTIONAL_AXES = ("colour", "size")
 NUMERIC_AXES = ("y", "size")
-FIRST_Y = ("test_perplexity", "valid_perplexity")
 COSTS = (
     "epochs",
     "kept_epoch",
@@ -64,9 +63,8 @@ def labels(names: Sequence[str]) -> dict[str, str]:
 def _first_axes(trials: StudyTrials) -> dict[str, str | None]:
     metrics = [name for name in trials.metrics if name in trials.numbers and name not in COSTS]
     settings = [name for name in trials.settings if name in trials.numbers and name != "seed"]
-    ys = [name for name in FIRST_Y if name in metrics] + metrics
     xs = ["press_rank"] if "press_rank" in metrics else [*settings, *metrics]
     layers = [name for name in trials.texts if name == "output_layer.name"]
     colours = [*layers, *settings[::-1], *trials.texts, None]
-    x, y = (xs[0], ys[0]) if metrics else (None, None)
+    x, y = (xs[0], metrics[0]) if metrics else (None, None)
     return {"x": x, "y": y, "colour": colours[0], "size": None}

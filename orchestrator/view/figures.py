@@ -17,7 +17,7 @@ from orchestrator.analysis import shown_indices
 from orchestrator.report import GROUP_COLOURS, title
 from orchestrator.view.trials import StudyTrials
 from orchestrator.words import SHORT_ID
-from trainables.trial_folder import Epoch, perplexity
+from trainables.trial_folder import Epoch
 
 COLOURS = GROUP_COLOURS[:0:-1]
 """Group colours without black, which is invisible on a dark page."""
@@ -29,7 +29,8 @@ SMALLEST_PX, USUAL_PX, LARGEST_PX = 5, 7, 18
 MOST_MARKED, FEW_EPOCHS = 100, 12
 """Up to `MOST_MARKED` epochs, curves have a marker per epoch. Up to `FEW_EPOCHS`, the axis has a
 tick per epoch."""
-VALID = "valid_perplexity"
+WIDE_RANGE = 10
+"""Curves whose largest value is more than this multiple of the smallest have a logarithmic axis."""
 AXIS = {"automargin": True, "exponentformat": "power"}
 STYLE = {
     "xaxis": AXIS,
@@ -112,38 +113,37 @@ def _areas(values: pd.Series[float]) -> pd.Series[float]:
 
 
 def learning_curves(
-    trials: Mapping[str, Sequence[Epoch]], metric: str = "", *, training: bool = False
+    trials: Mapping[str, Sequence[Epoch]], metric: str | None = None, *, related: bool = False
 ) -> Figure:
     """Return a figure of a metric by epoch, with a line per trial.
 
-    By default, the metric is the validation perplexity of language models, and of other trials the
-    first that they report. A diamond marks the start of averaging. If `training`, there is one
-    trial: a language model's training perplexity, or another trial's other metrics, are added.
+    By default, the metric is the first that the trials report. A diamond marks the start of
+    averaging. If `related`, there is one trial, and a line for each metric whose name ends in the
+    same word, such as train_loss and valid_loss.
     """
     all_epochs = [epoch for epochs in trials.values() for epoch in epochs]
-    metric = metric or curve_metric(all_epochs)
-    y = "perplexity" if training and metric == VALID else title(metric)
+    metrics = curve_metrics(all_epochs)
+    if not metrics:
+        return empty_figure("No epoch has ended yet, or these trials do not train.")
+    metric = metric if metric in metrics else metrics[0]
+    y, kind = title(metric), metric.rpartition("_")[2]
+    shown = [one for one in metrics if related and one.rpartition("_")[2] == kind] or [metric]
     rows = [
-        (as_text(name), epoch.epoch, epoch.numbers[metric], getattr(epoch, "averaging", False))
+        (
+            as_text(title(one) if related else name),
+            epoch.epoch,
+            epoch.numbers[one],
+            one == metric and getattr(epoch, "averaging", False),
+        )
         for name, epochs in trials.items()
         for epoch in epochs
-        if metric in epoch.numbers
+        for one in shown
+        if one in epoch.numbers
     ]
-    if training and metric == VALID:
-        losses = [(epoch.epoch, epoch.numbers["train_loss"]) for epoch in all_epochs]
-        rows += [("training", epoch, perplexity(loss), False) for epoch, loss in losses]
-    elif training:
-        rows += [
-            (title(name), epoch.epoch, value, False)
-            for epoch in all_epochs
-            for name, value in epoch.numbers.items()
-            if name != metric
-        ]
     points = pd.DataFrame(rows, columns=["line", "epoch", y, "averaged"])
-    if points.empty:
-        return empty_figure("No epoch has ended yet, or these trials do not train.")
     longest = points["line"].value_counts().max()
-    figure = _lines(points, "epoch", y, markers=longest <= MOST_MARKED)
+    is_wide = points[y].max() > WIDE_RANGE * points[y].min() > 0
+    figure = _lines(points, "epoch", y, markers=longest <= MOST_MARKED, logarithmic=is_wide)
     # By default plotly labels 700 as 7.
     figure.update_yaxes(tickformat="~g", tickfont_size=10)
     if longest <= FEW_EPOCHS:
@@ -159,10 +159,9 @@ def learning_curves(
     )
 
 
-def curve_metric(epochs: Iterable[Epoch]) -> str:
-    """Return the metric that a figure of these epochs shows first."""
-    names = dict.fromkeys(name for epoch in epochs for name in epoch.numbers)
-    return VALID if VALID in names else next(iter(names), VALID)
+def curve_metrics(epochs: Iterable[Epoch]) -> list[str]:
+    """Return the metrics that the epochs have."""
+    return list(dict.fromkeys(name for epoch in epochs for name in epoch.numbers))
 
 
 def spectra(
@@ -188,12 +187,14 @@ def spectra(
     return figure
 
 
-def _lines(points: pd.DataFrame, x: str, y: str, *, markers: bool = False) -> Figure:
+def _lines(
+    points: pd.DataFrame, x: str, y: str, *, markers: bool = False, logarithmic: bool = True
+) -> Figure:
     figure = px.line(
         points,
         x=x,
         y=y,
-        log_y=True,
+        log_y=logarithmic,
         color="line",
         line_dash="line",
         markers=markers,

@@ -7,14 +7,13 @@ from typing import Any
 
 from dash import Dash, Input, Output, dcc, html
 
-from orchestrator.report import number
+from orchestrator.report import cell, title
 from orchestrator.store import COMPLETE, LOST, LostTrial, RunningTrial, StudySummary
 from orchestrator.sweep import retry_command
 from orchestrator.view import parts
 from orchestrator.view.source import Overview, Source
 from orchestrator.words import duration, one_line
 from trainables.errors import DIVERGED, PROGRAM
-from trainables.trial_folder import perplexity
 
 LONGEST_CAUSE, LOST_SHOWN = 300, 50
 HINTS = {
@@ -56,7 +55,7 @@ def content(overview: Overview) -> parts.Children:
         progress(studies, overview),
         html.H2(f"Running now or next on a worker: {running_count}", id="running"),
         parts.table(
-            ["trial", "study", "epoch", "validation perplexity", "worker", "driver"],
+            ["trial", "study", "epoch", "metric", "worker", "driver"],
             [_running_row(trial) for trial in overview.running],
             empty="No trial is running.",
         ),
@@ -108,14 +107,14 @@ def _study_row(summary: StudySummary, seconds_left: float | None) -> list[Any]:
 
 
 def _running_row(trial: RunningTrial) -> list[Any]:
-    worker = trial.host or "next on a worker"
+    metric, worker = list(trial.metrics.items())[:1], trial.host or "next on a worker"
     worker += f", attempt {trial.attempt}" if trial.attempt > 1 else ""
     worker += "" if trial.alive else ": its command has ended; the next run resumes the trial"
     return [
         parts.trial_link(trial.trial_id, trial.name, trial.key),
         parts.study_link(trial.key),
         f"{trial.epoch or 0}" + (f" of {trial.epoch_count}" if trial.epoch_count else ""),
-        number(None if trial.valid_loss is None else perplexity(trial.valid_loss)),
+        "".join(f"{title(name)} {cell(name, value)}" for name, value in metric),
         worker,
         parts.host_of(trial.owner),
     ]

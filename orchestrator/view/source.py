@@ -11,6 +11,7 @@ from functools import lru_cache, partial
 from typing import Generic, TypeVar, cast
 
 from orchestrator.forecast import seconds_left
+from orchestrator.report import CARD_FILE, Card, read_card
 from orchestrator.storage import Storage, storage_at
 from orchestrator.store import (
     LostTrial,
@@ -20,7 +21,7 @@ from orchestrator.store import (
     StudySummary,
     open_store,
 )
-from orchestrator.view.trials import StudyTrials, read_trials
+from orchestrator.view.trials import GOAL, StudyTrials, read_trials
 from trainables.errors import UserError
 
 CACHE_S = 1.5
@@ -107,6 +108,10 @@ class Source:
             )
         return rows[0][0], [key for _, key in rows]
 
+    def card(self, key: StudyKey) -> Card | None:
+        """Return the card of the study's report, if there is one."""
+        return read_card(self.storage.folder / "reports" / key.variant / CARD_FILE)
+
     def fetch(self, key: str, bring: Callable[[], None]) -> None:
         """Call `bring` in a background thread, so that pages do not wait.
 
@@ -129,8 +134,9 @@ class Source:
 
     def _read_trials(self, variant: str, previous: StudyTrials | None) -> StudyTrials:
         key = self.study(variant).key
+        card = self.card(key)
         with self.store() as opened:
-            return read_trials(opened, key, previous)
+            return read_trials(opened, key, previous, (card and card.goal) or GOAL)
 
     def _read_overview(self, _: Overview | None) -> Overview:
         with self.store() as opened:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import chain
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -11,22 +12,22 @@ import pandas as pd
 from dash import ClientsideFunction, Dash, Input, Output, State, dcc, html, no_update, set_props
 from plotly.graph_objects import Figure
 
-from orchestrator.report import CARD_FILE, Card, read_card, title
+from orchestrator.report import CARD_FILE, Card, title
 from orchestrator.store import StudySummary
 from orchestrator.variants import Variant
 from orchestrator.view import figures, parts, study_table
-from orchestrator.view.axes import AXES, menus
+from orchestrator.view.axes import AXES, labels, menus
 from orchestrator.view.overview import progress
 from orchestrator.view.source import Source
 from orchestrator.view.trials import StudyTrials
 from orchestrator.words import short_id
 from search_spaces.catalog import NAMES, load_study
 from search_spaces.study import Study
+from trainables.config import Goal
 
 REPORT = "report.html"
 TABS = ("learning curves", "spectra")
 MOST_CHOSEN, MOST_BEST = 20, 8
-BEST = "valid_perplexity"
 
 
 def layout(source: Source, variant: str) -> Any:
@@ -65,6 +66,7 @@ def layout(source: Source, variant: str) -> Any:
                 persistence_type="session",
                 persistence=True,
             ),
+            dcc.Dropdown([], id="chosen-curve", placeholder="metric of the curves"),
             parts.graph("chosen", variant),
         ]
     )
@@ -130,8 +132,10 @@ def register(app: Dash, source: Source) -> None:
     @app.callback(
         Output({"drawn": "chosen"}, "data"),
         Output("chosen-words", "children"),
+        Output("chosen-curve", "options"),
         inputs={
             "tab": Input("chosen-tab", "value"),
+            "curve": Input("chosen-curve", "value"),
             "table_ids": Input("shown", "data"),
             "ticked_ids": Input("ticked", "data"),
             "_": (Input("study-version", "data"), Input("study-epochs", "data")),
@@ -140,21 +144,24 @@ def register(app: Dash, source: Source) -> None:
     )
     def draw_chosen(
         tab: str,
+        curve: str | None,
         table_ids: Sequence[str] | None,
         ticked_ids: Sequence[str],
         _: object,
         variant: str,
     ) -> tuple[Any, ...]:
         trials = source.trials(variant)
-        ids, words = _choose(trials.of(table_ids), ticked_ids)
+        ids, words = _choose(trials.of(table_ids), ticked_ids, trials.goal)
         names_of = trials.frame["name"]
         with source.store() as opened:
+            epochs = {names_of[id_]: opened.epochs(id_) for id_ in ids}
             figure = (
                 figures.spectra({names_of[id_]: opened.spectrum(id_) for id_ in ids})
                 if tab == "spectra"
-                else figures.learning_curves({names_of[id_]: opened.epochs(id_) for id_ in ids})
+                else figures.learning_curves(epochs, curve or trials.goal.metric)
             )
-        return figure, [words, " ", *_compare(ticked_ids, variant)]
+        metrics = figures.curve_metrics(chain(*epochs.values()))
+        return figure, [words, " ", *_compare(ticked_ids, variant)], labels(metrics)
 
     app.clientside_callback(
         ClientsideFunction("view", "open"),
@@ -172,20 +179,21 @@ def _compare(ticked_ids: Sequence[str], variant: str) -> list[Any]:
     return [dcc.Link(f"Compare these {len(ticked_ids)} side by side", href=f"/compare?{query}")]
 
 
-def _choose(frame: pd.DataFrame, ticked_ids: Sequence[str]) -> tuple[list[str], str]:
+def _choose(frame: pd.DataFrame, ticked_ids: Sequence[str], goal: Goal) -> tuple[list[str], str]:
     if ids := ticked_ids[:MOST_CHOSEN]:
         return list(ids), f"Shown: {len(ids)} ticked trials."
-    index = frame[BEST].nsmallest(MOST_BEST).index if BEST in frame else frame.index[:MOST_BEST]
-    return list(
-        index
-    ), f"Shown: the first {len(index)} trials by {title(BEST)}. Tick trials to show others."
+    order, index = "", frame.index[:MOST_BEST]
+    if goal.metric in frame:
+        values = pd.to_numeric(frame[goal.metric], errors="coerce") * goal.sign(goal.metric)
+        order, index = f" by {title(goal.metric)}", values.nsmallest(MOST_BEST).index
+    return list(index), f"Shown: the first {len(index)} trials{order}. Tick trials to show others."
 
 
 def _head(source: Source, summary: StudySummary) -> list[Any]:
     source.fetch("reports", lambda: source.storage.bring_reports(CARD_FILE))
     key = summary.key
     folder = source.storage.folder / "reports" / key.variant
-    card = read_card(folder / CARD_FILE)
+    card = source.card(key)
     # A user's own study may not be loadable here, but its card has its title and question.
     description: Study | Card | None = card
     if key.study in NAMES:

@@ -12,7 +12,6 @@ from dash import ClientsideFunction, Dash, Input, Output, State, dcc, html
 from orchestrator.view.axes import labels
 from orchestrator.view.trials import MOST_LEVELS, StudyTrials
 
-FIRST_METRICS = ("valid_perplexity", "test_perplexity", "press_rank", "entropy_rank")
 COLUMN = {
     "width": 150,
     "floatingFilter": True,
@@ -68,9 +67,7 @@ def layout(trials: StudyTrials) -> list[Any]:
 
 
 def _names(trials: StudyTrials) -> list[str]:
-    first = [name for name in FIRST_METRICS if name in trials.short_metrics]
-    metrics = dict.fromkeys([*first, *trials.short_metrics])
-    return ["name", "state", *trials.settings, *metrics, "attempt", "cause"]
+    return ["name", "state", *trials.settings, *trials.short_metrics, "attempt", "cause"]
 
 
 def _column(trials: StudyTrials, name: str, label: str) -> dict[str, Any]:

@@ -12,11 +12,14 @@ from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
 from orchestrator.analysis import LEADING, flatten, in_reading_order
 from orchestrator.store import Store, StudyKey
+from trainables.config import Goal
 
 READ_AT_ONCE = 1_000
 """Number of trials per query. For fewer (such as 500), PostgreSQL chooses one look-up per trial,
 which is four times as slow."""
 LONGEST_TEXT = 100
+GOAL = Goal("valid_perplexity")
+"""Default of the goal by which a study's trials are ordered."""
 MOST_LEVELS = 24
 """Most distinct texts that colours and symbols can show."""
 
@@ -35,6 +38,8 @@ class StudyTrials:
     """When each row was read, by `time.monotonic`."""
     versions: Mapping[str, tuple[object, ...]]
     """From `Store.versions`."""
+    goal: Goal = GOAL
+    """Its metric comes first."""
 
     @cached_property
     def short_metrics(self) -> list[str]:
@@ -64,11 +69,13 @@ class StudyTrials:
         return self.frame if ids is None else self.frame[self.frame.index.isin(ids)]
 
 
-def read_trials(store: Store, key: StudyKey, previous: StudyTrials | None = None) -> StudyTrials:
+def read_trials(
+    store: Store, key: StudyKey, previous: StudyTrials | None = None, goal: Goal = GOAL
+) -> StudyTrials:
     """Return the study's current trials. Unchanged ones are copied from `previous`."""
     versions = store.versions(key)
     old_versions = previous.versions if previous else {}
-    if previous and old_versions == versions:
+    if previous and old_versions == versions and previous.goal == goal:
         return previous
     changed_ids = [
         trial_id for trial_id in versions if old_versions.get(trial_id) != versions[trial_id]
@@ -94,7 +101,10 @@ def read_trials(store: Store, key: StudyKey, previous: StudyTrials | None = None
     return StudyTrials(
         frame=frame,
         settings=[name for name in settings if frame[name].nunique(dropna=False) > 1],
-        metrics=in_reading_order(metrics.intersection(frame)),
+        metrics=sorted(
+            in_reading_order(metrics.intersection(frame)), key=lambda name: name != goal.metric
+        ),
+        goal=goal,
         read_s=read_s,
         versions=versions,
     )

@@ -86,7 +86,7 @@ def register(app: Dash, source: Source) -> None:
             _head(trials),
             bool(others) or first.row["state"] != "running",
             figures.learning_curves(
-                {name: trial.epochs for name, trial in trials.items()}, training=not others
+                {name: trial.epochs for name, trial in trials.items()}, related=not others
             ),
             figures.spectra(
                 {name: trial.spectrum for name, trial in trials.items()},

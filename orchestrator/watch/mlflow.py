@@ -73,7 +73,7 @@ class MLflow:
         if run is None:
             return _Curves(self._client, self._make_run(trial), set())
         self._client.update_run(run.info.run_id, status="RUNNING")
-        points = self._client.get_metric_history(run.info.run_id, "loss/validation")
+        points = self._client.get_metric_history(run.info.run_id, "seconds/epoch")
         return _Curves(self._client, run, {point.step for point in points})
 
     def _run_of(self, trial: PlannedTrial) -> Run | None:
@@ -106,7 +106,7 @@ class _Curves:
         new_epochs = [epoch for epoch in epochs if epoch.epoch not in self._epochs]
         self._log(
             [
-                (name, value, epoch.epoch)
+                (_safe_name(name), value, epoch.epoch)
                 for epoch in new_epochs
                 for name, value in scalars(epoch).items()
             ]

@@ -45,7 +45,7 @@ class TensorBoard:
 
 class _Curves:
     def __init__(self, trial: PlannedTrial, folder: Path) -> None:
-        self._trial, self._folder, self._last_epoch = trial, folder, 0
+        self._trial, self._folder, self._last_epoch = trial, folder, -1
         self._writer = SummaryWriter(str(folder), flush_secs=FLUSH_S)
 
     def add(self, epochs: Sequence[Epoch]) -> None:
@@ -59,7 +59,7 @@ class _Curves:
         if cause is not None:
             self._writer.add_text("cause", cause)
         for name, value in metrics.items():
-            self._writer.add_scalar(name, value, self._last_epoch)
+            self._writer.add_scalar(name, value, max(0, self._last_epoch))
         config = {
             key: value if isinstance(value, bool | int | float | str) else str(value)
             for key, value in flat_values(self._trial.config).items()

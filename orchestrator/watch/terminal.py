@@ -155,11 +155,10 @@ class Terminal(Listener):
         return f"  {trial.name}", progress, result, elapsed
 
     def _curve(self, epoch: Epoch) -> str:
-        numbers = epoch.numbers
-        if "valid_perplexity" in numbers:
-            return f"val. perplexity {numbers['valid_perplexity']:.1f}"
-        name = self._goal.metric if self._goal.metric in numbers else next(iter(numbers), "")
-        return f"{name.replace('_', ' ')} {numbers[name]:.5g}" if name else ""
+        numbers, goal = epoch.numbers, self._goal
+        if goal.metric not in numbers:
+            goal = Goal(next(iter(numbers), ""))
+        return _value(goal, numbers[goal.metric]) if numbers else ""
 
     def __rich__(self) -> Group:
         self._bar.update(

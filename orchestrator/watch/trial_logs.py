@@ -125,9 +125,13 @@ class TrialLogs(Listener):
 
 
 def scalars(epoch: Epoch) -> dict[str, float]:
-    """Return an epoch's points: losses (nats per token), seconds, and ranks if measured."""
+    """Return an epoch's points: seconds, losses (nats per token), and ranks if measured.
+
+    A user's own metric "accuracy" is "epoch/accuracy", because final metrics may have its name.
+    """
     if not isinstance(epoch, EpochMetrics):
-        return {**epoch.numbers, "seconds/epoch": epoch.seconds}
+        points = {f"epoch/{name}": value for name, value in epoch.numbers.items()}
+        return {**points, "seconds/epoch": epoch.seconds}
     curves = {
         "loss/train": epoch.train_loss,
         "loss/validation": epoch.valid_loss,

@@ -29,6 +29,7 @@ from tests.support.command import ROOT, environment, wait_for
 
 PROMETHEUS = shutil.which("prometheus")
 GRAFANA = json.loads((ROOT / "docker" / "grafana-dashboard.json").read_text())
+PERPLEXITY = 'ray_sweep_trial_metric{metric="valid_perplexity"}'
 EXPRESSIONS = [target["expr"] for panel in GRAFANA["panels"] for target in panel["targets"]]
 TRIAL = re.compile(r"gss c=\S+ k=\S+")
 
@@ -136,7 +137,12 @@ def test_every_grafana_query_returns_data(prometheus: str) -> None:
         timeout_s=120,
         event="a first metric",
     )
-    variables = {"study": "gss_grid", "scale": "smoke", "corpus": "pydocs"}
+    variables = {
+        "study": "gss_grid",
+        "scale": "smoke",
+        "corpus": "pydocs",
+        "metric": "valid_perplexity",
+    }
     missing = {
         re.sub(r"\$(\w+)", lambda match: variables[match[1]], expression)
         for expression in EXPRESSIONS
@@ -154,7 +160,7 @@ def test_running_trials_have_series(
     prometheus: str,
 ) -> None:
     running = wait_for(
-        lambda: query(prometheus, "ray_sweep_trial_validation_perplexity"),
+        lambda: query(prometheus, PERPLEXITY),
         timeout_s=120,
         event="a first metric",
     )
@@ -169,10 +175,7 @@ def test_running_trials_have_series(
 
 
 def perplexities(prometheus: str) -> set[str]:
-    return {
-        series["metric"]["trial"]
-        for series in query(prometheus, "ray_sweep_trial_validation_perplexity")
-    }
+    return {series["metric"]["trial"] for series in query(prometheus, PERPLEXITY)}
 
 
 @pytest.mark.timeout(240)

@@ -57,6 +57,7 @@ from .measurement_names import BENT_SOFTMAX as BENT_SOFTMAX
 from .measurement_names import CENTRED_SPECTRUM as CENTRED_SPECTRUM
 from .measurement_names import GRADIENT_BOTTLENECK as GRADIENT_BOTTLENECK
 from .measurement_names import KL_RANK as KL_RANK
+from .measurement_names import LANGUAGE_GOAL as LANGUAGE_GOAL
 from .measurement_names import LAYER_JACOBIAN as LAYER_JACOBIAN
 from .measurement_names import LAYER_TASK as LAYER_TASK
 from .measurement_names import METRICS as METRICS

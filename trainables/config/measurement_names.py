@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 Mode = Literal["min", "max"]
+LOWER_IS_BETTER = ("perplexity", "cross_entropy", "error_percent")
+"""Endings of the names of this project's metrics that have a direction."""
 
 
 @dataclass(frozen=True)
@@ -16,11 +18,23 @@ class Goal:
     mode: Mode = "min"
     unit: str = ""
 
+    def mode_of(self, metric: str) -> Mode | None:
+        """Return the direction of any metric; None if neither is better."""
+        if metric == self.metric:
+            return self.mode
+        return "min" if metric.endswith(LOWER_IS_BETTER) else None
+
+    def sign(self, metric: str) -> int:
+        """Return -1 if higher values of the metric are better, else 1."""
+        return -1 if self.mode_of(metric) == "max" else 1
+
     def loss(self, value: float) -> float:
         """Return the value, or its negative if higher is better; its own inverse."""
         return value if self.mode == "min" else -value
 
 
+LANGUAGE_GOAL = Goal("test_perplexity")
+"""Goal of studies of language models."""
 PERPLEXITY = "perplexity@1"
 SPECTRUM = "spectrum@1"
 TOP_K = "top_k@1"

@@ -38,7 +38,7 @@ class Epoch(Frozen):
 
     @property
     def numbers(self) -> dict[str, float]:
-        """Return the metrics by name."""
+        """Return the metrics by name, the one that figures show by default first."""
         values = self.model_dump(exclude={"epoch", "seconds"}, exclude_none=True)
         return {name: value for name, value in values.items() if not isinstance(value, bool)}
 
@@ -75,8 +75,10 @@ class EpochMetrics(Epoch):
     @property
     @override
     def numbers(self) -> dict[str, float]:
-        """Return the metrics by name, with the validation perplexity."""
-        return {**super().numbers, "valid_perplexity": self.valid_perplexity}
+        """Return the metrics by name, and first the perplexities."""
+        train = perplexity(self.train_loss)
+        first = {"valid_perplexity": self.valid_perplexity, "train_perplexity": train}
+        return first | super().numbers
 
 
 AnyEpoch = Annotated[EpochMetrics | UserEpoch, Field(union_mode="left_to_right")]

@@ -29,7 +29,7 @@ def group_drawings(numbers: GroupNumbers) -> tuple[Drawing, ...]:
     drawn_metrics.sort(key=lambda metric: FIRST.index(metric) if metric in FIRST else len(FIRST))
     groups, marks = list(rows(numbers.groups)), []
     for metric in drawn_metrics:
-        panel = formats.heading(metric)
+        panel = formats.capital(formats.with_unit(metric, numbers.request.goal))
         of_metric = numbers.trials[numbers.trials["metric"] == metric]
         for row in groups:
             name = row.group + f" ({row.done} of {row.trials})" * (row.done < row.trials)
@@ -59,15 +59,14 @@ def gain_drawings(numbers: DifferenceNumbers) -> tuple[Drawing, ...]:
                 series = f"{PUBLISHED} by {source}, {corpus}"
                 marks.append(_printed(panel, _pair(row), series, panel, value))
     caption = (
-        f"Mean {metric} of the baseline minus that of the model. Right of the dashed line, the "
-        "model is better"
+        f"Gain in mean {metric} over the baseline. Right of the dashed line, the setting is better"
     )
     return _drawings("differences", caption, marks, comparable=numbers.comparable, null=0)
 
 
 def contrast_drawings(numbers: ContrastNumbers) -> tuple[Drawing, ...]:
     """Return the figure of a family of tests: differences with the tests' intervals."""
-    metric = formats.title(numbers.request.metric)
+    metric = formats.with_unit(numbers.request.metric, numbers.request.goal)
     panel, marks, tests = f"difference in {metric}", [], list(rows(numbers.comparisons))
     for row in tests:
         estimate = row.difference, row.difference_low, row.difference_high
@@ -76,7 +75,7 @@ def contrast_drawings(numbers: ContrastNumbers) -> tuple[Drawing, ...]:
     if any(row.test != "paired" for row in tests):
         partner += " (unpaired tests: from the baseline's mean)"
     caption = (
-        f"Difference in {metric} from the {partner}. Left of the dashed line, the model has the "
+        f"Difference in {metric} from the {partner}. Left of the dashed line, the setting has the "
         "lower value"
     )
     return _drawings("tests", caption, marks, null=0)

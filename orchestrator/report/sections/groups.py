@@ -43,7 +43,7 @@ def group_section(numbers: GroupNumbers) -> Section:
     columns: list[Any] = ["group", "done"]
     printed = _printed_metrics(numbers)
     for metric in request.metrics:
-        title = formats.title(metric)
+        title = formats.with_unit(metric, request.goal)
         columns.append((metric, Column(title, cell=partial(_mean, metric))))
         if metric in printed:
             heading = f"{title}, published {formats.corpus_title(corpus)}"
@@ -94,7 +94,8 @@ def _unmeasured(numbers: GroupNumbers) -> list[str]:
 
 
 def _orders(numbers: GroupNumbers) -> Iterator[Finding]:
-    for metric in ORDERED:
+    own = numbers.request.metrics if numbers.request.is_own else ()
+    for metric in dict.fromkeys([*ORDERED, *own]):
         means = _measured(numbers, f"{metric}_mean")
         if len(means) > 1:
             order = sorted(means, key=means.__getitem__)
@@ -140,8 +141,7 @@ def difference_section(numbers: DifferenceNumbers) -> Section:
         heading=f"Gain in {metric} over the baseline",
         tables=(
             Table(
-                caption=f"{formats.capital(metric)} of the baseline minus that of the "
-                f"model: positive is better{beside}",
+                caption=f"Gain in {metric} over the baseline: positive is better" + beside,
                 frame=numbers.differences,
                 columns=[
                     "group",
@@ -230,38 +230,51 @@ def contrast_section(numbers: ContrastNumbers) -> Section:
         "group",
         "baseline",
         ("pairs_lower", Column("lower at", cell=_lower_at)),
-        ("difference", with_interval("difference", formats.coefficient)),
+        ("difference", with_interval("difference")),
         "difference_p",
         "holm_p",
         "effect",
         ("detectable_difference", Column("detectable", DISTANCE)),
         ("equal_within", Column("equal within", DISTANCE)),
         ("correlation", Column("r over seeds", formats.coefficient)),
-        "unpaired",
+        ("unpaired", with_interval("unpaired")),
         ("unpaired_p", Column(unpaired_p, formats.p_value)),
     ]
     if printed:
         heading = f"published {formats.corpus_title(corpus)}: p"
         columns.append((published, Column(heading, formats.p_value)))
     beside = f", next to those of {request.source}" if printed and request.source else ""
-    # A lower loss is better; a lower rank is neither better nor worse.
-    negative = "the model's is lower" if "rank" in request.metric else "the model is better"
     return Section(
         kind="tests",
         heading=f"Is the difference in {metric} more than chance?",
-        findings=tuple(comparisons(list(rows(numbers.comparisons)), request)),
+        findings=(*_best(numbers), *comparisons(list(rows(numbers.comparisons)), request)),
         tables=(
             Table(
-                caption=f"Differences in {metric}, model minus baseline (negative: {negative})"
-                f"{beside}",
+                caption=prose(
+                    "caption_tests.txt",
+                    metric=formats.with_unit(request.metric, request.goal),
+                    mode=request.goal.mode_of(request.metric),
+                    beside=beside,
+                ),
                 frame=numbers.comparisons,
                 columns=columns,
                 file="tests.csv",
             ),
         ),
-        method=prose("method_tests.txt", fewest=FEWEST),
+        method=prose("method_tests.txt", fewest=FEWEST, own=request.is_own),
         drawings=contrast_drawings(numbers),
     )
+
+
+def _best(numbers: ContrastNumbers) -> Iterator[Finding]:
+    request, names = numbers.request, list(numbers.means)
+    if request.is_own and request.metric == request.goal.metric and names:
+        verdicts = (_verdict(row, request) for row in rows(numbers.comparisons))
+        yield Finding(
+            template="best",
+            verdicts=tuple(one for one in verdicts if names[0] in one.groups),
+            numbers={"best": names[0], "means": numbers.means, "lead": numbers.lead},
+        )
 
 
 def comparisons(tests: Sequence[Any], request: Comparison) -> Iterator[Finding]:

@@ -17,7 +17,7 @@ from orchestrator.report.findings import Finding, describe
 from orchestrator.report.line_figure import LineFigure
 from orchestrator.report.sections.section import NOTHING, Section
 from orchestrator.report.tables import Cell
-from orchestrator.words import listed
+from orchestrator.words import is_number, listed
 
 
 def line_section(numbers: LineNumbers) -> Section:
@@ -72,14 +72,14 @@ def _tables(numbers: LineNumbers) -> Iterator[Table]:
     request = numbers.request
     x, panel = formats.title(request.x), request.panel or "panel"
     names = {"panel": panel, "group": request.by, "x": request.x}
-    index = ["panel", "group"] if request.panel else ["group"]
+    index = ["panel"] * bool(request.panel) + ["group"] * bool(request.by)
     for metric in request.metrics:
         of_metric = numbers.points[numbers.points["metric"] == metric]
         frame, across = pivot(of_metric, index=index, across="x", cell=point_cell)
         settings = [(name, Column(formats.title(names[name]), formats.setting)) for name in index]
+        title = formats.capital(formats.with_unit(metric, request.goal))
         yield Table(
-            caption=f"{formats.heading(metric)} for each {x} (in columns): mean "
-            "[least, greatest] of the trials",
+            caption=f"{title} for each {x} (in columns): mean [least, greatest] of the trials",
             frame=frame,
             columns=[*settings, *across],
         )
@@ -114,11 +114,12 @@ def point_cell(point: Any) -> Cell:
 
 def _drawing(numbers: LineNumbers) -> LineFigure:
     request = numbers.request
-    x, by = formats.title(request.x), formats.title(request.by)
-    metrics = listed([formats.title(metric) for metric in request.metrics])
+    x = formats.title(request.x)
+    titles = [formats.with_unit(metric, request.goal) for metric in request.metrics]
+    lines = f", one line per {formats.title(request.by)}" if request.by else ""
     panels = f", one column of panels per {formats.title(request.panel)}" if request.panel else ""
     caption = (
-        f"{formats.capital(metrics)} against {x}, one line per {by}{panels}. Points are means "
+        f"{formats.capital(listed(titles))} against {x}{lines}{panels}. Points are means "
         "over trials; bars go from the least to the greatest trial."
     )
     if len(numbers.references):
@@ -131,10 +132,10 @@ def _drawing(numbers: LineNumbers) -> LineFigure:
         caption=caption,
         marks=_marks(numbers),
         x=x,
-        y={metric: formats.heading(metric) for metric in request.metrics},
+        y=dict(zip(request.metrics, map(formats.capital, titles), strict=True)),
         logarithmic_x=request.logarithmic_x,
         logarithmic_y=request.logarithmic_y,
-        ticks=list(numbers.points["x"]),
+        ticks=[x for x in numbers.points["x"] if is_number(x)],
     )
 
 
@@ -143,13 +144,15 @@ def _marks(numbers: LineNumbers) -> pd.DataFrame:
     x, by = formats.title(request.x), formats.title(request.by)
     texts = [
         formats.described(
-            f"{by} {formats.setting(point.group)}, {x} {point.x:g}",
+            f"{by} {formats.setting(point.group)}, {x} {formats.setting(point.x)}".lstrip(" ,"),
             {point.metric: point.mean},
             trials=point.n,
         )
         for point in rows(numbers.points)
     ]
+    # Only points at numbers can have tooltips.
     points = numbers.points.assign(kind="joined", text=texts)
+    points["text"] = points["text"].where(points["x"].map(is_number), None)
     references = numbers.references.assign(kind="reference", group=request.reference)
     names = {"metric": "row", "mean": "y", "least": "low", "greatest": "high"}
     bounds = tidy(

@@ -21,8 +21,6 @@ from orchestrator.words import is_number, listed
 MOST_COLOURS = 10
 """Largest number of groups with a colour each. If there are more, all are grey, and their mean is
 black."""
-BEST_WHERE_LOWEST = ("perplexity", "cross_entropy", "error_percent")
-"""Endings of the names of metrics for which lower is better."""
 WIDE_RANGE = 10
 """Above this ratio of the largest to the smallest value, the axis is logarithmic."""
 
@@ -67,14 +65,18 @@ def _overall(numbers: SweptNumbers, metric: str) -> dict[Any, float]:
 
 
 def _findings(numbers: SweptNumbers) -> Iterator[Finding]:
+    goal = numbers.request.goal
     for metric in dict.fromkeys(numbers.means["metric"]):
         overall = _overall(numbers, metric)
         if not overall:
             continue
         compared = numbers.compared(metric)
         # Results on the test text must not select a value.
-        is_choice = len(set(overall.values())) > 1 and not metric.startswith("test_")
-        least = min(overall, key=overall.__getitem__)
+        is_choice = len(set(overall.values())) > 1 and (
+            numbers.request.is_own or not metric.startswith("test_")
+        )
+        sign = goal.sign(metric)
+        least = min(overall, key=lambda value: sign * overall[value])
         models = compared.pivot(index="group", columns="value", values="mean")
         others = models.drop(columns=least)
         yield describe(
@@ -84,10 +86,13 @@ def _findings(numbers: SweptNumbers) -> Iterator[Finding]:
             models=len(models),
             means=list(overall.items()),
             lowest_at=least if is_choice else None,
-            lowest_in=others.gt(models[least], axis="index").all(axis="columns").sum(),
+            lowest_in=(sign * others)
+            .gt(sign * models[least], axis="index")
+            .all(axis="columns")
+            .sum(),
             all_equal_in=(models.nunique(axis="columns") == 1).sum(),
             try_values=_outside(least, numbers.values)
-            if is_choice and metric.endswith(BEST_WHERE_LOWEST)
+            if is_choice and goal.mode_of(metric)
             else "",
         )
 
@@ -108,7 +113,7 @@ def _tables(numbers: SweptNumbers, title: str, file: str) -> Iterator[Table]:
         index=["group", "value", "done", "trials"],
         across="metric",
         cell=_cell,
-        headings={metric: formats.title(metric) for metric in metrics},
+        headings={metric: formats.with_unit(metric, numbers.request.goal) for metric in metrics},
     )
     value = Column(title, cell=lambda row: sortable(row.value, formats.setting(row.value)))
     yield Table(
@@ -128,16 +133,18 @@ def _cell(row: Any) -> Cell:
 
 
 def _drawing(numbers: SweptNumbers, title: str, name: str, *, several: bool) -> LineFigure:
-    metrics = {metric: formats.title(metric) for metric in dict.fromkeys(numbers.means["metric"])}
+    goal = numbers.request.goal
+    names = dict.fromkeys(numbers.means["metric"])
+    metrics = {metric: formats.with_unit(metric, goal) for metric in names}
     are_numbers = all(map(is_number, numbers.values))
     # Numbers are at their value on the axis, other values are side by side.
     positions = {
         value: value if are_numbers else formats.setting(value) for value in numbers.values
     }
     lines = (
-        "the thick line is the mean of the models that have a value everywhere"
+        "the thick line is the mean of the settings that have a value everywhere"
         if several
-        else "one line per model"
+        else "one line per setting"
     )
     return LineFigure(
         name=name,

@@ -54,7 +54,7 @@ FRAME = flatten(ROWS).frame()
 
 
 def test_named_seeds_form_one_family() -> None:
-    request = Comparison(baselines={"b": "a", "c": "a"}, seeds=(1, 2))
+    request = Comparison(metric="test_perplexity", baselines={"b": "a", "c": "a"}, seeds=(1, 2))
     numbers = contrast_numbers(FRAME, request, corpus="ptb")
     b, c = rows(numbers.comparisons)
     # Differences -1 and -4: t = -2.5 / 1.5; with one degree of freedom, p = 1 - 2 arctan(|t|) / pi.

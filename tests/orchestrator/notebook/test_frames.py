@@ -21,6 +21,7 @@ from search_spaces.catalog import load_study
 from tests.support.command import ROOT
 from tests.support.store_rows import KEY, RUN, SPECTRUM, ids, outcome, plan
 from trainables.errors import UserError
+from trainables.trial_folder import UserEpoch
 
 EPOCHS = Variant(settings={"training.epochs": (3,)}).text
 OTHER = replace(KEY, scale="paper", overrides=EPOCHS)
@@ -64,6 +65,17 @@ def test_arguments_choose_variants(
     assert len(results(KEY.study, storage=storage, **selection)) == rows
 
 
+def test_own_metrics_are_columns(store: Store, storage: str) -> None:
+    trial_id = ids(plan(2))[1]
+    attempts = store.claim([trial_id], owner="me", lease_s=600)
+    points = [UserEpoch(epoch=number, seconds=1.0, score=number / 2) for number in range(2)]
+    store.record_epochs({trial_id: points}, attempts=attempts)
+    frame = epochs(storage=storage)
+    own = frame[frame.trial_id == trial_id]
+    assert list(own.epoch) == [0, 1] and list(own.score) == [0.0, 0.5]
+    assert own.valid_loss.isna().all() and frame.score.notna().sum() == 2
+
+
 def test_long_frames_name_their_trial(storage: str) -> None:
     measured, recorded = epochs(storage=storage), outcome(ids(plan(1))[0])
     assert list(measured.epoch) == [epoch.epoch for epoch in recorded.model_epochs]
@@ -87,7 +99,7 @@ def test_frame_without_measurements_is_empty(function: type, storage: str) -> No
     [
         ("none", {}, "it has gss_grid"),
         (KEY.study, {"scale": "smoke"}, "List its variants"),
-        (KEY.study, {"scale": "smok"}, "did you mean smoke"),
+        (KEY.study, {"scale": "smok"}, "scale smok"),
         (load_study(KEY.study), {}, "a Python file"),
         (None, {"scale": "smoke"}, "Drop a condition"),
         (None, {"storage": "nowhere"}, "no results store"),

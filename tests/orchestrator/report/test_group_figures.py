@@ -165,7 +165,7 @@ def test_gain_is_next_to_papers() -> None:
 
 
 def test_difference_has_its_tests_interval() -> None:
-    request = Comparison(baselines={"mos": "softmax", "gss": "softmax"})
+    request = Comparison(metric="test_perplexity", baselines={"mos": "softmax", "gss": "softmax"})
     section = contrast_section(contrast_numbers(FRAME, request, corpus="ptb"))
     mos, gss = "mos\nagainst softmax", "gss\nagainst softmax"
     differences = [x - y for x, y in zip(VALUES["mos"], VALUES["softmax"], strict=True)]
@@ -226,7 +226,7 @@ def test_forest_marks_clipped_intervals() -> None:
 
 def test_page_has_every_requested_section(tmp_path: Path) -> None:
     rows = [{**row, "trial_id": f"{index:064x}"} for index, row in enumerate(ROWS[:8])]
-    comparison = Comparison(baselines={"mos": "softmax"})
+    comparison = Comparison(metric="test_perplexity", baselines={"mos": "softmax"})
     ranks = replace(comparison, metric="press_rank")
     analyses = (TABLE, comparison, ranks, replace(TABLE, metrics=("press_rank",)))
     page = report_on(rows, tmp_path, study=replace(STUDY, analyses=analyses)).path.read_text()

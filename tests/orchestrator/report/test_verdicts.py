@@ -35,14 +35,16 @@ def row_of(values: list[float], baseline: list[float], *, shift: int = SHIFT) ->
     trials += [
         done_trial("Softmax", seed + shift, test_perplexity=x) for seed, x in enumerate(baseline)
     ]
-    request = Comparison(baselines={"GSS": "Softmax"})
+    request = Comparison(metric="test_perplexity", baselines={"GSS": "Softmax"})
     [row] = rows(contrast_numbers(flatten(trials).frame(), request, corpus="ptb").comparisons)
     return row
 
 
 def finding_of(row: Any, holm_p: float | None = None, *, margin: float = 0.0) -> Finding:
     row.holm_p = holm_p or row.holm_p
-    [finding] = comparisons([row], Comparison(baselines={"GSS": "Softmax"}, margin=margin))
+    [finding] = comparisons(
+        [row], Comparison(metric="test_perplexity", baselines={"GSS": "Softmax"}, margin=margin)
+    )
     return finding
 
 
@@ -132,7 +134,7 @@ def test_several_groups_share_a_sentence() -> None:
         for name, of_name in values.items()
         for seed, x in enumerate(of_name)
     ]
-    request = Comparison(baselines={"GSS": "Softmax", "MoS": "Softmax"})
+    request = Comparison(metric="test_perplexity", baselines={"GSS": "Softmax", "MoS": "Softmax"})
     tests = contrast_numbers(flatten(trials).frame(), request, corpus="ptb").comparisons
     [finding] = comparisons(list(rows(tests)), request)
     assert [one.verdict for one in finding.verdicts] == ["lower", "no difference shown"]

@@ -27,7 +27,8 @@ def test_running_trials_have_last_epoch(store: Store) -> None:
     store.record_starts({IDS[2]: "node 1"}, attempts=attempts)
     running = store.running()
     assert [
-        (trial.name, trial.key, trial.host, trial.epoch, trial.valid_loss) for trial in running
+        (trial.name, trial.key, trial.host, trial.epoch, trial.metrics.get("valid_loss"))
+        for trial in running
     ] == [
         ("trial 0", KEY, None, 2, 5.5),
         ("trial 2", KEY, "node 1", None, None),

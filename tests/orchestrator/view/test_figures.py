@@ -10,6 +10,7 @@ import pytest
 from orchestrator.view import figures
 from orchestrator.view.trials import StudyTrials
 from tests.support.synthetic_results import training
+from trainables.trial_folder import UserEpoch
 
 
 def trials(columns: dict[str, list[Any]], **settings: list[Any]) -> StudyTrials:
@@ -67,13 +68,28 @@ def test_curves_mark_averaging() -> None:
     assert curve.name == "&lt;x&gt;" and list(curve.x) == [1, 2, 3]
     assert curve.y == pytest.approx([math.exp(3), math.exp(2), math.exp(1)])
     assert (switch.x, switch.y) == ((3,), pytest.approx([math.exp(1)]))
-    alone = figures.learning_curves({"<x>": epochs}, training=True)
+    alone = figures.learning_curves({"<x>": epochs}, related=True)
     assert alone.data[1].y == pytest.approx([math.exp(3), math.exp(2), math.exp(1.5)])
     assert alone.data[2].visible
     assert not figures.learning_curves({"x": epochs[:2]}).data[1].visible
     (endless, _) = figures.learning_curves({"x": training([1], [800.0])}).data
     assert list(endless.y) == [math.inf]
-    assert not figures.learning_curves({"x": []}, training=True).data
+    assert not figures.learning_curves({"x": []}, related=True).data
+
+
+def test_own_metrics_have_curves() -> None:
+    points = [(0.7, 3.0, 0.6), (0.9, 0.1, 0.8)]
+    epochs = [
+        UserEpoch(epoch=i, seconds=1.0, accuracy=a, loss=b, train_accuracy=c)
+        for i, (a, b, c) in enumerate(points)
+    ]
+    assert figures.curve_metrics(epochs) == ["accuracy", "loss", "train_accuracy"]
+    first = figures.learning_curves({"a": epochs})
+    assert list(first.data[0].y) == [0.7, 0.9] and first.layout.yaxis.type != "log"
+    loss = figures.learning_curves({"a": epochs}, "loss")
+    assert list(loss.data[0].y) == [3.0, 0.1] and loss.layout.yaxis.type == "log"
+    related = figures.learning_curves({"a": epochs}, related=True)
+    assert [line.name for line in related.data[:2]] == ["accuracy", "train accuracy"]
 
 
 def test_twenty_curves_differ() -> None:

@@ -14,11 +14,14 @@ from orchestrator.report import CARD_FILE, Card
 from orchestrator.store import Store, StudyKey, open_store
 from orchestrator.view import parts, study_page
 from orchestrator.view.app import lay_out, make_app
+from orchestrator.view.overview import content
 from orchestrator.view.source import Source
 from orchestrator.view.trials_page import CONFIG_FILE, RUN_ALONE
 from tests.support.postgres import PASSWORD, PostgresServer
 from tests.support.store_rows import RUN, epoch, ids, outcome, plan
+from trainables.config import Goal
 from trainables.errors import UserError
+from trainables.trial_folder import TrialOutcome, UserEpoch
 
 MINE = StudyKey(study="mine", scale="smoke", corpus="pydocs")
 IDS = ids(plan(2))
@@ -172,12 +175,43 @@ def test_curves_show_ticked_or_best(app: Dash, store: Store) -> None:
     store.record_epochs({trial_id: [epoch(1)] for trial_id in IDS}, attempts=attempts)
     draw = callback(app, '{"drawn":"chosen"}')
     drawings = [
-        draw("learning curves", None, selection, None, MINE.variant) for selection in ([], IDS[1:])
+        draw("learning curves", None, None, selection, None, MINE.variant)
+        for selection in ([], IDS[1:])
     ]
     assert [[trace.name for trace in figure.data][:-1] for figure, *_ in drawings] == [
         ["trial 0", "trial 1"],
         ["trial 1"],
     ]
+
+
+def test_own_metric_orders_trials_and_curves(
+    app: Dash, source: Source, store: Store, tmp_path: Path
+) -> None:
+    """Trial 1 is done with the higher score; trial 0 still runs."""
+    attempts = store.claim(IDS, owner="a", lease_s=60)
+    points = {
+        trial_id: [UserEpoch(epoch=0, seconds=1.0, loss=3.0, score=number + 0.5)]
+        for number, trial_id in enumerate(IDS)
+    }
+    store.record_epochs(points, attempts=attempts)
+    measured = {"user@1": {"score": 1.5, "note": "fine"}}
+    done = TrialOutcome(
+        trial_id=IDS[1], state="done", epochs=tuple(points[IDS[1]]), measurements=measured
+    )
+    store.record(done, run_id=store.begin_run(RUN), attempt=attempts[IDS[1]])
+    assert "loss 3" in str(content(source.overview()))
+    folder = tmp_path / "reports" / MINE.variant
+    folder.mkdir(parents=True)
+    card = Card(variant="", scale="full", trials="", title="", question="", answer="a",
+        certainty=("b",), goal=Goal("score", "max"))  # fmt: skip
+    (folder / CARD_FILE).write_text(card.model_dump_json())
+    draw = callback(app, '{"drawn":"chosen"}')
+    figure, words, options = draw("learning curves", None, None, [], None, MINE.variant)
+    assert [line.name for line in figure.data[:-1]] == ["trial 1", "trial 0"]
+    assert list(figure.data[0].y) == [1.5] and "by score" in words[0]
+    assert list(options) == ["loss", "score"]
+    figure, *_ = draw("learning curves", "loss", None, IDS, None, MINE.variant)
+    assert [list(line.y) for line in figure.data[:-1]] == [[3.0], [3.0]]
 
 
 def test_compared_trials_are_updated(app: Dash, store: Store) -> None:

@@ -83,7 +83,7 @@ def test_running_trials_show_their_epochs(clock: Callable[[int], Clock]) -> None
         for name in ("a", "b"):
             sweep.picture.epoch(name, epoch(number, valid_loss=math.log(100 / number)))
     drawn = sweep.drawn()
-    assert drawn.count("epoch 2/8") == drawn.count("val. perplexity 50.0") == 2
+    assert drawn.count("epoch 2/8") == drawn.count("valid perplexity 50.00") == 2
     assert 70 <= sweep.seconds_left() <= 120
 
 
