@@ -53,7 +53,7 @@ class Tuning:
     sides: Mapping[str, Callable[[CorpusConfig], Any]]
     """Function that makes the config of each side. Only final trials replace its seed."""
     stage1: Space
-    """Grid of which every side trains every cell."""
+    """Grid of settings. Each side of the comparison trains all of them."""
     stage2: Space
     """Space in which the search picks equally many cells for each side."""
     seeds: tuple[int, ...]

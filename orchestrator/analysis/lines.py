@@ -175,7 +175,7 @@ def _is_separate(better: Any, worse: Any, sign: int) -> bool:
 
 
 def kl_curves(frame: pd.DataFrame) -> pd.DataFrame | None:
-    """Return each group's KL divergence (nats) by rank of a least-squares approximation of log P.
+    """Return each group's mean KL divergence (nats) for least-squares approximations of log P.
 
     A group has the ranks that all its trials measured. None if no trial measured any.
     """

@@ -60,9 +60,9 @@ class PressNoiseNumbers:
     """Answer to PressNoise."""
 
     noise: pd.DataFrame
-    """One row per noisy matrix: float64 first, then by falling noise. `noise_variance` is n^2 times
-    the variance of an entry; `rank` is without noise. Press ranks are predicted by the
-    quarter-circle law, also for the supplement's size."""
+    """One row per noisy matrix. Matrices in float64 come first; within a precision, the noise
+    decreases. `noise_variance` is n^2 times the variance of an entry; `rank` is the rank without
+    noise. The quarter-circle law predicts Press ranks for our size and the supplement's."""
     laws: pd.DataFrame
     """Predicted Press rank by noise variance, divided by the size (`share`)."""
     trips: pd.DataFrame

@@ -98,7 +98,10 @@ def _curves(frame: pd.DataFrame, request: Threshold) -> dict[tuple[float, Any], 
 
 
 def number_in(value: Any) -> float | None:
-    """Return a positive value, or the number that ends a name such as "spam-1000"; else None."""
+    """Return `value` if it is a positive number. From a name, return its final number.
+
+    The name "spam-1000" gives 1000. Returns None for other values.
+    """
     match = re.search(r"\d+$", value) if isinstance(value, str) else None
     number = float(match[0]) if match else value if isinstance(value, int | float) else None
     return float(number) if number is not None and 0 < number < math.inf else None

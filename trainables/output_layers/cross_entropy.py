@@ -75,7 +75,7 @@ def cross_entropies(
 class _CrossEntropies(torch.autograd.Function):
     """The forward pass computes gradients as if each loss had gradient 1.
 
-    For one model, backward scales them by the true value.
+    If there is a single model, the backward pass multiplies them by the actual gradient.
     """
 
     @staticmethod

@@ -36,9 +36,10 @@ class PiecewiseLinear(Pointwise):
         nn.init.normal_(self.weight_K, START, 1.0, generator=generator)
 
     def tables(self, weight_K: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-        """Return f at each interval's left end and f's rise over the interval, summed in float64.
+        """Return f at the left end of each interval, and the rise of f over the interval.
 
-        Intervals are the last axis of `weight_K`, so the other axes may hold several functions.
+        Sums are in float64. Intervals are the last axis of `weight_K`; other axes may hold several
+        functions.
         """
         rise_K = softplus(weight_K, threshold=40.0).double() * self.width
         start_K = running_sum(rise_K) - rise_K
