@@ -77,6 +77,9 @@ def define(command: str, options: Mapping[str, Sequence[str]]) -> str:
     """
     options = {name: options[name] for name in DEFINING if name in options}
     files = options.get("--files")
+    for word in () if files else command.split():
+        if not Path(word).is_absolute() and Path(word).is_file():
+            raise UserError(f"--files: trials would not find {word}. Add --files {word}.")
     sha256 = register_files(Path(), files, "--files") if files else None
     return _FORMAT.dump_json(_Definition(command, options, sha256)).decode()
 

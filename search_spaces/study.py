@@ -129,7 +129,6 @@ class Study:
             self._set(trials=lambda _: trials(), scales=self.scales or {})
         if self.scales is not None:
             self._set_own_defaults()
-        self._set(analyses=tuple(map(self._with_metric, self.analyses)))
         for name in ("name", "title", "question", "source"):
             _require(isinstance(getattr(self, name), str), self, name, "a string")
         _require(
@@ -165,7 +164,7 @@ class Study:
                 "a function",
             )
         counts = {FULL.name: self.seeds} if isinstance(self.seeds, int) else self.seeds
-        condition = all(
+        condition = isinstance(counts, Mapping) and all(
             scale in (*self.scale_names, FULL.name) and isinstance(count, int) and count >= 1
             for scale, count in counts.items()
         )
@@ -176,6 +175,7 @@ class Study:
             f"a number of seeds, or numbers by scale ({', '.join(self.scale_names)}), such as "
             f"{{{self.scale_names[0]!r}: 3}}",
         )
+        self._set(analyses=tuple(map(self._with_metric, self.analyses)))
 
     def seeds_at(self, scale: str) -> int:
         """Return the number of seeds per trial at a scale."""

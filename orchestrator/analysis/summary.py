@@ -46,6 +46,8 @@ class StudySummaryNumbers:
     seeds: tuple[int, ...]
     trials_per_setting: int
     """Largest number of trials that differ only in the seed."""
+    seeds_vary: bool
+    """True if another setting has fewer trials."""
     extent: str
     """Planned share of the study, such as "4 of 9 settings"; empty for all."""
     extremes: tuple[Extremes, ...]
@@ -81,6 +83,7 @@ def summarise(
         counts={state: states.count(state) for state in STATES if state in states},
         seeds=tuple(sorted(set(frame["seed"]))) if "seed" in frame.columns else (),
         trials_per_setting=max(settings.values(), default=0),
+        seeds_vary=len({*settings.values()}) > 1,
         extent=f"{len(settings)} of {total} settings" if len(settings) < total else "",
         extremes=tuple(
             Extremes(

@@ -76,7 +76,7 @@ def test_script_is_swept(folder: Path) -> None:
     write_script(folder, end="# changed\n")
     changed = sweep(*COMMAND)
     assert changed.returncode == 0 and "2 to run" in changed.stdout
-    assert "the study has changed since" in " ".join(changed.stdout.split())
+    assert "their code has changed since" in " ".join(changed.stdout.split())
     assert len(runs(folder)) == 8
 
 
@@ -160,6 +160,11 @@ def test_bad_option_is_one_sentence(text: str, options: tuple[str, ...], problem
     answer = sweep("command", text, "--metric", "loss", *options, "--dry-run")
     assert answer.returncode == 2 and problem in answer.stderr
     assert "Traceback" not in answer.stderr and answer.stderr.startswith("error: ")
+
+
+@pytest.mark.usefixtures("folder")
+def test_program_in_this_folder_is_named() -> None:
+    assert "Add --files train.py" in sweep("command", "python train.py", "--dry-run").stderr
 
 
 @pytest.mark.usefixtures("folder")
