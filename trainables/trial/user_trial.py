@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
-from trainables.config import Command, Trainable
+from trainables.config import USER, Command, Trainable
 from trainables.errors import UserError
 from trainables.pulse import PULSE
 from trainables.runtime import Runtime
@@ -156,12 +156,12 @@ class Trial:
 
     def _checked(self, metrics: dict[str, Any]) -> dict[str, Any]:
         for name, value in metrics.items():
-            if name in self._taken or not name.isprintable():
+            if name.partition(".")[0] in self._taken or not name.isprintable():
                 raise UserError(f"a metric cannot have the name {name!r}. Rename it.")
             if isinstance(value, float) and not math.isfinite(value):
                 raise DivergedError(f"{name} became {value}")
         try:
-            return dict(check_metrics(metrics))
+            return dict(check_metrics(metrics, measurement=USER))
         except ValueError as error:
             raise UserError(str(error)) from error
 
