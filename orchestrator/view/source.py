@@ -12,7 +12,7 @@ from typing import Generic, TypeVar, cast
 
 from orchestrator.forecast import seconds_left
 from orchestrator.report import CARD_FILE, Card, read_card
-from orchestrator.storage import Storage, storage_at
+from orchestrator.storage import FolderStorage, Storage, storage_at
 from orchestrator.store import (
     LostTrial,
     RunningTrial,
@@ -21,6 +21,7 @@ from orchestrator.store import (
     StudySummary,
     open_store,
 )
+from orchestrator.sweep import retry_command, study_argument
 from orchestrator.view.trials import GOAL, StudyTrials, read_trials
 from trainables.errors import UserError
 
@@ -37,6 +38,8 @@ class Overview:
     studies: list[StudySummary]
     running: list[RunningTrial]
     lost: list[LostTrial]
+    retries: list[str]
+    """Commands that run failed trials again, of the latest planned study first."""
     seconds_left: dict[StudyKey, float | None]
     """Running study -> estimated seconds left; None until a trial of the run has ended."""
 
@@ -112,7 +115,7 @@ class Source:
         """Return the card of the study's report, if there is one."""
         return read_card(self.storage.folder / "reports" / key.variant / CARD_FILE)
 
-    def fetch(self, key: str, bring: Callable[[], None]) -> None:
+    def fetch(self, key: str, bring: Callable[[], object]) -> None:
         """Call `bring` in a background thread, so that pages do not wait.
 
         Skip the call if another one is running, or if the last one for `key` ended less than
@@ -147,8 +150,20 @@ class Source:
                 if summary.counts["running"]
             }
             return Overview(
-                studies=studies, running=running, lost=opened.lost(), seconds_left=estimates
+                studies=studies,
+                running=running,
+                lost=opened.lost(),
+                retries=[
+                    self._retry(summary.key)
+                    for summary in reversed(studies)
+                    if summary.counts["failed"]
+                ],
+                seconds_left=estimates,
             )
+
+    def _retry(self, key: StudyKey) -> str:
+        self.fetch("studies", self.storage.study_files)
+        return retry_command(key, study_argument(key.study, FolderStorage(self.storage.folder)))
 
 
 def _seconds_left(store: Store, summary: StudySummary, running: list[RunningTrial]) -> float | None:
