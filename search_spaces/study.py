@@ -129,7 +129,6 @@ class Study:
             self._set(trials=lambda _: trials(), scales=self.scales or {})
         if self.scales is not None:
             self._set_own_defaults()
-        self._set(analyses=tuple(map(self._with_metric, self.analyses)))
         for name in ("name", "title", "question", "source"):
             _require(isinstance(getattr(self, name), str), self, name, "a string")
         _require(
@@ -157,6 +156,7 @@ class Study:
             "analyses",
             "a tuple of analyses and functions, such as (Correlation(), my_function)",
         )
+        self._set(analyses=tuple(map(self._with_metric, self.analyses)))
         for name in ("trials", "label", "corner", "quick"):
             _require(
                 getattr(self, name) is None or callable(getattr(self, name)),
