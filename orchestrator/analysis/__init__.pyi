@@ -100,7 +100,7 @@ from .tidy_frames import ends as ends
 from .tidy_frames import estimate_row as estimate_row
 from .tidy_frames import rows as rows
 from .tidy_frames import tidy as tidy
-from .tidy_frames import values_by_group as values_by_group
+from .tidy_frames import values_of_done as values_of_done
 from .true_rank import LEARNED as LEARNED
 from .true_rank import PRESS_BY_EPS as PRESS_BY_EPS
 from .true_rank import TrueRankNumbers as TrueRankNumbers

@@ -17,7 +17,7 @@ from orchestrator.analysis import (
     count_values,
     flatten,
     summarise,
-    values_by_group,
+    values_of_done,
 )
 from orchestrator.report import formats, sentences, tables
 from orchestrator.report.configs import configs_table
@@ -79,7 +79,7 @@ def build_report(
     def missing_metric(_: object) -> str:
         return cautions("missing_metric", metric=metric, names=names)[0]
 
-    if study.is_own and not any(values_by_group(frame, metric).values()):
+    if study.is_own and values_of_done(frame, metric).empty:
         study = replace(study, analyses=(missing_metric,))
     questioned = StudyResults(
         study=study, key=key, frame=frame, spectra=records.spectra, epochs=records.epochs
