@@ -26,6 +26,7 @@ from .frames import in_reading_order as in_reading_order
 from .frames import with_layer_classes as with_layer_classes
 from .grid import GridNumbers as GridNumbers
 from .grid import grid_numbers as grid_numbers
+from .groups import VALID_PERPLEXITY as VALID_PERPLEXITY
 from .groups import CountNumbers as CountNumbers
 from .groups import CurveNumbers as CurveNumbers
 from .groups import DifferenceNumbers as DifferenceNumbers

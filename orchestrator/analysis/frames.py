@@ -132,8 +132,8 @@ def flatten(rows: Sequence[Row]) -> FlatResults:
     metric_columns = in_reading_order(metric_names)
     if clash := set(config_columns) & {*VARIANT, *LEADING, *metric_names}:
         raise UserError(
-            f"the results have {min(clash)!r} both as a setting and as another column. Rename it in "
-            "your code. If another program wrote them, choose another store with --store."
+            f"the results have {min(clash)!r} both as a setting and as another column. Rename it "
+            "in your code. If another program wrote them, choose another store with --store."
         )
     settings = [setting_hash(row["config"]) for row in rows]
     positions = [row.get("position") for row in rows]

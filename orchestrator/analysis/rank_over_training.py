@@ -59,8 +59,9 @@ def rank_training_numbers(
 ) -> RankTrainingNumbers | None:
     """Return the requested ranks that a trial has; None if no trial has one.
 
-    `epochs` is by trial id; other trials than language models have no rank. `colours` names columns of `frame`. Each setting is coloured by the
-    first column with numbers only and one number per setting.
+    `epochs` is by trial id; only those of language models have ranks. `colours` names columns of
+    `frame`. Each setting is coloured by the first column with numbers only and one number per
+    setting.
     """
     records: list[dict[str, Any]] = []
     ranks: list[dict[str, Any]] = []

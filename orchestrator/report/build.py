@@ -162,8 +162,6 @@ def build_report(
     }
     documents |= {name: text.encode(errors="backslashreplace") for name, text in texts.items()}
     plain_card = to_jsonable_python(card, inf_nan_mode="strings", fallback=_plain)
-    if not study.is_own:
-        del plain_card["goal"]
     documents[CARD_FILE] = json.dumps(plain_card, indent=1).encode()
     try:
         out.mkdir(parents=True, exist_ok=True)

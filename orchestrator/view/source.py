@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Generic, TypeVar, cast
 
+from orchestrator.analysis import VALID_PERPLEXITY
 from orchestrator.forecast import seconds_left
 from orchestrator.report import CARD_FILE, Card, read_card
 from orchestrator.storage import FolderStorage, Storage, storage_at
@@ -22,7 +23,7 @@ from orchestrator.store import (
     open_store,
 )
 from orchestrator.sweep import retry_command, study_argument
-from orchestrator.view.trials import GOAL, StudyTrials, read_trials
+from orchestrator.view.trials import StudyTrials, read_trials
 from trainables.errors import UserError
 
 CACHE_S = 1.5
@@ -139,7 +140,7 @@ class Source:
         key = self.study(variant).key
         card = self.card(key)
         with self.store() as opened:
-            return read_trials(opened, key, previous, (card and card.goal) or GOAL)
+            return read_trials(opened, key, previous, (card and card.goal) or VALID_PERPLEXITY)
 
     def _read_overview(self, _: Overview | None) -> Overview:
         with self.store() as opened:

@@ -42,6 +42,12 @@ class Epoch(Frozen):
         values = self.model_dump(exclude={"epoch", "seconds"}, exclude_none=True)
         return {name: value for name, value in values.items() if not isinstance(value, bool)}
 
+    @override
+    def __str__(self) -> str:
+        """Return the numbers in one line."""
+        numbers = ", ".join(f"{name} {value:.6g}" for name, value in self.numbers.items())
+        return f"epoch {self.epoch}: {numbers}; {self.seconds:.1f} s"
+
 
 class UserEpoch(Epoch, extra="allow"):
     """An epoch of a user's own trial, with any metrics."""
