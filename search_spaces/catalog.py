@@ -68,8 +68,10 @@ def load_study(name: str) -> Study:
             )
         return study
     if name not in NAMES:
-        is_own = Path(f"{name}.py").is_file()
-        hint = f"did you mean {name}.py? " if is_own else did_you_mean(name, studies)
+        # A program's script must not be imported as a study.
+        path = Path(f"{name}.py")
+        is_own = path.is_file() and "STUDY" in path.read_text(encoding="utf-8", errors="replace")
+        hint = f"did you mean {path}? " if is_own else did_you_mean(name, studies)
         raise UserError(
             f"unknown study {name!r}: {hint}"
             f"Choose from {', '.join(studies)}, or give a Python file that defines STUDY"

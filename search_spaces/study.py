@@ -156,6 +156,7 @@ class Study:
             "analyses",
             "a tuple of analyses and functions, such as (Correlation(), my_function)",
         )
+        self._set(analyses=tuple(map(self._with_metric, self.analyses)))
         for name in ("trials", "label", "corner", "quick"):
             _require(
                 getattr(self, name) is None or callable(getattr(self, name)),

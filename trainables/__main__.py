@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from trainables.config import AnyConfig, code_of, read_config, register_file
 from trainables.errors import PROGRAM, UserError, first_problem, terminal_text
 from trainables.runtime import Runtime
-from trainables.trial_folder import Epoch, TrialFolder, TrialOutcome, trial_directory
+from trainables.trial_folder import TrialFolder, TrialOutcome, trial_directory
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -83,7 +83,7 @@ def _run(options: argparse.Namespace) -> TrialOutcome:
         if folder.outcome() is not None:
             print(f"{directory} already has this trial's result; printing it.", file=sys.stderr)
         return run_trial(
-            config, directory=directory, runtime=runtime, on_epoch=_print_epoch, note=_print_note
+            config, directory=directory, runtime=runtime, on_epoch=_print_note, note=_print_note
         )
     except UserError:
         raise
@@ -118,13 +118,8 @@ def _read_config(path: Path) -> AnyConfig:
         raise UserError(f"{path} is not a trial's config ({problem}): fix it") from error
 
 
-def _print_epoch(epoch: Epoch) -> None:
-    numbers = ", ".join(f"{name} {value:.6g}" for name, value in epoch.numbers.items())
-    print(f"epoch {epoch.epoch}: {numbers}; {epoch.seconds:.1f} s", file=sys.stderr)
-
-
-def _print_note(sentence: str) -> None:
-    print(f"{terminal_text(sentence)}.", file=sys.stderr)
+def _print_note(sentence: object) -> None:
+    print(f"{terminal_text(str(sentence))}.", file=sys.stderr)
 
 
 if __name__ == "__main__":

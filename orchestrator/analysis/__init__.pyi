@@ -26,6 +26,7 @@ from .frames import in_reading_order as in_reading_order
 from .frames import with_layer_classes as with_layer_classes
 from .grid import GridNumbers as GridNumbers
 from .grid import grid_numbers as grid_numbers
+from .groups import VALID_PERPLEXITY as VALID_PERPLEXITY
 from .groups import CountNumbers as CountNumbers
 from .groups import CurveNumbers as CurveNumbers
 from .groups import DifferenceNumbers as DifferenceNumbers
@@ -100,7 +101,7 @@ from .tidy_frames import ends as ends
 from .tidy_frames import estimate_row as estimate_row
 from .tidy_frames import rows as rows
 from .tidy_frames import tidy as tidy
-from .tidy_frames import values_by_group as values_by_group
+from .tidy_frames import values_of_done as values_of_done
 from .true_rank import LEARNED as LEARNED
 from .true_rank import PRESS_BY_EPS as PRESS_BY_EPS
 from .true_rank import TrueRankNumbers as TrueRankNumbers

@@ -12,14 +12,12 @@ from orchestrator.store import StudyKey
 from orchestrator.variants import completed_group, setting_hash, told_apart, varying_settings
 from orchestrator.words import SHORT_ID, one_line
 from search_spaces.study import group_of
-from trainables.config import flat_values, spam_floor, spam_symbols
+from trainables.config import LEADING, VARIANT, flat_values, spam_floor, spam_symbols
 from trainables.errors import UserError
 
 if TYPE_CHECKING:
     import pandas as pd
 
-VARIANT = ("study", "scale", "corpus", "overrides")
-LEADING = ("trial_id", "setting", "name", "state", "attempt", "cause")
 LAYER = "output_layer.name"
 LAYER_CLASS = "output_layer.layer"
 # Columns that distinguish layers of equal name: a softcap's form, the class of a user's layer.
@@ -122,8 +120,8 @@ def in_reading_order(metrics: Collection[str]) -> tuple[str, ...]:
 def flatten(rows: Sequence[Row]) -> FlatResults:
     """Return one flat record per trial, in the order of `rows`.
 
-    Raises UserError if a config key is another column's name, because then another program wrote
-    the store.
+    Raises UserError if a config key is another column's name: of a metric in another class of a
+    user's study, or because another program wrote the store.
     """
     configs = [flat_values(row["config"]) for row in rows]
     metrics = [
@@ -134,8 +132,8 @@ def flatten(rows: Sequence[Row]) -> FlatResults:
     metric_columns = in_reading_order(metric_names)
     if clash := set(config_columns) & {*VARIANT, *LEADING, *metric_names}:
         raise UserError(
-            f"the results store has {min(clash)!r} both as a config key and as another column, so "
-            f"another program wrote it. Choose another store with --store."
+            f"the results have {min(clash)!r} both as a setting and as another column. Rename it "
+            "in your code. If another program wrote them, choose another store with --store."
         )
     settings = [setting_hash(row["config"]) for row in rows]
     positions = [row.get("position") for row in rows]

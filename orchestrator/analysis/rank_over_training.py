@@ -52,15 +52,16 @@ class RankTrainingNumbers:
 
 def rank_training_numbers(
     frame: pd.DataFrame,
-    epochs: Mapping[str, Sequence[EpochMetrics]],
+    epochs: Mapping[str, Sequence[Any]],
     request: RankOverTraining,
     *,
     colours: Sequence[str] = (),
 ) -> RankTrainingNumbers | None:
     """Return the requested ranks that a trial has; None if no trial has one.
 
-    `epochs` is by trial id. `colours` names columns of `frame`. Each setting is coloured by the
-    first column with numbers only and one number per setting.
+    `epochs` is by trial id; only those of language models have ranks. `colours` names columns of
+    `frame`. Each setting is coloured by the first column with numbers only and one number per
+    setting.
     """
     records: list[dict[str, Any]] = []
     ranks: list[dict[str, Any]] = []
@@ -110,9 +111,11 @@ def _is_number(trials: pd.DataFrame, name: str) -> bool:
     return bool(numbers and (trials.groupby("group")[name].nunique() == 1).all())
 
 
-def _is_ranked(trial: Sequence[EpochMetrics], rank: str) -> bool:
+def _is_ranked(trial: Sequence[Any], rank: str) -> bool:
     # A rank of 0 (equal rows) has no logarithm.
-    return len(trial) >= 2 and all((getattr(epoch, rank) or 0) > 0 for epoch in trial)
+    return len(trial) >= 2 and all(
+        isinstance(epoch, EpochMetrics) and (getattr(epoch, rank) or 0) > 0 for epoch in trial
+    )
 
 
 def _path(trials: Sequence[Sequence[EpochMetrics]], rank: str) -> Iterator[dict[str, Any]]:

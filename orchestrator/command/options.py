@@ -161,9 +161,6 @@ LogTo = Annotated[
 ]
 
 
-Retry = Annotated[bool, Option("--retry", help="Run only failed and diverged trials again.")]
-
-
 def study_names(start: str) -> list[str]:
     """Return the built-in studies, and `all`, that start with `start`."""
     return [name for name in (*NAMES, ALL) if name.startswith(start)]

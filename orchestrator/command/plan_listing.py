@@ -24,10 +24,11 @@ def studies(form: options.Format = "table") -> None:
     Shows the question of each and its number of trials at paper scale. --format csv and json add
     its source.
     """
-    from orchestrator.plan import default_corpora, make_plan, scale_named
+    from orchestrator.plan import default_corpora, make_plan
     from search_spaces.catalog import NAMES, load_study
+    from search_spaces.scales import SCALES
 
-    paper, records = scale_named("paper"), []
+    paper, records = SCALES["paper"], []
     for name in NAMES:
         study = load_study(name)
         counts = [

@@ -180,21 +180,15 @@ def report(
 def _arguments(
     store: Store, argument: str, variants: VariantFilter, storage: Storage
 ) -> dict[StudyKey, str]:
-    from orchestrator.sweep import stored_command
+    from orchestrator.sweep import stored_command, study_argument
 
     if argument != ALL:
         argument = stored_command(argument, storage) or argument
         return {_choose_variant(store, load_study(argument).name, variants): argument}
     keys = [summary.key for summary in store.studies() if variants.fits(summary.key)]
-    names = {
-        key: stored_command(key.study, storage)
-        or (key.study if key.study in NAMES else f"./{key.study}.py")
-        for key in keys
-    }
+    names = {key: study_argument(key.study, storage) for key in keys}
     arguments = {
-        key: name
-        for key, name in names.items()
-        if name in NAMES or is_command(name) or Path(name).is_file()
+        key: name for key, name in names.items() if not is_file(name) or Path(name).is_file()
     }
     if not arguments:
         if keys:

@@ -52,7 +52,9 @@ def run(
     ] = False,
     form: options.Format = "table",
     settings: options.Settings = None,
-    retry: options.Retry = False,
+    retry: Annotated[
+        bool, typer.Option("--retry", help="Run only failed and diverged trials again.")
+    ] = False,
     **_: str,
 ) -> None:
     """Run the missing trials of a study, then write its report.

@@ -44,9 +44,8 @@ def _search_choice(tuning: TuningPlan) -> str:
     cells = f"{cell_count(tuning.tuning.stage2):,} cells"
     if tuning.search == "grid":
         return f"all {cells} of each side"
-    poor = ", poor ones stopped early"
-    if any(epoch_count(base.model_dump()) is None for base in tuning.bases.values()):
-        poor = ""
+    is_endless = any(epoch_count(base.model_dump()) is None for base in tuning.bases.values())
+    poor = "" if is_endless else ", poor ones stopped early"
     if tuning.search == "random":
         return f"{tuning.budget} per side at random from {cells}{poor}"
     random_part = "all" if tuning.budget <= RANDOM_FIRST else f"the first {RANDOM_FIRST}"

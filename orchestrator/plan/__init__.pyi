@@ -5,7 +5,6 @@ from .request import Search as Search
 from .study_plan import Plan as Plan
 from .study_plan import TrialPlan as TrialPlan
 from .study_plan import make_plan as make_plan
-from .study_plan import scale_named as scale_named
 from .study_trials import is_paper_scale as is_paper_scale
 from .study_trials import reported_study as reported_study
 from .study_trials import setting_total as setting_total

@@ -27,6 +27,9 @@ def studies_of(
         if argument == ALL:
             study_request = _study_request(request, study)
             study_corpora = corpora if study.reads_text else None
+        # The study's own method is no variant of the study.
+        if study.tuning is not None and request.search == study.tuning.method:
+            study_request = replace(study_request, search=None)
         scale = study.scale(scale_name)
         for corpus in dict.fromkeys(study_corpora or default_corpora(study, scale)):
             yield study, scale, corpus, study_request

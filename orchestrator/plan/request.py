@@ -11,7 +11,6 @@ from trainables.config import ContextsFile
 from trainables.corpora import BenchmarkFolder
 
 Search = Literal["tpe", "random", "grid"]
-DEFAULT_SEARCH: Search = "tpe"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +35,7 @@ class PlanRequest:
         return Variant(
             settings=self.settings,
             model=other_model(self.model),
-            search=None if self.search == DEFAULT_SEARCH else self.search,
+            search=self.search,
             contexts=_tagged_name(self.inputs.contexts),
             benchmarks=_tagged_name(self.inputs.benchmarks),
         )

@@ -20,11 +20,11 @@ from orchestrator.plan.tuning.tuning_plan import TuningPlan
 from orchestrator.store import PlannedTrial, Position, StudyKey
 from orchestrator.variants import UserInputs, distinct_settings
 from search_spaces.model_kinds import with_model
-from search_spaces.scales import SCALES, Scale
+from search_spaces.scales import Scale
 from search_spaces.study import Study, group_of
 from trainables.config import AnyConfig, CorpusConfig, LanguageTrialConfig
 from trainables.corpora import DEFAULT_DATA_DIR, NO_TEXT, CorpusIdentity, identity, resolve_argument
-from trainables.errors import UserError, did_you_mean
+from trainables.errors import UserError
 from trainables.parameters import parameter_count
 
 
@@ -83,23 +83,13 @@ class Plan:
         return len(self.trials) if self.tuning is None else self.tuning.total
 
 
-def scale_named(name: str) -> Scale:
-    """Return the scale called `name`. Raises UserError for an unknown name."""
-    if name not in SCALES:
-        raise UserError(
-            f"unknown scale {name!r}: {did_you_mean(name, SCALES)}Choose from {', '.join(SCALES)}"
-        )
-    return SCALES[name]
-
-
 def make_plan(study: Study, scale: Scale, corpus: str, request: PlanRequest | None = None) -> Plan:
     """Return the study's plan. Raises UserError for an invalid study, corpus or setting."""
     request = request or PlanRequest()
     measurements, variant = request.inputs.measurements(study), request.variant
     planned_study = study if request.model is None else with_model(study, request.model)
     text, data_dir = _text(study, corpus, request.data_dir)
-    if study.is_own:
-        data_dir = (request.data_dir or DEFAULT_DATA_DIR).resolve()
+    default_dir = (request.data_dir or DEFAULT_DATA_DIR).resolve()
     content = CorpusConfig(name=text.name, sha256=text.sha256)
     tuning, seeds, settings = tuning_plan(planned_study, scale, content, request), 1, 0
     named: Iterable[tuple[Any, ...]]
@@ -119,8 +109,8 @@ def make_plan(study: Study, scale: Scale, corpus: str, request: PlanRequest | No
         study=study,
         scale=scale,
         corpus=text,
-        data_dir=data_dir,
-        benchmarks_dir=(request.data_dir or DEFAULT_DATA_DIR).resolve(),
+        data_dir=default_dir if study.is_own else data_dir,
+        benchmarks_dir=default_dir,
         key=StudyKey(study=study.name, scale=scale.name, corpus=text.name, overrides=variant.text),
         measurements=measurements,
         inputs=request.inputs,

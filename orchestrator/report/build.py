@@ -17,7 +17,7 @@ from orchestrator.analysis import (
     count_values,
     flatten,
     summarise,
-    values_by_group,
+    values_of_done,
 )
 from orchestrator.report import formats, sentences, tables
 from orchestrator.report.configs import configs_table
@@ -79,7 +79,7 @@ def build_report(
     def missing_metric(_: object) -> str:
         return cautions("missing_metric", metric=metric, names=names)[0]
 
-    if study.is_own and not any(values_by_group(frame, metric).values()):
+    if study.is_own and values_of_done(frame, metric).empty:
         study = replace(study, analyses=(missing_metric,))
     questioned = StudyResults(
         study=study, key=key, frame=frame, spectra=records.spectra, epochs=records.epochs
@@ -162,8 +162,6 @@ def build_report(
     }
     documents |= {name: text.encode(errors="backslashreplace") for name, text in texts.items()}
     plain_card = to_jsonable_python(card, inf_nan_mode="strings", fallback=_plain)
-    if not study.is_own:
-        del plain_card["goal"]
     documents[CARD_FILE] = json.dumps(plain_card, indent=1).encode()
     try:
         out.mkdir(parents=True, exist_ok=True)

@@ -48,7 +48,7 @@ from search_spaces import analyses, laws
 from search_spaces.analyses import Analysis
 from search_spaces.study import Study
 from trainables.config import is_generated
-from trainables.trial_folder import Epoch, EpochMetrics
+from trainables.trial_folder import Epoch
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,14 +63,6 @@ class StudyResults:
     """Trial id -> singular values, descending."""
     epochs: Mapping[str, Sequence[Epoch]]
     """Trial id -> epochs in order."""
-
-    @property
-    def model_epochs(self) -> dict[str, list[EpochMetrics]]:
-        """Return the epochs of language models by trial id."""
-        return {
-            trial_id: [epoch for epoch in epochs if isinstance(epoch, EpochMetrics)]
-            for trial_id, epochs in self.epochs.items()
-        }
 
     @property
     def variant(self) -> Variant:
@@ -146,7 +138,7 @@ QUESTIONS: Mapping[type[Analysis], tuple[Numbers, Callable[[Any], Section]]] = {
     analyses.LossByRank: (lambda r, _: analysis.kl_curves(r.frame), kl_curve_section),
     analyses.RankOverTraining: (
         lambda r, q: analysis.rank_training_numbers(
-            r.frame, r.model_epochs, q, colours=[grid.column for grid in r.grids]
+            r.frame, r.epochs, q, colours=[grid.column for grid in r.grids]
         ),
         rank_training_section,
     ),

@@ -147,13 +147,13 @@ class Results(Database):
         "metrics" maps each metric's name to its value, taken from the latest version of its
         measurement.
         """
-        query = among(select_members(key, result.c.trial_id, result.c.metrics), only)
+        query = among(select_members(key, result), only)
         query = query.join(result, result.c.trial_id == study_trial.c.trial_id)
         with self.read() as connection:
             rows = trials_of(connection, key, only)
             metrics: defaultdict[str, dict[str, Metric]] = defaultdict(dict)
             for row in connection.execute(query.order_by(result.c.version)):
-                check_metrics(row.metrics)
+                check_metrics(row.metrics, measurement=f"{row.measurement}@{row.version}")
                 metrics[row.trial_id].update(row.metrics)
         return [{**vars(row), "metrics": metrics[row.trial_id]} for row in rows]
 

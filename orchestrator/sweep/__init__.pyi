@@ -8,6 +8,7 @@ from .reports import report_folder as report_folder
 from .reports import write_index as write_index
 from .reports import write_report as write_report
 from .study_file import stored_command as stored_command
+from .study_file import study_argument as study_argument
 from .study_file import write_study_file as write_study_file
 from .study_run import INTERRUPTED as INTERRUPTED
 from .study_run import run_study as run_study

@@ -11,7 +11,7 @@ from typing import Any
 from orchestrator.plan import is_paper_scale, takes_seeds
 from orchestrator.store import StudyKey
 from orchestrator.variants import Variant, setting_hash
-from search_spaces.catalog import NAMES, is_command
+from search_spaces.catalog import is_command
 from search_spaces.command_study import command_words
 from search_spaces.study import Study
 from trainables.config import is_generated
@@ -55,13 +55,9 @@ def run_command(
 
     `rows` are the variant's trials in the store, from which the number of seeds is read.
     """
-    variant: Options = {}
+    options = typed.select(*SIZES, *INPUTS, *PATHS)
     if not is_command(typed.study):
-        variant = {**_variant_options(key, typed), **_seeds(study, key, rows)}
-    options = {
-        **variant,
-        **typed.select(*SIZES, *INPUTS, *PATHS),
-    }
+        options = {**_variant_options(key, typed), **_seeds(study, key, rows), **options}
     return command_line(*command_words(typed.study), options=options)
 
 
@@ -86,13 +82,13 @@ def paper_command(typed: Typed, study: Study, key: StudyKey) -> str | None:
     return command_line(typed.study, options={**settings, **typed.select(*PATHS)})
 
 
-def retry_command(key: StudyKey) -> str:
-    """Return the `retry` command of a study variant, with the options that the store knows.
+def retry_command(key: StudyKey, study: str) -> str:
+    """Return the command that retries a variant of `study`, with the options that the store knows.
 
-    Assumes that a user's file has the study's name. Omits seeds and budget.
+    Omits the seeds and the budget of a study that is not a command.
     """
-    study = key.study if key.study in NAMES else f"{key.study}.py"
-    return command_line("retry", study, options=_variant_options(key, Typed(study=study)))
+    options = {} if is_command(study) else _variant_options(key, Typed(study=study))
+    return command_line(*command_words(study, again=True), options=options)
 
 
 def _variant_options(key: StudyKey, typed: Typed) -> dict[str, Sequence[str]]:

@@ -70,6 +70,14 @@ def check_name(storage: Storage, key: StudyKey, file: str) -> None:
                 )
 
 
+def study_argument(name: str, storage: Storage) -> str:
+    """Return what names a study of the store: a built-in name, a command's definition or a file.
+
+    Assumes that a user's file has the study's name.
+    """
+    return name if name in NAMES else stored_command(name, storage) or f"{name}.py"
+
+
 def stored_command(name: str, storage: Storage) -> str:
     """Return the definition of the command's study `name`; "" for any other name."""
     key = StudyKey(study=name, scale=FULL.name, corpus=NO_TEXT.name)

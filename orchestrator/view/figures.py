@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -121,8 +121,7 @@ def learning_curves(
     averaging. If `related`, there is one trial, and a line for each metric whose name ends in the
     same word, such as train_loss and valid_loss.
     """
-    all_epochs = [epoch for epochs in trials.values() for epoch in epochs]
-    metrics = curve_metrics(all_epochs)
+    metrics = curve_metrics(trials)
     if not metrics:
         return empty_figure("No epoch has ended yet, or these trials do not train.")
     metric = metric if metric in metrics else metrics[0]
@@ -159,9 +158,10 @@ def learning_curves(
     )
 
 
-def curve_metrics(epochs: Iterable[Epoch]) -> list[str]:
-    """Return the metrics that the epochs have."""
-    return list(dict.fromkeys(name for epoch in epochs for name in epoch.numbers))
+def curve_metrics(trials: Mapping[str, Sequence[Epoch]]) -> list[str]:
+    """Return the metrics that the trials' epochs have."""
+    names = (name for epochs in trials.values() for epoch in epochs for name in epoch.numbers)
+    return list(dict.fromkeys(names))
 
 
 def spectra(

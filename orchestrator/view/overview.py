@@ -9,7 +9,6 @@ from dash import Dash, Input, Output, dcc, html
 
 from orchestrator.report import cell, title
 from orchestrator.store import COMPLETE, LOST, LostTrial, RunningTrial, StudySummary
-from orchestrator.sweep import retry_command
 from orchestrator.view import parts
 from orchestrator.view.source import Overview, Source
 from orchestrator.words import duration, one_line
@@ -49,7 +48,6 @@ def content(overview: Overview) -> parts.Children:
     lost_count = len({trial.trial_id for trial in overview.lost})
     suffix = ", the latest below" if lost_count > LOST_SHOWN else ""
     studies = overview.studies[::-1]
-    retries = [retry_command(study.key) for study in studies if study.counts["failed"]]
     return [
         html.H1("Studies"),
         progress(studies, overview),
@@ -69,7 +67,7 @@ def content(overview: Overview) -> parts.Children:
             " ".join(HINTS[state] for state in sorted({trial.state for trial in overview.lost})),
             className="soft",
         ),
-        *([html.Pre("\n".join(retries), className="command")] if retries else []),
+        *([html.Pre("\n".join(overview.retries), className="command")] if overview.retries else []),
     ]
 
 

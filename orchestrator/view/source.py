@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Generic, TypeVar, cast
 
+from orchestrator.analysis import VALID_PERPLEXITY
 from orchestrator.forecast import seconds_left
 from orchestrator.report import CARD_FILE, Card, read_card
-from orchestrator.storage import Storage, storage_at
+from orchestrator.storage import FolderStorage, Storage, storage_at
 from orchestrator.store import (
     LostTrial,
     RunningTrial,
@@ -21,7 +22,8 @@ from orchestrator.store import (
     StudySummary,
     open_store,
 )
-from orchestrator.view.trials import GOAL, StudyTrials, read_trials
+from orchestrator.sweep import retry_command, study_argument
+from orchestrator.view.trials import StudyTrials, read_trials
 from trainables.errors import UserError
 
 CACHE_S = 1.5
@@ -37,6 +39,8 @@ class Overview:
     studies: list[StudySummary]
     running: list[RunningTrial]
     lost: list[LostTrial]
+    retries: list[str]
+    """Commands that run failed trials again, of the latest planned study first."""
     seconds_left: dict[StudyKey, float | None]
     """Running study -> estimated seconds left; None until a trial of the run has ended."""
 
@@ -112,7 +116,7 @@ class Source:
         """Return the card of the study's report, if there is one."""
         return read_card(self.storage.folder / "reports" / key.variant / CARD_FILE)
 
-    def fetch(self, key: str, bring: Callable[[], None]) -> None:
+    def fetch(self, key: str, bring: Callable[[], object]) -> None:
         """Call `bring` in a background thread, so that pages do not wait.
 
         Skip the call if another one is running, or if the last one for `key` ended less than
@@ -136,7 +140,7 @@ class Source:
         key = self.study(variant).key
         card = self.card(key)
         with self.store() as opened:
-            return read_trials(opened, key, previous, (card and card.goal) or GOAL)
+            return read_trials(opened, key, previous, (card and card.goal) or VALID_PERPLEXITY)
 
     def _read_overview(self, _: Overview | None) -> Overview:
         with self.store() as opened:
@@ -147,8 +151,20 @@ class Source:
                 if summary.counts["running"]
             }
             return Overview(
-                studies=studies, running=running, lost=opened.lost(), seconds_left=estimates
+                studies=studies,
+                running=running,
+                lost=opened.lost(),
+                retries=[
+                    self._retry(summary.key)
+                    for summary in reversed(studies)
+                    if summary.counts["failed"]
+                ],
+                seconds_left=estimates,
             )
+
+    def _retry(self, key: StudyKey) -> str:
+        self.fetch("studies", self.storage.study_files)
+        return retry_command(key, study_argument(key.study, FolderStorage(self.storage.folder)))
 
 
 def _seconds_left(store: Store, summary: StudySummary, running: list[RunningTrial]) -> float | None:

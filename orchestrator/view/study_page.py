@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from itertools import chain
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -160,8 +159,8 @@ def register(app: Dash, source: Source) -> None:
                 if tab == "spectra"
                 else figures.learning_curves(epochs, curve or trials.goal.metric)
             )
-        metrics = figures.curve_metrics(chain(*epochs.values()))
-        return figure, [words, " ", *_compare(ticked_ids, variant)], labels(metrics)
+        metrics = labels(figures.curve_metrics(epochs))
+        return figure, [words, " ", *_compare(ticked_ids, variant)], metrics
 
     app.clientside_callback(
         ClientsideFunction("view", "open"),

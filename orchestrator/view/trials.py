@@ -10,7 +10,7 @@ from functools import cached_property
 import pandas as pd
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
-from orchestrator.analysis import LEADING, flatten, in_reading_order
+from orchestrator.analysis import LEADING, VALID_PERPLEXITY, flatten, in_reading_order
 from orchestrator.store import Store, StudyKey
 from trainables.config import Goal
 
@@ -18,8 +18,6 @@ READ_AT_ONCE = 1_000
 """Number of trials per query. For fewer (such as 500), PostgreSQL chooses one look-up per trial,
 which is four times as slow."""
 LONGEST_TEXT = 100
-GOAL = Goal("valid_perplexity")
-"""Default of the goal by which a study's trials are ordered."""
 MOST_LEVELS = 24
 """Most distinct texts that colours and symbols can show."""
 
@@ -38,7 +36,7 @@ class StudyTrials:
     """When each row was read, by `time.monotonic`."""
     versions: Mapping[str, tuple[object, ...]]
     """From `Store.versions`."""
-    goal: Goal = GOAL
+    goal: Goal = VALID_PERPLEXITY
     """Its metric comes first."""
 
     @cached_property
@@ -70,7 +68,7 @@ class StudyTrials:
 
 
 def read_trials(
-    store: Store, key: StudyKey, previous: StudyTrials | None = None, goal: Goal = GOAL
+    store: Store, key: StudyKey, previous: StudyTrials | None = None, goal: Goal = VALID_PERPLEXITY
 ) -> StudyTrials:
     """Return the study's current trials. Unchanged ones are copied from `previous`."""
     versions = store.versions(key)

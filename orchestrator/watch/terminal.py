@@ -28,7 +28,7 @@ SHOWN_FAILURES = 5
 def _value(goal: Goal, value: object) -> str:
     digits = ".2f" if goal.metric.endswith("perplexity") else ".6g"
     text = format(value, digits) if isinstance(value, int | float) else str(value)
-    return f"{goal.metric.replace('_', ' ')} {text}{goal.unit and ' '}{goal.unit}"
+    return f"{goal.metric.replace('_', ' ')} {text} {goal.unit}".strip()
 
 
 def _result(outcome: TrialOutcome, goal: Goal) -> str:
@@ -150,15 +150,12 @@ class Terminal(Listener):
         if epoch is not None:
             progress = f"epoch {epoch.epoch}"
             progress += f"/{trial.epoch_count}" if trial.epoch_count else ""
-            result = self._curve(epoch)
+            numbers, goal = epoch.numbers, self._goal
+            if goal.metric not in numbers:
+                goal = Goal(next(iter(numbers), ""))
+            result = _value(goal, numbers.get(goal.metric, ""))
         elapsed = duration(time.monotonic() - trial.started_s)
         return f"  {trial.name}", progress, result, elapsed
-
-    def _curve(self, epoch: Epoch) -> str:
-        numbers, goal = epoch.numbers, self._goal
-        if goal.metric not in numbers:
-            goal = Goal(next(iter(numbers), ""))
-        return _value(goal, numbers[goal.metric]) if numbers else ""
 
     def __rich__(self) -> Group:
         self._bar.update(

@@ -12,7 +12,17 @@ from orchestrator.store import OPEN, PlannedTrial, Store, StudyKey, TrialState
 from orchestrator.watch.listener import Listener
 from orchestrator.words import is_number
 from trainables.errors import first_line
-from trainables.trial_folder import Epoch, EpochMetrics, Metric, TrialOutcome
+from trainables.trial_folder import Epoch, Metric, TrialOutcome
+
+CURVES = {
+    "train_loss": "loss/train",
+    "valid_loss": "loss/validation",
+    "valid_perplexity": "perplexity/validation",
+    "press_rank": "rank/Press",
+    "entropy_rank": "rank/entropy",
+    "kl_rank": "rank/KL",
+}
+"""Names of curves of metrics. Losses are in nats per token."""
 
 
 class Curves(Protocol):
@@ -125,23 +135,13 @@ class TrialLogs(Listener):
 
 
 def scalars(epoch: Epoch) -> dict[str, float]:
-    """Return an epoch's points: seconds, losses (nats per token), and ranks if measured.
+    """Return an epoch's points: its seconds, and its metrics by the names of `CURVES`.
 
-    A user's own metric "accuracy" is "epoch/accuracy", because final metrics may have its name.
+    Any other metric, such as "accuracy", is "epoch/accuracy", because final metrics may have its
+    name.
     """
-    if not isinstance(epoch, EpochMetrics):
-        points = {f"epoch/{name}": value for name, value in epoch.numbers.items()}
-        return {**points, "seconds/epoch": epoch.seconds}
-    curves = {
-        "loss/train": epoch.train_loss,
-        "loss/validation": epoch.valid_loss,
-        "perplexity/validation": epoch.valid_perplexity,
-        "seconds/epoch": epoch.seconds,
-        "rank/Press": epoch.press_rank,
-        "rank/entropy": epoch.entropy_rank,
-        "rank/KL": epoch.kl_rank,
-    }
-    return {name: value for name, value in curves.items() if value is not None}
+    points = {CURVES.get(name, f"epoch/{name}"): value for name, value in epoch.numbers.items()}
+    return {**points, "seconds/epoch": epoch.seconds}
 
 
 def _numbers(metrics: Mapping[str, Metric]) -> dict[str, float]:

@@ -1,8 +1,9 @@
 from __future__ import annotations
 
-from orchestrator.plan import PlanRequest, make_plan, scale_named
+from orchestrator.plan import PlanRequest, make_plan
 from search_spaces.catalog import load_study
 from search_spaces.fair_capacity import TUNING
+from search_spaces.scales import SCALES
 from search_spaces.tuning import cell_count
 from trainables.config import CorpusConfig
 from trainables.parameters import in_millions
@@ -33,6 +34,6 @@ def test_sides_differ_only_in_layer() -> None:
     for base in bases:
         assert (base.training.batch_size, base.model.hidden_width, base.seed) == (12, 960, 28)
         assert base.training == bases[0].training
-    plan = make_plan(load_study("fair_capacity"), scale_named("paper"), "ptb", PlanRequest())
+    plan = make_plan(load_study("fair_capacity"), SCALES["paper"], "ptb", PlanRequest())
     counts = {trial.name.split()[0]: in_millions(trial.parameters) for trial in plan.trials}
     assert [counts[side] for side in SIDES] == ["17.53", "16.35", "17.56"]

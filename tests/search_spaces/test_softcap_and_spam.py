@@ -8,17 +8,17 @@ from orchestrator.plan import (
     PlanRequest,
     is_paper_scale,
     make_plan,
-    scale_named,
 )
 from search_spaces.analyses import Lines
 from search_spaces.catalog import load_study
+from search_spaces.scales import SCALES
 from search_spaces.softcap import softmax_bent_after_training
 from search_spaces.study import group_of
 from trainables.errors import UserError
 
 
 def plan_of(study: str, scale: str, corpus: str = "none", seeds: int | None = None) -> Plan:
-    return make_plan(load_study(study), scale_named(scale), corpus, PlanRequest(seeds=seeds))
+    return make_plan(load_study(study), SCALES[scale], corpus, PlanRequest(seeds=seeds))
 
 
 def test_every_softcap_is_bent_later() -> None:

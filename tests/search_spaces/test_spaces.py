@@ -16,6 +16,8 @@ from tests.support.command import ROOT
 from trainables.config import Command, Frozen, Trainable
 from trainables.errors import UserError
 
+__package__ = ""  # classes of trials must be in no package
+
 
 class Momentum(Frozen):
     beta: float = 0.9

@@ -4,7 +4,7 @@ from typing import get_args
 
 import pytest
 
-from orchestrator.plan import Plan, PlanRequest, make_plan, reported_study, scale_named
+from orchestrator.plan import Plan, PlanRequest, make_plan, reported_study
 from orchestrator.store import StudyKey
 from search_spaces import head_rank
 from search_spaces.analyses import (
@@ -44,7 +44,7 @@ SCALED_NAMES = {
 
 def plan_of(study: str, corpus: str = "none", scale: str = "paper", **settings: object) -> Plan:
     request = PlanRequest(settings={key: (value,) for key, value in settings.items()})
-    return make_plan(load_study(study), scale_named(scale), corpus, request)
+    return make_plan(load_study(study), SCALES[scale], corpus, request)
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from orchestrator.plan import Plan, PlanRequest, make_plan, scale_named
+from orchestrator.plan import Plan, PlanRequest, make_plan
 from orchestrator.storage import FolderStorage
 from search_spaces.catalog import load_study
+from search_spaces.scales import SCALES
 from tests.support.command import TIMES
 from trainables.config import (
     CorpusConfig,
@@ -28,7 +29,7 @@ FILES = ("lock", "config.json", "log.txt", "result.json", "spectrum.npy", "kept.
 
 
 def smoke_plan(study: str | Path, corpus: str = "pydocs", **request: Any) -> Plan:
-    return make_plan(load_study(str(study)), scale_named("smoke"), corpus, PlanRequest(**request))
+    return make_plan(load_study(str(study)), SCALES["smoke"], corpus, PlanRequest(**request))
 
 
 @cache

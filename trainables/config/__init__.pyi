@@ -33,6 +33,8 @@ from .hidden_layers import HiddenLayerConfig as HiddenLayerConfig
 from .hidden_layers import LayerJacobianConfig as LayerJacobianConfig
 from .hidden_layers import LayerTaskConfig as LayerTaskConfig
 from .keys import COLUMNS as COLUMNS
+from .keys import LEADING as LEADING
+from .keys import VARIANT as VARIANT
 from .keys import dotted_keys as dotted_keys
 from .keys import epoch_count as epoch_count
 from .keys import flat_values as flat_values

@@ -12,10 +12,9 @@ from trainables.errors import UserError, first_problem
 Config = TypeVar("Config")
 
 NO_SETTINGS = ("schema_version", "kind")
-COLUMNS = {
-    *("study", "scale", "corpus", "overrides", "trial_id", "setting", "name", "state", "attempt"),
-    *("cause", "group", "side", "stage", "epoch"),
-}
+VARIANT = ("study", "scale", "corpus", "overrides")
+LEADING = ("trial_id", "setting", "name", "state", "attempt", "cause")
+COLUMNS = {*VARIANT, *LEADING, "group", "side", "stage", "epoch"}
 """Columns of the tables of results: no setting of a user and no metric has these names."""
 
 

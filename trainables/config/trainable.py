@@ -155,7 +155,7 @@ class Command(ExperimentConfig, extra="allow"):
 
 def register_files(folder: Path, names: Iterable[str], option: str) -> str:
     """Read a command's files, for workers; return their SHA-256. Raises UserError."""
-    code = UserCode(name="command", text="", files=read_files(folder, names, option))
+    code = UserCode(name="command.py", text="", files=read_files(folder, names, option))
     add(code, ModuleType("command"))
     return code.sha256
 

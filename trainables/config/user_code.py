@@ -6,7 +6,6 @@ import ast
 import hashlib
 import importlib.util
 import inspect
-import linecache
 import os
 import shutil
 import sys
@@ -47,8 +46,6 @@ class UserCode(TextFile):
 
 
 PROJECT = [Path(__file__).parents[2] / name for name in ("search_spaces", "trainables")]
-MARK = "__user_code__"
-"""Attribute of modules that `load_code` made."""
 _modules: dict[str, ModuleType] = {}
 _code: dict[str, UserCode] = {}
 
@@ -59,8 +56,6 @@ def register(module: ModuleType, packages: Iterable[str] = ()) -> UserCode:
     `packages` are folders and files next to the module's file. Raises UserError if a file is
     missing, or if the module imports another neighbour, which workers would not have.
     """
-    if (loaded := getattr(module, MARK, None)) is not None:
-        return loaded
     try:
         path = Path(inspect.getfile(module))
     except (TypeError, OSError) as error:
@@ -95,7 +90,8 @@ def read_files(folder: Path, names: Iterable[str], option: str) -> tuple[tuple[s
         paths = [root] if root.is_file() else sorted(root.rglob("*"))
         for path in paths:
             relative = path.relative_to(folder)
-            if path.is_file() and not _is_hidden(relative):
+            is_hidden = any(part.startswith((".", "__pycache__")) for part in relative.parts)
+            if path.is_file() and not is_hidden:
                 contents[relative.as_posix()] = path.read_bytes()
         if not paths:
             raise UserError(f"{option}: {root} is missing or empty. Check its name.")
@@ -105,10 +101,6 @@ def read_files(folder: Path, names: Iterable[str], option: str) -> tuple[tuple[s
             "Keep data in --data-dir, which is not copied."
         )
     return tuple(sorted(contents.items()))
-
-
-def _is_hidden(path: Path) -> bool:
-    return any(part.startswith(".") or part == "__pycache__" for part in path.parts)
 
 
 def refuse_neighbours(path: Path, text: str, packages: Iterable[str] = ()) -> None:
@@ -171,34 +163,16 @@ def register_file(path: Path) -> None:
 
 
 def load_code(code: UserCode) -> None:
-    """Run a user's file, once per process. Raises UserError if the file fails.
+    """Import a user's file, once per process. Raises UserError if the file fails.
 
     Pass only a file that the user's own command named, never text from a store or a config.
     """
-    digest = code.sha256
-    if digest in _modules:
-        return
-    module = ModuleType(f"user_code_{digest[:12]}")
-    # Compilers and error messages look up the file's lines and the module by name.
-    module.__file__ = f"{code.name} ({digest[:12]})"
-    linecache.cache[module.__file__] = (
-        len(code.text),
-        None,
-        code.text.splitlines(keepends=True),
-        module.__file__,
-    )
-    sys.modules[module.__name__] = module
-    setattr(module, MARK, code)
-    add(code, module)
-    if code.files:
-        sys.path.insert(0, str(_unpacked(code)))
-    try:
-        exec(compile(code.text, module.__file__, "exec", dont_inherit=True), module.__dict__)
-    except (Exception, SystemExit) as error:
-        del sys.modules[module.__name__], _modules[digest], _code[digest]
-        raise UserError(
-            f"{code.name} cannot be run: {type(error).__name__}: {error}. Fix it."
-        ) from error
+    if code.sha256 not in _modules:
+        try:
+            add(code, import_file(_unpacked(code) / code.name))
+        except UserError:
+            _modules.pop(code.sha256, None)  # its first classes have registered it
+            raise
 
 
 def cache_home() -> Path:
@@ -209,11 +183,11 @@ def cache_home() -> Path:
 
 def _unpacked(code: UserCode) -> Path:
     """Return a folder with the code's files, which all processes of this host share."""
-    folder = cache_home() / "code" / code.sha256
+    folder = cache_home() / "code" / f"{code.sha256}-{code.name}"
     if not folder.is_dir():
         folder.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         partial = Path(tempfile.mkdtemp(dir=folder.parent))
-        write_files(partial, code.files)
+        write_files(partial, ((code.name, code.content), *code.files))
         try:
             partial.rename(folder)
         except OSError:  # another process was faster

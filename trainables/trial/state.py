@@ -51,7 +51,7 @@ def snapshot(objects: Mapping[str, Any]) -> tuple[Tensors, dict[str, Any]]:
             return {"dict": items}
         if isinstance(value, list | tuple):
             items = [encoded(item, f"{path}.{index}") for index, item in enumerate(value)]
-            return {type(value).__name__ if type(value) is tuple else "list": items}
+            return {"tuple" if type(value) is tuple else "list": items}
         raise UserError(
             f"trial.restore: {path} holds a {type(value).__name__}. Checkpoints hold tensors, "
             "arrays, numbers, texts, lists, tuples and dicts."
@@ -119,9 +119,7 @@ def _set_state(target: Any, state: Any) -> None:
         target.bit_generator.state = state
     elif isinstance(target, random.Random):
         target.setstate(state)
-    elif isinstance(target, Tensor):
-        target.copy_(state)
-    elif isinstance(target, np.ndarray):
+    elif isinstance(target, Tensor | np.ndarray):
         target[...] = state
     elif isinstance(target, dict):
         target.clear()

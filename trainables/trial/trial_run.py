@@ -23,6 +23,7 @@ from trainables.config import (
     USER,
     AnyConfig,
     Command,
+    ExperimentConfig,
     LanguageTrialConfig,
     Trainable,
     load_code,
@@ -82,11 +83,10 @@ def run_trial(
     with TrialRun(task, runtime, measurements) as run:
         if run.earlier is not None:
             return run.earlier
-        if not isinstance(config, LanguageTrialConfig):
-            return run.run_experiment()
-        trainer = run.trainer
         try:
-            trainer.train(run.checkpoints, run.tell, task.stop_above)
+            if not isinstance(config, LanguageTrialConfig):
+                return run.run_experiment(config)
+            run.trainer.train(run.checkpoints, run.tell, task.stop_above)
         except (DivergedError, PrunedError) as error:
             return run.end(error)
         return run.end()
@@ -163,21 +163,15 @@ class TrialRun:
 
     def tell(self, epoch: Epoch) -> None:
         """Log and report the end of an epoch."""
-        numbers = (f"{name} {value:.6g}" for name, value in epoch.numbers.items())
-        self._folder.log(f"epoch {epoch.epoch}: {', '.join(numbers)}; {epoch.seconds:.1f} s")
+        self._folder.log(str(epoch))
         self.task.on_epoch(epoch)
 
-    def run_experiment(self) -> TrialOutcome:
+    def run_experiment(self, config: ExperimentConfig) -> TrialOutcome:
         """Run and record an experiment or a user's trial."""
-        config = self.task.config
-        try:
-            if isinstance(config, Trainable | Command):
-                measurements = self._train_user_code(config)
-            else:
-                assert not isinstance(config, LanguageTrialConfig)
-                measurements = measure_experiment(config, self._runtime)
-        except (DivergedError, PrunedError) as error:
-            return self._record({}, error)
+        if isinstance(config, Trainable | Command):
+            measurements = self._train_user_code(config)
+        else:
+            measurements = measure_experiment(config, self._runtime)
         seconds, peak_mib = time.monotonic() - self._start_s, self._memory.peak_mib()
         cost = Measured({"wall_seconds": seconds, "peak_memory_mib": peak_mib})
         return self._record({"cost@1": cost, **measurements})
@@ -199,12 +193,11 @@ class TrialRun:
 
     def end(self, error: DivergedError | PrunedError | None = None) -> TrialOutcome:
         """Record the end of training. If there is no error, measure the kept weights."""
-        trainer = self.trainer
-        if isinstance(error, PrunedError):
-            self.checkpoints.save(trainer.progress.step, *trainer.snapshot())
         if error is not None:
+            if isinstance(error, PrunedError) and self._trial is None:
+                self.checkpoints.save(self.trainer.progress.step, *self.trainer.snapshot())
             return self._record({}, error)
-        start_s = time.monotonic()
+        trainer, start_s = self.trainer, time.monotonic()
         trainer.take_kept_weights()
         epochs = trainer.progress.epochs
         measurements = measure(

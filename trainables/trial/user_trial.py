@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
-from trainables.config import Command, Trainable
+from trainables.config import USER, Command, Trainable
 from trainables.errors import UserError
 from trainables.pulse import PULSE
 from trainables.runtime import Runtime
@@ -49,9 +49,8 @@ class Trial:
         self._random = GlobalRandom(runtime.device)
         self._random.seed(self.seed)
         self._objects: dict[str, Any] | None = None
-        self._last_s: float | None = None
-        """Time of this attempt's last report."""
-        self._start_s = time.monotonic()
+        self._last_s, self._has_reported = time.monotonic(), False
+        """Time of this attempt's start or last report."""
 
     @property
     def folder(self) -> Path:
@@ -68,7 +67,7 @@ class Trial:
         states of Python, numpy and torch are restored, too. Raises UserError for other objects and
         for a second call.
         """
-        if self._objects is not None or self._last_s is not None:
+        if self._objects is not None or self._has_reported:
             raise UserError("trial.restore: call it once, before trial.report, with all objects")
         self._objects = {**objects, RANDOM: self._random}
         snapshot(self._objects)  # an object that cannot be saved is an error now
@@ -89,16 +88,15 @@ class Trial:
         Epochs increase. Raises DivergedError if a metric is not finite, PrunedError if a search
         stops the trial, UserError for other values than numbers.
         """
-        is_first = self._last_s is None
+        is_first = not self._has_reported
         last: int = -1 if is_first else self.epochs[-1].epoch
         epoch = cast("int", number("epoch", epoch))
-        if isinstance(epoch, bool) or not isinstance(epoch, int) or epoch <= last:
+        if type(epoch) is not int or epoch <= last:
             raise UserError(f"trial.report: epochs must be 0, 1, ...; got {epoch!r} after {last}")
-        numbers = self._checked({name: number(name, value) for name, value in metrics.items()})
+        numbers = self._checked(metrics)
         now_s = time.monotonic()
-        seconds = now_s - (self._start_s if self._last_s is None else self._last_s)
-        point = UserEpoch(epoch=epoch, seconds=seconds, **numbers)
-        self._last_s = now_s
+        point = UserEpoch(epoch=epoch, seconds=now_s - self._last_s, **numbers)
+        self._last_s, self._has_reported = now_s, True
         if is_first:  # shows at which epoch this attempt resumed
             self.epochs = [earlier for earlier in self.epochs if earlier.epoch < epoch]
         self.epochs.append(point)
@@ -139,29 +137,27 @@ class Trial:
         if metrics is not None and not isinstance(metrics, Mapping):
             raise UserError(f"train returned {str(metrics)[:80]}. Return a dict of metrics.")
         metrics = metrics or (self.epochs[-1].numbers if self.epochs else {})
-        result = self._checked(
-            {
-                str(name): value if isinstance(value, str) else number(name, value)
-                for name, value in metrics.items()
-            }
-        )
-        goal = self._goal.metric if self._goal is not None else None
-        if not result or (goal and goal not in result):
-            names = ", ".join(result) or "none"
+        result = self._checked(metrics, str)
+        goal = self._goal.metric if self._goal is not None else ""
+        if not result or goal not in (*result, ""):
             raise UserError(
-                f"the final metrics ({names}) do not have {goal or 'any'}, which the study "
-                "improves. Return it in a dict, or print it as a JSON object."
+                f"no final metrics{goal and ' named '}{goal} (reported: {', '.join(result)}). "
+                "Return them in a dict, or print them as a JSON object."
             )
         return result
 
-    def _checked(self, metrics: dict[str, Any]) -> dict[str, Any]:
-        for name, value in metrics.items():
-            if name in self._taken or not name.isprintable():
+    def _checked(self, metrics: Mapping[Any, Any], *other_types: type) -> dict[str, Any]:
+        values = {
+            str(name): value if isinstance(value, other_types) else number(name, value)
+            for name, value in metrics.items()
+        }
+        for name, value in values.items():
+            if name.partition(".")[0] in self._taken or not name.isprintable():
                 raise UserError(f"a metric cannot have the name {name!r}. Rename it.")
             if isinstance(value, float) and not math.isfinite(value):
                 raise DivergedError(f"{name} became {value}")
         try:
-            return dict(check_metrics(metrics))
+            return dict(check_metrics(values, measurement=USER))
         except ValueError as error:
             raise UserError(str(error)) from error
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, ValidationError
 
-from trainables.config import COLUMNS, KINDS, Frozen
+from trainables.config import COLUMNS, KINDS, USER, Frozen
 from trainables.errors import first_problem
 
 Metric = int | float | str | bool
@@ -43,17 +43,19 @@ class WordsAfter(Frozen):
     top: tuple[tuple[str, float], ...]
 
 
-def check_metrics(metrics: Any) -> Any:
+def check_metrics(metrics: Any, *, measurement: str = "") -> Any:
     """Return the metrics. Raises ValueError unless they can be recorded.
 
     Values must be finite 64-bit numbers, text or booleans. Metrics used in arithmetic (`NUMBERS`)
-    must be numbers, and top_k must be `WordsAfter`. A metric may not have the name of a config key
-    or of another column of the results.
+    must be numbers, and top_k must be `WordsAfter`. A metric may not have the name of another
+    column of the results. Except in the `measurement` of a user's trial, config keys of built-in
+    kinds are such columns.
     """
     if not isinstance(metrics, dict):
         raise ValueError("metrics must be an object of names and values")
     for name, value in metrics.items():
-        if name in COLUMNS or name.partition(".")[0] in SETTINGS:
+        is_setting = measurement != USER and name.partition(".")[0] in SETTINGS
+        if name in COLUMNS or is_setting:
             raise ValueError(f"the metric name {name} belongs to another column of the results")
         if isinstance(value, float):
             if not math.isfinite(value):
@@ -68,7 +70,7 @@ def check_metrics(metrics: Any) -> Any:
             raise ValueError(f"the metric {name} must be a number or text")
         elif not -(2**63) <= value < 2**63:
             raise ValueError(f"the metric {name} is an integer of more than 64 bits")
-        if name.startswith("top_k"):
+        if name.startswith(("top_k ", "top_k-")):
             _check_words(name, value)
     return metrics
 

@@ -11,7 +11,7 @@ from pydantic import Field, TypeAdapter, field_validator
 from typing_extensions import override
 
 from trainables.config import Frozen
-from trainables.trial_folder.metrics import Metric, Metrics
+from trainables.trial_folder.metrics import Metric, check_metrics
 
 FinalState = Literal["done", "diverged", "failed", "pruned"]
 """A pruned trial was stopped early by a search; a plan that needs the whole trial resumes it."""
@@ -41,6 +41,12 @@ class Epoch(Frozen):
         """Return the metrics by name, the one that figures show by default first."""
         values = self.model_dump(exclude={"epoch", "seconds"}, exclude_none=True)
         return {name: value for name, value in values.items() if not isinstance(value, bool)}
+
+    @override
+    def __str__(self) -> str:
+        """Return the numbers in one line."""
+        numbers = ", ".join(f"{name} {value:.6g}" for name, value in self.numbers.items())
+        return f"epoch {self.epoch}: {numbers}; {self.seconds:.1f} s"
 
 
 class UserEpoch(Epoch, extra="allow"):
@@ -97,7 +103,7 @@ class TrialOutcome(Frozen):
     cause: str | None = None
     """Reason for the state in one sentence; None if it is done."""
     epochs: tuple[AnyEpoch, ...] = ()
-    measurements: dict[MeasurementName, Metrics] = {}
+    measurements: dict[MeasurementName, dict[str, Metric]] = {}
     environment: dict[str, str] = {}
     checksums: dict[str, str] = {}
     """SHA-256 of the files next to this record, by name."""
@@ -121,7 +127,11 @@ class TrialOutcome(Frozen):
 
     @field_validator("measurements")
     @classmethod
-    def _check_unique(cls, measurements: dict[str, Metrics]) -> dict[str, Metrics]:
+    def _check_metrics(
+        cls, measurements: dict[str, dict[str, Metric]]
+    ) -> dict[str, dict[str, Metric]]:
+        for name, metrics in measurements.items():
+            check_metrics(metrics, measurement=name)
         names = Counter(metric for metrics in measurements.values() for metric in metrics)
         if duplicates := [name for name, count in names.items() if count > 1]:
             raise ValueError(f"the metric {duplicates[0]} is in two measurements")

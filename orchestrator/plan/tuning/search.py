@@ -123,16 +123,15 @@ def _frozen_trial(space: Space, past_trial: PastTrial) -> optuna.trial.FrozenTri
         values["value"] = past_trial.result
         state = State.FAIL if past_trial.result is None else state
     chosen, distributions = choices(space, past_trial.cell), _distributions(space)
-    names = [
-        name
-        for name, dimension in zip(distributions, space, strict=True)
+    params = {
+        name: index
+        for name, dimension, index in zip(distributions, space, past_trial.cell, strict=True)
         if dimension.is_active(chosen)
-    ]
-    indices = dict(zip(distributions, past_trial.cell, strict=True))
+    }
     return optuna.create_trial(
         state=state,
-        params={name: indices[name] for name in names},
-        distributions={name: distributions[name] for name in names},
+        params=params,
+        distributions={name: distributions[name] for name in params},
         **values,
     )
 

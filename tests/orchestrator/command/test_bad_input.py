@@ -27,7 +27,7 @@ def over(**fields):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("gss_grid", "--scale", "quikc"), "'--scale': 'quikc' is not one of 'smoke', 'quick'"),
+        (("gss_grid", "--scale", "quikc"), "has no scale 'quikc': did you mean quick? Choose"),
         (("gss_grid", "--corpus", "ptp", "--dry-run"), "did you mean ptb"),
         (("gss_grid", "--storag", "x"), "--storage"),
         (("gss_grid", "--set", "training.lr=3"), "did you mean training.learning_rate?"),
@@ -45,6 +45,7 @@ def over(**fields):
         (("status", "--storage", "s3://bucket/runs"), "--store"),
         (("status", "--storage", "{tmp}/newer.db"), "newer.db is a file"),
         (("mine", "--dry-run"), "did you mean mine.py?"),
+        (("program", "--dry-run"), "'program': did you mean spam?"),
         (("gss_grid", "--dry-run", "--gpus-per-trial", "1.5"), "1.5"),
         (("gss_grid", "--dry-run", "--format", "yaml"), "'json'"),
         (("gss_grid", "--format", "json"), "--dry-run"),
@@ -140,7 +141,8 @@ def _assert_refused(sentence: str, *arguments: str | Path) -> None:
 
 def _bad_inputs(folder: Path) -> None:
     (folder / "partial").mkdir()
-    (folder / "mine.py").touch()
+    (folder / "mine.py").write_text("STUDY = None")
+    (folder / "program.py").touch()
     (folder / "partial" / "train.txt").write_text("a b c\n" * 100)
     (folder / "wrong" / "ptb").mkdir(parents=True)
     (folder / "short").mkdir()

@@ -9,7 +9,7 @@ import itertools
 from collections.abc import Iterator
 from pathlib import Path
 
-from orchestrator.plan import Plan, PlanRequest, make_plan, scale_named
+from orchestrator.plan import Plan, PlanRequest, make_plan
 from search_spaces.catalog import NAMES, load_study
 from search_spaces.scales import SCALES
 from trainables.config.kinds import AnyConfig, read_config
@@ -38,12 +38,10 @@ def lines() -> Iterator[str]:
     for name, scale in itertools.product(NAMES, SCALES):
         study = load_study(name)
         for corpus in CORPORA if study.reads_text else ("none",):
-            yield line(name, make_plan(study, scale_named(scale), corpus))
+            yield line(name, make_plan(study, SCALES[scale], corpus))
     name, corpora = TRANSFORMERS
     for scale, corpus in itertools.product(SCALES, corpora):
-        plan = make_plan(
-            load_study(name), scale_named(scale), corpus, PlanRequest(model="transformer")
-        )
+        plan = make_plan(load_study(name), SCALES[scale], corpus, PlanRequest(model="transformer"))
         yield line(f"{name}--model=transformer", plan)
 
 

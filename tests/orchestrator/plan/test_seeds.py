@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from orchestrator.plan import Plan, PlanRequest, make_plan, scale_named
+from orchestrator.plan import Plan, PlanRequest, make_plan
 from orchestrator.store import open_store
 from search_spaces.catalog import NAMES, load_study
 from search_spaces.models import RANDOM_SEEDS
+from search_spaces.scales import SCALES
 from search_spaces.study import Study
 from tests.support.command import sweep
 from tests.support.one_ray import without_ray
@@ -21,7 +22,7 @@ GRID = load_study("gss_grid")
 
 
 def plan_of(study: Study, scale: str = "paper", corpus: str = "ptb", **request: Any) -> Plan:
-    return make_plan(study, scale_named(scale), corpus, PlanRequest(**request))
+    return make_plan(study, SCALES[scale], corpus, PlanRequest(**request))
 
 
 def ids(plan: Plan) -> list[str]:

@@ -9,7 +9,7 @@ from itertools import product
 import pytest
 
 from orchestrator.forecast import estimate
-from orchestrator.plan import PlanRequest, is_paper_scale, make_plan, scale_named
+from orchestrator.plan import PlanRequest, is_paper_scale, make_plan
 from orchestrator.variants import Settings, Variant, without_settings
 from search_spaces.catalog import load_study
 from search_spaces.scales import SCALES, apply_scale
@@ -34,7 +34,7 @@ RATE, EPOCHS = "training.learning_rate", "training.epochs"
 
 def plan_of(corpus: str, scale: str = "paper", settings: Settings | None = None):  # type: ignore[no-untyped-def]
     return make_plan(
-        load_study("gss_grid"), scale_named(scale), corpus, PlanRequest(settings=settings or {})
+        load_study("gss_grid"), SCALES[scale], corpus, PlanRequest(settings=settings or {})
     )
 
 
@@ -130,7 +130,7 @@ sys.exit(status)
 def test_unchanged_scale_is_the_papers(name: str, scales: list[str]) -> None:
     study = load_study(name)
     corpus = "ptb" if study.reads_text else "none"
-    plans = {scale: make_plan(study, scale_named(scale), corpus) for scale in SCALES}
+    plans = {scale: make_plan(study, SCALES[scale], corpus) for scale in SCALES}
     ids = {scale: [trial.trial_id for trial in plan.trials] for scale, plan in plans.items()}
     assert [scale for scale in SCALES if ids[scale] == ids["paper"]] == scales
     assert [scale for scale in SCALES if is_paper_scale(study, scale)] == scales
@@ -162,11 +162,11 @@ def test_swept_values_plan_separate_trials() -> None:
 
 def test_unswept_trial_appears_once() -> None:
     study, request = load_study("rank_metrics"), PlanRequest(settings={EPOCHS: (1, 2)})
-    swept = make_plan(study, scale_named("smoke"), "markov", request)
+    swept = make_plan(study, SCALES["smoke"], "markov", request)
     names = [trial.name for trial in swept.trials]
     truths = [name for name in names if name.startswith("truth")]
     assert truths and len(truths) == len(set(truths)) and not any(EPOCHS in name for name in truths)
-    once = make_plan(study, scale_named("smoke"), "markov")
+    once = make_plan(study, SCALES["smoke"], "markov")
     assert len(names) == 2 * len(once.trials) - len(truths)
 
 
@@ -179,12 +179,12 @@ def test_unswept_trial_appears_once() -> None:
 )
 def test_impossible_settings_are_refused(study: str, settings: Settings, word: str) -> None:
     with pytest.raises(UserError, match=word):
-        make_plan(load_study(study), scale_named("smoke"), "pydocs", PlanRequest(settings=settings))
+        make_plan(load_study(study), SCALES["smoke"], "pydocs", PlanRequest(settings=settings))
 
 
 @pytest.mark.parametrize("scale", ["smoke", "paper"])
 def test_model_option_replaces_every_model(scale: str) -> None:
-    study, size = load_study("gss_grid"), scale_named(scale)
+    study, size = load_study("gss_grid"), SCALES[scale]
     plain = make_plan(study, size, "ptb", PlanRequest(model="lstm"))
     other = make_plan(study, size, "ptb", PlanRequest(model="transformer"))
     assert plain.key == make_plan(study, size, "ptb").key
@@ -215,13 +215,13 @@ def test_trial_is_named_by_varying_settings() -> None:
         *(f"softmax, training.learning_rate={rate / 1000:.9g}" for rate in rates),
         "gss c=0 k=2",
     ]
-    plan = make_plan(study, scale_named("quick"), "pydocs")
+    plan = make_plan(study, SCALES["quick"], "pydocs")
     assert [trial.name for trial in plan.trials] == [
         f"{group} seed={seed}" for seed in (1, 2) for group in groups
     ]
     assert plan.measurements == ("perplexity@1", "spectrum@1")
     for settings in ({}, {"training.epochs": (2,)}):
-        smoke = make_plan(study, scale_named("smoke"), "pydocs", PlanRequest(settings=settings))
+        smoke = make_plan(study, SCALES["smoke"], "pydocs", PlanRequest(settings=settings))
         assert [trial.name for trial in smoke.trials] == [
             f"{group} seed=1" for group in groups[1::2]
         ]

@@ -11,7 +11,7 @@ from orchestrator.analysis import audit_numbers
 from orchestrator.analysis.frames import flatten
 from orchestrator.analysis.predictions import prediction_numbers
 from orchestrator.analysis.similarity import similarity_numbers
-from orchestrator.plan import make_plan, scale_named
+from orchestrator.plan import make_plan
 from orchestrator.report.formats import DASH
 from orchestrator.report.hover import NamedMarks
 from orchestrator.report.sections.audit import audit_section
@@ -19,6 +19,7 @@ from orchestrator.report.sections.predictions import prediction_section
 from orchestrator.report.sections.section import Section
 from orchestrator.report.sections.similarity import similarity_section
 from search_spaces.catalog import load_study
+from search_spaces.scales import SCALES
 from search_spaces.study import Lines, Predictions, Similarity
 from tests.support.synthetic_results import (
     STUDY,
@@ -44,7 +45,7 @@ def test_page_explains_its_words(tmp_path: Path) -> None:
 
 
 def test_page_explains_names_of_a_tuning(tmp_path: Path) -> None:
-    plan = make_plan(load_study("fair_capacity"), scale_named("smoke"), "pydocs")
+    plan = make_plan(load_study("fair_capacity"), SCALES["smoke"], "pydocs")
     rows = [
         trial_row(trial.name, "planned", config=trial.config.model_dump(mode="json"))
         for trial in plan.trials

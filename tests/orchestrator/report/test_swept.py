@@ -17,12 +17,13 @@ from orchestrator.analysis import (
     swept_numbers,
     swept_settings,
 )
-from orchestrator.plan import PlanRequest, make_plan, scale_named
+from orchestrator.plan import PlanRequest, make_plan
 from orchestrator.report.build import build_report
 from orchestrator.report.questions import Answer, StudyResults, answer
 from orchestrator.report.records import Commands, StudyRecords
 from orchestrator.report.sections.swept import swept_section
 from search_spaces.awd_lstm import awd_lstm
+from search_spaces.scales import SCALES
 from search_spaces.study import Comparison, Correlation, GridMap, GroupTable, Spectra, Study
 from tests.support.synthetic_results import trial_row
 from trainables.config import GssConfig, TrialConfig
@@ -44,7 +45,7 @@ STUDY = Study(
 
 
 def records(**settings: Any) -> tuple[Any, list[dict[str, Any]]]:
-    plan = make_plan(STUDY, scale_named("smoke"), "pydocs", PlanRequest(settings=settings, seeds=3))
+    plan = make_plan(STUDY, SCALES["smoke"], "pydocs", PlanRequest(settings=settings, seeds=3))
     results = []
     for trial in plan.trials:
         number = int(trial.trial_id[:6], 16) / 0xFFFFFF
@@ -199,7 +200,7 @@ def test_non_numeric_values_are_drawn(tmp_path: Path) -> None:
         corner=list,
     )
     settings = {"training.optimizer": ("sgd", "adam")}
-    plan = make_plan(study, scale_named("smoke"), "pydocs", PlanRequest(settings=settings))
+    plan = make_plan(study, SCALES["smoke"], "pydocs", PlanRequest(settings=settings))
     rows = [
         trial_row(
             trial.name, config=trial.config.model_dump(mode="json"), valid_perplexity=50.0 + i

@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.plan import PlanRequest, make_plan, scale_named
+from orchestrator.plan import PlanRequest, make_plan
 from orchestrator.store import StudyKey
 from orchestrator.sweep import Typed
 from orchestrator.sweep.commands import command_line, paper_command, run_command
 from orchestrator.variants import Variant, parse_settings
 from search_spaces.catalog import load_study
+from search_spaces.scales import SCALES
 from search_spaces.study import Study
 from trainables.errors import PROGRAM
 
@@ -78,7 +79,7 @@ def test_command_plans_its_variant() -> None:
 
 def test_command_keeps_the_seeds() -> None:
     study, typed = load_study("gss_grid"), Typed(study="gss_grid")
-    plan = make_plan(study, scale_named("smoke"), "pydocs", PlanRequest())
+    plan = make_plan(study, SCALES["smoke"], "pydocs", PlanRequest())
     rows = [{"config": trial.config.model_dump(mode="json")} for trial in plan.trials]
     assert "--seeds" not in run_command(typed, study, plan.key, rows)
     three = [{"config": {**row["config"], "seed": seed}} for row in rows for seed in (1, 2, 3)]

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from orchestrator.cluster import RunOptions
-from orchestrator.plan import Plan, PlanRequest, make_plan, scale_named
+from orchestrator.plan import Plan, PlanRequest, make_plan
 from orchestrator.storage import FolderStorage
 from orchestrator.store import Store, open_store
 from orchestrator.sweep import Typed, corpus_files, remaining_work, retry, run_study
@@ -17,6 +17,7 @@ from orchestrator.sweep.corpus_files import ensure_texts
 from orchestrator.sweep.retry import open_retries
 from orchestrator.sweep.study_file import check_name, write_study_file
 from search_spaces.catalog import load_study
+from search_spaces.scales import SCALES
 from tests.support.store_rows import KEY, RUN, fail, ids, outcome, plan
 from trainables.errors import UserError
 
@@ -42,7 +43,7 @@ def refused(
         gpus_per_trial=0 if request.param == "text" else 1,
     )
     plan_request = PlanRequest(data_dir=tmp_path)
-    return make_plan(load_study("gss_grid"), scale_named("smoke"), corpus, plan_request), options
+    return make_plan(load_study("gss_grid"), SCALES["smoke"], corpus, plan_request), options
 
 
 def test_refused_run_is_not_announced(refused: tuple[Plan, RunOptions]) -> None:
@@ -83,7 +84,7 @@ def test_only_trials_without_text_wait(
             raise UserError(f"{name} cannot be had")
 
     monkeypatch.setattr(corpus_files, "ensure", ensure)
-    planned = make_plan(load_study("published"), scale_named("smoke"), "none")
+    planned = make_plan(load_study("published"), SCALES["smoke"], "none")
     output = io.StringIO()
     withheld = ensure_texts(planned, Console(file=output, width=200))
     assert [trial.name for trial in planned.trials if trial.trial_id in withheld] == waiting

@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 from orchestrator.analysis import flatten
-from orchestrator.plan import Plan, PlanRequest, make_plan, reported_study, scale_named
+from orchestrator.plan import Plan, PlanRequest, make_plan, reported_study
 from orchestrator.store import StudyKey
 from orchestrator.variants import setting_hash, told_apart, trial_names
+from search_spaces.scales import SCALES
 from search_spaces.study import Comparison, GroupTable, Study, group_of
 from tests.support.synthetic_results import trial_row
 from trainables.config import (
@@ -51,7 +52,7 @@ def position(config: Any) -> int:
 
 def plan_of(label: Callable[[Any], Any], scale: str = "quick") -> Plan:
     study = Study(name="mine", trials=trials, label=label, corner=list)
-    return make_plan(study, scale_named(scale), "pydocs")
+    return make_plan(study, SCALES[scale], "pydocs")
 
 
 @pytest.mark.parametrize(
@@ -68,7 +69,7 @@ def test_names_show_trained_values(scale: str, settings: Any, rates: set[str]) -
     Values from `--set` are not scaled.
     """
     study = Study(name="mine", trials=trials)
-    plan = make_plan(study, scale_named(scale), "ptb", PlanRequest(settings=settings))
+    plan = make_plan(study, SCALES[scale], "ptb", PlanRequest(settings=settings))
     named = {trial.name: re.findall(r"learning_rate=([\d.]+)", trial.name) for trial in plan.trials}
     assert len(named) == len(plan.trials) and {rate for [rate] in named.values()} == rates
     for trial in plan.trials:
@@ -85,7 +86,7 @@ def test_names_hide_rounding_of_scales() -> None:
         ),
         label=lambda config: config.output_layer.name,
     )
-    names = [trial.name for trial in make_plan(study, scale_named("quick"), "pydocs").trials]
+    names = [trial.name for trial in make_plan(study, SCALES["quick"], "pydocs").trials]
     assert 0.29 * 0.1 != 0.029
     assert names == [f"mos, output_layer.latent_dropout={rate}" for rate in ("0.029", "0.007")]
 
@@ -101,7 +102,7 @@ def test_settings_equal_at_scale_stay_distinguished() -> None:
             for seed, width in ((1, 8), (2, 16), (3, 400))
         ),
     )
-    plan = make_plan(study, scale_named("smoke"), "pydocs")
+    plan = make_plan(study, SCALES["smoke"], "pydocs")
     assert [trial.name for trial in plan.trials] == [
         "softmax, model.hidden_width=2 seed=1",
         "softmax, model.hidden_width=2 seed=2",
@@ -119,7 +120,7 @@ def test_analyses_find_groups_at_any_scale() -> None:
     expected = Comparison(baselines={f"{rate}=0.01": f"{rate}=0.02"}, metric="test_perplexity")
     assert at_quick.analyses == (expected, replace(table, groups=(f"{rate}=0.02",)), len)
     assert {f"{rate}=0.01", f"{rate}=0.02"} <= {
-        group_of(trial.name) for trial in make_plan(study, scale_named("quick"), "pydocs").trials
+        group_of(trial.name) for trial in make_plan(study, SCALES["quick"], "pydocs").trials
     }
     assert reported_study(replace(key, scale="paper"), study) == study
 

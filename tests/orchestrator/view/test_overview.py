@@ -11,10 +11,12 @@ import pytest
 
 from orchestrator.command import plan_listing
 from orchestrator.plan import Plan
-from orchestrator.store import STATES, Store, StudySummary
-from orchestrator.sweep import retry_command
+from orchestrator.storage import FolderStorage
+from orchestrator.store import STATES, Store, StudyKey, StudySummary
+from orchestrator.sweep import retry_command, write_study_file
 from orchestrator.view.overview import content, progress
 from orchestrator.view.source import Overview, Source
+from search_spaces.command_study import define
 from tests.support.command import sweep
 from tests.support.store_rows import KEY, RUN, ids, outcome, plan
 from trainables.errors import PROGRAM
@@ -28,7 +30,7 @@ def summary(scale: str, **counts: int) -> StudySummary:
 
 
 def studies(*summaries: StudySummary) -> list[dict[str, Any]]:
-    overview = Overview(studies=[], running=[], lost=[], seconds_left={})
+    overview = Overview(studies=[], running=[], lost=[], retries=[], seconds_left={})
     head, body = progress(summaries, overview).children.children
     titles = [cell.children for cell in head.children.children]
     cells = [[cell.children for cell in row.children] for row in body.children]
@@ -61,7 +63,27 @@ def test_shared_failure_is_listed_once(store: Store, tmp_path: Path) -> None:
     parts = content(Source(str(tmp_path / "results.db"), str(tmp_path)).overview())
     heading = next(part for part in parts if getattr(part, "id", None) == "lost")
     assert heading.children == "Without a result: 1"
-    assert parts[-1].children.splitlines() == [retry_command(other), retry_command(KEY)]
+    assert parts[-1].children.splitlines() == [
+        retry_command(key, key.study) for key in (other, KEY)
+    ]
+
+
+def test_retry_of_command_is_its_own(store: Store, tmp_path: Path) -> None:
+    typed = {"--grid": ["a=1,2"], "--metric": ["loss"]}
+    definition = define("./train.sh {a}", typed)
+    key = StudyKey(study="train", scale="full", corpus="none")
+    store.register(key, plan(1))
+    storage = FolderStorage(tmp_path)
+    write_study_file(storage, key, datetime.now(UTC), (), file=definition)
+    failed = outcome(plan(1)[0].trial_id, state="failed", measurements={})
+    store.record(failed, run_id=store.begin_run(RUN), spectrum=None)
+    [line] = Source(str(tmp_path / "results.db"), str(tmp_path)).overview().retries
+    words = shlex.split(line.removeprefix(PROGRAM))
+    assert words == [
+        "command",
+        "./train.sh {a}",
+        *shlex.split("--grid a=1,2 --metric loss --retry"),
+    ]
 
 
 def test_diverged_trial_gets_no_retry(store: Store, tmp_path: Path) -> None:
@@ -96,7 +118,8 @@ def test_study_command_plans_that_study(
         plan_listing, "print_plans", lambda listing, *_, **__: plans.extend(listing)
     )
     assert sweep(*typed, "--scale", "smoke", "--dry-run", "--format", "json").returncode == 0
-    program, retry, *words = shlex.split(retry_command(plans[0].key).removeprefix("python "))
+    key = plans[0].key
+    program, retry, *words = shlex.split(retry_command(key, key.study).removeprefix("python "))
     assert f"python {program}" == PROGRAM and retry == "retry"
     answer = sweep(*words, "--dry-run", "--format", "json")
     assert answer.returncode == 0, answer.stderr

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import pytest
 
 from orchestrator.analysis import flatten, tuned_numbers
-from orchestrator.plan import Plan, PlanRequest, Tuner, make_plan
+from orchestrator.plan import Plan, PlanRequest, Tuner, make_plan, studies_of
 from orchestrator.plan.tuning.search import rung_epochs
 from orchestrator.store import PlannedTrial, Store, open_store
 from search_spaces.spaces import Search, When
@@ -17,6 +17,8 @@ from tests.support.store_rows import RUN
 from trainables.config import Trainable, read_config
 from trainables.errors import UserError
 from trainables.trial_folder import TrialOutcome, UserEpoch
+
+__package__ = ""  # classes of trials must be in no package
 
 
 class Curve(Trainable):
@@ -156,10 +158,37 @@ def test_metric_never_reported_ends(store: Store) -> None:
     assert more is None and len(store.trials(plan.key)) == 4
 
 
+def test_common_words_may_name_metrics(store: Store) -> None:
+    plan, metrics = plan_of(study_of(budget=1)), {"steps": 3.0, "model": "a", "rank": 2}
+    [trial] = tuner_of(plan, store).start()
+    done = TrialOutcome(trial_id=trial.trial_id, state="done", measurements={"user@1": metrics})
+    store.record(done, run_id=store.begin_run(RUN))
+    frame = flatten(store.results(plan.key)).frame()
+    assert frame[[*metrics]].to_dict("records") == [metrics]
+
+
 def test_grid_search_trains_base_once() -> None:
     plan = plan_of(study_of(), search="grid")
     names = [trial.name for trial in plan.trials]
     assert len(names) == plan.total - 3 == 32 and len({t.trial_id for t in plan.trials}) == 32
+
+
+@pytest.mark.parametrize(("method", "own"), [("random", "tpe"), ("tpe", "random")])
+def test_another_method_is_another_variant(tmp_path: Path, method: str, own: str) -> None:
+    (tmp_path / "own.py").write_text(
+        "from search_spaces.spaces import Search\nfrom search_spaces.study import Study\n"
+        "from trainables.config import Command\n"
+        f"SEARCH = Search(Command(['true']), seed=(1, 2), method={method!r})\n"
+        "STUDY = Study(name='own', trials=SEARCH, metric='loss')\n"
+    )
+    texts = {
+        search: request.variant.text
+        for search in (None, method, own)
+        for *_, request in studies_of(
+            str(tmp_path / "own.py"), None, None, PlanRequest(search=search)
+        )
+    }
+    assert texts == {None: "{}", method: "{}", own: f'{{"search":"{own}"}}'}
 
 
 @pytest.mark.parametrize("values", [{"width": (3,)}, {"optimizer": ("sgd",)}])
