@@ -15,6 +15,7 @@ from typer import Argument, Context, Option
 
 from orchestrator.watch import ShownConsole, for_reader
 from search_spaces.catalog import ALL, NAMES
+from search_spaces.scales import SCALES
 from trainables.errors import UserError
 
 if TYPE_CHECKING:
@@ -37,11 +38,17 @@ def no_password(store: str | None) -> str | None:
     return store
 
 
+def scale_names(start: str) -> list[str]:
+    """Return the scales of built-in studies that start with `start`."""
+    return [name for name in SCALES if name.startswith(start)]
+
+
 Scale = Annotated[
     str | None,
     Option(
+        autocompletion=scale_names,
         help="Size of the run: smoke (seconds), quick, small, paper, or a scale of your own study. "
-        "[default: quick, or full for your own code]"
+        "[default: quick, or full for your own code]",
     ),
 ]
 AnyScale = Annotated[

@@ -11,7 +11,7 @@ import typer
 from orchestrator.command import options
 from orchestrator.command.clean import removed_sentence
 from orchestrator.command.options import console, print_err, store_url
-from search_spaces.catalog import ALL
+from search_spaces.catalog import ALL, NAMES, is_file
 from search_spaces.command_study import DEFINING, command_words, define
 from trainables.errors import PROGRAM, UserError
 from trainables.runtime import Runtime
@@ -62,14 +62,13 @@ def run(
     The word `run` may be omitted. Run the same command again to resume.
     """
     from orchestrator.plan import PlanRequest, make_plan, studies_of
-    from orchestrator.storage import storage_at
-    from orchestrator.sweep import command_line, stored_command
     from orchestrator.variants import parse_settings, read_inputs
 
+    is_command_line = context.info_name == "command"
     if form in ("csv", "json") and not dry_run:
         raise UserError(
             f"--format {form}: needs --dry-run. Print the results of a run with: {PROGRAM} results "
-            "STUDY"
+            f"{'STUDY' if is_command_line else study}"
         )
     folder = options.text_folder(data_dir)
     if folder is not None and not folder.is_dir():
@@ -89,12 +88,11 @@ def run(
     )
     is_retry = retry or context.info_name == "retry"
     typed_options = options.typed_options(context)
-    if context.info_name == "command":
+    if is_command_line:
         study, request = define(study, typed_options), PlanRequest(data_dir=folder)
         typed_options = {k: v for k, v in typed_options.items() if k not in DEFINING}
-    elif definition := stored_command(study, storage_at(storage)):
-        line = command_line(*command_words(definition, again=is_retry), options=typed_options)
-        raise UserError(f"{study}: is a command. Type: {line}")
+    elif study not in (*NAMES, ALL) and not is_file(study):
+        _refuse_stored_command(study, storage, typed_options, again=is_retry)
     plans = [
         make_plan(chosen_study, size, text, study_request)
         for chosen_study, size, text, study_request in studies_of(study, scale, corpus, request)
@@ -106,6 +104,7 @@ def run(
         print_plans(plans, form, on_gpu=any(gpus))
         return
     from orchestrator.cluster import RunOptions
+    from orchestrator.storage import storage_at
 
     run_options = RunOptions(
         store_url=store_url(store, storage),
@@ -127,6 +126,17 @@ def run(
         for plan, number in zip(plans, gpus, strict=True)
     ]
     raise typer.Exit(_run_all(runs, study, typed_options, again=is_retry))
+
+
+def _refuse_stored_command(
+    study: str, storage: str, typed_options: Mapping[str, tuple[str, ...]], *, again: bool
+) -> None:
+    from orchestrator.storage import storage_at
+    from orchestrator.sweep import command_line, stored_command
+
+    if definition := stored_command(study, storage_at(storage)):
+        line = command_line(*command_words(definition, again=again), options=typed_options)
+        raise UserError(f"{study}: is a command. Type: {line}")
 
 
 def _gpus_of(gpus_per_trial: float | None, plan: Plan) -> float:

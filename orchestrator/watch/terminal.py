@@ -18,7 +18,7 @@ from orchestrator.forecast import seconds_left
 from orchestrator.store import COMPLETE
 from orchestrator.watch.listener import Listener
 from orchestrator.words import duration
-from trainables.config import Goal
+from trainables.config import USER, Goal
 from trainables.trial_folder import Epoch, TrialOutcome
 
 SHOWN_RUNNING = 12
@@ -42,7 +42,9 @@ def _result(outcome: TrialOutcome, goal: Goal) -> str:
         parts.append(_value(goal, metrics[goal.metric]))
     if "press_rank" in metrics:
         parts.append(f"Press rank {metrics['press_rank']}")
-    return ", ".join(parts) or "done"
+    names = ", ".join(outcome.measurements.get(USER, ()))
+    wrong = f"done without {goal.metric}: it has {names}. Correct `metric`; results are kept"
+    return ", ".join(parts) or (wrong if names else "done")
 
 
 @dataclass(eq=False)
