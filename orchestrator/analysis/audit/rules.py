@@ -111,7 +111,7 @@ def joined_deviation(printed: float, sd_10: float, distance: float, room: float)
 def one_of_eleven(claim: Claim) -> Outcome:
     """The authors' seed is at most 10/√11 deviations from the mean, allowing for rounding.
 
-    The mean includes this seed (SM Tables 10 and 11). None of 11 values can be further from their
+    The mean includes this seed (SM Tables 10 and 11). No value of 11 can be further from their
     mean (Samuelson 1968).
     """
     (mean, sd, authors), rounding = _values(claim.cells), float(claim.row["argument"])
