@@ -49,7 +49,7 @@ class Trial:
         self._random = GlobalRandom(runtime.device)
         self._random.seed(self.seed)
         self._objects: dict[str, Any] | None = None
-        self._last_s: float | None = None
+        self.last_s: float | None = None
         """Time of this attempt's last report."""
         self._start_s = time.monotonic()
 
@@ -68,7 +68,7 @@ class Trial:
         states of Python, numpy and torch are restored, too. Raises UserError for other objects and
         for a second call.
         """
-        if self._objects is not None or self._last_s is not None:
+        if self._objects is not None or self.last_s is not None:
             raise UserError("trial.restore: call it once, before trial.report, with all objects")
         self._objects = {**objects, RANDOM: self._random}
         snapshot(self._objects)  # an object that cannot be saved is an error now
@@ -89,16 +89,16 @@ class Trial:
         Epochs increase. Raises DivergedError if a metric is not finite, PrunedError if a search
         stops the trial, UserError for other values than numbers.
         """
-        is_first = self._last_s is None
+        is_first = self.last_s is None
         last: int = -1 if is_first else self.epochs[-1].epoch
         epoch = cast("int", number("epoch", epoch))
         if isinstance(epoch, bool) or not isinstance(epoch, int) or epoch <= last:
             raise UserError(f"trial.report: epochs must be 0, 1, ...; got {epoch!r} after {last}")
         numbers = self._checked({name: number(name, value) for name, value in metrics.items()})
         now_s = time.monotonic()
-        seconds = now_s - (self._start_s if self._last_s is None else self._last_s)
+        seconds = now_s - (self._start_s if self.last_s is None else self.last_s)
         point = UserEpoch(epoch=epoch, seconds=seconds, **numbers)
-        self._last_s = now_s
+        self.last_s = now_s
         if is_first:  # shows at which epoch this attempt resumed
             self.epochs = [earlier for earlier in self.epochs if earlier.epoch < epoch]
         self.epochs.append(point)
