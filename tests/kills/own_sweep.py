@@ -28,9 +28,9 @@ for epoch in range(first, {EPOCHS}):
     time.sleep(0.2)
     weight -= rate * (weight - random.Random(1000 * seed + epoch).random())
     print(epoch, file=diary, flush=True)
+    print(json.dumps({{"epoch": epoch, "loss": weight**2}}), flush=True)
     (folder / "new.json").write_text(json.dumps([epoch + 1, weight]))
     (folder / "new.json").replace(state)
-    print(json.dumps({{"epoch": epoch, "loss": weight**2}}), flush=True)
 print(json.dumps({{"accuracy": 1 - weight**2}}))
 """
 STUDY = """import sys

@@ -5,38 +5,47 @@ from __future__ import annotations
 import ctypes
 import json
 import os
-import selectors
+import select
 import signal
 import subprocess
-from collections import deque
+import time
 from collections.abc import Iterator, Set
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from trainables.config import Command, require_code, write_files
-from trainables.errors import UserError
+from trainables.errors import UserError, last_line
 from trainables.pulse import PULSE
+from trainables.training import DivergedError
 from trainables.trial.user_trial import QUIET_S, Trial
+from trainables.trial_folder import Metric
 
-FOLDER_VARIABLE = "SWEEP_TRIAL_DIR"
+FOLDER_VARIABLE, WORKER_VARIABLE = "SWEEP_TRIAL_DIR", "SWEEP_WORKER"
 LINE_BYTES = 2**16
 """A longer line is cut."""
-OUTPUT_BYTES = 2**20
-"""Output beyond this size is not kept, except for the last lines."""
-LAST_LINES = 50
+PRINTED_BYTES = 2**30
+"""Maximum output of an attempt."""
+KEPT_BYTES = 2**18
+"""Size to keep of the start and of the end of each stream."""
+LOOK_S = 0.1
+"""Time between two looks at the output."""
 GRACE_S = 10.0
 """Time between SIGTERM and SIGKILL."""
 PR_SET_CHILD_SUBREAPER = 36
 OUTPUT = "output.txt"
 # Wait until standard input is closed. Then kill the processes with $0 in their environment.
-KILL = """read -r _
+KILLER = [
+    "sh",
+    "-c",
+    """read -r _
 while p=$(grep -lsxzFe "$0" /proc/[0-9]*/environ | tr -dc '0-9\\n') && [ "$p" ]
 do kill -9 $p; sleep 0.1
-done"""
+done""",
+]
 
 
-def run_command(config: Command, trial: Trial) -> dict[str, Any]:
+def run_command(config: Command, trial: Trial) -> dict[str, Metric]:
     """Run the program in the trial's folder, and return its final metrics.
 
     The program's environment is that of the worker, with these variables:
@@ -49,38 +58,58 @@ def run_command(config: Command, trial: Trial) -> dict[str, Any]:
 
     All processes of the program end with it, and with this process. Raises UserError if the
     program fails.
+
+    The program writes into two files, which survive a kill of this process: the next attempt on
+    this host first reports the epochs that this one did not. An object store has no copies of
+    these files. So these epochs are lost if the host is lost.
     """
     folder = trial.folder.resolve()
-    killer = ["sh", "-c", KILL, f"{FOLDER_VARIABLE}={folder}"]
     if any(folder.iterdir()):  # an earlier attempt's processes may be alive
-        subprocess.run(killer, stdin=subprocess.DEVNULL, check=False)
+        arguments = [*KILLER, f"{FOLDER_VARIABLE}={folder}"]
+        subprocess.run(arguments, stdin=subprocess.DEVNULL, check=False)
     if config.sha256 is not None:
         write_files(folder, require_code(config.sha256, "command").files)
     final: dict[str, Any] = {}
-    with (
-        closing(_Output(folder / OUTPUT)) as output,
-        _watched(killer),
-        _started(config, folder, trial, strangers := _children()) as process,
-    ):
-        for is_output, text in _lines(process, strangers):
-            output.add(text, is_output)
-            values = _json_object(text) if is_output else None
+    recorded = [epoch.epoch for epoch in trial.epochs]
+    files = [folder.parent / f".{name}.tmp" for name in ("output", "errors")]
+
+    def report(process: subprocess.Popen[bytes] | None = None) -> None:
+        for line in _lines(files, process):
+            values = _json_object(line)
             if values is None:
                 continue
-            if "epoch" in values:
+            if "epoch" not in values:
+                final.update(values)
+            elif process or values["epoch"] not in recorded:
                 trial.report(values.pop("epoch"), **values)
-            else:
-                final |= values
-    if status := process.returncode:
-        signal_name = "" if status > 0 else f" ({signal.strsignal(-status)})"
-        raise UserError(f"exit status {status}{signal_name}{output.last_words()}")
-    return final
+
+    try:
+        if files[0].exists():  # the last attempt was killed or pruned
+            report()
+            trial.has_reported = False  # this attempt may repeat epochs
+        with _watched(), _started(config, folder, trial, files) as process:
+            report(process)
+        if status := process.returncode:
+            signal_name = "" if status > 0 else f" ({signal.strsignal(-status)})"
+            words = last_line((folder / OUTPUT).read_text(errors="replace"))[:200]
+            raise UserError(
+                f"exit status {status}{signal_name}{f': {words}' if words else ' without output'}"
+            )
+        return trial.final_metrics(final)
+    except (UserError, DivergedError):
+        for file in files:  # of a done trial, they are removed with its temporary files
+            file.unlink(missing_ok=True)
+        raise
 
 
 @contextmanager
-def _watched(killer: list[str]) -> Iterator[None]:
-    """Start a process that kills the program's processes if this process is killed."""
-    with subprocess.Popen(killer, stdin=subprocess.PIPE, start_new_session=True) as watchdog:
+def _watched() -> Iterator[None]:
+    """Start a process that kills the program's processes if this process is killed.
+
+    It does not kill those of the next attempt, which another process may start at once.
+    """
+    arguments = [*KILLER, f"{WORKER_VARIABLE}={os.getpid()}"]
+    with subprocess.Popen(arguments, stdin=subprocess.PIPE, start_new_session=True) as watchdog:
         try:
             yield
         finally:
@@ -89,11 +118,12 @@ def _watched(killer: list[str]) -> Iterator[None]:
 
 @contextmanager
 def _started(
-    config: Command, folder: Path, trial: Trial, strangers: Set[int]
+    config: Command, folder: Path, trial: Trial, files: list[Path]
 ) -> Iterator[subprocess.Popen[bytes]]:
     environment = {
         **os.environ,
         FOLDER_VARIABLE: str(folder),
+        WORKER_VARIABLE: str(os.getpid()),
         "SWEEP_DEVICE": trial.device,
         "SWEEP_DATA_DIR": str(trial.data_dir.resolve()),
         "SWEEP_SEED": str(trial.seed),
@@ -101,33 +131,35 @@ def _started(
     }
     # Orphans become children of this process, which can kill them.
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    arguments = config.arguments
+    arguments, strangers = config.arguments, _children()
     try:
-        process = subprocess.Popen(
-            arguments,
-            cwd=folder,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-        )
+        with files[1].open("wb") as errors, files[0].open("wb") as output:
+            process = subprocess.Popen(
+                arguments,
+                cwd=folder,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=errors,
+                start_new_session=True,
+            )
     except (OSError, ValueError) as error:
         raise UserError(
             f"command: {arguments[0]!r} cannot be started ({getattr(error, 'strerror', error)}). "
             "Install it on every machine, or correct its name."
         ) from error
-    with process:
-        try:
-            yield process
-        finally:
-            with suppress(PermissionError, subprocess.TimeoutExpired):
-                if process.poll() is None:
-                    os.killpg(process.pid, signal.SIGTERM)
-                    process.wait(GRACE_S)
-            process.kill()
-            process.wait()
-            _kill_children(strangers)
+    try:
+        yield process
+    finally:
+        with suppress(PermissionError, subprocess.TimeoutExpired):
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGTERM)
+                process.wait(GRACE_S)
+        process.kill()
+        process.wait()
+        _kill_children(strangers)
+        with suppress(OSError):  # another worker may have removed the folder
+            _keep(files, folder / OUTPUT)
 
 
 def _children() -> set[int]:
@@ -148,56 +180,46 @@ def _kill_children(strangers: Set[int]) -> None:
                 os.waitpid(pid, 0)
 
 
-def _lines(process: subprocess.Popen[bytes], strangers: Set[int]) -> Iterator[tuple[bool, str]]:
-    """Yield lines until the program has ended: whether from standard output, and the text."""
-    assert process.stdout is not None and process.stderr is not None
-    rests = {process.stdout.fileno(): b"", process.stderr.fileno(): b""}
-    with os.fdopen(os.pidfd_open(process.pid)) as end, selectors.DefaultSelector() as selector:
-        for file in (process.stdout, process.stderr, end):
-            selector.register(file, selectors.EVENT_READ)
-        while selector.get_map():
-            for key, _ in selector.select():
-                if key.fileobj is end:
-                    selector.unregister(end)
-                    process.wait()
-                    _kill_children(strangers)  # which would keep the pipes open
-                    continue
-                part = os.read(key.fd, LINE_BYTES)
+def _lines(files: list[Path], process: subprocess.Popen[bytes] | None) -> Iterator[str]:
+    """Yield the lines of standard output until the program has ended, by default an earlier one."""
+    rest, part, size, is_over = b"", b"\n", 0, False
+    with files[0].open("rb") as stream:
+        while part or not is_over:
+            if not part:
+                is_over = process is None or _has_ended(process)
+            if size != (size := sum(file.stat().st_size for file in files)):
                 # Any output shows that the program is alive.
                 PULSE.touch(max(QUIET_S, PULSE.quiet_s))
-                # Progress bars end their lines with a carriage return.
-                *lines, rest = (rests[key.fd] + part.replace(b"\r", b"\n")).split(b"\n")
-                if not part:
-                    selector.unregister(key.fileobj)
-                    lines = [rest]
-                rests[key.fd] = rest[:LINE_BYTES]
-                for line in filter(None, lines):
-                    yield key.fileobj is process.stdout, line[:LINE_BYTES].decode(errors="replace")
+            if size > PRINTED_BYTES:
+                raise UserError("the program printed more than 1 GiB. Let it print less.")
+            part = stream.read(LINE_BYTES)
+            # Progress bars end their lines with a carriage return.
+            *lines, rest = (rest + part.replace(b"\r", b"\n")).split(b"\n")
+            rest = rest[:LINE_BYTES]
+            for line in lines:
+                yield line.decode(errors="replace")
+    yield rest.decode(errors="replace")
 
 
-class _Output:
-    """The program's output: a file of limited size, and the last lines."""
+def _has_ended(process: subprocess.Popen[bytes]) -> bool:
+    """Wait until the program has ended, at most `LOOK_S` seconds."""
+    try:
+        with os.fdopen(os.pidfd_open(process.pid)) as end:
+            select.select([end], [], [], LOOK_S)
+    except (AttributeError, OSError, ValueError):  # no such call, or too many open files
+        time.sleep(LOOK_S)
+    return process.poll() is not None
 
-    def __init__(self, path: Path) -> None:
-        self._file = path.open("wb")
-        self._last: deque[str] = deque(maxlen=LAST_LINES)
-        # The last lines of standard error and standard output.
-        self._words = ["", ""]
 
-    def add(self, line: str, is_output: bool) -> None:
-        self._last.append(line)
-        self._words[is_output] = line.strip() or self._words[is_output]
-        if self._file.tell() < OUTPUT_BYTES:
-            self._file.write(f"{line}\n".encode())
-
-    def close(self) -> None:
-        if self._file.tell() >= OUTPUT_BYTES:
-            self._file.write("\n".join(["[cut; the last lines:]", *self._last, ""]).encode())
-        self._file.close()
-
-    def last_words(self) -> str:
-        words = self._words[0] or self._words[1]
-        return f": {words[:200]}" if words else " without output"
+def _keep(files: list[Path], path: Path) -> None:
+    with path.open("w", errors="replace") as kept:
+        for file in files:
+            with file.open(errors="replace") as stream:
+                kept.write(stream.read(KEPT_BYTES))
+                if (end := file.stat().st_size - KEPT_BYTES) > KEPT_BYTES:
+                    kept.write("\n[cut]\n")
+                    stream.seek(end)
+                kept.write(stream.read(KEPT_BYTES))
 
 
 def _json_object(text: str) -> dict[str, Any] | None:

@@ -183,13 +183,11 @@ class TrialRun:
         )
         PULSE.enter("in the user's code", quiet_s=QUIET_S)
         if isinstance(config, Command):
-            final: Any = run_command(config, trial)
-        else:
-            require_code(config.sha256, config.trainable)
-            loaded = read_config(config.model_dump(mode="json"))
-            assert isinstance(loaded, Trainable)
-            final = loaded.train(trial)
-        return {USER: Measured(trial.final_metrics(final))}
+            return {USER: Measured(run_command(config, trial))}
+        require_code(config.sha256, config.trainable)
+        loaded = read_config(config.model_dump(mode="json"))
+        assert isinstance(loaded, Trainable)
+        return {USER: Measured(trial.final_metrics(loaded.train(trial)))}
 
     def end(self, error: DivergedError | PrunedError | None = None) -> TrialOutcome:
         """Record the end of training. If there is no error, measure the kept weights."""

@@ -49,8 +49,8 @@ class Trial:
         self._random = GlobalRandom(runtime.device)
         self._random.seed(self.seed)
         self._objects: dict[str, Any] | None = None
-        self._last_s, self._has_reported = time.monotonic(), False
-        """Time of this attempt's start or last report."""
+        self._last_s, self.has_reported = time.monotonic(), False
+        """Time of this attempt's start or last report, and whether it has reported."""
 
     @property
     def folder(self) -> Path:
@@ -67,7 +67,7 @@ class Trial:
         states of Python, numpy and torch are restored, too. Raises UserError for other objects and
         for a second call.
         """
-        if self._objects is not None or self._has_reported:
+        if self._objects is not None or self.has_reported:
             raise UserError("trial.restore: call it once, before trial.report, with all objects")
         self._objects = {**objects, RANDOM: self._random}
         snapshot(self._objects)  # an object that cannot be saved is an error now
@@ -88,7 +88,7 @@ class Trial:
         Epochs increase. Raises DivergedError if a metric is not finite, PrunedError if a search
         stops the trial, UserError for other values than numbers.
         """
-        is_first = not self._has_reported
+        is_first = not self.has_reported
         last: int = -1 if is_first else self.epochs[-1].epoch
         epoch = cast("int", number("epoch", epoch))
         if type(epoch) is not int or epoch <= last:
@@ -96,7 +96,7 @@ class Trial:
         numbers = self._checked(metrics)
         now_s = time.monotonic()
         point = UserEpoch(epoch=epoch, seconds=now_s - self._last_s, **numbers)
-        self._last_s, self._has_reported = now_s, True
+        self._last_s, self.has_reported = now_s, True
         if is_first:  # shows at which epoch this attempt resumed
             self.epochs = [earlier for earlier in self.epochs if earlier.epoch < epoch]
         self.epochs.append(point)

@@ -80,11 +80,12 @@ def test_environment_of_the_program(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         tmp_path,
         """import json, os
 names = ("TRIAL_DIR", "SEED", "DEVICE", "DATA_DIR")
-print(json.dumps({name: os.environ["SWEEP_" + name] for name in names}))
+print(json.dumps({"loss": 1, **{name: os.environ["SWEEP_" + name] for name in names}}))
 print(json.dumps({"token": len(os.environ["MY_TOKEN"]), "same": os.getcwd()}))""",
     )
     folder = str((tmp_path / "files").resolve())
     assert metrics(outcome) == {
+        "loss": 1,
         "TRIAL_DIR": folder,
         "SEED": "1",
         "DEVICE": "cpu",
@@ -103,21 +104,21 @@ print(json.dumps({"token": len(os.environ["MY_TOKEN"]), "same": os.getcwd()}))""
         ("exit 4", "exit status 4 without output"),
         ("kill -SEGV $$", "Segmentation"),
         ("kill -KILL $$", "Killed"),
-        ("echo done", "no final metrics"),
-        ("true", "no final metrics"),
+        ("echo done", "do not have loss"),
+        ("true", "do not have loss"),
         (
             "echo '[1]'; echo 3; echo null; echo '{1'; head -c 99999 /dev/urandom",
-            "no final metrics",
+            "do not have loss",
         ),
-        ("echo '{\"epoch\": 0}'", "no final metrics"),
+        ("echo '{\"epoch\": 0}'", "do not have loss"),
         ('echo \'{"epoch": true, "loss": 1}\'', "epochs"),
         ("echo '{\"epoch\": 1.5}'", "epochs"),
         ("echo '{\"epoch\": 1}'; echo '{\"epoch\": 0}'", "epochs"),
         ('echo \'{"epoch": 1, "loss": "low"}\'', "number"),
         ("echo '{\"loss\": [1]}'", "number"),
         ("echo '{\"loss\": null}'", "number"),
-        ("printf '%s\\n' '{\"loss\\ud800\": 1}'", "no final metrics"),
-        ("printf '%s\\n' '{\"loss\": \"\\ud800\"}'", "no final metrics"),
+        ("printf '%s\\n' '{\"loss\\ud800\": 1}'", "do not have loss"),
+        ("printf '%s\\n' '{\"loss\": \"\\ud800\"}'", "do not have loss"),
     ],
 )
 def test_bad_program_is_one_sentence(tmp_path: Path, program: str, problem: str) -> None:
@@ -185,7 +186,7 @@ def test_daemon_ends_with_the_program(tmp_path: Path) -> None:
 
 def test_daemon_without_environment_ends(tmp_path: Path) -> None:
     program = "setsid env -i sh -c 'echo $$ > pid; sleep 600' & while [ ! -s pid ]; do :; done"
-    with pytest.raises(UserError, match="no final"):
+    with pytest.raises(UserError, match="do not have loss"):
         shell(tmp_path, program)
     assert ended(tmp_path)
 
@@ -264,6 +265,100 @@ for epoch in range(first, 4):
     outcome = run(tmp_path, program, on_epoch=seen.append)
     assert [epoch.epoch for epoch in seen] == [0, 1, 2, 1, 2, 3]
     assert [epoch.numbers["loss"] for epoch in outcome.epochs] == [0, 11, 12, 13]
+
+
+def run_elsewhere(folder: Path, program: str) -> subprocess.Popen[bytes]:
+    """Start a worker with `program` in a process of its own."""
+    code = f"""
+import sys
+from pathlib import Path
+from trainables.config import Command, Goal
+from trainables.runtime import Runtime
+from trainables.trial import run_trial
+program = {program!r}.replace("{{", "{{{{").replace("}}", "}}}}")
+run_trial(Command([sys.executable, "-c", program]), directory=Path({str(folder)!r}),
+          runtime=Runtime(goal=Goal("loss", "min", "")))"""
+    return subprocess.Popen([sys.executable, "-c", code])
+
+
+PRINTS_WHILE_STOPPED = """
+import json, os, sys, time
+if os.path.exists("state"):
+    print(json.dumps({"epoch": 5, "loss": 5}))
+    sys.exit(%d)
+print(json.dumps({"epoch": 0, "loss": 0}))
+while not os.path.exists("stopped"):
+    time.sleep(0.01)
+for epoch in range(1, 5):
+    print(json.dumps({"epoch": epoch, "loss": epoch}))
+print(json.dumps({"loss": 7}))
+print('{"epoch": 5, "lo', end="")
+open("state", "w").close()
+time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize("status", [0, 3])
+def test_unreported_lines_survive_a_kill(tmp_path: Path, status: int) -> None:
+    program = PRINTS_WHILE_STOPPED % status
+    epochs = tmp_path / "checkpoint-epochs.jsonl"
+    with run_elsewhere(tmp_path, program) as worker:
+        wait_for(epochs.exists, timeout_s=60, event="first epoch")
+        worker.send_signal(signal.SIGSTOP)
+        (tmp_path / "files" / "stopped").touch()
+        wait_for((tmp_path / "files" / "state").exists, timeout_s=10, event="state")
+        worker.kill()
+    assert len(epochs.read_text().splitlines()) == 1
+    if status:
+        with pytest.raises(UserError, match="status 3"):
+            run(tmp_path, program)
+        assert len(epochs.read_text().splitlines()) == 6
+    else:
+        outcome = run(tmp_path, program)
+        assert [epoch.numbers["loss"] for epoch in outcome.epochs] == [0, 1, 2, 3, 4, 5]
+        assert metrics(outcome) == {"loss": 7}
+    assert not list(tmp_path.glob(".*.tmp"))
+
+
+def test_pruned_program_keeps_later_epochs(tmp_path: Path) -> None:
+    program = """
+import os, time
+first = 3 if os.path.exists("state") else 0
+for epoch in range(first, first + 3):
+    print('{"epoch": %d, "loss": %d}' % (epoch, 9 - epoch), flush=True)
+open("state", "w").close()
+time.sleep(0 if first else 600)"""
+    assert run(tmp_path, program, stop_above={1: 1.0}).state == "pruned"
+    outcome = run(tmp_path, program)
+    assert [epoch.epoch for epoch in outcome.epochs] == [0, 1, 2, 3, 4, 5]
+
+
+def test_endless_output_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("trainables.trial.command_run.PRINTED_BYTES", 2**24)
+    for stream in (1, 2):
+        with pytest.raises(UserError, match="1 GiB"):
+            shell(tmp_path / str(stream), f"yes >&{stream}")
+        files = [path for path in (tmp_path / str(stream)).rglob("*") if path.is_file()]
+        assert sum(path.stat().st_size for path in files) < 2**21
+
+
+@pytest.mark.parametrize("has_pidfd", [True, False])
+def test_line_is_reported_soon(
+    tmp_path: Path, has_pidfd: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not has_pidfd:
+        monkeypatch.delattr(os, "pidfd_open")
+    program = """import json, time
+for epoch in range(4):
+    time.sleep(0.15)
+    print(json.dumps({"epoch": epoch, "loss": time.time()}))"""
+    delays = list[float]()
+    start_s = time.thread_time()
+    run(
+        tmp_path, program, on_epoch=lambda epoch: delays.append(time.time() - epoch.numbers["loss"])
+    )
+    assert len(delays) == 4 and min(delays) < 0.2
+    assert time.thread_time() - start_s < 0.5
 
 
 def test_any_output_is_progress(tmp_path: Path) -> None:
