@@ -104,21 +104,21 @@ print(json.dumps({"token": len(os.environ["MY_TOKEN"]), "same": os.getcwd()}))""
         ("exit 4", "exit status 4 without output"),
         ("kill -SEGV $$", "Segmentation"),
         ("kill -KILL $$", "Killed"),
-        ("echo done", "do not have loss"),
-        ("true", "do not have loss"),
+        ("echo done", "no final metrics"),
+        ("true", "no final metrics"),
         (
             "echo '[1]'; echo 3; echo null; echo '{1'; head -c 99999 /dev/urandom",
-            "do not have loss",
+            "no final metrics",
         ),
-        ("echo '{\"epoch\": 0}'", "do not have loss"),
+        ("echo '{\"epoch\": 0}'", "no final metrics"),
         ('echo \'{"epoch": true, "loss": 1}\'', "epochs"),
         ("echo '{\"epoch\": 1.5}'", "epochs"),
         ("echo '{\"epoch\": 1}'; echo '{\"epoch\": 0}'", "epochs"),
         ('echo \'{"epoch": 1, "loss": "low"}\'', "number"),
         ("echo '{\"loss\": [1]}'", "number"),
         ("echo '{\"loss\": null}'", "number"),
-        ("printf '%s\\n' '{\"loss\\ud800\": 1}'", "do not have loss"),
-        ("printf '%s\\n' '{\"loss\": \"\\ud800\"}'", "do not have loss"),
+        ("printf '%s\\n' '{\"loss\\ud800\": 1}'", "no final metrics"),
+        ("printf '%s\\n' '{\"loss\": \"\\ud800\"}'", "no final metrics"),
     ],
 )
 def test_bad_program_is_one_sentence(tmp_path: Path, program: str, problem: str) -> None:
@@ -186,7 +186,7 @@ def test_daemon_ends_with_the_program(tmp_path: Path) -> None:
 
 def test_daemon_without_environment_ends(tmp_path: Path) -> None:
     program = "setsid env -i sh -c 'echo $$ > pid; sleep 600' & while [ ! -s pid ]; do :; done"
-    with pytest.raises(UserError, match="do not have loss"):
+    with pytest.raises(UserError, match="no final metrics"):
         shell(tmp_path, program)
     assert ended(tmp_path)
 
