@@ -62,7 +62,6 @@ def run(
     The word `run` may be omitted. Run the same command again to resume.
     """
     from orchestrator.plan import PlanRequest, make_plan, studies_of
-    from orchestrator.storage import storage_at
     from orchestrator.sweep import command_line, stored_command
     from orchestrator.variants import parse_settings, read_inputs
 
@@ -92,7 +91,7 @@ def run(
     if context.info_name == "command":
         study, request = define(study, typed_options), PlanRequest(data_dir=folder)
         typed_options = {k: v for k, v in typed_options.items() if k not in DEFINING}
-    elif definition := stored_command(study, storage_at(storage)):
+    elif definition := stored_command(study, storage):
         line = command_line(*command_words(definition, again=is_retry), options=typed_options)
         raise UserError(f"{study}: is a command. Type: {line}")
     plans = [
@@ -106,6 +105,7 @@ def run(
         print_plans(plans, form, on_gpu=any(gpus))
         return
     from orchestrator.cluster import RunOptions
+    from orchestrator.storage import storage_at
 
     run_options = RunOptions(
         store_url=store_url(store, storage),

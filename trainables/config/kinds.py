@@ -43,7 +43,7 @@ def read_config(content: Any) -> AnyConfig:
         content = {**content, "kind": "language_model"}
     if isinstance(content, dict) and content["kind"] == "trainable":
         names = (str(content.get(key)) for key in ("sha256", "trainable"))
-        user_type: type[Trainable] = user_class(*names) or UnloadedTrainable
+        user_type = user_class(*names, Trainable) or UnloadedTrainable
         return user_type.model_validate(content)
     return _CONFIG.validate_python(content)
 

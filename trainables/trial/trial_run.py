@@ -15,7 +15,6 @@ from types import MappingProxyType
 from typing import Any, Self
 
 import torch
-from torch import Tensor
 
 from trainables.config import (
     PERPLEXITY,
@@ -47,6 +46,7 @@ from trainables.trial_folder import (
     FinalState,
     Measured,
     Metric,
+    Snapshot,
     TrialFolder,
     TrialOutcome,
     describe,
@@ -245,17 +245,14 @@ class TrialRun:
 
 def _previous_outcome(folder: TrialFolder) -> TrialOutcome | None:
     try:
-        result = folder.result()
+        folder.result()
     except DamagedFileError as error:
         folder.set_aside_result()
         folder.note(f"{error}: the trial runs again")
-        return None
-    return result[0] if result is not None and result[0].state != "pruned" else None
+    return folder.outcome()
 
 
-def _restore(
-    trainer: Trainer, checkpoint: tuple[dict[str, Tensor], dict[str, Any]], folder: TrialFolder
-) -> None:
+def _restore(trainer: Trainer, checkpoint: Snapshot, folder: TrialFolder) -> None:
     try:
         if not trainer.restore(*checkpoint):
             folder.note(
