@@ -34,7 +34,7 @@ def snapshot(objects: Mapping[str, Any]) -> Snapshot:
                 return {kind: encoded(torch.from_numpy(np.array(value)), path)}
         if isinstance(value, float) and not math.isfinite(value):
             return {"float": str(value)}
-        if value is None or isinstance(value, bool | int | float | str):
+        if value is None or isinstance(value, int | float | str):
             return value
         if isinstance(value, Tensor) and value.dtype != torch.complex128:
             # Tied weights are stored once.

@@ -219,6 +219,9 @@ class TrialRun:
     ) -> TrialOutcome:
         folder = self._folder
         self.checkpoints.wait()
+        epochs: Sequence[Epoch] = self._trial.epochs if self._trial is not None else ()
+        if isinstance(self.task.config, LanguageTrialConfig):
+            epochs = self.trainer.progress.epochs
         state: FinalState = "done"
         if error is not None:
             state = "pruned" if isinstance(error, PrunedError) else "diverged"
@@ -226,7 +229,7 @@ class TrialRun:
             trial_id=self.task.config.trial_id,
             state=state,
             cause=str(error) if error is not None else None,
-            epochs=tuple(self._epochs()),
+            epochs=tuple(epochs),
             measurements={name: metrics for name, (metrics, _) in measurements.items()},
             environment=self._environment,
         )
@@ -236,11 +239,6 @@ class TrialRun:
         folder.log(f"{outcome.state}{f': {outcome.cause}' if outcome.cause else ''}")
         folder.leave()
         return outcome
-
-    def _epochs(self) -> Sequence[Any]:
-        if isinstance(self.task.config, LanguageTrialConfig):
-            return self.trainer.progress.epochs
-        return self._trial.epochs if self._trial is not None else ()
 
 
 def _previous_outcome(folder: TrialFolder) -> TrialOutcome | None:
