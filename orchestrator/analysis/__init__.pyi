@@ -17,7 +17,6 @@ from .correlations import correlation_numbers as correlation_numbers
 from .extrapolations import ExtrapolationNumbers as ExtrapolationNumbers
 from .extrapolations import extrapolation_numbers as extrapolation_numbers
 from .frames import ID_DIGITS as ID_DIGITS
-from .frames import LEADING as LEADING
 from .frames import METRICS as METRICS
 from .frames import FlatResults as FlatResults
 from .frames import Row as Row

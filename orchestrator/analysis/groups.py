@@ -200,8 +200,8 @@ def tuned_numbers(frame: pd.DataFrame, goal: Goal = VALID_PERPLEXITY) -> pd.Data
 def _side(name: str, trials: pd.DataFrame, goal: Goal) -> dict[str, Any]:
     stages = trials["stage"][trials["state"].isin(ENDED)]
     candidates = trials[(trials["state"] == "done") & (trials["stage"] != "final")]
-    values = candidates.set_index("name").reindex(columns=[goal.metric])[goal.metric].dropna()
-    losses = values.map(goal.loss)
+    values = candidates.set_index("name").reindex(columns=[goal.metric])[goal.metric]
+    losses = values.dropna().map(goal.loss)
     is_empty = losses.empty
     return {
         "side": name,

@@ -41,6 +41,11 @@ class SweptNumbers:
     """One row per group, value and metric; `low` and `high` are the mean's 95% interval."""
     trials: pd.DataFrame
 
+    @property
+    def metrics(self) -> list[str]:
+        """Return the metrics in `means`."""
+        return list(dict.fromkeys(self.means["metric"]))
+
     def compared(self, metric: str) -> pd.DataFrame:
         """Return the metric's means of the groups that have a mean at every value."""
         rows = self.means[(self.means["metric"] == metric) & self.means["mean"].notna()]

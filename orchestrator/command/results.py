@@ -17,7 +17,6 @@ from search_spaces.catalog import ALL, NAMES, is_command, is_file, load_study
 from trainables.errors import PROGRAM, UserError
 
 if TYPE_CHECKING:
-    from orchestrator.storage import Storage
     from orchestrator.store import Store, StudyKey
 
 
@@ -110,7 +109,6 @@ def results(
     """Print a study's trials with their configs and metrics."""
     from orchestrator.analysis import flatten
     from orchestrator.report import group_metrics, write_parquet, write_results
-    from orchestrator.storage import storage_at
     from orchestrator.sweep import stored_command
 
     variants = typed_filter(scale, corpus, settings, model)
@@ -125,7 +123,7 @@ def results(
         write_parquet(trials.columns, trials.records, sys.stdout.buffer)
     else:
         # The metrics of a user's study are unknown if it is named without its file.
-        argument = stored_command(study, storage_at(storage)) or study
+        argument = stored_command(study, storage) or study
         is_known = argument in NAMES or is_file(argument) or is_command(argument)
         first_metrics = group_metrics(load_study(argument)) if is_known else []
         write_results(trials, form, sys.stdout, first_metrics)
@@ -164,7 +162,7 @@ def report(
     variants = typed_filter(scale, corpus, settings, model)
     location, terminal = storage_at(storage), console(stderr=form == "json")
     with open_existing(store, storage) as results_store:
-        for key, argument in _arguments(results_store, study, variants, location).items():
+        for key, argument in _arguments(results_store, study, variants, storage).items():
             command_line = Typed(study=argument, options=options.typed_options(context))
             content, out = load_study(argument), report_folder(location, key)
             result = write_report(results_store, content, key, out, typed=command_line, pdf=pdf)
@@ -178,7 +176,7 @@ def report(
 
 
 def _arguments(
-    store: Store, argument: str, variants: VariantFilter, storage: Storage
+    store: Store, argument: str, variants: VariantFilter, storage: str
 ) -> dict[StudyKey, str]:
     from orchestrator.sweep import stored_command, study_argument
 

@@ -11,7 +11,7 @@ import typer
 from orchestrator.command import options
 from orchestrator.command.clean import removed_sentence
 from orchestrator.command.options import console, print_err, store_url
-from search_spaces.catalog import ALL, NAMES, is_file
+from search_spaces.catalog import ALL
 from search_spaces.command_study import DEFINING, command_words, define
 from trainables.errors import PROGRAM, UserError
 from trainables.runtime import Runtime
@@ -62,6 +62,7 @@ def run(
     The word `run` may be omitted. Run the same command again to resume.
     """
     from orchestrator.plan import PlanRequest, make_plan, studies_of
+    from orchestrator.sweep import command_line, stored_command
     from orchestrator.variants import parse_settings, read_inputs
 
     is_command_line = context.info_name == "command"
@@ -91,8 +92,9 @@ def run(
     if is_command_line:
         study, request = define(study, typed_options), PlanRequest(data_dir=folder)
         typed_options = {k: v for k, v in typed_options.items() if k not in DEFINING}
-    elif study not in (*NAMES, ALL) and not is_file(study):
-        _refuse_stored_command(study, storage, typed_options, again=is_retry)
+    elif definition := stored_command(study, storage):
+        line = command_line(*command_words(definition, again=is_retry), options=typed_options)
+        raise UserError(f"{study}: is a command. Type: {line}")
     plans = [
         make_plan(chosen_study, size, text, study_request)
         for chosen_study, size, text, study_request in studies_of(study, scale, corpus, request)
@@ -126,17 +128,6 @@ def run(
         for plan, number in zip(plans, gpus, strict=True)
     ]
     raise typer.Exit(_run_all(runs, study, typed_options, again=is_retry))
-
-
-def _refuse_stored_command(
-    study: str, storage: str, typed_options: Mapping[str, tuple[str, ...]], *, again: bool
-) -> None:
-    from orchestrator.storage import storage_at
-    from orchestrator.sweep import command_line, stored_command
-
-    if definition := stored_command(study, storage_at(storage)):
-        line = command_line(*command_words(definition, again=again), options=typed_options)
-        raise UserError(f"{study}: is a command. Type: {line}")
 
 
 def _gpus_of(gpus_per_trial: float | None, plan: Plan) -> float:

@@ -73,23 +73,23 @@ BASIS = f"{_GPU_BASIS} {CORE_BASIS}"
 
 @dataclass(frozen=True, kw_only=True)
 class Estimate:
-    """Time and memory of one trial. Only core hours include measurements."""
+    """Time and memory of one trial; 0 if unknown. Only core hours include measurements."""
 
-    gpu_hours: float
-    core_hours: float
-    memory_gb: float
+    gpu_hours: float = 0.0
+    core_hours: float = 0.0
+    memory_gb: float = 0.0
     """Memory of the process, if it trains on a CPU."""
-    gpu_memory_gb: float
+    gpu_memory_gb: float = 0.0
     """GPU memory if it trains on a GPU. Its measurements need about as much main memory."""
 
 
 def estimate(config: AnyConfig, corpus: CorpusIdentity) -> Estimate:
-    """Return the time and memory of one trial, on one V100 and on one core; 0 if unknown.
+    """Return the time and memory of one trial, on one V100 and on one core.
 
     `corpus` is the study's corpus, even if the trial generates its text.
     """
     if isinstance(config, Trainable | Command):
-        return Estimate(gpu_hours=0.0, core_hours=0.0, memory_gb=0.0, gpu_memory_gb=0.0)
+        return Estimate()
     corpus = text_of(config, corpus)
     if isinstance(config, LanguageTrialConfig):
         gpu_bytes = _training_bytes(config, corpus, "cuda")

@@ -22,10 +22,6 @@ if TYPE_CHECKING:
     from orchestrator.store import Store
 
 
-UNKNOWN = (1.0, "")
-"""A time for which trials are grouped well at any speed, and no basis to print."""
-
-
 def seconds_each(
     configs: Sequence[AnyConfig], plan: Plan, store: Store, *, gpu: bool
 ) -> tuple[float, str]:
@@ -34,7 +30,7 @@ def seconds_each(
     A family is trials of similar cost. Its estimate is multiplied by the ratio of actual to
     estimated time of its done trials, or by the median ratio if it has none. Done trials count if
     they have the plan's scale, corpus and variant, and ran on the same device. A user's own trials
-    have no estimate before; then the result is `UNKNOWN`.
+    have no estimate before; then the basis is empty.
     """
     estimate_s = partial(gpu_seconds if gpu else core_seconds, corpus=plan.corpus)
     measured_ids: set[str] = set()
@@ -61,7 +57,7 @@ def seconds_each(
                 estimated_s[config.family] += estimate_s(config)
     ratios = {family: taken_s[family] / estimated_s[family] for family in taken_s}
     if plan.study.is_own and not {config.family for config in configs} <= ratios.keys():
-        return UNKNOWN
+        return 1.0, ""  # a time for which trials are grouped well at any speed
     usual_ratio = statistics.median(ratios.values()) if ratios else 1.0
     seconds = [ratios.get(config.family, usual_ratio) * estimate_s(config) for config in configs]
     if ratios:

@@ -74,12 +74,12 @@ def build_report(
     results = flatten(records.rows)
     frame = results.frame()
     summary = summarise(study, key, results, frame)
-    metric, names = study.goal.metric, results.metric_columns
 
     def missing_metric(_: object) -> str:
-        return cautions("missing_metric", metric=metric, names=names)[0]
+        names = results.metric_columns
+        return cautions("missing_metric", metric=study.goal.metric, names=names)[0]
 
-    if study.is_own and values_of_done(frame, metric).empty:
+    if study.is_own and values_of_done(frame, study.goal.metric).empty:
         study = replace(study, analyses=(missing_metric,))
     questioned = StudyResults(
         study=study, key=key, frame=frame, spectra=records.spectra, epochs=records.epochs

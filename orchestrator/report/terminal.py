@@ -63,13 +63,14 @@ def _first_rows(table: TextTable) -> TextTable:
 
 def column_widths(table: TextTable, width: int) -> list[int] | None:
     """Return the widths of columns for a table at most `width` wide, or None if it does not fit."""
-    least = [_least_width(table, i) for i in range(len(table.head))]
+    columns = _columns(table)
+    least = [_least_width(*texts) for texts in columns]
     spare = width - _total(least)
     if spare < 0:
         return None
     widths = []
-    for i, narrowest in enumerate(least):
-        more = min(spare, max(map(cell_len, _texts(table, i))) - narrowest)
+    for texts, narrowest in zip(columns, least, strict=True):
+        more = min(spare, max(map(cell_len, texts)) - narrowest)
         widths.append(narrowest + more)
         spare -= more
     return widths
@@ -80,7 +81,7 @@ def split(table: TextTable, width: int) -> list[TextTable]:
 
     A part with one other column may still be too wide.
     """
-    least = [_least_width(table, i) for i in range(len(table.head))]
+    least = [_least_width(*texts) for texts in _columns(table)]
     parts: list[list[int]] = [[0] if least else []]
     for i in range(1, len(least)):
         if len(parts[-1]) > 1 and _total([least[j] for j in (*parts[-1], i)]) > width:
@@ -101,12 +102,11 @@ def _total(widths: Sequence[int]) -> int:
     return sum(widths) + COLUMN_BORDER * len(widths) + TABLE_BORDER
 
 
-def _texts(table: TextTable, i: int) -> list[str]:
-    return [table.head[i], *(row[i].text for row in table.body)]
+def _columns(table: TextTable) -> list[list[str]]:
+    return [[head, *(row[i].text for row in table.body)] for i, head in enumerate(table.head)]
 
 
-def _least_width(table: TextTable, i: int) -> int:
-    head, *texts = _texts(table, i)
+def _least_width(head: str, *texts: str) -> int:
     long = [text for text in texts if cell_len(text) > WHOLE]
     whole = [cell_len(text) for text in texts if cell_len(text) <= WHOLE]
     whole += [cell_len(head)] if cell_len(head) <= LEAST_TEXT else []

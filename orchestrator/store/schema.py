@@ -175,10 +175,15 @@ study_trial = sa.Table(
     sa.Index("ix_study_trial_name", "name", "side", "stage", "number"),  # for SQLite's check, too
 )
 
+
+def _trial_id() -> sa.Column[str]:
+    return sa.Column("trial_id", sa.ForeignKey("trial.id"), primary_key=True)
+
+
 attempt = sa.Table(
     "attempt",
     metadata,
-    sa.Column("trial_id", sa.ForeignKey("trial.id"), primary_key=True),
+    _trial_id(),
     sa.Column("started_at", UtcDateTime, primary_key=True),
     sa.Column("place", sa.Text, nullable=False),
     sa.Column("ended_at", UtcDateTime),
@@ -188,7 +193,7 @@ attempt = sa.Table(
 epoch = sa.Table(
     "epoch",
     metadata,
-    sa.Column("trial_id", sa.ForeignKey("trial.id"), primary_key=True),
+    _trial_id(),
     sa.Column("epoch", sa.Integer, primary_key=True, autoincrement=False),
     sa.Column("metrics", SealedJson, nullable=False),
 )
@@ -196,7 +201,7 @@ epoch = sa.Table(
 result = sa.Table(
     "result",
     metadata,
-    sa.Column("trial_id", sa.ForeignKey("trial.id"), primary_key=True),
+    _trial_id(),
     sa.Column("measurement", sa.Text, primary_key=True),
     sa.Column("version", sa.Integer, primary_key=True, autoincrement=False),
     sa.Column("metrics", SealedJson, nullable=False),
@@ -205,6 +210,6 @@ result = sa.Table(
 spectrum = sa.Table(
     "spectrum",
     metadata,
-    sa.Column("trial_id", sa.ForeignKey("trial.id"), primary_key=True),
+    _trial_id(),
     sa.Column("singular_values", SealedVector, nullable=False),
 )

@@ -70,18 +70,25 @@ def check_name(storage: Storage, key: StudyKey, file: str) -> None:
                 )
 
 
-def study_argument(name: str, storage: Storage) -> str:
+def study_argument(name: str, storage: str) -> str:
     """Return what names a study of the store: a built-in name, a command's definition or a file.
 
-    Assumes that a user's file has the study's name.
+    `storage` is a folder or URL. Assumes that a user's file has the study's name.
     """
     return name if name in NAMES else stored_command(name, storage) or f"{name}.py"
 
 
-def stored_command(name: str, storage: Storage) -> str:
-    """Return the definition of the command's study `name`; "" for any other name."""
+def stored_command(name: str, storage: str) -> str:
+    """Return the definition of the command's study `name`; "" for any other name.
+
+    `storage` is a folder or URL.
+    """
+    if name in NAMES or is_file(name):
+        return ""
+    from orchestrator.storage import storage_at  # imports numpy
+
     key = StudyKey(study=name, scale=FULL.name, corpus=NO_TEXT.name)
-    for path in () if name in NAMES or is_file(name) else storage.study_files():
+    for path in storage_at(storage).study_files():
         with suppress(DamagedFileError):
             if path.stem == key.variant and is_command(file := read_study_file(path).file):
                 return file

@@ -13,7 +13,7 @@ from typing import Generic, TypeVar, cast
 from orchestrator.analysis import VALID_PERPLEXITY
 from orchestrator.forecast import seconds_left
 from orchestrator.report import CARD_FILE, Card, read_card
-from orchestrator.storage import FolderStorage, Storage, storage_at
+from orchestrator.storage import Storage, storage_at
 from orchestrator.store import (
     LostTrial,
     RunningTrial,
@@ -164,7 +164,7 @@ class Source:
 
     def _retry(self, key: StudyKey) -> str:
         self.fetch("studies", self.storage.study_files)
-        return retry_command(key, study_argument(key.study, FolderStorage(self.storage.folder)))
+        return retry_command(key, study_argument(key.study, str(self.storage.folder)))
 
 
 def _seconds_left(store: Store, summary: StudySummary, running: list[RunningTrial]) -> float | None:

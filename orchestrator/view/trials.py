@@ -10,9 +10,9 @@ from functools import cached_property
 import pandas as pd
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
-from orchestrator.analysis import LEADING, VALID_PERPLEXITY, flatten, in_reading_order
+from orchestrator.analysis import VALID_PERPLEXITY, flatten, in_reading_order
 from orchestrator.store import Store, StudyKey
-from trainables.config import Goal
+from trainables.config import LEADING, Goal
 
 READ_AT_ONCE = 1_000
 """Number of trials per query. For fewer (such as 500), PostgreSQL chooses one look-up per trial,

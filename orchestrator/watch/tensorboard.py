@@ -61,7 +61,7 @@ class _Curves:
         for name, value in metrics.items():
             self._writer.add_scalar(name, value, max(0, self._last_epoch))
         config = {
-            key: value if isinstance(value, bool | int | float | str) else str(value)
+            key: value if isinstance(value, int | float | str) else str(value)
             for key, value in flat_values(self._trial.config).items()
         }
         for summary in hparams({"state": state, **config}, dict(metrics)):

@@ -39,12 +39,12 @@ def read_config(content: Any) -> AnyConfig:
 
     Raises ValidationError. A user's trial whose file is not loaded is an `UnloadedTrainable`.
     """
-    if isinstance(content, dict) and "kind" not in content:
-        content = {**content, "kind": "language_model"}
-    if isinstance(content, dict) and content["kind"] == "trainable":
-        names = (str(content.get(key)) for key in ("sha256", "trainable"))
-        user_type: type[Trainable] = user_class(*names) or UnloadedTrainable
-        return user_type.model_validate(content)
+    if isinstance(content, dict):
+        content = {"kind": "language_model", **content}
+        if content["kind"] == "trainable":
+            names = (str(content.get(key)) for key in ("sha256", "trainable"))
+            user_type = user_class(*names, Trainable) or UnloadedTrainable
+            return user_type.model_validate(content)
     return _CONFIG.validate_python(content)
 
 

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TypeVar
 
 from pydantic import BaseModel, PydanticUserError, ValidationError
 from typing_extensions import override
@@ -46,6 +46,7 @@ class UserCode(TextFile):
 
 
 PROJECT = [Path(__file__).parents[2] / name for name in ("search_spaces", "trainables")]
+Class = TypeVar("Class")
 _modules: dict[str, ModuleType] = {}
 _code: dict[str, UserCode] = {}
 
@@ -205,15 +206,16 @@ def write_files(folder: Path, files: Iterable[tuple[str, bytes]]) -> None:
             path.chmod(0o755)
 
 
-def user_class(sha256: str, name: str) -> Any:
-    """Return the object of this name in the code; None if it or the code is missing."""
-    return getattr(_modules.get(sha256), name, None)
+def user_class(sha256: str, name: str, base: type[Class]) -> type[Class] | None:
+    """Return the subclass of `base` with this name; None if it or the code is missing."""
+    found = getattr(_modules.get(sha256), name, None)
+    return found if isinstance(found, type) and issubclass(found, base) else None
 
 
 def require_code(sha256: str, owner: str) -> UserCode:
     """Return the code. Raises UserError, which begins with `owner`, if it is not loaded."""
     if sha256 not in _code:
-        files = ", ".join(f"{module.__file__}" for module in _modules.values()) or "none"
+        files = ", ".join(code.name for code in _code.values()) or "none"
         raise UserError(
             f"{owner}: no loaded file has SHA-256 {sha256[:12]}... (loaded: {files}). Run the "
             "trial through its study, or pass the unchanged file to `python -m trainables` with "
@@ -225,9 +227,8 @@ def require_code(sha256: str, owner: str) -> UserCode:
 def code_of(configs: Iterable[BaseModel]) -> tuple[UserCode, ...]:
     """Return the code of the users' classes in these configs, if this process has it."""
     digests = dict.fromkeys(
-        digest
+        getattr(part, "sha256", None)
         for config in configs
         for part in (config, getattr(config, "output_layer", None))
-        if (digest := getattr(part, "sha256", None)) is not None
     )
     return tuple(_code[digest] for digest in digests if digest in _code)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from trainables.config import CustomConfig, require_code, user_class
 from trainables.errors import UserError
 from trainables.output_layers.base import LayerShape, OutputLayer
@@ -33,8 +31,8 @@ def build_custom(config: CustomConfig, shape: LayerShape) -> OutputLayer:
 
 def _layer_class(config: CustomConfig) -> type[OutputLayer]:
     require_code(config.sha256, f"output layer {config.layer}")
-    layer: Any = user_class(config.sha256, config.layer)
-    if not (isinstance(layer, type) and issubclass(layer, OutputLayer)):
+    layer = user_class(config.sha256, config.layer, OutputLayer)
+    if layer is None:
         raise UserError(
             f"output layer {config.layer}: not a subclass of "
             "trainables.output_layers.OutputLayer. Fix it."

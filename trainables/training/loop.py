@@ -36,7 +36,7 @@ from trainables.training.progress import DivergedError, Progress, PrunedError
 from trainables.training.recipe import Recipe, Window
 from trainables.training.streams import mean_loss, parallel_streams
 from trainables.training.transformer import TransformerRecipe
-from trainables.trial_folder import EpochMetrics
+from trainables.trial_folder import EpochMetrics, Snapshot
 
 if TYPE_CHECKING:
     from trainables.trial_folder import Checkpoints
@@ -265,7 +265,7 @@ class Trainer:
         for name, parameter in self.model.named_parameters():
             parameter.copy_(self.kept[name])
 
-    def snapshot(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    def snapshot(self) -> Snapshot:
         """Return everything the next step depends on, as tensors and as JSON data."""
         tensors: dict[str, Tensor] = {
             f"model.{name}": p for name, p in self.model.named_parameters()

@@ -14,17 +14,16 @@ from torch import Tensor
 
 from trainables.device import global_random_states, set_global_random_states
 from trainables.errors import UserError
+from trainables.trial_folder import Snapshot
 
-Tensors = dict[str, Tensor]
 
-
-def snapshot(objects: Mapping[str, Any]) -> tuple[Tensors, dict[str, Any]]:
+def snapshot(objects: Mapping[str, Any]) -> Snapshot:
     """Return the state of the objects by name.
 
     Raises UserError for a state that is not made of tensors, arrays, numbers, texts, lists, tuples
     and dicts.
     """
-    tensors: Tensors = {}
+    tensors: dict[str, Tensor] = {}
     stored: dict[tuple[Any, ...], tuple[str, Tensor]] = {}
     """Name, and the tensor itself: its memory must not be used again while this runs."""
 
@@ -35,7 +34,7 @@ def snapshot(objects: Mapping[str, Any]) -> tuple[Tensors, dict[str, Any]]:
                 return {kind: encoded(torch.from_numpy(np.array(value)), path)}
         if isinstance(value, float) and not math.isfinite(value):
             return {"float": str(value)}
-        if value is None or isinstance(value, bool | int | float | str):
+        if value is None or isinstance(value, int | float | str):
             return value
         if isinstance(value, Tensor) and value.dtype != torch.complex128:
             # Tied weights are stored once.
@@ -60,7 +59,9 @@ def snapshot(objects: Mapping[str, Any]) -> tuple[Tensors, dict[str, Any]]:
     return tensors, {name: encoded(_state_of(value, name), name) for name, value in objects.items()}
 
 
-def restore(objects: Mapping[str, Any], tensors: Tensors, state: Mapping[str, Any]) -> None:
+def restore(
+    objects: Mapping[str, Any], tensors: Mapping[str, Tensor], state: Mapping[str, Any]
+) -> None:
     """Give the objects their state in a `snapshot`. Raises UserError if the names differ."""
     if objects.keys() != state.keys():
         raise UserError(
@@ -71,7 +72,7 @@ def restore(objects: Mapping[str, Any], tensors: Tensors, state: Mapping[str, An
         _set_state(target, _decoded(state[name], tensors))
 
 
-def _decoded(value: Any, tensors: Tensors) -> Any:
+def _decoded(value: Any, tensors: Mapping[str, Tensor]) -> Any:
     if not isinstance(value, dict):
         return value
     [(kind, content)] = value.items()

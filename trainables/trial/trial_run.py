@@ -12,10 +12,9 @@ from functools import cached_property
 from pathlib import Path
 from statistics import median
 from types import MappingProxyType
-from typing import Any, Self
+from typing import Self
 
 import torch
-from torch import Tensor
 
 from trainables.config import (
     PERPLEXITY,
@@ -47,6 +46,7 @@ from trainables.trial_folder import (
     FinalState,
     Measured,
     Metric,
+    Snapshot,
     TrialFolder,
     TrialOutcome,
     describe,
@@ -217,6 +217,9 @@ class TrialRun:
     ) -> TrialOutcome:
         folder = self._folder
         self.checkpoints.wait()
+        epochs: Sequence[Epoch] = self._trial.epochs if self._trial is not None else ()
+        if isinstance(self.task.config, LanguageTrialConfig):
+            epochs = self.trainer.progress.epochs
         state: FinalState = "done"
         if error is not None:
             state = "pruned" if isinstance(error, PrunedError) else "diverged"
@@ -224,7 +227,7 @@ class TrialRun:
             trial_id=self.task.config.trial_id,
             state=state,
             cause=str(error) if error is not None else None,
-            epochs=tuple(self._epochs()),
+            epochs=tuple(epochs),
             measurements={name: metrics for name, (metrics, _) in measurements.items()},
             environment=self._environment,
         )
@@ -235,25 +238,17 @@ class TrialRun:
         folder.leave()
         return outcome
 
-    def _epochs(self) -> Sequence[Any]:
-        if isinstance(self.task.config, LanguageTrialConfig):
-            return self.trainer.progress.epochs
-        return self._trial.epochs if self._trial is not None else ()
-
 
 def _previous_outcome(folder: TrialFolder) -> TrialOutcome | None:
     try:
-        result = folder.result()
+        folder.result()
     except DamagedFileError as error:
         folder.set_aside_result()
         folder.note(f"{error}: the trial runs again")
-        return None
-    return result[0] if result is not None and result[0].state != "pruned" else None
+    return folder.outcome()
 
 
-def _restore(
-    trainer: Trainer, checkpoint: tuple[dict[str, Tensor], dict[str, Any]], folder: TrialFolder
-) -> None:
+def _restore(trainer: Trainer, checkpoint: Snapshot, folder: TrialFolder) -> None:
     try:
         if not trainer.restore(*checkpoint):
             folder.note(

@@ -55,7 +55,7 @@ class Trial:
     @property
     def folder(self) -> Path:
         """Folder for the trial's own files, which survive interruptions."""
-        path = self._checkpoints.folder.own_files
+        path = self._checkpoints.folder.path / "files"
         path.mkdir(exist_ok=True)
         return path
 
@@ -162,9 +162,9 @@ class Trial:
 
 def number(name: str, value: Any) -> int | float | bool:
     """Return a number as Python's own type. Raises UserError for anything else."""
-    if not isinstance(value, bool | int | float) and hasattr(value, "item"):
+    if not isinstance(value, int | float) and hasattr(value, "item"):
         with suppress(ValueError, RuntimeError, TypeError):
             value = value.item()  # of numpy or torch
-    if not isinstance(value, bool | int | float):
+    if not isinstance(value, int | float):
         raise UserError(f"the metric {name} must be a number; got {str(value)[:80]!r}")
     return value

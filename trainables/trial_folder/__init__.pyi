@@ -1,4 +1,5 @@
 from .checkpoint import Checkpoints as Checkpoints
+from .checkpoint import Snapshot as Snapshot
 from .checkpoint import load_tensors as load_tensors
 from .checkpoint import save_tensors as save_tensors
 from .environment import code_version as code_version

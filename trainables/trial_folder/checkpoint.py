@@ -31,6 +31,8 @@ from trainables.trial_folder.files import (
 )
 from trainables.trial_folder.folder import TrialFolder
 
+Snapshot = tuple[dict[str, Tensor], dict[str, Any]]
+"""A training state: tensors by name, and JSON data."""
 CHECKPOINTS_KEPT = 2
 MAX_SHARE = 0.05
 """Maximum share of a trial's time for checkpoints."""
@@ -58,7 +60,7 @@ def _write_sealed(path: Path, content: bytes) -> None:
     write_file(path, header.replace(_entry(BLANK), _entry(checksum), 1), data)
 
 
-def load_tensors(path: Path, device: str = "cpu") -> tuple[dict[str, Tensor], dict[str, Any]]:
+def load_tensors(path: Path, device: str = "cpu") -> Snapshot:
     """Return the tensors and state that `save_tensors` wrote.
 
     Raises OSError, and DamagedFileError if the file is not a complete checkpoint.
@@ -158,7 +160,7 @@ class Checkpoints:
             remove(path)
         self._seconds = time.monotonic() - start_time
 
-    def latest(self, device: str) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
+    def latest(self, device: str) -> Snapshot | None:
         """Return the newest undamaged checkpoint, or None; report damaged ones to `folder.note`.
 
         Raises UserError if this user may not read a checkpoint, OSError if the disk fails.

@@ -229,11 +229,6 @@ class TrialFolder:
             remove(self.path / RESULT)
             remove(self.error_log)
 
-    @property
-    def own_files(self) -> Path:
-        """Folder of files that the user's code writes."""
-        return self.path / "files"
-
     def epochs(self) -> list[Epoch]:
         """Return the epochs of `write_epochs`, without those that a killed process left cut."""
         epochs: list[Epoch] = []

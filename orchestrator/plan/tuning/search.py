@@ -109,7 +109,7 @@ def _frozen_trial(space: Space, past_trial: PastTrial) -> optuna.trial.FrozenTri
     from optuna.trial import TrialState as State
 
     states = {
-        "done": State.COMPLETE,
+        "done": State.FAIL if past_trial.result is None else State.COMPLETE,
         "pruned": State.PRUNED,
         "diverged": State.PRUNED,
         "failed": State.FAIL,
@@ -118,10 +118,8 @@ def _frozen_trial(space: Space, past_trial: PastTrial) -> optuna.trial.FrozenTri
     values: dict[str, Any] = (
         {} if past_trial.state == "diverged" else {"intermediate_values": dict(past_trial.losses)}
     )
-    state = states.get(past_trial.state, State.RUNNING)
     if past_trial.state == "done":
         values["value"] = past_trial.result
-        state = State.FAIL if past_trial.result is None else state
     chosen, distributions = choices(space, past_trial.cell), _distributions(space)
     params = {
         name: index
@@ -129,7 +127,7 @@ def _frozen_trial(space: Space, past_trial: PastTrial) -> optuna.trial.FrozenTri
         if dimension.is_active(chosen)
     }
     return optuna.create_trial(
-        state=state,
+        state=states.get(past_trial.state, State.RUNNING),
         params=params,
         distributions={name: distributions[name] for name in params},
         **values,

@@ -174,8 +174,8 @@ def plan_tuning(
     if budget is not None and not 1 <= budget <= cell_total:
         raise UserError(f"--budget: takes 1 to {cell_total:,} trials per side; got {budget}.")
     if search == "grid":
-        return replace(plan, budget=cell_total)
-    by_scale = min(number for number in (tuning.budget, BUDGETS.get(scale)) if number is not None)
+        budget = cell_total
+    by_scale = min(filter(None, (tuning.budget, BUDGETS.get(scale))))
     return replace(plan, budget=min(cell_total, budget or by_scale))
 
 

@@ -66,7 +66,7 @@ def _overall(numbers: SweptNumbers, metric: str) -> dict[Any, float]:
 
 def _findings(numbers: SweptNumbers) -> Iterator[Finding]:
     goal = numbers.request.goal
-    for metric in dict.fromkeys(numbers.means["metric"]):
+    for metric in numbers.metrics:
         overall = _overall(numbers, metric)
         if not overall:
             continue
@@ -107,13 +107,14 @@ def _outside(best: Any, values: Sequence[Any]) -> str:
 
 
 def _tables(numbers: SweptNumbers, title: str, file: str) -> Iterator[Table]:
-    metrics = dict.fromkeys(numbers.means["metric"])
     frame, across = pivot(
         numbers.means,
         index=["group", "value", "done", "trials"],
         across="metric",
         cell=_cell,
-        headings={metric: formats.with_unit(metric, numbers.request.goal) for metric in metrics},
+        headings={
+            metric: formats.with_unit(metric, numbers.request.goal) for metric in numbers.metrics
+        },
     )
     value = Column(title, cell=lambda row: sortable(row.value, formats.setting(row.value)))
     yield Table(
@@ -134,8 +135,7 @@ def _cell(row: Any) -> Cell:
 
 def _drawing(numbers: SweptNumbers, title: str, name: str, *, several: bool) -> LineFigure:
     goal = numbers.request.goal
-    names = dict.fromkeys(numbers.means["metric"])
-    metrics = {metric: formats.with_unit(metric, goal) for metric in names}
+    metrics = {metric: formats.with_unit(metric, goal) for metric in numbers.metrics}
     are_numbers = all(map(is_number, numbers.values))
     # Numbers are at their value on the axis, other values are side by side.
     positions = {
@@ -173,7 +173,7 @@ def _marks(numbers: SweptNumbers, positions: Mapping[Any, Any], *, several: bool
             "mean": mean,
             "group": f"mean of {numbers.compared(metric)['group'].nunique()} models",
         }
-        for metric in dict.fromkeys(numbers.means["metric"])
+        for metric in numbers.metrics
         if several
         for value, mean in _overall(numbers, metric).items()
     )

@@ -78,15 +78,15 @@ def test_next_worker_resumes_from_checkpoint(storage: Storage, move: Move) -> No
 
 def test_own_files_survive_in_folders(storage: Storage, move: Move) -> None:
     def write(folder: TrialFolder) -> None:
-        (folder.own_files / "a" / "b").mkdir(parents=True)
-        (folder.own_files / "a" / "b" / ".x").write_text("1")
-        (folder.own_files / "y").write_text("2")
+        (folder.path / "files" / "a" / "b").mkdir(parents=True)
+        (folder.path / "files" / "a" / "b" / ".x").write_text("1")
+        (folder.path / "files" / "y").write_text("2")
 
     stopped(storage, write)
     move("two")
     with storage.working(TRIAL) as folder:
-        assert (folder.own_files / "a" / "b" / ".x").read_text() == "1"
-        assert (folder.own_files / "y").read_text() == "2"
+        assert (folder.path / "files" / "a" / "b" / ".x").read_text() == "1"
+        assert (folder.path / "files" / "y").read_text() == "2"
         finish(folder)
     assert not (folder.path / "worker").exists()
 

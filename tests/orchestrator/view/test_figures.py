@@ -83,7 +83,7 @@ def test_own_metrics_have_curves() -> None:
         UserEpoch(epoch=i, seconds=1.0, accuracy=a, loss=b, train_accuracy=c)
         for i, (a, b, c) in enumerate(points)
     ]
-    assert figures.curve_metrics(epochs) == ["accuracy", "loss", "train_accuracy"]
+    assert figures.curve_metrics({"a": epochs}) == ["accuracy", "loss", "train_accuracy"]
     first = figures.learning_curves({"a": epochs})
     assert list(first.data[0].y) == [0.7, 0.9] and first.layout.yaxis.type != "log"
     loss = figures.learning_curves({"a": epochs}, "loss")

@@ -174,7 +174,7 @@ def test_grid_search_trains_base_once() -> None:
 
 
 @pytest.mark.parametrize(("method", "own"), [("random", "tpe"), ("tpe", "random")])
-def test_another_method_is_another_variant(tmp_path: Path, method: str, own: str) -> None:
+def test_another_method_is_another_variant(tmp_path: Path, method: Any, own: Any) -> None:
     (tmp_path / "own.py").write_text(
         "from search_spaces.spaces import Search\nfrom search_spaces.study import Study\n"
         "from trainables.config import Command\n"
