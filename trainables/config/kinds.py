@@ -42,8 +42,8 @@ def read_config(content: Any) -> AnyConfig:
     if isinstance(content, dict):
         content = {"kind": "language_model", **content}
         if content["kind"] == "trainable":
-            names = (str(content.get(key)) for key in ("sha256", "trainable"))
-            user_type = user_class(*names, Trainable) or UnloadedTrainable
+            sha256, name = (str(content.get(key)) for key in ("sha256", "trainable"))
+            user_type: type[Trainable] = user_class(sha256, name, Trainable) or UnloadedTrainable
             return user_type.model_validate(content)
     return _CONFIG.validate_python(content)
 

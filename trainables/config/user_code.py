@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import TypeVar
+from typing import Any
 
 from pydantic import BaseModel, PydanticUserError, ValidationError
 from typing_extensions import override
@@ -46,7 +46,6 @@ class UserCode(TextFile):
 
 
 PROJECT = [Path(__file__).parents[2] / name for name in ("search_spaces", "trainables")]
-Class = TypeVar("Class")
 _modules: dict[str, ModuleType] = {}
 _code: dict[str, UserCode] = {}
 
@@ -206,7 +205,7 @@ def write_files(folder: Path, files: Iterable[tuple[str, bytes]]) -> None:
             path.chmod(0o755)
 
 
-def user_class(sha256: str, name: str, base: type[Class]) -> type[Class] | None:
+def user_class(sha256: str, name: str, base: type) -> Any:
     """Return the subclass of `base` with this name; None if it or the code is missing."""
     found = getattr(_modules.get(sha256), name, None)
     return found if isinstance(found, type) and issubclass(found, base) else None
