@@ -42,9 +42,9 @@ def read_config(content: Any) -> AnyConfig:
     if isinstance(content, dict):
         content = {"kind": "language_model", **content}
         if content["kind"] == "trainable":
-            names = (str(content.get(key)) for key in ("sha256", "trainable"))
-            user_type = user_class(*names, Trainable) or UnloadedTrainable
-            return user_type.model_validate(content)
+            name = str(content.get("trainable"))
+            user_type = user_class(str(content.get("sha256")), name, Trainable)
+            return (user_type or UnloadedTrainable).model_validate(content)
     return _CONFIG.validate_python(content)
 
 

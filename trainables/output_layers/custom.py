@@ -31,7 +31,7 @@ def build_custom(config: CustomConfig, shape: LayerShape) -> OutputLayer:
 
 def _layer_class(config: CustomConfig) -> type[OutputLayer]:
     require_code(config.sha256, f"output layer {config.layer}")
-    layer = user_class(config.sha256, config.layer, OutputLayer)
+    layer = user_class(config.sha256, config.layer, OutputLayer)  # type: ignore[type-abstract]
     if layer is None:
         raise UserError(
             f"output layer {config.layer}: not a subclass of "
