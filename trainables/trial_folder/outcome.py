@@ -16,7 +16,6 @@ from trainables.trial_folder.metrics import Metric, check_metrics
 FinalState = Literal["done", "diverged", "failed", "pruned"]
 """A pruned trial was stopped early by a search; a plan that needs the whole trial resumes it."""
 Count = Annotated[int, Field(ge=0, lt=2**31)]
-LongCount = Annotated[int, Field(ge=0, lt=2**63)]
 MeasurementName = Annotated[str, Field(pattern=r"^[^\x00-\x1f]+@[0-9]{1,9}$")]
 
 
@@ -63,7 +62,7 @@ class EpochMetrics(Epoch):
     KL divergence of 0.01 nats; only Transformers have it.
     """
 
-    tokens: LongCount
+    tokens: Annotated[int, Field(ge=0, lt=2**63)]
     """Train tokens seen so far, including this epoch."""
     train_loss: float
     valid_loss: float

@@ -162,6 +162,9 @@ def test_bad_class_is_one_sentence(tmp_path: Path, text: str, word: str) -> None
 def test_config_without_its_file_is_readable(tmp_path: Path) -> None:
     trial = module(tmp_path, MLP).Mlp(width=7)
     content = trial.model_dump(mode="json") | {"sha256": "0" * 64}
+    assert type(read_config(content | {"sha256": trial.sha256, "trainable": "enum"})) is not type(
+        trial
+    )
     unloaded = read_config(content)
     assert type(unloaded) is not type(trial)
     assert unloaded.model_dump(mode="json") == content
