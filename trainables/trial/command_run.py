@@ -132,8 +132,8 @@ def _started(
     # Orphans become children of this process, which can kill them.
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     arguments, strangers = config.arguments, _children()
-    try:
-        with files[1].open("wb") as errors, files[0].open("wb") as output:
+    with files[1].open("wb") as errors, files[0].open("wb") as output:
+        try:
             process = subprocess.Popen(
                 arguments,
                 cwd=folder,
@@ -143,11 +143,12 @@ def _started(
                 stderr=errors,
                 start_new_session=True,
             )
-    except (OSError, ValueError) as error:
-        raise UserError(
-            f"command: {arguments[0]!r} cannot be started ({getattr(error, 'strerror', error)}). "
-            "Install it on every machine, or correct its name."
-        ) from error
+        except (OSError, ValueError) as error:
+            raise UserError(
+                f"command: {arguments[0]!r} cannot be started "
+                f"({getattr(error, 'strerror', error)}). "
+                "Install it on every machine, or correct its name."
+            ) from error
     try:
         yield process
     finally:

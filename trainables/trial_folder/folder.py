@@ -1,10 +1,10 @@
 """A trial's folder: names, formats and checksums of its files, and who may write them.
 
 The folder holds `config.json`, whose hash is the trial's id, and `log.txt`. While the trial runs,
-it also holds a lock, a fence, the last checkpoints, and the epochs of a user's own trial. Later it
-holds `result.json`, `spectrum.npy`, `kept.safetensors` (weights of the best validation loss), and
-`measurement-NAME.json` for each measurement taken later from these weights. The folder `files` has
-what a user's own trial wrote.
+it also holds a lock, a fence, the last checkpoints, the epochs of a user's own trial, and a
+program's output. Later it holds `result.json`, `spectrum.npy`, `kept.safetensors` (weights of the
+best validation loss), and `measurement-NAME.json` for each measurement taken later from these
+weights. The folder `files` has what a user's own trial wrote.
 
 Every file except the log is complete or absent. Every read verifies a checksum: the file's own, or
 one in the JSON file that names it.
