@@ -75,7 +75,7 @@ def study_argument(name: str, storage: str) -> str:
 
     `storage` is a folder or URL. Assumes that a user's file has the study's name.
     """
-    return name if name in NAMES else stored_command(name, storage) or f"{name}.py"
+    return name if name in NAMES else stored_command(name, storage) or f"./{name}.py"
 
 
 def stored_command(name: str, storage: str) -> str:

@@ -1,17 +1,14 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import time
 from pathlib import Path
 
 import pytest
 
-from tests.support.command import results_table, start, sweep, wait_for
+from tests.support.command import results_table, sweep
 from tests.support.one_ray import without_ray
 
-SCRIPT = """import argparse, json, os, time
+SCRIPT = """import argparse, json, os
 parser = argparse.ArgumentParser()
 parser.add_argument("--lr", type=float)
 parser.add_argument("--seed", type=int)
@@ -19,7 +16,6 @@ options = parser.parse_args()
 with open({log!r}, "a") as log:
     print(options.lr, options.seed, file=log)
 for epoch in range(2):
-    time.sleep({pause})
     noise = (options.seed * 37 % 11 + epoch) * 0.002 * options.lr
     accuracy = 0.5 + 0.4 * (options.lr == 0.01) + noise
     print(json.dumps({{"epoch": epoch, "accuracy": accuracy}}))
@@ -38,8 +34,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def write_script(folder: Path, pause: float = 0.0, end: str = "") -> None:
-    text = SCRIPT.format(log=str(folder / "log"), pause=pause)
+def write_script(folder: Path, end: str = "") -> None:
+    text = SCRIPT.format(log=str(folder / "log"))
     (folder / "train.py").write_text(text + end)
 
 
@@ -90,28 +86,6 @@ def test_failed_programs_run_again(folder: Path) -> None:
     (folder / "cure").touch()
     assert sweep(*COMMAND, "--retry").returncode == 0
     assert len(runs(folder)) == 4
-
-
-def test_killed_driver_resumes(folder: Path) -> None:
-    write_script(folder, pause=0.7)
-    command = (*COMMAND, "--seeds", "3")
-    process = start(*command, cwd=folder)
-    log = folder / "log"
-    wait_for(lambda: log.exists() and len(runs(folder)) >= 3, timeout_s=120, event="third trial")
-    os.killpg(process.pid, signal.SIGKILL)
-    process.communicate()
-    time.sleep(1)
-    done = [row for row in results_table(folder / "results", "train") if row["state"] == "done"]
-    killed = runs(folder)
-    answer = sweep(*command)
-    assert answer.returncode == 0, answer.stdout + answer.stderr
-    later = runs(folder)[len(killed) :]
-    assert not {f"{row['lr']} {row['seed']}" for row in done} & {*later}
-    write_script(folder, pause=0.7)
-    straight = sweep(*command, "--storage", folder / "straight")
-    assert straight.returncode == 0
-    table = results_table(folder / "results", "train")
-    assert table == results_table(folder / "straight", "train") and len(table) == 6
 
 
 SPACES = [

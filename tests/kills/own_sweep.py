@@ -13,8 +13,8 @@ from tests.kills.typed import Typed
 from tests.kills.typed_sweep import Round, TypedSweep, Undisturbed
 from tests.support import own_study
 
-KILLS, SPAN_S, VICTIMS = 5, 2.0, ("worker", "driver")
-"""Kills of a round, and the longest time between an epoch and the next kill."""
+KILLS, FEW_KILLS, SPAN_S, VICTIMS = 5, 2, 2.0, ("worker", "driver")
+"""Kills of a round with and without --chaos, longest time between an epoch and the next kill."""
 EPOCHS = own_study.Mlp.model_fields["epochs"].default
 PROGRAM = f"""import json, os, random, sys, time
 from pathlib import Path
@@ -88,12 +88,14 @@ class CommandSweep(OwnSweep):
         return super().type(*options, **more)
 
 
-def kill_often(sweep: OwnSweep, undisturbed: Undisturbed, chance: random.Random) -> Round:
-    """Kill running workers and drivers `KILLS` times, and repeat the command until it ends."""
+def kill_often(
+    sweep: OwnSweep, undisturbed: Undisturbed, chance: random.Random, limit: int
+) -> Round:
+    """Kill running workers and drivers `limit` times, and repeat the command until it ends."""
     part, kills, status = Round("own"), 0, None
     while status != 0 and not part.troubles:
         typed = sweep.type()
-        while typed.runs() and kills < KILLS:
+        while typed.runs() and kills < limit:
             lines = sweep.diaries()
             while typed.runs() and sweep.diaries() == lines:
                 time.sleep(0.05)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.kills.conftest import Keep
-from tests.kills.own_sweep import CommandSweep, OwnSweep, kill_often
+from tests.kills.own_sweep import FEW_KILLS, KILLS, CommandSweep, OwnSweep, kill_often
 from tests.kills.typed_sweep import SEED, run_undisturbed
 
 pytestmark = pytest.mark.timeout(0)
@@ -18,10 +18,11 @@ def test_kills_keep_the_table(
     make: type[OwnSweep], tmp_path: Path, rounds: int, keep: Keep
 ) -> None:
     chance, parts = random.Random(SEED), []
+    kills = KILLS if rounds > 1 else FEW_KILLS
     with make(tmp_path / "undisturbed") as sweep:
         undisturbed = run_undisturbed(sweep)
     for number in range(rounds):
         with make(tmp_path / str(number)) as sweep:
-            parts.append(kill_often(sweep, undisturbed, chance))
+            parts.append(kill_often(sweep, undisturbed, chance, kills))
         keep(f"Kills of an own study, {make.__name__}", parts[-1])
     assert [part for part in parts if part.troubles] == [], f"seed {SEED}"

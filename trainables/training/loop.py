@@ -36,10 +36,10 @@ from trainables.training.progress import DivergedError, Progress, PrunedError
 from trainables.training.recipe import Recipe, Window
 from trainables.training.streams import mean_loss, parallel_streams
 from trainables.training.transformer import TransformerRecipe
-from trainables.trial_folder import EpochMetrics, Snapshot
+from trainables.trial_folder import EpochMetrics
 
 if TYPE_CHECKING:
-    from trainables.trial_folder import Checkpoints
+    from trainables.trial_folder import Checkpoints, Snapshot
 
 MAX_LOSS = 100.0
 """Nats per token above which a run counts as diverged."""
