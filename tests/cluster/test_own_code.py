@@ -1,14 +1,13 @@
 from __future__ import annotations
 
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from tests.cluster.namespaces import PASSWORD, Cluster
 from tests.support import own_study
-from tests.support.command import results_table, sweep, wait_for
+from tests.support.command import results_table, sweep
 
 
 @pytest.mark.timeout(600)
@@ -17,19 +16,14 @@ def test_two_drivers_share_own_study(
 ) -> None:
     study = tmp_path / "own.py"
     study.write_text(
-        Path(own_study.__file__).read_text().replace("epochs: int = 12", "epochs: int = 40")
+        Path(own_study.__file__).read_text().replace("epochs: int = 12", "epochs: int = 20")
     )
-    head, second, third = three.network.machines
+    head, second, _ = three.network.machines
     words = (study, *three.options, "--address", three.address)
     drivers = [machine.popen(sys.executable, "sweep.py", *words) for machine in (head, second)]
     diaries = "trials/*/*/files/diary.txt"
-    wait_for(
-        lambda: len(list(three.storage.glob(diaries))) >= 3, timeout_s=120, event="three trials"
-    )
-    time.sleep(3)
-    third.kill()
     for driver in drivers:
-        out, err = driver.communicate(timeout=300)
+        out, err = driver.communicate(timeout=200)
         assert driver.returncode == 0, out + err
     assert sweep(study, "--storage", tmp_path / "undisturbed").returncode == 0
     monkeypatch.setenv("PGPASSWORD", PASSWORD)
@@ -38,4 +32,4 @@ def test_two_drivers_share_own_study(
     assert table == results_table(tmp_path / "undisturbed", str(study))
     assert {row["state"] for row in table} == {"done"}
     starts = sum(path.read_text().count("start") for path in three.storage.glob(diaries))
-    assert len(table) < starts <= len(table) + 3, "only interrupted trials start again"
+    assert starts == len(table), "no trial starts twice"
