@@ -164,10 +164,7 @@ def _max_error(errors: Iterable[float]) -> float:
 
 
 def lstm_error(device: str) -> float:
-    """Return the largest error of two stacked models' contexts and gradients.
-
-    Their windows differ in length.
-    """
+    """Return the largest error of two models with windows of different lengths."""
     width, hidden, lengths, batch = (
         (400, 1150, (35, 29), 20) if on_gpu(device) else (WIDTH, 3 * WIDTH + 1, (7, 5), 3)
     )

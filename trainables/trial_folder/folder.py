@@ -6,8 +6,8 @@ program's output. Later it holds `result.json`, `spectrum.npy`, `kept.safetensor
 best validation loss), and `measurement-NAME.json` for each measurement taken later from these
 weights. The folder `files` has what a user's own trial wrote.
 
-Every file except the log is complete or absent. Every read verifies a checksum: the file's own, or
-one in the JSON file that names it.
+Every file except the log is complete or absent. Every read verifies a checksum, in the file or in a
+JSON file that names it.
 """
 
 from __future__ import annotations
@@ -59,7 +59,6 @@ CHECKPOINT, MEASUREMENT = "checkpoint-", "measurement-"
 EPOCHS = f"{CHECKPOINT}epochs.jsonl"
 TRIAL_ID = re.compile(r"[0-9a-f]{64}")
 Result = tuple[TrialOutcome, NDArray[float64] | None]
-"""A final outcome, and its singular values if they were measured."""
 
 
 class SupersededError(Exception):
@@ -110,8 +109,7 @@ class TrialFolder:
     def take_over(self) -> None:
         """Take the fence: the right to write here until another worker takes it.
 
-        A lock is not enough. A host cut off from the cluster does not see the lock, and keeps
-        training a trial that may run elsewhere.
+        A lock is not enough: a host cut off from the cluster does not see it, and keeps training.
         """
         self._token, self._pid = secrets.token_hex(16).encode(), os.getpid()
         write_file(self.path / FENCE, self._token)
@@ -123,10 +121,7 @@ class TrialFolder:
             write_file(path, config.encode())
 
     def config(self) -> AnyConfig:
-        """Return the trial's config.
-
-        Raises DamagedFileError if it is missing or another trial's.
-        """
+        """Return the trial's config. Raises DamagedFileError if it is missing or another's."""
         path = self.path / CONFIG
         try:
             config = read_config(json.loads(read_file(path)))
@@ -183,10 +178,7 @@ class TrialFolder:
         return outcome, self.spectrum(outcome) if outcome.state == "done" else None
 
     def spectrum(self, outcome: TrialOutcome) -> NDArray[float64] | None:
-        """Return the singular values of an outcome; None if none of its measurements has them.
-
-        Raises the errors of `read_vector`.
-        """
+        """Return an outcome's singular values, if it has any. Raises as `read_vector` does."""
         if not any(name.partition("@")[0] in WITH_SPECTRUM for name in outcome.measurements):
             return None
         return read_vector(self.path / SPECTRUM, outcome.checksums.get(SPECTRUM))
@@ -204,7 +196,7 @@ class TrialFolder:
     def write_result(
         self, outcome: TrialOutcome, singular_values: NDArray[float64] | None
     ) -> TrialOutcome:
-        """Write the outcome after the files that it names; return it with their checksums.
+        """Write the outcome after its files; return it with their checksums.
 
         Raises SupersededError, with nothing written, if another worker has the fence.
         """
@@ -308,10 +300,7 @@ class TrialFolder:
             remove(path)
 
     def failure_cause(self, error: BaseException, code: Iterable[UserCode]) -> str:
-        """Return the exception in one line of text, with the line number if the user's code failed.
-
-        Writes the traceback to the error log.
-        """
+        """Return the exception in one line, with the user's line; log it with its traceback."""
         # If the log is not writable, the cause still reaches the caller.
         with contextlib.suppress(OSError):
             write_file(
