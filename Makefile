@@ -28,13 +28,13 @@ help:
 	@echo "Variables: PYTHON=$(PYTHON) VENV=$(VENV) PIP_ARGS=\"--index-url ...\" (for torch alone)"
 
 # The checks run beside the tests; what they say comes last, and a check that fails fails this too.
-# Four processes for two cores: many tests wait for a moment or another process.
+# Three processes for two cores: many tests wait for a moment or another process.
 # Python keeps compiled code even if the environment forbids it: tests start hundreds of processes.
 test: export PYTHONDONTWRITEBYTECODE :=
 test: $(VENV)/ready
 	@said=$$(mktemp); trap 'rm -f "$$said"' EXIT; \
 	$(MAKE) --no-print-directory check >"$$said" 2>&1 & checks=$$!; \
-	$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder --ignore=tests/cluster; tests=$$?; \
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --ignore=tests/cluster; tests=$$?; \
 	wait $$checks; checks=$$?; cat "$$said"; \
 	[ $$tests -eq 0 ] && [ $$checks -eq 0 ]
 
