@@ -17,6 +17,10 @@ pytestmark = pytest.mark.timeout(0)
 def test_kills_keep_the_table(
     make: type[OwnSweep], tmp_path: Path, rounds: int, keep: Keep
 ) -> None:
+    if rounds == 1 and make is OwnSweep:
+        pytest.skip(
+            "only with --chaos: tests/trainables/trial/test_user_trial.py kills such trials"
+        )
     chance, parts = random.Random(SEED), []
     kills = KILLS if rounds > 1 else FEW_KILLS
     with make(tmp_path / "undisturbed") as sweep:
