@@ -66,24 +66,24 @@ def test_conditions_equal_brute_force() -> None:
         )
         for optimizer, lr, momentum, nesterov in every
     }
-    found = rows(grid, *keys)
-    assert set(found) == expected and len(found) == len(expected) == 2 * (1 + 4)
+    results = rows(grid, *keys)
+    assert set(results) == expected and len(results) == len(expected) == 2 * (1 + 4)
 
 
 def test_condition_may_be_the_base() -> None:
     adam, sgd = When("optimizer", "adam", lr=(1, 2)), When("optimizer", "sgd", lr=(3, 4))
     assert rows(Grid(BASE, adam, width=(1,)), "lr") == [(1,), (2,)]
-    both = Grid(BASE, adam, sgd, optimizer=("sgd", "adam"))
-    assert rows(both, "optimizer", "lr") == [("sgd", 3), ("sgd", 4), ("adam", 1), ("adam", 2)]
+    union = Grid(BASE, adam, sgd, optimizer=("sgd", "adam"))
+    assert rows(union, "optimizer", "lr") == [("sgd", 3), ("sgd", 4), ("adam", 1), ("adam", 2)]
 
 
 def test_cells_are_counted_and_canonical() -> None:
     search = Search(BASE, NESTED, optimizer=("adam", "sgd"), lr=(0.1, 0.2))
     space = Study(name="a", trials=search, metric="m").tuning.stage2  # type: ignore[union-attr]
     every = list(itertools.product(*(range(len(one.values)) for one in space)))
-    found = list(cells(space))
-    assert found == sorted({as_cell(space, cell) for cell in every})
-    assert cell_count(space) == len(found) == len({str(choices(space, c)) for c in found})
+    results = list(cells(space))
+    assert results == sorted({as_cell(space, cell) for cell in every})
+    assert cell_count(space) == len(results) == len({str(choices(space, c)) for c in results})
 
 
 def test_sum_joins_without_repeats() -> None:

@@ -207,8 +207,8 @@ def write_files(folder: Path, files: Iterable[tuple[str, bytes]]) -> None:
 
 def user_class(sha256: str, name: str, base: type) -> Any:
     """Return the subclass of `base` with this name; None if it or the code is missing."""
-    found = getattr(_modules.get(sha256), name, None)
-    return found if isinstance(found, type) and issubclass(found, base) else None
+    value = getattr(_modules.get(sha256), name, None)
+    return value if isinstance(value, type) and issubclass(value, base) else None
 
 
 def require_code(sha256: str, owner: str) -> UserCode:

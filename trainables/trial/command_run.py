@@ -183,7 +183,7 @@ def _kill_children(strangers: Set[int]) -> None:
 
 def _lines(files: list[Path], process: subprocess.Popen[bytes] | None) -> Iterator[str]:
     """Yield the lines of standard output until the program has ended, by default an earlier one."""
-    rest, part, size, is_over = b"", b"\n", 0, False
+    tail, part, size, is_over = b"", b"\n", 0, False
     with files[0].open("rb") as stream:
         while part or not is_over:
             if not part:
@@ -195,11 +195,11 @@ def _lines(files: list[Path], process: subprocess.Popen[bytes] | None) -> Iterat
                 raise UserError("the program printed more than 1 GiB. Let it print less.")
             part = stream.read(LINE_BYTES)
             # Progress bars end their lines with a carriage return.
-            *lines, rest = (rest + part.replace(b"\r", b"\n")).split(b"\n")
-            rest = rest[:LINE_BYTES]
+            *lines, tail = (tail + part.replace(b"\r", b"\n")).split(b"\n")
+            tail = tail[:LINE_BYTES]
             for line in lines:
                 yield line.decode(errors="replace")
-    yield rest.decode(errors="replace")
+    yield tail.decode(errors="replace")
 
 
 def _has_ended(process: subprocess.Popen[bytes]) -> bool:

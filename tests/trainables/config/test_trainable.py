@@ -68,7 +68,7 @@ def test_every_part_of_identity_counts(tmp_path: Path) -> None:
 
 
 def test_settings_of_all_types_travel(tmp_path: Path) -> None:
-    own = module(
+    code = module(
         tmp_path,
         "class Color(enum.Enum):\n    RED = 'red'\n    BLUE = 'blue'\n"
         "class Optimizer(BaseModel):\n    name: typing.Literal['adam', 'sgd'] = 'adam'\n"
@@ -77,7 +77,7 @@ def test_settings_of_all_types_travel(tmp_path: Path) -> None:
         "    path: pathlib.Path = pathlib.Path('x')\n    optimizer: Optimizer = Optimizer()\n"
         f"    layers: list[int] = [1, 2]{TRAIN}",
     )
-    trials = [own.Mlp(), own.Mlp(color=own.Color.BLUE).with_values({"optimizer.name": "sgd"})]
+    trials = [code.Mlp(), code.Mlp(color=code.Color.BLUE).with_values({"optimizer.name": "sgd"})]
     assert trials[1].optimizer.name == "sgd"
     assert in_worker(tmp_path, *trials) == expected(*trials)
     for values in ({"optimizer.name": "adm"}, {"optimizer.nam": "sgd"}, {"width": "wide"}):
@@ -87,48 +87,48 @@ def test_settings_of_all_types_travel(tmp_path: Path) -> None:
 
 def test_classes_of_one_file_travel(tmp_path: Path) -> None:
     text = f"{MLP}class Wide(Mlp):\n    depth: int = 2{TRAIN}"
-    own = module(tmp_path, text)
-    trials = [own.Mlp(), own.Wide(width=9)]
+    code = module(tmp_path, text)
+    trials = [code.Mlp(), code.Wide(width=9)]
     assert in_worker(tmp_path, *trials) == expected(*trials)
     assert [trial.sha256 for trial in trials] == [trials[0].sha256] * 2
 
 
 def test_package_travels_whole(tmp_path: Path) -> None:
-    def made(factor: int, folder: str) -> Trainable:
-        own = MLP.replace("Trainable)", "Trainable, code='parts')").replace("repr", "show")
+    def trial_of(factor: int, folder: str) -> Trainable:
+        source = MLP.replace("Trainable)", "Trainable, code='parts')").replace("repr", "show")
         package = {"parts.__init__": "", "parts.sizes": f"factor = {factor}\n"}
         package["parts.shown"] = "from .sizes import factor\ndef show(x): return f'{factor} {x!r}'"
         for name in [name for name in sys.modules if name.partition(".")[0] == "parts"]:
             del sys.modules[name]
         sys.path[:] = [path for path in sys.path if not path.startswith(str(tmp_path))]
-        text = f"from parts.shown import show\n{own}"
+        text = f"from parts.shown import show\n{source}"
         trial: Trainable = module(tmp_path / folder, text, **package).Mlp()
         return trial
 
-    before, after = made(2, "a"), made(3, "b")
+    before, after = trial_of(2, "a"), trial_of(3, "b")
     assert before.trial_id != after.trial_id
     for factor, trial in ((2, before), (3, after)):
         assert in_worker(tmp_path, trial) == [[trial.trial_id, f"{factor} {trial!r}"]]
 
 
 def test_neighbour_with_the_class_travels(tmp_path: Path) -> None:
-    def made(comment: str) -> Trainable:
+    def trial_of(comment: str) -> Trainable:
         study = f"from neighbour import Mlp  # {comment}\n"
         trial: Trainable = module(tmp_path, study, neighbour=MLP).Mlp()
         return trial
 
-    trial = made("a")
+    trial = trial_of("a")
     assert in_worker(tmp_path, trial) == expected(trial)
-    assert made("b").trial_id == trial.trial_id
+    assert trial_of("b").trial_id == trial.trial_id
 
 
 def test_class_in_package_needs_a_subclass(tmp_path: Path) -> None:
     study = "from kinds.models import Mlp\nclass Own(Mlp, code='kinds'): pass\n"
     package = {"kinds.__init__": "", "kinds.models": MLP}
-    own = module(tmp_path, study, **package)
+    code = module(tmp_path, study, **package)
     with pytest.raises(UserError, match="subclass"):
-        own.Mlp()
-    assert in_worker(tmp_path, own.Own()) == expected(own.Own())
+        code.Mlp()
+    assert in_worker(tmp_path, code.Own()) == expected(code.Own())
 
 
 @pytest.mark.parametrize(

@@ -64,7 +64,7 @@ def test_random_structures_return_the_same(tmp_path: Path) -> None:
 
 
 def test_equal_arrays_and_generators_stay_apart(tmp_path: Path) -> None:
-    def made(seed: int) -> dict[str, Any]:
+    def new_objects(seed: int) -> dict[str, Any]:
         return {
             "first": np.full(50, float(seed)),
             "second": np.full(50, seed + 1.0),
@@ -85,19 +85,19 @@ def test_equal_arrays_and_generators_stay_apart(tmp_path: Path) -> None:
             *(objects[name].tolist() for name in ("first", "second", "tensor")),
         ]
 
-    objects, targets = made(3), made(7)
+    objects, targets = new_objects(3), new_objects(7)
     draws(objects)  # in the middle of their sequences
     through_a_file(objects, targets, tmp_path / "state")
     assert draws(targets) == draws(objects)
 
 
 def test_tied_weights_are_stored_once(tmp_path: Path) -> None:
-    def made() -> torch.nn.ModuleList:
+    def new_objects() -> torch.nn.ModuleList:
         layers = torch.nn.ModuleList([torch.nn.Linear(50, 50), torch.nn.Linear(50, 50)])
         layers[1].weight = layers[0].weight
         return layers
 
-    model, target = made(), made()
+    model, target = new_objects(), new_objects()
     through_a_file({"model": model}, {"model": target}, tmp_path / "state")
     assert (tmp_path / "state").stat().st_size < 4 * 50 * 50 * 1.5
     assert target[0].weight is target[1].weight

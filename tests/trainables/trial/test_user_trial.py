@@ -61,8 +61,8 @@ def without_times(directory: Path, config: Trainable) -> tuple[object, object]:
 
 @pytest.mark.parametrize("way", ["each epoch", "no checkpoint", "no restore"])
 def test_repeated_kills_keep_the_bits(tmp_path: Path, way: str) -> None:
-    own, every_s = import_file(Path(own_study.__file__)), 0.0 if way == "each epoch" else 1e9
-    config = own.Mlp(pause_s=0.03, restores=way != "no restore")
+    code, every_s = import_file(Path(own_study.__file__)), 0.0 if way == "each epoch" else 1e9
+    config = code.Mlp(pause_s=0.03, restores=way != "no restore")
     undisturbed, disturbed = tmp_path / "undisturbed", tmp_path / "disturbed"
     train_own(None, undisturbed, config.model_dump(mode="json"), 0.0)
     diary = disturbed / "files" / "diary.txt"
@@ -187,10 +187,10 @@ def test_superseded_trial_stops(run: Run, tmp_path: Path) -> None:
         "for epoch in range(9):\n    trial.report(epoch, a=1)\n    if epoch == 3: os.unlink('{}')"
     )
     fence = str(tmp_path / "trial" / "worker")
-    told: list[int] = []
+    reported: list[int] = []
     with pytest.raises(SupersededError):
-        run(body.format(fence), on_epoch=lambda epoch: told.append(epoch.epoch))
-    assert told == [0, 1, 2, 3]
+        run(body.format(fence), on_epoch=lambda epoch: reported.append(epoch.epoch))
+    assert reported == [0, 1, 2, 3]
 
 
 def test_full_disk_is_not_the_trials_fault(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
