@@ -1,4 +1,4 @@
-"""Which support vector machine reads digits best? A search without PyTorch; needs scikit-learn.
+"""Search for the support vector machine that reads digits best; needs scikit-learn.
 
 python sweep.py examples/sklearn_search.py
 """

@@ -176,7 +176,6 @@ class Study:
             f"a number of seeds, or numbers by scale ({', '.join(self.scale_names)}), such as "
             f"{{{self.scale_names[0]!r}: 3}}",
         )
-        self._set(analyses=tuple(map(self._with_metric, self.analyses)))
 
     def seeds_at(self, scale: str) -> int:
         """Return the number of seeds per trial at a scale."""

@@ -1,4 +1,4 @@
-"""Which learning rate fits the line best?
+"""Compare learning rates of a program that fits a line.
 
 python sweep.py examples/command/study.py
 """

@@ -153,13 +153,14 @@ def register(app: Dash, source: Source) -> None:
         ids, words = _choose(trials.of(table_ids), ticked_ids, trials.goal)
         names_of = trials.frame["name"]
         with source.store() as opened:
-            epochs = {names_of[id_]: opened.epochs(id_) for id_ in ids}
-            figure = (
-                figures.spectra({names_of[id_]: opened.spectrum(id_) for id_ in ids})
-                if tab == "spectra"
-                else figures.learning_curves(epochs, curve or trials.goal.metric)
-            )
-        metrics = labels(figures.curve_metrics(epochs))
+            if tab == "spectra":
+                metrics: Any = no_update
+                spectra = {names_of[id_]: opened.spectrum(id_) for id_ in ids}
+                figure = figures.spectra(spectra)
+            else:
+                epochs = {names_of[id_]: opened.epochs(id_) for id_ in ids}
+                metrics = labels(figures.curve_metrics(epochs))
+                figure = figures.learning_curves(epochs, curve or trials.goal.metric)
         return figure, [words, " ", *_compare(ticked_ids, variant)], metrics
 
     app.clientside_callback(

@@ -112,7 +112,7 @@ def refuse_neighbours(path: Path, text: str, packages: Iterable[str] = ()) -> No
         for name in (name.partition(".")[0] for name in names):
             neighbour = path.parent / name
             if neighbour in PROJECT or {name, f"{name}.py"} & set(packages):
-                continue  # which every worker has
+                continue  # workers have it
             if (
                 not name
                 or neighbour.with_suffix(".py").is_file()

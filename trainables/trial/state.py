@@ -24,8 +24,8 @@ def snapshot(objects: Mapping[str, Any]) -> Snapshot:
     and dicts.
     """
     tensors: dict[str, Tensor] = {}
+    # Each tensor is kept with its name, so that no other one gets its memory meanwhile.
     stored: dict[tuple[Any, ...], tuple[str, Tensor]] = {}
-    """Name, and the tensor itself: its memory must not be used again while this runs."""
 
     def encoded(value: Any, path: str) -> Any:
         if isinstance(value, np.ndarray | np.number | np.bool_):

@@ -94,8 +94,8 @@ def _unmeasured(numbers: GroupNumbers) -> list[str]:
 
 
 def _orders(numbers: GroupNumbers) -> Iterator[Finding]:
-    own = numbers.request.metrics if numbers.request.is_own else ()
-    for metric in dict.fromkeys([*ORDERED, *own]):
+    more = numbers.request.metrics if numbers.request.is_own else ()
+    for metric in dict.fromkeys([*ORDERED, *more]):
         means = _measured(numbers, f"{metric}_mean")
         if len(means) > 1:
             order = sorted(means, key=means.__getitem__)
