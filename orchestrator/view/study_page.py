@@ -155,8 +155,7 @@ def register(app: Dash, source: Source) -> None:
         with source.store() as opened:
             if tab == "spectra":
                 metrics: Any = no_update
-                spectra = {names_of[id_]: opened.spectrum(id_) for id_ in ids}
-                figure = figures.spectra(spectra)
+                figure = figures.spectra({names_of[id_]: opened.spectrum(id_) for id_ in ids})
             else:
                 epochs = {names_of[id_]: opened.epochs(id_) for id_ in ids}
                 metrics = labels(figures.curve_metrics(epochs))
