@@ -15,6 +15,7 @@ ACTORS = "ray.tune.execution.class_cache:_ActorClassCache.get"
 USAGE = "ray.air._internal.usage:tag_callbacks"
 HEAD = "ray.experimental.internal_kv:internal_kv_get_gcs_client"
 STOP = "ray.tune.execution.tune_controller:TuneController.stop_trial"
+RELEASE = "ray.tune.execution.tune_controller:TuneController._cleanup_cached_actors"
 LOSSES = {
     PRINTER: "Ray prints a page for each process that dies",
     TITLE: "ps does not show each worker's trial",
@@ -22,6 +23,7 @@ LOSSES = {
     USAGE: "a sweep starts later if MLflow is installed",
     HEAD: "a hanging worker is not noticed",
     STOP: "trials that waited for a lost machine now need another machine of its size",
+    RELEASE: "commands that share a cluster may wait for each other",
 }
 
 

@@ -36,6 +36,8 @@ T = TypeVar("T")
 KILL_S, GONE_S = 5.0, 60.0
 # Ray is restarted if it starts no worker in this time.
 START_S = 300.0
+# A worker that no pack needs for this time is ended.
+IDLE_S = 5.0
 
 
 class Driver:
@@ -56,7 +58,7 @@ class Driver:
         self._parcels: dict[str, Parcel] = {}
         self._watch = WorkerWatch(work.options.trial_timeout_s)
         self._stalls: dict[str, Ending] = {}
-        self._next_poll_s = 0.0
+        self._next_poll_s = self._last_need_s = 0.0
         self._polls_without_start = 0
         self._waits_for_machines = self._stop_announced = False
 
@@ -69,6 +71,16 @@ class Driver:
     def finished(self) -> bool:
         """True if no further pack will run."""
         return self.stopping or self._dispatcher.finished
+
+    @property
+    def has_idle_workers(self) -> bool:
+        """True if no pack has needed a worker for `IDLE_S`.
+
+        Another driver may need their machines.
+        """
+        if self._parcels.keys() - self._watch.keys:
+            self._last_need_s = time.monotonic()
+        return time.monotonic() - self._last_need_s > IDLE_S
 
     def raise_error(self) -> None:
         """Raise the error that stopped the sweep, if any."""
@@ -136,6 +148,7 @@ class Driver:
 
     def _end_pack(self, key: str, ending: Ending) -> None:
         self._parcels.pop(key).empty()
+        self._last_need_s = time.monotonic()
         if ending.kind is EndingKind.MACHINE_UNFIT and ending.machine is not None:
             self._placement.exclude(ending.machine)
         if key in self._watch.keys:

@@ -104,7 +104,7 @@ def fit(driver: Driver, job: Job, *, title: str, late_machines: LateMachines | N
         tuner = tune.Tuner(
             tune.with_resources(_trainable(job, title, late_machines), resources),
             tune_config=tune.TuneConfig(
-                search_alg=_PackSearcher(driver),
+                search_alg=_PackSearcher(driver, controller),
                 scheduler=controller,
                 num_samples=-1,
                 reuse_actors=True,
@@ -139,14 +139,16 @@ def _trial_name(trial: Trial) -> str:
 
 
 class _PackSearcher(_Unpickled, Searcher):
-    def __init__(self, driver: Driver) -> None:
+    def __init__(self, driver: Driver, controller: _PackScheduler) -> None:
         super().__init__()
-        self._driver = driver
+        self._driver, self._controller = driver, controller
 
     @override
     def suggest(self, trial_id: str) -> dict[str, Any] | None:
         pack = self._driver.next_pack(trial_id)
         if pack is None:
+            if self._driver.has_idle_workers:
+                self._controller.release_idle_workers()
             return FINISHED if self._driver.finished else None
         return {"pack": pack}
 
@@ -178,6 +180,13 @@ class _PackScheduler(_Unpickled, FIFOScheduler):
         """End a pack that has no worker."""
         if ray_private.find(ray_private.STOP) is not None:
             self._controller.stop_trial(trial)
+
+    def release_idle_workers(self) -> None:
+        """End the workers that Tune keeps for further packs."""
+        if self._controller is not None and ray_private.find(ray_private.RELEASE) is not None:
+            self._controller._cleanup_cached_actors(force_all=True)
+            # While no pack runs, Tune would not process the ends of these workers.
+            self._controller._cleanup_stopping_actors(force_all=True)
 
 
 class _DriverStopper(_Unpickled, tune.Stopper):

@@ -47,5 +47,5 @@ def sweep_without_all(report: Report, folder: Path) -> None:
 def test_ray_works_without_private_names(tmp_path: Path) -> None:
     ((states, notes),) = Process(tmp_path, sweep_without_all, tmp_path).end(timeout_s=200)
     assert states == ["done", "failed"]
-    assert len(notes) == len(LOSSES) == 6
+    assert len(notes) == len(LOSSES) == 7
     assert all(note.startswith("Ray 2.") for note in notes)

@@ -7,8 +7,10 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import ray
 
 from orchestrator.schedule import driver
 from orchestrator.schedule.trials_run import run_trials
@@ -133,3 +135,27 @@ def test_waiting_sweep_moves_and_stops(
     assert beats[-1] - beats[0] > 2, "it waited"
     assert max(later - earlier for earlier, later in itertools.pairwise(beats)) < 3
     assert [row.state for row in store.trials(KEY)] == ["running"]
+
+
+def test_waiting_sweep_frees_machines(store: Store, tmp_path: Path) -> None:
+    plan = planned([SOUND, SOUND + 1])
+    store.register(KEY, plan)
+    store.claim([plan[1].trial_id], owner="another", lease_s=600)
+    free_counts: list[float] = []
+    ask: Any = ray  # its functions have no types
+
+    def stop_when_free() -> None:
+        deadline_s = time.monotonic() + 60
+        while time.monotonic() < deadline_s and cpus not in free_counts:
+            time.sleep(0.2)
+            if store.states([plan[0].trial_id])[plan[0].trial_id] == "done":
+                free_counts.append(ask.available_resources().get("CPU", 0))
+        store.ask_to_stop(KEY)
+
+    cpus = ask.cluster_resources()["CPU"]
+    watch = threading.Thread(target=stop_when_free)
+    watch.start()
+    assert run_trials(plan, work_in(tmp_path, store, study=KEY)).interrupted
+    watch.join()
+    assert free_counts[0] < cpus, "at first the worker was kept for a next pack"
+    assert free_counts[-1] == cpus
