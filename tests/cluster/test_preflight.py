@@ -42,8 +42,8 @@ def test_unshared_storage_is_reported(shared: Cluster, tmp_path: Path) -> None:
     assert third.run("mount", "-t", "tmpfs", "tmpfs", hidden).returncode == 0
     error = refusal(shared, "--storage", hidden)
     assert (
-        f"The machine third ({third.address}) does not see the storage: {hidden} is not the same "
-        f"folder" in error
+        f"The machine third ({third.address}) does not see the storage: {hidden} is another folder"
+        in error
     )
     assert error.count("\n") == 1, "the others do"
 
