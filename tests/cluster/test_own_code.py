@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shutil
 import sys
 import time
 from pathlib import Path
@@ -8,7 +9,10 @@ import pytest
 
 from tests.cluster.namespaces import PASSWORD, Cluster
 from tests.support import own_study
-from tests.support.command import results_table, sweep, wait_for
+from tests.support.command import results_table, sweep, typed, wait_for
+from tests.support.object_store import object_store
+from tests.support.one_ray import end_ray, start_ray
+from tests.support.processes import Process
 
 
 @pytest.mark.timeout(600)
@@ -37,3 +41,33 @@ def test_two_drivers_lose_a_machine(
     assert {row["state"] for row in table} == {"done"}
     starts = sum(path.read_text().count("start") for path in three.storage.glob(diaries))
     assert starts == len(table) + 1, "only the trial of the lost machine starts again"
+
+
+@pytest.mark.timeout(600)
+def test_own_study_moves_through_object_store(tmp_path: Path) -> None:
+    study = tmp_path / "own.py"
+    study.write_text(Path(own_study.__file__).read_text())
+    assert sweep(study, "--storage", tmp_path / "undisturbed").returncode == 0
+    with object_store(tmp_path / "s3") as store:
+        end_ray()  # a Ray started after this gives its workers the store's variables
+        ray = start_ray()
+        paths = ("--storage", f"s3://{store.bucket}/own", "--store", tmp_path / "results.db")
+
+        def ended() -> dict[str, str]:
+            objects = store.keys("own/trials")
+            return {key: tag for key, tag in objects.items() if key.endswith("/result.json")}
+
+        killed = Process(tmp_path, typed, study, "--max-concurrent", "1", *paths, ray=ray)
+        killed.wait_until(ended, 200)
+        killed.kill()
+        first = ended()
+        assert 1 <= len(first) < 8
+        shutil.rmtree(store.environment["XDG_CACHE_HOME"], ignore_errors=True)
+        ((status, out),) = Process(tmp_path, typed, study, *paths, ray=ray).end(timeout_s=300)
+        assert status == 0, out
+        assert first.items() <= ended().items(), "a finished trial ran again"
+        diaries = [key for key in store.keys("own/trials") if key.endswith("/files/diary.txt")]
+        assert len(diaries) == 8
+        end_ray()
+    table = results_table(tmp_path, str(study))
+    assert table == results_table(tmp_path / "undisturbed", str(study))
