@@ -43,7 +43,7 @@ per line: with "epoch", a point of the curve; without, final metrics.
 """
 
 
-WORK_HELP = """Run open trials of a study beside other workers, without Ray.
+WORK_HELP = """Run open trials of a study next to other workers, without Ray.
 
 Start any number of workers, on machines that share --storage. Each takes a trial that no other has,
 until none is left. Gather the results at any time with `report` or `run`.

@@ -1,4 +1,4 @@
-"""Run trials on this machine without Ray, beside other workers that share the storage."""
+"""Run trials on this machine without Ray, next to other workers that share the storage."""
 
 from __future__ import annotations
 

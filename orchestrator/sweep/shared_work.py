@@ -1,4 +1,4 @@
-"""Workers without a driver: run a study's trials beside them, and gather what they left."""
+"""Workers without a driver: run a study's trials, and gather what they left."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 
 INTERRUPTED = 130
 SHARED = ".shared"
-"""Suffix of the empty file beside a study's file that marks it for `gather`."""
+"""Suffix of an empty file next to a study's file, which marks the study for `gather`."""
 
 
 def work_on_study(plan: Plan, options: RunOptions, typed: Typed, console: Console) -> int:
-    """Run open trials of the plan beside other workers; return the exit status.
+    """Run open trials of the plan next to other workers; return the exit status.
 
     Writes to the trials' folders only. Raises the errors of `check_workers_can`.
     """

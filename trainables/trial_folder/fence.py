@@ -27,7 +27,7 @@ LOCK, FENCE = "lock", "worker"
 LEASE_S, RENEW_S = 60.0, 10.0
 """Age at which another host may take a fence, and time between two renewals."""
 MAX_LOSSES = 5
-"""A trial fails if so many workers in a row were lost without a new checkpoint."""
+"""A trial fails after this number of lost workers in a row without a new checkpoint."""
 BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
