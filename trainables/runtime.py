@@ -21,6 +21,8 @@ class Runtime:
     device: str = "cpu"
     """`cpu` or `cuda`."""
     threads: int = 1
+    worker: str = ""
+    """Name of a worker without a driver, for other processes; empty for all others."""
     checkpoint_every_s: float = 30.0
     """Maximum seconds of work lost when a process dies. Checkpoints are rarer if they would take
     over 5% of the time. 0 saves every step."""

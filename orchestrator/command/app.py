@@ -14,6 +14,7 @@ import typer
 from typer.core import CompletionItem, TyperGroup  # type: ignore[attr-defined]
 from typer.main import get_command
 
+from orchestrator.command import options
 from orchestrator.command.clean import clean
 from orchestrator.command.files import check_corpus, fetch_corpus
 from orchestrator.command.options import print_err, print_out, study_names
@@ -42,11 +43,20 @@ per line: with "epoch", a point of the curve; without, final metrics.
 """
 
 
+WORK_HELP = """Run open trials of a study next to other workers, without Ray.
+
+Start any number of workers, on machines that share --storage. Each takes a trial that no other has,
+until none is left. Gather the results at any time with `report` or `run`.
+"""
+
+SLURM_HELP = """Submit workers (see `work`) for a study as a Slurm job array."""
+
+
 class _Commands(TyperGroup):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Insert `run` if the first word is a study. Raises UserError for a misspelt command."""
-        options = [name for option in self.get_params(ctx) for name in option.opts]
-        if args and args[0] not in (*self.commands, *options):
+        names = [name for option in self.get_params(ctx) for name in option.opts]
+        if args and args[0] not in (*self.commands, *names):
             is_study = args[0].startswith("-") or args[0] in study_names("") or is_file(args[0])
             if not is_study and not ctx.resilient_parsing:  # else a shell is completing it
                 matches = nearest(args[0], self.commands, cutoff=0.6)
@@ -119,7 +129,7 @@ def _run_without(hidden: str, *added: Parameter) -> Callable[..., None]:
         run(**values)
 
     parameters = signature(run, eval_str=True).parameters.values()
-    shown = [one for one in parameters if one.name not in ("_", *hidden.split())]
+    shown = [one for one in parameters if one.name not in ("others", *hidden.split())]
     vars(command)["__signature__"] = Signature([*shown, *added])
     return command
 
@@ -142,6 +152,24 @@ app.command("command", help=COMMAND_HELP)(
                 ],
             )
             for name, (metavar, text) in STUDY_OPTIONS.items()
+        ),
+    )
+)
+DRIVER_OPTIONS = (
+    "store address ray_dashboard max_concurrent search budget log_to dry_run form retry"
+)
+app.command("work", help=WORK_HELP)(_run_without(DRIVER_OPTIONS))
+app.command("slurm", help=SLURM_HELP)(
+    _run_without(
+        f"{DRIVER_OPTIONS} gpus_per_trial",
+        *(
+            Parameter(
+                name,
+                Parameter.KEYWORD_ONLY,
+                default=default,
+                annotation=Annotated[kind, typer.Option(f"--{name}", help=text)],
+            )
+            for name, (kind, default, text) in options.SLURM.items()
         ),
     )
 )

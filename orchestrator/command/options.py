@@ -7,6 +7,7 @@ import json
 import os
 import sys
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -168,6 +169,19 @@ LogTo = Annotated[
 ]
 
 
+SLURM: dict[str, tuple[object, object, str]] = {
+    "array": (int, 4, "Number of jobs."),
+    "gpus": (int | None, None, "GPUs of each job, a worker each. [default: 1 if trials need one]"),
+    "partition": (str | None, None, "Partition of the jobs."),
+    "time": (str | None, None, "Time limit of each job, such as 12:00:00."),
+    "account": (str | None, None, "Account of the jobs."),
+    "sbatch": (list[str] | None, None, "Another option of sbatch. May be repeated."),
+    "requeue": (bool, False, "Queue a job again after its time limit."),
+    "script": (Path | None, None, "Write the script of the jobs to this file; submit nothing."),
+}
+"""Type, default and help of each option of `slurm`."""
+
+
 def study_names(start: str) -> list[str]:
     """Return the built-in studies, and `all`, that start with `start`."""
     return [name for name in (*NAMES, ALL) if name.startswith(start)]
@@ -223,6 +237,25 @@ def open_existing(
     from orchestrator.store import open_store
 
     return open_store(store_url(store, storage), create=False, check=check)
+
+
+def open_gathered(
+    store: str | os.PathLike[str] | None, storage: str, *, check: bool = True
+) -> Store:
+    """Open a results store after adding what workers without a driver left in the storage.
+
+    Raises the errors of `open_existing`.
+    """
+    from orchestrator.storage import storage_at
+    from orchestrator.store import open_store
+    from orchestrator.sweep import gather, shared_studies
+
+    if not shared_studies(storage_at(storage)):
+        return open_existing(store, storage, check=check)
+    results_store = open_store(store_url(store, storage), check=check)
+    with suppress(UserError):  # a read-only store is shown unchanged
+        gather(results_store, storage_at(storage), print_err)
+    return results_store
 
 
 def typed_options(context: Context) -> dict[str, tuple[str, ...]]:

@@ -1,10 +1,10 @@
-"""The commands that train: `run`, `retry` and `command`."""
+"""The commands that train: `run`, `retry`, `command`, `work` and `slurm`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -55,14 +55,21 @@ def run(
     retry: Annotated[
         bool, typer.Option("--retry", help="Run only failed and diverged trials again.")
     ] = False,
-    **_: str,
+    **others: Any,
 ) -> None:
     """Run the missing trials of a study, then write its report.
 
     The word `run` may be omitted. Run the same command again to resume.
     """
     from orchestrator.plan import PlanRequest, make_plan, studies_of
-    from orchestrator.sweep import command_line, stored_command
+    from orchestrator.sweep import (
+        JobArray,
+        Typed,
+        command_line,
+        stored_command,
+        submit,
+        worker_name,
+    )
     from orchestrator.variants import parse_settings, read_inputs
 
     is_command_line = context.info_name == "command"
@@ -108,8 +115,9 @@ def run(
     from orchestrator.cluster import RunOptions
     from orchestrator.storage import storage_at
 
+    is_worker, is_job_array = context.info_name == "work", context.info_name == "slurm"
     run_options = RunOptions(
-        store_url=store_url(store, storage),
+        store_url="" if is_worker or is_job_array else store_url(store, storage),
         storage=storage_at(storage),
         address=address,
         ray_dashboard=ray_dashboard,
@@ -117,7 +125,11 @@ def run(
         trial_timeout_s=trial_timeout,
         log_to=tuple(log_to or ()),
     )
-    runtime = Runtime(threads=cores_per_trial, deterministic=deterministic)
+    runtime = Runtime(
+        threads=cores_per_trial,
+        deterministic=deterministic,
+        worker=worker_name() if is_worker else "",
+    )
     runs = [
         (
             plan,
@@ -127,6 +139,13 @@ def run(
         )
         for plan, number in zip(plans, gpus, strict=True)
     ]
+    if is_job_array:
+        slurm_words = {f"--{name}" for name in others}
+        kept = {name: values for name, values in typed_options.items() if name not in slurm_words}
+        for plan, study_options in runs:
+            typed = Typed(study=plan.study.name if study == ALL else study, options=kept)
+            submit(plan, study_options, typed, JobArray(**others), console())
+        return
     raise typer.Exit(_run_all(runs, study, typed_options, again=is_retry))
 
 
@@ -163,7 +182,7 @@ def _run_all(
 ) -> int:
     from orchestrator.cluster import shared
     from orchestrator.guard import remove_leftovers
-    from orchestrator.sweep import INTERRUPTED, Typed, run_study
+    from orchestrator.sweep import INTERRUPTED, Typed, run_study, work_on_study
 
     if count := remove_leftovers():
         print_err(removed_sentence(count))
@@ -174,7 +193,9 @@ def _run_all(
                 name = plan.study.name if argument == ALL else argument
                 command_line = Typed(study=name, options=typed_options)
                 statuses.append(
-                    run_study(plan, study_options, command_line, console(), again=again)
+                    work_on_study(plan, study_options, command_line, console())
+                    if study_options.runtime.worker
+                    else run_study(plan, study_options, command_line, console(), again=again)
                 )
             except UserError as error:
                 if len(runs) == 1:

@@ -10,6 +10,7 @@ from orchestrator.cluster import (
     Interrupt,
     address_of,
     check_ray,
+    machine_here,
     machine_resources,
     nodes,
     remove_sign,
@@ -162,7 +163,7 @@ class Driver:
         if stall is not None and ending.kind is not EndingKind.MACHINE_LEFT:
             return stall
         last_beat = (_beats([key]) or {}).get(key) if ending.died else None
-        return explain(ending, last_beat, self._dispatcher.current_trial(key))
+        return explain(ending, last_beat, self._dispatcher.current_trial(key), machine_here())
 
     def _poll(self) -> list[str]:
         if time.monotonic() >= self._next_poll_s:
@@ -190,7 +191,7 @@ class Driver:
             return
         self._watch.update(time.monotonic(), beats)
         for heartbeat in self._watch.overdue_beats(KILL_S):
-            kill_worker(heartbeat)
+            kill_worker(heartbeat, machine_here())
         if self._watch.overdue_beats(GONE_S):
             start_again_or_raise("A hanging worker cannot be ended")
 

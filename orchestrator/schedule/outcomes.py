@@ -46,6 +46,8 @@ class Outcomes:
                 raise UserError(f"{event.halt}.")
             if event.note is not None:
                 self._listener.note(f"{flight.open_trials[event.trial_id].name}: {event.note}.")
+            elif event.is_busy:
+                self._give_way(flight.open_trials.pop(event.trial_id))
             elif event.outcome is not None:
                 retries += self._record(flight, event.outcome)
             elif event.epoch is not None:
@@ -125,9 +127,20 @@ class Outcomes:
         ):
             self._end_if_recorded(flight.open_trials.pop(outcome.trial_id), outcome, is_recorded)
 
+    def _give_way(self, trial: PlannedTrial) -> None:
+        if not self._table.busy_ids:
+            self._listener.note(f"{trial.name}: another worker runs it.")
+        self._table.give_way(trial)
+
     def end_elsewhere(self) -> None:
-        """Process trials that other drivers ended."""
+        """Process trials that other drivers, or workers without a driver, ended."""
         elsewhere_trials = self._table.trials(State.ELSEWHERE)
+        busy_trials = [
+            trial
+            for trial_id, trial in elsewhere_trials.items()
+            if trial_id in self._table.busy_ids
+        ]
+        self._recorder.recover(busy_trials, note=self._listener.note)
         for outcome in self._table.elsewhere_outcomes():
             self._end(elsewhere_trials[outcome.trial_id], outcome)
 

@@ -50,6 +50,8 @@ class TrialTable:
         self.attempts: dict[str, int] = {}
         """Attempt number of this driver's latest claim, by trial id. It identifies the claim in the
         store."""
+        self.busy_ids: set[str] = set()
+        """Trials that a worker without a driver had when this driver last ran them."""
 
     def trials(self, *states: State) -> dict[str, PlannedTrial]:
         """Return the trials that are in one of `states`, by id."""
@@ -95,6 +97,12 @@ class TrialTable:
             State.ELSEWHERE,
         )
         return [trial for trial in trials if trial.trial_id not in lost_ids]
+
+    def give_way(self, trial: PlannedTrial) -> None:
+        """Release a trial that a worker without a driver has, and set it to ELSEWHERE."""
+        self._store.release(self._owner, [trial.trial_id])
+        self.busy_ids.add(trial.trial_id)
+        self.move([trial], State.ELSEWHERE)
 
     def release(self, trials: Iterable[PlannedTrial]) -> None:
         """Release the trials and mark them as ENDED."""

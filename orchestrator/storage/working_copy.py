@@ -152,7 +152,7 @@ class WorkingCopy:
                 except SupersededError:
                     # The trial stops at its next checkpoint. If it has no fence yet, a later round
                     # drops the fence.
-                    self._folder.drop_fence()
+                    self._folder.fence.drop()
                 except (BucketError, OSError):
                     continue
 

@@ -18,6 +18,8 @@ START_S = 10.0
 
 def concurrent_trials(options: RunOptions) -> int:
     """Return how many trials will run at a time, estimated before Ray starts."""
+    if options.runtime.worker:
+        return 1
     if options.gpus_per_trial:
         return options.max_concurrent or 1
     core_limit = max(1, len(os.sched_getaffinity(0)) // options.runtime.threads)

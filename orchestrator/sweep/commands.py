@@ -40,12 +40,16 @@ class Typed:
 
 def command_line(*words: str, options: Options) -> str:
     """Return a shell command of this program, with quoted arguments."""
-    option_words = [
+    return f"{PROGRAM} {shlex.join([*words, *option_words(options)])}"
+
+
+def option_words(options: Options) -> list[str]:
+    """Return the words of these options on a command line."""
+    return [
         word
         for name, values in options.items()
         for word in ([part for value in values for part in (name, value)] or [name])
     ]
-    return f"{PROGRAM} {shlex.join([*words, *option_words])}"
 
 
 def run_command(

@@ -126,8 +126,10 @@ class RemainingWork:
         if not state.missing_count:
             return RunSummary()
         # Ray takes seconds to import, and is not needed without trials.
-        from orchestrator.schedule import run_trials
-
+        if self.options.runtime.worker:
+            from orchestrator.schedule import run_here as run_trials
+        else:
+            from orchestrator.schedule import run_trials
         with watching(self.console, state.missing_count, self.plan.study.goal) as listener:
             return run_trials(
                 state.trials,

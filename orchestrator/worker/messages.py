@@ -72,6 +72,8 @@ class TrialEvent(Frozen):
     """Host and GPU: "host, GPU 3"."""
     epoch: AnyEpoch | None = None
     outcome: TrialOutcome | None = None
+    is_busy: bool = False
+    """A worker without a driver has the trial."""
     note: str | None = None
     """A problem and its consequence, as a sentence without a period."""
     halt: str | None = None

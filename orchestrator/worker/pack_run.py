@@ -22,7 +22,7 @@ from orchestrator.worker.outbox import REPORT_EVERY_S, Outbox
 from trainables.config import LanguageTrialConfig
 from trainables.errors import UserError
 from trainables.pulse import PULSE
-from trainables.trial_folder import Epoch, SupersededError, TrialFolder, TrialOutcome
+from trainables.trial_folder import BusyError, Epoch, SupersededError, TrialFolder, TrialOutcome
 
 if TYPE_CHECKING:
     from trainables.trial import TrialTask
@@ -168,6 +168,10 @@ class _PackRun:
     def _end_trial(self, trial: PlannedTrial, result: Result) -> None:
         self._current_id = trial.trial_id
         folder = self._folders.pop(trial.trial_id, None)
+        if isinstance(result, BusyError):
+            self._outbox.add(TrialEvent(trial_id=trial.trial_id, is_busy=True), now=True)
+            self._exits.pop(trial.trial_id).close()
+            return
         try:
             with self._exits.pop(trial.trial_id):
                 if isinstance(result, SupersededError):

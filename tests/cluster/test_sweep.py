@@ -8,7 +8,7 @@ import pytest
 
 from tests.cluster.namespaces import PASSWORD, Cluster
 from tests.support.command import results_table, sweep, wait_for
-from trainables.trial_folder.folder import FENCE
+from trainables.trial_folder.fence import FENCE
 
 SMOKE = (
     "gss_grid",

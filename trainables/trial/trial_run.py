@@ -40,6 +40,7 @@ from trainables.training import DivergedError, PrunedError, Trainer
 from trainables.trial.command_run import run_command
 from trainables.trial.user_trial import QUIET_S, Trial
 from trainables.trial_folder import (
+    BusyError,
     Checkpoints,
     DamagedFileError,
     Epoch,
@@ -77,7 +78,7 @@ def run_trial(
     took over the trial.
 
     `note` reports damaged files, which are ignored. One process at a time works in a folder; others
-    wait.
+    wait, unless one of the two is a worker without a driver: then BusyError is raised.
     """
     task = TrialTask(config, directory, on_epoch, stop_above, note)
     with TrialRun(task, runtime, measurements) as run:
@@ -117,9 +118,11 @@ class TrialRun:
         self.task.directory.mkdir(parents=True, exist_ok=True)
         PULSE.enter("waiting for its folder", quiet_s=LOCK_S)
         with ExitStack() as exits:
-            exits.enter_context(self._folder.locked())
+            self._lock(exits)
             PULSE.enter(START)
             self._begin()
+            if self.earlier is None:
+                exits.enter_context(self._folder.fence.renewed())
             self._exits = exits.pop_all()
         return self
 
@@ -128,17 +131,25 @@ class TrialRun:
             self.checkpoints.wait()
         self._exits.close()
 
+    def _lock(self, exits: ExitStack) -> None:
+        try:
+            exits.enter_context(self._folder.locked(wait=False))
+        except BlockingIOError as error:
+            if self._runtime.worker or self._folder.worker():
+                raise BusyError(f"another worker has the trial in {self._folder.path}") from error
+            exits.enter_context(self._folder.locked())
+
     def _begin(self) -> None:
         folder = self._folder
-        self.earlier = _previous_outcome(folder)
+        self.earlier = _previous_outcome(folder, self._runtime.worker)
         if self.earlier is not None:
             # Its worker may have been killed before its cleanup.
             if self.earlier.state == "done":
                 folder.forget_checkpoints()
-            folder.drop_fence()
+            folder.fence.drop()
             return
+        folder.take_over(self._runtime.worker)
         folder.forget_result()  # of a pruned trial that resumes now
-        folder.take_over()
         folder.write_config(self.task.config.model_dump_json(indent=1))
         folder.log(f"started on {socket.gethostname()}, {self._runtime.device}")
         prepare(self._runtime)
@@ -235,13 +246,14 @@ class TrialRun:
         if state == "done":
             folder.forget_checkpoints()
         folder.log(f"{outcome.state}{f': {outcome.cause}' if outcome.cause else ''}")
-        folder.leave()
         return outcome
 
 
-def _previous_outcome(folder: TrialFolder) -> TrialOutcome | None:
+def _previous_outcome(folder: TrialFolder, worker: str) -> TrialOutcome | None:
     try:
-        folder.result()
+        result = folder.result()
+        if worker and result is not None and result[0].state == "failed":
+            raise BusyError(f"the trial failed in another worker: {result[0].cause}")
     except DamagedFileError as error:
         folder.set_aside_result()
         folder.note(f"{error}: the trial runs again")

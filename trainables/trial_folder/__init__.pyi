@@ -5,6 +5,11 @@ from .checkpoint import save_tensors as save_tensors
 from .environment import code_version as code_version
 from .environment import describe as describe
 from .environment import package_versions as package_versions
+from .fence import FENCE as FENCE
+from .fence import LEASE_S as LEASE_S
+from .fence import LOCK as LOCK
+from .fence import BusyError as BusyError
+from .fence import SupersededError as SupersededError
 from .files import DamagedFileError as DamagedFileError
 from .files import UnreadableFileError as UnreadableFileError
 from .files import locked as locked
@@ -14,14 +19,11 @@ from .files import sealed as sealed
 from .files import unsealed as unsealed
 from .files import write_file as write_file
 from .folder import CONFIG as CONFIG
-from .folder import FENCE as FENCE
 from .folder import KEPT_WEIGHTS as KEPT_WEIGHTS
-from .folder import LOCK as LOCK
 from .folder import RESULT as RESULT
 from .folder import RESULT_FILES as RESULT_FILES
 from .folder import TRIAL_ID as TRIAL_ID
 from .folder import TRIALS as TRIALS
-from .folder import SupersededError as SupersededError
 from .folder import TrialFolder as TrialFolder
 from .folder import is_checkpoint as is_checkpoint
 from .folder import measurement_files as measurement_files

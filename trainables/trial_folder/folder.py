@@ -17,7 +17,6 @@ import hashlib
 import json
 import os
 import re
-import secrets
 import traceback
 from collections.abc import Callable, Collection, Iterable
 from contextlib import AbstractContextManager
@@ -29,10 +28,12 @@ from numpy.typing import NDArray
 
 from trainables.config import WITH_SPECTRUM, AnyConfig, UserCode, read_config
 from trainables.errors import UserError, first_line, line_of
+from trainables.trial_folder.fence import Fence, this_machine
 from trainables.trial_folder.files import (
     DamagedFileError,
     UnreadableFileError,
     append,
+    is_locked,
     locked,
     open_file,
     read_file,
@@ -52,17 +53,13 @@ from trainables.trial_folder.outcome import Epoch, TrialOutcome, UserEpoch
 from trainables.trial_folder.vector import read_vector, write_vector
 
 TRIALS = "trials"
-LOCK, FENCE, CONFIG, LOG = "lock", "worker", "config.json", "log.txt"
+CONFIG, LOG = "config.json", "log.txt"
 RESULT, SPECTRUM, KEPT_WEIGHTS = "result.json", "spectrum.npy", "kept.safetensors"
 RESULT_FILES = (RESULT, SPECTRUM)
 CHECKPOINT, MEASUREMENT = "checkpoint-", "measurement-"
 EPOCHS = f"{CHECKPOINT}epochs.jsonl"
 TRIAL_ID = re.compile(r"[0-9a-f]{64}")
 Result = tuple[TrialOutcome, NDArray[float64] | None]
-
-
-class SupersededError(Exception):
-    """Another worker has taken over the trial; this worker's later work is discarded."""
 
 
 class TrialFolder:
@@ -73,8 +70,7 @@ class TrialFolder:
     ) -> None:
         """`note` receives a sentence about each damaged file."""
         self.path, self.trial_id, self._note = path, trial_id, note
-        self._token: bytes | None = None
-        self._pid = 0
+        self.fence = Fence(path)
 
     @property
     def kept_weights(self) -> Path:
@@ -102,17 +98,25 @@ class TrialFolder:
         self.log(text)
         self._note(text)
 
-    def locked(self) -> AbstractContextManager[None]:
-        """Lock the folder; another process that sees the lock waits."""
-        return locked(self.path)
+    def locked(self, *, wait: bool = True) -> AbstractContextManager[None]:
+        """Lock the folder; another process that sees the lock waits.
 
-    def take_over(self) -> None:
-        """Take the fence: the right to write here until another worker takes it.
-
-        A lock is not enough: a host cut off from the cluster does not see it, and keeps training.
+        Without `wait`, raises BlockingIOError if the folder is locked.
         """
-        self._token, self._pid = secrets.token_hex(16).encode(), os.getpid()
-        write_file(self.path / FENCE, self._token)
+        return locked(self.path, wait=wait)
+
+    def take_over(self, worker: str = "") -> None:
+        """Take the fence. For `worker` and the errors see `Fence.take`."""
+        self.fence.take(worker, "".join(path.name for path in self.checkpoints()[-1:]))
+
+    def worker(self) -> str:
+        """Return the name of the live worker without a driver that has the trial, or ""."""
+        holder = self.fence.holder()
+        if holder is None or not holder.worker:
+            return ""
+        is_here = holder.machine == this_machine()
+        is_alive = is_locked(self.path) if is_here else self.fence.is_renewed()
+        return holder.worker if is_alive else ""
 
     def write_config(self, config: str) -> None:
         """Write the trial's config as JSON, unless the file exists."""
@@ -133,25 +137,7 @@ class TrialFolder:
 
     def check_fence(self) -> None:
         """Raise SupersededError if this worker took the fence and no longer has it."""
-        if self._token is None:
-            return
-        if not self.path.is_dir():
-            raise SupersededError(f"the folder {self.path} was removed while the trial ran")
-        # A process that an output layer forked from this one has the token but not the right.
-        with contextlib.suppress(FileNotFoundError, DamagedFileError):
-            if os.getpid() == self._pid and read_file(self.path / FENCE) == self._token:
-                return
-        raise SupersededError(f"another worker has taken over the trial in {self.path}")
-
-    def leave(self) -> None:
-        """Give up the fence (see `take_over`), once everything is written."""
-        with contextlib.suppress(SupersededError):
-            self.check_fence()
-            self.drop_fence()
-
-    def drop_fence(self) -> None:
-        """Remove the fence, even if another worker has it."""
-        (self.path / FENCE).unlink(missing_ok=True)
+        self.fence.check()
 
     def outcome(self) -> TrialOutcome | None:
         """Return the final outcome; None if it is missing, failed, pruned or damaged."""
@@ -159,10 +145,10 @@ class TrialFolder:
             result = self.result()
         except DamagedFileError:
             return None
-        return result[0] if result is not None and result[0].state != "pruned" else None
+        return result[0] if result and result[0].state in ("done", "diverged") else None
 
     def result(self) -> Result | None:
-        """Return the outcome with its spectrum; None if it is missing or failed.
+        """Return the outcome with its spectrum; None if it is missing.
 
         Raises DamagedFileError for files that are truncated, changed or of another trial, and the
         errors of `read_record`.
@@ -173,8 +159,6 @@ class TrialFolder:
             return None
         if outcome.trial_id != self.trial_id:
             raise DamagedFileError(f"{path} is the result of another trial, {outcome.trial_id}")
-        if outcome.state == "failed":
-            return None
         return outcome, self.spectrum(outcome) if outcome.state == "done" else None
 
     def spectrum(self, outcome: TrialOutcome) -> NDArray[float64] | None:

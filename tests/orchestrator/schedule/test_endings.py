@@ -22,7 +22,6 @@ DIED, STARVED = EndingKind.PROCESS_DIED, EndingKind.OUT_OF_MEMORY
 
 @pytest.fixture(autouse=True)
 def here(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(endings, "machine_here", lambda: "here")
     monkeypatch.setattr(endings, "machine_memory", lambda: ROOM)
 
 
@@ -45,14 +44,14 @@ def test_out_of_memory_is_recognized(
 ) -> None:
     """Out-of-memory kills on one machine do not explain a death on another machine."""
     monkeypatch.setattr(endings, "machine_memory", lambda: now)
-    ending = explain(DEATH, beat_of(machine, machine_memory=at_the_beat), "one")
+    ending = explain(DEATH, beat_of(machine, machine_memory=at_the_beat), "one", "here")
     memory = ", using 31.0 of its machine's 64.0 GB" if kind is STARVED else ""
     assert (ending.kind, ending.cause) == (kind, f"{kind.value} in epoch 3, step 9{memory}")
 
 
 def test_position_of_another_trial_is_left_out() -> None:
-    assert explain(DEATH, beat_of("here", machine_memory=ROOM), "two").cause == DEATH.cause
-    assert explain(DEATH, None, "one") == DEATH
+    assert explain(DEATH, beat_of("here", machine_memory=ROOM), "two", "here").cause == DEATH.cause
+    assert explain(DEATH, None, "one", "here") == DEATH
 
 
 def test_stopped_local_worker_is_killed() -> None:
@@ -60,12 +59,12 @@ def test_stopped_local_worker_is_killed() -> None:
     worker = subprocess.Popen(["ray::held", "-c", code], executable=sys.executable)
     status = psutil.Process(worker.pid).status
     wait_for(lambda: status() == psutil.STATUS_STOPPED, timeout_s=30, event="its stop")
-    kill_worker(beat_of("elsewhere", pid=worker.pid))
+    kill_worker(beat_of("elsewhere", pid=worker.pid), "here")
     assert worker.poll() is None
-    kill_worker(beat_of("here", pid=worker.pid))
+    kill_worker(beat_of("here", pid=worker.pid), "here")
     assert worker.wait(timeout=30) == -signal.SIGKILL
 
 
 def test_other_processes_are_not_killed() -> None:
     for machine in ("here", "elsewhere"):
-        kill_worker(beat_of(machine, machine_memory=ROOM))
+        kill_worker(beat_of(machine, machine_memory=ROOM), "here")

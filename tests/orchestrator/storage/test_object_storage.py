@@ -146,7 +146,7 @@ def test_superseded_worker_stops(
             later.take_over()
             later.forget_checkpoints()
             later.write_result(TrialOutcome(trial_id=config.trial_id, state="done"), None)
-            later.leave()
+            later.fence.drop()
         for step in range(2, 1000):
             folder.check_fence()
             save(folder, step)

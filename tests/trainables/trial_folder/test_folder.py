@@ -23,7 +23,7 @@ VALUES = np.array([3.0, 1.0])
 
 
 @contextlib.contextmanager
-def unlocked(folder: TrialFolder) -> Iterator[None]:
+def unlocked(folder: TrialFolder, **_: object) -> Iterator[None]:
     """Simulate a file system without locks, or one that released the lock of a lost machine."""
     assert folder.path.is_dir()
     yield
@@ -37,10 +37,11 @@ def test_later_worker_owns_the_folder(tmp_path: Path) -> None:
     with pytest.raises(SupersededError):
         first.check_fence()
     second.check_fence()
-    second.leave()
-    with pytest.raises(SupersededError):
-        first.check_fence()
-    first.leave()
+    with first.fence.renewed():
+        pass
+    second.check_fence()
+    with second.fence.renewed():
+        pass
     assert list(tmp_path.iterdir()) == []
 
 

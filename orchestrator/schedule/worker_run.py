@@ -1,0 +1,163 @@
+"""Run trials on this machine without Ray, next to other workers that share the storage."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack, closing, suppress
+from dataclasses import replace
+from multiprocessing import Pipe
+from pathlib import Path
+
+from typing_extensions import override
+
+import orchestrator
+from orchestrator.cluster import Interrupt, check_timeout, interruptible
+from orchestrator.guard import beat, watched
+from orchestrator.schedule.dispatcher import ORDERLY_END, Dispatcher
+from orchestrator.schedule.endings import explain
+from orchestrator.schedule.study_work import POLL_S, RunSummary, StudyWork
+from orchestrator.schedule.worker_watch import WorkerWatch
+from orchestrator.storage import Storage
+from orchestrator.store import LeaseKeeper, PlannedTrial, this_owner
+from orchestrator.watch import Listener, Several
+from orchestrator.worker import EVENTS, PACK, Beat, Ending, EndingKind, Job, Mark, Pack
+from trainables.trial_folder import LEASE_S, TrialOutcome
+
+LOOK_S = 0.5
+# In this time a dead worker's fence grows old, so its trial becomes free.
+IDLE_S = 1.5 * LEASE_S
+
+
+def run_here(trials: Sequence[PlannedTrial], work: StudyWork) -> RunSummary:
+    """Run registered trials in one worker process; return when all have ended.
+
+    Skips trials that other workers run, and returns when they run all that is left. Writes failures
+    to the trials' folders, so that other workers skip these trials. Raises UserError if the disk
+    fails.
+    """
+    options, owner = work.options, this_owner()
+    check_timeout(options)
+    job = Job(
+        options=options.for_workers(), measurements=work.measurements, functions=work.functions
+    )
+    work = replace(work, listener=Several(work.listener, _FailureFiles(options.storage)))
+    with ExitStack() as exits:
+        exits.enter_context(watched())
+        interrupt = exits.enter_context(interruptible())
+        keeper = exits.enter_context(LeaseKeeper(work.store, owner))
+        check_storage = exits.enter_context(options.storage.watched())
+        dispatcher = exits.enter_context(closing(Dispatcher(trials, work, owner, slots=1)))
+        worker = exits.enter_context(closing(_Worker(job, dispatcher, interrupt)))
+        idle_since_s = next_check_s = time.monotonic()
+        while not (dispatcher.finished or interrupt.requested):
+            beat()
+            keeper.check(len(dispatcher.claimed_trials))
+            if time.monotonic() >= next_check_s:
+                next_check_s = time.monotonic() + POLL_S
+                check_storage()
+            if worker.step():
+                idle_since_s = time.monotonic()
+            elif time.monotonic() - idle_since_s > IDLE_S:
+                work.listener.note("Other workers run the remaining trials. This worker ends.")
+                break
+            dispatcher.show()
+    return RunSummary(interrupted=interrupt.requested)
+
+
+class _FailureFiles(Listener):
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+
+    @override
+    def finished(self, name: str, outcome: TrialOutcome) -> None:
+        folder = self._storage.trial(outcome.trial_id)
+        # If the file cannot be written, another worker tries the trial again.
+        with suppress(OSError):
+            if outcome.state == "failed" and folder.result() is None:
+                folder.path.mkdir(parents=True, exist_ok=True)
+                with folder.locked(wait=False):
+                    folder.write_result(outcome, None)
+
+
+class _Worker:
+    """Runs the dispatcher's packs in a child process, and watches its progress."""
+
+    def __init__(self, job: Job, dispatcher: Dispatcher, interrupt: Interrupt) -> None:
+        self._job, self._dispatcher, self._interrupt = job, dispatcher, interrupt
+        self._process: subprocess.Popen[bytes] | None = None
+        self._key = ""
+        self._pack_count = 0
+        self._beat: Beat | None = None
+
+    def step(self) -> bool:
+        """Start a pack or process messages; return whether a pack runs."""
+        if not self._key:
+            key = str(self._pack_count)
+            pack = self._dispatcher.next_pack(key)
+            if pack is None:
+                time.sleep(LOOK_S)
+                return False
+            self._start(key, pack)
+        try:
+            while self._link.poll(LOOK_S) and not self._interrupt.requested:
+                self._process_message(self._link.recv_bytes())
+                if not self._key:
+                    return True
+        except (EOFError, OSError):
+            self._end(Ending(EndingKind.PROCESS_DIED))
+            return True
+        self._watch.update(time.monotonic(), {self._key: self._beat} if self._beat else {})
+        for stall in self._watch.stalls().values():
+            self._end(stall)
+        return True
+
+    def _start(self, key: str, pack: Pack) -> None:
+        self._key, self._pack_count = key, self._pack_count + 1
+        self._watch = WorkerWatch(self._job.options.trial_timeout_s)
+        self._watch.add(key)
+        if self._process is None:
+            self._link, link = Pipe()
+            root = str(Path(orchestrator.__file__).parents[1])
+            with link:
+                self._process = subprocess.Popen(
+                    [sys.executable, "-m", "orchestrator.worker.process", str(link.fileno())],
+                    pass_fds=[link.fileno()],
+                    env={**os.environ, "PYTHONPATH": os.pathsep.join([root, *sys.path])},
+                    stdin=subprocess.DEVNULL,
+                )
+            self._link.send(self._job)
+        self._link.send_bytes(PACK.dump_json(pack))
+
+    def _process_message(self, message: bytes) -> None:
+        mark, text = Mark(message[:1]), message[1:].decode()
+        match mark:
+            case Mark.BEAT:
+                self._beat = Beat.model_validate_json(text)
+            case Mark.EVENTS:
+                self._dispatcher.process_events(self._key, EVENTS.validate_json(text))
+            case Mark.DONE:
+                self._end(ORDERLY_END)
+            case Mark.SHORT_OF_MEMORY:
+                cause = f"{EndingKind.OUT_OF_MEMORY} ({text})"
+                self._end(Ending(EndingKind.OUT_OF_MEMORY, cause))
+            case Mark.BROKEN:
+                self._end(Ending(EndingKind.ERROR, text))
+
+    def _end(self, ending: Ending) -> None:
+        if ending is not ORDERLY_END:
+            ending = explain(ending, self._beat, self._dispatcher.current_trial(self._key), "")
+            self.close()
+        key, self._key = self._key, ""
+        self._dispatcher.end_pack(key, ending)
+
+    def close(self) -> None:
+        """End the process."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._link.close()
+        self._process = self._beat = None

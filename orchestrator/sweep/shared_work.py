@@ -1,0 +1,137 @@
+"""Workers without a driver: run a study's trials, and gather what they left."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+
+from orchestrator.cluster import RunOptions, scratch_folder
+from orchestrator.plan import Plan
+from orchestrator.schedule import Recorder
+from orchestrator.storage import STUDIES, FolderStorage
+from orchestrator.store import LEASE_S, LOST, OPEN, PlannedTrial, open_store
+from orchestrator.sweep.commands import Typed
+from orchestrator.sweep.corpus_files import ensure_texts
+from orchestrator.sweep.remaining_work import RemainingWork
+from orchestrator.sweep.study_file import check_name, read_study_file, write_study_file
+from orchestrator.watch import Listener
+from orchestrator.words import counted
+from search_spaces.catalog import is_file
+from trainables.errors import GO_ON, PROGRAM, UserError
+from trainables.trial_folder import DamagedFileError
+
+if TYPE_CHECKING:
+    from orchestrator.storage import Storage
+    from orchestrator.store import Store
+
+INTERRUPTED = 130
+SHARED = ".shared"
+"""Suffix of an empty file next to a study's file, which marks the study for `gather`."""
+
+
+def work_on_study(plan: Plan, options: RunOptions, typed: Typed, console: Console) -> int:
+    """Run open trials of the plan next to other workers; return the exit status.
+
+    Writes to the trials' folders only. Raises the errors of `check_workers_can`.
+    """
+    check_workers_can(plan, options, typed)
+    options.storage.check()
+    publish_plan(plan, options.storage, typed)
+    waiting_ids = ensure_texts(plan, console)
+    members = [trial.planned() for trial in plan.trials]
+    # The store of this worker alone, which ends with it: it records the attempts.
+    with scratch_folder() as folder, open_store(str(folder / "worker.db")) as store:
+        store.register(plan.key, members)
+        work = RemainingWork(
+            plan=plan,
+            options=options,
+            typed=typed,
+            store=store,
+            console=console,
+            members=members,
+            retries=[trial for trial in members if trial.trial_id not in waiting_ids],
+            tuner=None,
+            logs=Listener(),
+        )
+        summary = work.run()
+        states = [row.state for row in store.trials(plan.key)]
+    if summary.interrupted:
+        console.print(f"Interrupted: {GO_ON}")
+        return INTERRUPTED
+    console.print(
+        f"{states.count('done')} of {counted(len(states), 'trial')} are done. Gather the results "
+        f"with: {PROGRAM} report {typed.study}"
+    )
+    return 1 if set(LOST).intersection(states) else 0
+
+
+def check_workers_can(plan: Plan, options: RunOptions, typed: Typed) -> None:
+    """Raise UserError for a search or an object store.
+
+    The next trials of a search depend on results in a store.
+    """
+    problem = (
+        "a search chooses its trials from the results store"
+        if plan.tuning is not None
+        else None
+        if isinstance(options.storage, FolderStorage)
+        else "workers need a folder that all machines share"
+    )
+    if problem is not None:
+        raise UserError(f"{problem}. Use `{PROGRAM} {typed.study}` instead.")
+
+
+def publish_plan(plan: Plan, storage: Storage, typed: Typed) -> None:
+    """Write the study's plan to the storage, and mark it for `gather`."""
+    trials = [trial.planned() for trial in plan.trials]
+    file = str(Path(typed.study).resolve()) if is_file(typed.study) else ""
+    check_name(storage, plan.key, file)
+    path = storage.folder / STUDIES / f"{plan.key.variant}.json"
+    with suppress(DamagedFileError):
+        if read_study_file(path).trials == trials and path.with_suffix(SHARED).exists():
+            return
+    write_study_file(storage, plan.key, datetime.now(UTC), trials, file=file)
+    path.with_suffix(SHARED).touch()
+
+
+def shared_studies(storage: Storage) -> list[Path]:
+    """Return the files of studies that workers without a driver run or have run."""
+    return [path.with_suffix(".json") for path in storage.folder.glob(f"{STUDIES}/*{SHARED}")]
+
+
+def gather(store: Store, storage: Storage, note: Callable[[str], None]) -> None:
+    """Record plans, results, failures and running trials of workers without a driver."""
+    open_trials, workers = list[PlannedTrial](), dict[str, str]()
+    for path in shared_studies(storage):
+        try:
+            content = read_study_file(path)
+        except DamagedFileError as error:
+            note(f"{error}. Run the study again.")
+            continue
+        ids = [trial.trial_id for trial in content.trials]
+        if [row.trial_id for row in store.trials(content.key)] != ids:
+            store.register(content.key, content.trials, planned_at=content.planned_at)
+        states = store.states(ids)
+        study_trials = [trial for trial in content.trials if states[trial.trial_id] in OPEN]
+        if not study_trials:
+            path.with_suffix(SHARED).unlink(missing_ok=True)
+        open_trials += study_trials
+    for trial in open_trials:
+        if worker := storage.trial(trial.trial_id).worker():
+            workers[trial.trial_id] = worker
+    # The owner's name of a driver has colons, and a worker's has none.
+    claims = {row.trial_id: row.owner for row in store.running() if ":" not in row.owner}
+    for trial_id, worker in claims.items():
+        if workers.get(trial_id) != worker:
+            store.release(worker, [trial_id])
+    Recorder(store, storage, run_id=None).recover(open_trials, note=note)
+    for trial_id, worker in workers.items():
+        if claims.get(trial_id) == worker:
+            store.renew(worker, LEASE_S)
+        else:
+            store.claim([trial_id], owner=worker, lease_s=LEASE_S)
