@@ -13,6 +13,7 @@ from orchestrator.schedule import run_trials
 from orchestrator.schedule.failures import Failures
 from orchestrator.store import Store, StudyKey, by_cause, open_store
 from orchestrator.worker import TrialFunctions
+from tests.orchestrator.schedule.numbered_trials import Sweep, states
 from tests.orchestrator.schedule.test_uneven_clusters import cluster
 from tests.support.command import wait_for
 from tests.support.notes import RecordingListener
@@ -103,6 +104,15 @@ def test_success_ends_a_streak() -> None:
     for cause in ("a bug", "a bug", None, "a bug", "a bug"):
         run.end(cause)
     assert run.bad == []
+
+
+def test_died_worker_is_a_failure(store: Store, tmp_path: Path) -> None:
+    sweep = Sweep(store, tmp_path, 1, options={"max_failures": 1})
+    sweep.die("a", at=0)
+    with pytest.raises(UserError, match=r"1 failed trial .*its process died \(in each of 2"):
+        sweep.die("b", at=0)
+    sweep.close()
+    assert states(store)[0] == "failed"
 
 
 @pytest.mark.usefixtures("one_ray")
