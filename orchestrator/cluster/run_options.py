@@ -27,6 +27,8 @@ class RunOptions:
     """Maximum number of workers at a time; None starts all that fit."""
     max_attempts: int = 2
     """A trial fails when its process has died this many times."""
+    max_failures: int | None = None
+    """The run stops after this many failed trials; None: see `orchestrator.schedule.failures`."""
     trial_timeout_s: float | None = None
     """Longest time without progress; None: see `orchestrator.schedule.worker_watch`."""
     log_to: tuple[str, ...] = ()

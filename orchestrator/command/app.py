@@ -198,7 +198,7 @@ _argument.metavar, _argument.help = "COMMAND", "The program and its arguments, i
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return the exit status.
 
-    0: done. 1: some trials failed. 2: wrong input. 130: interrupted.
+    0: done. 1: some trials failed. 2: wrong input, or the run cannot go on. 130: interrupted.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # names may not fit the terminal's encoding

@@ -123,6 +123,13 @@ Cores = Annotated[int, Option(min=1, help="CPU threads of each trial.")]
 MaxConcurrent = Annotated[
     int | None, Option(min=1, help="Maximum number of trials at a time. [default: as many as fit]")
 ]
+MaxFailures = Annotated[
+    int | None,
+    Option(
+        min=1,
+        help="Stop after this number of failed trials. [default: if the first ten all fail]",
+    ),
+]
 TrialTimeout = Annotated[
     float | None,
     Option(

@@ -36,6 +36,7 @@ def run(
     gpus_per_trial: options.Gpus = None,
     cores_per_trial: options.Cores = 1,
     max_concurrent: options.MaxConcurrent = None,
+    max_failures: options.MaxFailures = None,
     trial_timeout: options.TrialTimeout = None,
     deterministic: options.Deterministic = False,
     contexts: options.Contexts = None,
@@ -122,6 +123,7 @@ def run(
         address=address,
         ray_dashboard=ray_dashboard,
         max_concurrent=max_concurrent,
+        max_failures=max_failures,
         trial_timeout_s=trial_timeout,
         log_to=tuple(log_to or ()),
     )

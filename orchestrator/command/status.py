@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 STATES = ("done", "running", "planned", "diverged", "failed", "pruned")
 COLUMNS = ("study", "scale", "corpus", "overrides", "trials", *STATES)
-CAUSES_SHOWN, LONGEST_CAUSE = 20, 400
+CAUSES_SHOWN = 20
 
 
 def status(
@@ -79,19 +79,13 @@ def _running_line(trial: RunningTrial) -> str:
 
 
 def _print_lost(lost_trials: Sequence[LostTrial]) -> None:
-    records = [
-        {
-            "trial": one_line(trial.name),
-            "id": short_id(trial.trial_id),
-            "state": trial.state,
-            "study": f"{trial.key.study} {trial.key.scale} {trial.key.corpus}",
-            "cause": one_line(trial.cause or "no cause recorded", most=LONGEST_CAUSE),
-        }
-        for trial in lost_trials[:CAUSES_SHOWN]
-    ]
+    from orchestrator.store import by_cause, group_text
+
     has_failures = any(trial.state == "failed" for trial in lost_trials)
     hint = f" Run failures again with {PROGRAM} retry STUDY." if has_failures else ""
     print_out(f"\nFailed or diverged. {DIVERGED}{hint}")
-    print_records(records, list(records[0]), "table")
-    if (hidden_count := len(lost_trials) - CAUSES_SHOWN) > 0:
+    groups = by_cause(lost_trials)
+    for group in groups[:CAUSES_SHOWN]:
+        print_out(group_text(group))
+    if (hidden_count := len(groups) - CAUSES_SHOWN) > 0:
         print_out(f"and {hidden_count:,} more: {PROGRAM} results STUDY prints all causes.")

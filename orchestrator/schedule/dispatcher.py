@@ -44,6 +44,7 @@ class Dispatcher:
         self._next_poll_s = self._next_ask_s = 0.0
         self._table = TrialTable(work.store, owner, exempt_ids=work.unmeasured)
         self._outcomes = Outcomes(work, self._table, self.attempts)
+        self.failures = self._outcomes.failures
         self.measurement_failures = self._outcomes.measurement_failures
         self._queue = PackQueue()
         self._flights: dict[str, Flight] = {}
@@ -62,19 +63,22 @@ class Dispatcher:
         self._stop_requests |= set(trial_ids)
         self._drop_stopped([*self._table.trials(State.ELSEWHERE).values()])
 
-    def give_up(self, keys_without_machine: Collection[str] = ()) -> list[str]:
+    def give_up(
+        self, keys_without_machine: Collection[str] = (), excluded_machines: Collection[str] = ()
+    ) -> list[str]:
         """Return the keys of packs that must end, each key once.
 
-        A pack must end if the user asked to stop the trial that it runs. A pack without a worker
-        must also end if no machine fits it (`keys_without_machine`) or if the user asked to stop
-        all its trials.
+        A pack must end if the user asked to stop the trial that it runs, or if it runs on one of
+        `excluded_machines`. A pack without a worker must also end if no machine fits it
+        (`keys_without_machine`) or if the user asked to stop all its trials.
         """
         running = self._table.trials(State.RUNNING).keys()
         keys = []
         for key, flight in self._flights.items():
             stopped_ids = flight.open_trials.keys() & self._stop_requests
             is_useless = stopped_ids == flight.open_trials.keys() or key in keys_without_machine
-            if stopped_ids & running or (is_useless and not flight.started):
+            must_end = stopped_ids & running or flight.machine in excluded_machines
+            if must_end or (is_useless and not flight.started):
                 keys += [] if flight.given_up else [key]
                 flight.given_up = True
         return keys
@@ -131,8 +135,9 @@ class Dispatcher:
                 return new_pack
         return None
 
-    def process_events(self, key: str, events: Iterable[TrialEvent]) -> None:
-        """Process the events that the worker of pack `key` sent."""
+    def process_events(self, key: str, events: Iterable[TrialEvent], machine: str = "") -> None:
+        """Process the events that the worker of pack `key` sent from `machine`."""
+        self._flights[key].machine = machine
         self._enqueue(self._outcomes.process_events(self._flights[key], events))
 
     def end_pack(self, key: str, ending: Ending = ORDERLY_END) -> None:

@@ -59,6 +59,8 @@ class Driver:
         self._parcels: dict[str, Parcel] = {}
         self._watch = WorkerWatch(work.options.trial_timeout_s)
         self._stalls: dict[str, Ending] = {}
+        self._refusals: dict[str, str] = {}
+        """Reasons of machines that cannot run the trials, by Ray's node id."""
         self._next_poll_s = self._last_need_s = 0.0
         self._polls_without_start = 0
         self._waits_for_machines = self._stop_announced = False
@@ -104,9 +106,11 @@ class Driver:
         self._polls_without_start = 0
         self._watch.add(key)
 
-    def process_events(self, key: str, text: str) -> None:
-        """Process the events (JSON) that the worker of pack `key` sent."""
-        self._guarded(lambda: self._dispatcher.process_events(key, EVENTS.validate_json(text)))
+    def process_events(self, key: str, text: str, machine: str) -> None:
+        """Process the events (JSON) that the worker of pack `key` sent from `machine`."""
+        self._guarded(
+            lambda: self._dispatcher.process_events(key, EVENTS.validate_json(text), machine)
+        )
 
     def end_pack(self, key: str, ending: Ending = ORDERLY_END) -> None:
         """Process the end of pack `key`."""
@@ -151,7 +155,8 @@ class Driver:
         self._parcels.pop(key).empty()
         self._last_need_s = time.monotonic()
         if ending.kind is EndingKind.MACHINE_UNFIT and ending.machine is not None:
-            self._placement.exclude(ending.machine)
+            self._refusals[ending.machine] = ending.cause
+            self._look_at_machines()
         if key in self._watch.keys:
             ending = self._explain(key, ending)
             self._watch.remove(key)
@@ -166,7 +171,8 @@ class Driver:
         return explain(ending, last_beat, self._dispatcher.current_trial(key), machine_here())
 
     def _poll(self) -> list[str]:
-        if time.monotonic() >= self._next_poll_s:
+        is_due = time.monotonic() >= self._next_poll_s
+        if is_due or self._placement.bad != self._dispatcher.failures.bad_machines.keys():
             self._next_poll_s = time.monotonic() + POLL_S
             self._check_storage()
             self._look_at_machines()
@@ -179,7 +185,10 @@ class Driver:
         ]
         stalls = self._watch.stalls()
         self._stalls |= stalls
-        ending_keys = [*self._dispatcher.give_up(keys_without_machine), *stalls]
+        ending_keys = [
+            *self._dispatcher.give_up(keys_without_machine, self._placement.excluded),
+            *stalls,
+        ]
         for key in ending_keys:
             self._watch.mark_ending(key)
         return ending_keys
@@ -207,7 +216,10 @@ class Driver:
     def _look_at_machines(self) -> None:
         check_ray()
         machines = nodes()
-        self._placement.update(machine_resources(machines))
+        excluded, bad_machines = self._placement.excluded, self._dispatcher.failures.bad_machines
+        self._placement.update(machine_resources(machines), self._refusals, bad_machines)
+        for machine in self._placement.excluded - excluded:
+            self._work.listener.note((self._refusals | bad_machines)[machine])
         self._dispatcher.attempts.recount_losses(set(map(address_of, machines)))
         slots, old_slots = self._placement.slots, self._dispatcher.slots
         note = self._work.listener.note

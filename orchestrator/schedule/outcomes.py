@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from orchestrator.guard import trial_ended
 from orchestrator.schedule.attempts import Attempts
+from orchestrator.schedule.failures import Failures
 from orchestrator.schedule.packs import Flight
 from orchestrator.schedule.recording import Recorder, wait_for_storage
 from orchestrator.schedule.study_work import StudyWork
@@ -29,16 +30,16 @@ class Outcomes:
         self._listener = work.listener
         self._recorder = Recorder(work.store, work.options.storage, work.run_id, table.attempts)
         self._start_failures = 0
-        self._refusals: set[str] = set()
+        self.failures = Failures(work.options.max_failures)
         self.measurement_failures: dict[str, str] = {}
 
     def process_events(self, flight: Flight, events: Iterable[TrialEvent]) -> list[PlannedTrial]:
         """Process events from the pack's worker; return the trials that must run again.
 
-        Raises UserError if the worker can no longer write files.
+        Raises UserError if the worker can no longer write files, or if too many trials failed.
         """
         events = list(events)
-        self._record_starts(events)
+        self._record_starts(events, flight.machine)
         epochs: dict[str, list[Epoch]] = {}
         retries = []
         for event in events:
@@ -70,13 +71,10 @@ class Outcomes:
         """Process the end of a pack; return the trials that get another attempt.
 
         Trials that did not start stay in `flight.open_trials`. Raises UserError if workers keep
-        ending before they start a trial.
+        ending before they start a trial, or if too many trials failed.
         """
         wait_for_storage(lambda: self.recover(flight))
         is_unfit = ending.kind is EndingKind.MACHINE_UNFIT
-        if is_unfit and ending.cause not in self._refusals:
-            self._refusals.add(ending.cause)
-            self._listener.note(ending.cause)
         if not flight.open_trials or flight.given_up or is_unfit:
             return []
         running_ids = self._table.trials(State.RUNNING).keys() & flight.open_trials.keys()
@@ -144,13 +142,14 @@ class Outcomes:
         for outcome in self._table.elsewhere_outcomes():
             self._end(elsewhere_trials[outcome.trial_id], outcome)
 
-    def _record_starts(self, events: Sequence[TrialEvent]) -> None:
+    def _record_starts(self, events: Sequence[TrialEvent], machine: str) -> None:
         attempts = self._table.attempts
         hosts = {
             event.trial_id: event.host
             for event in events
             if event.host is not None and event.trial_id in attempts
         }
+        self.failures.places |= {trial_id: (machine, host) for trial_id, host in hosts.items()}
         if hosts:
             self._work.store.record_starts(hosts, attempts=attempts)
 
@@ -229,3 +228,4 @@ class Outcomes:
         if trial.trial_id in self._work.unmeasured and outcome.cause is not None:
             self.measurement_failures[trial.trial_id] = outcome.cause
         self._listener.finished(trial.name, outcome)
+        self.failures.count(outcome)

@@ -32,6 +32,8 @@ class Flight:
     open_trials: dict[str, PlannedTrial]
     """Trials without an outcome, in the order in which the worker runs them."""
     started: bool = False
+    machine: str = ""
+    """Ray's node id of the worker's machine, after its first message."""
     given_up: bool = False
     """True while the pack is being ended. Its open trials return to the queue."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import ceil
 
 from orchestrator.cluster import RunOptions, fit_on
@@ -29,21 +29,29 @@ class Placement:
         Without `corpus`, no memory is requested.
         """
         self._options, self._corpus = options, corpus
-        self._unfit_ids: set[str] = set()
         self.update(machines)
 
-    def update(self, machines: Mapping[str, Mapping[str, float]]) -> None:
-        """Replace the machines with the current machines of the cluster."""
-        self._machines = {
-            name: node
-            for name, node in machines.items()
-            if name not in self._unfit_ids and fit_on(node, self._options)
-        }
+    def update(
+        self,
+        machines: Mapping[str, Mapping[str, float]],
+        unfit: Iterable[str] = (),
+        bad: Iterable[str] = (),
+    ) -> None:
+        """Replace the machines with the current machines of the cluster.
 
-    def exclude(self, machine: str) -> None:
-        """Never use this machine again."""
-        self._unfit_ids.add(machine)
-        self._machines.pop(machine, None)
+        Uses no `unfit` machine, and a `bad` one only if there is no other.
+        """
+        fit_machines = {
+            name: machines[name]
+            for name in machines.keys() - unfit
+            if fit_on(machines[name], self._options)
+        }
+        self._machines = {
+            name: fit_machines[name] for name in fit_machines.keys() - bad
+        } or fit_machines
+        self.bad = {*bad}
+        self.excluded = self.bad.union(unfit) - self._machines.keys()
+        """Machines that get no packs."""
 
     @property
     def slots(self) -> int | None:
@@ -57,11 +65,17 @@ class Placement:
         """
         limit_bytes = self._largest_bytes
         memory_bytes = limit_bytes if alone else min(self._estimate(configs), limit_bytes)
-        return MachineRequest(memory_bytes, tuple(sorted(self._unfit_ids)))
+        return MachineRequest(memory_bytes, tuple(sorted(self.excluded)))
 
     def fits(self, request: MachineRequest) -> bool:
-        """Return whether a machine has enough memory. True if there is no machine at all."""
-        return not self._machines or request.memory_bytes <= self._largest_bytes
+        """Return whether a machine has enough memory and the request excludes the right machines.
+
+        True if there is no machine at all.
+        """
+        return not self._machines or (
+            request.memory_bytes <= self._largest_bytes
+            and self.excluded == {*request.excluded_machines}
+        )
 
     @property
     def _largest_bytes(self) -> int:

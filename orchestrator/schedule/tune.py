@@ -73,7 +73,7 @@ def _trainable(
             run_pack(
                 parcel.open(),
                 job,
-                lambda text: tune.report({"events": text}),
+                lambda text: tune.report({"events": text, "machine": machine_here()}),
                 ray_private.name_process,
             )
 
@@ -229,10 +229,10 @@ class _DriverCallback(_Unpickled, TrialProgressCallback):
     def on_trial_result(
         self, iteration: int, trials: list[Trial], trial: Trial, result: dict[str, Any], **info: Any
     ) -> None:
-        text = result["events"]
+        text, machine = result["events"], result["machine"]
         for key in set(result) - TUNE_KEYS:
             del result[key]
-        self._driver.process_events(trial.trial_id, text)
+        self._driver.process_events(trial.trial_id, text, machine)
 
     @override
     def on_trial_complete(

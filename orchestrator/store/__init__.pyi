@@ -1,4 +1,7 @@
 from .address import has_secret as has_secret
+from .causes import by_cause as by_cause
+from .causes import cause_key as cause_key
+from .causes import group_text as group_text
 from .lease import LEASE_S as LEASE_S
 from .lease import LeaseKeeper as LeaseKeeper
 from .lease import expire_dead_owners as expire_dead_owners

@@ -61,7 +61,12 @@ class Progress(Database):
 
     def lost(self) -> list[LostTrial]:
         """Return failed and diverged trials, latest first; a trial of two studies occurs twice."""
-        query = _select_trials(trial.c.state, trial.c.outcome).where(trial.c.state.in_(LOST))
+        is_last = and_(attempt.c.trial_id == trial.c.id, attempt.c.ended_at == trial.c.ended_at)
+        query = (
+            _select_trials(trial.c.state, trial.c.outcome, attempt.c.place)
+            .join(attempt, is_last, isouter=True)
+            .where(trial.c.state.in_(LOST))
+        )
         with self.read() as connection:
             rows = connection.execute(query.order_by(trial.c.ended_at.desc(), trial.c.id)).all()
         return [
@@ -71,6 +76,7 @@ class Progress(Database):
                 key=key_of(row),
                 state=row.state,
                 cause=row.outcome["cause"],
+                host=row.place,
             )
             for row in rows
         ]

@@ -163,6 +163,8 @@ class LostTrial:
     key: StudyKey
     state: TrialState
     cause: str | None
+    host: str | None
+    """Host and GPU of the last attempt."""
 
 
 @dataclass(frozen=True, kw_only=True)

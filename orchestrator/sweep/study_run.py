@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +15,7 @@ from rich.console import Console
 from orchestrator.cluster import RunOptions
 from orchestrator.guard import beat_on
 from orchestrator.plan import Plan
-from orchestrator.store import COMPLETE, LOST, PlannedTrial, TrialRow
+from orchestrator.store import COMPLETE, LostTrial, PlannedTrial, by_cause, group_text
 from orchestrator.sweep.commands import RESULTS, Typed, command_line
 from orchestrator.sweep.corpus_files import ensure_texts
 from orchestrator.sweep.live_reports import live_report
@@ -106,7 +106,12 @@ def run_study(
             command = command_line(*command_words(typed.study), options=typed.options)
             print_line(f"The study has more trials. Run them with: {command}")
         _report(store, plan, options, typed, console)
-        _print_failures(rows, summary.measurement_failures, options, typed, console)
+        lost_trials = [trial for trial in store.lost() if trial.key == plan.key]
+        _print_failures(lost_trials, options, typed, console)
+        for row in rows:
+            if row.trial_id in summary.measurement_failures:
+                failure = summary.measurement_failures[row.trial_id]
+                print_line(f"not measured: {row.name}: {failure}")
         is_complete = all(row.state in COMPLETE for row in rows)
         return 0 if is_complete and not summary.measurement_failures else 1
 
@@ -154,24 +159,16 @@ def _report(store: Store, plan: Plan, options: RunOptions, typed: Typed, console
 
 
 def _print_failures(
-    rows: Sequence[TrialRow],
-    measurement_failures: Mapping[str, str],
-    options: RunOptions,
-    typed: Typed,
-    console: Console,
+    lost_trials: Sequence[LostTrial], options: RunOptions, typed: Typed, console: Console
 ) -> None:
-    lost_trials = [row for row in rows if row.state in LOST]
-    for row in lost_trials:
-        log = options.storage.trial(row.trial_id).error_log
-        traceback = f" (traceback: {log})" if row.state == "failed" and log.is_file() else ""
-        console.print(f"{row.state}: {row.name}: {row.cause}{traceback}")
-    states = {row.state for row in lost_trials}
+    for group in by_cause(lost_trials):
+        log = options.storage.trial(group[0].trial_id).error_log
+        has_log = group[0].state == "failed" and log.is_file()
+        console.print(group_text(group) + (f"\n  (traceback: {log})" if has_log else ""))
+    states = {trial.state for trial in lost_trials}
     if "failed" in states:
         words = command_words(typed.study, again=True)
         command = command_line(*words, options=typed.options)
         console.print(f"Run failed trials again with: {command}")
     if "diverged" in states:
         console.print(DIVERGED)
-    for row in rows:
-        if row.trial_id in measurement_failures:
-            console.print(f"not measured: {row.name}: {measurement_failures[row.trial_id]}")

@@ -88,6 +88,21 @@ def test_failed_programs_run_again(folder: Path) -> None:
     assert len(runs(folder)) == 4
 
 
+@pytest.mark.usefixtures("one_ray")
+def test_failing_programs_stop_early(folder: Path) -> None:
+    write_script(folder, end="raise ValueError(f'wrong by {options.seed}')\n")
+    words = (*COMMAND, "--seeds", "3", "--max-concurrent", "1")
+    stopped = sweep(*words, "--max-failures", "2")
+    assert stopped.returncode == 2 and "Traceback" not in stopped.stderr
+    assert "2 failed trials" in stopped.stderr and "ValueError: wrong by 1" in stopped.stderr
+    assert len(runs(folder)) == 2
+    resumed = sweep(*words)
+    assert resumed.returncode == 1 and len(runs(folder)) == 6
+    for output in (resumed.stdout, sweep("status").stdout):
+        (line,) = (line for line in output.splitlines() if "trials failed on" in line)
+        assert "6 trials failed" in line and "ValueError: wrong by " in line
+
+
 SPACES = [
     ((), "lr=0.1 lr=0.01"),
     (("--zip", "a=1,2", "--zip", "b=3,4"), "a=1, b=3 a=2, b=4"),

@@ -68,6 +68,7 @@ def over(**fields):
         (("status", "--store", "postgresql://u:secret@h/d"), "PGPASSWORD"),
         (("gss_grid", "--dry-run", "--store", "postgresql://u:secret@h/d"), "PGPASSWORD"),
         (("retry", "gss_grid", "--dry-run"), "--dry-run"),
+        (("gss_grid", "--max-failures", "0"), "--max-failures"),
     ],
 )  # fmt: skip
 def test_bad_input_gets_one_sentence(

@@ -54,7 +54,7 @@ def test_commands_repeat_the_interpreter(tmp_path: Path) -> None:
         ("sweep gss", ["gss_grid"]),
         ("sweep st", ["stop", "studies", "status", "store"]),
         ("sweep gss_grid --scale ", ["smoke", "quick", "small", "paper"]),
-        ("sweep gss_grid --max", ["--max-concurrent"]),
+        ("sweep gss_grid --max-c", ["--max-concurrent"]),
         ("sweep results plif_lm --format ", ["table", "csv", "json", "parquet"]),
     ],
 )

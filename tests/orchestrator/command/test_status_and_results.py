@@ -36,19 +36,39 @@ def test_status_names_failures_and_causes(store: Store, typed: Typed) -> None:
     store.register(KEY, trials)
     run_id = store.begin_run(RUN)
     assert "Without a result" not in typed("status").stdout
-    for number, trial in enumerate(trials[:3]):
-        cause = f"RuntimeError: [bold]no[/bold]\n{ESCAPE}cause {number}"
+    for letter, trial in zip("abc", trials, strict=False):
+        cause = f"RuntimeError: [bold]no[/bold]\n{ESCAPE}cause {letter}"
         fail(store, trial.trial_id, cause=cause, run_id=run_id)
     output = typed("status").stdout
-    assert all(f"[bold]no[/bold] ?[2J?]0;owned?cause {number}" in output for number in range(3))
+    assert all(f"[bold]no[/bold] ?[2J?]0;owned?cause {letter}" in output for letter in "abc")
     assert all(trial.trial_id[:12] in output and trial.name in output for trial in trials[:3])
     assert "more" not in output and "\x1b" not in output and "\x07" not in output
-    for trial in trials[3:]:
-        fail(store, trial.trial_id, cause="x" * 100_000, run_id=run_id)
+    for number, trial in enumerate(trials[3:]):
+        fail(store, trial.trial_id, cause="x" * (100_000 + number), run_id=run_id)
     output = typed("status", "bends").stdout
-    assert output.count(" failed ") == CAUSES_SHOWN + 1, "one more is the heading of the counts"
+    assert output.count("1 trial failed: ") == CAUSES_SHOWN
     assert f"and {30 - CAUSES_SHOWN} more" in output and len(output) < 40_000
     assert json.loads(typed("status", "--format", "json").stdout)[0]["failed"] == 30
+
+
+def test_equal_causes_are_one_group(store: Store, typed: Typed) -> None:
+    trials = bends(*range(10))
+    store.register(KEY, trials)
+    run_id = store.begin_run(RUN)
+    for number, trial in enumerate(trials[:12]):
+        store.claim([trial.trial_id], owner="me", lease_s=600)
+        host = "node7, GPU 3" if number else "node8"
+        store.record_starts({trial.trial_id: host}, attempts={trial.trial_id: 1})
+        line = 3 if number else 8
+        cause = f"RuntimeError: {number} of 0x7f{number:010x} (model.py, line {line})"
+        fail(store, trial.trial_id, cause=cause, run_id=run_id, attempt=1)
+    store.record(outcome(trials[12].trial_id, state="diverged"), run_id=run_id, spectrum=None)
+    lines = typed("status").stdout.splitlines()
+    (first,) = (number for number, line in enumerate(lines) if "trials failed" in line)
+    assert "11 trials failed on node7, GPU 3: RuntimeError: " in lines[first]
+    assert "model.py, line 3" in lines[first] and "and 8 more" in lines[first + 1]
+    assert "1 trial failed on node8: RuntimeError: 0 of 0x7f" in "\n".join(lines[first + 2 :])
+    assert "1 trial diverged: " in "\n".join(lines[first + 2 :])
 
 
 def test_diverged_trial_gets_no_retry(store: Store, typed: Typed) -> None:

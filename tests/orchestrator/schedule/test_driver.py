@@ -68,7 +68,7 @@ class SteeredDriver:
 
     def report(self, key: str, trial: PlannedTrial, outcome: TrialOutcome | None = None) -> None:
         event = TrialEvent(trial_id=trial.trial_id, outcome=outcome)
-        self.driver.process_events(key, EVENTS.dump_json((event,)).decode())
+        self.driver.process_events(key, EVENTS.dump_json((event,)).decode(), "one")
 
 
 def test_driver_waits_for_machines(
@@ -85,6 +85,20 @@ def test_driver_waits_for_machines(
     store.ask_to_stop(KEY)
     steered.poll(1)
     assert steered.driver.stopping
+
+
+def test_refused_machine_is_named_once(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = planned(range(1))
+    store.register(KEY, plan)
+    steered = SteeredDriver(monkeypatch, store, tmp_path, plan)
+    steered.machines.append({**MACHINE, "NodeID": "two"})
+    for key in "ab":
+        steered.hand_out(key)
+        steered.driver.end_pack(key, Ending(EndingKind.MACHINE_UNFIT, "two has torch 2.0.", "two"))
+    assert [note for note in steered.listener.notes if "torch" in note] == ["two has torch 2.0."]
+    assert steered.hand_out("c").request.excluded_machines == ("two",)
 
 
 def test_unkillable_worker_needs_new_ray(

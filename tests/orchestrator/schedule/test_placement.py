@@ -44,10 +44,23 @@ def test_request_shrinks_with_the_cluster(options: RunOptions) -> None:
 
 def test_unfit_machine_gets_nothing(options: RunOptions) -> None:
     placement = Placement(options, PTB, {"a": LARGE, "b": SMALL})
-    placement.exclude("a")
-    placement.update({"a": LARGE, "b": SMALL})
+    placement.update({"a": LARGE, "b": SMALL}, unfit=["a"])
     request = placement.request([MOS])
     assert (placement.slots, request.excluded_machines, request.memory_bytes) == (8, ("a",), 10**6)
+
+
+def test_bad_machine_is_the_last_resort(options: RunOptions) -> None:
+    placement = Placement(options, PTB, {"a": LARGE, "b": SMALL, "head": WITHOUT_CORES})
+    earlier_request = placement.request([MOS])
+    placement.update({"a": LARGE, "b": SMALL, "head": WITHOUT_CORES}, bad=["b"])
+    request = placement.request([MOS])
+    assert (placement.slots, request.excluded_machines) == (8, ("b",))
+    assert placement.fits(request) and not placement.fits(earlier_request)
+    placement.update({"b": SMALL, "head": WITHOUT_CORES}, bad=["b"])
+    request = placement.request([MOS])
+    assert (placement.slots, request.excluded_machines) == (8, ())
+    placement.update({"a": LARGE, "b": SMALL}, unfit=["a"], bad=["b"])
+    assert (placement.slots, placement.excluded) == (8, {"a"}), "an unfit machine is never used"
 
 
 def test_single_pack_requests_most_memory(options: RunOptions) -> None:
