@@ -5,6 +5,7 @@ from .bucket import is_url as is_url
 from .bucket import patiently as patiently
 from .disk import DISK_TROUBLES as DISK_TROUBLES
 from .object_storage import storage_at as storage_at
+from .storage import STUDIES as STUDIES
 from .storage import FolderStorage as FolderStorage
 from .storage import Storage as Storage
 from .unfinished import remove_unfinished as remove_unfinished

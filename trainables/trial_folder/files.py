@@ -164,14 +164,26 @@ def read_record(path: Path, kind: type[Record]) -> Record | None:
 
 
 @contextmanager
-def locked(directory: Path) -> Iterator[None]:
-    """Lock a folder for this process; the kernel releases the lock when the process dies."""
+def locked(directory: Path, *, wait: bool = True) -> Iterator[None]:
+    """Lock a folder for this process; the kernel releases the lock when the process dies.
+
+    Without `wait`, raises BlockingIOError if another process has the lock.
+    """
     # The lock file is never written. The flags neither follow a link nor wait for a pipe in its
     # place.
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     descriptor = os.open(directory / "lock", flags, 0o666)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         yield
     finally:
         os.close(descriptor)
+
+
+def is_locked(directory: Path) -> bool:
+    """Return whether another process on this host has locked the folder."""
+    try:
+        with locked(directory, wait=False):
+            return False
+    except OSError:  # not readable for this user, too
+        return True
