@@ -46,6 +46,7 @@ def run(
     seeds: options.Seeds = None,
     all_trials: options.AllTrials = False,
     log_to: options.LogTo = None,
+    keep_weights: options.KeepWeights = "all",
     dry_run: Annotated[
         bool,
         typer.Option("--dry-run", help="Print the plan and its costs, and run nothing."),
@@ -116,6 +117,7 @@ def run(
         max_concurrent=max_concurrent,
         trial_timeout_s=trial_timeout,
         log_to=tuple(log_to or ()),
+        keep_weights=keep_weights,
     )
     runtime = Runtime(threads=cores_per_trial, deterministic=deterministic)
     runs = [
