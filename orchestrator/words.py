@@ -47,6 +47,13 @@ def counted(number: int, noun: str, plural: str | None = None) -> str:
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
+def byte_count(number: float) -> str:
+    """Return a number of bytes: "0.0 kB", "12.3 MB", "1.5 GB"."""
+    if number >= 1e8:
+        return f"{number / 1e9:,.1f} GB"
+    return f"{number / 1e6:,.1f} MB" if number >= 5e4 else f"{number / 1e3:,.1f} kB"
+
+
 def quoted(name: str) -> str:
     """Return a name for a sentence: in quotation marks if it is not a single word."""
     return f"“{name}”" if set(" ,:") & set(name) else name

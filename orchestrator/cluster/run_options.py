@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 from orchestrator.storage import Storage
 from trainables.runtime import Runtime
@@ -32,6 +33,7 @@ class RunOptions:
     trial_timeout_s: float | None = None
     """Longest time without progress; None: see `orchestrator.schedule.worker_watch`."""
     log_to: tuple[str, ...] = ()
+    keep_weights: Literal["all", "best", "none"] = "all"
 
     @property
     def takes_own_gpu(self) -> bool:

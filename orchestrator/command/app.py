@@ -21,6 +21,7 @@ from orchestrator.command.options import print_err, print_out, study_names
 from orchestrator.command.plan_listing import studies
 from orchestrator.command.rank import rank
 from orchestrator.command.results import report, results
+from orchestrator.command.retention import export, forget, import_folder
 from orchestrator.command.run import run
 from orchestrator.command.status import status
 from orchestrator.command.stop import stop
@@ -173,8 +174,9 @@ app.command("slurm", help=SLURM_HELP)(
         ),
     )
 )
-for command in (stop, studies, status, view, results, report, rank, clean):
+for command in (stop, studies, status, view, results, report, rank, clean, forget, export):
     app.command()(command)
+app.command("import")(import_folder)
 corpus_app.command("fetch")(fetch_corpus)
 corpus_app.command("check")(check_corpus)
 store_app.command("check")(check_store)

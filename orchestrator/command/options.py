@@ -167,6 +167,13 @@ AllTrials = Annotated[
     bool,
     Option("--all-trials", help="Also run the trials that --scale leaves out."),
 ]
+KeepWeights = Annotated[
+    Literal["all", "best", "none"],
+    Option(
+        help="Weights that stay when the study is done: those of all trials, those of the setting "
+        "with the best mean of the study's metric, or none."
+    ),
+]
 LogTo = Annotated[
     list[str] | None,
     Option(

@@ -14,7 +14,7 @@ import typer
 from orchestrator.command import options
 from orchestrator.command.options import console, open_gathered, print_err
 from search_spaces.catalog import ALL, NAMES, is_command, is_file, load_study
-from trainables.errors import PROGRAM, UserError
+from trainables.errors import PROGRAM, UserError, did_you_mean
 
 if TYPE_CHECKING:
     from orchestrator.store import Store, StudyKey
@@ -68,13 +68,14 @@ def no_study(
     hint = (
         f". List its variants with: {PROGRAM} status {shlex.quote(study)}"
         if study in names
-        else f"; it has {', '.join(names) or 'none'}. Choose one of these, or run it first."
+        else f"; {did_you_mean(study, names)}it has {', '.join(names) or 'none'}. Choose one of "
+        "these, or run it first."
     )
     return UserError(f"the store has no study {study!r}{variants or ''}{hint}")
 
 
-def _choose_variant(store: Store, study: str, variants: VariantFilter) -> StudyKey:
-    """Prefer a variant with results, then one without `--set`, then the last planned."""
+def choose_variant(store: Store, study: str, variants: VariantFilter) -> StudyKey:
+    """Return a variant that fits: if possible with results, then without `--set`, then the last."""
     all_summaries = store.studies()
     summaries = [s for s in all_summaries if s.key.study == study and variants.fits(s.key)]
     if not summaries:
@@ -117,7 +118,7 @@ def results(
             "--format parquet: a terminal cannot show it. Redirect it to a file: > results.parquet"
         )
     with open_gathered(store, storage) as results_store:
-        key = _choose_variant(results_store, study_name(study), variants)
+        key = choose_variant(results_store, study_name(study), variants)
         trials = flatten(results_store.results(key)).of_variant(key)
     if form == "parquet":
         write_parquet(trials.columns, trials.records, sys.stdout.buffer)
@@ -182,7 +183,7 @@ def _arguments(
 
     if argument != ALL:
         argument = stored_command(argument, storage) or argument
-        return {_choose_variant(store, load_study(argument).name, variants): argument}
+        return {choose_variant(store, load_study(argument).name, variants): argument}
     keys = [summary.key for summary in store.studies() if variants.fits(summary.key)]
     names = {key: study_argument(key.study, storage) for key in keys}
     arguments = {

@@ -47,6 +47,7 @@ def run(
     seeds: options.Seeds = None,
     all_trials: options.AllTrials = False,
     log_to: options.LogTo = None,
+    keep_weights: options.KeepWeights = "all",
     dry_run: Annotated[
         bool,
         typer.Option("--dry-run", help="Print the plan and its costs, and run nothing."),
@@ -126,6 +127,7 @@ def run(
         max_failures=max_failures,
         trial_timeout_s=trial_timeout,
         log_to=tuple(log_to or ()),
+        keep_weights=keep_weights,
     )
     runtime = Runtime(
         threads=cores_per_trial,

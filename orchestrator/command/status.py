@@ -28,12 +28,17 @@ def status(
     store: options.StoreUrl = None,
     storage: options.Storage = options.STORAGE,
     form: options.Format = "table",
+    sizes: Annotated[
+        bool, typer.Option("--sizes", help="Show the bytes of the trials' files instead.")
+    ] = False,
 ) -> None:
     """Show the progress of each study.
 
     Also lists running trials, and failed and diverged trials with their causes.
     """
+    from orchestrator.storage import storage_at
     from orchestrator.store import expire_dead_owners
+    from orchestrator.sweep import file_sizes
 
     name = study and study_name(study)
 
@@ -47,8 +52,14 @@ def status(
         summaries = list(filter(is_shown, all_summaries))
         running_trials = list(filter(is_shown, results_store.running()))
         lost_trials = list(filter(is_shown, results_store.lost()))
+        if sizes:
+            location = storage_at(storage)
+            sizes_by_study = file_sizes(results_store, location, name, as_text=form == "table")
     if not summaries and name is not None:
         raise no_study(name, (summary.key for summary in all_summaries))
+    if sizes:
+        print_records(sizes_by_study, list(*sizes_by_study[:1]), form)
+        return
     records = [
         {
             **asdict(s.key),

@@ -9,7 +9,7 @@ import typer
 
 from orchestrator.command import options
 from orchestrator.command.options import open_existing, print_out, store_url
-from trainables.errors import UserError
+from orchestrator.command.retention import disk_errors
 
 
 def rebuild_store(
@@ -53,12 +53,7 @@ def archive_store(
     """Write all trials, epochs and spectra as Parquet files."""
     from orchestrator.report import write_archive
 
-    with open_existing(store, storage) as results_store:
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            write_archive(results_store, folder)
-        except OSError as error:
-            raise UserError(
-                f"{folder}: cannot write ({error.strerror or error}). Name another folder."
-            ) from error
+    with open_existing(store, storage) as results_store, disk_errors("store archive"):
+        folder.mkdir(parents=True, exist_ok=True)
+        write_archive(results_store, folder)
     print_out(f"Archive: {folder.resolve()}")

@@ -13,7 +13,7 @@ from orchestrator.watch import ShownConsole, for_reader
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from orchestrator.store import Store
+    from orchestrator.store import Store, StudyKey
 
 TextFormat = Literal["table", "csv", "json"]
 WIDEST_TABLE = 1000
@@ -47,13 +47,13 @@ def write_results(
         console.print(Fitting(table=trials_table(results, first_metrics, hashes=True)))
 
 
-def write_archive(store: Store, folder: Path) -> None:
-    """Write the trials in all studies' plans as Parquet files into `folder`, which must exist.
+def write_archive(store: Store, folder: Path, keys: Sequence[StudyKey] | None = None) -> None:
+    """Write the trials of all studies, or of `keys`, as Parquet files into the folder `folder`.
 
     `trials.parquet` has one row per study variant and trial. `epochs.parquet` has one row per trial
     and epoch. `spectra.parquet` has one row per trial, with its list of singular values.
     """
-    keys = [summary.key for summary in store.studies()]
+    keys = [summary.key for summary in store.studies()] if keys is None else keys
     studies = [flatten(store.results(key)).of_variant(key) for key in keys]
     columns = list(dict.fromkeys(name for study in studies for name in study.columns))
     trials = [record for study in studies for record in study.records]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import secrets
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -107,13 +107,19 @@ class ObjectStorage(Storage):
         self.bucket.remove(_key(trial_id, name) for name in old_names)
 
     @override
-    def trial_files(self) -> dict[str, list[str]]:
-        names: dict[str, list[str]] = {}
-        for path in self.bucket.files(TRIALS):
-            *_, trial_id, name = ("", *path.split("/"))
-            if TRIAL_ID.fullmatch(trial_id):
-                names.setdefault(trial_id, []).append(name)
-        return names
+    def remove(self, *paths: Path) -> None:
+        super().remove(*paths)
+        for path in map(str, paths):
+            self.bucket.remove([path, *(f"{path}/{name}" for name in self.bucket.files(path))])
+
+    @override
+    def trial_files(self, trial_ids: Collection[str] | None = None) -> dict[str, dict[str, int]]:
+        sizes: dict[str, dict[str, int]] = {}
+        for path, tag in self.bucket.files(TRIALS).items():
+            _, trial_id, name = (*path.split("/", 2), "", "")[:3]
+            if TRIAL_ID.fullmatch(trial_id) and (trial_ids is None or trial_id in trial_ids):
+                sizes.setdefault(trial_id, {})[name] = int(tag.rpartition(" ")[2])
+        return sizes
 
     @override
     def write_study(self, name: str, content: bytes) -> None:

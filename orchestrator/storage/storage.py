@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import secrets
+import stat
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from trainables.trial_folder import (
     TRIAL_ID,
     TRIALS,
     TrialFolder,
+    remove,
     trial_directory,
     write_file,
 )
@@ -93,12 +95,25 @@ class Storage(ABC):
         if checkpoints:
             self.trial(trial_id).forget_checkpoints()
 
-    def trial_files(self) -> dict[str, list[str]]:
-        """Return the names of each trial's files, by trial id."""
+    def remove(self, *paths: Path) -> None:
+        """Remove files and folders, which are named by their paths below the storage."""
+        for path in paths:
+            remove(self.folder / path)
+
+    def trial_files(self, trial_ids: Collection[str] | None = None) -> dict[str, dict[str, int]]:
+        """Return the size in bytes of each trial's files, by trial id and path in its folder.
+
+        Links are omitted. `trial_ids` may limit the trials.
+        """
+        paths = (
+            sorted((self.folder / TRIALS).glob("*/*"))
+            if trial_ids is None
+            else [self.trial(trial_id).path for trial_id in trial_ids]
+        )
         return {
-            folder.name: [path.name for path in folder.iterdir()]
-            for folder in sorted((self.folder / TRIALS).glob("*/*"))
-            if TRIAL_ID.fullmatch(folder.name) and folder.is_dir()
+            path.name: dict(_sizes(path))
+            for path in paths
+            if TRIAL_ID.fullmatch(path.name) and path.is_dir()
         }
 
     def write_study(self, name: str, content: bytes) -> None:
@@ -118,6 +133,15 @@ class Storage(ABC):
         """Publish a report and the index of reports. Return the report's public address, if any."""
         del page, index
         return None
+
+
+def _sizes(folder: Path) -> Iterator[tuple[str, int]]:
+    for parent, _, names in os.walk(folder):
+        for path in (Path(parent, name) for name in names):
+            with suppress(FileNotFoundError):  # a worker may remove it
+                status = path.lstat()
+                if stat.S_ISREG(status.st_mode):
+                    yield path.relative_to(folder).as_posix(), status.st_size
 
 
 @dataclass(frozen=True)

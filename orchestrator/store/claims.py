@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, and_, delete, func, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Table, and_, delete, func, or_, select, update
 
 from orchestrator.store.database import Database, chunks, now, storable
-from orchestrator.store.records import LOST, Attempt, TrialState
-from orchestrator.store.schema import attempt, result, spectrum, trial
-from orchestrator.store.studies import column_of
+from orchestrator.store.records import LOST, Attempt, StudyKey, TrialState
+from orchestrator.store.schema import attempt, epoch, result, spectrum, study, study_trial, trial
+from orchestrator.store.studies import column_of, is_study
 
 TAKEN_OVER = "its command ended or lost its connection before the trial ended"
 WORKER_ENDED = "its worker ended during the trial, for a reason other than the trial"
 STOPPED = "the trial or its command was stopped; the next attempt resumes from its checkpoint"
 _PLANNED_VALUES: dict[str, Any] = {"state": "planned", "owner": None, "lease_until": None}
+_NEW_VALUES = {**_PLANNED_VALUES, "outcome": None, "run_id": None, "ended_at": None}
 
 
 class Claims(Database):
@@ -90,13 +91,27 @@ class Claims(Database):
             raise ValueError(
                 f"cannot reset {states}: a done trial never changes, and a running one is released"
             )
-        values = {**_PLANNED_VALUES, "outcome": None, "run_id": None, "ended_at": None}
         with self.write() as connection:
-            ids = _update(connection, trial.c.state.in_(list(states)), values, among=trial_ids)
-            for chunk in chunks(ids):
-                for table in (result, spectrum):
-                    connection.execute(delete(table).where(table.c.trial_id.in_(chunk)))
+            is_chosen = trial.c.state.in_(list(states))
+            ids = _update(connection, is_chosen, _NEW_VALUES, among=trial_ids)
+            _clear(connection, ids, result, spectrum)
         return [trial_id for trial_id in trial_ids if trial_id in ids]
+
+    def forget(self, keys: Iterable[StudyKey], trial_ids: Collection[str]) -> None:
+        """Delete studies and the results of trials.
+
+        Trials that are then in no study are deleted. The others get the state planned.
+        """
+        with self.write() as connection:
+            for key in keys:
+                ids = select(study.c.id).where(is_study(key))
+                connection.execute(delete(study_trial).where(study_trial.c.study_id.in_(ids)))
+                connection.execute(delete(study).where(is_study(key)))
+            _clear(connection, trial_ids, attempt, epoch, result, spectrum)
+            left = trial.c.id.in_(select(study_trial.c.trial_id))
+            _update(connection, left, _NEW_VALUES, among=trial_ids)
+            for chunk in chunks(trial_ids):
+                connection.execute(delete(trial).where(trial.c.id.in_(chunk), ~left))
 
     def record_starts(self, hosts: Mapping[str, str], *, attempts: Mapping[str, int]) -> None:
         """Record that workers started trials; ignore trials whose claim has ended.
@@ -129,6 +144,12 @@ class Claims(Database):
             Attempt(number, row.place, row.started_at, row.ended_at, row.cause)
             for number, row in enumerate(rows, start=1)
         ]
+
+
+def _clear(connection: Connection, trial_ids: Collection[str], *tables: Table) -> None:
+    for chunk in chunks(trial_ids):
+        for table in tables:
+            connection.execute(delete(table).where(table.c.trial_id.in_(chunk)))
 
 
 def claimed_trials(

@@ -1,12 +1,15 @@
 from .commands import Typed as Typed
 from .commands import command_line as command_line
 from .commands import retry_command as retry_command
+from .exchange import import_results as import_results
 from .live_reports import live_report as live_report
 from .rebuild import check_store as check_store
 from .rebuild import rebuild_store as rebuild_store
 from .reports import report_folder as report_folder
 from .reports import write_index as write_index
 from .reports import write_report as write_report
+from .retention import file_sizes as file_sizes
+from .retention import forget as forget
 from .shared_work import gather as gather
 from .shared_work import publish_plan as publish_plan
 from .shared_work import shared_studies as shared_studies
@@ -14,6 +17,7 @@ from .shared_work import work_on_study as work_on_study
 from .slurm import JobArray as JobArray
 from .slurm import submit as submit
 from .slurm import worker_name as worker_name
+from .study_export import export_study as export_study
 from .study_file import stored_command as stored_command
 from .study_file import study_argument as study_argument
 from .study_file import write_study_file as write_study_file

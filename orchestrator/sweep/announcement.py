@@ -68,6 +68,9 @@ def _counts(plan: Plan, state: StudyState) -> str:
         f"{counted(plan.total, 'trial')}{extent}: {state.missing_count} to run",
         f"{done_count} already done",
         f"{len(state.unmeasured)} of them to be measured again for: {names}" if names else "",
+        f"{state.weightless_count} of them without a measurement, for which no weights are kept"
+        if state.weightless_count
+        else "",
         f"{stopped_count} stopped early" if stopped_count else "",
         f"{other_count} without a result, which this command does not run" if other_count else "",
     ]

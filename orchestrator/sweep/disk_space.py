@@ -11,7 +11,7 @@ from orchestrator.cluster import RunOptions
 from orchestrator.forecast import kept_bytes, running_bytes
 from orchestrator.storage import FolderStorage
 from orchestrator.sweep.announcement import concurrent_trials
-from orchestrator.words import counted
+from orchestrator.words import byte_count, counted
 from trainables.config import AnyConfig
 from trainables.corpora import CorpusIdentity
 from trainables.errors import UserError
@@ -37,16 +37,16 @@ def disk_warning(
     peak_bytes = sum(sizes)
     if peak_bytes > free_bytes:
         raise UserError(
-            f"--storage: {storage} has {_format(free_bytes)} left, but {counted(count, 'trial')} "
-            f"at a time may need {_format(peak_bytes)}. Free space, use another --storage or "
-            "lower --max-concurrent."
+            f"--storage: {storage} has {byte_count(free_bytes)} left, but "
+            f"{counted(count, 'trial')} at a time may need {byte_count(peak_bytes)}. Free space, "
+            "use another --storage or lower --max-concurrent."
         )
     final_bytes = sum(kept_bytes(config, corpus) for config in configs)
     if final_bytes + peak_bytes <= free_bytes:
         return None
     return (
-        f"{storage} has {_format(free_bytes)} left, but {counted(len(configs), 'trial')} will "
-        f"keep about {_format(final_bytes)}. The sweep stops if the disk fills up. Then free "
+        f"{storage} has {byte_count(free_bytes)} left, but {counted(len(configs), 'trial')} will "
+        f"keep about {byte_count(final_bytes)}. The sweep stops if the disk fills up. Then free "
         "space and run the same command again."
     )
 
@@ -56,7 +56,3 @@ def _size_bytes(path: Path) -> int:
     with suppress(FileNotFoundError):
         return path.stat().st_size
     return 0
-
-
-def _format(count: float) -> str:
-    return f"{count / 1e9:,.1f} GB" if count >= 1e8 else f"{count / 1e6:,.1f} MB"

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.schedule import Recorder
 from orchestrator.store import PlannedTrial, open_store, replaced
-from orchestrator.sweep.study_file import read_study_file
+from orchestrator.sweep.study_file import StudyFile, read_study_file
 from orchestrator.words import counted, listed, short_id
 from trainables.errors import PROGRAM, UserError
 from trainables.trial_folder import (
@@ -38,30 +38,44 @@ def rebuild_store(url: str, storage: Storage, note: Callable[[str], None]) -> No
     if not files and not study_files:
         raise UserError(f"--storage: {storage} holds no trials. Name the folder of the results.")
     with replaced(url, note) as new_url, open_store(new_url) as store, store.one_transaction():
-        trials_by_id: dict[str, PlannedTrial] = {}
         contents = []
         for path in study_files:
             try:
                 contents.append(read_study_file(path))
             except DamagedFileError as error:
                 note(f"A study is not in the new store until you run it again: {error}.")
-        for content in sorted(contents, key=lambda content: content.planned_at):
-            store.register(content.key, content.trials, planned_at=content.planned_at)
-            trials_by_id |= {trial.trial_id: trial for trial in content.trials}
-        orphans = _read_orphans(storage, sorted(files.keys() - trials_by_id.keys()), note)
-        store.add_trials(orphans)
-        trials_by_id |= {trial.trial_id: trial for trial in orphans}
-        trials = [trials_by_id[trial_id] for trial_id in files if trial_id in trials_by_id]
-        count = _record(store, storage, trials, files, note)
+        trial_count, result_count = fill(store, storage, contents, files, note)
     note(
         f"The new results store has {counted(len(contents), 'study', 'studies')}, "
-        f"{counted(len(trials_by_id), 'trial')} and {counted(count, 'result')}."
+        f"{counted(trial_count, 'trial')} and {counted(result_count, 'result')}."
     )
+
+
+def fill(
+    store: Store,
+    storage: Storage,
+    contents: Sequence[StudyFile],
+    files: Mapping[str, Collection[str]],
+    note: Callable[[str], None],
+) -> tuple[int, int]:
+    """Register the studies, and record the results of the trials in `files`.
+
+    `files` has the names of each trial's files. Returns the numbers of trials and new results.
+    """
+    trials_by_id: dict[str, PlannedTrial] = {}
+    for content in sorted(contents, key=lambda content: content.planned_at):
+        store.register(content.key, content.trials, planned_at=content.planned_at)
+        trials_by_id |= {trial.trial_id: trial for trial in content.trials}
+    orphans = _read_orphans(storage, sorted(files.keys() - trials_by_id.keys()), note)
+    store.add_trials(orphans)
+    trials_by_id |= {trial.trial_id: trial for trial in orphans}
+    trials = [trials_by_id[trial_id] for trial_id in files if trial_id in trials_by_id]
     if orphans:
         note(
-            f"The new store has {counted(len(orphans), 'trial')} without a study. Run "
+            f"The store has {counted(len(orphans), 'trial')} without a study. Run "
             f"`{PROGRAM} STUDY` to assign trials to STUDY; no trial is trained again."
         )
+    return len(trials_by_id), _record(store, storage, trials, files, note)
 
 
 def _read_orphans(
@@ -84,7 +98,7 @@ def _record(
     store: Store,
     storage: Storage,
     trials: Sequence[PlannedTrial],
-    files: Mapping[str, Sequence[str]],
+    files: Mapping[str, Collection[str]],
     note: Callable[[str], None],
 ) -> int:
     recorder = Recorder(store, storage, run_id=None)

@@ -21,7 +21,14 @@ from orchestrator.sweep.study_state import StudyState
 from orchestrator.watch import Listener, Several, watching
 from orchestrator.words import counted
 from trainables.config import AnyConfig
-from trainables.trial_folder import code_version, describe, package_versions
+from trainables.trial_folder import (
+    KEPT_WEIGHTS,
+    RESULT,
+    code_version,
+    describe,
+    measurement_files,
+    package_versions,
+)
 
 if TYPE_CHECKING:
     from orchestrator.plan import Tuner
@@ -82,13 +89,24 @@ class RemainingWork:
         states = self.store.states([trial.trial_id for trial in self.members])
         candidates = self.members if self.retries is None else self.retries
         is_tuning = self.tuner is not None and not self.tuner.over
+        all_unmeasured = (
+            self.store.unmeasured(self.plan.key, self.plan.measurements)
+            if self.retries is None
+            else {}
+        )
+        files = self.options.storage.trial_files(all_unmeasured) if all_unmeasured else {}
+        unmeasured = {
+            trial_id: names
+            for trial_id, names in all_unmeasured.items()
+            if RESULT not in (present := files.get(trial_id, {}))
+            or not present.keys().isdisjoint([KEPT_WEIGHTS, *measurement_files(names)])
+        }
         return StudyState(
             states=states,
             trials=[trial for trial in candidates if states.get(trial.trial_id) in OPEN],
             unnamed_count=self.plan.total - len(self.members) if is_tuning else 0,
-            unmeasured=self.store.unmeasured(self.plan.key, self.plan.measurements)
-            if self.retries is None
-            else {},
+            unmeasured=unmeasured,
+            weightless_count=len(all_unmeasured) - len(unmeasured),
         )
 
     def _announce(self, state: StudyState, seconds_each: tuple[float, str] = (0.0, "")) -> None:

@@ -21,6 +21,7 @@ from orchestrator.sweep.corpus_files import ensure_texts
 from orchestrator.sweep.live_reports import live_report
 from orchestrator.sweep.remaining_work import RemainingWork
 from orchestrator.sweep.reports import report_folder, write_index, write_report
+from orchestrator.sweep.retention import remove_weights
 from orchestrator.sweep.retry import retried_trials
 from orchestrator.sweep.study_file import check_name, write_study_file
 from orchestrator.watch import TrialLogs, open_sinks
@@ -105,6 +106,9 @@ def run_study(
         if again and (full_tuner := _tuner(plan, store)) is not None and not full_tuner.over:
             command = command_line(*command_words(typed.study), options=typed.options)
             print_line(f"The study has more trials. Run them with: {command}")
+        is_complete = all(row.state in COMPLETE for row in rows)
+        if is_complete and not summary.measurement_failures and options.keep_weights != "all":
+            remove_weights(store, plan, options, print_line)
         _report(store, plan, options, typed, console)
         lost_trials = [trial for trial in store.lost() if trial.key == plan.key]
         _print_failures(lost_trials, options, typed, console)
@@ -112,7 +116,6 @@ def run_study(
             if row.trial_id in summary.measurement_failures:
                 failure = summary.measurement_failures[row.trial_id]
                 print_line(f"not measured: {row.name}: {failure}")
-        is_complete = all(row.state in COMPLETE for row in rows)
         return 0 if is_complete and not summary.measurement_failures else 1
 
 

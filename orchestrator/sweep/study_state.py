@@ -18,6 +18,8 @@ class StudyState:
     """Number of trials that a tuning has not chosen yet."""
     unmeasured: Mapping[str, Sequence[str]]
     """Missing measurements of done trials, by trial id."""
+    weightless_count: int = 0
+    """Number of other done trials without a measurement, which have no weights to measure."""
 
     @property
     def missing_count(self) -> int:

@@ -51,6 +51,16 @@ def folder(trained: Path, tmp_path: Path) -> Path:
     return shutil.copytree(trained, tmp_path / "copy")
 
 
+def test_trials_without_weights_stay_unmeasured(folder: Path) -> None:
+    study, storage = write_study(folder, "perplexity@1", "top_k@1"), folder / "results"
+    assert sweep("forget", "tops", "--weights", "--yes", "--storage", storage).returncode == 0
+    with without_ray():
+        answer = sweep(study, *SMOKE, storage)
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    assert "3 of them without a measurement, for which no weights are kept" in answer.stdout
+    assert "0 to run" in answer.stdout and "to be measured" not in answer.stdout
+
+
 @pytest.mark.usefixtures("one_ray")
 def test_missing_measurements_are_added_once(folder: Path) -> None:
     study, storage = (

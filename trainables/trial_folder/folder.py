@@ -56,6 +56,7 @@ TRIALS = "trials"
 CONFIG, LOG = "config.json", "log.txt"
 RESULT, SPECTRUM, KEPT_WEIGHTS = "result.json", "spectrum.npy", "kept.safetensors"
 RESULT_FILES = (RESULT, SPECTRUM)
+FILE_KINDS = ("results", "weights", "checkpoints", "files")
 CHECKPOINT, MEASUREMENT = "checkpoint-", "measurement-"
 EPOCHS = f"{CHECKPOINT}epochs.jsonl"
 TRIAL_ID = re.compile(r"[0-9a-f]{64}")
@@ -320,8 +321,17 @@ def measurement_names(files: Iterable[str]) -> list[str]:
     return sorted(
         file.removeprefix(MEASUREMENT).removesuffix(".json")
         for file in files
-        if file.startswith(MEASUREMENT) and file.endswith(".json")
+        if file.startswith(MEASUREMENT) and file.endswith(".json") and "/" not in file
     )
+
+
+def file_kind(name: str) -> str:
+    """Return the kind in `FILE_KINDS` of a file, named by its path in the trial's folder."""
+    if name.startswith("files/"):
+        return "files"
+    if name.startswith(CHECKPOINT):
+        return "checkpoints"
+    return "weights" if name == KEPT_WEIGHTS else "results"
 
 
 def progress(names: Collection[str]) -> tuple[bool, str]:
