@@ -19,7 +19,6 @@ from trainables.trial_folder import (
     DamagedFileError,
     TrialFolder,
     UnreadableFileError,
-    is_locked,
     measurement_files,
     measurement_names,
     read_file,
@@ -88,7 +87,7 @@ def copy_results(
     present, copied_ids = target.trial_files(files), []
     for trial_id, names in files.items():
         here = present.get(trial_id, {})
-        if trial_id in busy or (here and is_locked(target.trial(trial_id).path)):
+        if trial_id in busy or (here and target.trial(trial_id).in_use()):
             note(f"{short_id(trial_id)} is running here and was left out.")
             continue
         with _noted(damage):

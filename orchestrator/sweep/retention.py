@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from orchestrator.storage import STUDIES
 from orchestrator.store import StudyKey
+from orchestrator.sweep.study_file import SHARED
 from orchestrator.variants import setting_hash
 from orchestrator.words import byte_count, counted, is_number, listed
 from trainables.errors import PROGRAM, UserError
-from trainables.trial_folder import FILE_KINDS, file_kind, is_locked, trial_directory
+from trainables.trial_folder import FILE_KINDS, file_kind, trial_directory
 
 if TYPE_CHECKING:
     from orchestrator.cluster import RunOptions
@@ -87,7 +88,7 @@ def forget(
         for trial in store.running()
         if trial.alive and (trial.key in keys or trial.trial_id in trial_ids)
     ]
-    if running or any(is_locked(storage.trial(trial_id).path) for trial_id in files):
+    if running or any(storage.trial(trial_id).in_use() for trial_id in files):
         raise UserError(f"forget: a trial of it is running. Stop it with `{PROGRAM} stop`.")
     if weights:
         storage.remove(*_paths(files))
@@ -95,7 +96,8 @@ def forget(
     store.forget(keys, trial_ids)
     storage.remove(*map(partial(trial_directory, Path()), files))
     for key in keys:
-        storage.remove(Path("reports", key.variant), Path(STUDIES, f"{key.variant}.json"))
+        plans = (Path(STUDIES, f"{key.variant}{suffix}") for suffix in (SHARED, ".json"))
+        storage.remove(Path("reports", key.variant), *plans)
     if (index := storage.folder / "reports" / "index.html").exists():
         write_index(index.parent)
 

@@ -18,7 +18,7 @@ from orchestrator.store import LEASE_S, LOST, OPEN, PlannedTrial, open_store
 from orchestrator.sweep.commands import Typed
 from orchestrator.sweep.corpus_files import ensure_texts
 from orchestrator.sweep.remaining_work import RemainingWork
-from orchestrator.sweep.study_file import check_name, read_study_file, write_study_file
+from orchestrator.sweep.study_file import SHARED, check_name, read_study_file, write_study_file
 from orchestrator.watch import Listener
 from orchestrator.words import counted
 from search_spaces.catalog import is_file
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from orchestrator.store import Store
 
 INTERRUPTED = 130
-SHARED = ".shared"
-"""Suffix of an empty file next to a study's file, which marks the study for `gather`."""
 
 
 def work_on_study(plan: Plan, options: RunOptions, typed: Typed, console: Console) -> int:

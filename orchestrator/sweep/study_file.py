@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from orchestrator.storage import Storage
 
 
+SHARED = ".shared"
+"""Suffix of an empty file next to a study's file. Workers without a driver run such a study."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class StudyFile:
     """Content of a study's file."""

@@ -119,6 +119,10 @@ class TrialFolder:
         is_alive = is_locked(self.path) if is_here else self.fence.is_renewed()
         return holder.worker if is_alive else ""
 
+    def in_use(self) -> bool:
+        """Return whether a process on this host, or a worker without a driver, has the trial."""
+        return is_locked(self.path) or bool(self.worker())
+
     def write_config(self, config: str) -> None:
         """Write the trial's config as JSON, unless the file exists."""
         path = self.path / CONFIG
