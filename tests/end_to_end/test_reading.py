@@ -139,7 +139,7 @@ def test_trial_needs_no_proc(read: Path, tmp_path: Path) -> None:
     known = TrialFolder(read / "trials" / trial.trial_id[:2] / trial.trial_id, trial.trial_id)
     expected = known.outcome()
     assert expected is not None
-    one, other = (item.measurements["training@1"] for item in (outcome, expected))
+    one, other = (item.model_dump()["measurements"]["training@1"] for item in (outcome, expected))
     # Without /proc/cpuinfo, torch chooses other instructions.
     np.testing.assert_allclose(one["valid_perplexity"], other["valid_perplexity"], rtol=1e-5)
     assert one["peak_memory_mib"] > 50
