@@ -9,7 +9,10 @@ import sys
 
 GARBAGE_EVERY = 20_000
 """New objects per garbage collection. Python's default, 700, slows imports and reports."""
-INSTALL = "Type `make sweep` once to install everything, then `source .venv/bin/activate`."
+INSTALL = (
+    "Install everything in the project's folder: type `make sweep`, then `source "
+    ".venv/bin/activate`; or `pip install .`"
+)
 
 TYPED = getattr(sys, "orig_argv", [sys.executable, *sys.argv])
 """The command line as typed. `main` refuses Python before 3.10, which has no `orig_argv`."""
@@ -46,9 +49,10 @@ def _command() -> int:
     gc.set_threshold(GARBAGE_EVERY)
     try:
         from orchestrator.command import main as run
+
+        return run()
     except ModuleNotFoundError as error:
         return _refuse(f"the package {error.name} is not installed for")
-    return run()
 
 
 def _refuse(problem: str) -> int:

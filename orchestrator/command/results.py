@@ -57,7 +57,12 @@ def typed_filter(
 
 def study_name(argument: str) -> str:
     """Return the study's name. `argument` is that name or the study's file."""
-    return load_study(argument).name if is_file(argument) else argument
+    try:
+        return load_study(argument).name if is_file(argument) else argument
+    except UserError as error:
+        if not isinstance(error.__cause__, ModuleNotFoundError):
+            raise
+        raise UserError(f"{error} Or give the study's name instead of its file.") from error
 
 
 def no_study(

@@ -14,10 +14,18 @@ import time
 from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 import psutil
 
-from orchestrator.guard.inside import INTERRUPTED, RESTART_STATUS, Word, end_signals, leave_terminal
+from orchestrator.guard.inside import (
+    INTERRUPTED,
+    RESTART_STATUS,
+    SIGNALS,
+    Word,
+    end_signals,
+    leave_terminal,
+)
 from orchestrator.guard.leftovers import remove_leftovers
 from orchestrator.guard.processes import (
     adopt_orphans,
@@ -51,7 +59,13 @@ RESUME_HINT = "Results and checkpoints are kept; run the same command again to r
 
 
 def guarded(run: Callable[[], int]) -> int:
-    """Run a command in a child process under a guard; return its exit status."""
+    """Run a command in a child process under a guard; return its exit status.
+
+    Without Linux's /proc, run it in this process, in which signals act as usual.
+    """
+    if not Path("/proc/self").exists():
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)  # sweep.py has blocked them
+        return run()
     # If our parent ignores SIGCHLD, the kernel reaps our children and loses their exit statuses.
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signals = end_signals()

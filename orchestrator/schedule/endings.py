@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import signal
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
+
+import psutil
 
 from orchestrator.worker import Beat, Ending, EndingKind, machine_memory
 
@@ -34,6 +33,7 @@ def kill_worker(beat: Beat | None, here: str) -> None:
     """Kill the worker that sent this heartbeat, if it still runs on the machine `here`."""
     if beat is None or beat.machine != here:
         return
-    with suppress(OSError):  # it has ended, or belongs to another user
-        if Path(f"/proc/{beat.pid}/cmdline").read_bytes().startswith(b"ray::"):
-            os.kill(beat.pid, signal.SIGKILL)
+    with suppress(psutil.Error):  # it has ended, or belongs to another user
+        process = psutil.Process(beat.pid)
+        if " ".join(process.cmdline()).startswith("ray::"):
+            process.kill()

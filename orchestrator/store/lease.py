@@ -7,8 +7,11 @@ import socket
 import threading
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Self
+
+import psutil
 
 from orchestrator.store.claims import TAKEN_OVER
 from orchestrator.store.store import Store
@@ -22,7 +25,7 @@ RENEWALS_PER_LEASE = 3
 def this_owner() -> str:
     """Return this process's name as an owner, "host:kernel:pid:start", which is never reused."""
     pid = os.getpid()
-    return f"{socket.gethostname()}:{_kernel()}:{pid}:{_start_ticks(pid)}"
+    return f"{socket.gethostname()}:{_kernel()}:{pid}:{_start(pid)}"
 
 
 def dead_owners(owners: Iterable[str]) -> list[str]:
@@ -39,7 +42,7 @@ def dead_owners(owners: Iterable[str]) -> list[str]:
         if len(parts) == 4
         and parts[:2] == this_host
         and parts[2].isdecimal()
-        and _start_ticks(int(parts[2])) != parts[3]
+        and _start(int(parts[2])) != parts[3]
     ]
 
 
@@ -51,22 +54,25 @@ def expire_dead_owners(store: Store) -> None:
 
 def _kernel() -> str:
     # A process id is unique only within one boot and one process-id namespace.
-    boot_id = Path("/proc/sys/kernel/random/boot_id").read_text()
-    return f"{boot_id[:8]}-{Path('/proc/self/ns/pid').stat().st_ino}"
+    with suppress(FileNotFoundError):
+        boot_id = Path("/proc/sys/kernel/random/boot_id").read_text()
+        return f"{boot_id[:8]}-{Path('/proc/self/ns/pid').stat().st_ino}"
+    return ""  # without /proc, a start is a date
 
 
-def _start_ticks(pid: int) -> str:
-    try:
+def _start(pid: int) -> str:
+    with suppress(FileNotFoundError, ProcessLookupError):
         text = Path(f"/proc/{pid}/stat").read_text()
-    except (FileNotFoundError, ProcessLookupError):
-        return ""
-    state, *fields = text.rpartition(")")[2].split()
-    return "" if state == "Z" else fields[18]
+        state, *fields = text.rpartition(")")[2].split()
+        return "" if state == "Z" else fields[18]
+    with suppress(psutil.Error):
+        return str(psutil.Process(pid).create_time())
+    return ""
 
 
 def _since_boot_s() -> float:
-    # Unlike `time.monotonic`, this clock includes the host's sleep.
-    return time.clock_gettime(time.CLOCK_BOOTTIME)
+    # Unlike `time.monotonic`, these clocks of Linux and macOS include the host's sleep.
+    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
 class LeaseKeeper:

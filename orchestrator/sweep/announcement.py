@@ -22,7 +22,11 @@ def concurrent_trials(options: RunOptions) -> int:
         return 1
     if options.gpus_per_trial:
         return options.max_concurrent or 1
-    core_limit = max(1, len(os.sched_getaffinity(0)) // options.runtime.threads)
+    if hasattr(os, "sched_getaffinity"):
+        cores = len(os.sched_getaffinity(0))
+    else:  # macOS does not restrict a process to some cores
+        cores = os.cpu_count() or 1
+    core_limit = max(1, cores // options.runtime.threads)
     return min(options.max_concurrent or core_limit, core_limit)
 
 

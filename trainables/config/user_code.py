@@ -150,8 +150,9 @@ def import_file(path: Path) -> ModuleType:
         problem = first_line(str(error))
         if isinstance(error, ValidationError):
             problem = first_problem(error)
+        fix = "Install the package, or fix" if isinstance(error, ModuleNotFoundError) else "Fix"
         raise UserError(
-            f"{path}: the import raised {type(error).__name__}: {problem}. Fix the file."
+            f"{path}: the import raised {type(error).__name__}: {problem}. {fix} the file."
         ) from error
     return module
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 import contextlib
 import re
 import resource
+import sys
 from pathlib import Path
 
 STATUS, CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
+UNITS_PER_MIB = 2**20 if sys.platform == "darwin" else 2**10
+"""Units of `ru_maxrss`, which are bytes on macOS and KiB elsewhere."""
 
 
 class PeakMemory:
@@ -33,7 +36,10 @@ class PeakMemory:
             import torch
 
             return torch.cuda.max_memory_allocated() / 2**20
-        return status_mib("VmHWM") or resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        return (
+            status_mib("VmHWM")
+            or resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / UNITS_PER_MIB
+        )
 
 
 def status_mib(field: str) -> float | None:

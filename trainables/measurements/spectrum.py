@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import blas, lapack, svd
+from scipy.linalg import blas, eigvalsh, lapack, svd
 
 from trainables.errors import UserError
 from trainables.pulse import PULSE, SLOWEST_FLOPS
@@ -120,16 +120,21 @@ class SpectrumStream:
     def finish(self) -> Spectrum:
         """Return the spectrum, overwriting the V x V matrix. Raises as `gram` does."""
         if self.method == "gram":
-            # Imported here because torch takes seconds to load and a report needs only this
-            # module's functions.
-            from trainables.measurements.decomposition import eigenvalues_in_place
-
-            values_V = np.sqrt(np.maximum(eigenvalues_in_place(self.gram())[::-1], 0.0))
+            values_V = np.sqrt(np.maximum(_eigenvalues_in_place(self.gram())[::-1], 0.0))
         else:
             PULSE.touch(quiet_s=4 * self.columns**3 / SLOWEST_FLOPS)
             values_V = svd(self._square_VV, compute_uv=False, overwrite_a=True, check_finite=False)
         values = values_V[: min(self.rows, self.columns)]
         return Spectrum(values, self.rows, self.columns, self.method)
+
+
+def _eigenvalues_in_place(symmetric_VV: NDArray[np.float64]) -> NDArray[np.float64]:
+    # A report needs neither: torch takes seconds to load, and may be missing. LAPACK is slower.
+    try:
+        from trainables.measurements.decomposition import eigenvalues_in_place
+    except ModuleNotFoundError:
+        return eigvalsh(symmetric_VV, overwrite_a=True, check_finite=False)
+    return eigenvalues_in_place(symmetric_VV)
 
 
 def log_p_spectrum(

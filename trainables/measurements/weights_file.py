@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 
@@ -23,6 +22,7 @@ from trainables.errors import UserError, did_you_mean
 from trainables.trial_folder import DamagedFileError, open_file, read_file
 
 DTYPE_NAMES = {"F16": "float16", "BF16": "bfloat16", "F32": "float32", "F64": "float64"}
+STORED_AS = {"F16": "<f2", "BF16": "<u2", "F32": "<f4", "F64": "<f8"}
 PICKLED = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
 INDEX_ENDING, SINGLE = ".safetensors.index.json", "model.safetensors"
 BLOCK_BYTES = 16 * 2**20
@@ -39,6 +39,8 @@ class StoredTensor:
     dtype: str
     """Name in safetensors files: F16, BF16, F32, F64, ..."""
     shape: tuple[int, ...]
+    start: int
+    """Position of the numbers in the file, in bytes."""
 
     def __str__(self) -> str:
         return f"{self.name[:LONGEST_NAME]} ({' x '.join(f'{size:,}' for size in self.shape)})"
@@ -54,17 +56,23 @@ class StoredTensor:
         Raises UserError if the file is unreadable.
         """
         step = max(1, BLOCK_BYTES // (8 * self.shape[1]))
-        dtype = torch.float64 if self.dtype == "F64" else torch.float32
-        with _open_tensors(self.path) as file:
-            rows = file.get_slice(self.name)
-            for start in range(0, self.shape[0], step):
-                yield rows[start : start + step].to(dtype, copy=True).numpy()
+        rows = self._stored()
+        for start in range(0, self.shape[0], step):
+            yield _widened(rows[start : start + step])
 
     def vector(self) -> NDArray[np.float64]:
         """Return all numbers of a small tensor. Raises as `blocks` does."""
-        with _open_tensors(self.path) as file:
-            numbers: NDArray[np.float64] = file.get_tensor(self.name).double().reshape(-1).numpy()
-        return numbers
+        return _widened(self._stored()).astype(np.float64).reshape(-1)
+
+    def _stored(self) -> NDArray[Any]:
+        with _user_errors(self.path, "a complete safetensors file"):
+            return np.memmap(self.path, STORED_AS[self.dtype], "r", self.start, self.shape)
+
+
+def _widened(numbers: NDArray[Any]) -> NDArray[np.floating[Any]]:
+    if numbers.dtype == np.uint16:  # bfloat16, the upper half of a float32
+        return (numbers.astype(np.uint32) << 16).view(np.float32)
+    return numbers.astype(np.float64 if numbers.dtype == np.float64 else np.float32)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,22 +160,22 @@ def _in_folder(folder: Path) -> Path:
 
 
 def _tensors(path: Path) -> dict[str, StoredTensor]:
-    tensors = {}
-    with _open_tensors(path) as file:
-        for name in file.keys():  # noqa: SIM118
-            part = file.get_slice(name)
-            tensors[name] = StoredTensor(
-                name=name, path=path, dtype=part.get_dtype(), shape=tuple(part.get_shape())
-            )
-    return tensors
-
-
-@contextmanager
-def _open_tensors(path: Path) -> Iterator[Any]:
-    with _user_errors(path, "a complete safetensors file"):
-        open_file(path).close()
-        with safe_open(path, framework="pt") as file:
-            yield file
+    with _user_errors(path, "a complete safetensors file"), open_file(path) as file:
+        with safe_open(path, framework="np"):
+            pass  # all names, types, shapes and positions are right
+        size = int.from_bytes(file.read(8), "little")
+        tensors = json.loads(file.read(size))
+    tensors.pop("__metadata__", None)
+    return {
+        name: StoredTensor(
+            name=name,
+            path=path,
+            dtype=tensor["dtype"],
+            shape=tuple(tensor["shape"]),
+            start=8 + size + tensor["data_offsets"][0],
+        )
+        for name, tensor in sorted(tensors.items())
+    }
 
 
 @contextmanager

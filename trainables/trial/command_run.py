@@ -8,11 +8,14 @@ import os
 import select
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator, Set
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
+
+import psutil
 
 from trainables.config import Command, require_code, write_files
 from trainables.errors import UserError, last_line
@@ -56,8 +59,8 @@ def run_command(config: Command, trial: Trial) -> dict[str, Metric]:
     - SWEEP_DEVICE: `cpu` or `cuda`.
     - SWEEP_DATA_DIR: folder of `--data-dir`, by default `data`.
 
-    All processes of the program end with it, and with this process. Raises UserError if the
-    program fails.
+    On Linux, all processes of the program end with it, and with this process. Raises UserError if
+    the program fails.
 
     The program writes into two files, which survive a kill of this process: the next attempt on
     this host first reports the epochs that this one did not. An object store has no copies of
@@ -129,8 +132,8 @@ def _started(
         "SWEEP_SEED": str(trial.seed),
         "PYTHONUNBUFFERED": "1",
     }
-    # Orphans become children of this process, which can kill them.
-    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    if sys.platform == "linux":  # orphans become children of this process, which can kill them
+        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     arguments, strangers = config.arguments, _children()
     with files[1].open("wb") as errors, files[0].open("wb") as output:
         try:
@@ -165,11 +168,7 @@ def _started(
 
 def _children() -> set[int]:
     """Return the process ids of this process's children."""
-    pids = set[int]()
-    for path in Path("/proc/self/task").glob("*/children"):
-        with suppress(OSError):  # this thread has ended
-            pids.update(map(int, path.read_text().split()))
-    return pids
+    return {child.pid for child in psutil.Process().children()}
 
 
 def _kill_children(strangers: Set[int]) -> None:

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import json
 import signal
+import subprocess
+import sys
 import time
 from datetime import datetime
 from pathlib import Path
@@ -12,6 +14,7 @@ import pytest
 from orchestrator.command.status import status
 from orchestrator.store import Store, open_store
 from orchestrator.store.lease import LeaseKeeper, dead_owners, this_owner
+from tests.support.laptop import HIDE_PROC, laptop_without_linux
 from tests.support.processes import Process, Report
 from tests.support.store_rows import KEY, ids, plan
 from trainables.errors import UserError
@@ -46,6 +49,28 @@ def test_only_ended_local_processes_are_dead(dead: str) -> None:
     before_the_boot = f"{host}:00000000-1:{pid}:1"
     owners = [dead, alive, elsewhere, recycled, before_the_boot, "a name of some other form"]
     assert dead_owners(owners) == [dead, recycled]
+
+
+FORKED = """
+import os
+from orchestrator.store.lease import dead_owners, this_owner
+read_end, write_end = os.pipe()
+if (pid := os.fork()) == 0:
+    os.write(write_end, this_owner().encode())
+    os._exit(0)
+child = os.read(read_end, 1000).decode()
+os.waitpid(pid, 0)
+elsewhere = "another-host:" + child.split(":", 1)[1]
+assert child != this_owner()
+assert dead_owners([this_owner(), child, elsewhere]) == [child]
+"""
+
+
+def test_dead_owners_are_known_without_proc(tmp_path: Path) -> None:
+    environment = laptop_without_linux(tmp_path)
+    words = [*HIDE_PROC, sys.executable, "-c", FORKED]
+    answer = subprocess.run(words, env=environment, capture_output=True, text=True)
+    assert answer.returncode == 0, answer.stderr
 
 
 def test_status_excludes_killed_commands_trials(
