@@ -142,13 +142,16 @@ class TrialRun:
     def _begin(self) -> None:
         folder = self._folder
         self.earlier = _previous_outcome(folder, self._runtime.worker)
+        if self.earlier is None:
+            folder.take_over(self._runtime.worker)
+            # Without a lock that hosts share, another one may have ended the trial just before.
+            self.earlier = folder.outcome()
         if self.earlier is not None:
             # Its worker may have been killed before its cleanup.
             if self.earlier.state == "done":
                 folder.forget_checkpoints()
             folder.fence.drop()
             return
-        folder.take_over(self._runtime.worker)
         folder.forget_result()  # of a pruned trial that resumes now
         folder.write_config(self.task.config.model_dump_json(indent=1))
         folder.log(f"started on {socket.gethostname()}, {self._runtime.device}")

@@ -110,16 +110,22 @@ class Fence:
         return (self._folder / LOCK).stat().st_mtime
 
     def _replace(self, holder: Holder | None, content: str) -> None:
-        # Of several hosts that see the same old fence, one renames it. One creates a new one.
-        old = self._path.with_name(f".{FENCE}.{self._token}.tmp")
+        # Of several hosts that see the same old fence, one creates `turn`, and the others give up.
+        # If it dies before it has replaced the fence, the next period has another `turn`.
+        period = int(self._file_time() // LEASE_S)
+        turn = self._path.with_name(f".{FENCE}.{holder.token if holder else ''}.{period}.tmp")
         try:
-            if holder is not None:
-                self._path.rename(old)
-                old.unlink()
-            with self._path.open("x") as file:
-                file.write(content)
-        except (FileNotFoundError, FileExistsError) as error:
+            if holder is None:
+                with self._path.open("x") as file:
+                    file.write(content)
+                return
+            turn.touch(exist_ok=False)
+            if self.holder() != holder:
+                raise FileExistsError
+            write_file(self._path, content.encode())
+        except FileExistsError as error:
             raise BusyError(f"another worker has just taken {self._folder}") from error
+        turn.unlink()
 
     def check(self) -> None:
         """Raise SupersededError if this worker took the fence and no longer has it."""
