@@ -3,7 +3,6 @@ from __future__ import annotations
 import ast
 import re
 import subprocess
-import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,8 +12,8 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-ROOT = Path(__file__).parents[2]
-UV = Path(sys.executable).parent / "uv"
+from tests.support.command import ROOT, UV
+
 LOCKS = {name: (ROOT / name).read_text() for name in ("requirements.lock", "requirements-dev.lock")}
 PINNED = {
     name: dict(re.findall(r"^([a-z0-9_.-]+)==([^ ;]+)", lock, re.MULTILINE))

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.command import ROOT
+from tests.support.command import ROOT, UV
 
-UV = Path(sys.executable).parent / "uv"
 PARENT_OF_A_WORKER = """
 import orchestrator.schedule.tune
 import psutil, ray
