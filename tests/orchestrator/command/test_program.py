@@ -50,7 +50,7 @@ def test_commands_repeat_the_interpreter(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not UV.exists(), reason="uv is not installed")
 def test_commands_repeat_uv_run() -> None:
-    command = [UV, "run", "--no-project", "--offline", "--python", sys.executable, "sweep.py"]
+    command = [str(UV), "run", "--no-project", "--offline", "--python", sys.executable, "sweep.py"]
     words = ("gss_grid", "--format", "csv")
     answer = subprocess.run([*command, *words], cwd=ROOT, capture_output=True, text=True)
     assert answer.stderr.endswith(": uv run sweep.py results gss_grid\n")
