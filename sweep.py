@@ -18,8 +18,9 @@ TYPED = getattr(sys, "orig_argv", [sys.executable, *sys.argv])
 """The command line as typed. `main` refuses Python before 3.10, which has no `orig_argv`."""
 IS_SCRIPT = sys.argv[0].endswith("/sweep")
 IS_MODULE = TYPED[1:3] == ["-m", "sweep"]
-# `make sweep` runs .venv/bin/python without activating its environment.
+# `make sweep` and `uv run` use .venv/bin/python without activating its environment.
 PYTHON = "python" if TYPED[0].startswith("/") or "/" not in TYPED[0] else TYPED[0]
+PYTHON = "uv run" if "UV_RUN_RECURSION_DEPTH" in os.environ else PYTHON
 # Messages name the command to type next, also on workers.
 os.environ["SWEEP_PROGRAM"] = (
     "sweep" if IS_SCRIPT else f"{PYTHON} -m sweep" if IS_MODULE else f"{PYTHON} sweep.py"

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -122,6 +123,11 @@ def _start_or_connect(options: RunOptions, folder: Path) -> Any:
 
 
 def _start(folder: Path, *, dashboard: bool) -> Any:
+    if dashboard and find_spec("aiohttp_cors") is None:
+        raise UserError(
+            "--ray-dashboard: package aiohttp_cors is missing. In this project's folder, type: "
+            "pip install '.[dashboard]'"
+        )
     make_token_private()
     # A separate folder, so that no worker imports another's temporary file.
     preloads = folder / "preload"

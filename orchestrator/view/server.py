@@ -29,9 +29,8 @@ def serve(url: str, storage: str, port: int | None, ready: Callable[[str], None]
         from orchestrator.view.app import make_app
     except ImportError as error:
         raise UserError(
-            f"view: package {error.name} is missing. Install it with "
-            "pip install 'softmax-bottleneck-sweeps[view]', or in a checkout with "
-            "make .venv/ready."
+            f"view: package {error.name} is missing. In this project's folder, type: "
+            "pip install '.[view]'"
         ) from error
     from orchestrator.view.source import Source
 

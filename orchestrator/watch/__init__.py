@@ -1,5 +1,6 @@
 """Observers of a sweep: terminal, Ray's metrics, MLflow, TensorBoard."""
 
+import orchestrator.cluster  # sets Ray's environment, before a file here imports Ray
 from trainables import door
 
 __getattr__, __dir__ = door(__name__, __file__)

@@ -33,8 +33,8 @@ def _open_sink(log: str, key: StudyKey, storage: Path) -> Sink:
             return _mlflow(key, uri or os.environ.get("MLFLOW_TRACKING_URI") or default_uri)
     except ModuleNotFoundError as error:
         raise UserError(
-            f"--log-to {name}: package {error.name} is missing. Install it with "
-            "python -m pip install --require-hashes --requirement requirements.lock."
+            f"--log-to {name}: package {error.name} is missing. In this project's folder, type: "
+            f"pip install '.[{name}]'"
         ) from error
     raise UserError(f"--log-to: no such log: {name}{'=...' if uri else ''}. Use {FORMS}.")
 

@@ -91,6 +91,18 @@ def storage(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "results"
 
 
+def test_wheel_has_every_file(storage: Path) -> None:
+    [installed] = storage.parent.glob("environment/lib/python*/site-packages")
+    missing = [
+        path
+        for room in PACKAGED[:4]
+        for path in (ROOT / room).rglob("*")
+        if path.is_file() and path.suffix != ".pyc"
+        if not (installed / path.relative_to(ROOT)).is_file()
+    ]
+    assert missing == []
+
+
 def test_every_study_writes_a_report(storage: Path) -> None:
     out = (storage.parent / "out.txt").read_text()
     first = out[: out.index("Report:")]

@@ -18,6 +18,7 @@ from orchestrator.command.app import main
 
 T = TypeVar("T")
 ROOT = Path(__file__).parents[2]
+UV = Path(sys.executable).parent / "uv"
 TIMES = (
     "seconds",
     "seconds_per_epoch",

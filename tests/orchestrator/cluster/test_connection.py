@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import ray
 
-from orchestrator.cluster import RunOptions, connected, scratch, scratch_folder
+from orchestrator.cluster import RunOptions, connected, connection, scratch, scratch_folder
 from orchestrator.cluster.scratch import LONGEST_BASE
 from orchestrator.storage import FolderStorage
 from tests.support.processes import Process, Report
@@ -36,6 +36,14 @@ def test_missing_temporary_folder_is_reported(
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", "/proc/nothing")
     with pytest.raises(UserError, match="in /proc/nothing"), scratch_folder():
+        pass
+
+
+def test_missing_dashboard_names_its_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "find_spec", lambda _name: None)
+    options = RunOptions(storage=FolderStorage(tmp_path), ray_dashboard=True)
+    refusal = pytest.raises(UserError, match=r"--ray-dashboard: .*\[dashboard\]")
+    with refusal, connected(options, print):
         pass
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.command.app import main
-from tests.support.command import ROOT
+from tests.support.command import ROOT, UV
 from trainables.trial_folder import code_version
 
 
@@ -46,6 +46,14 @@ def test_commands_repeat_the_interpreter(tmp_path: Path) -> None:
     command = ["./python", "sweep.py", "gss_grid", "--format", "csv"]
     answer = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert answer.stderr.endswith(": ./python sweep.py results gss_grid\n")
+
+
+@pytest.mark.skipif(not UV.exists(), reason="uv is not installed")
+def test_commands_repeat_uv_run() -> None:
+    command = [str(UV), "run", "--no-project", "--offline", "--python", sys.executable, "sweep.py"]
+    words = ("gss_grid", "--format", "csv")
+    answer = subprocess.run([*command, *words], cwd=ROOT, capture_output=True, text=True)
+    assert answer.stderr.endswith(": uv run sweep.py results gss_grid\n")
 
 
 @pytest.mark.parametrize(
