@@ -174,7 +174,7 @@ class Proof:
         """Print the verdict and return the exit status."""
         passed, failed, skipped = (self._counts[result] for result in ("PASS", "FAIL", "SKIP"))
         if self._device == "cuda":
-            print(f"Please attach {self._file} to an issue (docs/cluster.md, Prove a GPU).")
+            print(f"Please attach {self._file} to an issue (docs/gpus.md, Prove a GPU).")
         status = 1 if failed else 2 if skipped or not passed else 0
         word = ("PASS", "FAIL", "INCOMPLETE")[status]
         print(f"{word}  {passed} passed, {failed} failed, {skipped} not tried", flush=True)

@@ -56,7 +56,7 @@ def gpu_fault(index: int) -> str | None:
             return None
         return (
             f"the GPU {name} fails at its first product ({first_line(error)}): check nvidia-smi, "
-            f"and whether torch {torch.__version__} supports this GPU (docs/cluster.md)"
+            f"and whether torch {torch.__version__} supports this GPU (docs/gpus.md)"
         )
     return None
 

@@ -68,7 +68,7 @@ def test_access_needs_the_token(
 
 
 def documented_scopes() -> dict[str, str]:
-    section = (ROOT / "docs" / "cluster.md").read_text().partition("## What listens")[2]
+    section = (ROOT / "docs" / "ray-cluster.md").read_text().partition("## What listens")[2]
     rows = re.findall(r"^\| `([^`]+)`[^|]*\|[^|]*\|([^|]*)\|", section, re.MULTILINE)
     scopes: dict[str, str] = {}
     for process, listed_scope in rows:
