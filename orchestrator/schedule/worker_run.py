@@ -15,7 +15,7 @@ from pathlib import Path
 from typing_extensions import override
 
 import orchestrator
-from orchestrator.cluster import Interrupt, check_timeout, interruptible
+from orchestrator.cluster import Interrupt, check_timeout, interruptible, scratch_folder
 from orchestrator.guard import beat, watched
 from orchestrator.schedule.dispatcher import ORDERLY_END, Dispatcher
 from orchestrator.schedule.endings import explain
@@ -51,7 +51,8 @@ def run_here(trials: Sequence[PlannedTrial], work: StudyWork) -> RunSummary:
         keeper = exits.enter_context(LeaseKeeper(work.store, owner))
         check_storage = exits.enter_context(options.storage.watched())
         dispatcher = exits.enter_context(closing(Dispatcher(trials, work, owner, slots=1)))
-        worker = exits.enter_context(closing(_Worker(job, dispatcher, interrupt)))
+        temporary = exits.enter_context(scratch_folder())
+        worker = exits.enter_context(closing(_Worker(job, dispatcher, interrupt, temporary)))
         idle_since_s = next_check_s = time.monotonic()
         while not (dispatcher.finished or interrupt.requested):
             beat()
@@ -86,8 +87,12 @@ class _FailureFiles(Listener):
 class _Worker:
     """Runs the dispatcher's packs in a child process, and watches its progress."""
 
-    def __init__(self, job: Job, dispatcher: Dispatcher, interrupt: Interrupt) -> None:
+    def __init__(
+        self, job: Job, dispatcher: Dispatcher, interrupt: Interrupt, temporary: Path
+    ) -> None:
         self._job, self._dispatcher, self._interrupt = job, dispatcher, interrupt
+        paths = [str(Path(orchestrator.__file__).parents[1]), *sys.path]
+        self._variables = {"PYTHONPATH": os.pathsep.join(paths), "TMPDIR": str(temporary)}
         self._process: subprocess.Popen[bytes] | None = None
         self._key = ""
         self._pack_count = 0
@@ -108,7 +113,9 @@ class _Worker:
                 if not self._key:
                     return True
         except (EOFError, OSError):
-            self._end(Ending(EndingKind.PROCESS_DIED))
+            time.sleep(LOOK_S)  # a signal to all processes may reach this one last
+            if not self._interrupt.requested:
+                self._end(Ending(EndingKind.PROCESS_DIED))
             return True
         self._watch.update(time.monotonic(), {self._key: self._beat} if self._beat else {})
         for stall in self._watch.stalls().values():
@@ -121,12 +128,11 @@ class _Worker:
         self._watch.add(key)
         if self._process is None:
             self._link, link = Pipe()
-            root = str(Path(orchestrator.__file__).parents[1])
             with link:
                 self._process = subprocess.Popen(
                     [sys.executable, "-m", "orchestrator.worker.process", str(link.fileno())],
                     pass_fds=[link.fileno()],
-                    env={**os.environ, "PYTHONPATH": os.pathsep.join([root, *sys.path])},
+                    env=os.environ | self._variables,
                     stdin=subprocess.DEVNULL,
                 )
             self._link.send(self._job)
@@ -150,12 +156,21 @@ class _Worker:
     def _end(self, ending: Ending) -> None:
         if ending is not ORDERLY_END:
             ending = explain(ending, self._beat, self._dispatcher.current_trial(self._key), "")
-            self.close()
+            self._kill()
         key, self._key = self._key, ""
         self._dispatcher.end_pack(key, ending)
 
     def close(self) -> None:
-        """End the process."""
+        """End the process and drop the fence of its trial, which other hosts may then take."""
+        self._kill()
+        trial_id = self._dispatcher.current_trial(self._key) if self._key else None
+        if trial_id is not None:
+            fence = self._job.options.storage.trial(trial_id).fence
+            holder = fence.holder()
+            if holder is not None and holder.worker == self._job.options.runtime.worker:
+                fence.drop()
+
+    def _kill(self) -> None:
         if self._process is not None:
             self._process.kill()
             self._process.wait()
