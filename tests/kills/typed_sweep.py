@@ -35,7 +35,6 @@ def trials(corpus):
 STUDY = Study(name="chaos", trials=trials, corner=list, measurements=("perplexity@1", "spectrum@1"))
 """
 LATER = STUDY.replace('"spectrum@1"', '"spectrum@1", "top_k@1"')
-TRIALS = 8
 EPOCHS = 4 if "--chaos" in sys.argv else 2
 OPTIONS = ("--set", f"training.epochs={EPOCHS}")
 SEED = int(os.environ.get("CHAOS_SEED", random.randrange(10**6)))
@@ -81,6 +80,7 @@ class Undisturbed:
 
 class TypedSweep:
     ARGUMENTS: tuple[str, ...] = ("--scale", "smoke", "--corpus", "pydocs")
+    TRIALS = 8
 
     def __init__(
         self,
@@ -95,6 +95,8 @@ class TypedSweep:
         self.study.write_text(study)
         self.storage, self.store = storage or folder / "results", store
         self.options = (*options, *(("--store", store) if store else ()))
+        self.prefix: tuple[str, ...] = ()
+        """Words before the command, of a program that starts it."""
         self.trained_twice: set[str] = set()
         self._sealed: dict[Path, tuple[int, int]] = {}
         # Ray's sockets need a short path, and files that remain in this folder are leftovers.
@@ -108,10 +110,12 @@ class TypedSweep:
         self.kill_all()
         shutil.rmtree(self.temporary, ignore_errors=True)
 
-    def type(self, *options: str, terminal: bool = False, **variables: str) -> Typed:
+    def type(
+        self, *options: str, command: str = "run", terminal: bool = False, **variables: str
+    ) -> Typed:
         self._compare_results()
-        words = [sys.executable, str(ROOT / "sweep.py"), str(self.study), *self.ARGUMENTS,
-                 "--storage", str(self.storage), *self.options]  # fmt: skip
+        words = [*self.prefix, sys.executable, str(ROOT / "sweep.py"), command, str(self.study),
+                 *self.ARGUMENTS, "--storage", str(self.storage), *self.options]  # fmt: skip
         paths = {"TMPDIR": str(self.temporary), "PYTHONPATH": f"{PLUG_IN}{os.pathsep}{ROOT}"}
         all_variables = {**environment(), "CHAOS_CHECKPOINT_S": "0.25", **paths, **variables}
         return Typed([*words, *options], all_variables, terminal=terminal)
@@ -217,7 +221,7 @@ class TypedSweep:
     def troubles(self, table: list[dict[str, str]], limit_s: float) -> list[str]:
         typed = self.type()
         troubles = typed.troubles(limit_s)
-        if f"0 to run, {TRIALS} already done" not in typed.text:
+        if f"0 to run, {self.TRIALS} already done" not in typed.text:
             troubles.append("lost")
         self._compare_results()
         try:

@@ -1,4 +1,4 @@
-"""Kill a process at a chosen function call, and make checkpoints frequent.
+"""Kill a process at a chosen function call, and change times and locks.
 
 Python imports this module at start if this folder is in PYTHONPATH. It reads these variables:
 
@@ -8,6 +8,10 @@ before the third call of this function in a process, or "after" that call has re
 - CHAOS_MARK: a file written before the kill; if it exists already, no process is killed.
 
 - CHAOS_CHECKPOINT_S: seconds between checkpoints.
+
+- CHAOS_LEASE_S: seconds after which another host may take a trial's fence.
+
+- CHAOS_NO_LOCKS: if set, locks of trials' folders do nothing, as between hosts that share no locks.
 """
 
 from __future__ import annotations
@@ -19,7 +23,7 @@ import signal
 import sys
 from collections.abc import Callable, Sequence
 from importlib.machinery import ModuleSpec, PathFinder
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 
@@ -55,9 +59,22 @@ def _hasten_checkpoints(module: ModuleType) -> None:
     options["checkpoint_every_s"] = float(os.environ["CHAOS_CHECKPOINT_S"])
 
 
+def _shorten_lease(module: ModuleType) -> None:
+    vars(module)["LEASE_S"] = float(os.environ["CHAOS_LEASE_S"])
+    vars(module)["RENEW_S"] = module.LEASE_S / 6
+
+
+def _drop_locks(module: ModuleType) -> None:
+    vars(module)["fcntl"] = SimpleNamespace(LOCK_EX=0, LOCK_NB=0, flock=lambda *_: None)
+
+
 CHANGES: dict[str, Callable[[ModuleType], None]] = {}
 if "CHAOS_CHECKPOINT_S" in os.environ:
     CHANGES["trainables.runtime"] = _hasten_checkpoints
+if "CHAOS_LEASE_S" in os.environ:
+    CHANGES["trainables.trial_folder.fence"] = _shorten_lease
+if "CHAOS_NO_LOCKS" in os.environ:
+    CHANGES["trainables.trial_folder.files"] = _drop_locks
 if "CHAOS_STEP" in os.environ:
     CHANGES[os.environ["CHAOS_STEP"].split()[2].partition(":")[0]] = _put_kill
 
