@@ -5,7 +5,9 @@ import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -18,7 +20,7 @@ from tests.support.command import sweep, wait_for
 pytestmark = pytest.mark.timeout(0)
 START_S, END_S, STOP_S, LEASE_S = 120.0, 300.0, 10.0, 10
 OTHER_HOST = ("unshare", "--uts", "sh", "-c", 'hostname "$0" && exec "$@"')
-SEPARATE = {"CHAOS_NO_LOCKS": "1", "CHAOS_LEASE_S": str(LEASE_S)}
+SEPARATE: dict[str, Any] = {"CHAOS_NO_LOCKS": "1", "CHAOS_LEASE_S": str(LEASE_S)}
 
 
 class QuickSweep(OwnSweep):
@@ -33,6 +35,10 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Undisturbe
 
 def processes(typed: Typed) -> list[int]:
     return [typed.pid, *(child.pid for child in psutil.Process(typed.pid).children(recursive=True))]
+
+
+def has_lines(own: OwnSweep, count: int) -> bool:
+    return "".join(own.diaries()).count("\n") >= count
 
 
 def repeated(own: OwnSweep) -> int:
@@ -55,12 +61,9 @@ def test_sigterm_gives_the_trial_back(tmp_path: Path) -> None:
     """To the command, or to all processes, as Slurm's scancel."""
     with QuickSweep(tmp_path) as own:
         for to_all in (False, True):
-            typed, lines = own.type(command="work"), "".join(own.diaries()).count("\n") + 3
-            wait_for(
-                lambda lines=lines: "".join(own.diaries()).count("\n") >= lines,
-                timeout_s=START_S,
-                event="two epochs",
-            )
+            line_count = "".join(own.diaries()).count("\n") + 3  # a start and two epochs
+            typed = own.type(command="work")
+            wait_for(partial(has_lines, own, line_count), timeout_s=START_S, event="two epochs")
             for pid in processes(typed) if to_all else [typed.pid]:
                 os.kill(pid, signal.SIGTERM)
             assert typed.status(STOP_S) == 143, typed.text

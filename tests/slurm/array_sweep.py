@@ -27,7 +27,7 @@ class ArraySweep(OwnSweep):
         super().__init__(folder, **options)
         self.cluster, self.arrays = cluster, list[str]()
 
-    def submit(self, *options: str, **variables: str) -> str:
+    def submit(self, *options: str, **variables: Any) -> str:
         """Submit workers; return the number of the array's job."""
         typed = self.type(*options, command="slurm", **variables)
         assert typed.status(START_S) == 0, typed.text
@@ -98,7 +98,7 @@ class ArraySweep(OwnSweep):
         chance: random.Random,
         array: tuple[str, ...],
         *first: str,
-        **variables: str,
+        **variables: Any,
     ) -> tuple[Round, int]:
         """Submit arrays until all trials have results, with "kill" and "cancel" in between.
 

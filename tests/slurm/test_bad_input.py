@@ -87,7 +87,7 @@ def test_node_that_loses_storage_says_so(
     storage, script, log = tmp_path / "results", tmp_path / "array.sh", tmp_path / "log"
     assert sweep("slurm", study, "--storage", storage, "--script", script).returncode == 0
     with cluster.hidden(storage):
-        command = ["sbatch", "--parsable", "--array=1", f"--output={log}", script]
+        command = ["sbatch", "--parsable", "--array=1", f"--output={log}", str(script)]
         job = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
         cluster.wait_for_jobs(60)
     assert cluster.exit_statuses(job) == [2]
