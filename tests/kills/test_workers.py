@@ -5,7 +5,9 @@ import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -18,17 +20,25 @@ from tests.support.command import sweep, wait_for
 pytestmark = pytest.mark.timeout(0)
 START_S, END_S, STOP_S, LEASE_S = 120.0, 300.0, 10.0, 10
 OTHER_HOST = ("unshare", "--uts", "sh", "-c", 'hostname "$0" && exec "$@"')
-SEPARATE = {"CHAOS_NO_LOCKS": "1", "CHAOS_LEASE_S": str(LEASE_S)}
+SEPARATE: dict[str, Any] = {"CHAOS_NO_LOCKS": "1", "CHAOS_LEASE_S": str(LEASE_S)}
+
+
+class QuickSweep(OwnSweep):
+    TEXT = OwnSweep.TEXT.replace("pause_s: float = 0.2", "pause_s: float = 0.1")
 
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Undisturbed]:
-    with OwnSweep(tmp_path_factory.mktemp("undisturbed")) as own:
+    with QuickSweep(tmp_path_factory.mktemp("undisturbed")) as own:
         yield run_undisturbed(own)
 
 
 def processes(typed: Typed) -> list[int]:
     return [typed.pid, *(child.pid for child in psutil.Process(typed.pid).children(recursive=True))]
+
+
+def has_lines(own: OwnSweep, count: int) -> bool:
+    return "".join(own.diaries()).count("\n") >= count
 
 
 def repeated(own: OwnSweep) -> int:
@@ -49,14 +59,11 @@ def trains(own: OwnSweep, host: str) -> bool:
 
 def test_sigterm_gives_the_trial_back(tmp_path: Path) -> None:
     """To the command, or to all processes, as Slurm's scancel."""
-    with OwnSweep(tmp_path) as own:
+    with QuickSweep(tmp_path) as own:
         for to_all in (False, True):
-            typed, lines = own.type(command="work"), "".join(own.diaries()).count("\n") + 3
-            wait_for(
-                lambda lines=lines: "".join(own.diaries()).count("\n") >= lines,
-                timeout_s=START_S,
-                event="two epochs",
-            )
+            line_count = "".join(own.diaries()).count("\n") + 3  # a start and two epochs
+            typed = own.type(command="work")
+            wait_for(partial(has_lines, own, line_count), timeout_s=START_S, event="two epochs")
             for pid in processes(typed) if to_all else [typed.pid]:
                 os.kill(pid, signal.SIGTERM)
             assert typed.status(STOP_S) == 143, typed.text
@@ -70,7 +77,7 @@ def test_sigterm_gives_the_trial_back(tmp_path: Path) -> None:
 
 
 def test_workers_and_driver_share_a_study(undisturbed: Undisturbed, tmp_path: Path) -> None:
-    with OwnSweep(tmp_path) as own:
+    with QuickSweep(tmp_path) as own:
         commands = [own.type(command=command) for command in ("work", "run", "work")]
         for typed in commands:
             assert typed.troubles(END_S) == []
@@ -83,7 +90,7 @@ def test_hosts_without_shared_locks_train_once(undisturbed: Undisturbed, tmp_pat
     probe = subprocess.run([*OTHER_HOST, "one", "true"], capture_output=True, check=False)
     if probe.returncode:
         pytest.skip("needs root, to give a process its own host name")
-    with OwnSweep(tmp_path) as own:
+    with QuickSweep(tmp_path) as own:
         commands = []
         for host in ("one", "two", "three"):
             own.prefix = (*OTHER_HOST, host)

@@ -15,7 +15,7 @@ from tests.support.command import wait_for
 from tests.support.scratch import mentioning
 from tests.support.slurm import SlurmCluster
 
-SPAN_S, START_S, ROUND_S = 2.0, 120.0, 1500.0
+SPAN_S, START_S, ROUND_S = 2.0, 300.0, 1500.0
 """Longest time between an epoch and the next event; limits for a command and for a whole round."""
 WORKER = re.compile(r"sweep\.py work |orchestrator\.worker\.process")
 VICTIMS = ("process", "worker")
@@ -27,7 +27,7 @@ class ArraySweep(OwnSweep):
         super().__init__(folder, **options)
         self.cluster, self.arrays = cluster, list[str]()
 
-    def submit(self, *options: str, **variables: str) -> str:
+    def submit(self, *options: str, **variables: Any) -> str:
         """Submit workers; return the number of the array's job."""
         typed = self.type(*options, command="slurm", **variables)
         assert typed.status(START_S) == 0, typed.text
@@ -98,7 +98,7 @@ class ArraySweep(OwnSweep):
         chance: random.Random,
         array: tuple[str, ...],
         *first: str,
-        **variables: str,
+        **variables: Any,
     ) -> tuple[Round, int]:
         """Submit arrays until all trials have results, with "kill" and "cancel" in between.
 

@@ -37,7 +37,7 @@ def test_disturbed_array_equals_a_run(cluster: SlurmCluster, tmp_path: Path) -> 
 def test_many_disturbances_keep_the_table(
     cluster: SlurmCluster, tmp_path: Path, rounds: int
 ) -> None:
-    """The first array has a time limit of a minute, of which Slurm uses half."""
+    """The jobs of the first array stop after a minute, and are queued again."""
     chance, parts = random.Random(SEED), []
     with LongSweep(tmp_path / "undisturbed", cluster) as other:
         undisturbed = run_undisturbed(other)
@@ -46,7 +46,7 @@ def test_many_disturbances_keep_the_table(
         chance.shuffle(events)
         with LongSweep(tmp_path / str(number), cluster) as array:
             part, interruptions = array.disturb(
-                events, chance, ("--array", "4"), "--time", "1", "--requeue"
+                events, chance, ("--array", "4"), "--time", "2", "--requeue"
             )
             array.judge_array(part, undisturbed, interruptions)
         print(part)
@@ -58,7 +58,7 @@ def test_many_disturbances_keep_the_table(
 class LongSweep(ArraySweep):
     TRIALS = 40
     TEXT = OwnSweep.TEXT.replace("seeds=2", "seeds=10").replace(
-        "pause_s: float = 0.2", "pause_s: float = 0.5"
+        "pause_s: float = 0.2", "pause_s: float = 0.75"
     )
 
 

@@ -76,7 +76,7 @@ def test_stalled_trial_fails(store: Store, tmp_path: Path) -> None:
 
 def test_full_disk_stops_a_worker(store: Store, tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk", kib=40) as disk:
-        with pytest.raises(UserError, match="disk .* is full"):
+        with pytest.raises(UserError, match="is full"):
             run(disk, store, list(range(SOUND, SOUND + 8)))
         change(disk, "size=1m")
         plan = planned(list(range(SOUND, SOUND + 8)))
