@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 from collections.abc import Sequence
@@ -154,12 +153,14 @@ def build_report(
     )
     trials = io.StringIO()
     write_results(results.of_variant(key), "csv", trials)
-    texts = {name: _csv(lines) for section in sections for name, lines in section.written.items()}
-    texts |= {
-        configs.file: _csv(configs.lines()),
-        TRIALS_FILE: trials.getvalue(),
-        "report.html": page,
+    frames = {configs.file: configs.frame}
+    for section in sections:
+        frames |= section.written
+    texts = {
+        name: frame.astype(object).to_csv(index=False, lineterminator="\n")
+        for name, frame in frames.items()
     }
+    texts |= {TRIALS_FILE: trials.getvalue(), "report.html": page}
     documents |= {name: text.encode(errors="backslashreplace") for name, text in texts.items()}
     plain_card = to_jsonable_python(card, inf_nan_mode="strings", fallback=_plain)
     documents[CARD_FILE] = json.dumps(plain_card, indent=1).encode()
@@ -194,9 +195,3 @@ def _draw_all(
                 raise
             drawn_answers.append(replace(drawn, section=failed_section(drawn.request, error)))
     return tuple(drawn_answers), documents
-
-
-def _csv(lines: Sequence[Sequence[object]]) -> str:
-    stream = io.StringIO()
-    csv.writer(stream, lineterminator="\n").writerows(lines)
-    return stream.getvalue()
