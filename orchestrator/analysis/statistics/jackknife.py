@@ -52,8 +52,7 @@ def over_blocks(
         return Statistic(value=value, missing=missing)
     test = Estimate(value=math.atanh(value), error=error, df=count - 1).test()
     assert test.interval is not None
-    interval = Interval(low=math.tanh(test.interval.low), high=math.tanh(test.interval.high))
-    return replace(test, value=value, interval=interval)
+    return replace(test, value=value, interval=Interval(*map(math.tanh, test.interval)))
 
 
 def permutation_p(x: ArrayLike, y: ArrayLike, rows: ArrayLike, columns: ArrayLike) -> float:
