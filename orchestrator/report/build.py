@@ -62,13 +62,11 @@ def build_report(
     commands: Commands,
     out: Path,
     pdf: bool = False,
-    index: bool = False,
 ) -> ReportResult:
     """Write report.html with its figures (SVG) and tables (CSV) into `out`.
 
-    `pdf` adds PDF and PNG figures. `index` adds a link to the index page in the parent folder.
-    Several processes may write the same folder at once. Raises UserError if `out` cannot be written
-    to.
+    `pdf` adds PDF and PNG figures. The page links to the index page in the parent folder. Several
+    processes may write the same folder at once. Raises UserError if `out` cannot be written to.
     """
     results = flatten(records.rows)
     frame = results.frame()
@@ -130,7 +128,6 @@ def build_report(
     # The template escapes every text except the figures' SVG and the page's own style and script.
     page = template("report.html.j2").render(
         **sorting(),
-        index=index,
         card=card,
         study=study,
         certainty=points[:POINTS_SHOWN],

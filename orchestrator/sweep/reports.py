@@ -42,7 +42,6 @@ def write_report(
         ),
         out=out,
         pdf=pdf,
-        index=True,
     )
 
 

@@ -24,7 +24,8 @@ class Section:
     cautions: tuple[str, ...] = ()
     """Sentences about the limits of the numbers."""
     tables: tuple[Table, ...] = ()
-    remarks: tuple[str, ...] = ()
+    claim: str = ""
+    """Sentence on what others claim."""
     method: str = ""
     """How the numbers were made, if the tables do not show it."""
     drawings: tuple[Drawing, ...] = ()

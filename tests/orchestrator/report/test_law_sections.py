@@ -85,7 +85,7 @@ def test_findings_name_planted_factors() -> None:
         )
         assert "mos is better than softmax" in significant and "gss" not in significant
         assert insignificant.startswith(" from softmax was shown for gss")
-    assert section.remarks == ("Others claim this (A 2024).",)
+    assert section.claim == "Others claim this (A 2024)."
 
 
 def test_laws_are_exported_completely() -> None:

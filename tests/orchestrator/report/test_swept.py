@@ -84,7 +84,7 @@ def test_swept_value_reads_like_single_value() -> None:
             assert list(entry.section.sentences) == [
                 f"At learning rate {rate}: {text}" for text in single.section.sentences
             ]
-            assert entry.section.remarks == single.section.remarks
+            assert entry.section.claim == single.section.claim
     assert len({answered.section.kind for answered in swept}) == len(swept)
 
 
