@@ -20,7 +20,6 @@ from orchestrator.analysis import (
 from orchestrator.plan import PlanRequest, make_plan
 from orchestrator.report.build import build_report
 from orchestrator.report.questions import Answer, StudyResults, answer
-from orchestrator.report.records import Commands, StudyRecords
 from orchestrator.report.sections.swept import swept_section
 from search_spaces.awd_lstm import awd_lstm
 from search_spaces.scales import SCALES
@@ -213,9 +212,7 @@ def test_non_numeric_values_are_drawn(tmp_path: Path) -> None:
         if isinstance(trial.config, TrialConfig)
     ]
     rows[-1] |= {"state": "failed", "metrics": {}}
-    result = build_report(
-        study, plan.key, StudyRecords(rows=rows), commands=Commands(), out=tmp_path
-    )
+    result = build_report(study, plan.key, rows, out=tmp_path)
     (first,) = result.answers[0].section.sentences
     assert first.startswith(
         "Validation perplexity by optimizer, mean of 11 models: 55.00 at sgd, 67.00 at adam; "
