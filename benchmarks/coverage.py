@@ -164,7 +164,7 @@ def spam(
     for point in rows(numbers.points):
         if point.ratio_low is not None:
             factor, exponent = SPAM[point.group]
-            ratio = Statistic(interval=Interval(low=point.ratio_low, high=point.ratio_high))
+            ratio = Statistic(interval=Interval(point.ratio_low, point.ratio_high))
             yield "threshold ratio", ratio, factor * point.z**exponent / point.z**0.42
 
 

@@ -79,7 +79,6 @@ from .statistics.samples import FEWEST as FEWEST
 from .statistics.taken_away import SHAPES as SHAPES
 from .statistics.taken_away import Shape as Shape
 from .summary import Environment as Environment
-from .summary import Extremes as Extremes
 from .summary import StudySummaryNumbers as StudySummaryNumbers
 from .summary import count_values as count_values
 from .summary import summarise as summarise

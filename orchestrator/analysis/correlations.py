@@ -97,12 +97,11 @@ def correlation_numbers(
     lines = [_line(cells, request, grid)]
     if len(cells):
         published_window, values = request.windows.get(corpus), list(cells[request.y])
-        kind, (low, high) = BETTER_HALF, (min(values), median(values))
+        kind, window = BETTER_HALF, Interval(min(values), median(values))
         if published_window and scale == "paper":
-            kind, (low, high) = PUBLISHED_WINDOW, published_window
-        window_y = cells[request.y].where(cells[request.y].between(low, high))
+            kind, window = PUBLISHED_WINDOW, Interval(*published_window)
+        window_y = cells[request.y].where(cells[request.y].between(*window))
         window_cells = cells.assign(**{request.y: window_y})
-        window = Interval(low=low, high=high)
         lines.append(_line(window_cells, request, grid, over=kind, window=window))
     if is_repeated:
         lines += _seed_lines(points, request, grid, lines[0])

@@ -25,7 +25,7 @@ from orchestrator.analysis.statistics.samples import (
 from orchestrator.analysis.tidy_frames import ends, tidy, values_by_group
 from search_spaces.analyses import JacobianSpectra
 
-HALF = Interval(low=0.45, high=0.55)
+HALF = Interval(0.45, 0.55)
 # R^2 that counts as roughly linear. On [0, 1], sqrt(1 - x) has 0.950 and exp(-x) 0.983.
 STRAIGHT_R2 = 0.99
 # An interval of two values describes only these two.
@@ -36,7 +36,7 @@ LEVELS = (
     (
         "The dense layer's singular values decrease roughly linearly up to the middle one",
         STRAIGHTNESS,
-        Interval(low=STRAIGHT_R2, high=1.0),
+        Interval(STRAIGHT_R2, 1.0),
     ),
 )
 """Claims about the dense layer. Each has a text, a metric, and the bounds of the metric if the
@@ -166,7 +166,7 @@ def _zeros(layer: Mapping[str, Any], samples: Mapping[str, SampleSummary]) -> di
 
 def _share_interval(sample: SampleSummary) -> Interval | None:
     interval = mean_interval(sample)
-    return interval and Interval(low=max(interval.low, 0.0), high=min(interval.high, 1.0))
+    return interval and Interval(max(interval.low, 0.0), min(interval.high, 1.0))
 
 
 def _level(text: str, metric: str, bounds: Interval, sample: SampleSummary) -> dict[str, Any]:

@@ -148,7 +148,7 @@ def _fit(law: Laws | None, missing: str) -> dict[str, Any]:
         with np.errstate(divide="ignore"):
             log_factor = over_draws(np.log(law.factor_KB[0]))
         limit, exponent = over_draws(law.limit_B), over_draws(law.exponent_B)
-        bounds = {"E": (limit, (0.0,)), "b": (exponent, (EXPONENTS.low, EXPONENTS.high))}
+        bounds = {"E": (limit, (0.0,)), "b": (exponent, EXPONENTS)}
         # The data do not determine a parameter whose value or interval ends at a bound of the fit.
         not_pinned = [name for name, arguments in bounds.items() if _at_bound(*arguments)]
         missing = "" if law.factor_KB[0, 0] else "the loss does not fall as the size grows"
@@ -180,7 +180,7 @@ def _factor(law: Laws, baseline: Laws) -> dict[str, Any]:
 def _equals(law: Laws, baseline: Laws) -> Iterator[dict[str, Any]]:
     [curve], [baseline_curve] = law.curves, baseline.curves
     draws = min(len(baseline_curve.mean_BR), len(curve.mean_BR))
-    span = Interval(low=float(baseline_curve.x_R[0]), high=float(baseline_curve.x_R[-1]))
+    span = Interval(float(baseline_curve.x_R[0]), float(baseline_curve.x_R[-1]))
     _, indices, baseline_indices = np.intersect1d(
         curve.x_R, baseline_curve.x_R, return_indices=True
     )

@@ -27,17 +27,6 @@ PERPLEXITIES = ("test_perplexity", "valid_perplexity")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Extremes:
-    """Smallest and largest value of a metric over the done trials."""
-
-    metric: str
-    least: float
-    least_name: str
-    greatest: float
-    greatest_name: str
-
-
-@dataclass(frozen=True, kw_only=True)
 class StudySummaryNumbers:
     """Numbers about the trials of one study, scale, corpus and set of overrides."""
 
@@ -50,7 +39,8 @@ class StudySummaryNumbers:
     """True if another setting has fewer trials."""
     extent: str
     """Planned share of the study, such as "4 of 9 settings"; empty for all."""
-    extremes: tuple[Extremes, ...]
+    extremes: tuple[Mapping[str, Any], ...]
+    """Smallest and largest value of each metric over the done trials, with the trials' names."""
     trouble: tuple[Mapping[str, Any], ...]
     worse_than_uniform: tuple[str, ...]
 
@@ -86,13 +76,13 @@ def summarise(
         seeds_vary=len({*settings.values()}) > 1,
         extent=f"{len(settings)} of {total} settings" if len(settings) < total else "",
         extremes=tuple(
-            Extremes(
-                metric=metric,
-                least=float(values.min()),
-                least_name=str(values.idxmin()),
-                greatest=float(values.max()),
-                greatest_name=str(values.idxmax()),
-            )
+            {
+                "metric": metric,
+                "least": float(values.min()),
+                "least_name": str(values.idxmin()),
+                "greatest": float(values.max()),
+                "greatest_name": str(values.idxmax()),
+            }
             for metric in metrics
             if len(values := values_by_trial[metric].dropna())
         ),

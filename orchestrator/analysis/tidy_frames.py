@@ -41,7 +41,7 @@ def rows(frame: pd.DataFrame) -> Iterator[Any]:
 
 def ends(name: str, interval: Interval | None) -> dict[str, float | None]:
     """Return the columns NAME_low and NAME_high, with None if there is no interval."""
-    low, high = (interval.low, interval.high) if interval else (None, None)
+    low, high = interval or (None, None)
     return {name + LOW: low, name + HIGH: high}
 
 

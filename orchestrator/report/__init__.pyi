@@ -12,8 +12,6 @@ from .index import Card as Card
 from .index import read_card as read_card
 from .index import write_index as write_index
 from .palette import GROUP_COLOURS as GROUP_COLOURS
-from .records import Commands as Commands
-from .records import StudyRecords as StudyRecords
 from .tables import group_metrics as group_metrics
 from .tables import headed_table as headed_table
 from .terminal import Fitting as Fitting

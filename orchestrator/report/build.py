@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic_core import to_jsonable_python
 
 from orchestrator.analysis import (
+    Row,
     StudySummaryNumbers,
     count_values,
     flatten,
@@ -27,7 +29,6 @@ from orchestrator.report.glossary import linked, terms
 from orchestrator.report.index import CARD_FILE, Card
 from orchestrator.report.prose import cautions, sorting, template
 from orchestrator.report.questions import Answer, StudyResults, answer
-from orchestrator.report.records import Commands, StudyRecords
 from orchestrator.report.run_facts import run_facts
 from orchestrator.report.sections.custom import failed_section
 from orchestrator.store import StudyKey
@@ -35,7 +36,7 @@ from orchestrator.variants import Variant
 from search_spaces.analyses import Analysis
 from search_spaces.study import Study
 from trainables.errors import UserError
-from trainables.trial_folder import write_file
+from trainables.trial_folder import Epoch, write_file
 
 TRIALS_FILE = "trials.csv"
 DAY_DIGITS = len("2026-01-31")
@@ -58,20 +59,24 @@ class ReportResult:
 def build_report(
     study: Study,
     key: StudyKey,
-    records: StudyRecords,
+    rows: Sequence[Row],
     *,
-    commands: Commands,
+    spectra: Mapping[str, NDArray[np.float64]] = MappingProxyType({}),
+    epochs: Mapping[str, Sequence[Epoch]] = MappingProxyType({}),
+    run_command: str | None = None,
+    paper_command: str | None = None,
     out: Path,
     pdf: bool = False,
-    index: bool = False,
 ) -> ReportResult:
     """Write report.html with its figures (SVG) and tables (CSV) into `out`.
 
-    `pdf` adds PDF and PNG figures. `index` adds a link to the index page in the parent folder.
-    Several processes may write the same folder at once. Raises UserError if `out` cannot be written
-    to.
+    `rows` is the result of `Store.results`. `spectra` (singular values, descending) and `epochs`
+    are by trial id. The page shows the two commands: for the study, and for the paper's scale.
+
+    `pdf` adds PDF and PNG figures. The page links to the index page in the parent folder. Several
+    processes may write the same folder at once. Raises UserError if `out` cannot be written to.
     """
-    results = flatten(records.rows)
+    results = flatten(rows)
     frame = results.frame()
     summary = summarise(study, key, results, frame)
 
@@ -81,16 +86,14 @@ def build_report(
 
     if study.is_own and values_of_done(frame, study.goal.metric).empty:
         study = replace(study, analyses=(missing_metric,))
-    questioned = StudyResults(
-        study=study, key=key, frame=frame, spectra=records.spectra, epochs=records.epochs
-    )
+    questioned = StudyResults(study=study, key=key, frame=frame, spectra=spectra, epochs=epochs)
     answers, documents = _draw_all(answer(questioned), out, pdf=pdf)
     environment = count_values(
-        [row.get("environment") or {} for row in records.rows if row["state"] == "done"]
+        [row.get("environment") or {} for row in rows if row["state"] == "done"]
     )
     times = [
         (row["started_at"], row["ended_at"])
-        for row in records.rows
+        for row in rows
         if row.get("started_at") and row.get("ended_at")
     ]
     run = run_facts(study, summary, results, times=times, environment=environment)
@@ -131,14 +134,14 @@ def build_report(
     # The template escapes every text except the figures' SVG and the page's own style and script.
     page = template("report.html.j2").render(
         **sorting(),
-        index=index,
         card=card,
         study=study,
         certainty=points[:POINTS_SHOWN],
         limits=points[POINTS_SHOWN:],
         ranges=cautions("ranges", extremes=summary.extremes),
         run=run,
-        commands=commands,
+        run_command=run_command,
+        paper_command=paper_command,
         trouble=tables.trouble_table(summary),
         sections=sections,
         lead=next(
@@ -154,12 +157,14 @@ def build_report(
     )
     trials = io.StringIO()
     write_results(results.of_variant(key), "csv", trials)
-    texts = {name: _csv(lines) for section in sections for name, lines in section.written.items()}
-    texts |= {
-        configs.file: _csv(configs.lines()),
-        TRIALS_FILE: trials.getvalue(),
-        "report.html": page,
+    frames = {configs.file: configs.frame}
+    for section in sections:
+        frames |= section.written
+    texts = {
+        name: frame.astype(object).to_csv(index=False, lineterminator="\n")
+        for name, frame in frames.items()
     }
+    texts |= {TRIALS_FILE: trials.getvalue(), "report.html": page}
     documents |= {name: text.encode(errors="backslashreplace") for name, text in texts.items()}
     plain_card = to_jsonable_python(card, inf_nan_mode="strings", fallback=_plain)
     documents[CARD_FILE] = json.dumps(plain_card, indent=1).encode()
@@ -194,9 +199,3 @@ def _draw_all(
                 raise
             drawn_answers.append(replace(drawn, section=failed_section(drawn.request, error)))
     return tuple(drawn_answers), documents
-
-
-def _csv(lines: Sequence[Sequence[object]]) -> str:
-    stream = io.StringIO()
-    csv.writer(stream, lineterminator="\n").writerows(lines)
-    return stream.getvalue()

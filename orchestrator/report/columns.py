@@ -114,12 +114,6 @@ class Table:
         head = [column.heading + " [95%]" * column.interval for _, column in columns]
         return TextTable(caption=self.caption, head=head, body=body, folded=self.folded)
 
-    def lines(self) -> list[list[Any]]:
-        """Return the lines of the CSV file; the first is the heading."""
-        head = [self.names.get(key, key) for key in self.frame.columns]
-        frame = self.frame.astype(object).where(self.frame.notna(), None)
-        return [head, *map(list, frame.itertuples(index=False, name=None))]
-
     def _column(self, key: str) -> Column:
         if key in self.names:
             name = self.names[key]

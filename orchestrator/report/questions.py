@@ -80,6 +80,7 @@ class StudyResults:
         return [request for request in self.study.analyses if isinstance(request, analyses.GridMap)]
 
 
+Request = Analysis | Callable[[Any], Any]
 Numbers = Callable[[StudyResults, Any], Any]
 """Function that computes a request's numbers from results; None or empty if they give no answer."""
 
@@ -168,7 +169,7 @@ QUESTIONS: Mapping[type[Analysis], tuple[Numbers, Callable[[Any], Section]]] = {
 class Answer:
     """Answer to one request. A request may be an analysis function in the study's own file."""
 
-    request: Analysis | Callable[[Any], Any]
+    request: Request
     numbers: Any
     section: Section
 
@@ -212,9 +213,6 @@ def answer(results: StudyResults) -> tuple[Answer, ...]:
         if (number := kinds[answered.section.kind]) > 1:
             answers[index] = replace(answered, section=answered.section.numbered(number))
     return tuple(answers)
-
-
-Request = Analysis | Callable[[Any], Any]
 
 
 def _answers(results: StudyResults, requests: Sequence[Request]) -> list[Answer]:

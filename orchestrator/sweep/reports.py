@@ -27,22 +27,19 @@ def write_report(
     store: Store, study: Study, key: StudyKey, out: Path, *, typed: Typed, pdf: bool = False
 ) -> ReportResult:
     """Write the report of a study variant. Its pages link to the index of reports."""
-    from orchestrator.report import Commands, StudyRecords, build_report
+    from orchestrator.report import build_report
 
-    records = StudyRecords(
-        rows=store.results(key), spectra=store.spectra(key), epochs=store.epochs_by_trial(key)
-    )
+    rows = store.results(key)
     return build_report(
         reported_study(key, study),
         key,
-        records,
-        commands=Commands(
-            run=run_command(typed, study, key, records.rows),
-            paper=paper_command(typed, study, key),
-        ),
+        rows,
+        spectra=store.spectra(key),
+        epochs=store.epochs_by_trial(key),
+        run_command=run_command(typed, study, key, rows),
+        paper_command=paper_command(typed, study, key),
         out=out,
         pdf=pdf,
-        index=True,
     )
 
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from tests.support.device_trials import STACKED, assert_same_bits, trainer_on
-from trainables.stack import Stack, program
+from trainables.stack import Stack
 from trainables.training import Trainer
 
 
@@ -29,6 +29,6 @@ def test_graphs_outlive_another_stack(device: str, monkeypatch: pytest.MonkeyPat
         return trainers
 
     replayed = after_another()
-    monkeypatch.setattr(program, "MOST_GRAPHS", 0)
+    monkeypatch.setattr("trainables.stack.stack.MOST_GRAPHS", 0)
     for trainer, expected in zip(replayed, after_another(), strict=True):
         assert_same_bits(trainer, expected)

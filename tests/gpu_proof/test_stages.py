@@ -16,7 +16,7 @@ from gpu_proof import stage
 from gpu_proof.roofline import COSTS, Card, step_seconds
 from gpu_proof.stages import captured, memory, resume, speed, sync, toolchain
 from tests.support.cpu_graphs import CpuGraphs
-from trainables.stack import Stack, program
+from trainables.stack import Stack
 from trainables.trial_folder import checkpoint, save_tensors
 
 
@@ -52,7 +52,7 @@ def wrong_after(steps: int) -> Callable[[CpuGraphs, Callable[[], None]], Callabl
 def test_replay_with_other_bits_fails(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, wrong: bool
 ) -> None:
-    monkeypatch.setattr(program, "graphs_on", lambda _device: CpuGraphs())
+    monkeypatch.setattr("trainables.stack.stack.graphs_on", lambda _device: CpuGraphs())
     if wrong:
         monkeypatch.setattr(CpuGraphs, "captured", wrong_after(3))
         monkeypatch.setattr(captured, "TRIALS", ["awd_lstm"])

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orchestrator.report import ReportResult, build_report
-from orchestrator.report.records import Commands, StudyRecords
 from orchestrator.store.records import StudyKey
 from search_spaces.study import Correlation, GridMap, PublishedCorrelation, Study, describe
 from trainables.config import CorpusConfig, GssConfig, TrialConfig
@@ -152,9 +151,16 @@ def report_on(
     paper_command: str | None = None,
     pdf: bool = False,
 ) -> ReportResult:
-    records = StudyRecords(rows=rows, spectra=spectra or {}, epochs=epochs or {})
-    commands = Commands(paper=paper_command)
-    return build_report(study, key, records, commands=commands, out=out, pdf=pdf)
+    return build_report(
+        study,
+        key,
+        rows,
+        spectra=spectra or {},
+        epochs=epochs or {},
+        paper_command=paper_command,
+        out=out,
+        pdf=pdf,
+    )
 
 
 def csv_records(path: Path) -> list[dict[str, Any]]:

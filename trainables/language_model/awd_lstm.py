@@ -14,8 +14,6 @@ from torch.nn.functional import embedding
 from trainables.config import LanguageModelConfig, OutputLayerConfig
 from trainables.draws import drop_connect, gaussian_noise, locked_dropout, word_dropout
 from trainables.language_model.base import Contexts, LanguageModel, LstmState
-from trainables.language_model.head import OutputHead
-from trainables.output_layers import LayerShape, build_output_layer
 
 EMBEDDING_BOUND = 0.1
 """Initial embedding entries are uniform between plus and minus this bound."""
@@ -63,17 +61,12 @@ class AwdLstm(LanguageModel):
     def __init__(
         self, config: LanguageModelConfig, output: OutputLayerConfig, vocabulary_size: int
     ) -> None:
-        width, rank = config.embedding_width, config.head_rank
-        shape = LayerShape(
-            vocabulary_size=vocabulary_size,
-            embedding_width=width,
-            context_width=config.context_width,
-        )
         super().__init__(
-            nn.Parameter(torch.empty(vocabulary_size, width)),
-            [LstmLayer(inputs, outputs) for inputs, outputs in config.layer_widths],
-            build_output_layer(output, shape),
-            None if rank is None else OutputHead(vocabulary_size, width, rank),
+            config,
+            output,
+            vocabulary_size,
+            layers=[LstmLayer(inputs, outputs) for inputs, outputs in config.layer_widths],
+            has_head=config.head_rank is not None,
         )
         self.config = config
 

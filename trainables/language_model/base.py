@@ -13,9 +13,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from trainables.config import LanguageModelConfig, OutputLayerConfig, TransformerConfig
 from trainables.device import Precision, network_dtype
 from trainables.language_model.head import OutputHead
-from trainables.output_layers import OutputLayer
+from trainables.output_layers import LayerShape, build_output_layer
 
 LstmState = tuple[Tensor, Tensor]
 """State (h, c) of one LSTM layer, each 1 x B x H."""
@@ -41,16 +42,24 @@ class LanguageModel(nn.Module, ABC):
 
     def __init__(
         self,
-        embedding_VD: nn.Parameter,
+        config: LanguageModelConfig | TransformerConfig,
+        output: OutputLayerConfig,
+        vocabulary_size: int,
+        *,
         layers: Iterable[nn.Module],
-        output: OutputLayer,
-        head: OutputHead | None,
+        has_head: bool,
     ) -> None:
         super().__init__()
-        self.embedding_VD = embedding_VD
+        width = config.embedding_width
+        shape = LayerShape(
+            vocabulary_size=vocabulary_size,
+            embedding_width=width,
+            context_width=config.context_width,
+        )
+        self.embedding_VD = nn.Parameter(torch.empty(vocabulary_size, width))
         self.layers = nn.ModuleList(layers)
-        self.output = output
-        self.head = head
+        self.output = build_output_layer(output, shape)
+        self.head = OutputHead(vocabulary_size, width, config.head_rank) if has_head else None
         self.precision: Precision = "float32"
 
     def output_weight(self) -> Tensor:

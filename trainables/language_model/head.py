@@ -12,7 +12,7 @@ from torch import Tensor, nn
 class OutputHead(nn.Module):
     """Output weights: one V x D matrix, or the product A B of V x R and R x D matrices."""
 
-    def __init__(self, vocabulary_size: int, width: int, rank: int | None = None) -> None:
+    def __init__(self, vocabulary_size: int, width: int, rank: int | None) -> None:
         super().__init__()
         self.weight_VD = nn.Parameter(torch.empty(vocabulary_size, width)) if rank is None else None
         self.left_VR = None if rank is None else nn.Parameter(torch.empty(vocabulary_size, rank))

@@ -19,8 +19,6 @@ from torch.nn.functional import embedding, linear, scaled_dot_product_attention,
 from trainables.config import OutputLayerConfig, TransformerConfig
 from trainables.draws import dropout
 from trainables.language_model.base import Contexts, LanguageModel, LstmState
-from trainables.language_model.head import OutputHead
-from trainables.output_layers import LayerShape, build_output_layer
 
 LOGIT_DEVIATION = 0.25
 """Initial standard deviation of logits without bias."""
@@ -148,19 +146,14 @@ class Transformer(LanguageModel):
     def __init__(
         self, config: TransformerConfig, output: OutputLayerConfig, vocabulary_size: int
     ) -> None:
-        width = config.width
-        shape = LayerShape(
-            vocabulary_size=vocabulary_size, embedding_width=width, context_width=width
-        )
         super().__init__(
-            nn.Parameter(torch.empty(vocabulary_size, width)),
-            [TransformerLayer(config) for _ in range(config.layers)],
-            build_output_layer(output, shape),
-            OutputHead(vocabulary_size, width, config.head_rank)
-            if config.head == "untied"
-            else None,
+            config,
+            output,
+            vocabulary_size,
+            layers=[TransformerLayer(config) for _ in range(config.layers)],
+            has_head=config.head == "untied",
         )
-        self.norm = nn.RMSNorm(width, eps=NORM_EPSILON)
+        self.norm = nn.RMSNorm(config.width, eps=NORM_EPSILON)
         self.config = config
 
     @property

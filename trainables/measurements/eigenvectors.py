@@ -1,9 +1,9 @@
 """Leading eigenvectors of a large symmetric matrix, computed on demand.
 
 On a CPU, LAPACK reduces the matrix to a tridiagonal one, MRRR finds the requested eigenvectors, and
-blocks of reflectors transform them back. A GPU computes all eigenvectors.
+the reduction's reflectors transform them back. A GPU computes all eigenvectors.
 
-Shapes: V rows and columns, k eigenvectors, M rows and B reflectors of a block.
+Shapes: V rows and columns, k eigenvectors, M = V - 1.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from scipy.linalg import eigh_tridiagonal, lapack
 from torch import Tensor
 
 from trainables.device import on_gpu
-from trainables.measurements.decomposition import reflectors
 from trainables.pulse import PULSE, SLOWEST_FLOPS, SLOWEST_GPU_FLOPS
 
 BLOCK = 64
@@ -68,14 +67,7 @@ class SymmetricMatrix:
             check_finite=False,
         )
         result_Vk = torch.from_numpy(vectors_Vk).flip(1).contiguous()
-        for start in reversed(range(0, size - 1, BLOCK)):
-            self._reflect_(result_Vk, start, min(start + BLOCK, size - 1))
+        # Reflector j begins below the diagonal of column j.
+        reflectors_MM = self._reflectors_VV[1:, :-1]
+        result_Vk[1:] = torch.ormqr(reflectors_MM, self._tau_V, result_Vk[1:])
         return result_Vk
-
-    def _reflect_(self, vectors_Vk: Tensor, start: int, end: int) -> None:
-        # H_start ... H_(end-1) = I - Y T Y^T. Reflector j begins below the diagonal of column j.
-        stored_MB = self._reflectors_VV[start + 1 :, start:end]
-        y_MB, inverse_BB = reflectors(stored_MB, self._tau_V[start:end])
-        rows_Mk = vectors_Vk[start + 1 :]
-        products_Bk = torch.linalg.solve_triangular(inverse_BB, y_MB.T @ rows_Mk, upper=True)
-        rows_Mk.addmm_(y_MB, products_Bk, alpha=-1.0)

@@ -71,7 +71,7 @@ def bent_log_softmax_(function: Pointwise, logits_NV: Tensor) -> Tensor:
     if torch.is_grad_enabled():
         return torch.log_softmax(function(logits_NV), dim=1)
     rows = chunk_rows(logits_NV.shape[1], 0, logits_NV.element_size(), logits_NV.device.type)
-    chunk_pass = function.chunk_pass(logits_NV[:rows])
+    chunk_pass = function.chunk_pass(function, logits_NV[:rows])
     for chunk_nV in logits_NV.split(rows):
         chunk_pass.apply_(chunk_nV)
     return torch.log_softmax(logits_NV, dim=1)

@@ -159,7 +159,7 @@ def _compute_in_chunks(
     # of training.
     buffer = weight_VD.new_empty(contexts * experts, len(weight_VD))
     loss = torch.zeros((), dtype=torch.float64, device=weight_VD.device)
-    chunk_pass = function.chunk_pass(buffer)
+    chunk_pass = function.chunk_pass(function, buffer)
     factor_VD = weight_VD.to(hidden_NKD.dtype)
     for start in range(0, total, contexts):
         chunk = slice(start, min(start + contexts, total))

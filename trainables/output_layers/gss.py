@@ -9,29 +9,6 @@ from torch.nn.functional import softplus
 from trainables.output_layers.pointwise import ChunkPass, Pointwise
 
 
-class SmoothBend(Pointwise):
-    """f(x) = k(x - c) + c - (k - 1) softplus(x - c) (AAAI 2021, eq. 3).
-
-    The slope changes smoothly at c from k to 1. In a softmax, k = 1 is the plain softmax; c = 0, k
-    = 2 is SigSoftmax.
-    """
-
-    def __init__(self, *, c: float, k: float) -> None:
-        super().__init__()
-        self.c = c
-        self.k = k
-
-    def forward(self, logits: Tensor) -> Tensor:
-        """Return f(logits)."""
-        shifted = logits - self.c
-        # By default, torch's softplus is linear above 20: for float64, an error of 2e-9.
-        return self.k * shifted + self.c - (self.k - 1) * softplus(shifted, threshold=40.0)
-
-    def chunk_pass(self, like_nV: Tensor) -> ChunkPass:
-        """Return a `ChunkPass` without autograd."""
-        return _BendPass(self, like_nV)
-
-
 class _BendPass(ChunkPass):
     def __init__(self, function: SmoothBend, like_nV: Tensor) -> None:
         self._c, self._k = function.c, function.k
@@ -51,3 +28,24 @@ class _BendPass(ChunkPass):
     def pull_back_(self, gradient_nV: Tensor) -> None:
         slope_nV = self._sigmoid_nV[: len(gradient_nV)].mul_(self._k - 1).add_(1.0)
         gradient_nV.mul_(slope_nV)
+
+
+class SmoothBend(Pointwise):
+    """f(x) = k(x - c) + c - (k - 1) softplus(x - c) (AAAI 2021, eq. 3).
+
+    The slope changes smoothly at c from k to 1. In a softmax, k = 1 is the plain softmax; c = 0, k
+    = 2 is SigSoftmax.
+    """
+
+    chunk_pass = _BendPass
+
+    def __init__(self, *, c: float, k: float) -> None:
+        super().__init__()
+        self.c = c
+        self.k = k
+
+    def forward(self, logits: Tensor) -> Tensor:
+        """Return f(logits)."""
+        shifted = logits - self.c
+        # By default, torch's softplus is linear above 20: for float64, an error of 2e-9.
+        return self.k * shifted + self.c - (self.k - 1) * softplus(shifted, threshold=40.0)

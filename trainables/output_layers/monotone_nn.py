@@ -14,35 +14,6 @@ from trainables.output_layers.pointwise import ChunkPass, Pointwise
 START_RANGE = 10.0  # the steepest points of the units are spread over [-10, 10] at first
 
 
-class MonotoneNetwork(Pointwise):
-    """f(x) = sum_i v_i sigmoid(u_i x + b_i), with u_i and v_i positive by a softplus.
-
-    The source's additive constant is omitted: a softmax ignores it. f starts close to the identity.
-    """
-
-    def __init__(self, units: int) -> None:
-        super().__init__()
-        spacing = 2 * START_RANGE / units
-        steepness = 2.0 / spacing
-        centres_U = (torch.arange(units) + 0.5) * spacing - START_RANGE
-        self.steepness_U = nn.Parameter(torch.full((units,), _softplus_inverse(steepness)))
-        self.height_U = nn.Parameter(torch.full((units,), _softplus_inverse(spacing)))
-        self.bias_U = nn.Parameter(-steepness * centres_U)
-
-    def forward(self, logits: Tensor) -> Tensor:
-        """Return f(logits)."""
-        f = torch.zeros_like(logits)
-        for u, v, b in zip(
-            softplus(self.steepness_U), softplus(self.height_U), self.bias_U, strict=True
-        ):
-            f = f + v * torch.sigmoid(u * logits + b)
-        return f
-
-    def chunk_pass(self, like_nV: Tensor) -> ChunkPass:
-        """Return a `ChunkPass` without autograd."""
-        return _NetworkPass(self, like_nV)
-
-
 class _NetworkPass(ChunkPass):
     # Loops over the units, so that memory does not grow with their number.
 
@@ -84,6 +55,33 @@ class _NetworkPass(ChunkPass):
         return tuple(
             gradient.to(function.bias_U.dtype) for gradient in (by_steepness_U, by_height_U, by_b_U)
         )
+
+
+class MonotoneNetwork(Pointwise):
+    """f(x) = sum_i v_i sigmoid(u_i x + b_i), with u_i and v_i positive by a softplus.
+
+    The source's additive constant is omitted: a softmax ignores it. f starts close to the identity.
+    """
+
+    chunk_pass = _NetworkPass
+
+    def __init__(self, units: int) -> None:
+        super().__init__()
+        spacing = 2 * START_RANGE / units
+        steepness = 2.0 / spacing
+        centres_U = (torch.arange(units) + 0.5) * spacing - START_RANGE
+        self.steepness_U = nn.Parameter(torch.full((units,), _softplus_inverse(steepness)))
+        self.height_U = nn.Parameter(torch.full((units,), _softplus_inverse(spacing)))
+        self.bias_U = nn.Parameter(-steepness * centres_U)
+
+    def forward(self, logits: Tensor) -> Tensor:
+        """Return f(logits)."""
+        f = torch.zeros_like(logits)
+        for u, v, b in zip(
+            softplus(self.steepness_U), softplus(self.height_U), self.bias_U, strict=True
+        ):
+            f = f + v * torch.sigmoid(u * logits + b)
+        return f
 
 
 def _softplus_inverse(value: float) -> float:

@@ -14,12 +14,47 @@ from trainables.output_layers.pointwise import ChunkPass, Pointwise
 START = math.log(math.e - 1)
 
 
+class _LookUpPass(ChunkPass):
+    def __init__(self, function: PiecewiseLinear, like_nV: Tensor) -> None:
+        self._function, self._weight_K = function, function.weight_K.detach()
+        self._start_K, self._rise_K = function.tables(self._weight_K, like_nV.dtype)
+        self._sum_start_K = torch.zeros_like(self._start_K)
+        self._sum_rise_K = torch.zeros_like(self._rise_K)
+        self._indices = torch.empty(like_nV.shape, dtype=torch.int64, device=like_nV.device)
+        self._positions, self._rises = torch.empty_like(like_nV), torch.empty_like(like_nV)
+
+    def apply_(self, logits_nV: Tensor) -> None:
+        rows = len(logits_nV)
+        indices, positions, rises = self._indices[:rows], self._positions[:rows], self._rises[:rows]
+        positions.copy_(logits_nV)
+        self._function.locate_(positions, indices, rises)
+        torch.index_select(self._start_K, 0, indices.view(-1), out=logits_nV.view(-1))
+        torch.index_select(self._rise_K, 0, indices.view(-1), out=rises.view(-1))
+        logits_nV.addcmul_(rises, positions)
+
+    def pull_back_(self, gradient_nV: Tensor) -> None:
+        rows = len(gradient_nV)
+        if self._function.weight_K.requires_grad:
+            flat = self._indices[:rows].view(-1)
+            self._sum_start_K.scatter_add_(0, flat, gradient_nV.view(-1))
+            self._sum_rise_K.scatter_add_(
+                0, flat, self._positions[:rows].mul_(gradient_nV).view(-1)
+            )
+        gradient_nV.mul_(self._rises[:rows]).mul_(1 / self._function.width)
+
+    def gradients(self) -> tuple[Tensor, ...]:
+        sums = self._sum_start_K.double(), self._sum_rise_K.double()
+        return (self._function.gradient_of(self._weight_K, *sums),)
+
+
 class PiecewiseLinear(Pointwise):
     """Linear on each of K equal intervals of [-limit, limit], with slope softplus(w_i) > 0.
 
     The outer pieces continue beyond the limits. f is 0 in the middle, because float32 is most
     precise near 0.
     """
+
+    chunk_pass = _LookUpPass
 
     def __init__(self, knots: int, *, limit: float, learning_rate: float | None) -> None:
         """Without a learning rate, slopes stay random (LMS-PLIF dagger in AAAI 2021, Table 3)."""
@@ -82,40 +117,3 @@ class PiecewiseLinear(Pointwise):
         start_K, rise_K = self.tables(self.weight_K, logits.dtype)
         positions = self._from_middle_(logits.clone()) - (indices - len(self.weight_K) // 2)
         return start_K[indices] + rise_K[indices] * positions
-
-    def chunk_pass(self, like_nV: Tensor) -> ChunkPass:
-        """Return a `ChunkPass` that computes gradients without autograd."""
-        return _LookUpPass(self, like_nV)
-
-
-class _LookUpPass(ChunkPass):
-    def __init__(self, function: PiecewiseLinear, like_nV: Tensor) -> None:
-        self._function, self._weight_K = function, function.weight_K.detach()
-        self._start_K, self._rise_K = function.tables(self._weight_K, like_nV.dtype)
-        self._sum_start_K = torch.zeros_like(self._start_K)
-        self._sum_rise_K = torch.zeros_like(self._rise_K)
-        self._indices = torch.empty(like_nV.shape, dtype=torch.int64, device=like_nV.device)
-        self._positions, self._rises = torch.empty_like(like_nV), torch.empty_like(like_nV)
-
-    def apply_(self, logits_nV: Tensor) -> None:
-        rows = len(logits_nV)
-        indices, positions, rises = self._indices[:rows], self._positions[:rows], self._rises[:rows]
-        positions.copy_(logits_nV)
-        self._function.locate_(positions, indices, rises)
-        torch.index_select(self._start_K, 0, indices.view(-1), out=logits_nV.view(-1))
-        torch.index_select(self._rise_K, 0, indices.view(-1), out=rises.view(-1))
-        logits_nV.addcmul_(rises, positions)
-
-    def pull_back_(self, gradient_nV: Tensor) -> None:
-        rows = len(gradient_nV)
-        if self._function.weight_K.requires_grad:
-            flat = self._indices[:rows].view(-1)
-            self._sum_start_K.scatter_add_(0, flat, gradient_nV.view(-1))
-            self._sum_rise_K.scatter_add_(
-                0, flat, self._positions[:rows].mul_(gradient_nV).view(-1)
-            )
-        gradient_nV.mul_(self._rises[:rows]).mul_(1 / self._function.width)
-
-    def gradients(self) -> tuple[Tensor, ...]:
-        sums = self._sum_start_K.double(), self._sum_rise_K.double()
-        return (self._function.gradient_of(self._weight_K, *sums),)

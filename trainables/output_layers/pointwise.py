@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -14,8 +15,12 @@ BISECTIONS = 40  # from an interval of length 80 down to the last bits of float3
 class ChunkPass:
     """Apply f and its derivative to the logits of a loss, chunk by chunk.
 
-    This base class is for f(x) = x.
+    This base class is for f(x) = x. `like_nV` has the largest shape of a chunk, and its dtype and
+    device.
     """
+
+    def __init__(self, function: Any, like_nV: Tensor) -> None:
+        """Prepare for the parameters of the function; this base class needs none."""
 
     def apply_(self, logits_nV: Tensor) -> None:
         """Overwrite the logits with f(logits), up to an additive constant."""
@@ -31,12 +36,44 @@ class ChunkPass:
         return ()
 
 
+class _AutogradPass(ChunkPass):
+    def __init__(self, function: Pointwise, like_nV: Tensor) -> None:  # noqa: ARG002
+        self._function = function
+        self._sums: dict[Tensor, Tensor] = {p: torch.zeros_like(p) for p in function.parameters()}
+
+    def apply_(self, logits_nV: Tensor) -> None:
+        with torch.enable_grad():
+            self._input_nV = logits_nV.clone().requires_grad_()
+            # A copy, which the function may overwrite.
+            self._output_nV = self._function(self._input_nV.clone())
+        if self._output_nV.shape != logits_nV.shape:
+            raise ValueError(
+                f"{type(self._function).__name__}: forward must return one value per logit, "
+                f"got shape {tuple(self._output_nV.shape)} for {tuple(logits_nV.shape)}. Fix it."
+            )
+        logits_nV.copy_(self._output_nV.detach())
+
+    def pull_back_(self, gradient_nV: Tensor) -> None:
+        parameters = [p for p in self._sums if p.requires_grad]
+        by_input, *by_parameters = torch.autograd.grad(
+            self._output_nV, [self._input_nV, *parameters], gradient_nV, materialize_grads=True
+        )
+        gradient_nV.copy_(by_input)
+        for parameter, gradient in zip(parameters, by_parameters, strict=True):
+            self._sums[parameter].add_(gradient)
+
+    def gradients(self) -> tuple[Tensor, ...]:
+        return tuple(self._sums.values())
+
+
 class Pointwise(nn.Module, ABC):
     """An increasing function f that is applied to every logit.
 
     A subclass needs only `forward`, which then runs with autograd. This package's functions have a
-    faster `ChunkPass`.
+    faster `chunk_pass`.
     """
+
+    chunk_pass: type[ChunkPass] = _AutogradPass
 
     learning_rate: float | None = None
     """Learning rate of f's parameters; None means the model's learning rate."""
@@ -46,11 +83,6 @@ class Pointwise(nn.Module, ABC):
     @abstractmethod
     def forward(self, logits: Tensor) -> Tensor:
         """Return f of every logit, in any shape; differentiable."""
-
-    def chunk_pass(self, like_nV: Tensor) -> ChunkPass:
-        """Return a `ChunkPass` for chunks up to the shape of `like_nV`, in its dtype and device."""
-        del like_nV
-        return _AutogradPass(self)
 
     def initialise(self, generator: torch.Generator) -> None:
         """Draw the parameters. The default does nothing."""
@@ -80,40 +112,8 @@ def centred_bias(function: Pointwise, log_p_V: Tensor) -> Tensor:
 class Identity(Pointwise):
     """f(x) = x, for a plain softmax."""
 
+    chunk_pass = ChunkPass
+
     def forward(self, logits: Tensor) -> Tensor:
         """Return the logits."""
         return logits
-
-    def chunk_pass(self, like_nV: Tensor) -> ChunkPass:  # noqa: ARG002
-        """Return a `ChunkPass` that changes nothing."""
-        return ChunkPass()
-
-
-class _AutogradPass(ChunkPass):
-    def __init__(self, function: Pointwise) -> None:
-        self._function = function
-        self._sums: dict[Tensor, Tensor] = {p: torch.zeros_like(p) for p in function.parameters()}
-
-    def apply_(self, logits_nV: Tensor) -> None:
-        with torch.enable_grad():
-            self._input_nV = logits_nV.clone().requires_grad_()
-            # A copy, which the function may overwrite.
-            self._output_nV = self._function(self._input_nV.clone())
-        if self._output_nV.shape != logits_nV.shape:
-            raise ValueError(
-                f"{type(self._function).__name__}: forward must return one value per logit, "
-                f"got shape {tuple(self._output_nV.shape)} for {tuple(logits_nV.shape)}. Fix it."
-            )
-        logits_nV.copy_(self._output_nV.detach())
-
-    def pull_back_(self, gradient_nV: Tensor) -> None:
-        parameters = [p for p in self._sums if p.requires_grad]
-        by_input, *by_parameters = torch.autograd.grad(
-            self._output_nV, [self._input_nV, *parameters], gradient_nV, materialize_grads=True
-        )
-        gradient_nV.copy_(by_input)
-        for parameter, gradient in zip(parameters, by_parameters, strict=True):
-            self._sums[parameter].add_(gradient)
-
-    def gradients(self) -> tuple[Tensor, ...]:
-        return tuple(self._sums.values())

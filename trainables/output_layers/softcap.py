@@ -12,6 +12,24 @@ from trainables.output_layers.pointwise import GREATEST_BIAS, ChunkPass, Pointwi
 SOURCE_CAP, SOURCE_SHIFT, SOURCE_SCALE = 23.0, 5.0, 7.5
 
 
+class _SoftcapPass(ChunkPass):
+    def __init__(self, function: Softcap, like_nV: Tensor) -> None:
+        self._height, self._shift, self._width = function.height, function.shift, function.width
+        self._tail_nV = torch.empty_like(like_nV)
+
+    def apply_(self, logits_nV: Tensor) -> None:
+        # With t = (x + shift) / width, tanh'(t) = 4 q (1 - q) for q = sigmoid(-2 |t|), which unlike
+        # 1 - tanh(t)^2 keeps its digits if f is flat.
+        logits_nV.add_(self._shift).div_(self._width)
+        torch.abs(logits_nV, out=self._tail_nV[: len(logits_nV)]).mul_(-2.0).sigmoid_()
+        logits_nV.tanh_().mul_(self._height)
+
+    def pull_back_(self, gradient_nV: Tensor) -> None:
+        tail_nV = self._tail_nV[: len(gradient_nV)]
+        tail_nV.addcmul_(tail_nV, tail_nV, value=-1.0)
+        gradient_nV.mul_(tail_nV.mul_(4.0 * self._height / self._width))
+
+
 class Softcap(Pointwise):
     """S-shaped f with values in an interval of length 2 cap (form tanh) or cap (form sigmoid).
 
@@ -23,6 +41,8 @@ class Softcap(Pointwise):
 
     Up to an additive constant, both are height tanh((x + shift) / width).
     """
+
+    chunk_pass = _SoftcapPass
 
     def __init__(self, *, form: Literal["tanh", "sigmoid"], cap: float) -> None:
         super().__init__()
@@ -45,25 +65,3 @@ class Softcap(Pointwise):
         if self.form == "tanh":
             return self.cap * torch.tanh(logits / self.cap)
         return self.cap * torch.sigmoid((logits + self.shift) / (self.width / 2))
-
-    def chunk_pass(self, like_nV: Tensor) -> ChunkPass:
-        """Return a `ChunkPass` without autograd."""
-        return _SoftcapPass(self, like_nV)
-
-
-class _SoftcapPass(ChunkPass):
-    def __init__(self, function: Softcap, like_nV: Tensor) -> None:
-        self._height, self._shift, self._width = function.height, function.shift, function.width
-        self._tail_nV = torch.empty_like(like_nV)
-
-    def apply_(self, logits_nV: Tensor) -> None:
-        # With t = (x + shift) / width, tanh'(t) = 4 q (1 - q) for q = sigmoid(-2 |t|), which unlike
-        # 1 - tanh(t)^2 keeps its digits if f is flat.
-        logits_nV.add_(self._shift).div_(self._width)
-        torch.abs(logits_nV, out=self._tail_nV[: len(logits_nV)]).mul_(-2.0).sigmoid_()
-        logits_nV.tanh_().mul_(self._height)
-
-    def pull_back_(self, gradient_nV: Tensor) -> None:
-        tail_nV = self._tail_nV[: len(gradient_nV)]
-        tail_nV.addcmul_(tail_nV, tail_nV, value=-1.0)
-        gradient_nV.mul_(tail_nV.mul_(4.0 * self._height / self._width))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from torch import Tensor
 from typing_extensions import override
 
-from trainables.config import TrainingConfig, TrialConfig
+from trainables.config import TrialConfig
 from trainables.stack.lstm import LstmWeights, StackedState, stacked_lstm
 from trainables.stack.masks import NOISE, Draw, Masks
 from trainables.stack.model import StackedContexts, StackedModel
@@ -70,25 +70,17 @@ class StackedAwdLstm(StackedModel):
         return embedded_GTBD
 
 
-class ActivationPenalties:
-    """The two activation regularisers of `LstmRecipe`."""
+def activation_penalties(rates_2G: Tensor, contexts: StackedContexts, within_GT: Tensor) -> Tensor:
+    """Return each model's penalty, G: the two activation regularisers of `LstmRecipe`.
 
-    def __init__(self, trainings: Sequence[TrainingConfig], like: Tensor) -> None:
-        self._alpha_G = like.new_tensor(
-            [training.activation_regularisation for training in trainings]
-        )
-        self._beta_G = like.new_tensor(
-            [training.temporal_activation_regularisation for training in trainings]
-        )
-
-    def __call__(self, contexts: StackedContexts, within_GT: Tensor) -> Tensor:
-        """Return each model's penalty, G. `within_GT` is 1 in a model's window and 0 after it."""
-        undropped_GTBC = contexts.undropped_GTBC
-        batch, width = undropped_GTBC.shape[2:]
-        counts_G = within_GT.sum(1) * batch * width
-        activation_G = (contexts.dropped_GTBC.square().sum((2, 3)) * within_GT).sum(1) / counts_G
-        changes_GT = (undropped_GTBC[:, 1:] - undropped_GTBC[:, :-1]).square().sum(
-            (2, 3)
-        ) * within_GT[:, 1:]
-        change_G = changes_GT.sum(1) / (counts_G - batch * width)
-        return self._alpha_G * activation_G + self._beta_G * change_G
+    `rates_2G` has their factors. `within_GT` is 1 in a model's window and 0 after it.
+    """
+    undropped_GTBC = contexts.undropped_GTBC
+    batch, width = undropped_GTBC.shape[2:]
+    counts_G = within_GT.sum(1) * batch * width
+    activation_G = (contexts.dropped_GTBC.square().sum((2, 3)) * within_GT).sum(1) / counts_G
+    changes_GT = (undropped_GTBC[:, 1:] - undropped_GTBC[:, :-1]).square().sum((2, 3)) * within_GT[
+        :, 1:
+    ]
+    change_G = changes_GT.sum(1) / (counts_G - batch * width)
+    return rates_2G[0] * activation_G + rates_2G[1] * change_G

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from torch import Tensor
 
@@ -13,7 +14,7 @@ from trainables.config import (
     TrialConfig,
 )
 from trainables.language_model import AwdLstm, LanguageModel
-from trainables.stack.awd_lstm import ActivationPenalties, StackedAwdLstm, lstm_draws
+from trainables.stack.awd_lstm import StackedAwdLstm, activation_penalties, lstm_draws
 from trainables.stack.masks import Draw
 from trainables.stack.model import StackedContexts, StackedModel
 from trainables.stack.outputs import latent_mask
@@ -48,5 +49,12 @@ def draws_of(config: LanguageTrialConfig, vocabulary: int, longest: int) -> list
 
 def penalties_of(configs: Sequence[LanguageTrialConfig], like: Tensor) -> Penalties | None:
     """Return the activation penalties of AWD-LSTMs; None for Transformers."""
-    trainings = [config.training for config in configs if isinstance(config, TrialConfig)]
-    return ActivationPenalties(trainings, like) if trainings else None
+    rates_G2 = [
+        (
+            config.training.activation_regularisation,
+            config.training.temporal_activation_regularisation,
+        )
+        for config in configs
+        if isinstance(config, TrialConfig)
+    ]
+    return partial(activation_penalties, like.new_tensor(rates_G2).T) if rates_G2 else None

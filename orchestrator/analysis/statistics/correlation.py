@@ -23,7 +23,7 @@ def fisher_interval(value: float, variance: float) -> Interval:
     `variance` is that of artanh(r): 1 / (n - 3) for Pearson's r of n pairs.
     """
     centre, half_width = math.atanh(value), NORMAL_QUANTILE * math.sqrt(variance)
-    return Interval(low=math.tanh(centre - half_width), high=math.tanh(centre + half_width))
+    return Interval(math.tanh(centre - half_width), math.tanh(centre + half_width))
 
 
 def student_statistic(value: float, df: int, interval: Interval) -> Statistic:

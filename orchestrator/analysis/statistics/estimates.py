@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,14 +24,13 @@ Names = tuple[str, str]
 LARGEST_T = 1e4
 
 
-@dataclass(frozen=True, kw_only=True)
-class Interval:
+class Interval(NamedTuple):
     """Confidence interval: 95% unless stated otherwise."""
 
     low: float
     high: float
 
-    def __contains__(self, value: float) -> bool:
+    def __contains__(self, value: Any) -> bool:
         return self.low <= value <= self.high
 
 
@@ -65,7 +64,7 @@ class Estimate:
     def interval(self, confidence: float = CONFIDENCE) -> Interval:
         """Return Student's confidence interval."""
         half_width = float(stdtrit(self.df, 0.5 + confidence / 2)) * self.error
-        return Interval(low=self.value - half_width, high=self.value + half_width)
+        return Interval(self.value - half_width, self.value + half_width)
 
     def test(self) -> Statistic:
         """Return the two-sided test against zero."""
@@ -110,9 +109,7 @@ class Estimate:
                 missing=f"means over {LARGEST_T:,.0f} standard errors apart have no interval",
             )
         high, low = (_noncentrality(tail, self.t, self.df) for tail in TAILS)
-        return Statistic(
-            value=g, interval=Interval(low=low * self.error / sd, high=high * self.error / sd)
-        )
+        return Statistic(value=g, interval=Interval(low * self.error / sd, high * self.error / sd))
 
 
 def small_sample_correction(df: float) -> float:

@@ -52,8 +52,7 @@ def over_blocks(
         return Statistic(value=value, missing=missing)
     test = Estimate(value=math.atanh(value), error=error, df=count - 1).test()
     assert test.interval is not None
-    interval = Interval(low=math.tanh(test.interval.low), high=math.tanh(test.interval.high))
-    return replace(test, value=value, interval=interval)
+    return replace(test, value=value, interval=Interval(*map(math.tanh, test.interval)))
 
 
 def permutation_p(x: ArrayLike, y: ArrayLike, rows: ArrayLike, columns: ArrayLike) -> float:
@@ -85,15 +84,13 @@ def _codes(labels: ArrayLike) -> NDArray[np.intp]:
 
 
 def _pearson(x_Pn: Array, y_n: Array) -> Array:
-    mask_Pn = np.isfinite(x_Pn) & np.isfinite(y_n)
-    counts_P1 = np.maximum(mask_Pn.sum(axis=1, keepdims=True), 1)
+    is_missing_Pn = np.isnan(x_Pn + y_n)
     x_dev, y_dev = (
-        np.where(
-            mask_Pn,
-            values_Pn - np.where(mask_Pn, values_Pn, 0.0).sum(axis=1, keepdims=True) / counts_P1,
-            0.0,
+        (values_Pn - values_Pn.mean(axis=1, keepdims=True)).filled(0.0)
+        for values_Pn in (
+            np.ma.masked_array(x_Pn, is_missing_Pn),
+            np.ma.masked_array(np.broadcast_to(y_n, x_Pn.shape), is_missing_Pn),
         )
-        for values_Pn in (x_Pn, np.broadcast_to(y_n, x_Pn.shape))
     )
     scale_P = np.sqrt((x_dev**2).sum(axis=1) * (y_dev**2).sum(axis=1))
     return np.divide(

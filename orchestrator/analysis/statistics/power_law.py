@@ -27,9 +27,9 @@ RESAMPLES = 19_999
 SEED = 0
 # A law of three parameters fits three points exactly.
 FEWEST_SIZES = 4
-EXPONENTS = Interval(low=0.01, high=10.0)
+EXPONENTS = Interval(0.01, 10.0)
 """Search range of the exponent b."""
-GRID = np.geomspace(EXPONENTS.low, EXPONENTS.high, 61)
+GRID = np.geomspace(*EXPONENTS, 61)
 # Each round tries REFINED exponents between the neighbours of the best exponent.
 REFINED, ROUNDS = 7, 3
 # Relative distance below which an estimate is at a bound.
@@ -312,9 +312,9 @@ def over_draws(values_B: Array, *, null: float | None = None) -> Statistic:
     if len(sorted_B) < (1 - MOST_MISSING) * len(draw_B):
         missing = f"{1 - len(sorted_B) / len(draw_B):.0%} of the draws give no value"
         return Statistic(value=value, missing=missing)
-    low, high = (float(sorted_B[round(tail * (len(sorted_B) - 1))]) for tail in TAILS)
+    interval = Interval(*(float(sorted_B[round(tail * (len(sorted_B) - 1))]) for tail in TAILS))
     p_value = None
     if null is not None:
         tail = min(int((sorted_B <= null).sum()), int((sorted_B >= null).sum()))
         p_value = min(1.0, 2 * (tail + 1) / (len(sorted_B) + 1))
-    return Statistic(value=value, interval=Interval(low=low, high=high), p_value=p_value)
+    return Statistic(value=value, interval=interval, p_value=p_value)

@@ -105,8 +105,8 @@ def correlation_without(
     drawn_B = _spearman(x_residual_N, y_residual_N, drawn_BN)
     ends = np.quantile(drawn_B[np.isfinite(drawn_B)], TAILS)
     centre, widening = _artanh(value), math.sqrt((count - 3) / (df - 1))
-    low, high = np.tanh(centre + widening * (_artanh(ends) - centre))
-    return student_statistic(value, df, Interval(low=float(low), high=float(high)))
+    interval = np.tanh(centre + widening * (_artanh(ends) - centre))
+    return student_statistic(value, df, Interval(*map(float, interval)))
 
 
 def degrees_left(controls: Array) -> int:

@@ -194,7 +194,7 @@ class _CrossedModel:
                 high *= 2
             return float(brentq(lambda ratio: mean_square(ratio) - quantile, 0.0, high))
 
-        return Interval(low=ratio_at(TAILS[1]), high=ratio_at(TAILS[0]))
+        return Interval(*map(ratio_at, reversed(TAILS)))
 
 
 def _diagonalise(equations: Array, effects: Array, total: int) -> tuple[Array, Array]:
@@ -220,7 +220,7 @@ def _correlation(parts_3: Array) -> float:
 def _share(
     ratio: float, interval: Interval, *, others: float, is_complement: bool = False
 ) -> Statistic:
-    value, low, high = (part / (part + others) for part in (ratio, interval.low, interval.high))
+    value, low, high = (part / (part + others) for part in (ratio, *interval))
     if is_complement:
         value, low, high = 1 - value, 1 - high, 1 - low
-    return Statistic(value=value, interval=Interval(low=low, high=high))
+    return Statistic(value=value, interval=Interval(low, high))

@@ -42,7 +42,7 @@ def confounding_section(numbers: ConfoundingNumbers) -> Section:
             without_trials=[SHAPE_TITLES[shape] for shape in SHAPES if numbers.left[shape] < 1],
         ),
         tables=tuple(_tables(numbers)),
-        remarks=(request.claim,) if request.claim else (),
+        claim=request.claim,
         method=prose("method_confounding.txt", y=y, settings=settings),
         drawings=tuple(_drawings(numbers, y, settings)),
     )

@@ -75,7 +75,7 @@ def _findings(numbers: CorrelationNumbers) -> Iterator[Finding]:
     lines = {line.over: line for line in rows(numbers.lines)}
     for cells in (CELLS, PUBLISHED_WINDOW, BETTER_HALF):
         if cells in lines:
-            yield correlation_finding(lines[cells])
+            yield line_finding("correlation", lines[cells])
     parts = list(rows(numbers.components))
     if parts:
         of_parts = {
@@ -89,9 +89,9 @@ def _findings(numbers: CorrelationNumbers) -> Iterator[Finding]:
                 yield describe("common_seed_effect", **of_parts)
         between, within = lines[BETWEEN], lines[WITHIN]
         if between.pearson is not None or between.missing:
-            yield _of_line("corrected_correlation", between)
+            yield line_finding("corrected_correlation", between)
         if within.pearson is not None:
-            yield _of_line("correlation_within_cells", within)
+            yield line_finding("correlation_within_cells", within)
     x, y = numbers.request.x, numbers.request.y
     if len(numbers.definitions) > 1:
         verdicts = (
@@ -108,18 +108,14 @@ def _findings(numbers: CorrelationNumbers) -> Iterator[Finding]:
         yield Finding(template="partial_correlations", verdicts=tuple(partials))
 
 
-def _of_line(template: str, line: Any, **numbers: Any) -> Finding:
+def line_finding(template: str, line: Any, **numbers: Any) -> Finding:
+    """Return a finding on one correlation."""
     groups = line.x, line.y
     verdict = judge(
         line, "pearson", line.pearson_p, metric=line.y, groups=groups, n=line.n, needs_interval=True
     )
     numbers["window"] = "" if line.window_low is None else over(line)
     return Finding(template=template, verdicts=(verdict,), numbers=vars(line) | numbers)
-
-
-def correlation_finding(line: Any) -> Finding:
-    """Return the finding on a correlation over cells."""
-    return _of_line("correlation", line)
 
 
 def _comparisons(numbers: CorrelationNumbers) -> Iterator[Finding]:
@@ -134,7 +130,7 @@ def _comparisons(numbers: CorrelationNumbers) -> Iterator[Finding]:
 def comparison(line: Any, corpus: str) -> Finding:
     """Return whether a published value is below, inside or above our interval."""
     published = getattr(line, f"published_{corpus}")
-    return _of_line("published_correlation", line, published=published, corpus=corpus)
+    return line_finding("published_correlation", line, published=published, corpus=corpus)
 
 
 def _tables(numbers: CorrelationNumbers) -> Iterator[Table]:

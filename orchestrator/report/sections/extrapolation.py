@@ -30,7 +30,7 @@ def extrapolation_section(numbers: ExtrapolationNumbers) -> Section:
         findings=tuple(_findings(numbers)),
         cautions=_cautions(numbers),
         tables=tuple(_tables(numbers)),
-        remarks=(request.claim,) if request.claim else (),
+        claim=request.claim,
         method=prose("method_extrapolation.txt", x=formats.title(request.x)),
         drawings=tuple(_drawings(numbers)),
         wide=False,

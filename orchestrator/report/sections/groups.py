@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -44,10 +44,13 @@ def group_section(numbers: GroupNumbers) -> Section:
     printed = _printed_metrics(numbers)
     for metric in request.metrics:
         title = formats.with_unit(metric, request.goal)
-        columns.append((metric, Column(title, cell=partial(_mean, metric))))
+        mean = partial(_mean, formats.spread, metric, f"{metric}_mean", f"{metric}_sd")
+        columns.append((metric, Column(title, cell=mean)))
         if metric in printed:
             heading = f"{title}, published {formats.corpus_title(corpus)}"
-            columns.append((metric, Column(heading, cell=partial(_published, metric, corpus))))
+            name = f"published_{corpus}_{metric}"
+            mean = partial(_mean, formats.printed, metric, name, f"{name}_sd")
+            columns.append((metric, Column(heading, cell=mean)))
     beside = f", next to those of {request.source}" if printed and request.source else ""
     return Section(
         kind="groups",
@@ -67,14 +70,9 @@ def group_section(numbers: GroupNumbers) -> Section:
     )
 
 
-def _mean(metric: str, row: Any) -> Cell:
-    mean, deviation = (getattr(row, f"{metric}_{end}") for end in ("mean", "sd"))
-    return Cell(formats.spread(metric, mean, deviation), mean)
-
-
-def _published(metric: str, corpus: str, row: Any) -> Cell:
-    value, deviation = (getattr(row, f"published_{corpus}_{metric}{end}") for end in ("", "_sd"))
-    return Cell(formats.printed(metric, value, deviation), value)
+def _mean(write: Callable[..., str], metric: str, mean: str, deviation: str, row: Any) -> Cell:
+    value = getattr(row, mean)
+    return Cell(write(metric, value, getattr(row, deviation)), value)
 
 
 def _printed_metrics(numbers: GroupNumbers) -> Collection[str]:

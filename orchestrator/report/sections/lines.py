@@ -202,27 +202,21 @@ def curve_section(numbers: CurveNumbers) -> Section:
 
 
 def _curve_marks(numbers: CurveNumbers, *, several: bool) -> Iterator[dict[str, Any]]:
-    published = f"published, {formats.corpus_title(numbers.corpus)}"
-    for metric in numbers.request.metrics:
-        if several:
-            yield from _curve_points(numbers.points, metric, "trial", "ours", numbers)
-        yield from _curve_points(numbers.means, metric, "joined", "ours", numbers)
-        yield from _curve_points(numbers.printed, metric, "printed", published, numbers)
-
-
-def _curve_points(
-    points: pd.DataFrame, metric: str, kind: str, source: str, numbers: CurveNumbers
-) -> Iterator[dict[str, Any]]:
     over = formats.title(numbers.request.x)
-    values = points[["x", metric]].dropna().sort_values(["x", metric])
-    for group, x, value in values.itertuples():
-        text = formats.described(str(group), {over: x, metric: value})
-        yield {
-            "kind": kind,
-            "row": f"{metric}, {source}",
-            "label": f"{formats.heading(metric)}, {source}",
-            "group": source,
-            "x": x,
-            "y": value,
-            "text": None if kind == "trial" else text,
-        }
+    published = f"published, {formats.corpus_title(numbers.corpus)}"
+    curves = [(numbers.means, "joined", "ours"), (numbers.printed, "printed", published)]
+    if several:
+        curves.insert(0, (numbers.points, "trial", "ours"))
+    for metric, (points, kind, source) in product(numbers.request.metrics, curves):
+        values = points[["x", metric]].dropna().sort_values(["x", metric])
+        for group, x, value in values.itertuples():
+            text = formats.described(str(group), {over: x, metric: value})
+            yield {
+                "kind": kind,
+                "row": f"{metric}, {source}",
+                "label": f"{formats.heading(metric)}, {source}",
+                "group": source,
+                "x": x,
+                "y": value,
+                "text": None if kind == "trial" else text,
+            }

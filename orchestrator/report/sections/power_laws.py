@@ -35,7 +35,7 @@ def power_law_section(numbers: PowerLawNumbers) -> Section:
             most_seeds=max(numbers.laws.points["n"], default=0),
         ),
         tables=tuple(_tables(numbers)),
-        remarks=(request.claim,) if request.claim else (),
+        claim=request.claim,
         method=prose("method_power_laws.txt", x=x, baseline=request.baseline),
         drawings=tuple(_drawings(numbers)),
     )

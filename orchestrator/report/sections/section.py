@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+
+import pandas as pd
 
 from orchestrator.report.columns import Table
 from orchestrator.report.figures import Drawing
@@ -23,7 +24,8 @@ class Section:
     cautions: tuple[str, ...] = ()
     """Sentences about the limits of the numbers."""
     tables: tuple[Table, ...] = ()
-    remarks: tuple[str, ...] = ()
+    claim: str = ""
+    """Sentence on what others claim."""
     method: str = ""
     """How the numbers were made, if the tables do not show it."""
     drawings: tuple[Drawing, ...] = ()
@@ -41,10 +43,10 @@ class Section:
         return tuple(table.text() for table in self.tables if table.columns and len(table.frame))
 
     @property
-    def written(self) -> Mapping[str, Sequence[Sequence[Any]]]:
-        """Return the lines of each CSV file, by file name. The first line is the heading."""
+    def written(self) -> Mapping[str, pd.DataFrame]:
+        """Return the content of each CSV file, by file name."""
         return {
-            table.file: table.lines()
+            table.file: table.frame.rename(columns=table.names)
             for table in self.tables
             if table.file and len(table.frame.columns)
         }

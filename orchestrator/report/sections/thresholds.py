@@ -29,7 +29,7 @@ def threshold_section(numbers: ThresholdNumbers) -> Section:
         findings=tuple(_findings(numbers)),
         cautions=cautions("thresholds", x=x, z=z, partly=list(_partly_fitted(numbers))),
         tables=tuple(_tables(numbers)),
-        remarks=(request.claim,) if request.claim else (),
+        claim=request.claim,
         method=prose("method_thresholds.txt", x=x, z=z, goal=goal, baseline=request.baseline),
         drawings=(_drawing(numbers),),
     )

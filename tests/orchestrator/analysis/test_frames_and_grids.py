@@ -81,9 +81,9 @@ def test_summary_of_whole_grid() -> None:
     assert (summary.trials, summary.done, summary.counts) == (72, 71, {"done": 71, "failed": 1})
     assert [trial["cause"] for trial in summary.trouble] == ["ValueError: no"]
     press_rank, test_perplexity = summary.extremes
-    assert (press_rank.metric, test_perplexity.metric) == ("press_rank", "test_perplexity")
+    assert (press_rank["metric"], test_perplexity["metric"]) == ("press_rank", "test_perplexity")
     ranks = {row["name"]: row["metrics"]["press_rank"] for row in rows if row["metrics"]}
-    assert ranks[press_rank.greatest_name] == press_rank.greatest == max(ranks.values())
+    assert ranks[press_rank["greatest_name"]] == press_rank["greatest"] == max(ranks.values())
     assert summary.trials_per_setting == 1 and summary.seeds == (1111,)
 
 

@@ -136,7 +136,7 @@ def test_the_section_names_each_outcome() -> None:
     assert "held" in section.sentences[0] and any("sweep.py other" in x for x in section.sentences)
     rows = [[cell.text for cell in line] for line in section.texts[0].body]
     assert any(row[2:5] == ["softmax gates K=4", "softmax gates K=2", "0.05000"] for row in rows)
-    assert list(section.written["spectra.csv"][1])[:6] == ["dense", "none", 1, 3, 1, 6.0]
+    assert list(section.written["spectra.csv"].iloc[0, :6]) == ["dense", "none", 1, 3, 1, 6.0]
     figure = section.drawings[0].draw()
     assert [len(axes.lines) for axes in figure.axes] == [3, 2], "the dense layer is in both panels"
 

@@ -99,8 +99,7 @@ def intervals(section: Section) -> dict[str, tuple[float, float]]:
 
 
 def record(section: Section, file: str, line: int = 0) -> dict[str, Any]:
-    head, *lines = section.written[file]
-    return dict(zip(head, lines[line], strict=True))
+    return dict(section.written[file].iloc[line])
 
 
 def test_marks_are_trials_and_intervals() -> None:

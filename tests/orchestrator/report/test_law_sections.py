@@ -65,9 +65,8 @@ def section_of(results: list[dict[str, Any]], request: Analysis) -> Section:
     return section(numbers_of(flatten(results).frame(), request))
 
 
-def records(section: Section, name: str) -> list[dict[str, Any]]:
-    head, *lines = section.written[name]
-    return [dict(zip(head, line, strict=True)) for line in lines]
+def records(section: Section, name: str) -> list[dict[Any, Any]]:
+    return section.written[name].to_dict("records")
 
 
 def test_findings_name_planted_factors() -> None:
@@ -86,12 +85,12 @@ def test_findings_name_planted_factors() -> None:
         )
         assert "mos is better than softmax" in significant and "gss" not in significant
         assert insignificant.startswith(" from softmax was shown for gss")
-    assert section.remarks == ("Others claim this (A 2024).",)
+    assert section.claim == "Others claim this (A 2024)."
 
 
 def test_laws_are_exported_completely() -> None:
     section = section_of(HEADS[:54], LAWS)
-    assert {name: len(lines) - 1 for name, lines in section.written.items()} == {
+    assert {name: len(frame) for name, frame in section.written.items()} == {
         "power_laws.csv": 3,
         "law_losses.csv": 18,
         "factors.csv": 2,
@@ -129,7 +128,7 @@ def test_misfits_and_missing_laws_are_named() -> None:
         "at least 4 sizes are needed, but there are 3" in few.sentences[0]
         and len(few.sentences) == 1
     )
-    assert len(few.drawings) == 1 and len(few.written["factors.csv"]) == 1
+    assert len(few.drawings) == 1 and few.written["factors.csv"].empty
 
 
 def test_first_deviating_size_leads_findings() -> None:

@@ -106,7 +106,7 @@ def test_figure_shows_contexts_and_predictions() -> None:
     head, first, _ = texts_of(section, 1)
     assert head == ["context", "ends in", "next word", "context", "softmax"]
     assert first == ["A 1", "no it was", "black", "big 0.50 black 0.25 (2)", "a 0.50 the 0.25 (9)"]
-    assert section.written["predictions.csv"][1][-1] == "no it was"
+    assert section.written["predictions.csv"].iloc[0, -1] == "no it was"
     [axes] = section.drawings[0].draw().axes
     labels = [label.get_text() for label in axes.get_yticklabels()]
     assert labels[0] == "A 1: \N{HORIZONTAL ELLIPSIS} no it was \N{RIGHTWARDS ARROW} black"
@@ -161,7 +161,7 @@ def test_printed_predictions_are_below_ours() -> None:
     assert [text.get_text() for text in axes.texts] == ["million", "", "", "million"]
     [named] = axes.findobj(NamedMarks)
     assert f"tons: rank {DASH}, {DASH}\nexpects:\nmillion 38%" in named.marks[0][1]
-    assert len(section.written["predictions.csv"]) == 1 + 2 + 2
+    assert len(section.written["predictions.csv"]) == 2 + 2
     for elsewhere in ({"corpus": "pydocs"}, {"corpus": "ptb", "tag": "1a2b3c4d"}):
         assert "SM Table 2" not in prediction_numbers(frame, request, **elsewhere).to_numpy()
 
@@ -198,7 +198,9 @@ def test_similarity_has_model_columns() -> None:
         ["model", "1", "1", "0"],
     ]
     assert texts_of(section, 1) == wins
-    assert [[str(cell) for cell in line] for line in section.written["similarity_wins.csv"]] == wins
-    head, *lines = section.written["word_similarity.csv"]
-    assert list(head) == ["benchmark", "pairs", "group", "rho"]
-    assert {line[2]: line[3] for line in lines} == rho
+    won, values = (
+        section.written[f"{name}.csv"] for name in ("similarity_wins", "word_similarity")
+    )
+    assert [list(won), *won.astype(str).to_numpy().tolist()] == wins
+    assert list(values) == ["benchmark", "pairs", "group", "rho"]
+    assert dict(zip(values["group"], values["rho"], strict=True)) == rho

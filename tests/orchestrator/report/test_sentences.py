@@ -13,7 +13,7 @@ from orchestrator.analysis import CELLS, Environment, StudySummaryNumbers, flatt
 from orchestrator.report import formats, sentences
 from orchestrator.report.questions import Answer, StudyResults, answer
 from orchestrator.report.run_facts import run_facts
-from orchestrator.report.sections.correlation import comparison, correlation_finding
+from orchestrator.report.sections.correlation import comparison, line_finding
 from orchestrator.store.records import StudyKey
 from search_spaces.study import Study
 from tests.support.synthetic_results import KEY, STUDY, fail, make_results
@@ -51,14 +51,14 @@ def certainty(
 
 
 def test_significant_interval_gives_direction() -> None:
-    text = correlation_finding(make_line(0.5, 0.3, 0.66)).sentence
+    text = line_finding("correlation", make_line(0.5, 0.3, 0.66)).sentence
     assert "Pearson r = +0.50, 95% interval [+0.30, +0.66], p = 0.010" in text
     assert text.startswith("A higher Press rank went with a higher (worse) test perplexity")
     assert "25% of the variance" in text
-    unsettled = correlation_finding(make_line(0.1, -0.13, 0.32)).sentence
+    unsettled = line_finding("correlation", make_line(0.1, -0.13, 0.32)).sentence
     assert unsettled.startswith("No correlation") and "went with" not in unsettled
-    missing = correlation_finding(
-        make_line(None, missing="press_rank had the same value at all 72 points")
+    missing = line_finding(
+        "correlation", make_line(None, missing="press_rank had the same value at all 72 points")
     ).sentence
     assert "cannot be correlated" in missing and "Press rank had the same value" in missing
 

@@ -20,7 +20,6 @@ from orchestrator.analysis import (
 from orchestrator.plan import PlanRequest, make_plan
 from orchestrator.report.build import build_report
 from orchestrator.report.questions import Answer, StudyResults, answer
-from orchestrator.report.records import Commands, StudyRecords
 from orchestrator.report.sections.swept import swept_section
 from search_spaces.awd_lstm import awd_lstm
 from search_spaces.scales import SCALES
@@ -77,11 +76,14 @@ def test_swept_value_reads_like_single_value() -> None:
             assert [table.body for table in entry.section.texts] == [
                 table.body for table in single.section.texts
             ]
-            assert list(entry.section.written.values()) == list(single.section.written.values())
+            for written, expected in zip(
+                entry.section.written.values(), single.section.written.values(), strict=True
+            ):
+                assert written.to_csv(index=False) == expected.to_csv(index=False)
             assert list(entry.section.sentences) == [
                 f"At learning rate {rate}: {text}" for text in single.section.sentences
             ]
-            assert entry.section.remarks == single.section.remarks
+            assert entry.section.claim == single.section.claim
     assert len({answered.section.kind for answered in swept}) == len(swept)
 
 
@@ -210,9 +212,7 @@ def test_non_numeric_values_are_drawn(tmp_path: Path) -> None:
         if isinstance(trial.config, TrialConfig)
     ]
     rows[-1] |= {"state": "failed", "metrics": {}}
-    result = build_report(
-        study, plan.key, StudyRecords(rows=rows), commands=Commands(), out=tmp_path
-    )
+    result = build_report(study, plan.key, rows, out=tmp_path)
     (first,) = result.answers[0].section.sentences
     assert first.startswith(
         "Validation perplexity by optimizer, mean of 11 models: 55.00 at sgd, 67.00 at adam; "

@@ -18,7 +18,7 @@ every_cap = pytest.mark.parametrize(
 
 def applied(function: Pointwise, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """Return f(x), up to a constant, and f'(x), as the chunked loss computes them."""
-    chunk_pass = function.chunk_pass(x.unsqueeze(0))
+    chunk_pass = function.chunk_pass(function, x.unsqueeze(0))
     f, slope = x.clone().unsqueeze(0), torch.ones(1, len(x), dtype=x.dtype)
     chunk_pass.apply_(f)
     chunk_pass.pull_back_(slope)

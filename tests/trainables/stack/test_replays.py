@@ -13,7 +13,7 @@ from trainables.config import (
     LanguageTrialConfig,
 )
 from trainables.runtime import Runtime
-from trainables.stack import Stack, program
+from trainables.stack import Stack
 from trainables.training import Trainer
 
 
@@ -69,7 +69,7 @@ def test_replayed_steps_equal_steps(
     optimizer: str, captures: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     graphs = CpuGraphs()
-    monkeypatch.setattr(program, "graphs_on", lambda _device: graphs)
+    monkeypatch.setattr("trainables.stack.stack.graphs_on", lambda _device: graphs)
     replayed = with_changes_of_mates(trainers_of(optimizer))
     assert graphs.replays > 20 and graphs.captures > captures
     monkeypatch.undo()
