@@ -157,12 +157,20 @@ app.command("command", help=COMMAND_HELP)(
     )
 )
 DRIVER_OPTIONS = (
-    "store address ray_dashboard max_concurrent search budget log_to dry_run form retry"
+    "store storage address ray_dashboard max_concurrent keep_weights search budget log_to dry_run "
+    "form retry"
 )
-app.command("work", help=WORK_HELP)(_run_without(DRIVER_OPTIONS))
+SHARED_FOLDER = Parameter(
+    "storage",
+    Parameter.KEYWORD_ONLY,
+    default=options.STORAGE,
+    annotation=Annotated[str, typer.Option(help="Folder that all workers share.")],
+)
+app.command("work", help=WORK_HELP)(_run_without(DRIVER_OPTIONS, SHARED_FOLDER))
 app.command("slurm", help=SLURM_HELP)(
     _run_without(
         f"{DRIVER_OPTIONS} gpus_per_trial",
+        SHARED_FOLDER,
         *(
             Parameter(
                 name,

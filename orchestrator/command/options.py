@@ -184,12 +184,16 @@ LogTo = Annotated[
 
 
 SLURM: dict[str, tuple[object, object, str]] = {
-    "array": (int, 4, "Number of jobs."),
-    "gpus": (int | None, None, "GPUs of each job, a worker each. [default: 1 if trials need one]"),
+    "array": (int, 4, "Number of jobs, with one worker or one for each GPU."),
+    "gpus": (int | None, None, "GPUs of each job. [default: 1 if trials need one]"),
     "partition": (str | None, None, "Partition of the jobs."),
     "time": (str | None, None, "Time limit of each job, such as 12:00:00."),
     "account": (str | None, None, "Account of the jobs."),
-    "sbatch": (list[str] | None, None, "Another option of sbatch. May be repeated."),
+    "sbatch": (
+        list[str] | None,
+        None,
+        "Another option of sbatch: --mem=8G. May be repeated.",
+    ),
     "requeue": (bool, False, "Queue a job again after its time limit."),
     "script": (Path | None, None, "Write the script of the jobs to this file; submit nothing."),
 }
@@ -247,28 +251,20 @@ def text_folder(argument: str | None) -> Path | None:
 def open_existing(
     store: str | os.PathLike[str] | None, storage: str | os.PathLike[str], *, check: bool = True
 ) -> Store:
-    """Open an existing results store. Raises the errors of `store_url` and `open_store`."""
-    from orchestrator.store import open_store
+    """Open a results store, with what workers without a driver left in the storage.
 
-    return open_store(store_url(store, storage), create=False, check=check)
-
-
-def open_gathered(
-    store: str | os.PathLike[str] | None, storage: str, *, check: bool = True
-) -> Store:
-    """Open a results store after adding what workers without a driver left in the storage.
-
-    Raises the errors of `open_existing`.
+    Raises the errors of `store_url` and `open_store`.
     """
     from orchestrator.storage import storage_at
     from orchestrator.store import open_store
     from orchestrator.sweep import gather, shared_studies
 
-    if not shared_studies(storage_at(storage)):
-        return open_existing(store, storage, check=check)
-    results_store = open_store(store_url(store, storage), check=check)
-    with suppress(UserError):  # a read-only store is shown unchanged
-        gather(results_store, storage_at(storage), print_err)
+    url, location = store_url(store, storage), storage_at(os.fspath(storage))
+    is_shared = bool(shared_studies(location))
+    results_store = open_store(url, create=is_shared, check=check)
+    if is_shared:
+        with suppress(UserError):  # a read-only store is shown unchanged
+            gather(results_store, location, print_err)
     return results_store
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from orchestrator.command import options
-from orchestrator.command.options import console, open_gathered, print_err
+from orchestrator.command.options import console, open_existing, print_err
 from search_spaces.catalog import ALL, NAMES, is_command, is_file, load_study
 from trainables.errors import PROGRAM, UserError, did_you_mean
 
@@ -122,7 +122,7 @@ def results(
         raise UserError(
             "--format parquet: a terminal cannot show it. Redirect it to a file: > results.parquet"
         )
-    with open_gathered(store, storage) as results_store:
+    with open_existing(store, storage) as results_store:
         key = choose_variant(results_store, study_name(study), variants)
         trials = flatten(results_store.results(key)).of_variant(key)
     if form == "parquet":
@@ -167,7 +167,7 @@ def report(
 
     variants = typed_filter(scale, corpus, settings, model)
     location, terminal = storage_at(storage), console(stderr=form == "json")
-    with open_gathered(store, storage) as results_store:
+    with open_existing(store, storage) as results_store:
         for key, argument in _arguments(results_store, study, variants, storage).items():
             command_line = Typed(study=argument, options=options.typed_options(context))
             content, out = load_study(argument), report_folder(location, key)

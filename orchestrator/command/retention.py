@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from orchestrator.command import options
-from orchestrator.command.options import open_gathered, print_out, store_url
+from orchestrator.command.options import open_existing, print_out, store_url
 from orchestrator.command.results import choose_variant, no_study, study_name, typed_filter
 from orchestrator.command.stop import TRIAL_ID
 from search_spaces.catalog import load_study
@@ -45,7 +45,7 @@ def forget(
     from orchestrator.sweep import forget
 
     location, name = storage_at(storage), study_name(target)
-    with open_gathered(store, storage) as results_store, disk_errors("forget"):
+    with open_existing(store, storage) as results_store, disk_errors("forget"):
         expire_dead_owners(results_store)
         with results_store.one_transaction():
             all_keys = [summary.key for summary in results_store.studies()]
@@ -91,7 +91,7 @@ def export(
 
     argument = stored_command(study, storage) or study
     content, variants = load_study(argument), typed_filter(scale, corpus, settings, model)
-    with open_gathered(store, storage) as results_store, disk_errors("export"):
+    with open_existing(store, storage) as results_store, disk_errors("export"):
         export_study(
             results_store,
             storage_at(storage),

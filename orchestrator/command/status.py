@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from orchestrator.command import options
-from orchestrator.command.options import open_gathered, print_out, print_records
+from orchestrator.command.options import open_existing, print_out, print_records
 from orchestrator.command.results import no_study, study_name
 from orchestrator.words import one_line, short_id
 from trainables.errors import DIVERGED, PROGRAM, UserError
@@ -45,7 +45,7 @@ def status(
     def is_shown(row: Any) -> bool:
         return name in (None, row.key.study)
 
-    with open_gathered(store, storage, check=False) as results_store:
+    with open_existing(store, storage, check=False) as results_store:
         with suppress(UserError):  # a read-only store is shown unchanged
             expire_dead_owners(results_store)
         all_summaries = results_store.studies()

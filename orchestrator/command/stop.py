@@ -47,6 +47,8 @@ def stop(
     variants = typed_filter(scale, corpus, settings, model)
     with open_existing(store, storage, check=False) as results_store:
         if target and TRIAL_ID.fullmatch(target) and (trial := _trial(results_store, target)):
+            if not trial.has_driver:
+                raise UserError(f"stop: {trial.owner} runs it. Use scancel, or end that process.")
             results_store.ask_to_stop(trial.trial_id)
             print_out(
                 f"Asked to stop trial {trial.name} ({short_id(trial.trial_id)}); other trials "
@@ -65,6 +67,11 @@ def stop(
             )
             variant = f"{on_corpus(key.corpus)}{Variant.read(key.overrides)}"
             print_out(f"Asked to stop {key.study} at scale {key.scale}{variant}; {effect}.")
+        workers = {trial.owner for trial in results_store.running() if not trial.has_driver}
+        if workers:
+            print_out(
+                f"These continue: {', '.join(sorted(workers))}. Use scancel, or end the process."
+            )
 
 
 def _trial(store: Store, start: str) -> RunningTrial | None:

@@ -142,6 +142,11 @@ class RunningTrial:
     alive: bool
     """True until the owner's lease runs out."""
 
+    @property
+    def has_driver(self) -> bool:
+        """False for a trial of a worker without a driver, whose name has no colon."""
+        return ":" in self.owner
+
 
 @dataclass(frozen=True)
 class Attempt:

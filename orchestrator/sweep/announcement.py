@@ -58,7 +58,8 @@ def opening(
             f"{counted(slots, unit)} ({duration(seconds)} per trial on one {unit}, {basis}; "
             f"{START_S:.0f} s to start)."
         )
-    if command := paper_command(typed, plan.study, plan.key):
+    command = paper_command(typed, plan.study, plan.key)
+    if command and not options.runtime.worker:
         lines.append(f"This is not the paper's scale. For the paper's scale, type: {command}")
     return "\n".join(lines)
 

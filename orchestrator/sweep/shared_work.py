@@ -15,14 +15,14 @@ from orchestrator.plan import Plan
 from orchestrator.schedule import Recorder
 from orchestrator.storage import STUDIES, FolderStorage
 from orchestrator.store import LEASE_S, LOST, OPEN, PlannedTrial, open_store
-from orchestrator.sweep.commands import Typed
+from orchestrator.sweep.commands import Typed, command_line
 from orchestrator.sweep.corpus_files import ensure_texts
 from orchestrator.sweep.remaining_work import RemainingWork
 from orchestrator.sweep.study_file import SHARED, check_name, read_study_file, write_study_file
 from orchestrator.watch import Listener
 from orchestrator.words import counted
 from search_spaces.catalog import is_file
-from trainables.errors import GO_ON, PROGRAM, UserError
+from trainables.errors import GO_ON, UserError
 from trainables.trial_folder import DamagedFileError
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from orchestrator.store import Store
 
 INTERRUPTED = 130
+VARIANT = ("--scale", "--corpus", "--model", "--set")
 
 
 def work_on_study(plan: Plan, options: RunOptions, typed: Typed, console: Console) -> int:
@@ -63,9 +64,14 @@ def work_on_study(plan: Plan, options: RunOptions, typed: Typed, console: Consol
         return INTERRUPTED
     console.print(
         f"{states.count('done')} of {counted(len(states), 'trial')} are done. Gather the results "
-        f"with: {PROGRAM} report {typed.study}"
+        f"with: {report_line(typed)}"
     )
     return 1 if set(LOST).intersection(states) else 0
+
+
+def report_line(typed: Typed) -> str:
+    """Return the command that reports this variant of the study."""
+    return command_line("report", typed.study, options=typed.select(*VARIANT, "--storage"))
 
 
 def check_workers_can(plan: Plan, options: RunOptions, typed: Typed) -> None:
@@ -73,15 +79,11 @@ def check_workers_can(plan: Plan, options: RunOptions, typed: Typed) -> None:
 
     The next trials of a search depend on results in a store.
     """
-    problem = (
-        "a search chooses its trials from the results store"
-        if plan.tuning is not None
-        else None
-        if isinstance(options.storage, FolderStorage)
-        else "workers need a folder that all machines share"
-    )
-    if problem is not None:
-        raise UserError(f"{problem}. Use `{PROGRAM} {typed.study}` instead.")
+    if plan.tuning is not None:
+        line = command_line(typed.study, options=typed.options)
+        raise UserError(f"STUDY: a search needs Ray. Use `{line}` instead.")
+    if not isinstance(options.storage, FolderStorage):
+        raise UserError("--storage: workers need a folder that all machines share. Name one.")
 
 
 def publish_plan(plan: Plan, storage: Storage, typed: Typed) -> None:
@@ -122,8 +124,7 @@ def gather(store: Store, storage: Storage, note: Callable[[str], None]) -> None:
     for trial in open_trials:
         if worker := storage.trial(trial.trial_id).worker():
             workers[trial.trial_id] = worker
-    # The owner's name of a driver has colons, and a worker's has none.
-    claims = {row.trial_id: row.owner for row in store.running() if ":" not in row.owner}
+    claims = {row.trial_id: row.owner for row in store.running() if not row.has_driver}
     for trial_id, worker in claims.items():
         if workers.get(trial_id) != worker:
             store.release(worker, [trial_id])

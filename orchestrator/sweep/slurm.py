@@ -9,7 +9,8 @@ import socket
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import ceil
 from pathlib import Path
 
 import psutil
@@ -17,19 +18,22 @@ from rich.console import Console
 
 import orchestrator
 from orchestrator.cluster import RunOptions
+from orchestrator.forecast import estimate
 from orchestrator.plan import Plan
 from orchestrator.storage import STUDIES, FolderStorage
 from orchestrator.sweep.commands import Typed, command_line, option_words
 from orchestrator.sweep.corpus_files import ensure_texts
-from orchestrator.sweep.shared_work import check_workers_can, publish_plan
+from orchestrator.sweep.shared_work import check_workers_can, publish_plan, report_line
 from orchestrator.words import counted
-from trainables.errors import PROGRAM, UserError, first_line
+from trainables.errors import UserError, first_line
 
 STOP_S = 60
 """A worker stops this long before its job's time limit."""
 LOCAL_TYPES = ("ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "tmpfs", "overlay")
 """Types of file systems that other machines usually do not see."""
 PROBE_S = 10
+WORKER_GB = 1
+"""Memory of a worker besides its trial's."""
 
 SCRIPT = """#!/bin/bash
 {directives}
@@ -78,6 +82,12 @@ def submit(plan: Plan, options: RunOptions, typed: Typed, jobs: JobArray, consol
     options.storage.check()
     ensure_texts(plan, console)
     publish_plan(plan, options.storage, typed)
+    folders = [options.storage.trial(trial.planned().trial_id) for trial in plan.trials]
+    open_count = sum(folder.outcome() is None for folder in folders)
+    if not open_count:
+        console.print(f"All {counted(plan.total, 'trial')} are done. There is nothing to submit.")
+        return
+    jobs = replace(jobs, array=min(jobs.array, open_count))
     content = _script(plan, options, typed, jobs)
     if jobs.script is not None:
         try:
@@ -103,13 +113,10 @@ def submit(plan: Plan, options: RunOptions, typed: Typed, jobs: JobArray, consol
     job = answer.stdout.split(";")[0].strip()
     console.print(
         f"Submitted job {job} with {counted(jobs.array, 'worker')} for "
-        f"{counted(plan.total, 'trial')}. Logs: {options.storage.folder / 'slurm'}\n"
-        f"Progress: {PROGRAM} status {plan.study.name}. Results: {_report(typed)}"
+        f"{counted(open_count, 'trial')}. Logs: {options.storage.folder / 'slurm'}\n"
+        f"Progress: {command_line('status', options=typed.select('--storage'))}\n"
+        f"Results: {report_line(typed)}"
     )
-
-
-def _report(typed: Typed) -> str:
-    return command_line("report", typed.study, options=typed.select("--storage"))
 
 
 def _script(plan: Plan, options: RunOptions, typed: Typed, jobs: JobArray) -> str:
@@ -126,6 +133,7 @@ def _script(plan: Plan, options: RunOptions, typed: Typed, jobs: JobArray) -> st
         "nodes": "1",
         "ntasks": str(max(1, gpus)),
         "cpus-per-task": str(threads),
+        "mem": _memory(plan, max(1, gpus)),
         "gpus-per-task": "1" if gpus else None,
         "partition": jobs.partition,
         "time": jobs.time,
@@ -138,12 +146,18 @@ def _script(plan: Plan, options: RunOptions, typed: Typed, jobs: JobArray) -> st
     lines = [f"--{name}={value}" for name, value in directives.items() if value is not None]
     return SCRIPT.format(
         directives="\n".join(f"#SBATCH {line}" for line in [*lines, *(jobs.sbatch or ())]),
-        report=_report(typed),
+        report=report_line(typed),
         plan=shlex.quote(str(folder / STUDIES / f"{plan.key.variant}.json")),
         threads=threads,
         work=shlex.join([*program, "work", *words]),
         requeue=REQUEUE if jobs.requeue else "",
     )
+
+
+def _memory(plan: Plan, workers: int) -> str | None:
+    """Return the memory that this number of workers is estimated to need; None if unknown."""
+    trial_gb = max(estimate(trial.config, plan.corpus).memory_gb for trial in plan.trials)
+    return f"{ceil(workers * (trial_gb + WORKER_GB))}G" if trial_gb else None
 
 
 def _check_shared(folder: Path, jobs: JobArray) -> None:

@@ -23,6 +23,7 @@ from orchestrator.sweep.remaining_work import RemainingWork
 from orchestrator.sweep.reports import report_folder, write_index, write_report
 from orchestrator.sweep.retention import remove_weights
 from orchestrator.sweep.retry import retried_trials
+from orchestrator.sweep.shared_work import gather
 from orchestrator.sweep.study_file import check_name, write_study_file
 from orchestrator.watch import TrialLogs, open_sinks
 from orchestrator.words import counted, on_corpus
@@ -65,6 +66,7 @@ def run_study(
         ) as store,
         contextlib.closing(TrialLogs(sinks, store, plan.key, print_line)) as logs,
     ):
+        gather(store, options.storage, print_line)
         tuner, retries = _tuner(plan, store, plans=not again), None
         if again:
             rows = store.trials(plan.key)
