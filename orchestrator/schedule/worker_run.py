@@ -41,9 +41,6 @@ def run_here(trials: Sequence[PlannedTrial], work: StudyWork) -> RunSummary:
     """
     options, owner = work.options, this_owner()
     check_timeout(options)
-    job = Job(
-        options=options.for_workers(), measurements=work.measurements, functions=work.functions
-    )
     work = replace(work, listener=Several(work.listener, _FailureFiles(options.storage)))
     with ExitStack() as exits:
         exits.enter_context(watched())
@@ -52,7 +49,7 @@ def run_here(trials: Sequence[PlannedTrial], work: StudyWork) -> RunSummary:
         check_storage = exits.enter_context(options.storage.watched())
         dispatcher = exits.enter_context(closing(Dispatcher(trials, work, owner, slots=1)))
         temporary = exits.enter_context(scratch_folder())
-        worker = exits.enter_context(closing(_Worker(job, dispatcher, interrupt, temporary)))
+        worker = exits.enter_context(closing(_Worker(work.job, dispatcher, interrupt, temporary)))
         idle_since_s = next_check_s = time.monotonic()
         while not (dispatcher.finished or interrupt.requested):
             beat()
