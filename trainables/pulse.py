@@ -1,9 +1,13 @@
-"""Progress of this process, for the thread that watches it.
+"""Progress of this process, for the thread that watches it, and threads that repeat a task.
 
 A process has one trial at a time, so there is one pulse. Recording takes no lock or system call.
 """
 
 from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 START, TRAINING = "at its start", "in training"
 SLOWEST_FLOPS = 3e8
@@ -41,3 +45,21 @@ class Pulse:
 
 
 PULSE = Pulse()
+
+
+@contextmanager
+def repeated(action: Callable[[], object], every_s: float) -> Iterator[None]:
+    """Call `action` in a thread every `every_s` seconds, until the context ends."""
+    end = threading.Event()
+
+    def repeat() -> None:
+        while not end.wait(every_s):
+            action()
+
+    thread = threading.Thread(target=repeat, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        end.set()
+        thread.join()

@@ -16,7 +16,6 @@ from typer import Argument, Context, Option
 
 from orchestrator.watch import ShownConsole, for_reader
 from search_spaces.catalog import ALL, NAMES
-from search_spaces.scales import SCALES
 from trainables.errors import UserError
 
 if TYPE_CHECKING:
@@ -39,29 +38,9 @@ def no_password(store: str | None) -> str | None:
     return store
 
 
-def scale_names(start: str) -> list[str]:
-    """Return the scales of built-in studies that start with `start`."""
-    return [name for name in SCALES if name.startswith(start)]
-
-
-Scale = Annotated[
-    str | None,
-    Option(
-        autocompletion=scale_names,
-        help="Size of the run: smoke (seconds), quick, small, paper, or a scale of your own study. "
-        "[default: quick, or full for your own code]",
-    ),
-]
 AnyScale = Annotated[
     str | None,
     Option(help="Only this scale. [default: the last planned scale with results]"),
-]
-Corpus = Annotated[
-    list[str] | None,
-    Option(
-        help="Text: pydocs, markov, markov-R (rank R), spam-V (V symbols), ptb, wikitext-2 or a "
-        "folder. May be repeated. [default: by scale]"
-    ),
 ]
 AnyCorpus = Annotated[str | None, Option(help="Only this corpus.")]
 DataDir = Annotated[
@@ -84,15 +63,6 @@ Storage = Annotated[
 ]
 Form = Literal["table", "csv", "json"]
 Format = Annotated[Form, Option("--format", help="Output format.")]
-Settings = Annotated[
-    list[str] | None,
-    Option(
-        "--set",
-        metavar="KEY=VALUE[,VALUE...]",
-        help="Set a value in every trial's config, e.g. training.epochs=3. With several values, "
-        "e.g. training.learning_rate=0.01,0.02, each trial runs once per value. May be repeated.",
-    ),
-]
 AnySettings = Annotated[
     list[str] | None,
     Option(
@@ -102,85 +72,7 @@ AnySettings = Annotated[
     ),
 ]
 ModelName = Literal["lstm", "transformer"]
-Model = Annotated[
-    ModelName | None,
-    Option(help="Train this model instead of the study's; keep corpus, output layers and seeds."),
-]
 AnyModel = Annotated[ModelName | None, Option(help="Only the study's variant with this model.")]
-Address = Annotated[
-    str | None, Option(help="Address of a running Ray cluster. [default: start Ray]")
-]
-RayDashboard = Annotated[
-    bool, Option("--ray-dashboard", help="Also start Ray's dashboard, which takes a few seconds.")
-]
-Gpus = Annotated[
-    float | None,
-    Option(
-        help="GPUs per trial, 0 to 1. [default: 0; 1 for language models at scale small or paper]"
-    ),
-]
-Cores = Annotated[int, Option(min=1, help="CPU threads of each trial.")]
-MaxConcurrent = Annotated[
-    int | None, Option(min=1, help="Maximum number of trials at a time. [default: as many as fit]")
-]
-MaxFailures = Annotated[
-    int | None,
-    Option(
-        min=1,
-        help="Stop after this number of failed trials. [default: if the first ten all fail]",
-    ),
-]
-TrialTimeout = Annotated[
-    float | None,
-    Option(
-        metavar="SECONDS",
-        help="End a trial after this time without progress. [default: ten times the longest "
-        "training step, at least 2 min; 10 min for other work]",
-    ),
-]
-Deterministic = Annotated[
-    bool, Option("--deterministic", help="Make results on a GPU repeatable bit for bit (slower).")
-]
-Contexts = Annotated[
-    Path | None,
-    Option(
-        metavar="FILE",
-        help="Your own contexts for top_k@1, as a JSON list: see docs/measurements.md.",
-    ),
-]
-Benchmarks = Annotated[
-    Path | None,
-    Option(metavar="DIR", help="Folder of your own benchmarks (*.txt) for word_similarity@1."),
-]
-Search = Annotated[
-    Literal["tpe", "random", "grid"] | None,
-    Option(help="Search method of a tuned study. [default: tpe]"),
-]
-Budget = Annotated[
-    int | None, Option(help="Number of search trials per tuned model. [default: by scale]")
-]
-Seeds = Annotated[
-    int | None,
-    Option(help="Seeds per setting, done seeds included; at most 11. [default: set by the study]"),
-]
-AllTrials = Annotated[
-    bool,
-    Option("--all-trials", help="Also run the trials that --scale leaves out."),
-]
-KeepWeights = Annotated[
-    Literal["all", "best", "none"],
-    Option(
-        help="Weights that stay when the study is done: those of all trials, those of the setting "
-        "with the best mean of the study's metric, or none."
-    ),
-]
-LogTo = Annotated[
-    list[str] | None,
-    Option(
-        metavar="LOG",
-        help="Also log to mlflow, mlflow=URI or tensorboard. May be repeated. See docs/watching.md",
-    ),
-]
 
 
 SLURM: dict[str, tuple[object, object, str]] = {

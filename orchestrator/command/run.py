@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import typer
+from typer import Context, Exit, Option
 
 from orchestrator.command import options
 from orchestrator.command.clean import removed_sentence
 from orchestrator.command.options import console, print_err, store_url
 from search_spaces.catalog import ALL
 from search_spaces.command_study import DEFINING, command_words, define
+from search_spaces.scales import SCALES
 from trainables.errors import PROGRAM, UserError
 from trainables.runtime import Runtime
 
@@ -23,39 +25,136 @@ if TYPE_CHECKING:
 BAD_INPUT = 2
 
 
+def scale_names(start: str) -> list[str]:
+    """Return the scales of built-in studies that start with `start`."""
+    return [name for name in SCALES if name.startswith(start)]
+
+
 def run(
-    context: typer.Context,
+    context: Context,
     study: options.StudyArgument,
-    scale: options.Scale = None,
-    corpus: options.Corpus = None,
+    scale: Annotated[
+        str | None,
+        Option(
+            autocompletion=scale_names,
+            help="Size of the run: smoke (seconds), quick, small, paper, or a scale of your own "
+            "study. [default: quick, or full for your own code]",
+        ),
+    ] = None,
+    corpus: Annotated[
+        list[str] | None,
+        Option(
+            help="Text: pydocs, markov, markov-R (rank R), spam-V (V symbols), ptb, wikitext-2 or "
+            "a folder. May be repeated. [default: by scale]"
+        ),
+    ] = None,
     data_dir: options.DataDir = None,
     store: options.StoreUrl = None,
     storage: options.Storage = options.STORAGE,
-    address: options.Address = None,
-    ray_dashboard: options.RayDashboard = False,
-    gpus_per_trial: options.Gpus = None,
-    cores_per_trial: options.Cores = 1,
-    max_concurrent: options.MaxConcurrent = None,
-    max_failures: options.MaxFailures = None,
-    trial_timeout: options.TrialTimeout = None,
-    deterministic: options.Deterministic = False,
-    contexts: options.Contexts = None,
-    benchmarks: options.Benchmarks = None,
-    search: options.Search = None,
-    budget: options.Budget = None,
-    model: options.Model = None,
-    seeds: options.Seeds = None,
-    all_trials: options.AllTrials = False,
-    log_to: options.LogTo = None,
-    keep_weights: options.KeepWeights = "all",
+    address: Annotated[
+        str | None, Option(help="Address of a running Ray cluster. [default: start Ray]")
+    ] = None,
+    ray_dashboard: Annotated[
+        bool,
+        Option("--ray-dashboard", help="Also start Ray's dashboard, which takes a few seconds."),
+    ] = False,
+    gpus_per_trial: Annotated[
+        float | None,
+        Option(
+            help="GPUs per trial, 0 to 1. [default: 0; 1 for language models at scale small or "
+            "paper]"
+        ),
+    ] = None,
+    cores_per_trial: Annotated[int, Option(min=1, help="CPU threads of each trial.")] = 1,
+    max_concurrent: Annotated[
+        int | None,
+        Option(min=1, help="Maximum number of trials at a time. [default: as many as fit]"),
+    ] = None,
+    max_failures: Annotated[
+        int | None,
+        Option(
+            min=1,
+            help="Stop after this number of failed trials. [default: if the first ten all fail]",
+        ),
+    ] = None,
+    trial_timeout: Annotated[
+        float | None,
+        Option(
+            metavar="SECONDS",
+            help="End a trial after this time without progress. [default: ten times the longest "
+            "training step, at least 2 min; 10 min for other work]",
+        ),
+    ] = None,
+    deterministic: Annotated[
+        bool,
+        Option("--deterministic", help="Make results on a GPU repeatable bit for bit (slower)."),
+    ] = False,
+    contexts: Annotated[
+        Path | None,
+        Option(
+            metavar="FILE",
+            help="Your own contexts for top_k@1, as a JSON list: see docs/measurements.md.",
+        ),
+    ] = None,
+    benchmarks: Annotated[
+        Path | None,
+        Option(metavar="DIR", help="Folder of your own benchmarks (*.txt) for word_similarity@1."),
+    ] = None,
+    search: Annotated[
+        Literal["tpe", "random", "grid"] | None,
+        Option(help="Search method of a tuned study. [default: tpe]"),
+    ] = None,
+    budget: Annotated[
+        int | None, Option(help="Number of search trials per tuned model. [default: by scale]")
+    ] = None,
+    model: Annotated[
+        options.ModelName | None,
+        Option(
+            help="Train this model instead of the study's; keep corpus, output layers and seeds."
+        ),
+    ] = None,
+    seeds: Annotated[
+        int | None,
+        Option(
+            help="Seeds per setting, done seeds included; at most 11. [default: set by the study]"
+        ),
+    ] = None,
+    all_trials: Annotated[
+        bool,
+        Option("--all-trials", help="Also run the trials that --scale leaves out."),
+    ] = False,
+    log_to: Annotated[
+        list[str] | None,
+        Option(
+            metavar="LOG",
+            help="Also log to mlflow, mlflow=URI or tensorboard. May be repeated. See "
+            "docs/watching.md",
+        ),
+    ] = None,
+    keep_weights: Annotated[
+        Literal["all", "best", "none"],
+        Option(
+            help="Weights that stay when the study is done: those of all trials, those of the "
+            "setting with the best mean of the study's metric, or none."
+        ),
+    ] = "all",
     dry_run: Annotated[
         bool,
-        typer.Option("--dry-run", help="Print the plan and its costs, and run nothing."),
+        Option("--dry-run", help="Print the plan and its costs, and run nothing."),
     ] = False,
     form: options.Format = "table",
-    settings: options.Settings = None,
+    settings: Annotated[
+        list[str] | None,
+        Option(
+            "--set",
+            metavar="KEY=VALUE[,VALUE...]",
+            help="Set a value in every trial's config, e.g. training.epochs=3. With several "
+            "values, e.g. training.learning_rate=0.01,0.02, each trial runs once per value. May be "
+            "repeated.",
+        ),
+    ] = None,
     retry: Annotated[
-        bool, typer.Option("--retry", help="Run only failed and diverged trials again.")
+        bool, Option("--retry", help="Run only failed and diverged trials again.")
     ] = False,
     **others: Any,
 ) -> None:
@@ -150,7 +249,7 @@ def run(
             typed = Typed(study=plan.study.name if study == ALL else study, options=kept)
             submit(plan, study_options, typed, JobArray(**others), console())
         return
-    raise typer.Exit(_run_all(runs, study, typed_options, again=is_retry))
+    raise Exit(_run_all(runs, study, typed_options, again=is_retry))
 
 
 def _gpus_of(gpus_per_trial: float | None, plan: Plan) -> float:

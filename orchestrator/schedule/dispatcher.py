@@ -20,10 +20,7 @@ from orchestrator.schedule.trial_table import State, TrialTable
 from orchestrator.storage import BucketError
 from orchestrator.store import PlannedTrial, expire_dead_owners
 from orchestrator.words import counted
-from orchestrator.worker import Ending, EndingKind, Pack, TrialEvent
-
-ORDERLY_END = Ending(EndingKind.ERROR)
-"""Ending of a pack whose worker returned without an error."""
+from orchestrator.worker import ORDERLY_END, Ending, Pack, TrialEvent
 
 
 class Dispatcher:

@@ -17,7 +17,7 @@ from orchestrator.cluster import (
     signs,
 )
 from orchestrator.guard import beat, report_stopping, start_again
-from orchestrator.schedule.dispatcher import ORDERLY_END, Dispatcher
+from orchestrator.schedule.dispatcher import Dispatcher
 from orchestrator.schedule.endings import explain, kill_worker
 from orchestrator.schedule.placement import Placement
 from orchestrator.schedule.study_work import POLL_S, StudyWork
@@ -25,6 +25,7 @@ from orchestrator.schedule.worker_watch import WorkerWatch
 from orchestrator.store import LeaseKeeper, StudyKey
 from orchestrator.worker import (
     EVENTS,
+    ORDERLY_END,
     Beat,
     Ending,
     EndingKind,

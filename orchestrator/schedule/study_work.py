@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from orchestrator.cluster import RunOptions
 from orchestrator.store import Store, StudyKey
 from orchestrator.watch import Listener
-from orchestrator.worker import TrialFunctions
+from orchestrator.worker import Job, TrialFunctions
 from trainables.corpora import CorpusIdentity
 
 if TYPE_CHECKING:
@@ -38,6 +38,15 @@ class StudyWork:
     are still to be trained."""
     source: Tuner | None = None
     functions: TrialFunctions = field(default_factory=TrialFunctions)
+
+    @property
+    def job(self) -> Job:
+        """The settings that workers need."""
+        return Job(
+            options=self.options.for_workers(),
+            measurements=self.measurements,
+            functions=self.functions,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -25,7 +25,6 @@ from orchestrator.schedule.study_work import RunSummary, StudyWork
 from orchestrator.schedule.tune import fit
 from orchestrator.store import LeaseKeeper, PlannedTrial, expire_dead_owners, this_owner
 from orchestrator.watch import Several, SweepMetrics
-from orchestrator.worker import Job
 
 
 def run_trials(trials: Sequence[PlannedTrial], work: StudyWork) -> RunSummary:
@@ -67,12 +66,9 @@ def run_trials(trials: Sequence[PlannedTrial], work: StudyWork) -> RunSummary:
         placement = Placement(options, work.corpus, machines)
         dispatcher = Dispatcher(trials, work, owner, slots=slots)
         driver = Driver(work, dispatcher, placement, interrupt, keeper, check_storage)
-        job = Job(
-            options=options.for_workers(), measurements=work.measurements, functions=work.functions
-        )
         title = "trials" if work.study is None else work.study.variant
         with closing(dispatcher):
-            fit(driver, job, title=title, late_machines=late_machines)
+            fit(driver, work.job, title=title, late_machines=late_machines)
     return RunSummary(
         interrupted=interrupt.requested, measurement_failures=dispatcher.measurement_failures
     )

@@ -260,7 +260,7 @@ def _ending(trial: Trial) -> Ending:
     if isinstance(error, UnfitMachineError):
         return Ending(EndingKind.MACHINE_UNFIT, error.reason, error.machine)
     if isinstance(error, MemoryShortageError):
-        return Ending(EndingKind.OUT_OF_MEMORY, f"{EndingKind.OUT_OF_MEMORY} ({error.reason})")
+        return error.ending
     if not isinstance(error, RayActorError | OutOfMemoryError):
         return Ending(EndingKind.ERROR, last_line(error))
     # Only Ray's message distinguishes these kinds.

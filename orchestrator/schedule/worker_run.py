@@ -17,14 +17,14 @@ from typing_extensions import override
 import orchestrator
 from orchestrator.cluster import Interrupt, check_timeout, interruptible, scratch_folder
 from orchestrator.guard import beat, watched
-from orchestrator.schedule.dispatcher import ORDERLY_END, Dispatcher
+from orchestrator.schedule.dispatcher import Dispatcher
 from orchestrator.schedule.endings import explain
 from orchestrator.schedule.study_work import POLL_S, RunSummary, StudyWork
 from orchestrator.schedule.worker_watch import WorkerWatch
 from orchestrator.storage import Storage
 from orchestrator.store import LeaseKeeper, PlannedTrial, this_owner
 from orchestrator.watch import Listener, Several
-from orchestrator.worker import EVENTS, PACK, Beat, Ending, EndingKind, Job, Mark, Pack
+from orchestrator.worker import EVENTS, ORDERLY_END, PACK, Beat, Ending, EndingKind, Job, Pack
 from trainables.trial_folder import LEASE_S, TrialOutcome
 
 LOOK_S = 0.5
@@ -41,9 +41,6 @@ def run_here(trials: Sequence[PlannedTrial], work: StudyWork) -> RunSummary:
     """
     options, owner = work.options, this_owner()
     check_timeout(options)
-    job = Job(
-        options=options.for_workers(), measurements=work.measurements, functions=work.functions
-    )
     work = replace(work, listener=Several(work.listener, _FailureFiles(options.storage)))
     with ExitStack() as exits:
         exits.enter_context(watched())
@@ -52,7 +49,7 @@ def run_here(trials: Sequence[PlannedTrial], work: StudyWork) -> RunSummary:
         check_storage = exits.enter_context(options.storage.watched())
         dispatcher = exits.enter_context(closing(Dispatcher(trials, work, owner, slots=1)))
         temporary = exits.enter_context(scratch_folder())
-        worker = exits.enter_context(closing(_Worker(job, dispatcher, interrupt, temporary)))
+        worker = exits.enter_context(closing(_Worker(work.job, dispatcher, interrupt, temporary)))
         idle_since_s = next_check_s = time.monotonic()
         while not (dispatcher.finished or interrupt.requested):
             beat()
@@ -109,7 +106,7 @@ class _Worker:
             self._start(key, pack)
         try:
             while self._link.poll(LOOK_S) and not self._interrupt.requested:
-                self._process_message(self._link.recv_bytes())
+                self._process_message(self._link.recv())
                 if not self._key:
                     return True
         except (EOFError, OSError):
@@ -138,23 +135,17 @@ class _Worker:
             self._link.send(self._job)
         self._link.send_bytes(PACK.dump_json(pack))
 
-    def _process_message(self, message: bytes) -> None:
-        mark, text = Mark(message[:1]), message[1:].decode()
-        match mark:
-            case Mark.BEAT:
-                self._beat = Beat.model_validate_json(text)
-            case Mark.EVENTS:
-                self._dispatcher.process_events(self._key, EVENTS.validate_json(text))
-            case Mark.DONE:
-                self._end(ORDERLY_END)
-            case Mark.SHORT_OF_MEMORY:
-                cause = f"{EndingKind.OUT_OF_MEMORY} ({text})"
-                self._end(Ending(EndingKind.OUT_OF_MEMORY, cause))
-            case Mark.BROKEN:
-                self._end(Ending(EndingKind.ERROR, text))
+    def _process_message(self, message: bytes | str | Ending) -> None:
+        match message:
+            case bytes():
+                self._beat = Beat.model_validate_json(message)
+            case str():
+                self._dispatcher.process_events(self._key, EVENTS.validate_json(message))
+            case Ending():
+                self._end(message)
 
     def _end(self, ending: Ending) -> None:
-        if ending is not ORDERLY_END:
+        if ending != ORDERLY_END:
             ending = explain(ending, self._beat, self._dispatcher.current_trial(self._key), "")
             self._kill()
         key, self._key = self._key, ""

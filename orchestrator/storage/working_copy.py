@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import secrets
 import shutil
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from orchestrator.storage.bucket import Bucket, BucketError, patiently
+from trainables.pulse import repeated
 from trainables.trial_folder import (
     FENCE,
     LOCK,
@@ -48,7 +48,7 @@ class WorkingCopy:
         """
         patiently(self._begin)
         try:
-            with self._background_push():
+            with repeated(self._push_in_background, LOOK_S):
                 yield
         except BaseException:
             with suppress(BucketError, SupersededError, OSError):
@@ -141,25 +141,11 @@ class WorkingCopy:
                     files[name] = (stat.st_mtime_ns, stat.st_size)
         return files
 
-    @contextmanager
-    def _background_push(self) -> Iterator[None]:
-        end = threading.Event()
-
-        def push() -> None:
-            while not end.wait(LOOK_S):
-                try:
-                    self._push()
-                except SupersededError:
-                    # The trial stops at its next checkpoint. If it has no fence yet, a later round
-                    # drops the fence.
-                    self._folder.fence.drop()
-                except (BucketError, OSError):
-                    continue
-
-        thread = threading.Thread(target=push, name="working copy", daemon=True)
-        thread.start()
-        try:
-            yield
-        finally:
-            end.set()
-            thread.join()
+    def _push_in_background(self) -> None:
+        with suppress(BucketError, OSError):
+            try:
+                self._push()
+            except SupersededError:
+                # The trial stops at its next checkpoint. If it has no fence yet, a later round
+                # drops the fence.
+                self._folder.fence.drop()

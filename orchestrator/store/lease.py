@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import socket
-import threading
 import time
 from collections.abc import Iterable
 from contextlib import suppress
@@ -16,6 +15,7 @@ import psutil
 from orchestrator.store.claims import TAKEN_OVER
 from orchestrator.store.store import Store
 from trainables.errors import GO_ON, UserError
+from trainables.pulse import repeated
 
 LEASE_S = 60.0
 """Seconds without renewal after which another driver may take over a trial."""
@@ -80,19 +80,17 @@ class LeaseKeeper:
 
     def __init__(self, store: Store, owner: str, lease_s: float = LEASE_S) -> None:
         self._store, self._owner, self._lease_s = store, owner, lease_s
-        self._end = threading.Event()
         self._error: Exception | None = None
         self._renewed_s = _since_boot_s()
         self._has_lapsed = False
-        self._thread = threading.Thread(target=self._keep, name="lease", daemon=True)
+        self._renewals = repeated(self._keep, lease_s / RENEWALS_PER_LEASE)
 
     def __enter__(self) -> Self:
-        self._thread.start()
+        self._renewals.__enter__()
         return self
 
     def __exit__(self, *_error: object) -> None:
-        self._end.set()
-        self._thread.join()
+        self._renewals.__exit__(None, None, None)
 
     def check(self, claim_count: int) -> None:
         """Raise an error if the store would no longer accept this owner's results.
@@ -113,17 +111,15 @@ class LeaseKeeper:
             )
 
     def _keep(self) -> None:
-        while not self._end.wait(self._lease_s / RENEWALS_PER_LEASE):
-            try:
-                self._renew()
-            except Exception as error:
-                # A failed renewal may succeed later while the lease lasts.
-                if (
-                    not isinstance(error, UserError)
-                    or _since_boot_s() - self._renewed_s > self._lease_s
-                ):
-                    self._error = error  # raised on the main thread, by `check`
-                    return
+        try:
+            self._renew()
+        except Exception as error:
+            # A failed renewal may succeed later while the lease lasts.
+            if (
+                not isinstance(error, UserError)
+                or _since_boot_s() - self._renewed_s > self._lease_s
+            ):
+                self._error = error  # raised on the main thread, by `check`
 
     def _renew(self) -> int:
         start_s = _since_boot_s()

@@ -61,15 +61,15 @@ fi
 class JobArray:
     """Values of the options of `slurm`."""
 
-    array: int = 4
-    gpus: int | None = None
-    partition: str | None = None
-    time: str | None = None
-    account: str | None = None
-    sbatch: Sequence[str] | None = None
+    array: int
+    gpus: int | None
+    partition: str | None
+    time: str | None
+    account: str | None
+    sbatch: Sequence[str] | None
     """Further options of sbatch, for example "--constraint=a100"."""
-    requeue: bool = False
-    script: Path | None = None
+    requeue: bool
+    script: Path | None
 
 
 def submit(plan: Plan, options: RunOptions, typed: Typed, jobs: JobArray, console: Console) -> None:

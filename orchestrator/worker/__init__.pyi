@@ -3,6 +3,7 @@ from .beats import beating as beating
 from .failures import MemoryShortageError as MemoryShortageError
 from .memory import machine_memory as machine_memory
 from .messages import EVENTS as EVENTS
+from .messages import ORDERLY_END as ORDERLY_END
 from .messages import PACK as PACK
 from .messages import Ending as Ending
 from .messages import EndingKind as EndingKind
@@ -13,4 +14,3 @@ from .messages import Parcel as Parcel
 from .messages import TrialEvent as TrialEvent
 from .messages import TrialFunctions as TrialFunctions
 from .pack_run import run_pack as run_pack
-from .process import Mark as Mark

@@ -6,6 +6,7 @@ import errno
 import sys
 
 from orchestrator.storage import DISK_TROUBLES, BucketError, Storage
+from orchestrator.worker.messages import Ending, EndingKind
 from trainables.errors import KEPT, UserError
 from trainables.runtime import Runtime
 from trainables.trial_folder import TrialFolder, UnreadableFileError
@@ -20,7 +21,7 @@ class MemoryShortageError(BrokenProcessError):
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
-        self.reason = reason
+        self.ending = Ending(EndingKind.OUT_OF_MEMORY, f"{EndingKind.OUT_OF_MEMORY} ({reason})")
 
 
 class HaltError(BrokenProcessError):

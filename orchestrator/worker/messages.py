@@ -121,6 +121,10 @@ class Ending:
         return self.kind in (EndingKind.LOW_MEMORY, EndingKind.OUT_OF_MEMORY)
 
 
+ORDERLY_END = Ending(EndingKind.ERROR)
+"""Ending of a pack whose worker returned without an error."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class TrialFunctions:
     """Replacements for the functions `run_trial` and `measure_kept` of `trainables.trial`.

@@ -5,11 +5,9 @@ from __future__ import annotations
 import ctypes
 import json
 import os
-import select
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Set
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -186,7 +184,8 @@ def _lines(files: list[Path], process: subprocess.Popen[bytes] | None) -> Iterat
     with files[0].open("rb") as stream:
         while part or not is_over:
             if not part:
-                is_over = process is None or _has_ended(process)
+                with suppress(subprocess.TimeoutExpired):
+                    is_over = process is None or process.wait(LOOK_S) is not None
             if size != (size := sum(file.stat().st_size for file in files)):
                 # Any output shows that the program is alive.
                 PULSE.touch(max(QUIET_S, PULSE.quiet_s))
@@ -199,16 +198,6 @@ def _lines(files: list[Path], process: subprocess.Popen[bytes] | None) -> Iterat
             for line in lines:
                 yield line.decode(errors="replace")
     yield tail.decode(errors="replace")
-
-
-def _has_ended(process: subprocess.Popen[bytes]) -> bool:
-    """Wait until the program has ended, at most `LOOK_S` seconds."""
-    try:
-        with os.fdopen(os.pidfd_open(process.pid)) as end:
-            select.select([end], [], [], LOOK_S)
-    except (AttributeError, OSError, ValueError):  # no such call, or too many open files
-        time.sleep(LOOK_S)
-    return process.poll() is not None
 
 
 def _keep(files: list[Path], path: Path) -> None:

@@ -16,6 +16,14 @@ from trainables.device import global_random_states, set_global_random_states
 from trainables.errors import UserError
 from trainables.trial_folder import Snapshot
 
+METHODS = (
+    ("state_dict", "load_state_dict"),
+    ("get_state", "set_state"),
+    ("getstate", "setstate"),
+)
+"""Methods that get and set the state of modules and optimizers, of random generators of torch and
+numpy, and of Python's."""
+
 
 def snapshot(objects: Mapping[str, Any]) -> Snapshot:
     """Return the state of the objects by name.
@@ -93,14 +101,11 @@ def _decoded(value: Any, tensors: Mapping[str, Tensor]) -> Any:
 
 
 def _state_of(value: Any, name: str) -> Any:
-    if hasattr(value, "load_state_dict"):
-        return value.state_dict()
-    if isinstance(value, torch.Generator | np.random.RandomState):
-        return value.get_state()
+    for getter, setter in METHODS:
+        if hasattr(value, setter):
+            return getattr(value, getter)()
     if isinstance(value, np.random.Generator):
         return value.bit_generator.state
-    if isinstance(value, random.Random):
-        return value.getstate()
     if isinstance(value, Tensor | np.ndarray | dict | list):
         return value
     raise UserError(
@@ -112,14 +117,12 @@ def _state_of(value: Any, name: str) -> Any:
 
 @torch.no_grad()
 def _set_state(target: Any, state: Any) -> None:
-    if hasattr(target, "load_state_dict"):
-        target.load_state_dict(state)
-    elif isinstance(target, torch.Generator | np.random.RandomState):
-        target.set_state(state)
-    elif isinstance(target, np.random.Generator):
+    for _, setter in METHODS:
+        if hasattr(target, setter):
+            getattr(target, setter)(state)
+            return
+    if isinstance(target, np.random.Generator):
         target.bit_generator.state = state
-    elif isinstance(target, random.Random):
-        target.setstate(state)
     elif isinstance(target, Tensor | np.ndarray):
         target[...] = state
     elif isinstance(target, dict):

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import secrets
 import socket
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -21,6 +20,7 @@ from pydantic import ValidationError
 
 from trainables.config import Frozen
 from trainables.errors import UserError
+from trainables.pulse import repeated
 from trainables.trial_folder.files import DamagedFileError, open_file, read_file, write_file
 
 LOCK, FENCE = "lock", "worker"
@@ -141,21 +141,16 @@ class Fence:
     @contextmanager
     def renewed(self) -> Iterator[None]:
         """Renew the fence until the context ends; then drop it."""
-        end = threading.Event()
 
         def renew() -> None:
-            while not end.wait(RENEW_S):
-                with suppress(OSError, SupersededError):
-                    self.check()
-                    os.utime(self._path)
+            with suppress(OSError, SupersededError):
+                self.check()
+                os.utime(self._path)
 
-        thread = threading.Thread(target=renew, name="fence", daemon=True)
-        thread.start()
         try:
-            yield
+            with repeated(renew, RENEW_S):
+                yield
         finally:
-            end.set()
-            thread.join()
             with suppress(OSError, SupersededError):
                 self.check()
                 self.drop()
