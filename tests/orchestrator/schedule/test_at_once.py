@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from orchestrator.schedule import run_trials, trials_run
-from orchestrator.schedule.dispatcher import ORDERLY_END
 from orchestrator.store import PlannedTrial, Store
 from orchestrator.worker import Ending, EndingKind, TrialEvent
+from orchestrator.worker.messages import ORDERLY_END
 from tests.orchestrator.schedule.numbered_trials import (
     DEATH,
     IDS,
