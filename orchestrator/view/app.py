@@ -5,7 +5,18 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import parse_qs, unquote
 
-from dash import Dash, Input, Output, State, ctx, dcc, html, no_update, set_props
+from dash import (
+    Dash,
+    Input,
+    Output,
+    State,
+    ctx,
+    dcc,
+    get_relative_path,
+    html,
+    no_update,
+    set_props,
+)
 from dash.exceptions import PreventUpdate
 
 from orchestrator.view import access, downloads, overview, parts, study_page, trials_page
@@ -13,11 +24,12 @@ from orchestrator.view.source import Source
 from trainables.errors import UserError
 
 
-def make_app(source: Source, token: str) -> Dash:
-    """Return the application, whose pages require `token`."""
+def make_app(source: Source, token: str, prefix: str = "") -> Dash:
+    """Return the application, whose pages require `token` and whose links begin with `prefix`."""
     app = Dash(
         __name__,
         title="Sweeps",
+        requests_pathname_prefix=f"{prefix}/",
         update_title="",
         suppress_callback_exceptions=True,
         on_error=show_trouble,
@@ -26,7 +38,7 @@ def make_app(source: Source, token: str) -> Dash:
         [
             dcc.Location(id="address"),
             dcc.Interval(id="page-tick", interval=parts.LIVE_MS),
-            html.Header(dcc.Link("Sweeps", href="/", className="home")),
+            html.Header(dcc.Link("Sweeps", href=get_relative_path("/"), className="home")),
             html.P(id="trouble", className="trouble", role="alert"),
             html.Main(id="page"),
         ]
@@ -45,14 +57,14 @@ def make_app(source: Source, token: str) -> Dash:
         if is_tick and not trouble:
             raise PreventUpdate
         try:
-            return lay_out(source, path, search), ""
+            return lay_out(source, path.removeprefix(prefix), search), ""
         except UserError as error:
             return no_update if is_tick else None, parts.sentence_of(error)
 
     for module in (parts, overview, study_page, trials_page):
         module.register(app, source)
     downloads.register(app.server, source)
-    access.guard(app.server, token, app.csp_hashes())
+    access.guard(app.server, token, app.csp_hashes(), prefix)
     return app
 
 
