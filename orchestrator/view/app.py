@@ -9,7 +9,6 @@ from dash import (
     Dash,
     Input,
     Output,
-    State,
     ctx,
     dcc,
     get_relative_path,
@@ -17,7 +16,6 @@ from dash import (
     no_update,
     set_props,
 )
-from dash.exceptions import PreventUpdate
 
 from orchestrator.view import access, downloads, overview, parts, study_page, trials_page
 from orchestrator.view.source import Source
@@ -37,7 +35,8 @@ def make_app(source: Source, token: str, prefix: str = "") -> Dash:
     app.layout = html.Div(
         [
             dcc.Location(id="address"),
-            dcc.Interval(id="page-tick", interval=parts.LIVE_MS),
+            # Only in trouble: a tick would discard the answer to a click that is being computed.
+            dcc.Interval(id="page-tick", interval=parts.LIVE_MS, disabled=True),
             html.Header(dcc.Link("Sweeps", href=get_relative_path("/"), className="home")),
             html.P(id="trouble", className="trouble", role="alert"),
             html.Main(id="page"),
@@ -47,19 +46,17 @@ def make_app(source: Source, token: str, prefix: str = "") -> Dash:
     @app.callback(
         Output("page", "children"),
         Output("trouble", "children"),
+        Output("page-tick", "disabled"),
         Input("address", "pathname"),
         Input("address", "search"),
         Input("page-tick", "n_intervals"),
-        State("trouble", "children"),
     )
-    def page(path: str, search: str, _: int | None, trouble: str | None) -> tuple[Any, str]:
-        is_tick = ctx.triggered_id == "page-tick"
-        if is_tick and not trouble:
-            raise PreventUpdate
+    def page(path: str, search: str, _: int | None) -> tuple[Any, str, bool]:
         try:
-            return lay_out(source, path.removeprefix(prefix), search), ""
+            return lay_out(source, path.removeprefix(prefix), search), "", True
         except UserError as error:
-            return no_update if is_tick else None, parts.sentence_of(error)
+            is_tick = ctx.triggered_id == "page-tick"
+            return no_update if is_tick else None, parts.sentence_of(error), False
 
     for module in (parts, overview, study_page, trials_page):
         module.register(app, source)
@@ -73,6 +70,7 @@ def show_trouble(error: Exception) -> None:
     if not isinstance(error, UserError):
         raise error
     set_props("trouble", {"children": parts.sentence_of(error)})
+    set_props("page-tick", {"disabled": False})
 
 
 def lay_out(source: Source, path: str, search: str) -> Any:

@@ -22,7 +22,7 @@ from tests.support.postgres import PASSWORD, PostgresServer
 from tests.support.store_rows import RUN, SPECTRUM, epoch, ids, outcome, plan, planned
 from trainables.config import Goal
 from trainables.errors import UserError
-from trainables.trial_folder import TrialOutcome, UserEpoch
+from trainables.trial_folder import FinalState, TrialOutcome, UserEpoch
 
 MINE = StudyKey(study="mine", scale="smoke", corpus="pydocs")
 IDS = ids(plan(2))
@@ -83,22 +83,25 @@ def post(
 
 
 def test_error_is_shown_until_recovery(app: Dash, tmp_path: Path) -> None:
-    def open_page(changed: str, trouble: str) -> Any:
+    def open_page(changed: str) -> Any:
         values = {"address.pathname": STUDY, "address.search": "", "page-tick.n_intervals": 1}
-        outputs, state = ["page.children", "trouble.children"], {"trouble.children": trouble}
-        return post(app, outputs, values, state, changed)["response"]
+        outputs = ["page.children", "trouble.children", "page-tick.disabled"]
+        return post(app, outputs, values, {}, changed)["response"]
 
     away = (tmp_path / "results.db").rename(tmp_path / "away.db")
-    opened = open_page("address.pathname", "")
+    opened = open_page("address.pathname")
     sentence = opened["trouble"]["children"]
     assert "results.db" in sentence and "loads again by itself" in sentence
     assert "--store" not in sentence and opened["page"] == {"children": None}
+    retries = {"page-tick": {"disabled": False}}
+    assert retries.items() <= opened.items()
     tick = "overview-tick.n_intervals"
     followed = post(app, ["overview.children"], {tick: 1}, {}, tick)
-    assert followed["sideUpdate"] == {"trouble": {"children": sentence}}
+    assert followed["sideUpdate"] == {"trouble": {"children": sentence}, **retries}
     away.rename(tmp_path / "results.db")
-    again = open_page("page-tick.n_intervals", sentence)
-    assert again["trouble"]["children"] == "" and "study-head" in str(again["page"])
+    again = open_page("page-tick.n_intervals")
+    assert again["trouble"]["children"] == "" and again["page-tick"]["disabled"]
+    assert "study-head" in str(again["page"])
 
 
 def test_pages_hide_database_password(
@@ -230,10 +233,10 @@ def test_settings_have_mean_curves(app: Dash, store: Store) -> None:
         points = [epoch(n, valid_loss=loss) for n, loss in enumerate(values, 1)]
         store.record_epochs({id_: points}, attempts=attempts)
         measured = {"perplexity@1": {"valid_perplexity": float(values[-1])}}
-        state = {trial_ids[2]: "pruned", trial_ids[3]: "diverged"}.get(id_, "done")
-        ended = outcome(
-            id_, state=state, epochs=0, measurements=measured if state == "done" else {}
-        )
+        ended = outcome(id_, epochs=0, measurements=measured)
+        if id_ in (trial_ids[2], trial_ids[3]):
+            state: FinalState = "pruned" if id_ == trial_ids[2] else "diverged"
+            ended = outcome(id_, state=state, epochs=0, measurements={})
         ended = ended.model_copy(update={"epochs": tuple(points)})
         store.record(ended, run_id=run_id, spectrum=SPECTRUM, attempt=attempts[id_])
     draw = callback(app, '{"drawn":"chosen"}')
