@@ -83,12 +83,11 @@ def test_pages_stay_below_the_prefix(
         browser.wait_until(f"{POINTS} === 3")
         assert browser.evaluate("location.pathname") == f"{prefix}/study/{KEY.variant}"
         bands = "document.querySelectorAll('#chosen .scatterlayer .js-fill').length"
-        browser.wait_until(f"{bands} === 2")
+        browser.wait_until(f"{bands} === 2 && document.querySelector('.tabs').offsetHeight > 0")
         assert "mean over the seeds" in text(browser, "#chosen-words")
         model = json.dumps({"group": {"filterType": "text", "type": "equals", "filter": "mos"}})
         script = f"dash_ag_grid.getApi('trials').setFilterModel({model})"
-        # The grid reports no filter while it is being laid out.
-        browser.wait_until(f"{script} ?? ({POINTS} === 1 && {bands} === 1)")
+        act_until(browser, lambda *_: browser.evaluate(script), f"{POINTS} === 1 && {bands} === 1")
         assert fetched(browser, "#study-links a[href*='.csv']").count("\n") == 1 + len(TRIALS)
         assert "A report" in fetched(browser, "#study-links a[target]")
         act_until(browser, browser.click_at, f"location.pathname.startsWith('{prefix}/trial/')")
