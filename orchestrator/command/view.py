@@ -21,13 +21,27 @@ def view(
             help="Port of the web server. [default: 8642, or a free one]",
         ),
     ] = None,
+    prefix: Annotated[
+        str,
+        typer.Option(
+            metavar="PATH",
+            help="Path of the pages behind a reverse proxy: /user/me/proxy/8080. A number at its "
+            "end is the default port.",
+        ),
+    ] = "",
+    host: Annotated[
+        str, typer.Option(help="Address to listen on. By default, only this machine can connect.")
+    ] = "127.0.0.1",
 ) -> None:
     """Show studies and trials in a browser, live while sweeps run."""
     from orchestrator.view import serve
 
+    hint = "\nBehind the proxy, its address replaces the part before the path." if prefix else ""
     serve(
         store_url(store, storage),
         storage,
-        port,
-        lambda link: print_out(f"Open {link}\nCtrl-C ends it; sweeps continue."),
+        lambda link: print_out(f"Open {link}{hint}\nCtrl-C ends it; sweeps continue."),
+        host=host,
+        port=port,
+        prefix=prefix,
     )

@@ -212,23 +212,17 @@ class Results(Database):
 
     def epochs(self, trial_id: str) -> list[Epoch]:
         """Return the trial's epochs in order."""
-        with self.read() as connection:
-            return _epochs(connection, [trial_id]).get(trial_id, [])
+        return self.epochs_by_trial([trial_id]).get(trial_id, [])
 
-    def epochs_by_trial(self, key: StudyKey) -> dict[str, list[Epoch]]:
-        """Return the epochs of the study's trials, by trial id."""
+    def epochs_by_trial(self, trials: StudyKey | Collection[str]) -> dict[str, list[Epoch]]:
+        """Return the epochs of the study's trials, or of these ids, by trial id."""
         with self.read() as connection:
-            return _epochs(connection, key)
+            return _epochs(connection, trials)
 
-    def spectrum(self, trial_id: str) -> Spectrum | None:
-        """Return the trial's singular values (float64), or None if it has none."""
+    def spectra(self, trials: StudyKey | Collection[str]) -> dict[str, Spectrum]:
+        """Return the singular values (float64) of the study's trials, or of these ids, by id."""
         with self.read() as connection:
-            return _spectra(connection, [trial_id]).get(trial_id)
-
-    def spectra(self, key: StudyKey) -> dict[str, Spectrum]:
-        """Return the singular values of the study's trials, by trial id."""
-        with self.read() as connection:
-            return _spectra(connection, key)
+            return _spectra(connection, trials)
 
 
 _TABLES = (result, spectrum, epoch)

@@ -29,10 +29,11 @@ PAGE_POLICY = (
 REFUSAL = "Open the link that `view` printed when it started. It gives access to this page."
 
 
-def guard(server: Flask, token: str, script_hashes: Sequence[str]) -> None:
+def guard(server: Flask, token: str, script_hashes: Sequence[str], prefix: str = "") -> None:
     """Answer 403 to requests without the token, and limit what browsers may do with answers.
 
-    The printed link stores the token in a cookie and redirects to an address without it.
+    The printed link stores the token in a cookie for `prefix` and redirects to an address without
+    it.
     """
 
     @server.before_request
@@ -43,10 +44,12 @@ def guard(server: Flask, token: str, script_hashes: Sequence[str]) -> None:
             query = urlencode(
                 [(name, value) for name, value in request.args.items(multi=True) if name != "token"]
             )
-            answer = redirect(f"{request.path}?{query}" if query else request.path)
+            # Relative, because only some proxies add their prefix to an absolute path.
+            name = request.environ["REQUEST_URI"].partition("?")[0].rpartition("/")[2]
+            answer = redirect(f"./{name}?{query}")
             # Lax: the link may be on another page, such as a notebook's, whose posts must not send
             # the cookie.
-            answer.set_cookie(cookie, token, httponly=True, samesite="Lax")
+            answer.set_cookie(cookie, token, path=prefix or "/", httponly=True, samesite="Lax")
             return answer
         if not _is_token(request.cookies.get(cookie, ""), token):
             abort(Response(REFUSAL, 403, mimetype="text/plain"))

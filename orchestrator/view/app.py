@@ -5,19 +5,29 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import parse_qs, unquote
 
-from dash import Dash, Input, Output, State, ctx, dcc, html, no_update, set_props
-from dash.exceptions import PreventUpdate
+from dash import (
+    Dash,
+    Input,
+    Output,
+    ctx,
+    dcc,
+    get_relative_path,
+    html,
+    no_update,
+    set_props,
+)
 
 from orchestrator.view import access, downloads, overview, parts, study_page, trials_page
 from orchestrator.view.source import Source
 from trainables.errors import UserError
 
 
-def make_app(source: Source, token: str) -> Dash:
-    """Return the application, whose pages require `token`."""
+def make_app(source: Source, token: str, prefix: str = "") -> Dash:
+    """Return the application, whose pages require `token` and whose links begin with `prefix`."""
     app = Dash(
         __name__,
         title="Sweeps",
+        requests_pathname_prefix=f"{prefix}/",
         update_title="",
         suppress_callback_exceptions=True,
         on_error=show_trouble,
@@ -25,8 +35,9 @@ def make_app(source: Source, token: str) -> Dash:
     app.layout = html.Div(
         [
             dcc.Location(id="address"),
-            dcc.Interval(id="page-tick", interval=parts.LIVE_MS),
-            html.Header(dcc.Link("Sweeps", href="/", className="home")),
+            # Only in trouble: a tick would discard the answer to a click that is being computed.
+            dcc.Interval(id="page-tick", interval=parts.LIVE_MS, disabled=True),
+            html.Header(dcc.Link("Sweeps", href=get_relative_path("/"), className="home")),
             html.P(id="trouble", className="trouble", role="alert"),
             html.Main(id="page"),
         ]
@@ -35,24 +46,22 @@ def make_app(source: Source, token: str) -> Dash:
     @app.callback(
         Output("page", "children"),
         Output("trouble", "children"),
+        Output("page-tick", "disabled"),
         Input("address", "pathname"),
         Input("address", "search"),
         Input("page-tick", "n_intervals"),
-        State("trouble", "children"),
     )
-    def page(path: str, search: str, _: int | None, trouble: str | None) -> tuple[Any, str]:
-        is_tick = ctx.triggered_id == "page-tick"
-        if is_tick and not trouble:
-            raise PreventUpdate
+    def page(path: str, search: str, _: int | None) -> tuple[Any, str, bool]:
         try:
-            return lay_out(source, path, search), ""
+            return lay_out(source, path.removeprefix(prefix), search), "", True
         except UserError as error:
-            return no_update if is_tick else None, parts.sentence_of(error)
+            is_tick = ctx.triggered_id == "page-tick"
+            return no_update if is_tick else None, parts.sentence_of(error), False
 
     for module in (parts, overview, study_page, trials_page):
         module.register(app, source)
     downloads.register(app.server, source)
-    access.guard(app.server, token, app.csp_hashes())
+    access.guard(app.server, token, app.csp_hashes(), prefix)
     return app
 
 
@@ -61,6 +70,7 @@ def show_trouble(error: Exception) -> None:
     if not isinstance(error, UserError):
         raise error
     set_props("trouble", {"children": parts.sentence_of(error)})
+    set_props("page-tick", {"disabled": False})
 
 
 def lay_out(source: Source, path: str, search: str) -> Any:

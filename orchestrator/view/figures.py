@@ -31,6 +31,9 @@ MOST_MARKED, FEW_EPOCHS = 100, 12
 tick per epoch."""
 WIDE_RANGE = 10
 """Curves whose largest value is more than this multiple of the smallest have a logarithmic axis."""
+SPREAD = ("lowest", "highest", "seeds")
+"""Columns of a mean that the pointer shows after its value."""
+BAND_OPACITY = 0.3
 AXIS = {"automargin": True, "exponentformat": "power"}
 STYLE = {
     "xaxis": AXIS,
@@ -115,11 +118,12 @@ def _areas(values: pd.Series[float]) -> pd.Series[float]:
 def learning_curves(
     trials: Mapping[str, Sequence[Epoch]], metric: str | None = None, *, related: bool = False
 ) -> Figure:
-    """Return a figure of a metric by epoch, with a line per trial.
+    """Return a figure of a metric by epoch, with a line per key of `trials`.
 
-    By default, the metric is the first that the trials report. A diamond marks the start of
-    averaging. If `related`, there is one trial, and a line for each metric whose name ends in the
-    same word, such as train_loss and valid_loss.
+    If a key has epochs of several trials, the line is their mean at each epoch, with a band from
+    the lowest to the highest. By default, the metric is the first that the trials report. A diamond
+    marks the start of averaging. If `related`, there is one trial, and a line for each metric whose
+    name ends in the same word, such as train_loss and valid_loss.
     """
     metrics = curve_metrics(trials)
     if not metrics:
@@ -131,23 +135,40 @@ def learning_curves(
         (
             as_text(title(one) if related else name),
             epoch.epoch,
-            epoch.numbers[one],
+            numbers[one],
             one == metric and getattr(epoch, "averaging", False),
         )
         for name, epochs in trials.items()
         for epoch in epochs
+        for numbers in [epoch.numbers]
         for one in shown
-        if one in epoch.numbers
+        if one in numbers
     ]
     points = pd.DataFrame(rows, columns=["line", "epoch", y, "averaged"])
-    longest = points["line"].value_counts().max()
     is_wide = points[y].max() > WIDE_RANGE * points[y].min() > 0
-    figure = _lines(points, "epoch", y, markers=longest <= MOST_MARKED, logarithmic=is_wide)
+    lines = points.sort_values("epoch", kind="stable").groupby(["line", "epoch"], sort=False)
+    points = lines.agg({y: ["mean", "min", "max", "size"], "averaged": "all"})
+    points = points.set_axis([y, *SPREAD, "averaged"], axis="columns").reset_index()
+    longest, has_bands = points["line"].value_counts().max(), bool(points["seeds"].max() > 1)
+    figure = _lines(points, "epoch", y, longest <= MOST_MARKED, is_wide, SPREAD * has_bands)
+    for line in figure.data * has_bands:
+        band = points[points["line"] == line.name]
+        figure.add_scatter(
+            x=[*band["epoch"], *band["epoch"][::-1]],
+            y=[*band["highest"], *band["lowest"][::-1]],
+            mode="lines",
+            line={"width": 0, "color": line.line.color},
+            fill="toself",
+            opacity=BAND_OPACITY,
+            hoverinfo="skip",
+            legendgroup=line.name,
+            showlegend=False,
+        )
     # By default plotly labels 700 as 7.
     figure.update_yaxes(tickformat="~g", tickfont_size=10)
     if longest <= FEW_EPOCHS:
         figure.update_xaxes(dtick=1)
-    averaging = points[points["averaged"].astype(bool)].drop_duplicates("line")
+    averaging = points[points["averaged"]].drop_duplicates("line")
     return figure.add_scatter(
         x=averaging["epoch"],
         y=averaging[y],
@@ -188,7 +209,12 @@ def spectra(
 
 
 def _lines(
-    points: pd.DataFrame, x: str, y: str, *, markers: bool = False, logarithmic: bool = True
+    points: pd.DataFrame,
+    x: str,
+    y: str,
+    markers: bool = False,
+    logarithmic: bool = True,
+    hover: Sequence[str] = (),
 ) -> Figure:
     figure = px.line(
         points,
@@ -197,6 +223,7 @@ def _lines(
         log_y=logarithmic,
         color="line",
         line_dash="line",
+        hover_data=hover,
         markers=markers,
         render_mode="svg",
     )

@@ -82,7 +82,7 @@ def read_trial(source: Source, trial_id: str, variant: str = "") -> OneTrial:
     key = next((key for key in keys if key.variant == variant), keys[0])
     with source.store() as opened:
         (row,) = opened.results(key, [trial_id])
-        epochs, spectrum = opened.epochs(trial_id), opened.spectrum(trial_id)
+        epochs, spectra = opened.epochs(trial_id), opened.spectra([trial_id])
         attempts = opened.attempts(trial_id)
     return OneTrial(
         row=row,
@@ -91,7 +91,7 @@ def read_trial(source: Source, trial_id: str, variant: str = "") -> OneTrial:
         settings=flat_values(row["config"]),
         varying_settings=source.trials(key.variant).settings,
         epochs=epochs,
-        spectrum=spectrum,
+        spectrum=spectra.get(trial_id),
         predictions={
             name: WordsAfter.model_validate_json(text)
             for name, text in row["metrics"].items()

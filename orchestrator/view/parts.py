@@ -6,7 +6,19 @@ from collections.abc import Sequence
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from dash import MATCH, ClientsideFunction, Dash, Input, Output, State, ctx, dcc, html, no_update
+from dash import (
+    MATCH,
+    ClientsideFunction,
+    Dash,
+    Input,
+    Output,
+    State,
+    ctx,
+    dcc,
+    get_relative_path,
+    html,
+    no_update,
+)
 
 from orchestrator.store import StoreAwayError, StudyKey
 from orchestrator.variants import Variant
@@ -81,19 +93,19 @@ def stop_button(target: str, text: str) -> Any:
 def study_link(key: StudyKey) -> Any:
     """Return a link to the study."""
     words = ", ".join([key.study, key.scale, key.corpus]) + str(Variant.read(key.overrides))
-    return dcc.Link(words, href=f"/study/{quote(key.variant)}")
+    return dcc.Link(words, href=get_relative_path(f"/study/{quote(key.variant)}"))
 
 
 def trial_link(trial_id: str, name: str, key: StudyKey) -> Any:
     """Return a link to the trial."""
     query = urlencode({"study": key.variant})
-    return dcc.Link(name, href=f"/trial/{short_id(trial_id)}?{query}")
+    return dcc.Link(name, href=get_relative_path(f"/trial/{short_id(trial_id)}?{query}"))
 
 
 def downloads(key: StudyKey, trial_ids: Sequence[str] = ()) -> list[Any]:
     """Return links to downloads of the trials (default: all)."""
     query = urlencode([("trial", trial_id) for trial_id in trial_ids])
-    address = f"/download/study/{quote(key.variant)}"
+    address = get_relative_path(f"/download/study/{quote(key.variant)}")
     return [html.A(form.upper(), href=f"{address}.{form}?{query}") for form in ("csv", "json")]
 
 

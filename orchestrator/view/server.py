@@ -1,28 +1,49 @@
-"""Server of the pages: on loopback, behind a token, until interrupted."""
+"""Server of the pages: on loopback by default, behind a token, until interrupted."""
 
 from __future__ import annotations
 
 import logging
+import re
 import secrets
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from urllib.parse import unquote
 
 from orchestrator.store import open_store
 from trainables.errors import UserError
 
-HOST = "127.0.0.1"
 FIRST_PORT = 8642
 THREADS = 4
+PREFIX = r"((?:/(?!(?:\.|%2[eE]){1,2}(?:/|$))[\w.~@:=+%-]+)*?(?:/(\d{4,5}))?)/?"
+"""A path without the segments "." and "..". Groups: it, and the number of 4 or 5 digits at its end.
+"""
 
 
-def serve(url: str, storage: str, port: int | None, ready: Callable[[str], None]) -> None:
+def serve(
+    url: str,
+    storage: str,
+    ready: Callable[[str], None],
+    *,
+    host: str,
+    port: int | None,
+    prefix: str,
+) -> None:
     """Show the store at `url` and the storage until SIGINT or SIGTERM.
 
-    `ready` receives the link once it can be opened. The default `port` is 8642, or a free one if
-    that is taken. Raises UserError if the extra `view` is missing, or the store, storage or `port`
-    cannot be used.
+    `ready` receives the link once it can be opened. `prefix` is the path of the pages behind a
+    reverse proxy; requests arrive with or without it. The default `port` is the number at the end
+    of `prefix`, else 8642, or a free one if that is taken. Raises UserError if the extra `view` is
+    missing, or the store, storage or an argument cannot be used.
     """
+    match = re.fullmatch(PREFIX, prefix, re.ASCII)
+    if not match:
+        raise UserError(
+            f"--prefix: {prefix!r} is not the path of an address. Copy the path from the browser, "
+            "such as /user/me/proxy/8080."
+        )
+    prefix, last = match.groups()
+    port = port or int(last or 0)
     try:
         import waitress
 
@@ -37,19 +58,29 @@ def serve(url: str, storage: str, port: int | None, ready: Callable[[str], None]
     source = Source(url, storage)
     open_store(url, create=False).close()  # report a damaged store before any page
     token = secrets.token_urlsafe(24)
-    pages = make_app(source, token).server
+    pages = make_app(source, token, prefix).server
 
     def make_server(number: int) -> waitress.server.TcpWSGIServer:
-        return waitress.create_server(pages, host=HOST, port=number, threads=THREADS, ident=None)
+        try:
+            return waitress.create_server(
+                pages,
+                host=host,
+                port=number,
+                threads=THREADS,
+                ident=None,
+                url_prefix=unquote(prefix, "latin-1"),  # as WSGI decodes paths
+            )
+        except (OSError, ValueError) as error:
+            raise UserError(
+                f"--port: port {number} of {host} cannot be used ({error}). Choose another --port "
+                "or --host."
+            ) from error
 
     try:
-        server = make_server(FIRST_PORT if port is None else port)
-    except OSError as error:
-        if port is not None:
-            raise UserError(
-                f"--port: port {port} cannot be used ({error.strerror}). Choose another port, or "
-                "omit the option."
-            ) from error
+        server = make_server(port or FIRST_PORT)
+    except UserError:
+        if port:
+            raise
         server = make_server(0)
     # The server's warnings only report how many requests wait.
     logging.getLogger("waitress").setLevel(logging.ERROR)
@@ -58,7 +89,7 @@ def serve(url: str, storage: str, port: int | None, ready: Callable[[str], None]
         for summary in source.overview().studies[-1:]:
             source.trials(summary.key.variant)
     threading.Thread(target=server.run, daemon=True).start()
-    ready(f"http://{HOST}:{server.effective_port}/?token={token}")
+    ready(f"http://{host}:{server.effective_port}{prefix}/?token={token}")
     # Do not wait for requests in progress when a signal comes, because nothing is lost.
     with suppress(KeyboardInterrupt):
         threading.Event().wait()

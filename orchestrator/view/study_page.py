@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote, urlencode
 
 import pandas as pd
-from dash import ClientsideFunction, Dash, Input, Output, State, dcc, html, no_update, set_props
+from dash import (
+    ClientsideFunction,
+    Dash,
+    Input,
+    Output,
+    State,
+    dcc,
+    get_relative_path,
+    html,
+    no_update,
+    set_props,
+)
 from plotly.graph_objects import Figure
 
 from orchestrator.report import CARD_FILE, Card, title
-from orchestrator.store import StudySummary
+from orchestrator.store import LOST, StudySummary
 from orchestrator.variants import Variant
 from orchestrator.view import figures, parts, study_table
 from orchestrator.view.axes import AXES, labels, menus
@@ -21,12 +33,16 @@ from orchestrator.view.source import Source
 from orchestrator.view.trials import StudyTrials
 from orchestrator.words import short_id
 from search_spaces.catalog import NAMES, load_study
-from search_spaces.study import Study
-from trainables.config import Goal
+from search_spaces.study import Study, group_of
+from trainables.trial_folder import Epoch
 
 REPORT = "report.html"
 TABS = ("learning curves", "spectra")
-MOST_CHOSEN, MOST_BEST = 20, 8
+MOST_CHOSEN, MOST_BEST, MOST_SEEDS = 20, 8, 20
+MEANS = (
+    "settings{}. A line is the mean over the seeds that have the epoch "
+    f"(at most {MOST_SEEDS}), its band their range. Tick trials to show single curves."
+)
 
 
 def layout(source: Source, variant: str) -> Any:
@@ -57,13 +73,13 @@ def layout(source: Source, variant: str) -> Any:
             *study_table.layout(trials),
             html.P(id="chosen-words", className="soft"),
             dcc.RadioItems(
-                TABS,
+                TABS[:1],
                 TABS[0],
                 id="chosen-tab",
                 inline=True,
                 className="tabs",
                 persistence_type="session",
-                persistence=True,
+                persistence=variant,
             ),
             dcc.Dropdown([], id="chosen-curve", placeholder="metric of the curves"),
             parts.graph("chosen", variant),
@@ -132,6 +148,7 @@ def register(app: Dash, source: Source) -> None:
         Output({"drawn": "chosen"}, "data"),
         Output("chosen-words", "children"),
         Output("chosen-curve", "options"),
+        Output("chosen-tab", "options"),
         inputs={
             "tab": Input("chosen-tab", "value"),
             "curve": Input("chosen-curve", "value"),
@@ -150,17 +167,22 @@ def register(app: Dash, source: Source) -> None:
         variant: str,
     ) -> tuple[Any, ...]:
         trials = source.trials(variant)
-        ids, words = _choose(trials.of(table_ids), ticked_ids, trials.goal)
-        names_of = trials.frame["name"]
+        names, words = _choose(trials, table_ids, ticked_ids, tab)
+        epochs: dict[str, list[Epoch]] = defaultdict(list)
         with source.store() as opened:
-            if tab == "spectra":
+            ids = list(names.index)
+            spectra = opened.spectra(ids[:MOST_CHOSEN])
+            if tab == TABS[1] and spectra:
                 metrics: Any = no_update
-                figure = figures.spectra({names_of[id_]: opened.spectrum(id_) for id_ in ids})
+                figure = figures.spectra({names[id_]: spectra.get(id_) for id_ in ids})
             else:
-                epochs = {names_of[id_]: opened.epochs(id_) for id_ in ids}
+                by_id = opened.epochs_by_trial(ids)
+                for id_ in ids:
+                    epochs[names[id_]] += by_id.get(id_, [])
                 metrics = labels(figures.curve_metrics(epochs))
                 figure = figures.learning_curves(epochs, curve or trials.goal.metric)
-        return figure, [words, " ", *_compare(ticked_ids, variant)], metrics
+        caption = [words, " ", *_compare(ticked_ids, variant)]
+        return figure, caption, metrics, TABS[: 1 + bool(spectra)]
 
     app.clientside_callback(
         ClientsideFunction("view", "open"),
@@ -175,17 +197,30 @@ def _compare(ticked_ids: Sequence[str], variant: str) -> list[Any]:
         words = f"Tick two to {parts.MOST_COMPARED} trials to compare them."
         return [words] if ticked_ids else []
     query = urlencode([("study", variant), *(("trial", short_id(id_)) for id_ in ticked_ids)])
-    return [dcc.Link(f"Compare these {len(ticked_ids)} side by side", href=f"/compare?{query}")]
+    address = get_relative_path(f"/compare?{query}")
+    return [dcc.Link(f"Compare these {len(ticked_ids)} side by side", href=address)]
 
 
-def _choose(frame: pd.DataFrame, ticked_ids: Sequence[str], goal: Goal) -> tuple[list[str], str]:
-    if ids := ticked_ids[:MOST_CHOSEN]:
-        return list(ids), f"Shown: {len(ids)} ticked trials."
-    order, index = "", frame.index[:MOST_BEST]
+def _choose(
+    trials: StudyTrials, table_ids: Sequence[str] | None, ticked_ids: Sequence[str], tab: str
+) -> tuple[pd.Series[str], str]:
+    """Return the name of the line of each chosen trial, and words about the choice."""
+    names, goal = trials.frame["name"], trials.goal
+    if ids := list(ticked_ids[:MOST_CHOSEN]):
+        return names[ids], f"Shown: {len(ids)} ticked trials."
+    frame, words = trials.of(table_ids), "trials{}. Tick trials to show others."
+    if tab == TABS[0]:
+        frame = frame[~frame["state"].isin(LOST)].groupby("setting").head(MOST_SEEDS)
+        names, words = names.map(group_of), MEANS
+    order = ""
     if goal.metric in frame:
+        order = f" by {title(goal.metric)}"
         values = pd.to_numeric(frame[goal.metric], errors="coerce") * goal.sign(goal.metric)
-        order, index = f" by {title(goal.metric)}", values.nsmallest(MOST_BEST).index
-    return list(index), f"Shown: the first {len(index)} trials{order}. Tick trials to show others."
+        means = values.groupby(names).transform("mean")
+        frame = frame.loc[means.sort_values(kind="stable").index]
+    names = names[frame.index]
+    lines = names.unique()[:MOST_BEST]
+    return names[names.isin(lines)], f"Shown: the first {len(lines)} {words.format(order)}"
 
 
 def _head(source: Source, summary: StudySummary) -> list[Any]:
@@ -207,7 +242,7 @@ def _head(source: Source, summary: StudySummary) -> list[Any]:
         answer = [text, html.Span(state, className="soft")]
     report: list[Any] = []
     if (folder / REPORT).is_file():
-        address = f"/report/{quote(key.variant)}/{REPORT}"
+        address = get_relative_path(f"/report/{quote(key.variant)}/{REPORT}")
         report = [html.A("Report", href=address, target="_blank")]
     return [
         html.H1((description and description.title) or key.study),

@@ -42,12 +42,12 @@ def copied(finished: Path, tmp_path: Path) -> Path:
 
 
 @contextmanager
-def viewed(storage: Path) -> Iterator[str]:
-    process = start("view", "--storage", storage)
+def viewed(storage: Path, *options: str) -> Iterator[str]:
+    process = start("view", "--storage", storage, *options)
     try:
         assert process.stdout is not None
         line = process.stdout.readline()
-        link = re.search(r"http://127\.0\.0\.1:\d+/\?token=\S+", line)
+        link = re.search(r"http://127\.0\.0\.1:\d+/(\S*/)?\?token=\S+", line)
         assert link is not None, line
         yield link.group()
     finally:

@@ -30,10 +30,10 @@ function between({ categoryarray }, low, high) {
   return { filterType: "text", operator: some.length ? "OR" : "AND", conditions };
 }
 
-// For a study's page, whose address ends in the study.
+// For a study's page, whose address ends in "study/" and the study.
 function trialAddress(id) {
-  const study = location.pathname.split("/").pop();
-  return `/trial/${id.slice(0, 12)}?study=${study}`;
+  const [, prefix, study] = location.pathname.match(/(.*)\/study\/(.*)/);
+  return `${prefix}/trial/${id.slice(0, 12)}?study=${study}`;
 }
 
 window.dash_clientside = {

@@ -47,7 +47,7 @@ def test_outcome_round_trips_exactly(store: Store, trial_id: str, run_id: int) -
     assert done["started_at"] <= done["ended_at"]
     assert (planned["state"], planned["metrics"], planned["environment"]) == ("planned", {}, {})
     assert store.epochs(trial_id) == list(recorded.epochs)
-    spectrum = store.spectrum(trial_id)
+    spectrum = store.spectra([trial_id])[trial_id]
     assert spectrum is not None and spectrum.dtype == np.float64
     assert spectrum.tobytes() == store.spectra(KEY)[trial_id].tobytes() == SPECTRUM.tobytes()
     assert [type(done["metrics"][name]) for name in ("full", "press_rank")] == [bool, int]
@@ -169,7 +169,7 @@ def test_results_are_the_studys_trials(store: Store, run_id: int) -> None:
     environments = [row["environment"] for row in store.results(KEY)]
     assert environments == [{"torch": "2.0"}, {"torch": "2.1"}, {}]
     assert [row["trial_id"] for row in store.results(variant)] == [first, other]
-    assert list(store.spectra(KEY)) == [first] and store.spectrum(second) is None
+    assert list(store.spectra(KEY)) == [first] and not store.spectra([second])
     assert store.spectra(variant)[other].tolist() == list(SPECTRUM * 2)
     selection = [second, failed]
     assert store.results(KEY, selection) == [

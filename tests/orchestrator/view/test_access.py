@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from urllib.parse import urljoin
 
 import pytest
 from flask import Flask
@@ -61,3 +62,19 @@ def test_stored_page_has_no_origin(server: Flask, tmp_path: Path, name: str) -> 
 
 def test_pages_run_own_scripts(server: Flask) -> None:
     assert "'self'" in policy(server, "/")["script-src"]
+
+
+@pytest.mark.parametrize(
+    "address", ["/user/me/8642", "/user/me/8642/", "/user/me/8642/study/a%2Fb"]
+)
+def test_link_redirects_to_its_address(address: str) -> None:
+    """Proxies differ in what they do to an absolute path, so only a relative one is right."""
+    server = Flask(__name__)
+    access.guard(server, "token", [], "/user/me/8642")
+    link = f"https://hub.example{address}?token=token&study=x"
+    answer = server.test_client().get(link, headers={"Host": "hub.example"})
+    target = answer.headers["Location"]
+    assert not target.startswith(("/", "http"))
+    assert urljoin(link, target) == f"https://hub.example{address}?study=x"
+    assert "; Path=/user/me/8642;" in answer.headers["Set-Cookie"]
+    assert "HttpOnly" in answer.headers["Set-Cookie"]

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import numpy as np
 import pytest
 from dash import Dash, no_update
 from dash.exceptions import PreventUpdate
@@ -18,10 +19,10 @@ from orchestrator.view.overview import content
 from orchestrator.view.source import Source
 from orchestrator.view.trials_page import CONFIG_FILE, RUN_ALONE
 from tests.support.postgres import PASSWORD, PostgresServer
-from tests.support.store_rows import RUN, epoch, ids, outcome, plan
+from tests.support.store_rows import RUN, SPECTRUM, epoch, ids, outcome, plan, planned
 from trainables.config import Goal
 from trainables.errors import UserError
-from trainables.trial_folder import TrialOutcome, UserEpoch
+from trainables.trial_folder import FinalState, TrialOutcome, UserEpoch
 
 MINE = StudyKey(study="mine", scale="smoke", corpus="pydocs")
 IDS = ids(plan(2))
@@ -82,22 +83,25 @@ def post(
 
 
 def test_error_is_shown_until_recovery(app: Dash, tmp_path: Path) -> None:
-    def open_page(changed: str, trouble: str) -> Any:
+    def open_page(changed: str) -> Any:
         values = {"address.pathname": STUDY, "address.search": "", "page-tick.n_intervals": 1}
-        outputs, state = ["page.children", "trouble.children"], {"trouble.children": trouble}
-        return post(app, outputs, values, state, changed)["response"]
+        outputs = ["page.children", "trouble.children", "page-tick.disabled"]
+        return post(app, outputs, values, {}, changed)["response"]
 
     away = (tmp_path / "results.db").rename(tmp_path / "away.db")
-    opened = open_page("address.pathname", "")
+    opened = open_page("address.pathname")
     sentence = opened["trouble"]["children"]
     assert "results.db" in sentence and "loads again by itself" in sentence
     assert "--store" not in sentence and opened["page"] == {"children": None}
+    retries = {"page-tick": {"disabled": False}}
+    assert retries.items() <= opened.items()
     tick = "overview-tick.n_intervals"
     followed = post(app, ["overview.children"], {tick: 1}, {}, tick)
-    assert followed["sideUpdate"] == {"trouble": {"children": sentence}}
+    assert followed["sideUpdate"] == {"trouble": {"children": sentence}, **retries}
     away.rename(tmp_path / "results.db")
-    again = open_page("page-tick.n_intervals", sentence)
-    assert again["trouble"]["children"] == "" and "study-head" in str(again["page"])
+    again = open_page("page-tick.n_intervals")
+    assert again["trouble"]["children"] == "" and again["page-tick"]["disabled"]
+    assert "study-head" in str(again["page"])
 
 
 def test_pages_hide_database_password(
@@ -206,12 +210,55 @@ def test_own_metric_orders_trials_and_curves(
         certainty=("b",), goal=Goal("score", "max"))  # fmt: skip
     (folder / CARD_FILE).write_text(card.model_dump_json())
     draw = callback(app, '{"drawn":"chosen"}')
-    figure, words, options = draw("learning curves", None, None, [], None, MINE.variant)
+    figure, words, options, tabs = draw("spectra", None, None, [], None, MINE.variant)
+    assert list(tabs) == ["learning curves"], "no trial has a spectrum"
     assert [line.name for line in figure.data[:-1]] == ["trial 1", "trial 0"]
     assert list(figure.data[0].y) == [1.5] and "by score" in words[0]
     assert list(options) == ["loss", "score"]
     figure, *_ = draw("learning curves", "loss", None, IDS, None, MINE.variant)
     assert [list(line.y) for line in figure.data[:-1]] == [[3.0], [3.0]]
+
+
+def test_settings_have_mean_curves(app: Dash, store: Store) -> None:
+    """Setting a has seeds 0 to 3: two done, one pruned, one diverged. Setting b has one seed."""
+    draws = np.random.default_rng(0)
+    trials = [planned(seed, group="a", name=f"a seed={seed}") for seed in range(4)]
+    trials.append(planned(0, group="b", name="b seed=0"))
+    store.register(MINE, trials)
+    trial_ids, run_id = ids(trials), store.begin_run(RUN)
+    attempts = store.claim(trial_ids, owner="a", lease_s=60)
+    losses = {id_: draws.uniform(1, 3, size=3) for id_ in trial_ids}
+    losses[trial_ids[2]] = losses[trial_ids[2]][:2]
+    for id_, values in losses.items():
+        points = [epoch(n, valid_loss=loss) for n, loss in enumerate(values, 1)]
+        store.record_epochs({id_: points}, attempts=attempts)
+        measured = {"perplexity@1": {"valid_perplexity": float(values[-1])}}
+        ended = outcome(id_, epochs=0, measurements=measured)
+        if id_ in (trial_ids[2], trial_ids[3]):
+            state: FinalState = "pruned" if id_ == trial_ids[2] else "diverged"
+            ended = outcome(id_, state=state, epochs=0, measurements={})
+        ended = ended.model_copy(update={"epochs": tuple(points)})
+        store.record(ended, run_id=run_id, spectrum=SPECTRUM, attempt=attempts[id_])
+    draw = callback(app, '{"drawn":"chosen"}')
+    figure, words, _, tabs = draw("learning curves", None, None, [], None, MINE.variant)
+    lines = {line.name: line for line in figure.data if line.fill is None}
+    bands = {line.legendgroup: line for line in figure.data if line.fill}
+    assert {*bands} == {"a", "b"} and "band" in words[0] and "2 settings" in words[0]
+    a, b = (np.exp([losses[id_] for id_ in some]) for some in (trial_ids[:2], trial_ids[4:]))
+    pruned = np.exp(losses[trial_ids[2]])
+    begun = np.vstack([a[:, :2], pruned])
+    np.testing.assert_allclose(lines["a"].y, [*begun.mean(axis=0), a[:, 2].mean()])
+    low, high = [*begun.min(axis=0), a[:, 2].min()], [*begun.max(axis=0), a[:, 2].max()]
+    np.testing.assert_allclose(bands["a"].y, [*high, *low[::-1]])
+    np.testing.assert_allclose(bands["a"].x, [1, 2, 3, 3, 2, 1])
+    assert lines["a"].customdata[:, 2].tolist() == [3, 3, 2]
+    np.testing.assert_allclose(lines["b"].y, b[0])
+    figure, *_ = draw("learning curves", None, None, trial_ids[:2], None, MINE.variant)
+    assert [line.name for line in figure.data[:-1]] == ["a seed=0", "a seed=1"]
+    np.testing.assert_allclose([line.y for line in figure.data[:-1]], a)
+    assert list(tabs) == ["learning curves", "spectra"]
+    figure, *_ = draw("spectra", None, None, [], None, MINE.variant)
+    assert len(figure.data) == 5 and [*figure.data[0].y] == [*SPECTRUM]
 
 
 def test_compared_trials_are_updated(app: Dash, store: Store) -> None:
