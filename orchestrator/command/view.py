@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from orchestrator.command import options
-from orchestrator.command.options import print_out, store_url
+from orchestrator.command.options import open_existing, print_out, store_url
 
 
 def view(
@@ -41,6 +41,7 @@ def view(
         store_url(store, storage),
         storage,
         lambda link: print_out(f"Open {link}{hint}\nCtrl-C ends it; sweeps continue."),
+        lambda: open_existing(store, storage).close(),
         host=host,
         port=port,
         prefix=prefix,

@@ -6,15 +6,16 @@ import logging
 import re
 import secrets
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from urllib.parse import unquote
 
-from orchestrator.store import open_store
 from trainables.errors import UserError
 
 FIRST_PORT = 8642
 THREADS = 4
+REFRESH_S = 10.0
 PREFIX = r"((?:/(?!(?:\.|%2[eE]){1,2}(?:/|$))[\w.~@:=+%-]+)*?(?:/(\d{4,5}))?)/?"
 """A path without the segments "." and "..". Groups: it, and the number of 4 or 5 digits at its end.
 """
@@ -24,6 +25,7 @@ def serve(
     url: str,
     storage: str,
     ready: Callable[[str], None],
+    refresh: Callable[[], None],
     *,
     host: str,
     port: int | None,
@@ -31,7 +33,8 @@ def serve(
 ) -> None:
     """Show the store at `url` and the storage until SIGINT or SIGTERM.
 
-    `ready` receives the link once it can be opened. `prefix` is the path of the pages behind a
+    `ready` receives the link once it can be opened. `refresh` opens and updates the store, at the
+    start and every 10 s. `prefix` is the path of the pages behind a
     reverse proxy; requests arrive with or without it. The default `port` is the number at the end
     of `prefix`, else 8642, or a free one if that is taken. Raises UserError if the extra `view` is
     missing, or the store, storage or an argument cannot be used.
@@ -56,7 +59,7 @@ def serve(
     from orchestrator.view.source import Source
 
     source = Source(url, storage)
-    open_store(url, create=False).close()  # report a damaged store before any page
+    refresh()  # reports a damaged store before any page
     token = secrets.token_urlsafe(24)
     pages = make_app(source, token, prefix).server
 
@@ -92,4 +95,7 @@ def serve(
     ready(f"http://{host}:{server.effective_port}{prefix}/?token={token}")
     # Do not wait for requests in progress when a signal comes, because nothing is lost.
     with suppress(KeyboardInterrupt):
-        threading.Event().wait()
+        while True:
+            time.sleep(REFRESH_S)
+            with suppress(UserError):
+                refresh()
