@@ -36,12 +36,13 @@ def view(
     """Show studies and trials in a browser, live while sweeps run."""
     from orchestrator.view import serve
 
+    open_existing(store, storage).close()  # report a damaged store before any page
     hint = "\nBehind the proxy, its address replaces the part before the path." if prefix else ""
     serve(
         store_url(store, storage),
         storage,
         lambda link: print_out(f"Open {link}{hint}\nCtrl-C ends it; sweeps continue."),
-        lambda: open_existing(store, storage).close(),
+        lambda: open_existing(store, storage, check=False).close(),
         host=host,
         port=port,
         prefix=prefix,

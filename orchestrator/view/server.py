@@ -33,11 +33,11 @@ def serve(
 ) -> None:
     """Show the store at `url` and the storage until SIGINT or SIGTERM.
 
-    `ready` receives the link once it can be opened. `refresh` opens and updates the store, at the
-    start and every 10 s. `prefix` is the path of the pages behind a
-    reverse proxy; requests arrive with or without it. The default `port` is the number at the end
-    of `prefix`, else 8642, or a free one if that is taken. Raises UserError if the extra `view` is
-    missing, or the store, storage or an argument cannot be used.
+    `ready` receives the link once it can be opened. `refresh` updates the store every 10 s.
+    `prefix` is the path of the pages behind a reverse proxy; requests arrive with or without it.
+    The default `port` is the number at the end of `prefix`, else 8642, or a free one if that is
+    taken. Raises UserError if the extra `view` is missing, or the storage or an argument cannot be
+    used.
     """
     match = re.fullmatch(PREFIX, prefix, re.ASCII)
     if not match:
@@ -59,7 +59,6 @@ def serve(
     from orchestrator.view.source import Source
 
     source = Source(url, storage)
-    refresh()  # reports a damaged store before any page
     token = secrets.token_urlsafe(24)
     pages = make_app(source, token, prefix).server
 

@@ -106,7 +106,7 @@ def test_forgotten_trial_is_planned_again(typed: Typed, storage: FolderStorage, 
         for key in (KEY, OTHER):
             states = {row.trial_id: row.state for row in store.trials(key)}
             assert states[SHARED] == "planned"
-        assert (store.epochs(SHARED), store.spectrum(SHARED)) == ([], None)
+        assert (store.epochs(SHARED), store.spectra([SHARED])) == ([], {})
         assert store.done() == [OWN[0]]
     after = tables(url)
     rebuild_store(url, storage, print)
