@@ -5,9 +5,8 @@ from pathlib import Path
 import pytest
 
 from orchestrator.schedule import run_trials, trials_run
-from orchestrator.schedule.dispatcher import ORDERLY_END
 from orchestrator.store import PlannedTrial, Store
-from orchestrator.worker import Ending, EndingKind, TrialEvent
+from orchestrator.worker import ORDERLY_END, Ending, EndingKind, TrialEvent
 from tests.orchestrator.schedule.numbered_trials import (
     DEATH,
     IDS,
