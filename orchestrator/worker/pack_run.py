@@ -30,21 +30,16 @@ if TYPE_CHECKING:
 Result = TrialOutcome | BaseException
 
 
-def run_pack(
-    pack: Pack,
-    job: Job,
-    send: Callable[[str], None],
-    after_send: Callable[[str], None] | None = None,
-) -> None:
+def run_pack(pack: Pack, job: Job, send: Callable[[str, str], None]) -> None:
     """Train or measure the trials and send their events, batched if trials are short.
 
-    `after_send` is called with the current trial's name after each message, because Ray renames the
-    process. Raises BrokenProcessError if this process can run no further trial.
+    `send` gets a message (JSON) and the current trial's name. Raises BrokenProcessError if this
+    process can run no further trial.
     """
     os.environ["OMP_NUM_THREADS"] = str(job.options.runtime.threads)
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(job.options.runtime.threads)
-    _PackRun(pack, job, Outbox(send, after_send)).run()
+    _PackRun(pack, job, Outbox(send)).run()
 
 
 class _PackRun:

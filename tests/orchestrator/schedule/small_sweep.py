@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator.cluster.run_options import RunOptions
-from orchestrator.schedule.dispatcher import ORDERLY_END, Dispatcher
+from orchestrator.schedule.dispatcher import Dispatcher
 from orchestrator.schedule.recording import Recorder
 from orchestrator.schedule.study_work import StudyWork
 from orchestrator.storage.storage import FolderStorage
@@ -19,7 +19,7 @@ from orchestrator.store.records import OPEN, PlannedTrial, StudyKey
 from orchestrator.sweep import write_study_file
 from orchestrator.worker import Job, TrialFunctions, run_pack
 from orchestrator.worker.failures import BrokenProcessError
-from orchestrator.worker.messages import EVENTS, Ending, EndingKind, Pack
+from orchestrator.worker.messages import EVENTS, ORDERLY_END, Ending, EndingKind, Pack
 from tests.support import tiny_trial
 from tests.support.command import TIMES
 from tests.support.notes import RecordingListener
@@ -88,7 +88,7 @@ def _drive(dispatcher: Dispatcher, job: Job) -> None:
 def _run_pack(pack: Pack, job: Job, dispatcher: Dispatcher) -> Ending:
     troubles: list[Exception] = []
 
-    def send(text: str) -> None:
+    def send(text: str, _name: str) -> None:
         if not troubles:
             try:
                 dispatcher.process_events("the pack", EVENTS.validate_json(text))

@@ -6,7 +6,8 @@ import pytest
 
 from orchestrator.schedule import run_trials, trials_run
 from orchestrator.store import PlannedTrial, Store
-from orchestrator.worker import ORDERLY_END, Ending, EndingKind, TrialEvent
+from orchestrator.worker import Ending, EndingKind, TrialEvent
+from orchestrator.worker.messages import ORDERLY_END
 from tests.orchestrator.schedule.numbered_trials import (
     DEATH,
     IDS,
