@@ -25,7 +25,7 @@ from orchestrator.command.retention import export, forget, import_folder
 from orchestrator.command.run import run
 from orchestrator.command.status import status
 from orchestrator.command.stop import stop
-from orchestrator.command.store import archive_store, check_store, rebuild_store
+from orchestrator.command.store import check_store, rebuild_store
 from orchestrator.command.view import view
 from search_spaces.catalog import is_file
 from search_spaces.command_study import STUDY_OPTIONS
@@ -118,7 +118,7 @@ def _program(
 
 
 corpus_app = typer.Typer(help="Download and verify corpora.", no_args_is_help=True)
-store_app = typer.Typer(help="Check, rebuild or archive the results store.", no_args_is_help=True)
+store_app = typer.Typer(help="Check or rebuild the results store.", no_args_is_help=True)
 app.add_typer(corpus_app, name="corpus")
 app.add_typer(store_app, name="store")
 
@@ -189,7 +189,6 @@ corpus_app.command("fetch")(fetch_corpus)
 corpus_app.command("check")(check_corpus)
 store_app.command("check")(check_store)
 store_app.command("rebuild")(rebuild_store)
-store_app.command("archive")(archive_store)
 
 
 @app.command()

@@ -149,23 +149,17 @@ def _trial_rows(records: Sequence[Mapping[str, Any]], *, on_gpu: bool) -> list[d
 
 
 def _total(heading: str, plans: Sequence[Plan], estimates: Estimates, *, on_gpu: bool) -> str:
-    count = len(_untuned_ids(plans)) + sum(plan.total for plan in plans if plan.tuning)
-    noun = "trial" if len(plans) == 1 else "different trial"
-    memory_gb = max(estimates[trial.trial_id].memory_gb for plan in plans for trial in plan.trials)
-    times = _times(_parts(plans, estimates), on_gpu=on_gpu)
-    costs = f", estimated {times} with up to {memory_gb:.1f} GB each" if memory_gb else ""
-    return f"{heading}: {counted(count, noun)}{costs}."
-
-
-def _untuned_ids(plans: Sequence[Plan]) -> set[str]:
-    return {trial.trial_id for plan in plans if not plan.tuning for trial in plan.trials}
-
-
-def _parts(plans: Sequence[Plan], estimates: Estimates) -> list[Stage | Estimate]:
     from orchestrator.forecast import stages
 
-    tuned_stages = [stage for plan in plans for stage in stages(plan)]
-    return [*map(estimates.__getitem__, _untuned_ids(plans)), *tuned_stages]
+    untuned_ids = {trial.trial_id for plan in plans if not plan.tuning for trial in plan.trials}
+    count = len(untuned_ids) + sum(plan.total for plan in plans if plan.tuning)
+    noun = "trial" if len(plans) == 1 else "different trial"
+    memory_gb = max(estimates[trial.trial_id].memory_gb for plan in plans for trial in plan.trials)
+    parts: list[Stage | Estimate] = [estimates[trial_id] for trial_id in untuned_ids]
+    parts += [stage for plan in plans for stage in stages(plan)]
+    times = _times(parts, on_gpu=on_gpu)
+    costs = f", estimated {times} with up to {memory_gb:.1f} GB each" if memory_gb else ""
+    return f"{heading}: {counted(count, noun)}{costs}."
 
 
 def _times(parts: Sequence[Stage | Estimate], *, on_gpu: bool) -> str:

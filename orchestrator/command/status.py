@@ -52,14 +52,13 @@ def status(
         summaries = list(filter(is_shown, all_summaries))
         running_trials = list(filter(is_shown, results_store.running()))
         lost_trials = list(filter(is_shown, results_store.lost()))
+        if not summaries and name is not None:
+            raise no_study(name, (summary.key for summary in all_summaries))
         if sizes:
             location = storage_at(storage)
             sizes_by_study = file_sizes(results_store, location, name, as_text=form == "table")
-    if not summaries and name is not None:
-        raise no_study(name, (summary.key for summary in all_summaries))
-    if sizes:
-        print_records(sizes_by_study, list(*sizes_by_study[:1]), form)
-        return
+            print_records(sizes_by_study, list(*sizes_by_study[:1]), form)
+            return
     records = [
         {
             **asdict(s.key),

@@ -1,15 +1,11 @@
-"""The commands `store rebuild`, `store check` and `store archive`."""
+"""The commands `store rebuild` and `store check`."""
 
 from __future__ import annotations
-
-from pathlib import Path
-from typing import Annotated
 
 import typer
 
 from orchestrator.command import options
-from orchestrator.command.options import open_existing, print_out, store_url
-from orchestrator.command.retention import disk_errors
+from orchestrator.command.options import print_out, store_url
 
 
 def rebuild_store(
@@ -43,17 +39,3 @@ def check_store(store: options.StoreUrl = None, storage: options.Storage = optio
         else "The store is sound, and every done trial agrees with its files."
     )
     raise typer.Exit(1 if sentences else 0)
-
-
-def archive_store(
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder to write to.")],
-    store: options.StoreUrl = None,
-    storage: options.Storage = options.STORAGE,
-) -> None:
-    """Write all trials, epochs and spectra as Parquet files."""
-    from orchestrator.report import write_archive
-
-    with open_existing(store, storage) as results_store, disk_errors("store archive"):
-        folder.mkdir(parents=True, exist_ok=True)
-        write_archive(results_store, folder)
-    print_out(f"Archive: {folder.resolve()}")

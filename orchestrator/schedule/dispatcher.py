@@ -176,15 +176,13 @@ class Dispatcher:
         self._next_poll_s = time.monotonic() + POLL_S
         expire_dead_owners(self._work.store)
         self._outcomes.end_elsewhere()
-        self._enqueue(self._table.claim(self._unheld_trials()))
-
-    def _unheld_trials(self) -> list[PlannedTrial]:
         storage, busy_ids = self._work.options.storage, self._table.busy_ids
-        return [
+        free_trials = [
             trial
             for trial_id, trial in self._table.trials(State.ELSEWHERE).items()
             if trial_id not in busy_ids or not storage.trial(trial_id).worker()
         ]
+        self._enqueue(self._table.claim(free_trials))
 
     def _ask_source(self) -> None:
         if self._source is None or len(self._flights) >= self._workers:

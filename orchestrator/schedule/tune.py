@@ -64,18 +64,17 @@ class _Unpickled:
 def _trainable(
     job: Job, title: str, late_machines: LateMachines | None
 ) -> Callable[[dict[str, Any]], None]:
+    def send(text: str, trial_name: str) -> None:
+        tune.report({"events": text, "machine": machine_here()})
+        ray_private.name_process(trial_name)  # Ray has renamed it
+
     def run(config: dict[str, Any]) -> None:
         if late_machines is not None:
             late_machines.refuse_unfit()
         parcel: Parcel = config["pack"]
         code_files = [file.name for file in job.options.runtime.code]
         with beating(lambda beat: leave_sign(parcel.key, beat), machine_here(), code_files):
-            run_pack(
-                parcel.open(),
-                job,
-                lambda text: tune.report({"events": text, "machine": machine_here()}),
-                ray_private.name_process,
-            )
+            run_pack(parcel.open(), job, send)
 
     run.__name__ = title
     return run

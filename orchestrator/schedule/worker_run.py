@@ -28,6 +28,8 @@ from orchestrator.worker import EVENTS, ORDERLY_END, PACK, Beat, Ending, EndingK
 from trainables.trial_folder import LEASE_S, TrialOutcome
 
 LOOK_S = 0.5
+KEY = "the pack"
+"""Name of the only pack at a time."""
 # In this time a dead worker's fence grows old, so its trial becomes free.
 IDLE_S = 1.5 * LEASE_S
 
@@ -91,38 +93,36 @@ class _Worker:
         paths = [str(Path(orchestrator.__file__).parents[1]), *sys.path]
         self._variables = {"PYTHONPATH": os.pathsep.join(paths), "TMPDIR": str(temporary)}
         self._process: subprocess.Popen[bytes] | None = None
-        self._key = ""
-        self._pack_count = 0
+        self._is_running = False
         self._beat: Beat | None = None
 
     def step(self) -> bool:
         """Start a pack or process messages; return whether a pack runs."""
-        if not self._key:
-            key = str(self._pack_count)
-            pack = self._dispatcher.next_pack(key)
+        if not self._is_running:
+            pack = self._dispatcher.next_pack(KEY)
             if pack is None:
                 time.sleep(LOOK_S)
                 return False
-            self._start(key, pack)
+            self._start(pack)
         try:
             while self._link.poll(LOOK_S) and not self._interrupt.requested:
                 self._process_message(self._link.recv())
-                if not self._key:
+                if not self._is_running:
                     return True
         except (EOFError, OSError):
             time.sleep(LOOK_S)  # a signal to all processes may reach this one last
             if not self._interrupt.requested:
                 self._end(Ending(EndingKind.PROCESS_DIED))
             return True
-        self._watch.update(time.monotonic(), {self._key: self._beat} if self._beat else {})
+        self._watch.update(time.monotonic(), {KEY: self._beat} if self._beat else {})
         for stall in self._watch.stalls().values():
             self._end(stall)
         return True
 
-    def _start(self, key: str, pack: Pack) -> None:
-        self._key, self._pack_count = key, self._pack_count + 1
+    def _start(self, pack: Pack) -> None:
+        self._is_running = True
         self._watch = WorkerWatch(self._job.options.trial_timeout_s)
-        self._watch.add(key)
+        self._watch.add(KEY)
         if self._process is None:
             self._link, link = Pipe()
             with link:
@@ -140,21 +140,21 @@ class _Worker:
             case bytes():
                 self._beat = Beat.model_validate_json(message)
             case str():
-                self._dispatcher.process_events(self._key, EVENTS.validate_json(message))
+                self._dispatcher.process_events(KEY, EVENTS.validate_json(message))
             case Ending():
                 self._end(message)
 
     def _end(self, ending: Ending) -> None:
         if ending != ORDERLY_END:
-            ending = explain(ending, self._beat, self._dispatcher.current_trial(self._key), "")
+            ending = explain(ending, self._beat, self._dispatcher.current_trial(KEY), "")
             self._kill()
-        key, self._key = self._key, ""
-        self._dispatcher.end_pack(key, ending)
+        self._is_running = False
+        self._dispatcher.end_pack(KEY, ending)
 
     def close(self) -> None:
         """End the process and drop the fence of its trial, which other hosts may then take."""
         self._kill()
-        trial_id = self._dispatcher.current_trial(self._key) if self._key else None
+        trial_id = self._dispatcher.current_trial(KEY) if self._is_running else None
         if trial_id is not None:
             fence = self._job.options.storage.trial(trial_id).fence
             holder = fence.holder()

@@ -74,12 +74,10 @@ class Claims(Database):
 
     def owners(self) -> list[str]:
         """Return the owners of running trials, sorted."""
-        query = select(trial.c.owner).where(trial.c.owner.is_not(None)).distinct()
+        query = select(trial.c.owner).distinct()
         with self.read() as connection:
             # Sorted here, because databases sort text by different rules.
-            return sorted(
-                owner for owner in connection.execute(query).scalars() if owner is not None
-            )
+            return sorted(filter(None, connection.execute(query).scalars()))
 
     def reset(self, trial_ids: Collection[str], states: Sequence[TrialState] = LOST) -> list[str]:
         """Set the trials in one of `states` to planned. Return the ids, in the given order.

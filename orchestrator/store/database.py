@@ -63,8 +63,7 @@ class Database:
             self._reader: Engine = create_engine(
                 self._file.url, connect_args={"timeout": BUSY_TIMEOUT_S}
             )
-            set_up = _set_up_unchanging if self._file.is_unchanging else _set_up_sqlite
-            event.listen(self._reader, "connect", set_up)
+            event.listen(self._reader, "connect", self._set_up_sqlite)
             event.listen(self._reader, "begin", _begin_sqlite)
             self._writer: Engine = self._reader.execution_options(sqlite_begin="IMMEDIATE")
         else:
@@ -176,20 +175,15 @@ class Database:
         if self._file is not None:
             self._file.check()
 
-
-def _set_up_sqlite(connection: sqlite3.Connection, _record: object) -> None:
-    connection.isolation_level = None  # `_begin_sqlite` begins transactions, not the driver
-    cursor = connection.cursor()
-    cursor.execute("PRAGMA foreign_keys = ON")
-    cursor.execute("PRAGMA journal_mode = WAL")
-    # In WAL mode, NORMAL may lose the last transactions at a power cut. FULL syncs the log at each
-    # commit: a few milliseconds, compared with the training that a lost result would cost.
-    cursor.execute("PRAGMA synchronous = FULL")
-    cursor.close()
-
-
-def _set_up_unchanging(connection: sqlite3.Connection, _record: object) -> None:
-    connection.isolation_level = None
+    def _set_up_sqlite(self, connection: sqlite3.Connection, _record: object) -> None:
+        connection.isolation_level = None  # `_begin_sqlite` begins transactions, not the driver
+        if self._file is not None and not self._file.is_unchanging:
+            connection.execute("PRAGMA foreign_keys = ON")
+            connection.execute("PRAGMA journal_mode = WAL")
+            # In WAL mode, NORMAL may lose the last transactions at a power cut. FULL syncs the log
+            # at each commit: a few milliseconds, compared with the training that a lost result
+            # would cost.
+            connection.execute("PRAGMA synchronous = FULL")
 
 
 def _set_up_postgresql(connection: Any, _record: object) -> None:

@@ -81,9 +81,11 @@ def export_study(
     (folder / "README.md").write_text(README.format(key=key, program=PROGRAM), encoding="utf-8")
     for path in folder.rglob(LOCK):
         path.unlink()
-    paths = [path for path in sorted(folder.rglob("*")) if path.is_file()]
-    sums = {path.relative_to(folder): hashlib.sha256(path.read_bytes()) for path in paths}
-    lines = [f"{checksum.hexdigest()}  {name}\n" for name, checksum in sums.items()]
+    lines = [
+        f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.relative_to(folder)}\n"
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    ]
     (folder / "SHA256SUMS").write_text("".join(lines), encoding="utf-8")
     note(f"Exported {counted(len(copied_ids), 'result')} to {folder}.")
     if damage:

@@ -18,11 +18,8 @@ class Outbox:
     A forked process exits when it tries to send.
     """
 
-    def __init__(
-        self, send: Callable[[str], None], after_send: Callable[[str], None] | None
-    ) -> None:
-        self._send, self._after_send = send, after_send
-        self.trial_name = ""
+    def __init__(self, send: Callable[[str, str], None]) -> None:
+        self._send, self.trial_name = send, ""
         self._events: list[TrialEvent] = []
         self._sent_s = time.monotonic()
         self._pid = os.getpid()
@@ -42,8 +39,6 @@ class Outbox:
         if os.getpid() != self._pid:
             os._exit(0)
         if self._events:
-            self._send(EVENTS.dump_json(tuple(self._events)).decode())
+            self._send(EVENTS.dump_json(tuple(self._events)).decode(), self.trial_name)
             self._events.clear()
-            if self._after_send is not None:
-                self._after_send(self.trial_name)
         self._sent_s = time.monotonic()

@@ -5,7 +5,6 @@ Trials run one after another or, if possible, as one model.
 
 from __future__ import annotations
 
-import importlib
 import os
 import socket
 import sys
@@ -13,12 +12,13 @@ import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from orchestrator.store import PlannedTrial
 from orchestrator.worker.failures import BrokenProcessError, HaltError, cause_of, gpu_is_lost
 from orchestrator.worker.messages import Job, Pack, TrialEvent
 from orchestrator.worker.outbox import REPORT_EVERY_S, Outbox
+from trainables import trial as originals
 from trainables.config import LanguageTrialConfig
 from trainables.errors import UserError
 from trainables.pulse import PULSE
@@ -30,21 +30,16 @@ if TYPE_CHECKING:
 Result = TrialOutcome | BaseException
 
 
-def run_pack(
-    pack: Pack,
-    job: Job,
-    send: Callable[[str], None],
-    after_send: Callable[[str], None] | None = None,
-) -> None:
+def run_pack(pack: Pack, job: Job, send: Callable[[str, str], None]) -> None:
     """Train or measure the trials and send their events, batched if trials are short.
 
-    `after_send` is called with the current trial's name after each message, because Ray renames the
-    process. Raises BrokenProcessError if this process can run no further trial.
+    `send` gets a message (JSON) and the current trial's name. Raises BrokenProcessError if this
+    process can run no further trial.
     """
     os.environ["OMP_NUM_THREADS"] = str(job.options.runtime.threads)
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(job.options.runtime.threads)
-    _PackRun(pack, job, Outbox(send, after_send)).run()
+    _PackRun(pack, job, Outbox(send)).run()
 
 
 class _PackRun:
@@ -144,7 +139,7 @@ class _PackRun:
         runtime = self._options.runtime
         note, functions = partial(self._report_note, trial), self._job.functions
         if self._pack.unmeasured:
-            measure = functions.measure_kept or _trial_function("measure_kept")
+            measure = functions.measure_kept or originals.measure_kept
             measure(
                 trial.validated,
                 directory=folder.path,
@@ -154,7 +149,7 @@ class _PackRun:
             )
             return TrialOutcome(trial_id=trial.trial_id, state="done")
         folder.path.mkdir(parents=True, exist_ok=True)
-        run_trial: Callable[..., TrialOutcome] = functions.run_trial or _trial_function("run_trial")
+        run_trial: Callable[..., TrialOutcome] = functions.run_trial or originals.run_trial
         return run_trial(
             trial.validated,
             directory=folder.path,
@@ -220,8 +215,3 @@ def _device_name(device: str) -> str:
     host = socket.gethostname()
     gpu = os.environ.get("CUDA_VISIBLE_DEVICES", "?")
     return f"{host}, GPU {gpu}" if device.startswith("cuda") else host
-
-
-def _trial_function(name: str) -> Callable[..., Any]:
-    function: Callable[..., Any] = getattr(importlib.import_module("trainables.trial"), name)
-    return function

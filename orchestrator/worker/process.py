@@ -38,7 +38,7 @@ def main() -> None:
             except EOFError:
                 return None
             try:
-                run_pack(pack, job, send)
+                run_pack(pack, job, lambda text, _: send(text))
             except MemoryShortageError as error:
                 return send(error.ending)
             except BrokenProcessError as error:

@@ -10,7 +10,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 
-from trainables.config.frozen import Frozen, Identified, NonNegative, Rate
+from trainables.config.frozen import Frozen, Identified, NonNegative, Rate, Sha256
 from trainables.config.output_layer import CustomConfig, MixtureConfig, OutputLayerConfig
 
 MIN_STREAM = 3
@@ -23,7 +23,7 @@ class CorpusConfig(Frozen):
     name: str
     """`pydocs`, `markov`, `markov-20`, `spam-1000`, `ptb`, `wikitext-2`, or a folder with
     train.txt, valid.txt and test.txt."""
-    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    sha256: Sha256
     """See `corpus_sha256`."""
     vocabulary_limit: Annotated[int, Field(ge=3)] | None = None
     """Number of types to keep, the most frequent in train. Others become `<unk>`. None keeps

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, PositiveFloat, PositiveInt
 
-from trainables.config.frozen import Frozen, Rate
+from trainables.config.frozen import Frozen, Rate, Sha256
 from trainables.config.user_code import register
 from trainables.errors import UserError
 
@@ -123,7 +123,7 @@ class CustomConfig(Frozen):
     name: Literal["custom"] = "custom"
     layer: str
     """Name of an `OutputLayer` class, called with a `LayerShape` and `settings`."""
-    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    sha256: Sha256
     settings: dict[str, float | int | str | bool | None] = {}
 
     @classmethod

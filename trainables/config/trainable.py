@@ -14,13 +14,12 @@ from pydantic import Field, field_validator, model_validator
 from typing_extensions import override
 
 from trainables.config.experiment import ExperimentConfig
-from trainables.config.frozen import Seed
+from trainables.config.frozen import Seed, Sha256
 from trainables.config.keys import COLUMNS
 from trainables.config.user_code import UserCode, add, read_files, register
 from trainables.errors import UserError
 
 FIRST_SEED = 1
-Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Setting = bool | int | float | str | None
 
 

@@ -52,7 +52,6 @@ from trainables.trial_folder import (
     TrialOutcome,
     describe,
     save_tensors,
-    spectrum_of,
 )
 
 LOCK_S = 3600.0
@@ -245,7 +244,8 @@ class TrialRun:
             measurements={name: metrics for name, (metrics, _) in measurements.items()},
             environment=self._environment,
         )
-        outcome = folder.write_result(outcome, spectrum_of(measurements.values()))
+        spectra = [values for _, values in measurements.values() if values is not None]
+        outcome = folder.write_result(outcome, spectra[-1] if spectra else None)
         if state == "done":
             folder.forget_checkpoints()
         folder.log(f"{outcome.state}{f': {outcome.cause}' if outcome.cause else ''}")

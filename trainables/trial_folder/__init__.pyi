@@ -36,7 +36,6 @@ from .folder import measurement_names as measurement_names
 from .folder import progress as progress
 from .folder import trial_directory as trial_directory
 from .measurement_file import Measured as Measured
-from .measurement_file import spectrum_of as spectrum_of
 from .metrics import TOP_K as TOP_K
 from .metrics import Metric as Metric
 from .metrics import WordsAfter as WordsAfter

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import NamedTuple
 
 from numpy import float64
@@ -19,12 +18,6 @@ class Measured(NamedTuple):
 
     metrics: Metrics
     singular_values: Values = None
-
-
-def spectrum_of(measured: Iterable[Measured]) -> NDArray[float64] | None:
-    """Return the singular values of the last measurement that has them, or None."""
-    spectra = [values for _, values in measured if values is not None]
-    return spectra[-1] if spectra else None
 
 
 class MeasurementFile(Frozen):

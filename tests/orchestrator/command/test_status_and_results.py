@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 from orchestrator.command.status import CAUSES_SHOWN
+from orchestrator.report import write_archive
 from orchestrator.store import PlannedTrial, Store, StudyKey
 from tests.orchestrator.command.conftest import Typed
 from tests.support.store_rows import RUN, SPECTRUM, fail, ids, outcome, plan
@@ -129,17 +130,16 @@ def test_report_all_covers_this_folder(
     assert summary["findings"][0]["verdicts"][0]["verdict"] == "not measured"
 
 
-def test_archive_equals_the_store(store: Store, typed: Typed, tmp_path: Path) -> None:
+def test_archive_equals_the_store(store: Store, tmp_path: Path) -> None:
     first, second = ids(plan(2))
     store.register(KEY, plan(2))
     store.register(replace(KEY, study="others"), [*plan(1), *bends(1)])
     store.claim([first], owner="me", lease_s=600)
     recorded = outcome(first)
     store.record(recorded, run_id=store.begin_run(RUN), spectrum=SPECTRUM)
-    folder = tmp_path / "new" / "archive"
-    assert typed("store", "archive", folder).returncode == 0
+    write_archive(store, tmp_path)
     trials, epochs, spectra = (
-        pd.read_parquet(folder / f"{name}.parquet") for name in ("trials", "epochs", "spectra")
+        pd.read_parquet(tmp_path / f"{name}.parquet") for name in ("trials", "epochs", "spectra")
     )
     assert list(trials.study) == ["bends", "bends", *["others"] * 3]
     assert list(trials.trial_id) == [first, second, first, *ids(bends(1))]
@@ -155,9 +155,8 @@ def test_archive_equals_the_store(store: Store, typed: Typed, tmp_path: Path) ->
     )
 
 
-def test_archive_may_be_empty(store: Store, typed: Typed, tmp_path: Path) -> None:
+def test_archive_may_be_empty(store: Store, tmp_path: Path) -> None:
     store.register(KEY, plan(1))
-    assert typed("store", "archive", tmp_path / "archive").returncode == 0
+    write_archive(store, tmp_path)
     for name in ("epochs", "spectra"):
-        assert len(pd.read_parquet(tmp_path / f"archive/{name}.parquet")) == 0
-    assert typed("store", "archive", tmp_path / "results.db").returncode == 2
+        assert len(pd.read_parquet(tmp_path / f"{name}.parquet")) == 0

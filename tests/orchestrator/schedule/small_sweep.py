@@ -88,7 +88,7 @@ def _drive(dispatcher: Dispatcher, job: Job) -> None:
 def _run_pack(pack: Pack, job: Job, dispatcher: Dispatcher) -> Ending:
     troubles: list[Exception] = []
 
-    def send(text: str) -> None:
+    def send(text: str, _name: str) -> None:
         if not troubles:
             try:
                 dispatcher.process_events("the pack", EVENTS.validate_json(text))

@@ -156,7 +156,7 @@ def test_superseded_worker_stops(
     functions = TrialFunctions(run_trial=cut_off)
     job = Job(options=RunOptions(storage=storage), measurements=(), functions=functions)
     with pytest.raises(BrokenProcessError, match="taken over"):
-        run_pack(Pack((trial,)), job, list[str]().append)
+        run_pack(Pack((trial,)), job, lambda *_: None)
     folder_name = trial_directory(Path(), trial.trial_id).relative_to("trials")
     assert set(storage.bucket.files("trials")) == {f"{folder_name}/result.json"}
 

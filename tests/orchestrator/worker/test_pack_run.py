@@ -63,10 +63,10 @@ def events_of(
     run_options = RunOptions(storage=FolderStorage(storage), **(options or {}))
     job = Job(options=run_options, measurements=(), functions=TrialFunctions(run_trial=run_trial))
     if broken is None:
-        run_pack(pack, job, sent.append)
+        run_pack(pack, job, lambda text, _: sent.append(text))
     else:
         with pytest.raises(kind, match=broken):
-            run_pack(pack, job, sent.append)
+            run_pack(pack, job, lambda text, _: sent.append(text))
     return [event for text in sent for event in EVENTS.validate_json(text)]
 
 
