@@ -7,7 +7,6 @@ import json
 import os
 import sys
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -155,8 +154,10 @@ def open_existing(
     is_shared = bool(shared_studies(location))
     results_store = open_store(url, create=is_shared, check=check)
     if is_shared:
-        with suppress(UserError):  # a read-only store is shown unchanged
+        try:
             gather(results_store, location, print_err)
+        except (UserError, OSError) as error:  # such as a read-only store
+            print_err(f"Results of workers are missing here: {error}")
     return results_store
 
 

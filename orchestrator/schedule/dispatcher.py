@@ -102,9 +102,9 @@ class Dispatcher:
         pack_sizes = [len(flight.pack.trials) for flight in self._flights.values()]
         self._listener.refresh(pack_sizes, set(self._table.trials(State.RUNNING)))
 
-    def current_trial(self, key: str) -> str | None:
-        """Return the id of the pack's first trial without an outcome, or None."""
-        return next(iter(self._flights[key].open_trials), None)
+    def open_ids(self, key: str) -> list[str]:
+        """Return the ids of the pack's trials without an outcome, in the worker's order."""
+        return list(self._flights[key].open_trials)
 
     def next_pack(self, key: str) -> Pack | None:
         """Claim and return the next pack; None if no pack is ready."""

@@ -169,7 +169,8 @@ class Driver:
         if stall is not None and ending.kind is not EndingKind.MACHINE_LEFT:
             return stall
         last_beat = (_beats([key]) or {}).get(key) if ending.died else None
-        return explain(ending, last_beat, self._dispatcher.current_trial(key), machine_here())
+        trial_id = next(iter(self._dispatcher.open_ids(key)), None)
+        return explain(ending, last_beat, trial_id, machine_here())
 
     def _poll(self) -> list[str]:
         is_due = time.monotonic() >= self._next_poll_s

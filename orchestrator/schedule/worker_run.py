@@ -9,6 +9,7 @@ import time
 from collections.abc import Sequence
 from contextlib import ExitStack, closing, suppress
 from dataclasses import replace
+from math import prod
 from multiprocessing import Pipe
 from pathlib import Path
 
@@ -25,7 +26,8 @@ from orchestrator.storage import Storage
 from orchestrator.store import LeaseKeeper, PlannedTrial, this_owner
 from orchestrator.watch import Listener, Several
 from orchestrator.worker import EVENTS, ORDERLY_END, PACK, Beat, Ending, EndingKind, Job, Pack
-from trainables.trial_folder import LEASE_S, TrialOutcome
+from trainables.errors import UserError
+from trainables.trial_folder import LEASE_S, DamagedFileError, TrialOutcome
 
 LOOK_S = 0.5
 KEY = "the pack"
@@ -39,7 +41,7 @@ def run_here(trials: Sequence[PlannedTrial], work: StudyWork) -> RunSummary:
 
     Skips trials that other workers run, and returns when they run all that is left. Writes failures
     to the trials' folders, so that other workers skip these trials. Raises UserError if the disk
-    fails.
+    fails, or if trials keep failing.
     """
     options, owner = work.options, this_owner()
     check_timeout(options)
@@ -49,21 +51,22 @@ def run_here(trials: Sequence[PlannedTrial], work: StudyWork) -> RunSummary:
         interrupt = exits.enter_context(interruptible())
         keeper = exits.enter_context(LeaseKeeper(work.store, owner))
         check_storage = exits.enter_context(options.storage.watched())
-        dispatcher = exits.enter_context(closing(Dispatcher(trials, work, owner, slots=1)))
+        dispatcher = Dispatcher(trials, work, owner, slots=_worker_count())
+        exits.enter_context(closing(dispatcher))
         temporary = exits.enter_context(scratch_folder())
         worker = exits.enter_context(closing(_Worker(work.job, dispatcher, interrupt, temporary)))
-        idle_since_s = next_check_s = time.monotonic()
+        next_check_s = time.monotonic()
         while not (dispatcher.finished or interrupt.requested):
             beat()
             keeper.check(len(dispatcher.claimed_trials))
             if time.monotonic() >= next_check_s:
                 next_check_s = time.monotonic() + POLL_S
                 check_storage()
-            if worker.step():
-                idle_since_s = time.monotonic()
-            elif time.monotonic() - idle_since_s > IDLE_S:
+            if not worker.step() and time.monotonic() - worker.worked_s > IDLE_S:
                 work.listener.note("Other workers run the remaining trials. This worker ends.")
                 break
+            for sentence in dispatcher.failures.bad_machines.values():
+                raise UserError(sentence)
             dispatcher.show()
     return RunSummary(interrupted=interrupt.requested)
 
@@ -76,11 +79,16 @@ class _FailureFiles(Listener):
     def finished(self, name: str, outcome: TrialOutcome) -> None:
         folder = self._storage.trial(outcome.trial_id)
         # If the file cannot be written, another worker tries the trial again.
-        with suppress(OSError):
-            if outcome.state == "failed" and folder.result() is None:
+        with suppress(OSError, DamagedFileError):
+            if outcome.state == "failed" and folder.result() is None and not folder.in_use():
                 folder.path.mkdir(parents=True, exist_ok=True)
-                with folder.locked(wait=False):
-                    folder.write_result(outcome, None)
+                folder.write_result(outcome, None)
+
+
+def _worker_count() -> int:
+    """Return the number of workers in this Slurm array; 1 outside of Slurm."""
+    names = ("SLURM_ARRAY_TASK_COUNT", "SLURM_NTASKS")
+    return prod(int(os.environ.get(name, 1)) for name in names)
 
 
 class _Worker:
@@ -95,6 +103,8 @@ class _Worker:
         self._process: subprocess.Popen[bytes] | None = None
         self._is_running = False
         self._beat: Beat | None = None
+        self.worked_s = time.monotonic()
+        """Time at which a trial last ended here."""
 
     def step(self) -> bool:
         """Start a pack or process messages; return whether a pack runs."""
@@ -140,22 +150,26 @@ class _Worker:
             case bytes():
                 self._beat = Beat.model_validate_json(message)
             case str():
-                self._dispatcher.process_events(KEY, EVENTS.validate_json(message))
+                events = EVENTS.validate_json(message)
+                self._dispatcher.process_events(KEY, events)
+                if any(event.outcome is not None for event in events):
+                    self.worked_s = time.monotonic()
             case Ending():
                 self._end(message)
 
     def _end(self, ending: Ending) -> None:
         if ending != ORDERLY_END:
-            ending = explain(ending, self._beat, self._dispatcher.current_trial(KEY), "")
+            ids = self._dispatcher.open_ids(KEY)
+            ending = explain(ending, self._beat, next(iter(ids), None), "")
             self._kill()
+            self.worked_s = time.monotonic()
         self._is_running = False
         self._dispatcher.end_pack(KEY, ending)
 
     def close(self) -> None:
-        """End the process and drop the fence of its trial, which other hosts may then take."""
+        """End the process and drop the fences of its trials, which other hosts may then take."""
         self._kill()
-        trial_id = self._dispatcher.current_trial(KEY) if self._is_running else None
-        if trial_id is not None:
+        for trial_id in self._dispatcher.open_ids(KEY) if self._is_running else ():
             fence = self._job.options.storage.trial(trial_id).fence
             holder = fence.holder()
             if holder is not None and holder.worker == self._job.options.runtime.worker:

@@ -10,6 +10,7 @@ from .reports import write_index as write_index
 from .reports import write_report as write_report
 from .retention import file_sizes as file_sizes
 from .retention import forget as forget
+from .shared_work import check_workers_can as check_workers_can
 from .shared_work import gather as gather
 from .shared_work import publish_plan as publish_plan
 from .shared_work import shared_studies as shared_studies

@@ -117,10 +117,7 @@ def gather(store: Store, storage: Storage, note: Callable[[str], None]) -> None:
         if [row.trial_id for row in store.trials(content.key)] != ids:
             store.register(content.key, content.trials, planned_at=content.planned_at)
         states = store.states(ids)
-        study_trials = [trial for trial in content.trials if states[trial.trial_id] in OPEN]
-        if not study_trials:
-            path.with_suffix(SHARED).unlink(missing_ok=True)
-        open_trials += study_trials
+        open_trials += [trial for trial in content.trials if states[trial.trial_id] in OPEN]
     for trial in open_trials:
         if worker := storage.trial(trial.trial_id).worker():
             workers[trial.trial_id] = worker

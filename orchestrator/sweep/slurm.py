@@ -23,9 +23,10 @@ from orchestrator.plan import Plan
 from orchestrator.storage import STUDIES, FolderStorage
 from orchestrator.sweep.commands import Typed, command_line, option_words
 from orchestrator.sweep.corpus_files import ensure_texts
-from orchestrator.sweep.shared_work import check_workers_can, publish_plan, report_line
+from orchestrator.sweep.shared_work import publish_plan, report_line
 from orchestrator.words import counted
 from trainables.errors import UserError, first_line
+from trainables.trial_folder import DamagedFileError, TrialFolder
 
 STOP_S = 60
 """A worker stops this long before its job's time limit."""
@@ -41,6 +42,7 @@ SCRIPT = """#!/bin/bash
 # To see the results at any time: {report}
 if [ ! -e {plan} ]; then
   echo "error: $(hostname) does not see {plan}: name a shared folder with --storage." >&2
+  echo "If the study was forgotten, submit it again." >&2
   exit 2
 fi
 late=
@@ -75,17 +77,16 @@ class JobArray:
 def submit(plan: Plan, options: RunOptions, typed: Typed, jobs: JobArray, console: Console) -> None:
     """Submit the study's workers as a job array, or write its script to `jobs.script`.
 
-    Raises UserError if sbatch is missing or refuses the job, if the jobs cannot reach the storage,
-    or for a study that workers cannot run.
+    The study must pass `check_workers_can`. Raises UserError if sbatch is missing or refuses the
+    job, or if the jobs cannot reach the storage.
     """
-    check_workers_can(plan, options, typed)
     options.storage.check()
     ensure_texts(plan, console)
     publish_plan(plan, options.storage, typed)
     folders = [options.storage.trial(trial.planned().trial_id) for trial in plan.trials]
-    open_count = sum(folder.outcome() is None for folder in folders)
+    open_count = sum(map(_is_open, folders))
     if not open_count:
-        console.print(f"All {counted(plan.total, 'trial')} are done. There is nothing to submit.")
+        console.print(f"All {counted(plan.total, 'trial')} have ended. There is nothing to submit.")
         return
     jobs = replace(jobs, array=min(jobs.array, open_count))
     content = _script(plan, options, typed, jobs)
@@ -119,6 +120,14 @@ def submit(plan: Plan, options: RunOptions, typed: Typed, jobs: JobArray, consol
     )
 
 
+def _is_open(folder: TrialFolder) -> bool:
+    try:
+        result = folder.result()
+    except DamagedFileError:
+        return True
+    return result is None or result[0].state == "pruned"
+
+
 def _script(plan: Plan, options: RunOptions, typed: Typed, jobs: JobArray) -> str:
     folder, threads = options.storage.folder, options.runtime.threads
     logs = folder / "slurm"
@@ -139,11 +148,11 @@ def _script(plan: Plan, options: RunOptions, typed: Typed, jobs: JobArray) -> st
         "time": jobs.time,
         "account": jobs.account,
         "chdir": str(Path.cwd()),
-        "output": f"{logs}/%x-%A_%a.log",
+        "output": f"{str(logs).replace('%', '%%')}/%x-%A_%a.log",
         "open-mode": "append",
         "signal": f"B:USR1@{STOP_S}",
     }
-    lines = [f"--{name}={value}" for name, value in directives.items() if value is not None]
+    lines = [f'"--{name}={value}"' for name, value in directives.items() if value is not None]
     return SCRIPT.format(
         directives="\n".join(f"#SBATCH {line}" for line in [*lines, *(jobs.sbatch or ())]),
         report=report_line(typed),

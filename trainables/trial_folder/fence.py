@@ -68,12 +68,14 @@ class Fence:
         except (ValidationError, DamagedFileError):  # another worker is writing it
             return Holder()
 
-    def is_renewed(self, now: float | None = None) -> bool:
-        """Return whether the holder has renewed the fence lately. `now` is a file's time."""
+    def is_renewed(self) -> bool:
+        """Return whether the holder has renewed the fence lately."""
+        now_s = time.time()
+        with suppress(OSError):  # a read-only folder
+            now_s = self._file_time()
         with suppress(OSError, DamagedFileError), open_file(self._path) as file:
             # An open file's time is up to date, even if the file system caches attributes.
-            age_s = (time.time() if now is None else now) - os.fstat(file.fileno()).st_mtime
-            return age_s < LEASE_S
+            return now_s - os.fstat(file.fileno()).st_mtime < LEASE_S
         return False
 
     def take(self, worker: str, checkpoint: str) -> None:
@@ -85,7 +87,7 @@ class Fence:
         holder, losses = self.holder(), 0
         if holder is not None and (worker or holder.worker):
             # The lock is ours, so a holder on this machine is dead.
-            if holder.machine != this_machine() and self.is_renewed(self._file_time()):
+            if holder.machine != this_machine() and self.is_renewed():
                 raise BusyError(f"a worker on another machine runs the trial in {self._folder}")
             losses = 1 if holder.checkpoint != checkpoint else holder.losses + 1
             if losses >= MAX_LOSSES:

@@ -183,7 +183,10 @@ def locked(directory: Path, *, wait: bool = True) -> Iterator[None]:
 def is_locked(directory: Path) -> bool:
     """Return whether another process on this host has locked the folder."""
     try:
-        with locked(directory, wait=False):
+        with open_file(directory / "lock") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
             return False
-    except OSError:  # not readable for this user, too
+    except FileNotFoundError:
+        return False
+    except (OSError, DamagedFileError):  # not readable for this user, too
         return True

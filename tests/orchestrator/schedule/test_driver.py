@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 import pytest
 
 from orchestrator.cluster import Interrupt
-from orchestrator.schedule import driver, endings
+from orchestrator.schedule import driver
 from orchestrator.schedule.dispatcher import Dispatcher
 from orchestrator.schedule.driver import Driver
 from orchestrator.schedule.placement import Placement
@@ -110,7 +110,7 @@ def test_unkillable_worker_needs_new_ray(
     steered = SteeredDriver(monkeypatch, store, tmp_path, plan, {"trial_timeout_s": LIMIT_S})
     beat = beat_of("elsewhere", step=7).model_dump_json().encode()
     monkeypatch.setattr(driver, "signs", lambda keys: dict.fromkeys(keys, beat))
-    monkeypatch.setattr(endings, "machine_here", lambda: "here")
+    monkeypatch.setattr(driver, "machine_here", lambda: "here")
     for key in "ab":
         steered.hand_out(key)
         steered.driver.start_pack(key)

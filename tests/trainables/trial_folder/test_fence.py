@@ -133,8 +133,8 @@ def test_slow_machine_respects_newer_fence(tmp_path: Path, monkeypatch: pytest.M
     age(tmp_path, 2 * LEASE_S)
     first, second = Fence(tmp_path), fence_of(tmp_path, "two", monkeypatch)
 
-    def look(now: float | None = None) -> bool:
-        answer = Fence(tmp_path).is_renewed(now)
+    def look() -> bool:
+        answer = Fence(tmp_path).is_renewed()
         first.take("job 2 on two", "")
         return answer
 
