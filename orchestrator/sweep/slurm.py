@@ -34,7 +34,7 @@ LOCAL_TYPES = ("ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "tmpfs", "overlay"
 """Types of file systems that other machines usually do not see."""
 PROBE_S = 10
 WORKER_GB = 1
-"""Memory of a worker besides its trial's."""
+"""Memory of a worker in addition to its trial's."""
 
 SCRIPT = """#!/bin/bash
 {directives}
