@@ -245,13 +245,15 @@ def run(
     ]
     if is_job_array:
         slurm_words = {f"--{name}" for name in others}
-        kept = {name: values for name, values in typed_options.items() if name not in slurm_words}
+        worker_options = {
+            name: values for name, values in typed_options.items() if name not in slurm_words
+        }
         if others["script"] is not None and len(runs) > 1:
             raise UserError("--script: a script is for one study and corpus. Name one of each.")
         for plan, study_options in runs:
             check_workers_can(plan, study_options, Typed(study=plan.study.name))
         for plan, study_options in runs:
-            typed = Typed(study=plan.study.name if study == ALL else study, options=kept)
+            typed = Typed(study=plan.study.name if study == ALL else study, options=worker_options)
             submit(plan, study_options, typed, JobArray(**others), console())
         return
     raise Exit(_run_all(runs, study, typed_options, again=is_retry))

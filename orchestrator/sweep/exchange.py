@@ -95,10 +95,10 @@ def copy_results(
             config, result = trial.config(), trial.result()
             if result is None:
                 continue
-            outcome, kept = result[0], target.trial(trial_id).outcome()
+            outcome, old_outcome = result[0], target.trial(trial_id).outcome()
             chosen = [*([] if result[1] is None else [SPECTRUM]), *_later(trial, names, damage)]
-            if kept is not None and (kept.state == "done" or outcome.state != "done"):
-                if kept != outcome:
+            if old_outcome is not None and (old_outcome.state == "done" or outcome.state != "done"):
+                if old_outcome != outcome:
                     note(f"{short_id(trial_id)} has another result here, which stays.")
                     continue
                 chosen = [name for name in chosen if name not in here]
