@@ -163,15 +163,7 @@ def run(
     The word `run` may be omitted. Run the same command again to resume.
     """
     from orchestrator.plan import PlanRequest, make_plan, studies_of
-    from orchestrator.sweep import (
-        JobArray,
-        Typed,
-        check_workers_can,
-        command_line,
-        stored_command,
-        submit,
-        worker_name,
-    )
+    from orchestrator.sweep import command_line, stored_command
     from orchestrator.variants import parse_settings, read_inputs
 
     is_command_line = context.info_name == "command"
@@ -216,6 +208,7 @@ def run(
         return
     from orchestrator.cluster import RunOptions
     from orchestrator.storage import storage_at
+    from orchestrator.sweep import JobArray, Typed, check_workers_can, submit, worker_name
 
     is_worker, is_job_array = context.info_name == "work", context.info_name == "slurm"
     run_options = RunOptions(

@@ -36,7 +36,6 @@ def view(
     """Show studies and trials in a browser, live while sweeps run."""
     from orchestrator.view import serve
 
-    open_existing(store, storage).close()  # report a damaged store before any page
     hint = "\nBehind the proxy, its address replaces the part before the path." if prefix else ""
     serve(
         store_url(store, storage),

@@ -42,7 +42,6 @@ SCRIPT = """#!/bin/bash
 # To see the results at any time: {report}
 if [ ! -e {plan} ]; then
   echo "error: $(hostname) does not see {plan}: name a shared folder with --storage." >&2
-  echo "If the study was forgotten, submit it again." >&2
   exit 2
 fi
 late=

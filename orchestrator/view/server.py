@@ -11,6 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from urllib.parse import unquote
 
+from orchestrator.store import open_store
 from trainables.errors import UserError
 
 FIRST_PORT = 8642
@@ -59,6 +60,8 @@ def serve(
     from orchestrator.view.source import Source
 
     source = Source(url, storage)
+    refresh()
+    open_store(url, create=False).close()  # report a damaged store before any page
     token = secrets.token_urlsafe(24)
     pages = make_app(source, token, prefix).server
 

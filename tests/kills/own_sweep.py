@@ -13,8 +13,8 @@ from tests.kills.typed import Typed
 from tests.kills.typed_sweep import Round, TypedSweep, Undisturbed
 from tests.support import own_study
 
-KILLS, FEW_KILLS, SPAN_S, VICTIMS = 5, 2, 2.0, ("worker", "driver")
-"""Kills of a round with and without --chaos, longest time between an epoch and the next kill."""
+KILLS, SPAN_S, VICTIMS = 5, 2.0, ("worker", "driver")
+"""Kills of a round, longest time between an epoch and the next kill."""
 EPOCHS = own_study.Mlp.model_fields["epochs"].default
 PROGRAM = f"""import json, os, random, sys, time
 from pathlib import Path

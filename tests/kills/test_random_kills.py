@@ -248,7 +248,7 @@ STEPS = (
     Step(f"{FOLDER}write_vector"),
     Step(f"{FOLDER}TrialFolder.write_result"),
     Step(f"{FOLDER}TrialFolder.forget_checkpoints"),
-    Step(f"{FOLDER}TrialFolder.leave"),
+    Step("trainables.trial_folder.fence:Fence.drop"),
     Step("trainables.trial_folder.files:_sync_folder"),
     Step(f"{FOLDER}TrialFolder.write_measurement", study=LATER),
     Step(f"{STORE}results:Results.add_measurement", study=LATER),

@@ -85,6 +85,8 @@ def test_workers_and_driver_share_a_study(undisturbed: Undisturbed, tmp_path: Pa
         assert repeated(own) == 0
 
 
+@pytest.mark.chaos(0, 1)
+@pytest.mark.usefixtures("rounds")
 def test_hosts_without_shared_locks_train_once(undisturbed: Undisturbed, tmp_path: Path) -> None:
     """One of three workers is killed; another one takes its trial when the fence is old."""
     probe = subprocess.run([*OTHER_HOST, "one", "true"], capture_output=True, check=False)

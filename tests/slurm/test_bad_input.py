@@ -52,7 +52,7 @@ def test_missing_sbatch_is_named(
     script = tmp_path / "array.sh"
     written = sweep("slurm", study, "--storage", tmp_path / "results", "--script", script)
     assert written.returncode == 0, written.stderr
-    assert "#SBATCH --array=1-4" in script.read_text()
+    assert '#SBATCH "--array=1-1"' in script.read_text(), "one job for its only trial"
     text = refusal(study, "--storage", tmp_path / "results", "--script", tmp_path / "no" / "x.sh")
     assert "--script" in text
 
@@ -95,6 +95,8 @@ def test_node_that_loses_storage_says_so(
     assert not list(storage.glob("trials/*/*"))
 
 
+@pytest.mark.chaos(0, 1)
+@pytest.mark.usefixtures("rounds")
 def test_full_disk_stops_the_array(tmp_path: Path) -> None:
     with (
         small_disk(tmp_path / "disk", kib=4096) as disk,
