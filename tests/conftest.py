@@ -95,7 +95,7 @@ def _turn(item: pytest.Item) -> tuple[bool, ...]:
     folders, fixtures = set(item.path.parts), set(getattr(item, "fixturenames", ()))
     return (
         "guard" not in folders,
-        not {"end_to_end", "kills"} & folders,
+        not {"end_to_end", "kills", "slurm"} & folders,
         "one_ray" not in fixtures,
         "trainables" not in folders,
     )

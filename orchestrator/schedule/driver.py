@@ -62,7 +62,7 @@ class Driver:
         self._stalls: dict[str, Ending] = {}
         self._refusals: dict[str, str] = {}
         """Reasons of machines that cannot run the trials, by Ray's node id."""
-        self._next_poll_s = self._last_need_s = 0.0
+        self._next_poll_s = self._last_change_s = 0.0
         self._polls_without_start = 0
         self._waits_for_machines = self._stop_announced = False
 
@@ -78,13 +78,12 @@ class Driver:
 
     @property
     def has_idle_workers(self) -> bool:
-        """True if no pack has needed a worker for `IDLE_S`.
+        """True if no pack has started or ended for `IDLE_S`.
 
-        Another driver may need their machines.
+        Tune gives a worker at once to a waiting pack with the same request. After this time, only
+        packs with other requests or of other drivers wait for the machine of an idle worker.
         """
-        if self._parcels.keys() - self._watch.keys:
-            self._last_need_s = time.monotonic()
-        return time.monotonic() - self._last_need_s > IDLE_S
+        return time.monotonic() - self._last_change_s > IDLE_S
 
     def raise_error(self) -> None:
         """Raise the error that stopped the sweep, if any."""
@@ -105,6 +104,7 @@ class Driver:
     def start_pack(self, key: str) -> None:
         """Start to watch the worker of pack `key`."""
         self._polls_without_start = 0
+        self._last_change_s = time.monotonic()
         self._watch.add(key)
 
     def process_events(self, key: str, text: str, machine: str) -> None:
@@ -154,7 +154,7 @@ class Driver:
 
     def _end_pack(self, key: str, ending: Ending) -> None:
         self._parcels.pop(key).empty()
-        self._last_need_s = time.monotonic()
+        self._last_change_s = time.monotonic()
         if ending.kind is EndingKind.MACHINE_UNFIT and ending.machine is not None:
             self._refusals[ending.machine] = ending.cause
             self._look_at_machines()

@@ -17,7 +17,7 @@ from tests.kills.typed import Typed
 from tests.kills.typed_sweep import Undisturbed, kill, run_undisturbed
 from tests.support.command import sweep, wait_for
 
-pytestmark = pytest.mark.timeout(0)
+pytestmark = [pytest.mark.timeout(0), pytest.mark.chaos(0, 1)]
 START_S, END_S, STOP_S, LEASE_S = 120.0, 300.0, 10.0, 10
 OTHER_HOST = ("unshare", "--uts", "sh", "-c", 'hostname "$0" && exec "$@"')
 SEPARATE: dict[str, Any] = {"CHAOS_NO_LOCKS": "1", "CHAOS_LEASE_S": str(LEASE_S)}
@@ -85,8 +85,6 @@ def test_workers_and_driver_share_a_study(undisturbed: Undisturbed, tmp_path: Pa
         assert repeated(own) == 0
 
 
-@pytest.mark.chaos(0, 1)
-@pytest.mark.usefixtures("rounds")
 def test_hosts_without_shared_locks_train_once(undisturbed: Undisturbed, tmp_path: Path) -> None:
     """One of three workers is killed; another one takes its trial when the fence is old."""
     probe = subprocess.run([*OTHER_HOST, "one", "true"], capture_output=True, check=False)

@@ -96,7 +96,6 @@ def test_node_that_loses_storage_says_so(
 
 
 @pytest.mark.chaos(0, 1)
-@pytest.mark.usefixtures("rounds")
 def test_full_disk_stops_the_array(tmp_path: Path) -> None:
     with (
         small_disk(tmp_path / "disk", kib=4096) as disk,

@@ -11,7 +11,7 @@ from tests.support.command import ROOT, results_table, sweep
 from tests.support.slurm import SlurmCluster
 
 SMOKE = ("gss_grid", "--scale", "smoke")
-pytestmark = [pytest.mark.timeout(600), pytest.mark.usefixtures("rounds")]
+pytestmark = [pytest.mark.timeout(600), pytest.mark.chaos(0, 1)]
 
 
 def submitted(cluster: SlurmCluster, folder: Path, python: str) -> tuple[int, str]:
@@ -31,7 +31,6 @@ def submitted(cluster: SlurmCluster, folder: Path, python: str) -> tuple[int, st
     return status, log.read_text()
 
 
-@pytest.mark.chaos(0, 1)
 def test_ray_job_runs_a_sweep(cluster: SlurmCluster, tmp_path: Path) -> None:
     status, log = submitted(cluster, tmp_path, sys.executable)
     assert status == 0, log
@@ -40,7 +39,6 @@ def test_ray_job_runs_a_sweep(cluster: SlurmCluster, tmp_path: Path) -> None:
     assert not list((tmp_path / "results").glob(".ray-token*"))
 
 
-@pytest.mark.chaos(0, 1)
 def test_dead_head_ends_the_job(cluster: SlurmCluster, tmp_path: Path) -> None:
     status, log = submitted(cluster, tmp_path, "/bin/false")
     assert status == 1, log

@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
 import ray
 from ray._private import ray_constants
 from ray.cluster_utils import Cluster
@@ -108,6 +109,7 @@ def sweep_while_machines_change(report: Report, folder: Path) -> None:
     report((machines, [line.split()[1] for line in log_lines(folder)], listener.notes))
 
 
+@pytest.mark.chaos(0, 1)
 def test_waiting_trials_run_when_possible(tmp_path: Path) -> None:
     assert estimate(held_trials(1)[0], CORPUS).memory_gb > 1
     ((machines, hosts, notes),) = Process(tmp_path, sweep_while_machines_change, tmp_path).end()
