@@ -38,7 +38,7 @@ T = TypeVar("T")
 KILL_S, GONE_S = 5.0, 60.0
 # Ray is restarted if it starts no worker in this time.
 START_S = 300.0
-# A worker that no pack needs for this time is ended.
+# Idle workers are ended if no pack has started or ended for this time.
 IDLE_S = 5.0
 
 

@@ -10,6 +10,7 @@ from .reports import write_index as write_index
 from .reports import write_report as write_report
 from .retention import file_sizes as file_sizes
 from .retention import forget as forget
+from .shared_work import INTERRUPTED as INTERRUPTED
 from .shared_work import check_workers_can as check_workers_can
 from .shared_work import gather as gather
 from .shared_work import publish_plan as publish_plan
@@ -22,5 +23,4 @@ from .study_export import export_study as export_study
 from .study_file import stored_command as stored_command
 from .study_file import study_argument as study_argument
 from .study_file import write_study_file as write_study_file
-from .study_run import INTERRUPTED as INTERRUPTED
 from .study_run import run_study as run_study

@@ -6,12 +6,13 @@ import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from orchestrator.plan import is_paper_scale, takes_seeds
 from orchestrator.store import StudyKey
 from orchestrator.variants import Variant, setting_hash
-from search_spaces.catalog import is_command
+from search_spaces.catalog import is_command, is_file
 from search_spaces.command_study import command_words
 from search_spaces.study import Study
 from trainables.config import is_generated
@@ -32,6 +33,13 @@ class Typed:
 
     study: str
     options: Options = field(default_factory=dict)
+
+    @property
+    def source(self) -> str:
+        """Path of the user's file, or definition of the command; empty for a built-in study."""
+        if is_file(self.study):
+            return str(Path(self.study).resolve())
+        return self.study if is_command(self.study) else ""
 
     def select(self, *names: str) -> Options:
         """Return the options with these names."""

@@ -89,7 +89,7 @@ def forget(
         if trial.alive and (trial.key in keys or trial.trial_id in trial_ids)
     ]
     if running or any(storage.trial(trial_id).in_use() for trial_id in files):
-        raise UserError(f"forget: a trial of it is running. Stop it with `{PROGRAM} stop`.")
+        raise UserError(f"forget: one of the trials is running. Stop it with `{PROGRAM} stop`.")
     if weights:
         storage.remove(*_paths(files))
         return

@@ -21,7 +21,6 @@ from orchestrator.sweep.remaining_work import RemainingWork
 from orchestrator.sweep.study_file import SHARED, check_name, read_study_file, write_study_file
 from orchestrator.watch import Listener
 from orchestrator.words import counted
-from search_spaces.catalog import is_file
 from trainables.errors import GO_ON, UserError
 from trainables.trial_folder import DamagedFileError
 
@@ -89,13 +88,12 @@ def check_workers_can(plan: Plan, options: RunOptions, typed: Typed) -> None:
 def publish_plan(plan: Plan, storage: Storage, typed: Typed) -> None:
     """Write the study's plan to the storage, and mark it for `gather`."""
     trials = [trial.planned() for trial in plan.trials]
-    file = str(Path(typed.study).resolve()) if is_file(typed.study) else ""
-    check_name(storage, plan.key, file)
+    check_name(storage, plan.key, typed.source)
     path = storage.folder / STUDIES / f"{plan.key.variant}.json"
     with suppress(DamagedFileError):
         if read_study_file(path).trials == trials and path.with_suffix(SHARED).exists():
             return
-    write_study_file(storage, plan.key, datetime.now(UTC), trials, file=file)
+    write_study_file(storage, plan.key, datetime.now(UTC), trials, file=typed.source)
     path.with_suffix(SHARED).touch()
 
 

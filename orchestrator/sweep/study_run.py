@@ -7,7 +7,6 @@ import importlib
 import threading
 from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -23,11 +22,10 @@ from orchestrator.sweep.remaining_work import RemainingWork
 from orchestrator.sweep.reports import report_folder, write_index, write_report
 from orchestrator.sweep.retention import remove_weights
 from orchestrator.sweep.retry import retried_trials
-from orchestrator.sweep.shared_work import gather
+from orchestrator.sweep.shared_work import INTERRUPTED, gather
 from orchestrator.sweep.study_file import check_name, write_study_file
 from orchestrator.watch import TrialLogs, open_sinks
 from orchestrator.words import counted, on_corpus
-from search_spaces.catalog import is_command, is_file
 from search_spaces.command_study import command_words
 from trainables.errors import DIVERGED, GO_ON, PROGRAM
 
@@ -35,7 +33,6 @@ if TYPE_CHECKING:
     from orchestrator.plan import Tuner
     from orchestrator.store import Store
 
-INTERRUPTED = 130
 # Slow imports, made while the workers start.
 REPORT_MODULES = ("orchestrator.report.build", "matplotlib.backends.backend_svg")
 
@@ -51,9 +48,7 @@ def run_study(
 
     print_line = console.print
     options.storage.check()
-    file = str(Path(typed.study).resolve()) if is_file(typed.study) else ""
-    file = typed.study if is_command(typed.study) else file
-    check_name(options.storage, plan.key, file)
+    check_name(options.storage, plan.key, typed.source)
     sinks = open_sinks(options.log_to, plan.key, options.storage.folder)
     for sink in sinks:
         print_line(f"Trials are also logged to {sink.name}: {sink.address}")
@@ -62,7 +57,7 @@ def run_study(
             options.store_url,
             create=not again,
             on_wait=beat_on,
-            on_register=partial(write_study_file, options.storage, file=file),
+            on_register=partial(write_study_file, options.storage, file=typed.source),
         ) as store,
         contextlib.closing(TrialLogs(sinks, store, plan.key, print_line)) as logs,
     ):

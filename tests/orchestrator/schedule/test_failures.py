@@ -64,6 +64,7 @@ def test_other_end_lifts_the_default(other: dict[str, Any]) -> None:
     run = Run()
     for number in range(40):
         run.end(**other if number == 9 else {"cause": "a bug"})
+    assert run.count == 40, "no failure stopped the run"
 
 
 def test_user_sets_the_limit() -> None:
