@@ -31,6 +31,7 @@ NAMES = (
     "saturation",
     "confounders",
     "softcap",
+    "turn_the_rank",
     "spam",
 )
 MODULES = {"published": "audit"}

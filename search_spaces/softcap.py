@@ -38,7 +38,7 @@ PLAIN = "softmax"
 
 def trials(corpus: CorpusConfig) -> Iterator[TrialConfig]:
     """Yield softmax and eleven softcaps with the papers' softmax settings."""
-    layers: tuple[OutputLayerConfig, ...] = (SoftmaxConfig(), *SOFTCAPS)
+    layers: tuple[OutputLayerConfig, ...] = (SoftmaxConfig(), *SOFTCAPS.values())
     for layer in layers:
         yield awd_lstm(corpus, layer)
 
@@ -46,20 +46,18 @@ def trials(corpus: CorpusConfig) -> Iterator[TrialConfig]:
 def label(config: AnyConfig) -> str:
     """Return a name: "softcap tanh 15"."""
     layer = output_layer_of(config)
-    return _group(layer) if isinstance(layer, SoftcapConfig) else PLAIN
-
-
-def _group(layer: SoftcapConfig) -> str:
+    if not isinstance(layer, SoftcapConfig):
+        return PLAIN
     return f"softcap {layer.form} {layer.cap:g}"
 
 
 def corner(configs: Sequence[AnyConfig]) -> list[AnyConfig]:
     """Return softmax, and the smallest and largest cap of each form."""
-    ends = {PLAIN, *(_group(layer) for layer in SOFTCAPS if layer.cap in ENDS)}
+    ends = {PLAIN, *(f"softcap {name}" for name, layer in SOFTCAPS.items() if layer.cap in ENDS)}
     return [config for config in configs if label(config) in ends]
 
 
-BASELINES = {_group(layer): PLAIN for layer in SOFTCAPS}
+BASELINES = {f"softcap {name}": PLAIN for name in SOFTCAPS}
 METRICS = (
     "valid_perplexity",
     "test_perplexity",
@@ -83,10 +81,6 @@ BENT_TITLES = {
 PUBLISHED = ("softcap tanh 15", "softcap tanh 30", "softcap sigmoid 23")
 
 
-def _bent_prefix(layer: SoftcapConfig) -> str:
-    return f"bent {layer.form} {layer.cap:g} "
-
-
 def softmax_bent_after_training(results: Any) -> list[Any]:
     """Compare a softmax that is bent only after training with models that are trained with a bend.
 
@@ -99,7 +93,7 @@ def softmax_bent_after_training(results: Any) -> list[Any]:
         columns=TRAINED_TITLES
     )
     for name, title in BENT_TITLES.items():
-        table[title] = [softmax.get(_bent_prefix(layer) + name) for layer in SOFTCAPS]
+        table[title] = [softmax.get(f"bent {bend} {name}") for bend in SOFTCAPS]
     table = table.dropna(subset=list(BENT_TITLES.values())).rename_axis("bend").reset_index()
     parts = [
         f"With {row['bend'].removeprefix('softcap ')}, the Press rank is then "
@@ -146,8 +140,8 @@ STUDY = Study(
                 "through the same function, without further training."
             ),
             after={
-                _bent_prefix(layer): (f"{layer.form} after training", layer.cap)
-                for layer in SOFTCAPS
+                f"bent {name} ": (f"{layer.form} after training", layer.cap)
+                for name, layer in SOFTCAPS.items()
             },
         ),
         *(Comparison(baselines=BASELINES, metric=metric) for metric in FIGURE_METRICS),

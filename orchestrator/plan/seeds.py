@@ -13,7 +13,9 @@ from trainables.config import AnyConfig, Command, Trainable, TrueRankConfig
 from trainables.errors import UserError
 
 MAX_SEEDS = 1000
-"""Largest number of seeds of a user's own trial."""
+"""Largest number of seeds of a trial."""
+SEEDS = (*RANDOM_SEEDS, *range(10_001, 10_000 + MAX_SEEDS))
+"""Further seeds of a built-in trial; those after the first ten are above them all."""
 
 
 def seed_count(
@@ -70,7 +72,7 @@ def repeat_with_seeds(
 def _further_seeds(config: AnyConfig) -> Sequence[int]:
     if isinstance(config, Trainable | Command):
         return range(config.seed + 1, config.seed + MAX_SEEDS)
-    return [seed for seed in RANDOM_SEEDS if seed != config.seed]
+    return [seed for seed in SEEDS if seed != config.seed][: MAX_SEEDS - 1]
 
 
 def obstacle_to_seeds(study: Study, configs: Sequence[AnyConfig]) -> str:

@@ -70,6 +70,7 @@ from .measurement_names import SPECTRUM as SPECTRUM
 from .measurement_names import SPECTRUM_BY_EPOCH as SPECTRUM_BY_EPOCH
 from .measurement_names import TAG_DIGITS as TAG_DIGITS
 from .measurement_names import TOP_K as TOP_K
+from .measurement_names import TURNED_SOFTMAX as TURNED_SOFTMAX
 from .measurement_names import USER as USER
 from .measurement_names import WITH_SPECTRUM as WITH_SPECTRUM
 from .measurement_names import WORD_PAIRS as WORD_PAIRS
@@ -80,6 +81,7 @@ from .model_sizes import head_products as head_products
 from .model_sizes import mixture_products as mixture_products
 from .model_sizes import model_size as model_size
 from .output_layer import SOFTCAPS as SOFTCAPS
+from .output_layer import TURNS as TURNS
 from .output_layer import CustomConfig as CustomConfig
 from .output_layer import GssConfig as GssConfig
 from .output_layer import LmsPlifConfig as LmsPlifConfig

@@ -42,6 +42,7 @@ WORD_SIMILARITY = "word_similarity@1"
 KL_RANK = "kl_rank@1"
 GRADIENT_BOTTLENECK = "gradient_bottleneck@1"
 BENT_SOFTMAX = "bent_softmax@1"
+TURNED_SOFTMAX = "turned_softmax@1"
 CENTRED_SPECTRUM = "centred_spectrum@1"
 SPECTRUM_BY_EPOCH = "spectrum_by_epoch@1"
 LAYER_JACOBIAN = "layer_jacobian@2"
@@ -54,7 +55,7 @@ WORD_PAIRS = "word_pairs@1"
 
 NAMES = (
     *(PERPLEXITY, SPECTRUM, TOP_K, WORD_SIMILARITY, KL_RANK, GRADIENT_BOTTLENECK),
-    *(SPECTRUM_BY_EPOCH, BENT_SOFTMAX, CENTRED_SPECTRUM),
+    *(SPECTRUM_BY_EPOCH, BENT_SOFTMAX, TURNED_SOFTMAX, CENTRED_SPECTRUM),
     *(LAYER_JACOBIAN, LAYER_TASK, PRESS_NOISE, WORD_PAIRS, USER),  # without a language model
 )
 """Measurements that a study may request. A user's own contexts and benchmarks add others, such as

@@ -48,12 +48,26 @@ class SoftcapConfig(Frozen):
     """Upper bound of f; the lower bound is -cap (tanh) or 0 (sigmoid)."""
 
 
-SOFTCAPS = (
-    *(SoftcapConfig(form="tanh", cap=cap) for cap in (5.0, 10.0, 15.0, 20.0, 30.0)),
-    *(SoftcapConfig(form="sigmoid", cap=cap) for cap in (5.0, 10.0, 15.0, 20.0, 23.0, 30.0)),
-)
-"""Caps that `bent_softmax@1` tries. Gemma 2 has tanh 30, nanochat tanh 15, modded-nanogpt sigmoid
-23."""
+SOFTCAPS = {
+    **{
+        f"tanh {cap:g}": SoftcapConfig(form="tanh", cap=cap)
+        for cap in (5.0, 10.0, 15.0, 20.0, 30.0)
+    },
+    **{
+        f"sigmoid {cap:g}": SoftcapConfig(form="sigmoid", cap=cap)
+        for cap in (5.0, 10.0, 15.0, 20.0, 23.0, 30.0)
+    },
+}
+"""Caps that `bent_softmax@1` tries, by name. Gemma 2 has tanh 30, nanochat tanh 15, modded-nanogpt
+sigmoid 23."""
+TURNS = {
+    **{f"tanh {cap:g}": SoftcapConfig(form="tanh", cap=cap) for cap in (1000.0, 60.0, 30.0, 15.0)},
+    **{f"softplus {eps:g}": GssConfig(c=0.0, k=1 / (1 + eps)) for eps in (0.01, 0.1, 1.0)},
+}
+"""Functions near the identity that raise the rank, by name: `turned_softmax@1` tries them.
+
+softplus eps: (x + eps softplus(x)) / (1 + eps), which is GSS with c = 0 and k = 1 / (1 + eps).
+"""
 
 
 class PlifConfig(Frozen):

@@ -27,9 +27,12 @@ from trainables.config import (
     SPECTRUM,
     SPECTRUM_BY_EPOCH,
     TOP_K,
+    TURNED_SOFTMAX,
+    TURNS,
     WORD_SIMILARITY,
     ContextsFile,
     LanguageTrialConfig,
+    OutputLayerConfig,
     SoftmaxConfig,
     TransformerTrialConfig,
     even_indices,
@@ -52,7 +55,7 @@ from trainables.measurements.ranks_by_epoch import ranks_by_epoch_metrics
 from trainables.measurements.spectrum import Spectrum
 from trainables.measurements.top_k import default_contexts, top_k_metrics
 from trainables.measurements.word_similarity import similarity_metrics
-from trainables.output_layers import Softcap
+from trainables.output_layers import pointwise_function
 from trainables.pulse import PULSE
 from trainables.runtime import Runtime
 from trainables.training import MAX_LOSS, DivergedError, mean_loss
@@ -193,14 +196,14 @@ def _gradient_bottleneck(trained: TrainedModel) -> Measured:
     return Measured(gradient_bottleneck_metrics(model.output, weight_VD, contexts_nC, targets_n))
 
 
-def _bent_softmax(trained: TrainedModel) -> Measured:
+def _bent_softmax(trained: TrainedModel, bends: Mapping[str, OutputLayerConfig]) -> Measured:
     if not isinstance(trained.config.output_layer, SoftmaxConfig):
         return Measured({})
     contexts_NC = trained.contexts()
     model, metrics = copy.deepcopy(trained.model), dict[str, Metric]()
     bent_model = replace(trained, model=model)
-    for layer in SOFTCAPS:
-        model.output.function = Softcap(form=layer.form, cap=layer.cap)
+    for bend, layer in bends.items():
+        model.output.function = pointwise_function(layer)
         chunk_streams = (
             log_probability_chunks(network, contexts_NC) for network in (model, trained.model)
         )
@@ -216,9 +219,7 @@ def _bent_softmax(trained: TrainedModel) -> Measured:
             # KL(plain || bent softmax) in nats per context.
             "kl_from_softmax": sum(kls) / len(contexts_NC),
         }
-        metrics |= {
-            f"bent {layer.form} {layer.cap:g} {name}": value for name, value in values.items()
-        }
+        metrics |= {f"bent {bend} {name}": value for name, value in values.items()}
     return Measured(metrics)
 
 
@@ -253,7 +254,8 @@ BY_NAME: Mapping[str, Callable[[TrainedModel], Measured]] = {
     WORD_SIMILARITY: _published_similarity,
     KL_RANK: _kl_rank,
     GRADIENT_BOTTLENECK: _gradient_bottleneck,
-    BENT_SOFTMAX: _bent_softmax,
+    BENT_SOFTMAX: partial(_bent_softmax, bends=SOFTCAPS),
+    TURNED_SOFTMAX: partial(_bent_softmax, bends=TURNS),
     CENTRED_SPECTRUM: _centred_spectrum,
     SPECTRUM_BY_EPOCH: lambda trained: Measured(ranks_by_epoch_metrics(trained.epochs)),
 }

@@ -2,6 +2,7 @@ from .base import LayerShape as LayerShape
 from .base import OutputLayer as OutputLayer
 from .base import PointwiseSoftmax as PointwiseSoftmax
 from .building import build_output_layer as build_output_layer
+from .building import pointwise_function as pointwise_function
 from .cross_entropy import cross_entropies as cross_entropies
 from .fused import Inputs as Inputs
 from .gss import SmoothBend as SmoothBend

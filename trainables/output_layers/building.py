@@ -36,13 +36,17 @@ def build_output_layer(config: OutputLayerConfig, shape: LayerShape) -> OutputLa
         case MixtureConfig(mixtures=mixtures, latent_dropout=dropout):
             mixture = MixtureOfContexts if isinstance(config, MocConfig) else MixtureOfSoftmaxes
             return mixture(
-                shape, mixtures=mixtures, latent_dropout=dropout, function=_function(config)
+                shape,
+                mixtures=mixtures,
+                latent_dropout=dropout,
+                function=pointwise_function(config),
             )
         case _:
-            return PointwiseSoftmax(shape, _function(config))
+            return PointwiseSoftmax(shape, pointwise_function(config))
 
 
-def _function(config: OutputLayerConfig) -> Pointwise:
+def pointwise_function(config: OutputLayerConfig) -> Pointwise:
+    """Return a layer's function of one logit; the identity if it has none."""
     match config:
         case SigSoftmaxConfig():
             return SmoothBend(c=0.0, k=2.0)

@@ -72,7 +72,7 @@ def test_language_truth_has_one_seed() -> None:
     ("study", "request_", "word"),
     [
         ("gss_grid", {"seeds": 0}, "got 0"),
-        ("gss_grid", {"seeds": 12}, "1 to 11"),
+        ("gss_grid", {"seeds": 1001}, "1 to 1000"),
         ("seeds", {"seeds": 2}, "11 seeds"),
         ("fair_capacity", {"seeds": 2}, "tunes"),
         ("fair_capacity", {"all_trials": True}, "--all-trials"),
