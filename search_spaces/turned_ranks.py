@@ -8,15 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trainables.config import TURNS
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 MODELS = ("LSTM", "Transformer")
 PLAIN = "softmax"
@@ -114,7 +111,7 @@ def slope_between_seeds(x_SF: Array, y_SF: Array) -> Estimate:
     return student(slope(slice(None)), error, count - 1)
 
 
-def logarithms(results: Any, metric: str, model: str) -> pd.DataFrame:
+def logarithms(results: Any, metric: str, model: str) -> Any:
     """Return ln(metric) by seed (row) and function (column) of one kind of model.
 
     Seeds without one of the trained functions are left out.
@@ -126,7 +123,7 @@ def logarithms(results: Any, metric: str, model: str) -> pd.DataFrame:
     return np.log(table.astype(float).rename(columns=functions))
 
 
-def _models(results: Any) -> Iterator[tuple[str, pd.DataFrame]]:
+def _models(results: Any) -> Iterator[tuple[str, Any]]:
     """Yield each kind of model, with its losses, if enough seeds have softmax and a function."""
     for model in MODELS:
         losses = logarithms(results, PERPLEXITY, model)
@@ -134,13 +131,12 @@ def _models(results: Any) -> Iterator[tuple[str, pd.DataFrame]]:
             yield model, losses
 
 
-def _rank_and_loss(
-    results: Any, metric: str, model: str, losses: pd.DataFrame
-) -> tuple[Array, Array]:
+def _rank_and_loss(results: Any, metric: str, model: str, losses: Any) -> tuple[Array, Array]:
     ranks = logarithms(results, metric, model)
     common = ranks.index.intersection(losses.index)
     columns = [name for name in losses.columns if name in ranks]
-    return (table.loc[common, columns].to_numpy() for table in (ranks, losses))  # type: ignore[return-value]
+    x_SF, y_SF = (table.loc[common, columns].to_numpy() for table in (ranks, losses))
+    return x_SF, y_SF
 
 
 def equivalence(results: Any) -> list[Any]:
@@ -151,8 +147,6 @@ def equivalence(results: Any) -> list[Any]:
     Near functions, marked by a star, were named before the study ran; their KL from the identity is
     below 0.001 nats.
     """
-    import pandas as pd
-
     rows, p_values, sentences = [], [], []
     for model, losses in _models(results):
         for function in losses.columns.drop(PLAIN):
@@ -173,7 +167,7 @@ def equivalence(results: Any) -> list[Any]:
         return ["There are not enough seeds with softmax and another function yet."]
     for row, p in zip(rows, holm(p_values), strict=True):
         row |= {"equivalence p (Holm)": p, "equivalent": "yes" if p < LEVEL else "not shown"}
-    table = pd.DataFrame(rows)
+    table = results.from_records(rows)
     for model, of_model in table.groupby("model", sort=False):
         near = of_model[of_model["function"].isin([f"{function} *" for function in NEAR])]
         count = int((near["equivalent"] == "yes").sum())
@@ -181,38 +175,41 @@ def equivalence(results: Any) -> list[Any]:
             f"{model}: {count} of {len(NEAR)} near functions are equivalent to softmax within "
             f"{100 * MARGIN:g}% of the perplexity."
         )
-    return [*sentences, table, _figure(results)]
+    return [*sentences, table, *_figures(results)]
 
 
-def _figure(results: Any) -> Any:
-    from matplotlib.figure import Figure
-
-    models = list(_models(results))
-    figure = Figure(figsize=(4.2 * len(models), 3.4), layout="constrained")
-    for index, (model, losses) in enumerate(models, 1):
-        axes = figure.add_subplot(1, len(models), index)
-        ranks = logarithms(results, "press_rank", model)
-        axes.axhspan(-100 * MARGIN, 100 * MARGIN, color="0.9", label="margin")
+def _figures(results: Any) -> Iterator[Any]:
+    """Yield a figure per kind of model: perplexity against Press rank."""
+    for model, losses in _models(results):
+        ranks, axes = logarithms(results, "press_rank", model), None
         for family, marker in (("tanh", "o"), ("softplus", "s")):
-            names = [name for name in losses.columns if name.startswith(family)]
-            values = [mean((losses[name] - losses[PLAIN]).to_numpy()) for name in names]
-            middle = np.array([100 * value.value for value in values])
-            ends = np.array([[100 * value.low, 100 * value.high] for value in values]).reshape(
-                -1, 2
+            names = [name for name in losses if name.startswith(family) and name in ranks]
+            estimates = [
+                mean((losses[name] - losses[PLAIN]).to_numpy()).times(100) for name in names
+            ]
+            points = results.from_records(
+                [
+                    {
+                        "Press rank": math.exp(ranks[name].mean()),
+                        "perplexity, % more than softmax": estimate.value,
+                        "error": estimate.high - estimate.value,
+                    }
+                    for name, estimate in zip(names, estimates, strict=True)
+                ]
             )
-            axes.errorbar(
-                [math.exp(ranks[name].mean()) for name in names],
-                middle,
-                yerr=np.abs(ends.T - middle),
-                fmt=marker,
-                label=family,
-            )
-        axes.axvline(math.exp(ranks[PLAIN].mean()), color="0.5", linestyle=":", label=PLAIN)
-        axes.set(xscale="log", xlabel="Press rank", ylabel="perplexity, % more than softmax")
-        axes.set_title(model)
-        axes.legend()
-    figure.suptitle("Perplexity by Press rank, with 95% intervals over seeds")
-    return figure
+            if not points.empty:
+                axes = points.plot.scatter(
+                    *points.columns[:2],
+                    yerr="error",
+                    marker=marker,
+                    logx=True,
+                    label=family,
+                    ax=axes,
+                )
+        if axes is not None:
+            axes.axhspan(-100 * MARGIN, 100 * MARGIN, color="0.9", zorder=0)
+            axes.figure.suptitle(f"{model}: perplexity by Press rank, 95% intervals over seeds")
+            yield axes.figure
 
 
 def dose_response(results: Any) -> list[Any]:
@@ -223,8 +220,6 @@ def dose_response(results: Any) -> list[Any]:
     Over functions: one line through the functions' means; its interval also holds for functions of
     which these are a sample.
     """
-    import pandas as pd
-
     rows = []
     for model, losses in _models(results):
         for metric, rank in RANKS.items():
@@ -256,7 +251,7 @@ def dose_response(results: Any) -> list[Any]:
             "(over functions)."
             for row in rows
         ),
-        pd.DataFrame(rows),
+        results.from_records(rows),
     ]
 
 
@@ -266,8 +261,6 @@ def bent_after_training(results: Any) -> list[Any]:
     Both have the same seed. Ratios are geometric means over seeds with 95% intervals. KL is that of
     the bent from the unbent softmax, in nats per context.
     """
-    import pandas as pd
-
     rows = []
     for model, _ in _models(results):
         softmax = results[results["group"] == f"{model} {PLAIN}"].set_index("seed")
@@ -296,7 +289,7 @@ def bent_after_training(results: Any) -> list[Any]:
                     "perplexity, trained against bent [95%]": change.percent(),
                 }
             )
-    return [pd.DataFrame(rows)] if rows else ["No trained softmax has been bent yet."]
+    return [results.from_records(rows)] if rows else ["No trained softmax has been bent yet."]
 
 
 def between_seeds(results: Any) -> list[Any]:
@@ -305,8 +298,6 @@ def between_seeds(results: Any) -> list[Any]:
     All functions share one slope, and each has a level of its own. The 95% interval is a jackknife
     over seeds. The change is that for a rank higher by 10%.
     """
-    import pandas as pd
-
     rows = []
     for model, losses in _models(results):
         for metric, rank in RANKS.items():
@@ -324,4 +315,4 @@ def between_seeds(results: Any) -> list[Any]:
                     "p": estimate.p,
                 }
             )
-    return [pd.DataFrame(rows)] if rows else ["There are not enough seeds for a line yet."]
+    return [results.from_records(rows)] if rows else ["There are not enough seeds for a line yet."]

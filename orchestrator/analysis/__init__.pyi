@@ -104,3 +104,6 @@ from .true_rank import LEARNED as LEARNED
 from .true_rank import PRESS_BY_EPS as PRESS_BY_EPS
 from .true_rank import TrueRankNumbers as TrueRankNumbers
 from .true_rank import true_rank_numbers as true_rank_numbers
+from .verdicts import MOST_PAIRS as MOST_PAIRS
+from .verdicts import Verdict as Verdict
+from .verdicts import judge_pairs as judge_pairs

@@ -16,6 +16,7 @@ from typer.main import get_command
 
 from orchestrator.command import options
 from orchestrator.command.clean import clean
+from orchestrator.command.compare import Question
 from orchestrator.command.files import check_corpus, fetch_corpus
 from orchestrator.command.options import print_err, print_out, study_names
 from orchestrator.command.plan_listing import studies
@@ -48,6 +49,14 @@ WORK_HELP = """Run open trials of a study next to other workers, without Ray.
 
 Start any number of workers, on machines that share --storage. Each takes a trial that no other has,
 until none is left. Gather the results at any time with `report` or `run`.
+"""
+
+COMPARE_HELP = """Train what is missing to compare two settings of a study, and judge them.
+
+A and B are groups of the study's trials, as its plan names them without the seed. KEY=VALUE after
+a name changes a setting of that side: "softmax training.learning_rate=0.01". Pairs of equal seeds
+are compared. Exit status: 0 A is better, 1 B is better, 3 equivalent within --margin, 4 not
+settled.
 """
 
 SLURM_HELP = """Submit workers (see `work`) for a study as a Slurm job array."""
@@ -179,6 +188,15 @@ app.command("slurm", help=SLURM_HELP)(
                 annotation=Annotated[kind, typer.Option(f"--{name}", help=text)],
             )
             for name, (kind, default, text) in options.SLURM.items()
+        ),
+    )
+)
+app.command("compare", help=COMPARE_HELP)(
+    _run_without(
+        "form dry_run retry all_trials search budget keep_weights",
+        *(
+            parameter.replace(kind=Parameter.KEYWORD_ONLY)
+            for parameter in signature(Question, eval_str=True).parameters.values()
         ),
     )
 )

@@ -11,6 +11,7 @@ from typer import Context, Exit, Option
 
 from orchestrator.command import options
 from orchestrator.command.clean import removed_sentence
+from orchestrator.command.compare import Question, print_answer, side_plans
 from orchestrator.command.options import console, print_err, store_url
 from search_spaces.catalog import ALL
 from search_spaces.command_study import DEFINING, command_words, define
@@ -116,7 +117,8 @@ def run(
     seeds: Annotated[
         int | None,
         Option(
-            help="Seeds per setting, done seeds included; at most 11. [default: set by the study]"
+            help="Seeds per setting, done seeds included; at most 1,000. [default: set by the "
+            "study]"
         ),
     ] = None,
     all_trials: Annotated[
@@ -166,7 +168,7 @@ def run(
     from orchestrator.sweep import command_line, stored_command
     from orchestrator.variants import parse_settings, read_inputs
 
-    is_command_line = context.info_name == "command"
+    is_command_line, is_comparison = (context.info_name == name for name in ("command", "compare"))
     if form in ("csv", "json") and not dry_run:
         raise UserError(
             f"--format {form}: needs --dry-run. Print the results of a run with: {PROGRAM} results "
@@ -193,13 +195,16 @@ def run(
     if is_command_line:
         study, request = define(study, typed_options), PlanRequest(data_dir=folder)
         typed_options = {k: v for k, v in typed_options.items() if k not in DEFINING}
-    elif definition := stored_command(study, storage):
+    elif (definition := stored_command(study, storage)) and is_comparison:
+        study = definition
+    elif definition:
         line = command_line(*command_words(definition, again=is_retry), options=typed_options)
         raise UserError(f"{study}: is a command. Type: {line}")
-    plans = [
-        make_plan(chosen_study, size, text, study_request)
-        for chosen_study, size, text, study_request in studies_of(study, scale, corpus, request)
-    ]
+    studies = studies_of(study, scale, corpus, request)
+    if is_comparison:
+        plans = side_plans(studies, Question(**others), seeds)
+    else:
+        plans = [make_plan(*chosen) for chosen in studies]
     gpus = [_gpus_of(gpus_per_trial, plan) for plan in plans]
     if dry_run:
         from orchestrator.command.plan_listing import print_plans
@@ -236,6 +241,10 @@ def run(
         )
         for plan, number in zip(plans, gpus, strict=True)
     ]
+    if is_comparison:
+        raise Exit(
+            print_answer(runs, Question(**others), Typed(study=study, options=typed_options))
+        )
     if is_job_array:
         slurm_words = {f"--{name}" for name in others}
         worker_options = {

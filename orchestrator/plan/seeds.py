@@ -14,8 +14,8 @@ from trainables.errors import UserError
 
 MAX_SEEDS = 1000
 """Largest number of seeds of a trial."""
-SEEDS = (*RANDOM_SEEDS, *range(10_001, 10_000 + MAX_SEEDS))
-"""Further seeds of a built-in trial; those after the first ten are above them all."""
+SEEDS = (*RANDOM_SEEDS, *range(10_001, 10_001 + MAX_SEEDS))
+"""Seeds that no one picked; those after the first ten are above them all."""
 
 
 def seed_count(
@@ -69,10 +69,15 @@ def repeat_with_seeds(
     return [(f"{group_of(name)} seed={config.seed}", config) for name, config in rounds]
 
 
-def _further_seeds(config: AnyConfig) -> Sequence[int]:
+def random_seeds(config: AnyConfig) -> Sequence[int]:
+    """Return the seeds of comparisons; they do not depend on a built-in config's own seed."""
     if isinstance(config, Trainable | Command):
-        return range(config.seed + 1, config.seed + MAX_SEEDS)
-    return [seed for seed in SEEDS if seed != config.seed][: MAX_SEEDS - 1]
+        return range(config.seed, config.seed + MAX_SEEDS)
+    return SEEDS[:MAX_SEEDS]
+
+
+def _further_seeds(config: AnyConfig) -> Sequence[int]:
+    return [seed for seed in random_seeds(config) if seed != config.seed][: MAX_SEEDS - 1]
 
 
 def obstacle_to_seeds(study: Study, configs: Sequence[AnyConfig]) -> str:

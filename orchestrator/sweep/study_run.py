@@ -38,11 +38,18 @@ REPORT_MODULES = ("orchestrator.report.build", "matplotlib.backends.backend_svg"
 
 
 def run_study(
-    plan: Plan, options: RunOptions, typed: Typed, console: Console, *, again: bool = False
+    plan: Plan,
+    options: RunOptions,
+    typed: Typed,
+    console: Console,
+    *,
+    again: bool = False,
+    adds: bool = False,
 ) -> int:
     """Run the missing trials of the plan and write the report; return the exit status.
 
-    `again` (the command `retry`) runs only failed or diverged trials.
+    `again` (the command `retry`) runs only failed or diverged trials. `adds` (the command
+    `compare`) keeps the study's other trials, and writes no report.
     """
     from orchestrator.store import open_store
 
@@ -77,7 +84,10 @@ def run_study(
         else:
             if not store.trials(plan.key):  # a failed download leaves no empty study
                 ensure_texts(plan, Console(quiet=True))
-            members = _register(plan, store, console) if tuner is None else tuner.start()
+            if adds:
+                members = _add(plan, store)
+            else:
+                members = _register(plan, store, console) if tuner is None else tuner.start()
         threading.Thread(
             target=lambda: list(map(importlib.import_module, REPORT_MODULES)), daemon=True
         ).start()
@@ -103,6 +113,8 @@ def run_study(
         if again and (full_tuner := _tuner(plan, store)) is not None and not full_tuner.over:
             command = command_line(*command_words(typed.study), options=typed.options)
             print_line(f"The study has more trials. Run them with: {command}")
+        if adds:
+            return 0
         is_complete = all(row.state in COMPLETE for row in rows)
         if is_complete and not summary.measurement_failures and options.keep_weights != "all":
             remove_weights(store, plan, options, print_line)
@@ -136,6 +148,17 @@ def _register(plan: Plan, store: Store, console: Console) -> list[PlannedTrial]:
     # Trials that an earlier tuning stopped early are run in full.
     store.reset(planned_ids, states=("pruned",))
     return trials
+
+
+def _add(plan: Plan, store: Store) -> list[PlannedTrial]:
+    trials = _fixed_trials(plan)
+    while True:
+        rows = store.trials(plan.key)
+        ids = [row.trial_id for row in rows]
+        new = [trial for trial in trials if trial.trial_id not in ids]
+        members = [*(row.planned() for row in rows), *new]
+        if not new or store.register(plan.key, members, instead_of=ids):
+            return trials
 
 
 def _tuner(plan: Plan, store: Store, *, plans: bool = True) -> Tuner | None:

@@ -60,7 +60,7 @@ SOFTCAPS = {
 }
 """Caps that `bent_softmax@1` tries, by name. Gemma 2 has tanh 30, nanochat tanh 15, modded-nanogpt
 sigmoid 23."""
-TURNS = {
+TURNS: dict[str, SoftcapConfig | GssConfig] = {
     **{f"tanh {cap:g}": SoftcapConfig(form="tanh", cap=cap) for cap in (1000.0, 60.0, 30.0, 15.0)},
     **{f"softplus {eps:g}": GssConfig(c=0.0, k=1 / (1 + eps)) for eps in (0.01, 0.1, 1.0)},
 }

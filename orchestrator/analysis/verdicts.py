@@ -1,0 +1,127 @@
+"""Which of two settings is better: a verdict on pairs of equal seeds, and the seeds that it needs.
+
+A fixed number of pairs is judged by Student's paired t-test and by two one-sided t-tests against a
+margin. Such a test must not be repeated while pairs are added. The sequential verdict may be: it
+uses a confidence sequence, which holds for all numbers of pairs at once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import ndtri, stdtrit
+
+from orchestrator.analysis.contrasts import compare
+from orchestrator.analysis.statistics.estimates import POWER, SIGNIFICANCE, Array, Interval
+from orchestrator.analysis.statistics.samples import FEWEST
+
+Outcome = Literal["a_better", "b_better", "equivalent", "no_difference_shown", "too_few_seeds"]
+MOST_PAIRS = 1000
+PRIOR_SD = 1.0
+"""Standard deviation of the mixture over effect sizes (mean / standard deviation of the pairs)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """Verdict on the pairs (a, b); differences are a minus b."""
+
+    verdict: Outcome
+    pairs: int
+    mean_a: float | None
+    mean_b: float | None
+    difference: float | None
+    interval: Interval | None
+    """95% interval of the difference; valid at any number of pairs if the verdict is sequential."""
+    p: float | None
+    detectable_difference: float | None
+    """True difference that the t-test finds with 80% power; None if sequential."""
+    equal_within: float | None
+    """Smallest margin within which the two are equivalent."""
+    pairs_needed: int | None
+    """Pairs, these included, that would give a verdict with 80% power if the difference and its
+    spread stay as they are. None if decided, unknown, or more than 1,000."""
+    missing: str = ""
+    """Why there is no test."""
+
+
+def judge_pairs(
+    pairs: ArrayLike, *, margin: float = 0.0, lower_is_better: bool = True, sequential: bool = False
+) -> Verdict:
+    """Return the verdict on pairs, shape N x 2. Raises ValueError if a number is not finite.
+
+    Equivalent: the difference is within the margin (p < 0.05; it may still differ from zero).
+    Better: the 95% interval excludes zero.
+    """
+    a_N, b_N = np.reshape(np.asarray(pairs, dtype=np.float64), (-1, 2)).T
+    test = compare(a_N, b_N, list(zip(a_N.tolist(), b_N.tolist(), strict=True)))
+    n, sd, difference = test["pairs"], test["sd_difference"], test["difference"]
+    interval = p = None
+    within, detectable = test["equal_within"], test["detectable_difference"]
+    if n > 1 and (p := test["difference_p"]) is not None:
+        interval = Interval(test["difference_low"], test["difference_high"])
+        if sequential:
+            half = float(_sequential_t(np.array([n]))[0]) * sd / math.sqrt(n)
+            interval = Interval(difference - half, difference + half)
+            p = min(1.0, 1 / _evidence(n, test["difference_t"]))
+            within, detectable = max(-interval.low, interval.high), None
+    outcome: Outcome = "too_few_seeds" if n < FEWEST else "no_difference_shown"
+    needed = None
+    if interval is not None:
+        if within is not None and within < margin:
+            outcome = "equivalent"
+        elif 0 not in interval:
+            outcome = "a_better" if (difference < 0) == lower_is_better else "b_better"
+        else:
+            needed = _pairs_needed(abs(difference), sd, margin, sequential=sequential)
+    return Verdict(
+        verdict=outcome,
+        pairs=n,
+        mean_a=test["mean_group"],
+        mean_b=test["mean_baseline"],
+        difference=difference,
+        interval=interval,
+        p=p,
+        detectable_difference=detectable if n > 1 else None,
+        equal_within=within if n > 1 else None,
+        pairs_needed=needed,
+        missing="" if interval else test["missing"],
+    )
+
+
+def _evidence(n: int, t: float) -> float:
+    """Return the likelihood ratio of a t statistic: effects of N(0, PRIOR_SD^2) against none.
+
+    The ratios of growing n are a martingale without an effect (Lai 1976; Hendriksen, de Heide and
+    Gruenwald 2021), so by Ville's inequality any of them exceeds 1/p with probability at most p.
+    """
+    df, spread = n - 1, 1 + n * PRIOR_SD**2
+    log_ratio = math.log1p(t * t / df) - math.log1p(t * t / (df * spread))
+    return math.exp(min(700.0, (df + 1) / 2 * log_ratio - math.log(spread) / 2))
+
+
+def _sequential_t(n: Array) -> Array:
+    """Return the |t| at which `_evidence` is 20, by number of pairs; infinity if it never is."""
+    df, spread = n - 1, 1 + n * PRIOR_SD**2
+    ratio = np.exp((np.log(spread) / 2 - math.log(SIGNIFICANCE)) * 2 / (df + 1))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        squares = df * (ratio - 1) / (1 - ratio / spread)
+    return np.asarray(np.sqrt(np.where(ratio < spread, squares, np.inf)))
+
+
+def _student_t(confidence: float) -> Callable[[Array], Array]:
+    return lambda n: np.asarray(stdtrit(n - 1, confidence))
+
+
+def _pairs_needed(size: float, sd: float, margin: float, *, sequential: bool) -> int | None:
+    n = np.arange(FEWEST, MOST_PAIRS + 1, dtype=np.float64)
+    two_sided = _sequential_t if sequential else _student_t(1 - SIGNIFICANCE / 2)
+    one_sided = _sequential_t if sequential else _student_t(1 - SIGNIFICANCE)
+    error, power = sd / np.sqrt(n), float(ndtri(POWER))
+    is_enough = (two_sided(n) + power) * error <= size
+    is_enough |= (one_sided(n) + power) * error <= margin - size
+    return int(n[is_enough.argmax()]) if is_enough.any() else None

@@ -1,0 +1,178 @@
+"""The command `compare`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from typer import Argument, Option
+
+from orchestrator.command.options import console, print_out
+from orchestrator.words import counted
+from trainables.errors import UserError
+
+if TYPE_CHECKING:
+    from orchestrator.cluster import RunOptions
+    from orchestrator.plan import Plan, PlanRequest
+    from orchestrator.sweep import Answer, Typed
+    from search_spaces.scales import Scale
+    from search_spaces.study import Study
+
+SEEDS = 10
+STATUS = {"a_better": 0, "b_better": 1, "equivalent": 3}
+NOT_SETTLED, INTERRUPTED = 4, 130
+
+
+@dataclass(frozen=True)
+class Question:
+    """Arguments and options of `compare` that `run` has not."""
+
+    a: Annotated[str, Argument(metavar="A", help="A setting of the study.")]
+    b: Annotated[str, Argument(metavar="B", help="Another setting.")]
+    metric: Annotated[
+        str | None, Option(help="Metric to compare. [default: the study's metric]")
+    ] = None
+    margin: Annotated[
+        float, Option(min=0, help="Difference that does not matter, in the metric's unit.")
+    ] = 0.0
+    until_settled: Annotated[
+        int | None,
+        Option(
+            metavar="MAX",
+            min=5,
+            help="Add seeds until there is a verdict, but at most MAX. The verdict is valid at any "
+            "number of seeds.",
+        ),
+    ] = None
+    output: Annotated[Literal["text", "json"], Option("--format", help="Output format.")] = "text"
+
+
+def side_plans(
+    chosen: Iterable[tuple[Study, Scale, str, PlanRequest]], question: Question, seeds: int | None
+) -> list[Plan]:
+    """Return the plans of A and B. Raises UserError for wrong sides, options or corpora."""
+    from orchestrator.plan import MAX_SEEDS, side_plan
+
+    if seeds is not None and question.until_settled is not None:
+        raise UserError("--seeds: --until-settled chooses the number. Leave one of them out.")
+    count = question.until_settled or seeds or SEEDS
+    if not 2 <= count <= MAX_SEEDS:
+        raise UserError(f"--seeds: takes 2 to {MAX_SEEDS:,}; got {count}. Correct it.")
+    studies = list(chosen)
+    if len(studies) != 1:
+        raise UserError("compare: needs one study and one --corpus. Name one of each.")
+    [(study, scale, corpus, request)] = studies
+    metric = question.metric or study.goal.metric
+    if study.goal.mode_of(metric) is None:
+        raise UserError(
+            f"--metric: neither a high nor a low {metric} is better, as far as is known. Name a "
+            f"metric that can be better, such as {study.goal.metric}."
+        )
+    plans = [
+        side_plan(text, study, scale, corpus, replace(request, seeds=None), count)
+        for text in (question.a, question.b)
+    ]
+    if plans[0].trials[0].trial_id == plans[1].trials[0].trial_id:
+        raise UserError(f"B: {question.a!r} and {question.b!r} are the same trials. Change one.")
+    return plans
+
+
+def print_answer(runs: Sequence[tuple[Plan, RunOptions]], question: Question, typed: Typed) -> int:
+    """Train what is missing, print the verdict and return the exit status."""
+    from orchestrator.cluster import shared
+    from orchestrator.sweep import compare_sides
+
+    plan, options = runs[0]
+    options.storage.check()
+    metric = question.metric or plan.study.goal.metric
+    with shared():
+        answer = compare_sides(
+            runs,
+            typed,
+            console(stderr=True),
+            metric=metric,
+            margin=question.margin,
+            sequential=question.until_settled is not None,
+        )
+    if answer is None:
+        return INTERRUPTED
+    command = _next_command(answer, question, typed)
+    if question.output == "json":
+        print(json.dumps(_record(answer, plan, metric, question, command), indent=1))
+    else:
+        for line in _lines(answer, metric, question, command):
+            print_out(line)
+    return STATUS.get(answer.verdict.verdict, NOT_SETTLED)
+
+
+def _next_command(answer: Answer, question: Question, typed: Typed) -> str | None:
+    from orchestrator.sweep import command_line
+
+    if (needed := answer.verdict.pairs_needed) is None:
+        return None
+    kept = {name: values for name, values in typed.options.items() if name != "--seeds"}
+    most = max(needed + answer.seeds - answer.verdict.pairs, answer.seeds + 1)
+    return command_line(
+        "compare",
+        *(typed.study, question.a, question.b),
+        options={**kept, "--until-settled": [str(most)]},
+    )
+
+
+def _record(
+    answer: Answer, plan: Plan, metric: str, question: Question, command: str | None
+) -> dict[str, Any]:
+    return {
+        "schema": 1,
+        "kind": "compare",
+        "study": plan.key.study,
+        "scale": plan.key.scale,
+        "corpus": plan.key.corpus,
+        "a": question.a,
+        "b": question.b,
+        "metric": metric,
+        "better": "lower" if plan.study.goal.sign(metric) > 0 else "higher",
+        "margin": question.margin,
+        "sequential": question.until_settled is not None,
+        "seeds": answer.seeds,
+        **vars(answer.verdict),
+        "next_command": command,
+    }
+
+
+def _lines(answer: Answer, metric: str, question: Question, command: str | None) -> Iterable[str]:
+    from orchestrator.report import number
+
+    verdict, name = answer.verdict, metric.replace("_", " ")
+    better, other = question.a, question.b
+    if verdict.verdict == "b_better":
+        better, other = other, better
+    seeds = counted(verdict.pairs, "pair") + " of equal seeds"
+    yield {
+        "a_better": f"{better} is better than {other}.",
+        "b_better": f"{better} is better than {other}.",
+        "equivalent": f"{better} and {other} are equivalent within {question.margin:g}.",
+        "no_difference_shown": f"No difference between {better} and {other} was shown.",
+        "too_few_seeds": f"Too few seeds to compare {better} and {other}.",
+    }[verdict.verdict]
+    if verdict.mean_a is not None and verdict.mean_b is not None:
+        yield (
+            f"{name}: {number(verdict.mean_a)} ({question.a}), {number(verdict.mean_b)} "
+            f"({question.b}); {seeds}."
+        )
+    if verdict.interval is not None and verdict.difference is not None:
+        low, high = verdict.interval
+        yield (
+            f"Difference, A minus B: {verdict.difference:+.4g} [{low:+.4g}, {high:+.4g}], p = "
+            f"{verdict.p:.2g}."
+        )
+    if verdict.missing:
+        yield f"There is no test: {verdict.missing}."
+    if verdict.detectable_difference is not None:
+        yield f"{seeds} find a difference of {verdict.detectable_difference:.3g} with 80% power."
+    if verdict.pairs < answer.seeds:
+        yield f"{counted(answer.seeds - verdict.pairs, 'seed')} failed on a side and gave no pair."
+    if command is not None:
+        yield f"About {verdict.pairs_needed} seeds would settle it: {command}"

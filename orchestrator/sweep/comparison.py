@@ -1,0 +1,104 @@
+"""Compare two settings of a study: train what is missing, then judge pairs of equal seeds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+
+from orchestrator.cluster import RunOptions
+from orchestrator.plan import Plan
+from orchestrator.sweep.commands import Typed
+from orchestrator.sweep.shared_work import INTERRUPTED
+from orchestrator.sweep.study_run import run_study
+from orchestrator.words import is_number, listed
+from trainables.errors import UserError, did_you_mean
+
+if TYPE_CHECKING:
+    from orchestrator.analysis import Verdict
+
+FIRST_LOOK, GROWTH = 5, 1.5
+Run = tuple[Plan, RunOptions]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """Verdict of a comparison."""
+
+    verdict: Verdict
+    seeds: int
+    """Seeds of each side; those that failed on a side give no pair."""
+
+
+def compare_sides(
+    runs: Sequence[Run],
+    typed: Typed,
+    console: Console,
+    *,
+    metric: str,
+    margin: float,
+    sequential: bool,
+) -> Answer | None:
+    """Run the missing trials of both sides, and return the verdict; None if interrupted.
+
+    `runs` are the sides, each with all its seeds. A sequential comparison starts with five seeds,
+    or all pairs that are there, and trains further seeds only until there is a verdict.
+    """
+    from orchestrator.analysis import judge_pairs
+
+    most = seeds = len(runs[0][0].trials)
+    if sequential:
+        seeds = min(most, max(FIRST_LOOK, len(_pairs(runs, metric))))
+    goal = runs[0][0].study.goal
+    while True:
+        looked = [(replace(plan, trials=plan.trials[:seeds]), options) for plan, options in runs]
+        for plan, options in _joined(looked):
+            if run_study(plan, options, typed, console, adds=True) == INTERRUPTED:
+                return None
+        verdict = judge_pairs(
+            _pairs(looked, metric, check=True),
+            margin=margin,
+            lower_is_better=goal.sign(metric) > 0,
+            sequential=sequential,
+        )
+        is_decided = verdict.verdict not in ("no_difference_shown", "too_few_seeds")
+        if is_decided or seeds == most:
+            return Answer(verdict=verdict, seeds=seeds)
+        seeds = min(most, math.ceil(GROWTH * seeds))
+
+
+def _joined(sides: Sequence[Run]) -> Sequence[Run]:
+    (a, options), (b, _) = sides
+    if a.key != b.key:
+        return sides
+    trials = tuple(trial for pair in zip(a.trials, b.trials, strict=True) for trial in pair)
+    return [(replace(a, trials=trials), options)]
+
+
+def _pairs(sides: Sequence[Run], metric: str, *, check: bool = False) -> list[tuple[float, float]]:
+    """Return the values of a metric at each seed that both sides have done.
+
+    If `check`, raises UserError for a metric that no done trial has.
+    """
+    from orchestrator.analysis import flatten
+    from orchestrator.store import open_store
+
+    values, names = list[dict[int, float]](), dict[str, None]()
+    for plan, options in sides:
+        ids = [trial.trial_id for trial in plan.trials]
+        with open_store(options.store_url) as store:
+            results = flatten(store.results(plan.key, only=ids))
+        names |= dict.fromkeys(results.metric_columns)
+        found = {record["trial_id"]: record.get(metric) for record in results.records}
+        numbers = [found.get(trial.trial_id) for trial in plan.trials]
+        values.append({seed: value for seed, value in enumerate(numbers) if is_number(value)})
+    if check and names and metric not in names:
+        raise UserError(
+            f"--metric: the trials have no metric {metric!r}: {did_you_mean(metric, names)}they "
+            f"have {listed(names)}. Choose one of them."
+        )
+    a, b = values
+    return [(a[seed], b[seed]) for seed in a if seed in b]
