@@ -71,7 +71,7 @@ def side_plans(
             f"metric that can be better, such as {study.goal.metric}."
         )
     plans = [
-        side_plan(text, study, scale, corpus, replace(request, seeds=None), count)
+        side_plan(text, study, scale, corpus, replace(request, seeds=None, all_trials=True), count)
         for text in (question.a, question.b)
     ]
     if plans[0].trials[0].trial_id == plans[1].trials[0].trial_id:

@@ -59,4 +59,7 @@ def side_plan(
 
 
 def _groups(plan: Plan) -> Mapping[str, TrialPlan]:
-    return {group_of(trial.name): trial for trial in reversed(plan.trials)}
+    groups = dict[str, TrialPlan]()
+    for trial in plan.trials:
+        groups.setdefault(group_of(trial.name), trial)
+    return groups

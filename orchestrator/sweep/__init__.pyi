@@ -3,6 +3,7 @@ from .commands import command_line as command_line
 from .commands import retry_command as retry_command
 from .comparison import Answer as Answer
 from .comparison import compare_sides as compare_sides
+from .comparison import looks as looks
 from .exchange import import_results as import_results
 from .live_reports import live_report as live_report
 from .rebuild import check_store as check_store

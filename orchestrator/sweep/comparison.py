@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -49,11 +49,8 @@ def compare_sides(
     """
     from orchestrator.analysis import judge_pairs
 
-    most = seeds = len(runs[0][0].trials)
-    if sequential:
-        seeds = min(most, max(FIRST_LOOK, len(_pairs(runs, metric))))
-    goal = runs[0][0].study.goal
-    while True:
+    goal, most = runs[0][0].study.goal, len(runs[0][0].trials)
+    for seeds in looks(len(_pairs(runs, metric)), most) if sequential else (most,):
         looked = [(replace(plan, trials=plan.trials[:seeds]), options) for plan, options in runs]
         for plan, options in _joined(looked):
             if run_study(plan, options, typed, console, adds=True) == INTERRUPTED:
@@ -64,10 +61,18 @@ def compare_sides(
             lower_is_better=goal.sign(metric) > 0,
             sequential=sequential,
         )
-        is_decided = verdict.verdict not in ("no_difference_shown", "too_few_seeds")
-        if is_decided or seeds == most:
-            return Answer(verdict=verdict, seeds=seeds)
+        if verdict.verdict not in ("no_difference_shown", "too_few_seeds"):
+            break
+    return Answer(verdict=verdict, seeds=seeds)
+
+
+def looks(done: int, most: int) -> Iterator[int]:
+    """Yield the numbers of seeds after which a sequential comparison looks at its verdict."""
+    seeds = min(most, max(FIRST_LOOK, done))
+    yield seeds
+    while seeds < most:
         seeds = min(most, math.ceil(GROWTH * seeds))
+        yield seeds
 
 
 def _joined(sides: Sequence[Run]) -> Sequence[Run]:

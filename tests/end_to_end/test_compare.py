@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from subprocess import CompletedProcess
+from typing import Any
+
+import pytest
+
+from tests.support.command import results_table, sweep
+
+STUDY = """import random
+from pathlib import Path
+from search_spaces.study import Study
+from trainables.config import Trainable
+
+class Guess(Trainable):
+    skill: float = 0.0
+    spread: float = 1.0
+
+    def train(self, trial):
+        with Path({log!r}).open("a") as file:
+            print(self.skill, trial.seed, file=file)
+        if self.skill == 9 and trial.seed == 1:
+            raise ValueError("no luck")
+        common, own = random.Random(trial.seed), random.Random(f"{{self.skill}} {{trial.seed}}")
+        return {{"score": 10 * common.random() + self.skill + self.spread * own.random()}}
+
+STUDY = Study(
+    name="guess", trials=lambda: [Guess(skill=s) for s in (0.0, 0.1, 3.0, 9.0)], metric="score",
+    mode="max", seeds=2,
+)
+"""
+
+
+class Compared:
+    def __init__(self, folder: Path) -> None:
+        self.study, self.log, self.storage = folder / "guess.py", folder / "log", folder / "results"
+        self.study.write_text(STUDY.format(log=str(self.log)))
+
+    def __call__(self, *words: str) -> CompletedProcess[str]:
+        return sweep("compare", self.study, *words, "--storage", self.storage)
+
+    def trained(self) -> int:
+        return len(self.log.read_text().splitlines())
+
+
+@pytest.fixture
+def compared(tmp_path: Path, one_ray: Any) -> Compared:
+    del one_ray
+    return Compared(tmp_path)
+
+
+def document(answer: CompletedProcess[str]) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads(answer.stdout)
+    return content
+
+
+def test_verdicts_have_exit_statuses(compared: Compared) -> None:
+    better = compared("skill=3", "skill=0", "--seeds", "6", "--format", "json")
+    assert better.returncode == 0, better.stderr
+    content = document(better)
+    assert (content["verdict"], content["pairs"], content["better"]) == ("a_better", 6, "higher")
+    assert 2 < content["interval"][0] < content["difference"] < content["interval"][1] < 4
+    assert compared.trained() == 12
+    worse = compared("skill=0", "skill=3", "--seeds", "6")
+    assert worse.returncode == 1 and worse.stdout.startswith("skill=3 is better")
+    assert compared.trained() == 12, "finished work is not repeated"
+    words = ("skill=0", "skill=0.1", "--seeds", "6")
+    unsettled = compared(*words)
+    assert unsettled.returncode == 4 and "No difference" in unsettled.stdout
+    assert compared(*words, "--margin", "5").returncode == 3
+
+
+def test_comparison_keeps_the_studys_trials(compared: Compared) -> None:
+    assert sweep("run", compared.study, "--storage", compared.storage).returncode == 1
+    names = {row["name"] for row in results_table(compared.storage, "guess")}
+    assert compared("skill=3", "skill=0", "--seeds", "4").returncode == 0
+    later_names = {row["name"] for row in results_table(compared.storage, "guess")}
+    assert names < later_names and len(later_names) == len(names) + 4
+    assert compared.trained() == 8 + 4
+
+
+def test_sequential_comparison_stops_early(compared: Compared) -> None:
+    answer = compared("skill=3", "skill=0", "--until-settled", "40", "--format", "json")
+    assert answer.returncode == 0, answer.stderr
+    seeds = document(answer)["seeds"]
+    assert seeds < 20 and compared.trained() == 2 * seeds
+    again = compared("skill=3", "skill=0", "--until-settled", "40", "--format", "json")
+    assert document(again) == document(answer) and compared.trained() == 2 * seeds
+
+
+def test_side_can_change_settings(compared: Compared) -> None:
+    answer = compared("skill=0", "skill=0 spread=5", "--seeds", "8", "--format", "json")
+    content = document(answer)
+    assert content["mean_b"] > content["mean_a"] + 1 and content["verdict"] == "b_better"
+
+
+def test_next_command_settles(compared: Compared) -> None:
+    first = document(compared("skill=0", "skill=0.1", "--seeds", "5", "--format", "json"))
+    assert first["verdict"] == "no_difference_shown"
+    assert "--until-settled" in first["next_command"] and "--seeds" not in first["next_command"]
+
+
+def test_failed_seed_gives_no_pair(compared: Compared) -> None:
+    answer = compared("skill=9", "skill=0", "--seeds", "4")
+    assert answer.returncode == 0
+    assert "3 pairs" in answer.stdout and "1 seed failed" in answer.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "key"),
+    [
+        (("skill=1", "skill=0"), "no such setting"),
+        (("skill=0", "skill=0"), "the same trials"),
+        (("skill=3", "skill=0", "--seeds", "1"), "takes 2"),
+        (("skill=3", "skill=0", "--seeds", "5", "--until-settled", "9"), "Leave one"),
+        (("skill=3", "skill=0", "--metric", "height"), "neither"),
+        (("skill=3", "skill=0 taste=2"), "taste"),
+    ],
+)
+def test_bad_comparison_is_refused(compared: Compared, words: tuple[str, ...], key: str) -> None:
+    answer = compared(*words)
+    assert answer.returncode == 2 and key in answer.stderr
+    assert answer.stderr.count("\n") == 1 and not compared.log.exists()
+
+
+@pytest.mark.parametrize("study", ["fair_capacity", "all"])
+def test_unsuitable_study_is_refused(study: str, tmp_path: Path) -> None:
+    answer = sweep("compare", study, "a", "b", "--storage", tmp_path)
+    assert answer.returncode == 2 and answer.stderr.startswith("error: compare:")
