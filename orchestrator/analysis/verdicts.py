@@ -1,4 +1,4 @@
-"""Which of two settings is better: a verdict on pairs of equal seeds, and the seeds that it needs.
+"""Verdicts on two settings by pairs of equal seeds, and the seeds that a verdict needs.
 
 A fixed number of pairs is judged by Student's paired t-test and by two one-sided t-tests against a
 margin. Such a test must not be repeated while pairs are added. The sequential verdict may be: it

@@ -15,7 +15,7 @@ from trainables.errors import UserError
 MAX_SEEDS = 1000
 """Largest number of seeds of a trial."""
 SEEDS = (*RANDOM_SEEDS, *range(10_001, 10_001 + MAX_SEEDS))
-"""Seeds that no one picked; those after the first ten are above them all."""
+"""Random seeds; those after the first ten are above them all."""
 
 
 def seed_count(
