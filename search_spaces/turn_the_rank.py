@@ -22,9 +22,9 @@ the seeds.
 (a) Equivalence, the primary question. For each function, ln(perplexity) minus that of the softmax
     of the same seed: two one-sided t-tests against a margin of 0.004 (0.4% of the perplexity).
     Holm's correction is over the tests of a text, both kinds of model together. "A higher rank
-    changes nothing" is reported for a model and text only if all four near functions are equivalent.
-    The other three change the function by more than the margin, so they may change the loss by
-    what they do to the function.
+    changes nothing" is reported for a model and text only if all four near functions are
+    equivalent. The other three change the function by more than the margin, so they may change the
+    loss by what they do to the function.
 (b) Dose response. Slope of ln(perplexity) on ln(Press rank), and on ln(KL rank for 0.01 nats), over
     the eight functions. Each seed has a slope of its own, and the interval of their mean is over
     seeds, so it holds for these eight functions. A second interval is that of the line through the
