@@ -56,7 +56,7 @@ def _findings(numbers: ExtrapolationNumbers) -> Iterator[Finding]:
         )
         for row in rows(numbers.held_out)
     ]
-    yield Finding(template="extrapolation", verdicts=tuple(verdicts), numbers={"x": x})
+    yield describe("extrapolation", verdicts, x=x)
 
 
 def _larger(x: str) -> str:

@@ -106,17 +106,15 @@ def _orders(numbers: GroupNumbers) -> Iterator[Finding]:
                 groups=(order[0], order[-1]),
                 n=sum(trials),
             )
-            yield Finding(
-                template="order",
-                verdicts=(verdict,),
-                numbers={
-                    "metric": metric,
-                    "means": means,
-                    "least": order[0],
-                    "greatest": order[-1],
-                    "corpus": numbers.corpus,
-                    "published_order": sorted(means, key=printed.__getitem__) if is_printed else [],
-                },
+            yield describe(
+                "order",
+                [verdict],
+                metric=metric,
+                means=means,
+                least=order[0],
+                greatest=order[-1],
+                corpus=numbers.corpus,
+                published_order=sorted(means, key=printed.__getitem__) if is_printed else [],
             )
 
 
@@ -268,10 +266,12 @@ def _best(numbers: ContrastNumbers) -> Iterator[Finding]:
     request, names = numbers.request, list(numbers.means)
     if request.is_own and request.metric == request.goal.metric and names:
         verdicts = (_verdict(row, request) for row in rows(numbers.comparisons))
-        yield Finding(
-            template="best",
-            verdicts=tuple(one for one in verdicts if names[0] in one.groups),
-            numbers={"best": names[0], "means": numbers.means, "lead": numbers.lead},
+        yield describe(
+            "best",
+            (one for one in verdicts if names[0] in one.groups),
+            best=names[0],
+            means=numbers.means,
+            lead=numbers.lead,
         )
 
 
@@ -282,10 +282,12 @@ def comparisons(tests: Sequence[Any], request: Comparison) -> Iterator[Finding]:
     adjusted for the number of comparisons.
     """
     for baseline in dict.fromkeys(row.baseline for row in tests):
-        yield Finding(
-            template="comparison",
-            verdicts=tuple(_verdict(row, request) for row in tests if row.baseline == baseline),
-            numbers={"metric": request.metric, "baseline": baseline, "margin": request.margin},
+        yield describe(
+            "comparison",
+            (_verdict(row, request) for row in tests if row.baseline == baseline),
+            metric=request.metric,
+            baseline=baseline,
+            margin=request.margin,
         )
 
 
