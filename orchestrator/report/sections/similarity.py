@@ -10,7 +10,7 @@ import pandas as pd
 
 from orchestrator.analysis import SimilarityNumbers, comparisons, rho_matrix, tidy, wins
 from orchestrator.report import formats
-from orchestrator.report.columns import Column, Table, pivot
+from orchestrator.report.columns import Table, pivot, whole_table
 from orchestrator.report.findings import Finding, describe
 from orchestrator.report.heat_map import HeatMap
 from orchestrator.report.prose import prose
@@ -31,16 +31,8 @@ def similarity_section(numbers: SimilarityNumbers) -> Section:
         name = f"similarity_wins_published_{numbers.corpus}" if is_printed else "similarity_wins"
         caption = f"Number of benchmarks on which the row's model beats the column's, {whose}"
         rho = rho_matrix(numbers.values, source)
-        won = wins(rho).set_axis([f"of {group}" for group in rho], axis="columns").astype(object)
-        tables.append(
-            Table(
-                caption=caption,
-                frame=won.rename_axis("model").reset_index(),
-                columns=["model", *((f"of {group}", Column(str(group))) for group in rho)],
-                file=f"{name}.csv",
-                names={f"of {group}": str(group) for group in rho},
-            )
-        )
+        won = wins(rho).astype(object).rename_axis("model").reset_index(allow_duplicates=True)
+        tables.append(whole_table(won, caption, f"{name}.csv"))
         drawings.append(
             HeatMap(
                 name=name,
