@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
@@ -69,26 +68,22 @@ class Forest(Drawing):
         series = list(dict.fromkeys(marks.dropna(subset=["series", "value"])["series"]))
         letters = max(len(part) for name in names for part in str(name).split("\n"))
         columns = min(len(self.labels), 2 if len(self.labels) == 4 else MOST_PANELS)
-        lines = -(-len(self.labels) // columns)
         shares = marks.groupby("panel")["series"].nunique().max()
         parts = max(str(name).count("\n") for name in names)
         row_in = max(0.3 + 0.15 * parts, ROW_IN * (1 + shares))
-        figure, grid = new_panels(
-            lines,
+        figure, panels = new_panels(
+            len(self.labels),
             columns,
             width_in=max(5.6, PANEL_IN[columns] * columns + LETTER_IN * letters),
-            height_in=0.1 + lines * (0.6 + row_in * len(names)),
+            row_in=0.6 + row_in * len(names),
             sharey=True,
         )
-        panels = list(chain(*grid))
-        for axes in panels[len(self.labels) :]:
-            axes.set_visible(False)
-        for axes, (panel, label) in zip(panels, self.labels.items(), strict=False):
+        for axes, (panel, label) in zip(panels, self.labels.items(), strict=True):
             self._draw_panel(axes, marks[marks["panel"] == panel], names, series)
             axes.set_xlabel(fill(label, round(PANEL_IN[columns] / LETTER_IN)))
             axes.set_title(panel if panel != label else "", fontsize=10)
-        grid[0][0].set_yticks(range(len(names)), names)
-        grid[0][0].set_ylim(len(names) - 0.5, -0.5)
+        panels[0].set_yticks(range(len(names)), names)
+        panels[0].set_ylim(len(names) - 0.5, -0.5)
         if len(series) > 1:
             legend_above(figure)
         return figure

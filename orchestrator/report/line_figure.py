@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, product
+from itertools import product
 from typing import Any
 
 import pandas as pd
@@ -85,21 +85,16 @@ class LineFigure(Drawing):
         panels = list(marks["panel"].unique())
         columns = self.across if len(panels) == 1 else len(panels)
         cells = list(product(self.y, panels))
-        lines = math.ceil(len(cells) / columns)
         width_in, height_in = PANELS_IN.get(columns, SMALL_IN)
-        figure, grid = new_panels(
-            lines,
+        figure, axes_of_cells = new_panels(
+            len(cells),
             columns,
             width_in=max(5.6, width_in * columns + 0.4),
-            height_in=height_in * lines + 0.1,
+            row_in=height_in,
             sharey="row" if self.across == 1 else False,
         )
         groups = list(self.groups or filter(None, marks["group"].unique()))
-        for index, axes in enumerate(chain(*grid)):
-            if index >= len(cells):
-                axes.set_visible(False)
-                continue
-            row, panel = cells[index]
+        for index, (axes, (row, panel)) in enumerate(zip(axes_of_cells, cells, strict=True)):
             of_panel = marks[(marks["row"] == row) & (marks["panel"] == panel)]
             self._draw_panel(axes, of_panel, groups)
             self._scale(axes, row)
