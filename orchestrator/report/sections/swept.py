@@ -15,7 +15,7 @@ from orchestrator.report.columns import Column, Table, pivot
 from orchestrator.report.findings import Finding, describe
 from orchestrator.report.line_figure import LineFigure
 from orchestrator.report.sections.section import NOTHING, Section
-from orchestrator.report.tables import Cell, sortable
+from orchestrator.report.tables import Cell
 from orchestrator.words import is_number, listed
 
 MOST_COLOURS = 10
@@ -116,7 +116,7 @@ def _tables(numbers: SweptNumbers, title: str, file: str) -> Iterator[Table]:
             metric: formats.with_unit(metric, numbers.request.goal) for metric in numbers.metrics
         },
     )
-    value = Column(title, cell=lambda row: sortable(row.value, formats.setting(row.value)))
+    value = Column(title, formats.setting)
     yield Table(
         caption=f"Means over the done trials by {title}, with their 95% intervals",
         frame=frame,
