@@ -137,10 +137,9 @@ def _drawing(numbers: SweptNumbers, title: str, name: str, *, several: bool) -> 
     goal = numbers.request.goal
     metrics = {metric: formats.with_unit(metric, goal) for metric in numbers.metrics}
     are_numbers = all(map(is_number, numbers.values))
-    # Numbers are at their value on the axis, other values are side by side.
-    positions = {
-        value: value if are_numbers else formats.setting(value) for value in numbers.values
-    }
+    marks = _marks(numbers, several=several)
+    if not are_numbers:  # side by side
+        marks["x"] = marks["x"].map(formats.setting)
     lines = (
         "the thick line is the mean of the settings that have a value everywhere"
         if several
@@ -150,7 +149,7 @@ def _drawing(numbers: SweptNumbers, title: str, name: str, *, several: bool) -> 
         name=name,
         caption=f"{formats.capital(listed(list(metrics.values())))} by {title}, {lines}; dots are "
         "trials.",
-        marks=_marks(numbers, positions, several=several),
+        marks=marks,
         x=title,
         y={metric: formats.capital(name) for metric, name in metrics.items()},
         logarithmic_x=are_numbers and numbers.values[-1] > WIDE_RANGE * numbers.values[0] > 0,
@@ -159,8 +158,8 @@ def _drawing(numbers: SweptNumbers, title: str, name: str, *, several: bool) -> 
     )
 
 
-def _marks(numbers: SweptNumbers, positions: Mapping[Any, Any], *, several: bool) -> pd.DataFrame:
-    names = {"metric": "row", "measured": "y", "mean": "y"}
+def _marks(numbers: SweptNumbers, *, several: bool) -> pd.DataFrame:
+    names = {"metric": "row", "value": "x", "measured": "y", "mean": "y"}
     trials = numbers.trials.assign(kind="trial")
     # Intervals of means are in the table.
     means = numbers.means.drop(columns=["low", "high"]).dropna(subset=["mean"])
@@ -177,5 +176,4 @@ def _marks(numbers: SweptNumbers, positions: Mapping[Any, Any], *, several: bool
         if several
         for value, mean in _overall(numbers, metric).items()
     )
-    marks = pd.concat([part.rename(columns=names) for part in (trials, means, overall)])
-    return marks.assign(x=marks["value"].map(positions))
+    return pd.concat([part.rename(columns=names) for part in (trials, means, overall)])
