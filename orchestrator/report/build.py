@@ -21,7 +21,7 @@ from orchestrator.analysis import (
     summarise,
     values_of_done,
 )
-from orchestrator.report import formats, sentences, tables
+from orchestrator.report import sentences, tables
 from orchestrator.report.configs import configs_table
 from orchestrator.report.export import write_results
 from orchestrator.report.figures import draw, inline_svg
@@ -102,7 +102,7 @@ def build_report(
     variant = Variant.read(key.overrides)
     card = Card(
         study=key.study,
-        corpus=formats.corpus_title(key.corpus) if study.reads_text else "",
+        corpus=run.get("corpus", ""),
         date=run.get("date", "")[:DAY_DIGITS],
         settings=", ".join(variant.typed),
         title=study.title or study.name,

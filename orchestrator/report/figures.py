@@ -48,6 +48,7 @@ OURS, PRINTED = "#1b4f8a", "#b35900"
 PALE = "0.72"
 LIMIT = "#b00020"
 GROUP_LINES = ("-", "--", ":")
+"""Line styles of groups. The next one is used each time the colours repeat."""
 GROUP_MARKERS = "os^DvPX*<>"
 TICKS = {
     2.0: (1.0, 1.1, 1.2, 1.3, 1.5, 1.75, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0),
@@ -109,11 +110,6 @@ def legend_above(figure: Figure) -> None:
 def group_colour(index: int) -> str:
     """Return the colour of the group at this index; the colours repeat."""
     return GROUP_COLOURS[index % len(GROUP_COLOURS)]
-
-
-def group_line(index: int) -> str:
-    """Return the line style of the group at this index. It changes each time the colours repeat."""
-    return GROUP_LINES[index // len(GROUP_COLOURS) % len(GROUP_LINES)]
 
 
 def make_logarithmic(axes: Axes, name: Literal["x", "y"]) -> None:

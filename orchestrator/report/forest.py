@@ -105,10 +105,10 @@ class Forest(Drawing):
             y = [names.index(name) + offset for name in of_series["name"]]
             _draw_series(axes, of_series, y, _look(one, series) | {"label": one})
         drawn = set(marks_with_value["name"])
-        for name in [name for name in names if name not in drawn]:
-            across = axes.get_yaxis_transform()
-            style: dict[str, Any] = {"transform": across, "va": "center", "color": "0.4"}
-            axes.text(0.5, names.index(name), formats.DASH, **style)
+        across = axes.get_yaxis_transform()
+        for height, name in enumerate(names):
+            if name not in drawn:
+                axes.text(0.5, height, formats.DASH, transform=across, va="center", color="0.4")
 
     def _scale(self, axes: Axes, values: NDArray[np.float64]) -> None:
         finite = [*values[np.isfinite(values)], *([] if self.null is None else [self.null])]
@@ -144,12 +144,11 @@ def _draw_series(axes: Axes, marks: pd.DataFrame, y: Sequence[float], look: dict
     x, low, high = np.clip(numbers, *ends).T
     axes.hlines(y, low, high, color=look["color"], linewidth=1.3, zorder=2)
     axes.plot(x, y, linestyle="none", clip_on=False, zorder=3, **look)
-    style: dict[str, Any] = {"color": look["color"], "markersize": 5, "clip_on": False}
     for end, arrow, is_beyond in zip(
         ends, "<>", (numbers < low_end, numbers > high_end), strict=True
     ):
         for height in np.array(y)[is_beyond.any(axis=1)]:
-            axes.plot(end, height, arrow, **style)
+            axes.plot(end, height, arrow, color=look["color"], markersize=5, clip_on=False)
     name_marks(axes, list(zip(x, y, strict=True)), list(marks["text"].fillna("")))
 
 
