@@ -7,7 +7,6 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,12 +60,12 @@ def build_report(
     key: StudyKey,
     rows: Sequence[Row],
     *,
-    spectra: Mapping[str, NDArray[np.float64]] = MappingProxyType({}),
-    epochs: Mapping[str, Sequence[Epoch]] = MappingProxyType({}),
-    run_command: str | None = None,
-    paper_command: str | None = None,
+    spectra: Mapping[str, NDArray[np.float64]],
+    epochs: Mapping[str, Sequence[Epoch]],
+    run_command: str | None,
+    paper_command: str | None,
     out: Path,
-    pdf: bool = False,
+    pdf: bool,
 ) -> ReportResult:
     """Write report.html with its figures (SVG) and tables (CSV) into `out`.
 

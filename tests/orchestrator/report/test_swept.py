@@ -18,13 +18,12 @@ from orchestrator.analysis import (
     swept_settings,
 )
 from orchestrator.plan import PlanRequest, make_plan
-from orchestrator.report.build import build_report
 from orchestrator.report.questions import Answer, StudyResults, answer
 from orchestrator.report.sections.swept import swept_section
 from search_spaces.awd_lstm import awd_lstm
 from search_spaces.scales import SCALES
 from search_spaces.study import Comparison, Correlation, GridMap, GroupTable, Spectra, Study
-from tests.support.synthetic_results import trial_row
+from tests.support.synthetic_results import report_on, trial_row
 from trainables.config import GssConfig, TrialConfig
 
 RATE, TOKENS = "training.learning_rate", "training.epoch_tokens"
@@ -212,7 +211,7 @@ def test_non_numeric_values_are_drawn(tmp_path: Path) -> None:
         if isinstance(trial.config, TrialConfig)
     ]
     rows[-1] |= {"state": "failed", "metrics": {}}
-    result = build_report(study, plan.key, rows, out=tmp_path)
+    result = report_on(rows, tmp_path, study=study, key=plan.key)
     (first,) = result.answers[0].section.sentences
     assert first.startswith(
         "Validation perplexity by optimizer, mean of 11 models: 55.00 at sgd, 67.00 at adam; "
