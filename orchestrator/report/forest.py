@@ -66,10 +66,10 @@ class Forest(Drawing):
             marks[name] = marks[name].fillna("").map(formats.setting)
         names = list(dict.fromkeys(marks["name"]))
         series = list(dict.fromkeys(marks.dropna(subset=["series", "value"])["series"]))
-        letters = max(len(part) for name in names for part in str(name).split("\n"))
+        letters = max(len(part) for name in names for part in name.split("\n"))
         columns = min(len(self.labels), 2 if len(self.labels) == 4 else MOST_PANELS)
         shares = marks.groupby("panel")["series"].nunique().max()
-        parts = max(str(name).count("\n") for name in names)
+        parts = max(name.count("\n") for name in names)
         row_in = max(0.3 + 0.15 * parts, ROW_IN * (1 + shares))
         figure, panels = new_panels(
             len(self.labels),

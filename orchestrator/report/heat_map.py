@@ -45,7 +45,7 @@ class HeatMap(Drawing):
         cells = list(rows(self.cells.astype(object).where(self.cells.notna(), None)))
         down = list(dict.fromkeys(cell.row for cell in cells))
         across = list(dict.fromkeys(cell.column for cell in cells))
-        letters = max(len(part) for name in down for part in str(name).split("\n"))
+        letters = max(len(part) for name in down for part in name.split("\n"))
         width_in, height_in = self.cell_in
         figure, [axes] = new_panels(
             1,

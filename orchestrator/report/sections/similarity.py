@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import product
 from typing import Any
 
 import pandas as pd
@@ -31,13 +30,14 @@ def similarity_section(numbers: SimilarityNumbers) -> Section:
         name = f"similarity_wins_published_{numbers.corpus}" if is_printed else "similarity_wins"
         caption = f"Number of benchmarks on which the row's model beats the column's, {whose}"
         rho = rho_matrix(numbers.values, source)
-        won = wins(rho).astype(object).rename_axis("model").reset_index(allow_duplicates=True)
-        tables.append(whole_table(won, caption, f"{name}.csv"))
+        won = wins(rho).astype(object)
+        frame = won.rename_axis("model").reset_index(allow_duplicates=True)
+        tables.append(whole_table(frame, caption, f"{name}.csv"))
         drawings.append(
             HeatMap(
                 name=name,
                 caption=f"{caption}.",
-                cells=_cells(rho),
+                cells=_cells(won),
                 limits=(0, max(1, len(rho))),
                 tilted=True,
             )
@@ -93,14 +93,14 @@ def _rho(row: Any) -> Cell:
     return Cell(formats.coefficient(row.rho) + printed, row.rho)
 
 
-def _cells(rho: pd.DataFrame) -> pd.DataFrame:
-    won = wins(rho).to_dict("index")
+def _cells(won: pd.DataFrame) -> pd.DataFrame:
     return tidy(
         {
             "row": str(group),
             "column": str(other),
-            "value": None if group == other else won[group][other],
-            "text": "" if group == other else f"{won[group][other]:.0f}",
+            "value": None if group == other else count,
+            "text": "" if group == other else f"{count:.0f}",
         }
-        for group, other in product(won, repeat=2)
+        for group, of_group in won.to_dict("index").items()
+        for other, count in of_group.items()
     )

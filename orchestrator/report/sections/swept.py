@@ -46,7 +46,6 @@ def swept_section(numbers: SweptNumbers) -> Section:
         return NOTHING
     title = formats.title(numbers.request.key)
     name = f"by-{title.replace(' ', '-')}"
-    several = numbers.means["group"].nunique() > MOST_COLOURS
     return Section(
         kind=name,
         heading=f"By {title}",
@@ -54,7 +53,7 @@ def swept_section(numbers: SweptNumbers) -> Section:
         tables=tuple(_tables(numbers, title, f"{name.replace('-', '_')}.csv")),
         method="95% intervals of the mean over seeds, by Student's t. A single trial has none, and "
         "neither have equal trials.",
-        drawings=(_drawing(numbers, title, name.replace("-", "_"), several=several),),
+        drawings=(_drawing(numbers, title, name.replace("-", "_")),),
     )
 
 
@@ -133,7 +132,8 @@ def _cell(row: Any) -> Cell:
     return Cell(text, row.mean)
 
 
-def _drawing(numbers: SweptNumbers, title: str, name: str, *, several: bool) -> LineFigure:
+def _drawing(numbers: SweptNumbers, title: str, name: str) -> LineFigure:
+    several = numbers.means["group"].nunique() > MOST_COLOURS
     goal = numbers.request.goal
     metrics = {metric: formats.with_unit(metric, goal) for metric in numbers.metrics}
     are_numbers = all(map(is_number, numbers.values))
