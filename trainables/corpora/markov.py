@@ -141,17 +141,12 @@ def markov_texts(rank: int) -> dict[str, str]:
 
 
 def _text(chain: Iterator[int], types: tuple[str, ...], tokens: int) -> str:
-    lines, line, count = list[str](), list[str](), 0
+    parts = list[str]()
     for state in chain:
-        count += 1
-        if state:
-            line.append(types[state])
-            continue
-        lines.append(" ".join(line))
-        line = []
-        if count >= tokens:
+        parts.append(f"{types[state]} " if state else "\n")
+        if not state and len(parts) >= tokens:
             break
-    return "\n".join(lines) + "\n"
+    return "".join(parts).replace(" \n", "\n")
 
 
 def _scales(factors: int) -> NDArray[np.int64]:
