@@ -265,9 +265,11 @@ def gpu_name() -> str:
     return torch.cuda.get_device_name()
 
 
-def svd_driver(matrices: Tensor) -> str | None:
-    """Return the SVD driver: QR on a GPU, because the default (Jacobi) stops at a tolerance."""
-    return "gesvd" if on_gpu(matrices) else None
+def singular_values(matrices: Tensor) -> Tensor:
+    """Return the singular values, descending."""
+    # QR on a GPU, because the default (Jacobi) stops at a tolerance.
+    values: Tensor = torch.linalg.svdvals(matrices, driver="gesvd" if on_gpu(matrices) else None)
+    return values
 
 
 def running_sum(values_K: Tensor) -> Tensor:
