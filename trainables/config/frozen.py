@@ -14,7 +14,7 @@ from trainables.errors import UserError, did_you_mean
 
 Seed = Annotated[int, Field(ge=0, lt=2**63)]
 Rate = Annotated[float, Field(ge=0.0, lt=1.0)]
-NonNegative = Annotated[float, Field(ge=0.0)]
+TwoOrMore = Annotated[int, Field(ge=2)]
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 _EVALUATION: Mapping[str, Any] = {"epoch_rank_contexts": None}
 ADDED_LATER: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
