@@ -49,6 +49,16 @@ def completed(content: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def canonical_json(content: Any) -> str:
+    """Return JSON with sorted keys and without white space."""
+    return json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def json_sha256(content: Any) -> str:
+    """Return the SHA-256 of the canonical JSON, in hexadecimal."""
+    return hashlib.sha256(canonical_json(content).encode()).hexdigest()
+
+
 def _defaults(content: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:
     defaults = ADDED_LATER.get(content.get("kind", "language_model"), {})
     return {section: values for section, values in defaults.items() if section in content}
@@ -89,16 +99,7 @@ class Identified(Frozen):
                 )
         return replaced(content, values, type(self).model_validate, "a changed value")
 
-    def canonical_json(self) -> str:
-        """Return the `identity` as JSON with sorted keys and without white space."""
-        return json.dumps(
-            identity(self.model_dump(mode="json")),
-            sort_keys=True,
-            separators=(",", ":"),
-            allow_nan=False,
-        )
-
     @property
     def trial_id(self) -> str:
-        """SHA-256 of the canonical JSON, in hexadecimal."""
-        return hashlib.sha256(self.canonical_json().encode()).hexdigest()
+        """SHA-256 of the `identity`'s canonical JSON, in hexadecimal."""
+        return json_sha256(identity(self.model_dump(mode="json")))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+
+from trainables.config import json_sha256
 
 
 @dataclass(frozen=True)
@@ -37,9 +37,7 @@ def corpus_sha256(digests: Mapping[str, str]) -> str:
     It is the hash of the JSON object {"test.txt": SHA256, "train.txt": ..., "valid.txt": ...}, with
     sorted keys and no white space.
     """
-    return hashlib.sha256(
-        json.dumps(digests, sort_keys=True, separators=(",", ":")).encode()
-    ).hexdigest()
+    return json_sha256(digests)
 
 
 @dataclass(frozen=True, kw_only=True)
