@@ -166,12 +166,6 @@ def set_global_random_states(states: dict[str, Tensor], device: str) -> None:
         torch.cuda.set_rng_state(states[GLOBAL_CUDA].cpu())
 
 
-def seed_gpu(seed: int, device: str) -> None:
-    """Seed torch's global GPU generator."""
-    if on_gpu(device):
-        torch.cuda.manual_seed(seed)
-
-
 def numbers(vector: Tensor) -> Sequence[Any]:
     """Return the elements: floats on a CPU, for speed; tensors on a GPU, to avoid a wait."""
     return vector.unbind() if on_gpu(vector) else vector.tolist()
