@@ -262,8 +262,7 @@ def gpu_name() -> str:
 def singular_values(matrices: Tensor) -> Tensor:
     """Return the singular values, descending."""
     # QR on a GPU, because the default (Jacobi) stops at a tolerance.
-    values: Tensor = torch.linalg.svdvals(matrices, driver="gesvd" if on_gpu(matrices) else None)
-    return values
+    return torch.linalg.svdvals(matrices, driver="gesvd" if on_gpu(matrices) else None)
 
 
 def running_sum(values_K: Tensor) -> Tensor:

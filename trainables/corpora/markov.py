@@ -70,10 +70,7 @@ class MarkovLanguage:
         """Return each type's long-run share of the tokens, shape V."""
         p_VV = np.exp(self.log_p_VV)
         equations = np.vstack([p_VV.T - np.eye(len(p_VV)), np.ones(len(p_VV))])
-        shares_V: NDArray[np.float64] = np.linalg.lstsq(
-            equations, np.append(np.zeros(len(p_VV)), 1.0)
-        )[0]
-        return shares_V
+        return np.linalg.lstsq(equations, np.append(np.zeros(len(p_VV)), 1.0))[0]
 
     def entropy_rate(self) -> float:
         """Return the entropy rate in nats per token: the lowest possible cross-entropy."""

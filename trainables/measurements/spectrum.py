@@ -134,8 +134,7 @@ def eigenvalues_in_place(symmetric_VV: NDArray[np.float64]) -> NDArray[np.float6
     Reads the lower triangle, and overwrites the matrix.
     """
     PULSE.touch(quiet_s=4 / 3 * len(symmetric_VV) ** 3 / SLOWEST_FLOPS)
-    values: NDArray[np.float64] = eigvalsh(symmetric_VV, overwrite_a=True, check_finite=False)
-    return values
+    return eigvalsh(symmetric_VV, overwrite_a=True, check_finite=False)
 
 
 def log_p_spectrum(
