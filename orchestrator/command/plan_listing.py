@@ -56,7 +56,7 @@ def print_plans(plans: Sequence[Plan], form: options.Form, *, on_gpu: bool) -> N
     from orchestrator.forecast import BASIS, CORE_BASIS, estimate, stages
 
     estimates = {
-        trial.trial_id: estimate(trial.config, plan.corpus)
+        trial.trial_id: estimate(trial.validated, plan.corpus)
         for plan in plans
         for trial in plan.trials
     }
@@ -99,20 +99,20 @@ def _records(plans: Sequence[Plan], estimates: Estimates) -> list[dict[str, Any]
             records[trial.trial_id]["study"] = ", ".join(dict.fromkeys(studies))
             continue
         costs = estimates[trial.trial_id]
-        on_gpu = not isinstance(trial.config, WordPairsConfig)  # these do not use a GPU
+        on_gpu = not isinstance(trial.validated, WordPairsConfig)  # these do not use a GPU
         records[trial.trial_id] = {
             "study": plan.study.name,
             "scale": plan.scale.name,
             "corpus": plan.corpus.name,
             "name": trial.name,
             "trial_id": trial.trial_id,
-            "parameters": trial.parameters or None,
+            "parameters": costs.parameters or None,
             "estimated_gpu_hours": float(f"{costs.gpu_hours:.6g}") or None if on_gpu else None,
             "estimated_core_hours": float(f"{costs.core_hours:.6g}") or None,
             "estimated_memory_gb": round(costs.memory_gb, 2) or None,
             "estimated_gpu_memory_gb": round(costs.gpu_memory_gb, 2) or None if on_gpu else None,
             "estimate_basis": BASIS if costs.memory_gb else None,
-            "config": trial.config.model_dump(mode="json"),
+            "config": trial.config,
         }
     return list(records.values())
 

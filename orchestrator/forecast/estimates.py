@@ -73,8 +73,9 @@ BASIS = f"{_GPU_BASIS} {CORE_BASIS}"
 
 @dataclass(frozen=True, kw_only=True)
 class Estimate:
-    """Time and memory of one trial; 0 if unknown. Only core hours include measurements."""
+    """Size, time and memory of one trial; 0 if unknown. Only core hours include measurements."""
 
+    parameters: int = 0
     gpu_hours: float = 0.0
     core_hours: float = 0.0
     memory_gb: float = 0.0
@@ -92,11 +93,14 @@ def estimate(config: AnyConfig, corpus: CorpusIdentity) -> Estimate:
         return Estimate()
     corpus = text_of(config, corpus)
     if isinstance(config, LanguageTrialConfig):
+        parameters = parameter_count(config, vocabulary_size(config, corpus))
         gpu_bytes = _training_bytes(config, corpus, "cuda")
         array_bytes = max(_training_bytes(config, corpus, "cpu"), _measuring_bytes(config, corpus))
     else:
-        gpu_bytes = array_bytes = config.memory_bytes
+        parameters, gpu_bytes = config.parameters, config.memory_bytes
+        array_bytes = gpu_bytes
     return Estimate(
+        parameters=parameters,
         gpu_hours=gpu_seconds(config, corpus) / 3600,
         core_hours=core_seconds(config, corpus) / 3600,
         memory_gb=(array_bytes + PROCESS_BYTES) / 1e9,
