@@ -29,7 +29,7 @@ from trainables.config import (
     mixture_products,
     model_size,
 )
-from trainables.corpora import CorpusIdentity
+from trainables.corpora import PUBLISHED_CORPORA, CorpusIdentity
 from trainables.parameters import parameter_count
 
 TIMED_LAYERS: dict[str, OutputLayerConfig] = {
@@ -41,7 +41,6 @@ TIMED_LAYERS: dict[str, OutputLayerConfig] = {
 }
 TIME_SOURCES = {"lms_plif_frozen": "lms_plif", "mos_plif": "mos", "softcap": "gss"}
 """Layers without a published time, and the layer whose time is scaled. Default: softmax."""
-PTB_TRAIN_TOKENS, PTB_VOCABULARY = 929_589, 10_000
 CORE_FLOPS = 2.4e10
 """Operations per second of one core, measured in 5 quick trials (benchmarks/RESULTS.md)."""
 CORE_FLOPS_FLOAT64 = 3.5e10
@@ -113,18 +112,15 @@ def gpu_seconds(config: AnyConfig, corpus: CorpusIdentity) -> float:
     if not isinstance(config, LanguageTrialConfig):
         return config.operations / GPU_FLOPS
     corpus = text_of(config, corpus)
-    times = V100_SECONDS_PER_EPOCH.get(corpus.name, V100_SECONDS_PER_EPOCH["ptb"])
+    text = corpus if corpus.name in V100_SECONDS_PER_EPOCH else PUBLISHED_CORPORA["ptb"]
+    times = V100_SECONDS_PER_EPOCH[text.name]
     layer = config.output_layer.name
     timed_layer = layer if layer in times else TIME_SOURCES.get(layer, "softmax")
     paper_config = awd_lstm(
         config.corpus.model_copy(update={"vocabulary_limit": None}), TIMED_LAYERS[timed_layer]
     )
-    is_published = corpus.name in V100_SECONDS_PER_EPOCH
-    tokens = corpus.train_tokens if is_published else PTB_TRAIN_TOKENS
-    per_token = _operations_per_token(
-        paper_config, corpus.vocabulary_size if is_published else PTB_VOCABULARY
-    )
-    return times[timed_layer] * _train_operations(config, corpus) / (tokens * per_token)
+    paper_operations = text.train_tokens * _operations_per_token(paper_config, text.vocabulary_size)
+    return times[timed_layer] * _train_operations(config, corpus) / paper_operations
 
 
 def core_seconds(config: AnyConfig, corpus: CorpusIdentity) -> float:
