@@ -3,7 +3,6 @@ from .chosen_studies import studies_of as studies_of
 from .request import PlanRequest as PlanRequest
 from .request import Search as Search
 from .study_plan import Plan as Plan
-from .study_plan import TrialPlan as TrialPlan
 from .study_plan import make_plan as make_plan
 from .study_trials import is_paper_scale as is_paper_scale
 from .study_trials import reported_study as reported_study

@@ -48,9 +48,7 @@ def records(**settings: Any) -> tuple[Any, list[dict[str, Any]]]:
     for trial in plan.trials:
         number = int(trial.trial_id[:6], 16) / 0xFFFFFF
         metrics = {"press_rank": round(20 + 80 * number), "test_perplexity": 100 + 50 * number**2}
-        results.append(
-            trial_row(trial.name, config=trial.config.model_dump(mode="json"), **metrics)
-        )
+        results.append(trial_row(trial.name, config=trial.config, **metrics))
         results[-1]["trial_id"] = trial.trial_id
     return plan, results
 
@@ -203,12 +201,10 @@ def test_non_numeric_values_are_drawn(tmp_path: Path) -> None:
     settings = {"training.optimizer": ("sgd", "adam")}
     plan = make_plan(study, SCALES["smoke"], "pydocs", PlanRequest(settings=settings))
     rows = [
-        trial_row(
-            trial.name, config=trial.config.model_dump(mode="json"), valid_perplexity=50.0 + i
-        )
-        | {"trial_id": trial.config.trial_id}
+        trial_row(trial.name, config=trial.config, valid_perplexity=50.0 + i)
+        | {"trial_id": trial.validated.trial_id}
         for i, trial in enumerate(plan.trials)
-        if isinstance(trial.config, TrialConfig)
+        if isinstance(trial.validated, TrialConfig)
     ]
     rows[-1] |= {"state": "failed", "metrics": {}}
     result = report_on(rows, tmp_path, study=study, key=plan.key)
