@@ -166,12 +166,6 @@ def set_global_random_states(states: dict[str, Tensor], device: str) -> None:
         torch.cuda.set_rng_state(states[GLOBAL_CUDA].cpu())
 
 
-def seed_gpu(seed: int, device: str) -> None:
-    """Seed torch's global GPU generator."""
-    if on_gpu(device):
-        torch.cuda.manual_seed(seed)
-
-
 def numbers(vector: Tensor) -> Sequence[Any]:
     """Return the elements: floats on a CPU, for speed; tensors on a GPU, to avoid a wait."""
     return vector.unbind() if on_gpu(vector) else vector.tolist()
@@ -265,9 +259,10 @@ def gpu_name() -> str:
     return torch.cuda.get_device_name()
 
 
-def svd_driver(matrices: Tensor) -> str | None:
-    """Return the SVD driver: QR on a GPU, because the default (Jacobi) stops at a tolerance."""
-    return "gesvd" if on_gpu(matrices) else None
+def singular_values(matrices: Tensor) -> Tensor:
+    """Return the singular values, descending."""
+    # QR on a GPU, because the default (Jacobi) stops at a tolerance.
+    return torch.linalg.svdvals(matrices, driver="gesvd" if on_gpu(matrices) else None)
 
 
 def running_sum(values_K: Tensor) -> Tensor:

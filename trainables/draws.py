@@ -35,7 +35,7 @@ def _drop(
 
 
 def dropout(values: Tensor, rate: float, generator: torch.Generator | None) -> Tensor:
-    """Apply dropout to single elements (Srivastava et al. 2014)."""
+    """Drop single elements (Srivastava et al. 2014); a dropped one gets no gradient."""
     return _drop(values, tuple(values.shape), rate, generator)
 
 
@@ -48,11 +48,6 @@ def locked_dropout(states_TBD: Tensor, rate: float, generator: torch.Generator |
 def word_dropout(embedding_VD: Tensor, rate: float, generator: torch.Generator | None) -> Tensor:
     """Drop whole rows of the embedding matrix: a dropped word is zero in the whole batch."""
     return _drop(embedding_VD, (len(embedding_VD), 1), rate, generator)
-
-
-def drop_connect(weight: Tensor, rate: float, generator: torch.Generator | None) -> Tensor:
-    """Drop single weights (Wan et al. 2013); a dropped weight gets no gradient."""
-    return _drop(weight, tuple(weight.shape), rate, generator)
 
 
 def gaussian_noise(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -88,14 +88,14 @@ def _compare(values: pd.DataFrame, names: Names) -> tuple[Any, pd.DataFrame, pd.
     a, b = (values[values["group"] == name] for name in names)
     a_by_seed, b_by_seed = (group.drop_duplicates("seed", keep=False) for group in (a, b))
     pairs = a_by_seed.merge(b_by_seed[["seed", "value"]], on="seed", suffixes=("", "_baseline"))
-    value_pairs = list(zip(pairs["value"], pairs["value_baseline"], strict=True))
+    value_pairs = pairs[["value", "value_baseline"]]
     return compare(a["value"], b["value"], value_pairs, names=names), a, pairs
 
 
 def compare(
     a_values: ArrayLike,
     b_values: ArrayLike,
-    pairs: Sequence[tuple[float, float]] = (),
+    pairs: ArrayLike = (),
     *,
     names: Names = ("a", "b"),
 ) -> dict[str, Any]:
@@ -121,7 +121,7 @@ def compare(
     is_paired = differences.n >= FEWEST_PAIRS
     if is_paired:
         value, shortage = differences.mean, too_few(FEWEST, "pairs", differences.n)
-        missing = _spread_obstacle(differences, float(np.abs(pairs).max()), names)
+        missing = _spread_obstacle(differences, float(np.abs([paired_a, paired_b]).max()), names)
     else:
         value, missing = difference_of_means(a, b), obstacle(a, b, names=names)
         shortage = obstacle(a, b, names=names, fewest=FEWEST)

@@ -15,7 +15,6 @@ from search_spaces.analyses import GridMap
 
 # Worst first: a grid cell shows the worst state of its trials.
 BAD_STATES: tuple[TrialState, ...] = (*LOST, "pruned", "running", "planned")
-EMPTY_CELL = {"value": None, "state": "none", "trials": 0, "done": 0, "settings": 0}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,9 +43,7 @@ def grid_numbers(frame: pd.DataFrame, request: GridMap) -> GridNumbers | None:
         values = values_of_done(frame, metric, "setting", request.row, request.column)
         values_by_pair = dict(iter(values.groupby([request.row, request.column])))
         for pair in product(rows, columns):
-            cell = EMPTY_CELL
-            if pair in groups:
-                cell = _cell(groups[pair], values_by_pair.get(pair, values[:0]))
+            cell = _cell(groups.get(pair, frame[:0]), values_by_pair.get(pair, values[:0]))
             cells.append({"metric": metric, "row": pair[0], "column": pair[1]} | cell)
     return GridNumbers(request=request, cells=tidy(cells))
 
@@ -55,7 +52,9 @@ def _cell(trials: pd.DataFrame, values: pd.DataFrame) -> dict[str, Any]:
     states = set(trials["state"])
     return {
         "value": math.fsum(values["value"]) / len(values) if len(values) else None,
-        "state": next((state for state in BAD_STATES if state in states), "done"),
+        "state": next(
+            (state for state in BAD_STATES if state in states), "done" if states else "none"
+        ),
         "trials": len(trials),
         "done": len(values),
         "settings": values["setting"].nunique(),

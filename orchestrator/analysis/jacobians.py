@@ -143,10 +143,9 @@ def _spectra(
 ) -> Iterator[dict[str, Any]]:
     for layer, values_SI in layer_spectra:
         mean_I = np.mean(values_SI, axis=0).tolist()
-        has_deviation = len(values_SI) > 1
-        deviation_I = (
-            np.std(values_SI, axis=0, ddof=1).tolist() if has_deviation else [None] * len(mean_I)
-        )
+        deviation_I = [None] * len(mean_I)
+        if len(values_SI) > 1:
+            deviation_I = np.std(values_SI, axis=0, ddof=1).tolist()
         for index, (mean, deviation) in enumerate(zip(mean_I, deviation_I, strict=True), start=1):
             numbers = {"mean_singular_value": mean, "deviation_over_seeds": deviation}
             yield layer | {"index": index} | numbers
@@ -195,7 +194,7 @@ def _steps(
         t_test(samples[group], samples[baseline], names=(group, baseline))
         for group, baseline in pairs
     ]
-    adjusted = holm([test.p_value for test in tests])
+    adjusted = holm(pd.Series([test.p_value for test in tests], dtype=object))
     for pair, test, p_adjusted in zip(pairs, tests, adjusted, strict=True):
         outcome = NOT_DECIDED
         has_seeds = min(samples[name].n for name in pair) >= FEWEST_SEEDS

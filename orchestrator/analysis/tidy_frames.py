@@ -72,7 +72,7 @@ def add_holm(frame: pd.DataFrame, p: str = "p", *by: str) -> pd.DataFrame:
     if frame.empty:
         return frame
     families = [rows for _, rows in frame.groupby(list(by), sort=False)] if by else [frame]
-    adjusted = [pd.Series(holm(list(rows[p])), rows.index, dtype=object) for rows in families]
+    adjusted = [holm(rows[p]) for rows in families]
     frame = frame.drop(columns="holm_p", errors="ignore")
     frame.insert(list(frame).index(p) + 1, "holm_p", pd.concat(adjusted))
     return frame

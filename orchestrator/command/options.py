@@ -207,4 +207,4 @@ def print_records(
 
         head = tuple(columns.values() if isinstance(columns, Mapping) else columns)
         rows = ([record[name] for name in columns] for record in records)
-        print_out(Fitting(table=headed_table("", head, rows)))
+        print_out(Fitting(table=headed_table(head, rows)))

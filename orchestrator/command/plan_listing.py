@@ -10,7 +10,7 @@ from orchestrator.command.options import print_err, print_out, print_records
 from orchestrator.words import counted, duration, on_corpus, short_id
 
 if TYPE_CHECKING:
-    from orchestrator.forecast import Estimate, Stage
+    from orchestrator.forecast import Estimate
     from orchestrator.plan import Plan
 
     Estimates = Mapping[str, Estimate]
@@ -56,7 +56,7 @@ def print_plans(plans: Sequence[Plan], form: options.Form, *, on_gpu: bool) -> N
     from orchestrator.forecast import BASIS, CORE_BASIS, estimate, stages
 
     estimates = {
-        trial.trial_id: estimate(trial.config, plan.corpus)
+        trial.trial_id: estimate(trial.validated, plan.corpus)
         for plan in plans
         for trial in plan.trials
     }
@@ -66,7 +66,7 @@ def print_plans(plans: Sequence[Plan], form: options.Form, *, on_gpu: bool) -> N
         print_records(records, [name for name in records[0] if name not in hidden_columns], form)
         for plan in plans:
             if plan.total > len(plan.trials):
-                later = "; ".join(stage.sentence for stage in stages(plan))
+                later = "; ".join(stages(plan))
                 summary = (
                     f"Listed: the {len(plan.trials)} of {plan.total} trials that need no results"
                 )
@@ -79,8 +79,8 @@ def print_plans(plans: Sequence[Plan], form: options.Form, *, on_gpu: bool) -> N
         extent = f", {plan.extent}" if plan.extent else ""
         heading = f"{plan.study.name}, scale {plan.scale.name}{on_corpus(plan.corpus.name)}"
         print_out(_total(f"{heading}{extent}", [plan], estimates, on_gpu=on_gpu))
-        for stage in stages(plan):
-            print_out(f"{stage.sentence}; up to {_times([stage], on_gpu=on_gpu)}.")
+        for sentence, costs in stages(plan).items():
+            print_out(f"{sentence}; up to {_times([costs], on_gpu=on_gpu)}.")
     if len(plans) > 1:
         print_out(_total("Total", plans, estimates, on_gpu=on_gpu))
     if any(costs.memory_gb for costs in estimates.values()):
@@ -99,20 +99,20 @@ def _records(plans: Sequence[Plan], estimates: Estimates) -> list[dict[str, Any]
             records[trial.trial_id]["study"] = ", ".join(dict.fromkeys(studies))
             continue
         costs = estimates[trial.trial_id]
-        on_gpu = not isinstance(trial.config, WordPairsConfig)  # these do not use a GPU
+        on_gpu = not isinstance(trial.validated, WordPairsConfig)  # these do not use a GPU
         records[trial.trial_id] = {
             "study": plan.study.name,
             "scale": plan.scale.name,
             "corpus": plan.corpus.name,
             "name": trial.name,
             "trial_id": trial.trial_id,
-            "parameters": trial.parameters or None,
+            "parameters": costs.parameters or None,
             "estimated_gpu_hours": float(f"{costs.gpu_hours:.6g}") or None if on_gpu else None,
             "estimated_core_hours": float(f"{costs.core_hours:.6g}") or None,
             "estimated_memory_gb": round(costs.memory_gb, 2) or None,
             "estimated_gpu_memory_gb": round(costs.gpu_memory_gb, 2) or None if on_gpu else None,
             "estimate_basis": BASIS if costs.memory_gb else None,
-            "config": trial.config.model_dump(mode="json"),
+            "config": trial.config,
         }
     return list(records.values())
 
@@ -155,14 +155,14 @@ def _total(heading: str, plans: Sequence[Plan], estimates: Estimates, *, on_gpu:
     count = len(untuned_ids) + sum(plan.total for plan in plans if plan.tuning)
     noun = "trial" if len(plans) == 1 else "different trial"
     memory_gb = max(estimates[trial.trial_id].memory_gb for plan in plans for trial in plan.trials)
-    parts: list[Stage | Estimate] = [estimates[trial_id] for trial_id in untuned_ids]
-    parts += [stage for plan in plans for stage in stages(plan)]
+    parts = [estimates[trial_id] for trial_id in untuned_ids]
+    parts += [stage for plan in plans for stage in stages(plan).values()]
     times = _times(parts, on_gpu=on_gpu)
     costs = f", estimated {times} with up to {memory_gb:.1f} GB each" if memory_gb else ""
     return f"{heading}: {counted(count, noun)}{costs}."
 
 
-def _times(parts: Sequence[Stage | Estimate], *, on_gpu: bool) -> str:
+def _times(parts: Sequence[Estimate], *, on_gpu: bool) -> str:
     cores = f"{duration(3600 * sum(part.core_hours for part in parts))} of one core"
     if not on_gpu:
         return cores

@@ -277,7 +277,7 @@ def _study_runtime(runtime: Runtime, plan: Plan, gpus_per_trial: float) -> Runti
         runtime,
         data_dir=plan.data_dir,
         device="cuda" if gpus_per_trial > 0 else "cpu",
-        code=code_of(trial.config for trial in plan.trials),
+        code=code_of(trial.validated for trial in plan.trials),
         goal=plan.study.goal,
         benchmarks_dir=plan.benchmarks_dir,
         contexts=plan.inputs.contexts,

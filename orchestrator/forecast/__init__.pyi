@@ -7,6 +7,5 @@ from .estimates import Estimate as Estimate
 from .estimates import estimate as estimate
 from .pace import configs_left as configs_left
 from .pace import seconds_each as seconds_each
-from .stage_costs import Stage as Stage
 from .stage_costs import stages as stages
 from .time_left import seconds_left as seconds_left

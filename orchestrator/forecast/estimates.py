@@ -29,7 +29,7 @@ from trainables.config import (
     mixture_products,
     model_size,
 )
-from trainables.corpora import CorpusIdentity
+from trainables.corpora import PUBLISHED_CORPORA, CorpusIdentity
 from trainables.parameters import parameter_count
 
 TIMED_LAYERS: dict[str, OutputLayerConfig] = {
@@ -41,7 +41,6 @@ TIMED_LAYERS: dict[str, OutputLayerConfig] = {
 }
 TIME_SOURCES = {"lms_plif_frozen": "lms_plif", "mos_plif": "mos", "softcap": "gss"}
 """Layers without a published time, and the layer whose time is scaled. Default: softmax."""
-PTB_TRAIN_TOKENS, PTB_VOCABULARY = 929_589, 10_000
 CORE_FLOPS = 2.4e10
 """Operations per second of one core, measured in 5 quick trials (benchmarks/RESULTS.md)."""
 CORE_FLOPS_FLOAT64 = 3.5e10
@@ -73,8 +72,9 @@ BASIS = f"{_GPU_BASIS} {CORE_BASIS}"
 
 @dataclass(frozen=True, kw_only=True)
 class Estimate:
-    """Time and memory of one trial; 0 if unknown. Only core hours include measurements."""
+    """Size, time and memory of one trial; 0 if unknown. Only core hours include measurements."""
 
+    parameters: int = 0
     gpu_hours: float = 0.0
     core_hours: float = 0.0
     memory_gb: float = 0.0
@@ -92,11 +92,14 @@ def estimate(config: AnyConfig, corpus: CorpusIdentity) -> Estimate:
         return Estimate()
     corpus = text_of(config, corpus)
     if isinstance(config, LanguageTrialConfig):
+        parameters = parameter_count(config, vocabulary_size(config, corpus))
         gpu_bytes = _training_bytes(config, corpus, "cuda")
         array_bytes = max(_training_bytes(config, corpus, "cpu"), _measuring_bytes(config, corpus))
     else:
-        gpu_bytes = array_bytes = config.memory_bytes
+        parameters, gpu_bytes = config.parameters, config.memory_bytes
+        array_bytes = gpu_bytes
     return Estimate(
+        parameters=parameters,
         gpu_hours=gpu_seconds(config, corpus) / 3600,
         core_hours=core_seconds(config, corpus) / 3600,
         memory_gb=(array_bytes + PROCESS_BYTES) / 1e9,
@@ -109,18 +112,15 @@ def gpu_seconds(config: AnyConfig, corpus: CorpusIdentity) -> float:
     if not isinstance(config, LanguageTrialConfig):
         return config.operations / GPU_FLOPS
     corpus = text_of(config, corpus)
-    times = V100_SECONDS_PER_EPOCH.get(corpus.name, V100_SECONDS_PER_EPOCH["ptb"])
+    text = corpus if corpus.name in V100_SECONDS_PER_EPOCH else PUBLISHED_CORPORA["ptb"]
+    times = V100_SECONDS_PER_EPOCH[text.name]
     layer = config.output_layer.name
     timed_layer = layer if layer in times else TIME_SOURCES.get(layer, "softmax")
     paper_config = awd_lstm(
         config.corpus.model_copy(update={"vocabulary_limit": None}), TIMED_LAYERS[timed_layer]
     )
-    is_published = corpus.name in V100_SECONDS_PER_EPOCH
-    tokens = corpus.train_tokens if is_published else PTB_TRAIN_TOKENS
-    per_token = _operations_per_token(
-        paper_config, corpus.vocabulary_size if is_published else PTB_VOCABULARY
-    )
-    return times[timed_layer] * _train_operations(config, corpus) / (tokens * per_token)
+    paper_operations = text.train_tokens * _operations_per_token(paper_config, text.vocabulary_size)
+    return times[timed_layer] * _train_operations(config, corpus) / paper_operations
 
 
 def core_seconds(config: AnyConfig, corpus: CorpusIdentity) -> float:

@@ -2,33 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from orchestrator.forecast.estimates import estimate
+from orchestrator.forecast.estimates import Estimate, estimate
 from orchestrator.plan import RANDOM_FIRST, Plan, TuningPlan
 from search_spaces.tuning import cell_count
 from trainables.config import epoch_count
 
 
-@dataclass(frozen=True, kw_only=True)
-class Stage:
-    """One stage of a tuning: a description, and hours if no trial is stopped early."""
+def stages(plan: Plan) -> dict[str, Estimate]:
+    """Return the hours of a plan's stages, by description; {} if it does not tune.
 
-    sentence: str
-    gpu_hours: float
-    core_hours: float
-
-
-def stages(plan: Plan) -> list[Stage]:
-    """Return a plan's stages; [] if it does not tune. Hours are those of untuned configs."""
+    Hours are those of untuned configs if no trial is stopped early.
+    """
     tuning = plan.tuning
     if tuning is None:
-        return []
+        return {}
     sides = [estimate(tuning.resolve(base), plan.corpus) for base in tuning.bases.values()]
     cell_total, seeds = len(tuning.stage1_cells), len(tuning.seeds)
-    return [
-        Stage(
-            sentence=f"{name}: {trials * len(sides):,} trials, {choice}",
+    return {
+        f"{name}: {trials * len(sides):,} trials, {choice}": Estimate(
             gpu_hours=trials * sum(side.gpu_hours for side in sides),
             core_hours=trials * sum(side.core_hours for side in sides),
         )
@@ -37,7 +28,7 @@ def stages(plan: Plan) -> list[Stage]:
             ("stage 2", tuning.budget, _search_choice(tuning)),
             ("final", seeds, f"{seeds} new seeds of each side's best config"),
         )
-    ]
+    }
 
 
 def _search_choice(tuning: TuningPlan) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from orchestrator.analysis import FlatResults, flatten
+from orchestrator.analysis import flatten
 from orchestrator.command import VariantFilter, no_study, open_existing, study_name
 from orchestrator.store import Store, StudyKey
 from orchestrator.variants import chosen_variant, setting_values
@@ -154,17 +154,14 @@ def _plain(value: Any) -> Any:
 
 def results_of(store: Store, keys: Sequence[StudyKey]) -> pd.DataFrame:
     """Return a row per trial of these study variants."""
-    return pd.concat([_flat_results(store, key).frame() for key in keys], ignore_index=True)
-
-
-def _flat_results(store: Store, key: StudyKey) -> FlatResults:
-    return flatten(store.results(key)).of_variant(key)
+    frames = [flatten(store.results(key)).of_variant(key).frame() for key in keys]
+    return pd.concat(frames, ignore_index=True)
 
 
 def _by_trial(
     store: Store, key: StudyKey, values: Mapping[str, Any]
 ) -> Iterator[tuple[dict[str, str], Any]]:
-    flat = _flat_results(store, key)
+    flat = flatten(store.results(key)).of_variant(key)
     for record, group in zip(flat.records, flat.groups, strict=True):
         if record["trial_id"] in values:
             yield (

@@ -5,7 +5,6 @@ from .request import Search as Search
 from .seeds import MAX_SEEDS as MAX_SEEDS
 from .sides import side_plan as side_plan
 from .study_plan import Plan as Plan
-from .study_plan import TrialPlan as TrialPlan
 from .study_plan import make_plan as make_plan
 from .study_trials import is_paper_scale as is_paper_scale
 from .study_trials import reported_study as reported_study

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from fnmatch import fnmatchcase
 
 from orchestrator.plan.texts import test_tokens, valid_tokens
+from orchestrator.store import PlannedTrial
 from orchestrator.words import some_of
 from search_spaces.study import AgainstBaselines, Analysis, Study
 from trainables.config import (
@@ -22,15 +23,15 @@ from trainables.errors import UserError, did_you_mean
 GROUPS_SHOWN = 8
 
 
-def require_different(study: Study, trials: Iterable[tuple[str, AnyConfig]], *, cure: str) -> None:
+def require_different(study: Study, trials: Iterable[PlannedTrial], *, cure: str) -> None:
     """Raise UserError if two trials have the same config."""
     names: dict[str, str] = {}
-    for name, config in trials:
-        if config.trial_id in names:
-            other_name = names[config.trial_id]
+    for trial in trials:
+        name, other_name = trial.name, names.get(trial.trial_id)
+        if other_name is not None:
             fault = "is planned twice" if other_name == name else f"is the same as {other_name!r}"
             raise UserError(f"study {study.name}: the trial {name!r} {fault}. {cure}")
-        names[config.trial_id] = name
+        names[trial.trial_id] = name
 
 
 def require_names(study: Study, configs: Sequence[AnyConfig]) -> None:

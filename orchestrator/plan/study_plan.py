@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from orchestrator.plan.checks import (
     require_different,
@@ -15,32 +13,16 @@ from orchestrator.plan.checks import (
 )
 from orchestrator.plan.request import PlanRequest
 from orchestrator.plan.study_trials import groups_by_written, named_trials, tuning_plan
-from orchestrator.plan.texts import text_of, vocabulary_size
+from orchestrator.plan.texts import text_of
 from orchestrator.plan.tuning.tuning_plan import TuningPlan
-from orchestrator.store import PlannedTrial, Position, StudyKey
+from orchestrator.store import PlannedTrial, StudyKey
 from orchestrator.variants import UserInputs, distinct_settings
 from search_spaces.model_kinds import with_model
 from search_spaces.scales import Scale
 from search_spaces.study import Study, group_of
-from trainables.config import AnyConfig, CorpusConfig, LanguageTrialConfig
+from trainables.config import CorpusConfig, LanguageTrialConfig
 from trainables.corpora import DEFAULT_DATA_DIR, NO_TEXT, CorpusIdentity, identity, resolve_argument
 from trainables.errors import UserError
-from trainables.parameters import parameter_count
-
-
-@dataclass(frozen=True, kw_only=True)
-class TrialPlan:
-    """One trial before it runs."""
-
-    name: str
-    config: AnyConfig
-    trial_id: str
-    parameters: int
-    position: Position | None = None
-
-    def planned(self) -> PlannedTrial:
-        """Return the trial as the store records it."""
-        return PlannedTrial.of(self.config, self.name, self.position)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +41,7 @@ class Plan:
     measurements: tuple[str, ...]
     """The study's measurements, with the user's inputs in place of published ones."""
     inputs: UserInputs
-    trials: tuple[TrialPlan, ...]
+    trials: tuple[PlannedTrial, ...]
     """Planned trials. For a tuned study, only those that need no earlier result."""
     seeds: int = 1
     settings: int = 0
@@ -72,7 +54,7 @@ class Plan:
 
         Returns "" for all settings with one seed.
         """
-        planned = len(distinct_settings(trial.config for trial in self.trials))
+        planned = len(distinct_settings(trial.validated for trial in self.trials))
         settings = f"{planned} of {self.settings} settings" if planned < self.settings else ""
         seeds = f"{self.seeds} seeds of each setting" if self.seeds > 1 else ""
         return ", ".join(filter(None, (settings, seeds)))
@@ -92,15 +74,17 @@ def make_plan(study: Study, scale: Scale, corpus: str, request: PlanRequest | No
     default_dir = (request.data_dir or DEFAULT_DATA_DIR).resolve()
     content = CorpusConfig(name=text.name, sha256=text.sha256)
     tuning, seeds, settings = tuning_plan(planned_study, scale, content, request), 1, 0
-    named: Iterable[tuple[Any, ...]]
     if tuning is not None:
-        named = tuning.certain()
+        trials = tuple(tuning.certain())
     else:
         named, seeds, settings = named_trials(planned_study, scale, content, request)
-    trials = [_trial_plan(text, *trial) for trial in named]
-    configs = [trial.config for trial in trials]
+        trials = tuple(PlannedTrial.of(config, name) for name, config in named)
+    configs = [trial.validated for trial in trials]
+    for config in configs:
+        if isinstance(config, LanguageTrialConfig):
+            require_text(config, text_of(config, text))
     cure = "Drop the --set of a key that distinguishes them." if request.settings else "Drop one."
-    require_different(study, [(trial.name, trial.config) for trial in trials], cure=cure)
+    require_different(study, trials, cure=cure)
     require_names(study, configs)
     if tuning is None:
         groups = {group_of(trial.name) for trial in trials}
@@ -114,7 +98,7 @@ def make_plan(study: Study, scale: Scale, corpus: str, request: PlanRequest | No
         key=StudyKey(study=study.name, scale=scale.name, corpus=text.name, overrides=variant.text),
         measurements=measurements,
         inputs=request.inputs,
-        trials=tuple(trials),
+        trials=trials,
         seeds=seeds,
         settings=settings,
         tuning=tuning,
@@ -133,16 +117,3 @@ def _text(study: Study, corpus: str, data_dir: Path | None) -> tuple[CorpusIdent
             f"out, and name their folder with --data-dir."
         )
     raise UserError(f"--corpus: {study.name} reads no text. Leave it out.")
-
-
-def _trial_plan(
-    corpus: CorpusIdentity, name: str, config: AnyConfig, position: Position | None = None
-) -> TrialPlan:
-    if isinstance(config, LanguageTrialConfig):
-        require_text(config, text_of(config, corpus))
-        parameters = parameter_count(config, vocabulary_size(config, corpus))
-    else:
-        parameters = config.parameters
-    return TrialPlan(
-        name=name, config=config, trial_id=config.trial_id, parameters=parameters, position=position
-    )

@@ -7,7 +7,6 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +20,7 @@ from orchestrator.analysis import (
     summarise,
     values_of_done,
 )
-from orchestrator.report import formats, sentences, tables
+from orchestrator.report import sentences, tables
 from orchestrator.report.configs import configs_table
 from orchestrator.report.export import write_results
 from orchestrator.report.figures import draw, inline_svg
@@ -61,12 +60,12 @@ def build_report(
     key: StudyKey,
     rows: Sequence[Row],
     *,
-    spectra: Mapping[str, NDArray[np.float64]] = MappingProxyType({}),
-    epochs: Mapping[str, Sequence[Epoch]] = MappingProxyType({}),
-    run_command: str | None = None,
-    paper_command: str | None = None,
+    spectra: Mapping[str, NDArray[np.float64]],
+    epochs: Mapping[str, Sequence[Epoch]],
+    run_command: str | None,
+    paper_command: str | None,
     out: Path,
-    pdf: bool = False,
+    pdf: bool,
 ) -> ReportResult:
     """Write report.html with its figures (SVG) and tables (CSV) into `out`.
 
@@ -102,7 +101,7 @@ def build_report(
     variant = Variant.read(key.overrides)
     card = Card(
         study=key.study,
-        corpus=formats.corpus_title(key.corpus) if study.reads_text else "",
+        corpus=run.get("corpus", ""),
         date=run.get("date", "")[:DAY_DIGITS],
         settings=", ".join(variant.typed),
         title=study.title or study.name,

@@ -121,6 +121,18 @@ class Table:
         return COLUMNS.get(key) or Column(formats.title(key), partial(formats.cell, key))
 
 
+def whole_table(frame: pd.DataFrame, caption: str, file: str = "") -> Table:
+    """Return a table with every column of the frame, even if names are equal."""
+    names = {f"column {i}": str(name) for i, name in enumerate(frame)}
+    return Table(
+        caption=caption,
+        frame=frame.set_axis(list(names), axis="columns"),
+        columns=[(key, Column(name)) for key, name in names.items()],
+        file=file,
+        names=names,
+    )
+
+
 def estimate(row: Any, key: str, write: Callable[[Any], str] = THREE) -> str:
     """Return an estimate of a row with its interval: "1.94 [1.52, 2.41]"."""
     value, low, high = (getattr(row, key + end, None) for end in ("", LOW, HIGH))

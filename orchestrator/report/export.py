@@ -1,4 +1,4 @@
-"""Results as a table, CSV, JSON or Parquet, and a whole store as three Parquet files."""
+"""Results as a table, CSV, JSON or Parquet, and a study as three Parquet files."""
 
 from __future__ import annotations
 
@@ -47,30 +47,26 @@ def write_results(
         console.print(Fitting(table=trials_table(results, first_metrics, hashes=True)))
 
 
-def write_archive(store: Store, folder: Path, keys: Sequence[StudyKey] | None = None) -> None:
-    """Write the trials of all studies, or of `keys`, as Parquet files into the folder `folder`.
+def write_archive(store: Store, key: StudyKey, folder: Path) -> None:
+    """Write a study's trials as Parquet files into the folder `folder`.
 
-    `trials.parquet` has one row per study variant and trial. `epochs.parquet` has one row per trial
-    and epoch. `spectra.parquet` has one row per trial, with its list of singular values.
+    `trials.parquet` has one row per trial, `epochs.parquet` one per trial and epoch, and
+    `spectra.parquet` one per trial, with its list of singular values.
     """
-    keys = [summary.key for summary in store.studies()] if keys is None else keys
-    studies = [flatten(store.results(key)).of_variant(key) for key in keys]
-    columns = list(dict.fromkeys(name for study in studies for name in study.columns))
-    trials = [record for study in studies for record in study.records]
-    epochs = {
-        trial_id: epochs for key in keys for trial_id, epochs in store.epochs_by_trial(key).items()
-    }
-    lines = [
+    trials = flatten(store.results(key)).of_variant(key)
+    epochs = [
         {"trial_id": trial_id, **epoch.model_dump(), **epoch.numbers}
-        for trial_id, of_trial in epochs.items()
+        for trial_id, of_trial in store.epochs_by_trial(key).items()
         for epoch in of_trial
     ]
-    spectra = {trial_id: sigma for key in keys for trial_id, sigma in store.spectra(key).items()}
-    rows = [{"trial_id": trial_id, "singular_values": sigma} for trial_id, sigma in spectra.items()]
-    write_parquet(columns, trials, folder / "trials.parquet")
-    names = dict.fromkeys(["trial_id", *(name for line in lines for name in line)])
-    write_parquet(list(names), lines, folder / "epochs.parquet")
-    write_parquet(["trial_id", "singular_values"], rows, folder / "spectra.parquet")
+    spectra = [
+        {"trial_id": trial_id, "singular_values": sigma}
+        for trial_id, sigma in store.spectra(key).items()
+    ]
+    write_parquet(trials.columns, trials.records, folder / "trials.parquet")
+    names = dict.fromkeys(["trial_id", *(name for epoch in epochs for name in epoch)])
+    write_parquet(list(names), epochs, folder / "epochs.parquet")
+    write_parquet(["trial_id", "singular_values"], spectra, folder / "spectra.parquet")
 
 
 def write_parquet(

@@ -48,6 +48,7 @@ OURS, PRINTED = "#1b4f8a", "#b35900"
 PALE = "0.72"
 LIMIT = "#b00020"
 GROUP_LINES = ("-", "--", ":")
+"""Line styles of groups. The next one is used each time the colours repeat."""
 GROUP_MARKERS = "os^DvPX*<>"
 TICKS = {
     2.0: (1.0, 1.1, 1.2, 1.3, 1.5, 1.75, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0),
@@ -76,11 +77,19 @@ class Drawing:
 
 
 def new_panels(
-    rows: int, columns: int, *, width_in: float, height_in: float, **sharing: Any
-) -> tuple[Figure, list[list[Axes]]]:
-    """Return an empty figure of this size and its axes, as `rows` lists of `columns` axes."""
-    figure = Figure(figsize=(width_in, height_in), facecolor="white", layout="constrained")
-    return figure, figure.subplots(rows, columns, squeeze=False, **sharing).tolist()
+    count: int, columns: int, *, width_in: float, row_in: float, **sharing: Any
+) -> tuple[Figure, list[Axes]]:
+    """Return an empty figure of this width and its `count` axes, in rows of `columns` axes.
+
+    Each row is `row_in` inches high.
+    """
+    rows = -(-count // columns)
+    size_in = width_in, row_in * rows + 0.1
+    figure = Figure(figsize=size_in, facecolor="white", layout="constrained")
+    panels = figure.subplots(rows, columns, squeeze=False, **sharing).flatten().tolist()
+    for unused in panels[count:]:
+        unused.set_visible(False)
+    return figure, panels[:count]
 
 
 def legend_above(figure: Figure) -> None:
@@ -101,11 +110,6 @@ def legend_above(figure: Figure) -> None:
 def group_colour(index: int) -> str:
     """Return the colour of the group at this index; the colours repeat."""
     return GROUP_COLOURS[index % len(GROUP_COLOURS)]
-
-
-def group_line(index: int) -> str:
-    """Return the line style of the group at this index. It changes each time the colours repeat."""
-    return GROUP_LINES[index // len(GROUP_COLOURS) % len(GROUP_LINES)]
 
 
 def make_logarithmic(axes: Axes, name: Literal["x", "y"]) -> None:
@@ -169,12 +173,7 @@ def inline_svg(document: str, drawing: Drawing) -> str:
     svg = re.sub(r'\sxmlns(:xlink)?="[^"]*"', "", svg)
     # Width in points, for the page's style: in a narrow window a figure shrinks while it is
     # readable.
-    svg = re.sub(
-        r'\swidth="([\d.]+)pt"',
-        r' style="--points: \1"',
-        re.sub(r'\sheight="[\d.]+pt"', "", svg, count=1),
-        count=1,
-    )
+    svg = re.sub(r'\swidth="([\d.]+)pt"\sheight="[\d.]+pt"', r' style="--points: \1"', svg, count=1)
     return svg.replace("<svg", f'<svg role="img" aria-label="{html.escape(drawing.caption)}"', 1)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -43,8 +43,8 @@ class Finding:
     """Data of one finding. `template` names the macro that turns it into a sentence or two."""
 
     template: str
-    verdicts: tuple[Verdict, ...] = (Verdict(),)
-    numbers: Mapping[str, Any] = field(default_factory=dict)
+    verdicts: tuple[Verdict, ...]
+    numbers: Mapping[str, Any]
     prefix: str = ""
     goal: Goal = LANGUAGE_GOAL
 
@@ -101,6 +101,8 @@ def judge(
     )
 
 
-def describe(template: str, **numbers: Any) -> Finding:
-    """Return a finding without a statistical test."""
-    return Finding(template=template, numbers=numbers)
+def describe(
+    template: str, verdicts: Iterable[Verdict] = (Verdict(),), /, **numbers: Any
+) -> Finding:
+    """Return a finding with its verdicts, by default without a statistical test."""
+    return Finding(template=template, verdicts=tuple(verdicts), numbers=numbers)

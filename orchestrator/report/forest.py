@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
@@ -67,28 +66,24 @@ class Forest(Drawing):
             marks[name] = marks[name].fillna("").map(formats.setting)
         names = list(dict.fromkeys(marks["name"]))
         series = list(dict.fromkeys(marks.dropna(subset=["series", "value"])["series"]))
-        letters = max(len(part) for name in names for part in str(name).split("\n"))
+        letters = max(len(part) for name in names for part in name.split("\n"))
         columns = min(len(self.labels), 2 if len(self.labels) == 4 else MOST_PANELS)
-        lines = -(-len(self.labels) // columns)
         shares = marks.groupby("panel")["series"].nunique().max()
-        parts = max(str(name).count("\n") for name in names)
+        parts = max(name.count("\n") for name in names)
         row_in = max(0.3 + 0.15 * parts, ROW_IN * (1 + shares))
-        figure, grid = new_panels(
-            lines,
+        figure, panels = new_panels(
+            len(self.labels),
             columns,
             width_in=max(5.6, PANEL_IN[columns] * columns + LETTER_IN * letters),
-            height_in=0.1 + lines * (0.6 + row_in * len(names)),
+            row_in=0.6 + row_in * len(names),
             sharey=True,
         )
-        panels = list(chain(*grid))
-        for axes in panels[len(self.labels) :]:
-            axes.set_visible(False)
-        for axes, (panel, label) in zip(panels, self.labels.items(), strict=False):
+        for axes, (panel, label) in zip(panels, self.labels.items(), strict=True):
             self._draw_panel(axes, marks[marks["panel"] == panel], names, series)
             axes.set_xlabel(fill(label, round(PANEL_IN[columns] / LETTER_IN)))
             axes.set_title(panel if panel != label else "", fontsize=10)
-        grid[0][0].set_yticks(range(len(names)), names)
-        grid[0][0].set_ylim(len(names) - 0.5, -0.5)
+        panels[0].set_yticks(range(len(names)), names)
+        panels[0].set_ylim(len(names) - 0.5, -0.5)
         if len(series) > 1:
             legend_above(figure)
         return figure
@@ -110,10 +105,10 @@ class Forest(Drawing):
             y = [names.index(name) + offset for name in of_series["name"]]
             _draw_series(axes, of_series, y, _look(one, series) | {"label": one})
         drawn = set(marks_with_value["name"])
-        for name in [name for name in names if name not in drawn]:
-            across = axes.get_yaxis_transform()
-            style: dict[str, Any] = {"transform": across, "va": "center", "color": "0.4"}
-            axes.text(0.5, names.index(name), formats.DASH, **style)
+        across = axes.get_yaxis_transform()
+        for height, name in enumerate(names):
+            if name not in drawn:
+                axes.text(0.5, height, formats.DASH, transform=across, va="center", color="0.4")
 
     def _scale(self, axes: Axes, values: NDArray[np.float64]) -> None:
         finite = [*values[np.isfinite(values)], *([] if self.null is None else [self.null])]
@@ -149,12 +144,11 @@ def _draw_series(axes: Axes, marks: pd.DataFrame, y: Sequence[float], look: dict
     x, low, high = np.clip(numbers, *ends).T
     axes.hlines(y, low, high, color=look["color"], linewidth=1.3, zorder=2)
     axes.plot(x, y, linestyle="none", clip_on=False, zorder=3, **look)
-    style: dict[str, Any] = {"color": look["color"], "markersize": 5, "clip_on": False}
     for end, arrow, is_beyond in zip(
         ends, "<>", (numbers < low_end, numbers > high_end), strict=True
     ):
         for height in np.array(y)[is_beyond.any(axis=1)]:
-            axes.plot(end, height, arrow, **style)
+            axes.plot(end, height, arrow, color=look["color"], markersize=5, clip_on=False)
     name_marks(axes, list(zip(x, y, strict=True)), list(marks["text"].fillna("")))
 
 

@@ -45,13 +45,13 @@ class HeatMap(Drawing):
         cells = list(rows(self.cells.astype(object).where(self.cells.notna(), None)))
         down = list(dict.fromkeys(cell.row for cell in cells))
         across = list(dict.fromkeys(cell.column for cell in cells))
-        letters = max(len(part) for name in down for part in str(name).split("\n"))
+        letters = max(len(part) for name in down for part in name.split("\n"))
         width_in, height_in = self.cell_in
-        figure, [[axes]] = new_panels(
+        figure, [axes] = new_panels(
             1,
             1,
             width_in=max(4.2, 0.6 + LETTER_IN * letters + width_in * len(across)),
-            height_in=max(2.2, 1.2 + height_in * len(down)),
+            row_in=max(2.1, 1.1 + height_in * len(down)),
         )
         positions = [(across.index(cell.column), down.index(cell.row)) for cell in cells]
         values = np.full((len(down), len(across)), np.nan)

@@ -53,9 +53,7 @@ class NamedMarks(Artist):
                 invalid="ignore", divide="ignore"
             ):  # zero has no position on a logarithmic axis
                 points_N2 = self.axes.transData.transform(points)
-            points_N2 = points_N2[
-                [bool(np.isfinite(point).all() and box.contains(*point)) for point in points_N2]
-            ]
+            points_N2 = points_N2[[box.contains(*point) for point in points_N2]]
             if len(points_N2):
                 points_N2 = points_N2 * scale * (1, -1) + (0, POINTS_PT * figure.get_figheight())
                 yield _element(points_N2, name)

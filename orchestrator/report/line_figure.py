@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, product
+from itertools import product
 from typing import Any
 
 import pandas as pd
@@ -25,7 +25,6 @@ from orchestrator.report.figures import (
     PRINTED,
     Drawing,
     group_colour,
-    group_line,
     legend_above,
     make_logarithmic,
     new_panels,
@@ -77,29 +76,23 @@ class LineFigure(Drawing):
         marks = self.marks.reindex(columns=COLUMNS).astype(object).assign(shade=None)
         for name in ("row", "panel", "group", "line"):
             marks[name] = marks[name].fillna("").map(setting)
-        norm = None
-        if self.colour:
-            numbers = set(marks["colour"].dropna())
-            norm = _norm(min(numbers), max(numbers))
-            marks["shade"] = marks["colour"].map({one: COLOURS(norm(one)) for one in numbers})
+        levels = sorted(set(marks["colour"].dropna())) if self.colour else []
+        if levels:
+            norm = _norm(levels[0], levels[-1])
+            marks["shade"] = marks["colour"].map({one: COLOURS(norm(one)) for one in levels})
         panels = list(marks["panel"].unique())
         columns = self.across if len(panels) == 1 else len(panels)
         cells = list(product(self.y, panels))
-        lines = math.ceil(len(cells) / columns)
         width_in, height_in = PANELS_IN.get(columns, SMALL_IN)
-        figure, grid = new_panels(
-            lines,
+        figure, axes_of_cells = new_panels(
+            len(cells),
             columns,
             width_in=max(5.6, width_in * columns + 0.4),
-            height_in=height_in * lines + 0.1,
+            row_in=height_in,
             sharey="row" if self.across == 1 else False,
         )
         groups = list(self.groups or filter(None, marks["group"].unique()))
-        for index, axes in enumerate(chain(*grid)):
-            if index >= len(cells):
-                axes.set_visible(False)
-                continue
-            row, panel = cells[index]
+        for index, (axes, (row, panel)) in enumerate(zip(axes_of_cells, cells, strict=True)):
             of_panel = marks[(marks["row"] == row) & (marks["panel"] == panel)]
             self._draw_panel(axes, of_panel, groups)
             self._scale(axes, row)
@@ -109,8 +102,7 @@ class LineFigure(Drawing):
                 axes.set_xlabel(self.x)
             if panel == panels[0]:
                 axes.set_ylabel(self.y[row])
-        if norm:
-            levels = sorted(set(marks["colour"].dropna()))
+        if levels:
             ticks = levels if len(levels) <= MOST_LEVELS else None
             bar = figure.colorbar(
                 ScalarMappable(norm, COLOURS), ax=figure.axes, ticks=ticks, pad=0.02, format="{x:g}"
@@ -127,7 +119,7 @@ class LineFigure(Drawing):
             look = {
                 "color": PALE if several else group_colour(index),
                 "marker": "" if several else GROUP_MARKERS[index % len(GROUP_MARKERS)],
-                "linestyle": group_line(index),
+                "linestyle": GROUP_LINES[index // len(GROUP_COLOURS) % len(GROUP_LINES)],
                 "label": "_" if several or not group else group,
             }
             if part["shade"].notna().any():
@@ -175,8 +167,7 @@ def _draw_curve(axes: Axes, part: pd.DataFrame, look: dict[str, Any]) -> None:
     x = part["x"].astype(float)
     axes.plot(x, part["y"], linewidth=1.2, **look)
     bands = part[["low", "high"]].astype(float)
-    style: dict[str, Any] = {"color": look["color"], "alpha": 0.15, "linewidth": 0}
-    axes.fill_between(x, bands["low"], bands["high"], **style)
+    axes.fill_between(x, bands["low"], bands["high"], color=look["color"], alpha=0.15, linewidth=0)
 
 
 def _draw_points(axes: Axes, part: pd.DataFrame, look: dict[str, Any]) -> None:
@@ -185,8 +176,17 @@ def _draw_points(axes: Axes, part: pd.DataFrame, look: dict[str, Any]) -> None:
     axes.vlines(ends["x"], ends["low"], ends["high"], **style)
     axes.hlines(ends["y"], ends["left"], ends["right"], **style)
     shades = list(part["shade"]) if part["shade"].notna().all() else look["color"]
-    style = {"edgecolors": "black", "linewidths": 0.5, "zorder": 3, "s": 34, "c": shades}
-    axes.scatter(part["x"], part["y"], marker=look["marker"], label=look["label"], **style)
+    axes.scatter(
+        part["x"],
+        part["y"],
+        s=34,
+        c=shades,
+        marker=look["marker"],
+        label=look["label"],
+        edgecolors="black",
+        linewidths=0.5,
+        zorder=3,
+    )
 
 
 def _draw_path(axes: Axes, part: pd.DataFrame, look: dict[str, Any]) -> None:

@@ -17,31 +17,27 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from orchestrator import analysis
-from orchestrator.report.sections.audit import audit_section
-from orchestrator.report.sections.confounding import confounding_section
-from orchestrator.report.sections.correlation import correlation_section
-from orchestrator.report.sections.custom import custom_section
-from orchestrator.report.sections.extrapolation import extrapolation_section
-from orchestrator.report.sections.grid import grid_section
-from orchestrator.report.sections.groups import (
-    contrast_section,
-    count_section,
-    difference_section,
-    group_section,
-    tuned_section,
+from orchestrator.report.sections import (
+    audit,
+    confounding,
+    correlation,
+    custom,
+    extrapolation,
+    grid,
+    groups,
+    jacobians,
+    lines,
+    power_laws,
+    predictions,
+    press_noise,
+    rank_over_training,
+    similarity,
+    spectra,
+    swept,
+    thresholds,
+    true_rank,
 )
-from orchestrator.report.sections.jacobians import jacobian_section
-from orchestrator.report.sections.lines import curve_section, line_section
-from orchestrator.report.sections.power_laws import power_law_section
-from orchestrator.report.sections.predictions import prediction_section
-from orchestrator.report.sections.press_noise import press_noise_section
-from orchestrator.report.sections.rank_over_training import rank_training_section
 from orchestrator.report.sections.section import Section
-from orchestrator.report.sections.similarity import similarity_section
-from orchestrator.report.sections.spectra import kl_curve_section, spectra_section
-from orchestrator.report.sections.swept import section_at, swept_section
-from orchestrator.report.sections.thresholds import threshold_section
-from orchestrator.report.sections.true_rank import true_rank_section
 from orchestrator.store import StudyKey
 from orchestrator.variants import Variant
 from search_spaces import analyses, laws
@@ -96,72 +92,81 @@ QUESTIONS: Mapping[type[Analysis], tuple[Numbers, Callable[[Any], Section]]] = {
             q,
             corpus=r.corpus,
             scale=r.key.scale,
-            grid=next(((grid.row, grid.column) for grid in r.grids), ()),
+            grid=next(((one.row, one.column) for one in r.grids), ()),
         ),
-        correlation_section,
+        correlation.correlation_section,
     ),
-    analyses.GridMap: (_of_trials(analysis.grid_numbers), grid_section),
+    analyses.GridMap: (_of_trials(analysis.grid_numbers), grid.grid_section),
     analyses.GroupTable: (
         lambda r, q: analysis.group_numbers(r.frame, q, corpus=r.corpus, scale=r.key.scale),
-        group_section,
+        groups.group_section,
     ),
     analyses.Differences: (
         lambda r, q: analysis.difference_numbers(r.frame, q, corpus=r.corpus, scale=r.key.scale),
-        difference_section,
+        groups.difference_section,
     ),
     analyses.Comparison: (
         lambda r, q: analysis.contrast_numbers(r.frame, q, corpus=r.corpus),
-        contrast_section,
+        groups.contrast_section,
     ),
-    analyses.Counts: (_of_trials(analysis.count_numbers), count_section),
+    analyses.Counts: (_of_trials(analysis.count_numbers), groups.count_section),
     analyses.Curves: (
         lambda r, q: analysis.curve_numbers(r.frame, q, corpus=r.corpus),
-        curve_section,
+        lines.curve_section,
     ),
-    analyses.Lines: (_of_trials(analysis.line_numbers), line_section),
+    analyses.Lines: (_of_trials(analysis.line_numbers), lines.line_section),
     analyses.Predictions: (
         lambda r, q: analysis.prediction_numbers(
             r.frame, q, corpus=r.corpus, tag=r.variant.contexts.rpartition(" ")[2]
         ),
-        prediction_section,
+        predictions.prediction_section,
     ),
     analyses.Similarity: (
         lambda r, q: analysis.similarity_numbers(
             r.frame, q, corpus=r.corpus, tag=r.variant.benchmarks.rpartition(" ")[2]
         ),
-        similarity_section,
+        similarity.similarity_section,
     ),
     analyses.Tuned: (
         lambda r, q: analysis.tuned_numbers(r.frame, *[q.goal] * q.is_own),
-        tuned_section,
+        groups.tuned_section,
     ),
-    analyses.TrueRank: (_of_trials(analysis.true_rank_numbers), true_rank_section),
-    analyses.LossByRank: (lambda r, _: analysis.kl_curves(r.frame), kl_curve_section),
+    analyses.TrueRank: (_of_trials(analysis.true_rank_numbers), true_rank.true_rank_section),
+    analyses.LossByRank: (lambda r, _: analysis.kl_curves(r.frame), spectra.kl_curve_section),
     analyses.RankOverTraining: (
         lambda r, q: analysis.rank_training_numbers(
-            r.frame, r.epochs, q, colours=[grid.column for grid in r.grids]
+            r.frame, r.epochs, q, colours=[one.column for one in r.grids]
         ),
-        rank_training_section,
+        rank_over_training.rank_training_section,
     ),
-    laws.PowerLaw: (_of_trials(analysis.power_law_numbers), power_law_section),
-    laws.Extrapolation: (_of_trials(analysis.extrapolation_numbers), extrapolation_section),
-    laws.Threshold: (_of_trials(analysis.threshold_numbers), threshold_section),
-    analyses.PartialCorrelations: (_of_trials(analysis.confounding_numbers), confounding_section),
+    laws.PowerLaw: (_of_trials(analysis.power_law_numbers), power_laws.power_law_section),
+    laws.Extrapolation: (
+        _of_trials(analysis.extrapolation_numbers),
+        extrapolation.extrapolation_section,
+    ),
+    laws.Threshold: (_of_trials(analysis.threshold_numbers), thresholds.threshold_section),
+    analyses.PartialCorrelations: (
+        _of_trials(analysis.confounding_numbers),
+        confounding.confounding_section,
+    ),
     analyses.Spectra: (
         lambda r, _: analysis.trial_spectra(r.frame, r.spectra, by_group=False),
-        spectra_section,
+        spectra.spectra_section,
     ),
     analyses.GroupSpectra: (
         lambda r, _: analysis.trial_spectra(r.frame, r.spectra, by_group=True),
-        spectra_section,
+        spectra.spectra_section,
     ),
     analyses.JacobianSpectra: (
         lambda r, q: analysis.jacobian_numbers(r.frame, q, spectra=r.spectra),
-        jacobian_section,
+        jacobians.jacobian_section,
     ),
-    analyses.PressNoise: (lambda r, _: analysis.press_noise_numbers(r.frame), press_noise_section),
-    analysis.BySetting: (_of_trials(analysis.swept_numbers), swept_section),
-    analyses.Audit: (lambda r, _: analysis.audit_numbers(r.frame), audit_section),
+    analyses.PressNoise: (
+        lambda r, _: analysis.press_noise_numbers(r.frame),
+        press_noise.press_noise_section,
+    ),
+    analysis.BySetting: (_of_trials(analysis.swept_numbers), swept.swept_section),
+    analyses.Audit: (lambda r, _: analysis.audit_numbers(r.frame), audit.audit_section),
 }
 
 
@@ -182,15 +187,15 @@ def answer(results: StudyResults) -> tuple[Answer, ...]:
     """
     # No paper has published values for a generated language, and values for other texts do not
     # apply.
-    groups = list(results.frame["group"])
-    study = results.study.with_requests(lambda request: request.with_baselines(groups))
+    names = list(results.frame["group"])
+    study = results.study.with_requests(lambda request: request.with_baselines(names))
     if is_generated(results.corpus):
         study = study.with_requests(lambda request: request.without_published())
     requests = study.analyses
     keys, frame = analysis.swept_settings(results.frame, results.key.overrides)
     if keys:
-        swept = analysis.by_setting_requests(results.study, keys, frame)
-        answers = _answers(replace(results, frame=frame), swept)
+        by_setting = analysis.by_setting_requests(results.study, keys, frame)
+        answers = _answers(replace(results, frame=frame), by_setting)
         at_values = list(analysis.at_each_value(frame, keys))
         numbers_at = [
             _numbers(replace(results, frame=of_value), requests) for _, of_value in at_values
@@ -200,7 +205,7 @@ def answer(results: StudyResults) -> tuple[Answer, ...]:
         for index, (values, of_value) in enumerate(at_values):
             numbers = [of_request[index] for of_request in adjusted]
             answers += [
-                replace(answered, section=section_at(answered.section, values))
+                replace(answered, section=swept.section_at(answered.section, values))
                 for answered in _sections(requests, numbers, of_value)
             ]
     else:
@@ -231,7 +236,7 @@ def _sections(
 ) -> Iterator[Answer]:
     for request, answered in zip(requests, numbers, strict=True):
         if not isinstance(request, Analysis):
-            section = custom_section(request, frame)
+            section = custom.custom_section(request, frame)
         elif answered is None or (isinstance(answered, Sized) and not len(answered)):
             continue
         else:

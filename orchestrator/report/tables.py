@@ -56,10 +56,10 @@ class TextTable:
     folded: bool = False
 
 
-def headed_table(caption: str, head: Sequence[str], rows: Iterable[Sequence[Any]]) -> TextTable:
+def headed_table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> TextTable:
     """Return a table from plain values. Numbers sort by value."""
     body = [[sortable(value, str(value)) for value in values] for values in rows]
-    return TextTable(caption=caption, head=head, body=body)
+    return TextTable(caption="", head=head, body=body)
 
 
 def group_metrics(study: Study) -> list[str]:

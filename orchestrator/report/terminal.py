@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, Group, RenderableType
@@ -16,7 +16,6 @@ from orchestrator.report.tables import WHOLE, TextTable, trouble_table
 if TYPE_CHECKING:
     from orchestrator.report.build import ReportResult
 
-STYLES = {"bad": "bold red", "label": "bold", "waiting": "dim"}
 LEAST_TEXT = 14
 """Smallest width of a wrapped column, in characters. Shorter headings are not wrapped."""
 ROWS_SHOWN = 10
@@ -118,10 +117,14 @@ def _rich_table(table: TextTable, widths: Sequence[int] | None) -> Table:
     rich_table = Table()
     for i, name in enumerate(table.head):
         numeric = any(row[i].number is not None for row in table.body)
-        justify: Literal["right", "left"] = "right" if numeric else "left"
         rich_table.add_column(
-            Text(name), justify=justify, overflow="fold", width=widths[i] if widths else None
+            Text(name),
+            justify="right" if numeric else "left",
+            overflow="fold",
+            width=widths[i] if widths else None,
         )
     for row in table.body:
-        rich_table.add_row(*(Text(cell.text, style=STYLES.get(cell.kind, "")) for cell in row))
+        rich_table.add_row(
+            *(Text(cell.text, style="bold red" * (cell.kind == "bad")) for cell in row)
+        )
     return rich_table

@@ -32,6 +32,7 @@ from sqlalchemy import (
 )
 
 from orchestrator.store.records import STATES
+from trainables.config import canonical_json
 
 UPGRADES: list[Callable[[Connection], None]] = []
 """Functions that upgrade an older store. The first makes version 2 from version 1, and so on.
@@ -43,11 +44,6 @@ All run in one transaction. Never change a released upgrade.
 def newest_version() -> int:
     """Return the version number of the current tables."""
     return 1 + len(UPGRADES)
-
-
-def canonical_json(value: Any) -> str:
-    """Return JSON with sorted keys and no spaces, as `TrialConfig.canonical_json` does."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 class UtcDateTime(TypeDecorator[datetime]):

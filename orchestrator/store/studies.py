@@ -25,8 +25,8 @@ from orchestrator.store.records import (
     TrialRow,
     TrialState,
 )
-from orchestrator.store.schema import STUDY, canonical_json, run, study, study_trial, trial
-from trainables.config import completed, identity
+from orchestrator.store.schema import STUDY, run, study, study_trial, trial
+from trainables.config import canonical_json, completed, identity
 
 OnRegister = Callable[[StudyKey, datetime, Sequence[PlannedTrial]], None]
 

@@ -47,7 +47,7 @@ def opening(
     lines = [
         f"Study {plan.study.name}: {plan.study.title or plan.study.question}".rstrip(": "),
         f"Scale {plan.scale.name}{summary}{on_corpus(plan.corpus.name)}{variant}",
-        *(stage.sentence for stage in stages(plan)),
+        *stages(plan),
         _counts(plan, state),
     ]
     if state.missing_count and seconds_each[1]:

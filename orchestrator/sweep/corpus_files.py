@@ -34,9 +34,9 @@ def ensure_texts(plan: Plan, console: Console) -> frozenset[str]:
 def _missing_pair_trials(plan: Plan, console: Console) -> frozenset[str]:
     # Word pairs are counted in two corpora. If one is missing, trials with the other still run.
     texts = {
-        trial.trial_id: trial.config.text
+        trial.trial_id: trial.validated.text
         for trial in plan.trials
-        if isinstance(trial.config, WordPairsConfig)
+        if isinstance(trial.validated, WordPairsConfig)
     }
 
     def is_absent(name: str) -> bool:

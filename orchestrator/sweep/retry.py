@@ -29,7 +29,7 @@ def retried_trials(
     if not lost_states:
         return None
     if options.takes_own_gpu:
-        check_torch_gpu(trial.config for trial in plan.trials)
+        check_torch_gpu(trial.validated for trial in plan.trials)
     for trial_id in ensure_texts(plan, console):
         lost_states.pop(trial_id, None)
     for trial_id, state in lost_states.items():

@@ -41,18 +41,17 @@ def work_on_study(plan: Plan, options: RunOptions, typed: Typed, console: Consol
     options.storage.check()
     publish_plan(plan, options.storage, typed)
     waiting_ids = ensure_texts(plan, console)
-    members = [trial.planned() for trial in plan.trials]
     # The store of this worker alone, which ends with it: it records the attempts.
     with scratch_folder() as folder, open_store(str(folder / "worker.db")) as store:
-        store.register(plan.key, members)
+        store.register(plan.key, plan.trials)
         work = RemainingWork(
             plan=plan,
             options=options,
             typed=typed,
             store=store,
             console=console,
-            members=members,
-            retries=[trial for trial in members if trial.trial_id not in waiting_ids],
+            members=plan.trials,
+            retries=[trial for trial in plan.trials if trial.trial_id not in waiting_ids],
             tuner=None,
             logs=Listener(),
         )
@@ -87,13 +86,12 @@ def check_workers_can(plan: Plan, options: RunOptions, typed: Typed) -> None:
 
 def publish_plan(plan: Plan, storage: Storage, typed: Typed) -> None:
     """Write the study's plan to the storage, and mark it for `gather`."""
-    trials = [trial.planned() for trial in plan.trials]
     check_name(storage, plan.key, typed.source)
     path = storage.folder / STUDIES / f"{plan.key.variant}.json"
     with suppress(DamagedFileError):
-        if read_study_file(path).trials == trials and path.with_suffix(SHARED).exists():
+        if read_study_file(path).trials == list(plan.trials) and path.with_suffix(SHARED).exists():
             return
-    write_study_file(storage, plan.key, datetime.now(UTC), trials, file=typed.source)
+    write_study_file(storage, plan.key, datetime.now(UTC), plan.trials, file=typed.source)
     path.with_suffix(SHARED).touch()
 
 

@@ -82,7 +82,7 @@ def submit(plan: Plan, options: RunOptions, typed: Typed, jobs: JobArray, consol
     options.storage.check()
     ensure_texts(plan, console)
     publish_plan(plan, options.storage, typed)
-    folders = [options.storage.trial(trial.planned().trial_id) for trial in plan.trials]
+    folders = [options.storage.trial(trial.trial_id) for trial in plan.trials]
     open_count = sum(map(_is_open, folders))
     if not open_count:
         console.print(f"All {counted(plan.total, 'trial')} have ended. There is nothing to submit.")
@@ -164,7 +164,7 @@ def _script(plan: Plan, options: RunOptions, typed: Typed, jobs: JobArray) -> st
 
 def _memory(plan: Plan, workers: int) -> str | None:
     """Return the memory that this number of workers is estimated to need; None if unknown."""
-    trial_gb = max(estimate(trial.config, plan.corpus).memory_gb for trial in plan.trials)
+    trial_gb = max(estimate(trial.validated, plan.corpus).memory_gb for trial in plan.trials)
     return f"{ceil(workers * (trial_gb + WORKER_GB))}G" if trial_gb else None
 
 

@@ -75,7 +75,7 @@ def export_study(
     write_index(out.parent)
     for table in out.glob("*.csv"):
         parquet.write_table(csv.read_csv(table), table.with_suffix(".parquet"))
-    write_archive(store, out, [key])
+    write_archive(store, key, out)
     environment = count_values([row.environment for row in rows if row.state == "done"])
     (folder / "environment.json").write_text(json.dumps(environment, indent=1))
     (folder / "README.md").write_text(README.format(key=key, program=PROGRAM), encoding="utf-8")

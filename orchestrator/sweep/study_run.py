@@ -72,7 +72,7 @@ def run_study(
         tuner, retries = _tuner(plan, store, plans=not again), None
         if again:
             rows = store.trials(plan.key)
-            members = [row.planned() for row in rows] if tuner is not None else _fixed_trials(plan)
+            members = [row.planned() for row in rows] if tuner is not None else list(plan.trials)
             retries = retried_trials(plan, members, store, options, console)
             if retries is None:
                 print_line(
@@ -128,12 +128,8 @@ def run_study(
         return 0 if is_complete and not summary.measurement_failures else 1
 
 
-def _fixed_trials(plan: Plan) -> list[PlannedTrial]:
-    return [trial.planned() for trial in plan.trials]
-
-
 def _register(plan: Plan, store: Store, console: Console) -> list[PlannedTrial]:
-    trials = _fixed_trials(plan)
+    trials = list(plan.trials)
     planned_ids = {trial.trial_id for trial in trials}
     if other_count := sum(
         row.state == "done" and row.trial_id not in planned_ids for row in store.trials(plan.key)
@@ -166,7 +162,7 @@ def _tuner(plan: Plan, store: Store, *, plans: bool = True) -> Tuner | None:
         return None
     from orchestrator.plan import Tuner
 
-    return Tuner(plan.tuning, plan.key, _fixed_trials(plan), store, plans=plans)
+    return Tuner(plan.tuning, plan.key, plan.trials, store, plans=plans)
 
 
 def _report(store: Store, plan: Plan, options: RunOptions, typed: Typed, console: Console) -> None:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from orchestrator.words import one_line
 from search_spaces.study import Study, describe, group_of
-from trainables.config import AnyConfig, flat_values, identity
+from trainables.config import AnyConfig, flat_values, identity, json_sha256
 from trainables.errors import UserError
 
 LONGEST_GROUP, LONGEST_COMPLETION = 100, 80
@@ -55,9 +53,7 @@ def trial_names(
 def setting_hash(content: Mapping[str, Any]) -> str:
     """Return the SHA-256 (64 hexadecimal digits) of a config's JSON data without its seed."""
     setting = {key: value for key, value in identity(content).items() if key != "seed"}
-    return hashlib.sha256(
-        json.dumps(setting, sort_keys=True, separators=(",", ":")).encode()
-    ).hexdigest()
+    return json_sha256(setting)
 
 
 def distinct_settings(configs: Iterable[AnyConfig]) -> set[str]:

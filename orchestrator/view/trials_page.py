@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -124,21 +124,23 @@ def _table(
 def _head(trials: Mapping[str, OneTrial]) -> parts.Children:
     first, ids = next(iter(trials.values())), [trial.row["trial_id"] for trial in trials.values()]
     links = [*map(parts.study_link, first.keys), *parts.downloads(first.key, ids)]
-
-    def settings(trial: OneTrial) -> dict[str, str]:
-        return {name: setting(value) for name, value in trial.settings.items()}
-
-    def varying_settings(trial: OneTrial) -> dict[str, str]:
-        return {name: setting(trial.settings.get(name)) for name in trial.varying_settings}
-
     return [
         html.H1("Side by side" if len(trials) > 1 else [*trials]),
         html.P(links, className="actions"),
         _table(trials, lambda trial: trial.facts),
         html.H2("Settings that differ in the study"),
-        _table(trials, varying_settings),
-        html.Details([html.Summary("All settings"), _table(trials, settings, complete=True)]),
+        _table(trials, lambda trial: _settings(trial, trial.varying_settings)),
+        html.Details(
+            [
+                html.Summary("All settings"),
+                _table(trials, lambda trial: _settings(trial, trial.settings), complete=True),
+            ]
+        ),
     ]
+
+
+def _settings(trial: OneTrial, names: Iterable[str]) -> dict[str, str]:
+    return {name: setting(trial.settings.get(name)) for name in names}
 
 
 def _metrics(trials: Mapping[str, OneTrial]) -> parts.Children:

@@ -104,7 +104,7 @@ def test_retry_runs_only_failed_trials(copied: Path, tmp_path: Path) -> None:
     assert sweep("retry", *SMOKE, tmp_path / "empty").returncode == 2
     plan = smoke_plan("gss_grid", settings={"training.epochs": (1,)})
     with open_store(f"sqlite:///{copied}/results.db") as store:
-        store.register(plan.key, [trial.planned() for trial in plan.trials])
+        store.register(plan.key, plan.trials)
         failed = outcome(plan.trials[1].trial_id, state="failed")
         store.record(failed, run_id=store.begin_run(RUN), spectrum=None)
     answer = sweep("retry", *SMOKE, copied, "--set", "training.epochs=1")
@@ -124,7 +124,7 @@ def test_lost_store_rebuilds_without_training(copied: Path, harm: str) -> None:
     if harm == "an older copy":
         with open_store(f"sqlite:///{path}") as store:
             plan = smoke_plan("gss_grid")
-            store.register(plan.key, [trial.planned() for trial in plan.trials])
+            store.register(plan.key, plan.trials)
     else:
         if harm == "truncated":
             path.write_bytes(content[:9999])

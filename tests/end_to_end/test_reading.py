@@ -131,7 +131,7 @@ def test_trial_needs_no_proc(read: Path, tmp_path: Path) -> None:
     environment = laptop_without_linux(tmp_path)
     [trial] = smoke_plan("gss_grid").trials[:1]
     config, folder = tmp_path / "trial.json", tmp_path / "trial"
-    config.write_text(trial.config.model_dump_json())
+    config.write_text(trial.validated.model_dump_json())
     words = ("-m", "trainables", config, "--directory", folder)
     answer = run(*HIDE_PROC, PYTHON, *words, env=environment)
     assert answer.returncode == 0, answer.stderr

@@ -9,7 +9,7 @@ from torch import Tensor
 from tests.support.device_trials import COMPARED, LAYERS, assert_same_bits, losses, trainer_on
 from trainables.config import OutputLayerConfig
 from trainables.device import generator, global_random_states, set_global_random_states
-from trainables.draws import drop_connect, locked_dropout, word_dropout
+from trainables.draws import dropout, locked_dropout, word_dropout
 
 
 @pytest.mark.parametrize("optimizer", ["sgd", "adam"])
@@ -28,26 +28,26 @@ def test_losses_without_dropout_equal_cpu(
 
 
 @pytest.mark.parametrize(
-    ("dropout", "shape", "axis"),
+    ("drop", "shape", "axis"),
     [
         (locked_dropout, (7, 300, 200), 0),
         (word_dropout, (60_000, 3), 1),
-        (drop_connect, (1, 300, 200), 0),
+        (dropout, (1, 300, 200), 0),
     ],
 )
 def test_masks_have_rate_and_shape(
     device: str,
-    dropout: Callable[[Tensor, float, torch.Generator], Tensor],
+    drop: Callable[[Tensor, float, torch.Generator], Tensor],
     shape: tuple[int, ...],
     axis: int,
 ) -> None:
     rate, ones = 0.4, torch.ones(shape, device=device)
-    dropped = dropout(ones, rate, generator(3, device))
+    dropped = drop(ones, rate, generator(3, device))
     assert dropped.unique().cpu().tolist() == pytest.approx([0.0, 1 / (1 - rate)])
     deviation = (rate * (1 - rate) / 60_000) ** 0.5
     assert float((dropped == 0).float().mean()) == pytest.approx(rate, abs=4 * deviation)
     assert bool((dropped == dropped.select(axis, 0).unsqueeze(axis)).all())
-    again, other = (dropout(ones, rate, generator(seed, device)) for seed in (3, 4))
+    again, other = (drop(ones, rate, generator(seed, device)) for seed in (3, 4))
     assert torch.equal(dropped, again) and not torch.equal(dropped, other)
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from orchestrator.forecast import estimate
 from orchestrator.plan import PlanRequest, make_plan
 from search_spaces.catalog import load_study
 from search_spaces.fair_capacity import TUNING
@@ -35,5 +36,8 @@ def test_sides_differ_only_in_layer() -> None:
         assert (base.training.batch_size, base.model.hidden_width, base.seed) == (12, 960, 28)
         assert base.training == bases[0].training
     plan = make_plan(load_study("fair_capacity"), SCALES["paper"], "ptb", PlanRequest())
-    counts = {trial.name.split()[0]: in_millions(trial.parameters) for trial in plan.trials}
+    counts = {
+        trial.name.split()[0]: in_millions(estimate(trial.validated, plan.corpus).parameters)
+        for trial in plan.trials
+    }
     assert [counts[side] for side in SIDES] == ["17.53", "16.35", "17.56"]

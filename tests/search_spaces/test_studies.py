@@ -63,7 +63,7 @@ def test_groups_are_equal_across_scales(study: str, corpus: str) -> None:
 @pytest.mark.parametrize("scale", ["smoke", "quick"])
 def test_paper_scale_changes_no_trial(scale: str) -> None:
     for trial in plan_of("seeds", "ptb", scale).trials:
-        assert apply_scale(SCALES["paper"], trial.config) == trial.config
+        assert apply_scale(SCALES["paper"], trial.validated) == trial.validated
 
 
 @pytest.mark.parametrize(("study", "names"), SCALED_NAMES.items())
@@ -102,7 +102,7 @@ def test_head_rank_has_every_layer() -> None:
 
 def test_set_keeps_the_generated_truth() -> None:
     two, three = (
-        {type(trial.config): trial.config for trial in plan.trials}
+        {type(trial.validated): trial.validated for trial in plan.trials}
         for plan in (
             plan_of("rank_metrics", "markov", "smoke", **{"training.epochs": epochs})
             for epochs in (2, 3)

@@ -50,7 +50,7 @@ def plan(search: Search | None = None, budget: int | None = 5) -> TuningPlan:
 
 
 def certain(tuning: TuningPlan) -> list[PlannedTrial]:
-    return [PlannedTrial.of(config, name, position) for name, config, position in tuning.certain()]
+    return list(tuning.certain())
 
 
 def table(store: Store) -> list[tuple[str, str, str, list[float]]]:

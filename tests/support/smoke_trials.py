@@ -35,7 +35,7 @@ def smoke_plan(study: str | Path, corpus: str = "pydocs", **request: Any) -> Pla
 @cache
 def smoke_trial(**settings: object) -> TrialConfig:
     plan = smoke_plan("gss_grid", settings={key: (value,) for key, value in settings.items()})
-    config = plan.trials[0].config
+    config = plan.trials[0].validated
     assert isinstance(config, TrialConfig)
     return config
 
@@ -72,7 +72,7 @@ def train_here(storage: Path, *plans: Plan) -> None:
                 folder = FolderStorage(storage).trial(trial.trial_id).path
                 folder.mkdir(parents=True)
                 run_trial(
-                    trial.config, directory=folder, runtime=runtime, measurements=tuple(names)
+                    trial.validated, directory=folder, runtime=runtime, measurements=tuple(names)
                 )
 
 

@@ -157,6 +157,7 @@ def report_on(
         rows,
         spectra=spectra or {},
         epochs=epochs or {},
+        run_command=None,
         paper_command=paper_command,
         out=out,
         pdf=pdf,

@@ -5,7 +5,7 @@ import torch
 
 from tests.support import tiny_trial as tiny
 from trainables.config import LanguageModelConfig, SoftmaxConfig
-from trainables.draws import drop_connect, gaussian_noise, locked_dropout, word_dropout
+from trainables.draws import dropout, gaussian_noise, locked_dropout, word_dropout
 from trainables.language_model import AwdLstm
 
 
@@ -51,7 +51,7 @@ def test_noise_is_independent_and_normal() -> None:
 
 
 def test_drop_connect_stops_gradients() -> None:
-    assert_rate(drop_connect(torch.ones(60, 50), 0.5, generator()) == 0, 0.5)
+    assert_rate(dropout(torch.ones(60, 50), 0.5, generator()) == 0, 0.5)
     tokens = torch.randint(30, (12, 4), generator=generator())
     for rate in (0.0, 0.5):
         model = model_with(dropconnect=rate)

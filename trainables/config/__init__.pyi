@@ -25,8 +25,10 @@ from .experiment import PressNoiseConfig as PressNoiseConfig
 from .experiment import TrueRankConfig as TrueRankConfig
 from .experiment import WordPairsConfig as WordPairsConfig
 from .frozen import Frozen as Frozen
+from .frozen import canonical_json as canonical_json
 from .frozen import completed as completed
 from .frozen import identity as identity
+from .frozen import json_sha256 as json_sha256
 from .hidden_layers import DenseLayerConfig as DenseLayerConfig
 from .hidden_layers import ExpertsLayerConfig as ExpertsLayerConfig
 from .hidden_layers import HiddenLayerConfig as HiddenLayerConfig

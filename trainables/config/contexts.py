@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import Field, NonNegativeInt, TypeAdapter, ValidationError
 
 from trainables.config.frozen import Frozen
 from trainables.config.measurement_names import TAG_DIGITS
@@ -29,7 +29,7 @@ class Context(Frozen):
     group: Annotated[str, Field(pattern=r"^[\w-]+$")] = "own"
     number: Annotated[int, Field(ge=1, lt=10**18)] = 0
     """The default, 0, means the context's position in the file, counted from 1."""
-    last_token_index: Annotated[int, Field(ge=0)]
+    last_token_index: NonNegativeInt
     next_token: str | None = None
     """Token that must follow in the test text."""
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field, PositiveFloat, PositiveInt
+from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 
 from trainables.config.experiment import ExperimentConfig
-from trainables.config.frozen import Frozen, NonNegative
+from trainables.config.frozen import Frozen, TwoOrMore
 from trainables.config.output_layer import (
     MonotoneNnConfig,
     MosConfig,
@@ -27,11 +27,11 @@ class FitConfig(Frozen):
     once the gap is below `gap_nats`.
     """
 
-    adam_steps: Annotated[int, Field(ge=0)] = 700
+    adam_steps: NonNegativeInt = 700
     step_size: PositiveFloat = 0.05
     round_iterations: PositiveInt = 20
-    tolerance: NonNegative = 0.02
-    gap_nats: NonNegative = 1e-4
+    tolerance: NonNegativeFloat = 0.02
+    gap_nats: NonNegativeFloat = 1e-4
     most_rounds: PositiveInt = 50
     """A fit that needs more rounds is reported as not converged."""
 
@@ -44,8 +44,8 @@ class DirichletConfig(ExperimentConfig):
     """
 
     kind: Literal["dirichlet"] = "dirichlet"
-    targets: Annotated[int, Field(ge=2)] = 1_000
-    outcomes: Annotated[int, Field(ge=2)] = 1_000
+    targets: TwoOrMore = 1_000
+    outcomes: TwoOrMore = 1_000
     alpha: Annotated[float, Field(ge=1e-3, le=1e3)]
     width: PositiveInt
     output_layer: OutputLayerConfig

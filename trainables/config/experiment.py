@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field, NonNegativeInt, field_validator
+from pydantic import Field, NonNegativeFloat, NonNegativeInt, field_validator
 
 from trainables.config.built_in_corpora import MARKOV_TOKENS, MARKOV_TYPES, markov_rank
-from trainables.config.frozen import Identified, NonNegative
+from trainables.config.frozen import Identified
 from trainables.config.language_model import CorpusConfig, EvaluationConfig
 
 
@@ -54,7 +54,7 @@ class PressNoiseConfig(ExperimentConfig):
     rank: Annotated[int, Field(ge=3, le=18)] = 10
     """Number of singular values to keep, of the matrix's 18. They are scaled so that the largest is
     1."""
-    noise_variance: NonNegative = 0.0
+    noise_variance: NonNegativeFloat = 0.0
     """Each entry's Gaussian noise has this variance, divided by `size`^2."""
     round_trips: NonNegativeInt = 0
     precision: Literal["float32", "float64"] = "float64"

@@ -14,7 +14,7 @@ from trainables.errors import UserError, did_you_mean
 
 Seed = Annotated[int, Field(ge=0, lt=2**63)]
 Rate = Annotated[float, Field(ge=0.0, lt=1.0)]
-NonNegative = Annotated[float, Field(ge=0.0)]
+TwoOrMore = Annotated[int, Field(ge=2)]
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 _EVALUATION: Mapping[str, Any] = {"epoch_rank_contexts": None}
 ADDED_LATER: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
@@ -47,6 +47,16 @@ def completed(content: Mapping[str, Any]) -> dict[str, Any]:
         **content,
         **{section: {**defaults, **content[section]} for section, defaults in sections},
     }
+
+
+def canonical_json(content: Any) -> str:
+    """Return JSON with sorted keys and without white space."""
+    return json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def json_sha256(content: Any) -> str:
+    """Return the SHA-256 of the canonical JSON, in hexadecimal."""
+    return hashlib.sha256(canonical_json(content).encode()).hexdigest()
 
 
 def _defaults(content: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:
@@ -89,16 +99,7 @@ class Identified(Frozen):
                 )
         return replaced(content, values, type(self).model_validate, "a changed value")
 
-    def canonical_json(self) -> str:
-        """Return the `identity` as JSON with sorted keys and without white space."""
-        return json.dumps(
-            identity(self.model_dump(mode="json")),
-            sort_keys=True,
-            separators=(",", ":"),
-            allow_nan=False,
-        )
-
     @property
     def trial_id(self) -> str:
-        """SHA-256 of the canonical JSON, in hexadecimal."""
-        return hashlib.sha256(self.canonical_json().encode()).hexdigest()
+        """SHA-256 of the `identity`'s canonical JSON, in hexadecimal."""
+        return json_sha256(identity(self.model_dump(mode="json")))

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field, PositiveFloat, PositiveInt
 
 from trainables.config.experiment import ExperimentConfig
-from trainables.config.frozen import Frozen
+from trainables.config.frozen import Frozen, TwoOrMore
 
 
 class DenseLayerConfig(Frozen):
@@ -21,16 +21,13 @@ class ExpertsLayerConfig(Frozen):
     """Mixture of experts: sum_k g_k(x) relu(W_k x)."""
 
     name: Literal["experts"] = "experts"
-    experts: Annotated[int, Field(ge=2)]
+    experts: TwoOrMore
     gates: Literal["softmax", "constant"] = "softmax"
     """`softmax` computes the K gates as softmax(v_1 x, ..., v_K x). `constant` sets each gate to
     1/K."""
     gate_for: Literal["expert", "unit"] = "expert"
     """An expert has one gate, or one gate for each of its output units."""
 
-
-Examples = Annotated[int, Field(ge=2)]
-"""Number of examples: at least two, so that targets have a variance."""
 
 HiddenLayerConfig = Annotated[DenseLayerConfig | ExpertsLayerConfig, Field(discriminator="name")]
 
@@ -76,9 +73,10 @@ class LayerTaskConfig(ExperimentConfig):
     """Output units of the hidden layer, or of each expert."""
     input_width: PositiveInt = 32
     outputs: PositiveInt = 4
-    train_examples: Examples = 10_000
-    valid_examples: Examples = 5_000
-    test_examples: Examples = 10_000
+    # With one example, targets would have no variance.
+    train_examples: TwoOrMore = 10_000
+    valid_examples: TwoOrMore = 5_000
+    test_examples: TwoOrMore = 10_000
     batch: PositiveInt = 100
     steps: PositiveInt = 5_000
     learning_rates: Annotated[tuple[PositiveFloat, ...], Field(min_length=1)] = (

@@ -50,5 +50,4 @@ def read_config(content: Any) -> AnyConfig:
 
 def output_layer_of(config: AnyConfig) -> OutputLayerConfig | None:
     """Return the trial's output layer, if any."""
-    layer: OutputLayerConfig | None = getattr(config, "output_layer", None)
-    return layer
+    return getattr(config, "output_layer", None)

@@ -8,9 +8,16 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
+from pydantic import (
+    Field,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    model_validator,
+)
 
-from trainables.config.frozen import Frozen, Identified, NonNegative, Rate, Sha256
+from trainables.config.frozen import Frozen, Identified, Rate, Sha256
 from trainables.config.output_layer import CustomConfig, MixtureConfig, OutputLayerConfig
 
 MIN_STREAM = 3
@@ -54,7 +61,7 @@ class LanguageModelConfig(Frozen):
     dropout_output: Rate = 0.4
     dropconnect: Rate = 0.5
     """Dropout rate of hidden-to-hidden weights, with one mask per batch."""
-    embedding_noise: NonNegative = 0.0
+    embedding_noise: NonNegativeFloat = 0.0
     """Standard deviation of Gaussian noise on embeddings in training."""
     start: Literal["published", "scaled"] = "published"
     """Initial weights: as published, or rescaled for narrow models
@@ -106,11 +113,11 @@ class TrainingConfig(Frozen):
     """Plain SGD, as in the papers, or Adam (Kingma and Ba 2015) with decay rates 0.9 and 0.999."""
     warm_up_tokens: NonNegativeInt = 0
     """Train tokens over which the learning rate rises from 0."""
-    weight_decay: NonNegative = 1.2e-6
+    weight_decay: NonNegativeFloat = 1.2e-6
     gradient_clip_norm: PositiveFloat = 0.25
-    activation_regularisation: NonNegative = 2.0
+    activation_regularisation: NonNegativeFloat = 2.0
     """Factor of the loss term mean(h^2), with the last layer's outputs h after dropout."""
-    temporal_activation_regularisation: NonNegative = 1.0
+    temporal_activation_regularisation: NonNegativeFloat = 1.0
     """Factor of the loss term mean((h_{t+1} - h_t)^2), with outputs h before dropout."""
     averaging: AveragingConfig = EtAsgdConfig()
     epochs: PositiveInt = 1000

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, PositiveFloat, PositiveInt
 
-from trainables.config.frozen import Frozen, Rate, Sha256
+from trainables.config.frozen import Frozen, Rate, Sha256, TwoOrMore
 from trainables.config.user_code import register
 from trainables.errors import UserError
 
@@ -76,7 +76,7 @@ class PlifConfig(Frozen):
     The outermost pieces continue beyond the limit.
     """
 
-    knots: Annotated[int, Field(ge=2)] = 100_000
+    knots: TwoOrMore = 100_000
     """Number of intervals, each with its own slope."""
     limit: PositiveFloat = 20.0
 
@@ -120,7 +120,7 @@ class MosPlifConfig(MixtureConfig, PlifConfig):
     """Mixture of Softmaxes with one LMS-PLIF function on all logits (Ganea et al. 2019)."""
 
     name: Literal["mos_plif"] = "mos_plif"
-    knots: Annotated[int, Field(ge=2)] = 1_000_000
+    knots: TwoOrMore = 1_000_000
     learning_rate: PositiveFloat = 0.02
 
 

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from typing import Literal, Self
 
-from pydantic import NonNegativeInt, PositiveFloat, PositiveInt, model_validator
+from pydantic import (
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    model_validator,
+)
 
-from trainables.config.frozen import Frozen, Identified, NonNegative, Rate
+from trainables.config.frozen import Frozen, Identified, Rate
 from trainables.config.language_model import CorpusConfig, EvaluationConfig, require_rank_within
 from trainables.config.output_layer import OutputLayerConfig
 
@@ -73,7 +79,7 @@ class TransformerTrainingConfig(Frozen):
     warm_up_tokens: NonNegativeInt = 1_000_000
     beta1: Rate = 0.9
     beta2: Rate = 0.95
-    weight_decay: NonNegative = 0.1
+    weight_decay: NonNegativeFloat = 0.1
     """Decoupled weight decay of matrices. Gains, biases and learned functions of logits have
     none."""
     gradient_clip_norm: PositiveFloat = 1.0

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainables.config import TAG_DIGITS, Frozen, TextFile
+from trainables.config import TAG_DIGITS, Frozen, TextFile, json_sha256
 from trainables.corpora.folders import names_in
 from trainables.corpora.published import PUBLISHED, WORD_SIMILARITY
 from trainables.corpora.source import read_files
@@ -38,9 +36,7 @@ class BenchmarkFolder:
         files = sorted(
             [benchmark.file.name, benchmark.file.sha256] for benchmark in self.benchmarks
         )
-        return hashlib.sha256(json.dumps(files, separators=(",", ":")).encode()).hexdigest()[
-            :TAG_DIGITS
-        ]
+        return json_sha256(files)[:TAG_DIGITS]
 
     @property
     def measurement(self) -> str:

@@ -70,10 +70,7 @@ class MarkovLanguage:
         """Return each type's long-run share of the tokens, shape V."""
         p_VV = np.exp(self.log_p_VV)
         equations = np.vstack([p_VV.T - np.eye(len(p_VV)), np.ones(len(p_VV))])
-        shares_V: NDArray[np.float64] = np.linalg.lstsq(
-            equations, np.append(np.zeros(len(p_VV)), 1.0)
-        )[0]
-        return shares_V
+        return np.linalg.lstsq(equations, np.append(np.zeros(len(p_VV)), 1.0))[0]
 
     def entropy_rate(self) -> float:
         """Return the entropy rate in nats per token: the lowest possible cross-entropy."""
@@ -141,17 +138,12 @@ def markov_texts(rank: int) -> dict[str, str]:
 
 
 def _text(chain: Iterator[int], types: tuple[str, ...], tokens: int) -> str:
-    lines, line, count = list[str](), list[str](), 0
+    parts = list[str]()
     for state in chain:
-        count += 1
-        if state:
-            line.append(types[state])
-            continue
-        lines.append(" ".join(line))
-        line = []
-        if count >= tokens:
+        parts.append(f"{types[state]} " if state else "\n")
+        if not state and len(parts) >= tokens:
             break
-    return "\n".join(lines) + "\n"
+    return "".join(parts).replace(" \n", "\n")
 
 
 def _scales(factors: int) -> NDArray[np.int64]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from trainables.config import json_sha256
 
-@dataclass(frozen=True, kw_only=True)
+
+@dataclass(frozen=True)
 class CorpusIdentity:
     """Name, SHA-256 and sizes of a corpus.
 
@@ -27,9 +27,7 @@ class CorpusIdentity:
         return self.vocabulary_size if limit is None else min(limit, self.vocabulary_size)
 
 
-NO_TEXT = CorpusIdentity(
-    name="none", sha256="0" * 64, train_tokens=0, valid_tokens=0, test_tokens=0, vocabulary_size=0
-)
+NO_TEXT = CorpusIdentity("none", "0" * 64, 0, 0, 0, vocabulary_size=0)
 """Placeholder for trials that read no corpus."""
 
 
@@ -39,9 +37,7 @@ def corpus_sha256(digests: Mapping[str, str]) -> str:
     It is the hash of the JSON object {"test.txt": SHA256, "train.txt": ..., "valid.txt": ...}, with
     sorted keys and no white space.
     """
-    return hashlib.sha256(
-        json.dumps(digests, sort_keys=True, separators=(",", ":")).encode()
-    ).hexdigest()
+    return json_sha256(digests)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,21 +91,12 @@ PUBLISHED: Mapping[str, PublishedFolder] = {
     WORD_SIMILARITY: BENCHMARKS,
 }
 
+SIZES = {
+    "ptb": (929_589, 73_760, 82_430, 10_000),
+    "wikitext-2": (2_088_628, 217_646, 245_569, 33_278),
+}
+"""Tokens for training, validation and test, and the vocabulary size."""
 PUBLISHED_CORPORA: Mapping[str, CorpusIdentity] = {
-    "ptb": CorpusIdentity(
-        name="ptb",
-        sha256=corpus_sha256(PTB.files),
-        train_tokens=929_589,
-        valid_tokens=73_760,
-        test_tokens=82_430,
-        vocabulary_size=10_000,
-    ),
-    "wikitext-2": CorpusIdentity(
-        name="wikitext-2",
-        sha256=corpus_sha256(WIKITEXT_2.files),
-        train_tokens=2_088_628,
-        valid_tokens=217_646,
-        test_tokens=245_569,
-        vocabulary_size=33_278,
-    ),
+    name: CorpusIdentity(name, corpus_sha256(PUBLISHED[name].files), *sizes)
+    for name, sizes in SIZES.items()
 }

@@ -34,17 +34,10 @@ _MARKUP = re.compile(r"[\"*`]")
 _HYPHENATED_BREAK = re.compile(r"(?<=[a-z])-\n\s*(?=[a-z])")
 _CODE = re.compile(r">>>|::=|^\s*#|\s{2}#", re.MULTILINE)
 _UNDERLINE = re.compile(r"\n\s*([*=\-^~])\1{2,}\s*$")
-_PLAIN_PUNCTUATION = str.maketrans(
-    {
-        "\u2018": "'",
-        "\u2019": "'",
-        "\u201c": '"',
-        "\u201d": '"',
-        "\u2013": "-",
-        "\u2014": "-",
-        "\u2026": "...",
-    }
-)
+_PLAIN_PUNCTUATION: dict[int, int | str] = {
+    **str.maketrans("\u2018\u2019\u201c\u201d\u2013\u2014", "''\"\"--"),
+    ord("\u2026"): "...",
+}
 
 # Common English words that are not Python keywords: they distinguish prose from code.
 _ENGLISH = re.compile(

@@ -53,14 +53,8 @@ def compute_identity(name: str, texts: Mapping[str, TextFile]) -> CorpusIdentity
     """Return the SHA-256 and sizes of a corpus, computed from its texts."""
     splits = [tokenise(texts[split].text) for split in SPLITS]
     train, valid, test = map(len, splits)
-    return CorpusIdentity(
-        name=name,
-        sha256=texts_sha256(texts),
-        train_tokens=train,
-        valid_tokens=valid,
-        test_tokens=test,
-        vocabulary_size=len(number_types(splits, limit=None).types),
-    )
+    vocabulary_size = len(number_types(splits, limit=None).types)
+    return CorpusIdentity(name, texts_sha256(texts), train, valid, test, vocabulary_size)
 
 
 def texts_sha256(texts: Mapping[str, TextFile]) -> str:

@@ -50,15 +50,9 @@ def spam_identity(symbols: int) -> CorpusIdentity | None:
     """Return the language's SHA-256 and sizes; None if `SHA256` has no entry for `symbols`."""
     if symbols not in SHA256:
         return None
-    tokens = {split: _deals(split, symbols) * symbols * (SPAM_REPEATS + 1) for split in SPLITS}
-    return CorpusIdentity(
-        name=f"{SPAM}-{symbols}",
-        sha256=SHA256[symbols],
-        train_tokens=tokens["train"],
-        valid_tokens=tokens["valid"],
-        test_tokens=tokens["test"],
-        vocabulary_size=symbols + 1,
-    )
+    train, valid, test = (_deals(split, symbols) * symbols * (SPAM_REPEATS + 1) for split in SPLITS)
+    name = f"{SPAM}-{symbols}"
+    return CorpusIdentity(name, SHA256[symbols], train, valid, test, symbols + 1)
 
 
 def _deals(split: str, symbols: int) -> int:

@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from trainables.config import LAYER_JACOBIAN, LayerJacobianConfig
+from trainables.device import singular_values
 from trainables.draws import stream
 from trainables.experiments.mixture_of_experts import MixtureOfExperts
-from trainables.measurements import effective_rank, entropy_rank, singular_values, stable_rank
+from trainables.measurements import effective_rank, entropy_rank, stable_rank
 from trainables.pulse import PULSE
 from trainables.runtime import Runtime
 from trainables.trial_folder import Measured, Metric

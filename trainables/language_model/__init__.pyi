@@ -7,4 +7,5 @@ from .head import OutputHead as OutputHead
 from .transformer import NORM_EPSILON as NORM_EPSILON
 from .transformer import Rotation as Rotation
 from .transformer import Transformer as Transformer
+from .transformer import causal_attention as causal_attention
 from .transformer import rotation_of as rotation_of

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn.functional import embedding
 
 from trainables.config import LanguageModelConfig, OutputLayerConfig
-from trainables.draws import drop_connect, gaussian_noise, locked_dropout, word_dropout
+from trainables.draws import dropout, gaussian_noise, locked_dropout, word_dropout
 from trainables.language_model.base import Contexts, LanguageModel, LstmState
 
 EMBEDDING_BOUND = 0.1
@@ -106,7 +106,8 @@ class AwdLstm(LanguageModel):
         rates = (config.dropout_hidden, config.dropout_hidden, config.dropout_output)
         for layer, layer_state, rate in zip(self.layers, state, rates, strict=True):
             assert isinstance(layer, LstmLayer)
-            weight_hh = drop_connect(layer.weight_hh, config.dropconnect, generator)
+            # DropConnect (Wan et al. 2013).
+            weight_hh = dropout(layer.weight_hh, config.dropconnect, generator)
             outputs, (h, c) = layer(hidden, layer_state, weight_hh, dtype)
             hidden = locked_dropout(outputs, rate, generator)
             new_state.append((h.detach(), c.detach()))

@@ -50,6 +50,17 @@ rotation_of = functools.cache(Rotation)
 """Cached, because a captured CUDA graph reads its tensors from fixed addresses."""
 
 
+def causal_attention(joint_BTX: Tensor, heads: int, rotation: Rotation) -> Tensor:
+    """Return each token's attention to itself and earlier tokens, B x T x D.
+
+    `joint_BTX` has queries, keys and values side by side: X = 3 D.
+    """
+    joint_3BHTK = joint_BTX.unflatten(2, (3, heads, -1)).permute(2, 0, 3, 1, 4)
+    query_BHTK, key_BHTK = rotation(joint_3BHTK[:2])
+    values_BHTK = scaled_dot_product_attention(query_BHTK, key_BHTK, joint_3BHTK[2], is_causal=True)
+    return values_BHTK.transpose(1, 2).flatten(2)
+
+
 class Product(nn.Module):
     """Linear layer without bias, in the dtype of its input."""
 
@@ -82,16 +93,8 @@ class CausalAttention(nn.Module):
 
     def forward(self, inputs_BTD: Tensor, rotation: Rotation) -> Tensor:
         """Return B x T x D outputs."""
-        batch, steps, width = inputs_BTD.shape
-        joint_BT3HK = self.query_key_value(inputs_BTD).view(
-            batch, steps, 3, self.heads, width // self.heads
-        )
-        joint_3BHTK = joint_BT3HK.permute(2, 0, 3, 1, 4)
-        query_BHTK, key_BHTK = rotation(joint_3BHTK[:2])
-        values_BHTK = scaled_dot_product_attention(
-            query_BHTK, key_BHTK, joint_3BHTK[2], is_causal=True
-        )
-        return self.projection(values_BHTK.transpose(1, 2).reshape(batch, steps, width))
+        joint_BTX = self.query_key_value(inputs_BTD)
+        return self.projection(causal_attention(joint_BTX, self.heads, rotation))
 
 
 class FeedForward(nn.Module):

@@ -103,5 +103,4 @@ def _largest_pair(centred: Centred, directions_DR: NDArray[np.float64]) -> NDArr
         squares_NR = np.square(block_ND @ directions_DR)
         outside_NR = np.cumsum(squares_NR[:, ::-1], axis=1)[:, ::-1]
         largest_2R = np.partition(np.concatenate([largest_2R, outside_NR]), -2, axis=0)[-2:]
-    pair_R: NDArray[np.float64] = np.sqrt(largest_2R).sum(axis=0)
-    return pair_R
+    return np.sqrt(largest_2R).sum(axis=0)

@@ -38,8 +38,7 @@ def context_vectors(model: LanguageModel, tokens: NDArray[np.int64], *, window: 
 def log_probability_matrix(model: LanguageModel, contexts_NC: Tensor) -> NDArray[np.float32]:
     """Return the log-P matrix, N x V, on the CPU."""
     chunks = [chunk_NV.cpu() for chunk_NV in log_probability_chunks(model, contexts_NC)]
-    matrix_NV: NDArray[np.float32] = torch.cat(chunks).numpy()
-    return matrix_NV
+    return torch.cat(chunks).numpy()
 
 
 @torch.no_grad()

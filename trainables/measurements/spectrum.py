@@ -120,7 +120,7 @@ class SpectrumStream:
     def finish(self) -> Spectrum:
         """Return the spectrum, overwriting the V x V matrix. Raises as `gram` does."""
         if self.method == "gram":
-            values_V = np.sqrt(np.maximum(_eigenvalues_in_place(self.gram())[::-1], 0.0))
+            values_V = np.sqrt(np.maximum(eigenvalues_in_place(self.gram())[::-1], 0.0))
         else:
             PULSE.touch(quiet_s=4 * self.columns**3 / SLOWEST_FLOPS)
             values_V = svd(self._square_VV, compute_uv=False, overwrite_a=True, check_finite=False)
@@ -128,13 +128,13 @@ class SpectrumStream:
         return Spectrum(values, self.rows, self.columns, self.method)
 
 
-def _eigenvalues_in_place(symmetric_VV: NDArray[np.float64]) -> NDArray[np.float64]:
-    # A report needs neither: torch takes seconds to load, and may be missing. LAPACK is slower.
-    try:
-        from trainables.measurements.decomposition import eigenvalues_in_place
-    except ModuleNotFoundError:
-        return eigvalsh(symmetric_VV, overwrite_a=True, check_finite=False)
-    return eigenvalues_in_place(symmetric_VV)
+def eigenvalues_in_place(symmetric_VV: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return all eigenvalues, ascending, of a symmetric float64 matrix in Fortran order.
+
+    Reads the lower triangle, and overwrites the matrix.
+    """
+    PULSE.touch(quiet_s=4 / 3 * len(symmetric_VV) ** 3 / SLOWEST_FLOPS)
+    return eigvalsh(symmetric_VV, overwrite_a=True, check_finite=False)
 
 
 def log_p_spectrum(

@@ -1,7 +1,7 @@
 """Transformers of a stack. All their windows are equally long.
 
-Further shapes: H heads, K width of a head, F width of the feed-forward layer, X width of several
-products side by side, I input and O output width of a product.
+Further shapes: F width of the feed-forward layer, X width of several products side by side, I
+input and O output width of a product.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor
-from torch.nn.functional import rms_norm, scaled_dot_product_attention, silu
+from torch.nn.functional import rms_norm, silu
 from typing_extensions import override
 
 from trainables.config import TransformerTrialConfig
@@ -19,6 +19,7 @@ from trainables.language_model import (
     LanguageModel,
     Rotation,
     Transformer,
+    causal_attention,
     rotation_of,
 )
 from trainables.stack.lstm import StackedState
@@ -92,18 +93,10 @@ class StackedTransformer(StackedModel):
         return torch.bmm(inputs_GBTI.flatten(1, 2), weight_GOI.mT).view(*inputs_GBTI.shape[:3], -1)
 
     def _attention(self, inputs_GBTD: Tensor, layer: str, rotation: Rotation) -> Tensor:
-        models, batch, steps, width = inputs_GBTD.shape
-        heads = self._config.heads
         joint_GBTX = self._product(inputs_GBTD, f"{layer}.attention.query_key_value")
         # Attention stays within a sequence, so the models' batches can be one batch.
-        joint_3BHTK = joint_GBTX.view(models * batch, steps, 3, heads, width // heads).permute(
-            2, 0, 3, 1, 4
-        )
-        query_BHTK, key_BHTK = rotation(joint_3BHTK[:2])
-        attended_BHTK = scaled_dot_product_attention(
-            query_BHTK, key_BHTK, joint_3BHTK[2], is_causal=True
-        )
-        attended_GBTD = attended_BHTK.transpose(1, 2).reshape(models, batch, steps, width)
+        attended_BTD = causal_attention(joint_GBTX.flatten(0, 1), self._config.heads, rotation)
+        attended_GBTD = attended_BTD.view(inputs_GBTD.shape)
         return self._product(attended_GBTD, f"{layer}.attention.projection")
 
     def _feed_forward(self, inputs_GBTD: Tensor, layer: str) -> Tensor:

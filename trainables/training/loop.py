@@ -21,7 +21,6 @@ from trainables.device import (
     generator,
     global_random_states,
     products_in,
-    seed_gpu,
     set_global_random_states,
     wait,
 )
@@ -260,10 +259,10 @@ class Trainer:
             )
 
     @torch.no_grad()
-    def take_kept_weights(self) -> None:
-        """Copy the weights of the best validation loss into the model."""
+    def take_weights(self, tensors: Mapping[str, Tensor]) -> None:
+        """Copy these weights into the model, such as those of the best validation loss, `kept`."""
         for name, parameter in self.model.named_parameters():
-            parameter.copy_(self.kept[name])
+            parameter.copy_(tensors[name])
 
     def snapshot(self) -> Snapshot:
         """Return everything the next step depends on, as tensors and as JSON data."""
@@ -291,9 +290,7 @@ class Trainer:
         If not, this device's generators are seeded from seed and step.
         """
         self.progress = Progress.model_validate(state["progress"])
-        with torch.no_grad():
-            for name, parameter in self.model.named_parameters():
-                parameter.copy_(tensors[f"model.{name}"])
+        self.take_weights(_with_prefix(tensors, "model."))
         self.kept = _with_prefix(tensors, "kept.")
         if self.progress.averaging_steps is not None:
             self.average = WeightAverage(self.model)
@@ -317,7 +314,7 @@ class Trainer:
         else:
             seed = mix_seed(self.config.seed, self.progress.step)
             self.masks.manual_seed(seed)
-            seed_gpu(seed, self.runtime.device)
+            torch.cuda.manual_seed(seed)  # ignored without a GPU
         return is_same_kind
 
 

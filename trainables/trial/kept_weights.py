@@ -65,8 +65,7 @@ def kept_model(
     _require_weights(folder)
     prepare(runtime)
     trainer = Trainer(config, load(config.corpus, data_dir=runtime.data_dir), runtime)
-    trainer.kept = _read_weights(folder, runtime.device)
-    trainer.take_kept_weights()
+    trainer.take_weights(_read_weights(folder, runtime.device))
     return trainer.model.eval(), trainer.corpus
 
 

@@ -209,7 +209,7 @@ class TrialRun:
                 self.checkpoints.save(self.trainer.progress.step, *self.trainer.snapshot())
             return self._record({}, error)
         trainer, start_s = self.trainer, time.monotonic()
-        trainer.take_kept_weights()
+        trainer.take_weights(trainer.kept)
         epochs = trainer.progress.epochs
         measurements = measure(
             self._names,

@@ -6,11 +6,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import gammaln, nctdtr, nctdtrinc, stdtr, stdtrit
 
@@ -132,7 +133,7 @@ def _root_near(guess: float, function: Callable[[float], float]) -> float:
     return float(brentq(function, guess - margin, guess + margin))
 
 
-def codes(labels: Sequence[Any]) -> tuple[list[Any], NDArray[np.intp]]:
-    """Return the distinct labels by first appearance, and each label's index among them."""
-    indices = {label: index for index, label in enumerate(dict.fromkeys(labels))}
-    return list(indices), np.array([indices[label] for label in labels], dtype=np.intp)
+def indicators(labels: pd.DataFrame) -> Array:
+    """Return a column per combination of labels, by first appearance: 1 in its rows, else 0."""
+    code_N = labels.groupby(list(labels), sort=False, dropna=False).ngroup().to_numpy()
+    return np.eye(code_N.max(initial=-1) + 1)[code_N]

@@ -15,7 +15,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from orchestrator.analysis.statistics.correlation import ON_LINE, is_on_line
-from orchestrator.analysis.statistics.estimates import Array, Estimate, Interval, Statistic
+from orchestrator.analysis.statistics.estimates import Estimate, Interval, Statistic
 from orchestrator.words import too_few
 
 FEWEST_BLOCKS = 5
@@ -64,15 +64,16 @@ def permutation_p(x: ArrayLike, y: ArrayLike, rows: ArrayLike, columns: ArrayLik
     row_n, column_n = _codes(rows), _codes(columns)
     x_RC, y_RC = np.full((2, row_n.max() + 1, column_n.max() + 1), math.nan)
     x_RC[row_n, column_n], y_RC[row_n, column_n] = x, y
-    rng, r_xy = np.random.default_rng(SEED), float(_pearson(x_RC.reshape(1, -1), y_RC.ravel())[0])
+    y_nP = pd.DataFrame(np.tile(y_RC.reshape(-1, 1), BATCH))
+    rng, r_xy = np.random.default_rng(SEED), y_nP[0].corr(pd.Series(x_RC.ravel()))
     extreme_count = 1
     for _ in range(PERMUTATIONS // BATCH):
         row_PR, column_PC = (
             rng.permuted(np.tile(np.arange(n), (BATCH, 1)), axis=1) for n in x_RC.shape
         )
         permuted_PRC = x_RC[row_PR[:, :, None], column_PC[:, None, :]]
-        r_P = _pearson(permuted_PRC.reshape(BATCH, -1), y_RC.ravel())
-        extreme_count += int(np.count_nonzero(np.abs(r_P) >= abs(r_xy) - 1e-12))
+        r_P = y_nP.corrwith(pd.DataFrame(permuted_PRC.reshape(BATCH, -1).T))
+        extreme_count += int((r_P.abs() >= abs(r_xy) - 1e-12).sum())
     return extreme_count / (PERMUTATIONS + 1)
 
 
@@ -81,18 +82,3 @@ def _codes(labels: ArrayLike) -> NDArray[np.intp]:
     return np.unique(
         [str(label) for label in np.asarray(labels, dtype=object)], return_inverse=True
     )[1]
-
-
-def _pearson(x_Pn: Array, y_n: Array) -> Array:
-    is_missing_Pn = np.isnan(x_Pn + y_n)
-    x_dev, y_dev = (
-        (values_Pn - values_Pn.mean(axis=1, keepdims=True)).filled(0.0)
-        for values_Pn in (
-            np.ma.masked_array(x_Pn, is_missing_Pn),
-            np.ma.masked_array(np.broadcast_to(y_n, x_Pn.shape), is_missing_Pn),
-        )
-    )
-    scale_P = np.sqrt((x_dev**2).sum(axis=1) * (y_dev**2).sum(axis=1))
-    return np.divide(
-        (x_dev * y_dev).sum(axis=1), scale_P, out=np.zeros_like(scale_P), where=scale_P > 0
-    )

@@ -20,7 +20,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import fdtrc, gammaincinv
 
-from orchestrator.analysis.statistics.estimates import TAILS, Array, Interval, Statistic, codes
+from orchestrator.analysis.statistics.estimates import TAILS, Array, Interval, Statistic, indicators
 
 # With only 4,999, the width of an interval varies by 1% between random seeds.
 RESAMPLES = 19_999
@@ -102,8 +102,8 @@ def curves_over_seeds(
     x_N, y_N = (trials[name].to_numpy(dtype=np.float64) for name in ("x", "loss"))
     if not (np.isfinite(x_N) & (x_N > 0) & np.isfinite(y_N)).all():
         raise ValueError("a power law needs finite losses at finite x above zero")
-    (part_names, part_N), (group_names, group_N), (_, seed_N) = (
-        codes(list(trials[name])) for name in ("panel", "group", "seed")
+    part_N, group_N, seed_N = (
+        pd.factorize(trials[name], use_na_sentinel=False)[0] for name in ("panel", "group", "seed")
     )
     (part_P, group_P, x_P), point_N = _unique(part_N, group_N, x_N)
     group_P = group_P.astype(np.intp)
@@ -113,7 +113,7 @@ def curves_over_seeds(
     share_PS, effect_S, effect_df, residual_N = _remove_seeds(
         y_N - mean_P[point_N], point_N, seed_N
     )
-    residual_GJ = np.zeros((len(group_names), cell_N.max() + 1))
+    residual_GJ = np.zeros((group_N.max() + 1, cell_N.max() + 1))
     np.add.at(residual_GJ, (group_N, cell_N), residual_N)
     size_G = np.bincount(group_N)
     df_G = size_G - np.bincount(group_P) - effect_df * size_G / len(x_N)
@@ -138,11 +138,12 @@ def curves_over_seeds(
         draw_PB += share_PS @ normal_SB / chi_B
     draw_PB = np.insert(draw_PB, 0, 0.0, axis=1)
 
+    panels, groups = (trials[name].unique().tolist() for name in ("panel", "group"))
     curves = {}
     for part, group in zip(*_unique(part_P, group_P)[0].astype(np.intp), strict=True):
         of_curve, df = (part_P == part) & (group_P == group), df_G[group]
         draws = resamples if df > 0 else 0
-        curves[part_names[part], group_names[group]] = Curve(
+        curves[panels[part], groups[group]] = Curve(
             x_R=x_P[of_curve],
             count_R=count_P[of_curve],
             mean_BR=(mean_P[of_curve, None] + draw_PB[of_curve, : draws + 1]).T,
@@ -266,6 +267,10 @@ def f_test(curves: Sequence[Curve], squares: float, df: int) -> float | None:
     )
     if within_squares <= 0 or df <= 0:
         return None
+    return _f_p(squares, df, within_squares, within_df)
+
+
+def _f_p(squares: float, df: int, within_squares: float, within_df: float) -> float:
     return float(fdtrc(df, within_df, max(squares, 0.0) / df / (within_squares / within_df)))
 
 
@@ -276,10 +281,8 @@ def seed_by_group_p(trials: pd.DataFrame) -> float | None:
     no degrees of freedom are left.
     """
     y_N = trials["loss"].to_numpy(dtype=np.float64)
-    columns = (["group", "x"], ["seed"], ["group", "seed"])
-    labels = [list(trials[names].itertuples(index=False, name=None)) for names in columns]
     points_NP, seeds_NS, cells_NC = (
-        np.eye(len(names))[codes_N] for names, codes_N in map(codes, labels)
+        indicators(trials[names]) for names in (["group", "x"], ["seed"], ["group", "seed"])
     )
     (squares, rank), (residual, full_rank) = (
         _residual_squares(y_N, np.hstack([points_NP, effects])) for effects in (seeds_NS, cells_NC)
@@ -287,9 +290,7 @@ def seed_by_group_p(trials: pd.DataFrame) -> float | None:
     df, residual_df = full_rank - rank, len(y_N) - full_rank
     if df < 1 or residual_df < 1 or residual <= 1e-18 * float(y_N @ y_N):
         return None
-    return float(
-        fdtrc(df, residual_df, max(squares - residual, 0.0) / df / (residual / residual_df))
-    )
+    return _f_p(squares - residual, df, residual, residual_df)
 
 
 def _residual_squares(y_N: Array, design_Nk: Array) -> tuple[float, int]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 import statistics
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike
 
 from orchestrator.analysis.statistics.estimates import Estimate, Interval, Names, Statistic
@@ -108,16 +109,12 @@ def t_test(
     return (student_difference(a, b)[0] if equal_variances else welch_difference(a, b)).test()
 
 
-def holm(p_values: Sequence[float | None]) -> list[float | None]:
-    """Return the p-values of one family adjusted by Holm (1979), in the given order.
+def holm(p_values: pd.Series[Any]) -> pd.Series[Any]:
+    """Return the p-values of one family adjusted by Holm (1979), with the given index.
 
     None stays None and is not part of the family.
     """
-    family = sorted(
-        (p_value, index) for index, p_value in enumerate(p_values) if p_value is not None
-    )
-    adjusted: list[float | None] = [None] * len(p_values)
-    largest = 0.0
-    for rank, (p_value, index) in enumerate(family):
-        adjusted[index] = largest = max(largest, min(1.0, (len(family) - rank) * p_value))
-    return adjusted
+    family = p_values.dropna().astype(float).sort_values()
+    adjusted = (family * np.arange(len(family), 0, -1)).clip(upper=1.0).cummax()
+    adjusted = adjusted.reindex(p_values.index).astype(object)
+    return adjusted.where(adjusted.notna(), None)

@@ -20,7 +20,7 @@ from orchestrator.analysis.statistics.estimates import (
     Interval,
     Names,
     Statistic,
-    codes,
+    indicators,
 )
 from orchestrator.words import is_number
 
@@ -56,8 +56,7 @@ def design(settings: pd.DataFrame, shape: Shape) -> Array:
 
 
 def _levels(settings: pd.DataFrame) -> Array:
-    names, codes_N = codes(list(settings.itertuples(index=False, name=None)))
-    return np.eye(len(names))[codes_N][:, 1:]
+    return indicators(settings)[:, 1:]
 
 
 def describe_constant(values: ArrayLike, name: str) -> str:

@@ -67,37 +67,31 @@ class TuningPlan:
         repeats = sum(self.searched_cell(side, content) is not None for content in contents)
         return cell_count(self.tuning.stage2) - repeats
 
-    def certain(self) -> Iterator[tuple[str, AnyConfig, Position]]:
-        """Yield name, config and position of each trial that needs no earlier result."""
+    def certain(self) -> Iterator[PlannedTrial]:
+        """Yield each trial that needs no earlier result."""
         trained_ids = set[str]()
         for side in self.bases:
             for cell in self.stage1_cells:
-                trial = self._named(Position(side=side, stage="stage1"), cell)
-                trained_ids.add(trial[1].trial_id)
+                trial = self._trial(Position(side=side, stage="stage1"), cell)
+                trained_ids.add(trial.trial_id)
                 yield trial
         for number, cell in enumerate(
             cells(self.tuning.stage2) if self.search == "grid" else (), start=1
         ):
             for side in self.bases:
-                trial = self._named(Position(side=side, stage="stage2", number=number), cell)
-                if trial[1].trial_id not in trained_ids:
+                trial = self.searched(side, number, cell)
+                if trial.trial_id not in trained_ids:
                     yield trial
 
     def searched(self, side: str, number: int, cell: Cell) -> PlannedTrial:
         """Return trial `number` of a side's search (stage 2)."""
-        name, config, position = self._named(
-            Position(side=side, stage="stage2", number=number), cell
-        )
-        return PlannedTrial.of(config, name, position)
+        return self._trial(Position(side=side, stage="stage2", number=number), cell)
 
     def final(self, side: str, best_config: Mapping[str, Any]) -> list[PlannedTrial]:
         """Return a side's final trials: `best_config` (JSON data) with each final seed."""
         position = Position(side=side, stage="final")
         configs = [read_config({**best_config, "seed": seed}) for seed in self.seeds]
-        return [
-            PlannedTrial.of(config, _name(position, f"seed={config.seed}"), position)
-            for config in configs
-        ]
+        return [_planned(config, position, f"seed={config.seed}") for config in configs]
 
     def searched_cell(self, side: str, config: Mapping[str, Any]) -> Cell | None:
         """Return the cell of stage 2 that has this config; None if no cell has it."""
@@ -123,10 +117,10 @@ class TuningPlan:
                         "not fix it by --set or a scale."
                     )
 
-    def _named(self, position: Position, cell: Cell) -> tuple[str, AnyConfig, Position]:
+    def _trial(self, position: Position, cell: Cell) -> PlannedTrial:
         space = self.tuning.stage1 if position.stage == "stage1" else self.tuning.stage2
         config = self._config(position.side, space, cell)
-        return _name(position, cell_text(space, config)), config, position
+        return _planned(config, position, cell_text(space, config))
 
     def _config(self, side: str, space: Space, cell: Cell) -> AnyConfig:
         return self.resolve(self.bases[side].with_values(choices(space, cell)))
@@ -179,6 +173,7 @@ def plan_tuning(
     return replace(plan, budget=min(cell_total, budget or by_scale))
 
 
-def _name(position: Position, text: str) -> str:
+def _planned(config: AnyConfig, position: Position, text: str) -> PlannedTrial:
     number = "" if position.number is None else f" #{position.number}"
-    return one_line(f"{position.side} {position.stage}{number} {text}")
+    name = one_line(f"{position.side} {position.stage}{number} {text}")
+    return PlannedTrial.of(config, name, position)

@@ -94,16 +94,14 @@ def _finding(numbers: ConfoundingNumbers, shape: Shape) -> Finding:
         judge(row, "rho", row.holm_p, metric=y, groups=(row.metric, y), n=row.n) for row in of_shape
     ]
     measured = [verdict for verdict in verdicts if verdict.value is not None]
-    return Finding(
-        template="rank_correlations",
-        verdicts=tuple(verdicts),
-        numbers={
-            "y": y,
-            "trials": numbers.trials,
-            "removed": shape,
-            "missing": _missing(of_shape[0]),
-            "largest": max(measured, key=lambda one: abs(one.value or 0.0), default=None),
-        },
+    return describe(
+        "rank_correlations",
+        verdicts,
+        y=y,
+        trials=numbers.trials,
+        removed=shape,
+        missing=_missing(of_shape[0]),
+        largest=max(measured, key=lambda one: abs(one.value or 0.0), default=None),
     )
 
 

@@ -98,14 +98,14 @@ def _findings(numbers: CorrelationNumbers) -> Iterator[Finding]:
             judge(row, "pearson", row.holm_p, metric=y, groups=(row.x, y))
             for row in rows(numbers.definitions)
         )
-        yield Finding(template="definitions", verdicts=tuple(verdicts))
+        yield describe("definitions", verdicts)
     partials = [
         judge(row, "levels", row.levels_p, metric=y, groups=(x, y), settings=row.left_out.split())
         for row in rows(numbers.partials)
         if row.levels_low is not None
     ]
     if partials:
-        yield Finding(template="partial_correlations", verdicts=tuple(partials))
+        yield describe("partial_correlations", partials)
 
 
 def line_finding(template: str, line: Any, **numbers: Any) -> Finding:
@@ -115,7 +115,7 @@ def line_finding(template: str, line: Any, **numbers: Any) -> Finding:
         line, "pearson", line.pearson_p, metric=line.y, groups=groups, n=line.n, needs_interval=True
     )
     numbers["window"] = "" if line.window_low is None else over(line)
-    return Finding(template=template, verdicts=(verdict,), numbers=vars(line) | numbers)
+    return describe(template, [verdict], **vars(line) | numbers)
 
 
 def _comparisons(numbers: CorrelationNumbers) -> Iterator[Finding]:

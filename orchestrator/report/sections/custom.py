@@ -14,7 +14,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from orchestrator.report import formats
-from orchestrator.report.columns import Column, Table
+from orchestrator.report.columns import Table, whole_table
 from orchestrator.report.figures import Drawing
 from orchestrator.report.findings import describe
 from orchestrator.report.sections.section import NOTHING, Section
@@ -113,12 +113,5 @@ def _table(frame: pd.DataFrame, caption: str, file: str) -> Table:
     table = frame.set_axis([" ".join(map(str, name)).strip() for name in names], axis="columns")
     if not isinstance(table.index, pd.RangeIndex) or table.index.name is not None:
         table = table.reset_index(allow_duplicates=True)
-    keys = {f"column {i}": str(name) for i, name in enumerate(table)}
     values = table.astype(object).where(table.notna(), None)
-    return Table(
-        caption=str(frame.attrs.get("caption", caption)),
-        frame=values.set_axis(list(keys), axis="columns"),
-        columns=[(key, Column(name)) for key, name in keys.items()],
-        file=file,
-        names=keys,
-    )
+    return whole_table(values, str(frame.attrs.get("caption", caption)), file)

@@ -8,7 +8,7 @@ import pandas as pd
 
 from orchestrator.analysis import ExtrapolationNumbers, rows, tidy
 from orchestrator.report import formats
-from orchestrator.report.columns import Column, Table, estimate, with_interval
+from orchestrator.report.columns import Column, Table, estimate
 from orchestrator.report.figures import Drawing
 from orchestrator.report.findings import Finding, describe, judge
 from orchestrator.report.forest import Forest, estimates
@@ -56,7 +56,7 @@ def _findings(numbers: ExtrapolationNumbers) -> Iterator[Finding]:
         )
         for row in rows(numbers.held_out)
     ]
-    yield Finding(template="extrapolation", verdicts=tuple(verdicts), numbers={"x": x})
+    yield describe("extrapolation", verdicts, x=x)
 
 
 def _larger(x: str) -> str:
@@ -92,7 +92,7 @@ def _tables(numbers: ExtrapolationNumbers) -> Iterator[Table]:
             "n",
             "fitted_to",
             "mean_loss",
-            ("predicted", with_interval("predicted", formats.digits(4))),
+            "predicted",
             "difference",
             "p",
             "bonferroni_p",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.analysis import GridNumbers, rows, tidy
@@ -20,23 +19,30 @@ def grid_section(numbers: GridNumbers) -> Section:
     """Return the section of a GridMap request."""
     request = numbers.request
     row, column = formats.title(request.row), formats.title(request.column)
+    ends = "_".join(path.rpartition(".")[2] for path in (request.row, request.column))
+    tables, drawings = [], []
+    for metric, cells in numbers.cells.groupby("metric", sort=False):
+        name, title = f"{metric}_over_{ends}", formats.heading(str(metric))
+        corner = f"{request.row} \\ {request.column}"
+        tables.append(Table(frame=_matrix(cells, corner), file=f"{name}.csv"))
+        if cells["value"].notna().any():
+            heat_map = HeatMap(
+                name=name,
+                caption=f"{title} over {row} and {column}{_means(cells)}.",
+                cells=_marks(cells, row, column),
+                title=title,
+                x=column,
+                y=row,
+            )
+            drawings.append(heat_map)
     names = listed([formats.title(metric) for metric in request.metrics])
-    by_metric = numbers.cells.groupby("metric", sort=False)
-    grids = [(str(metric), cells) for metric, cells in by_metric]
     return Section(
         kind=f"grid-{row}-{column}".replace(" ", "-"),
         heading=f"{formats.capital(names)} over {row} and {column}",
-        tables=tuple(_file(numbers, metric, cells) for metric, cells in grids),
-        drawings=tuple(_drawings(numbers, grids)),
+        tables=tuple(tables),
+        drawings=tuple(drawings),
         wide=False,
     )
-
-
-def _name(numbers: GridNumbers, metric: str) -> str:
-    row, column = (
-        path.rpartition(".")[2] for path in (numbers.request.row, numbers.request.column)
-    )
-    return f"{metric}_over_{row}_{column}"
 
 
 def _means(cells: pd.DataFrame) -> str:
@@ -47,39 +53,24 @@ def _means(cells: pd.DataFrame) -> str:
     return f", each cell the mean of {formats.bounds(min(done), max(done))} trials{mixed}"
 
 
-def _file(numbers: GridNumbers, metric: str, cells: pd.DataFrame) -> Table:
-    corner = f"{numbers.request.row} \\ {numbers.request.column}"
-    matrix = tidy(
+def _matrix(cells: pd.DataFrame, corner: str) -> pd.DataFrame:
+    return tidy(
         {corner: row} | dict(zip(of_row["column"], of_row["value"], strict=True))
         for row, of_row in cells.groupby("row", sort=False)
     )
-    return Table(frame=matrix, file=f"{_name(numbers, metric)}.csv")
 
 
-def _drawings(numbers: GridNumbers, grids: list[tuple[str, pd.DataFrame]]) -> Iterator[HeatMap]:
-    row, column = formats.title(numbers.request.row), formats.title(numbers.request.column)
-    for metric, cells in grids:
-        if cells["value"].isna().all():
-            continue
-        title = formats.heading(metric)
-        marks = tidy(
-            {
-                "row": formats.setting(cell.row),
-                "column": formats.setting(cell.column),
-                "value": cell.value,
-                "text": _text(cell),
-                "name": _under_pointer(cell, row, column),
-            }
-            for cell in rows(cells)
-        )
-        yield HeatMap(
-            name=_name(numbers, metric),
-            caption=f"{title} over {row} and {column}{_means(cells)}.",
-            cells=marks,
-            title=title,
-            x=column,
-            y=row,
-        )
+def _marks(cells: pd.DataFrame, row: str, column: str) -> pd.DataFrame:
+    return tidy(
+        {
+            "row": formats.setting(cell.row),
+            "column": formats.setting(cell.column),
+            "value": cell.value,
+            "text": _text(cell),
+            "name": _under_pointer(cell, row, column),
+        }
+        for cell in rows(cells)
+    )
 
 
 def _under_pointer(cell: Any, row: str, column: str) -> str:

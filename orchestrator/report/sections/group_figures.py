@@ -26,7 +26,7 @@ def group_drawings(numbers: GroupNumbers) -> tuple[Drawing, ...]:
     drawn_metrics = [metric for metric in metrics if metric not in NOT_DRAWN] or metrics
     if not drawn_metrics:
         return ()
-    drawn_metrics.sort(key=lambda metric: FIRST.index(metric) if metric in FIRST else len(FIRST))
+    drawn_metrics.sort(key=[*FIRST, *drawn_metrics].index)
     groups, marks = list(rows(numbers.groups)), []
     for metric in drawn_metrics:
         panel = formats.capital(formats.with_unit(metric, numbers.request.goal))

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -41,17 +41,17 @@ def group_section(numbers: GroupNumbers) -> Section:
     """Return the section of a GroupTable request."""
     request, corpus = numbers.request, numbers.corpus
     columns: list[Any] = ["group", "done"]
-    printed = _printed_metrics(numbers)
+    measured, beside = numbers.groups.dropna(axis="columns", how="all"), ""
     for metric in request.metrics:
         title = formats.with_unit(metric, request.goal)
         mean = partial(_mean, formats.spread, metric, f"{metric}_mean", f"{metric}_sd")
         columns.append((metric, Column(title, cell=mean)))
-        if metric in printed:
+        printed = f"published_{corpus}_{metric}"
+        if printed in measured:
             heading = f"{title}, published {formats.corpus_title(corpus)}"
-            name = f"published_{corpus}_{metric}"
-            mean = partial(_mean, formats.printed, metric, name, f"{name}_sd")
+            mean = partial(_mean, formats.printed, metric, printed, f"{printed}_sd")
             columns.append((metric, Column(heading, cell=mean)))
-    beside = f", next to those of {request.source}" if printed and request.source else ""
+            beside = f", next to those of {request.source}" if request.source else ""
     return Section(
         kind="groups",
         heading=request.title,
@@ -73,15 +73,6 @@ def group_section(numbers: GroupNumbers) -> Section:
 def _mean(write: Callable[..., str], metric: str, mean: str, deviation: str, row: Any) -> Cell:
     value = getattr(row, mean)
     return Cell(write(metric, value, getattr(row, deviation)), value)
-
-
-def _printed_metrics(numbers: GroupNumbers) -> Collection[str]:
-    measured = set(numbers.groups.dropna(axis="columns", how="all"))
-    return [
-        metric
-        for metric in numbers.request.metrics
-        if f"published_{numbers.corpus}_{metric}" in measured
-    ]
 
 
 def _unmeasured(numbers: GroupNumbers) -> list[str]:
@@ -106,17 +97,15 @@ def _orders(numbers: GroupNumbers) -> Iterator[Finding]:
                 groups=(order[0], order[-1]),
                 n=sum(trials),
             )
-            yield Finding(
-                template="order",
-                verdicts=(verdict,),
-                numbers={
-                    "metric": metric,
-                    "means": means,
-                    "least": order[0],
-                    "greatest": order[-1],
-                    "corpus": numbers.corpus,
-                    "published_order": sorted(means, key=printed.__getitem__) if is_printed else [],
-                },
+            yield describe(
+                "order",
+                [verdict],
+                metric=metric,
+                means=means,
+                least=order[0],
+                greatest=order[-1],
+                corpus=numbers.corpus,
+                published_order=sorted(means, key=printed.__getitem__) if is_printed else [],
             )
 
 
@@ -268,10 +257,12 @@ def _best(numbers: ContrastNumbers) -> Iterator[Finding]:
     request, names = numbers.request, list(numbers.means)
     if request.is_own and request.metric == request.goal.metric and names:
         verdicts = (_verdict(row, request) for row in rows(numbers.comparisons))
-        yield Finding(
-            template="best",
-            verdicts=tuple(one for one in verdicts if names[0] in one.groups),
-            numbers={"best": names[0], "means": numbers.means, "lead": numbers.lead},
+        yield describe(
+            "best",
+            (one for one in verdicts if names[0] in one.groups),
+            best=names[0],
+            means=numbers.means,
+            lead=numbers.lead,
         )
 
 
@@ -282,10 +273,12 @@ def comparisons(tests: Sequence[Any], request: Comparison) -> Iterator[Finding]:
     adjusted for the number of comparisons.
     """
     for baseline in dict.fromkeys(row.baseline for row in tests):
-        yield Finding(
-            template="comparison",
-            verdicts=tuple(_verdict(row, request) for row in tests if row.baseline == baseline),
-            numbers={"metric": request.metric, "baseline": baseline, "margin": request.margin},
+        yield describe(
+            "comparison",
+            (_verdict(row, request) for row in tests if row.baseline == baseline),
+            metric=request.metric,
+            baseline=baseline,
+            margin=request.margin,
         )
 
 

@@ -54,7 +54,7 @@ def _findings(numbers: JacobianNumbers) -> Iterator[Finding]:
             value=claim.mean,
             n=claim.seeds,
         )
-        yield Finding(template="jacobian_claim", verdicts=(verdict,), numbers=vars(claim))
+        yield describe("jacobian_claim", [verdict], **vars(claim))
     yield _zero_rows(numbers.zeros)
     if study := numbers.request.benchmark:
         yield describe("untrained", study=study)

@@ -48,9 +48,9 @@ def _findings(numbers: PowerLawNumbers) -> Iterator[Finding]:
         missing = reasons[0] if reasons else "fewer than two groups have a law"
         yield describe("no_factors", **of_request, missing=missing)
         return
-    yield Finding(
-        template="size_factors",
-        verdicts=tuple(
+    yield describe(
+        "size_factors",
+        (
             judge(
                 row,
                 "factor",
@@ -63,7 +63,7 @@ def _findings(numbers: PowerLawNumbers) -> Iterator[Finding]:
             )
             for row in rows(numbers.factors)
         ),
-        numbers=of_request,
+        **of_request,
     )
 
 

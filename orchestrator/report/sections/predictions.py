@@ -9,7 +9,7 @@ import pandas as pd
 
 from orchestrator.analysis import rows, tidy
 from orchestrator.report import formats
-from orchestrator.report.columns import Column, Table
+from orchestrator.report.columns import Table, whole_table
 from orchestrator.report.findings import Finding, describe
 from orchestrator.report.formats import DASH
 from orchestrator.report.heat_map import HeatMap
@@ -75,11 +75,7 @@ def _hits(hit: pd.Series[Any]) -> str:
 def _hits_table(numbers: pd.DataFrame) -> Table:
     hits = numbers.groupby(["model", "source"], sort=False)["hit"].agg(_hits).unstack(sort=False)
     frame = hits.fillna(DASH).rename(columns={"": "hits"}).reset_index()
-    return Table(
-        caption="Contexts with the true next word among the five likeliest",
-        frame=frame,
-        columns=["model", *((source, Column(source, str)) for source in frame.columns[1:])],
-    )
+    return whole_table(frame, "Contexts with the true next word among the five likeliest")
 
 
 def _words_table(numbers: pd.DataFrame) -> Table:
@@ -95,15 +91,12 @@ def _words_table(numbers: pd.DataFrame) -> Table:
                     **{f"of {cell.model}": _expected(cell) for cell in rows(cells)},
                 }
             )
-    with_ends = ["ends in"] * any(record["ends in"] for record in records)
-    models = [(f"of {model}", Column(model, str)) for model in numbers["model"].unique()]
-    return Table(
-        caption="The five likeliest words with their probabilities, and the rank of the true word",
-        frame=tidy(records).fillna(DASH),
-        columns=[
-            *((name, Column(name, str)) for name in ("context", *with_ends, "next word")),
-            *models,
-        ],
+    frame = tidy(records).fillna(DASH)
+    if not any(frame["ends in"]):
+        del frame["ends in"]
+    return whole_table(
+        frame.rename(columns=lambda name: name.removeprefix("of ")),
+        "The five likeliest words with their probabilities, and the rank of the true word",
     )
 
 

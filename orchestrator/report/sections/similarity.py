@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import product
 from typing import Any
 
 import pandas as pd
 
 from orchestrator.analysis import SimilarityNumbers, comparisons, rho_matrix, tidy, wins
 from orchestrator.report import formats
-from orchestrator.report.columns import Column, Table, pivot
+from orchestrator.report.columns import Table, pivot, whole_table
 from orchestrator.report.findings import Finding, describe
 from orchestrator.report.heat_map import HeatMap
 from orchestrator.report.prose import prose
@@ -31,21 +30,14 @@ def similarity_section(numbers: SimilarityNumbers) -> Section:
         name = f"similarity_wins_published_{numbers.corpus}" if is_printed else "similarity_wins"
         caption = f"Number of benchmarks on which the row's model beats the column's, {whose}"
         rho = rho_matrix(numbers.values, source)
-        won = wins(rho).set_axis([f"of {group}" for group in rho], axis="columns").astype(object)
-        tables.append(
-            Table(
-                caption=caption,
-                frame=won.rename_axis("model").reset_index(),
-                columns=["model", *((f"of {group}", Column(str(group))) for group in rho)],
-                file=f"{name}.csv",
-                names={f"of {group}": str(group) for group in rho},
-            )
-        )
+        won = wins(rho).astype(object)
+        frame = won.rename_axis("model").reset_index(allow_duplicates=True)
+        tables.append(whole_table(frame, caption, f"{name}.csv"))
         drawings.append(
             HeatMap(
                 name=name,
                 caption=f"{caption}.",
-                cells=_cells(rho),
+                cells=_cells(won),
                 limits=(0, max(1, len(rho))),
                 tilted=True,
             )
@@ -101,14 +93,14 @@ def _rho(row: Any) -> Cell:
     return Cell(formats.coefficient(row.rho) + printed, row.rho)
 
 
-def _cells(rho: pd.DataFrame) -> pd.DataFrame:
-    won = wins(rho).to_dict("index")
+def _cells(won: pd.DataFrame) -> pd.DataFrame:
     return tidy(
         {
             "row": str(group),
             "column": str(other),
-            "value": None if group == other else won[group][other],
-            "text": "" if group == other else f"{won[group][other]:.0f}",
+            "value": None if group == other else count,
+            "text": "" if group == other else f"{count:.0f}",
         }
-        for group, other in product(won, repeat=2)
+        for group, of_group in won.to_dict("index").items()
+        for other, count in of_group.items()
     )

@@ -109,15 +109,14 @@ def kl_curve_section(curves: pd.DataFrame) -> Section:
     """Return the section of a LossByRank request."""
     frame, across = pivot(
         curves,
-        index=["group"],
+        index=["group", "n"],
         across="rank",
         cell=lambda point: Cell(formats.number(point.mean, digits=3)),
     )
-    trials = dict(zip(curves["group"], curves["n"], strict=True))
     wide = Table(
         caption="KL (nats) of the least-squares approximation of rank r (columns), mean over seeds",
-        frame=frame.assign(trials=frame["group"].map(trials)),
-        columns=[("group", Column("group", formats.setting)), *across, "trials"],
+        frame=frame,
+        columns=[("group", Column("group", formats.setting)), *across, "n"],
     )
     figure = LineFigure(
         name="kl_over_rank",

@@ -15,7 +15,7 @@ from orchestrator.report.columns import Column, Table, pivot
 from orchestrator.report.findings import Finding, describe
 from orchestrator.report.line_figure import LineFigure
 from orchestrator.report.sections.section import NOTHING, Section
-from orchestrator.report.tables import Cell, sortable
+from orchestrator.report.tables import Cell
 from orchestrator.words import is_number, listed
 
 MOST_COLOURS = 10
@@ -46,7 +46,6 @@ def swept_section(numbers: SweptNumbers) -> Section:
         return NOTHING
     title = formats.title(numbers.request.key)
     name = f"by-{title.replace(' ', '-')}"
-    several = numbers.means["group"].nunique() > MOST_COLOURS
     return Section(
         kind=name,
         heading=f"By {title}",
@@ -54,7 +53,7 @@ def swept_section(numbers: SweptNumbers) -> Section:
         tables=tuple(_tables(numbers, title, f"{name.replace('-', '_')}.csv")),
         method="95% intervals of the mean over seeds, by Student's t. A single trial has none, and "
         "neither have equal trials.",
-        drawings=(_drawing(numbers, title, name.replace("-", "_"), several=several),),
+        drawings=(_drawing(numbers, title, name.replace("-", "_")),),
     )
 
 
@@ -116,7 +115,7 @@ def _tables(numbers: SweptNumbers, title: str, file: str) -> Iterator[Table]:
             metric: formats.with_unit(metric, numbers.request.goal) for metric in numbers.metrics
         },
     )
-    value = Column(title, cell=lambda row: sortable(row.value, formats.setting(row.value)))
+    value = Column(title, formats.setting)
     yield Table(
         caption=f"Means over the done trials by {title}, with their 95% intervals",
         frame=frame,
@@ -133,14 +132,14 @@ def _cell(row: Any) -> Cell:
     return Cell(text, row.mean)
 
 
-def _drawing(numbers: SweptNumbers, title: str, name: str, *, several: bool) -> LineFigure:
+def _drawing(numbers: SweptNumbers, title: str, name: str) -> LineFigure:
+    several = numbers.means["group"].nunique() > MOST_COLOURS
     goal = numbers.request.goal
     metrics = {metric: formats.with_unit(metric, goal) for metric in numbers.metrics}
     are_numbers = all(map(is_number, numbers.values))
-    # Numbers are at their value on the axis, other values are side by side.
-    positions = {
-        value: value if are_numbers else formats.setting(value) for value in numbers.values
-    }
+    marks = _marks(numbers, several=several)
+    if not are_numbers:  # side by side
+        marks["x"] = marks["x"].map(formats.setting)
     lines = (
         "the thick line is the mean of the settings that have a value everywhere"
         if several
@@ -150,7 +149,7 @@ def _drawing(numbers: SweptNumbers, title: str, name: str, *, several: bool) -> 
         name=name,
         caption=f"{formats.capital(listed(list(metrics.values())))} by {title}, {lines}; dots are "
         "trials.",
-        marks=_marks(numbers, positions, several=several),
+        marks=marks,
         x=title,
         y={metric: formats.capital(name) for metric, name in metrics.items()},
         logarithmic_x=are_numbers and numbers.values[-1] > WIDE_RANGE * numbers.values[0] > 0,
@@ -159,8 +158,8 @@ def _drawing(numbers: SweptNumbers, title: str, name: str, *, several: bool) -> 
     )
 
 
-def _marks(numbers: SweptNumbers, positions: Mapping[Any, Any], *, several: bool) -> pd.DataFrame:
-    names = {"metric": "row", "measured": "y", "mean": "y"}
+def _marks(numbers: SweptNumbers, *, several: bool) -> pd.DataFrame:
+    names = {"metric": "row", "value": "x", "measured": "y", "mean": "y"}
     trials = numbers.trials.assign(kind="trial")
     # Intervals of means are in the table.
     means = numbers.means.drop(columns=["low", "high"]).dropna(subset=["mean"])
@@ -177,5 +176,4 @@ def _marks(numbers: SweptNumbers, positions: Mapping[Any, Any], *, several: bool
         if several
         for value, mean in _overall(numbers, metric).items()
     )
-    marks = pd.concat([part.rename(columns=names) for part in (trials, means, overall)])
-    return marks.assign(x=marks["value"].map(positions))
+    return pd.concat([part.rename(columns=names) for part in (trials, means, overall)])

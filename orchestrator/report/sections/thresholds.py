@@ -72,7 +72,7 @@ def _findings(numbers: ThresholdNumbers) -> Iterator[Finding]:
         if point.holm_p is not None
     ]
     if ratios:
-        yield Finding(template="size_ratios", verdicts=tuple(ratios), numbers=of_request)
+        yield describe("size_ratios", ratios, **of_request)
     laws = list(rows(numbers.laws))
     if fitted := [vars(law) for law in laws if law.b is not None]:
         yield describe("exponents", **of_request, laws=fitted)

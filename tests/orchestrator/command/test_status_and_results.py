@@ -133,30 +133,33 @@ def test_report_all_covers_this_folder(
 def test_archive_equals_the_store(store: Store, tmp_path: Path) -> None:
     first, second = ids(plan(2))
     store.register(KEY, plan(2))
-    store.register(replace(KEY, study="others"), [*plan(1), *bends(1)])
+    others = replace(KEY, study="others")
+    store.register(others, [*plan(1), *bends(1)])
     store.claim([first], owner="me", lease_s=600)
     recorded = outcome(first)
     store.record(recorded, run_id=store.begin_run(RUN), spectrum=SPECTRUM)
-    write_archive(store, tmp_path)
-    trials, epochs, spectra = (
-        pd.read_parquet(tmp_path / f"{name}.parquet") for name in ("trials", "epochs", "spectra")
-    )
-    assert list(trials.study) == ["bends", "bends", *["others"] * 3]
-    assert list(trials.trial_id) == [first, second, first, *ids(bends(1))]
-    numbers = trials[trials.trial_id == first][["test_perplexity", "press_rank", "output_layer.k"]]
-    assert numbers.to_numpy().tolist() == [[123.456789012345678, 402, 1e-7]] * 2
-    assert trials.press_rank.isna().sum() == 3
-    assert list(epochs.trial_id) == [first] * 3 and list(epochs.epoch) == [1, 2, 3]
-    assert list(epochs.train_loss) == [epoch.train_loss for epoch in recorded.model_epochs]
-    np.testing.assert_allclose(epochs.valid_perplexity, np.exp(5.25))
-    assert (
-        list(spectra.trial_id) == [first]
-        and spectra.singular_values[0].tolist() == SPECTRUM.tolist()
-    )
+    for key, trial_ids in {KEY: [first, second], others: [first, *ids(bends(1))]}.items():
+        write_archive(store, key, tmp_path)
+        trials, epochs, spectra = (
+            pd.read_parquet(tmp_path / f"{name}.parquet")
+            for name in ("trials", "epochs", "spectra")
+        )
+        assert list(trials.study) == [key.study] * len(trial_ids)
+        assert list(trials.trial_id) == trial_ids
+        numbers = trials[["test_perplexity", "press_rank", "output_layer.k"]]
+        assert numbers.to_numpy()[0].tolist() == [123.456789012345678, 402, 1e-7]
+        assert trials.press_rank.isna().sum() == len(trial_ids) - 1
+        assert list(epochs.trial_id) == [first] * 3 and list(epochs.epoch) == [1, 2, 3]
+        assert list(epochs.train_loss) == [epoch.train_loss for epoch in recorded.model_epochs]
+        np.testing.assert_allclose(epochs.valid_perplexity, np.exp(5.25))
+        assert (
+            list(spectra.trial_id) == [first]
+            and spectra.singular_values[0].tolist() == SPECTRUM.tolist()
+        )
 
 
 def test_archive_may_be_empty(store: Store, tmp_path: Path) -> None:
     store.register(KEY, plan(1))
-    write_archive(store, tmp_path)
+    write_archive(store, KEY, tmp_path)
     for name in ("epochs", "spectra"):
         assert len(pd.read_parquet(tmp_path / f"{name}.parquet")) == 0

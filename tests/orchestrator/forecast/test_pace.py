@@ -23,7 +23,7 @@ def plan_of(study: str) -> Plan:
 
 
 def end(store: Store, plan: Plan, seconds: dict[str, float]) -> None:
-    store.register(plan.key, [trial.planned() for trial in plan.trials])
+    store.register(plan.key, plan.trials)
     run_id = store.begin_run(RUN)
     for trial in plan.trials:
         if trial.name in seconds:
@@ -38,21 +38,21 @@ def end(store: Store, plan: Plan, seconds: dict[str, float]) -> None:
 
 def test_more_mixtures_take_longer(store: Store) -> None:
     plan = plan_of("mos_k")
-    cores = {trial.name: core_seconds(trial.config, plan.corpus) for trial in plan.trials}
+    cores = {trial.name: core_seconds(trial.validated, plan.corpus) for trial in plan.trials}
     end(store, plan, {name: 2 * cores[name] for name in ("mos K=1", "mos K=3")})
     for trial in plan.trials:
-        seconds, basis = seconds_each([trial.config], plan, store, gpu=False)
+        seconds, basis = seconds_each([trial.validated], plan, store, gpu=False)
         assert seconds == pytest.approx(2 * cores[trial.name]) and "2 done" in basis
-    configs = [trial.config for trial in plan.trials[:2]]
+    configs = [trial.validated for trial in plan.trials[:2]]
     expected = sum(core_seconds(config, plan.corpus) for config in configs)
     assert seconds_each(configs, plan, store, gpu=False)[0] == pytest.approx(expected)
 
 
 def test_untrained_layer_gets_common_correction(store: Store) -> None:
     plan = plan_of("plif_lm")
-    trials = {trial.config.family: trial for trial in plan.trials}
-    softmax, mos = trials["softmax"], trials["mos"].config
-    end(store, plan, {softmax.name: 3 * core_seconds(softmax.config, plan.corpus)})
+    trials = {trial.validated.family: trial for trial in plan.trials}
+    softmax, mos = trials["softmax"], trials["mos"].validated
+    end(store, plan, {softmax.name: 3 * core_seconds(softmax.validated, plan.corpus)})
     seconds, _ = seconds_each([mos], plan, store, gpu=False)
     assert seconds == pytest.approx(3 * core_seconds(mos, plan.corpus))
     seconds, basis = seconds_each([mos], plan, store, gpu=True)
@@ -85,7 +85,9 @@ def test_damage_elsewhere_is_ignored(store: Store, tmp_path: Path) -> None:
         end(store, plan, {trial.name: 10.0 for trial in plan.trials})
     count = len(plans[0].trials)
     assert f"{count} done" not in seconds_each([], plans[0], store, gpu=False)[1]
-    victim = next(trial.trial_id for trial in plans[1].trials if trial.config.family == "softmax")
+    victim = next(
+        trial.trial_id for trial in plans[1].trials if trial.validated.family == "softmax"
+    )
     execute(
         f"sqlite:///{tmp_path}/results.db",
         "UPDATE result SET metrics = '{}' WHERE trial_id = :id",
@@ -96,7 +98,7 @@ def test_damage_elsewhere_is_ignored(store: Store, tmp_path: Path) -> None:
 
 def test_own_trials_have_only_measured_times(store: Store) -> None:
     plan = make_plan(load_study(own_study.__file__), FULL, "none")
-    config = plan.trials[0].config
+    config = plan.trials[0].validated
     assert estimate(config, plan.corpus) == Estimate(
         gpu_hours=0, core_hours=0, memory_gb=0, gpu_memory_gb=0
     )

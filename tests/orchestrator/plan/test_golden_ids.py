@@ -46,7 +46,7 @@ def lines() -> Iterator[str]:
 
 
 def line(name: str, plan: Plan) -> str:
-    ids = [identity(trial.config)[:DIGITS] for trial in plan.trials]
+    ids = [identity(trial.validated)[:DIGITS] for trial in plan.trials]
     return " ".join([name, plan.key.scale, plan.key.corpus, str(plan.total), *ids])
 
 

@@ -48,23 +48,23 @@ def test_extra_seeds_are_extra_rounds() -> None:
     one, three = plan_of(GRID), plan_of(GRID, seeds=3)
     assert one.key == three.key and ids(three)[:72] == ids(one)
     seeds = [141, *RANDOM_SEEDS[:2]]
-    assert [trial.config.seed for trial in three.trials] == [s for s in seeds for _ in range(72)]
+    assert [trial.validated.seed for trial in three.trials] == [s for s in seeds for _ in range(72)]
     for number, trial in enumerate(three.trials):
         first_round = one.trials[number % 72]
-        assert trial.name == f"{first_round.name} seed={trial.config.seed}"
-        assert trial.config.model_copy(update={"seed": 141}) == first_round.config
+        assert trial.name == f"{first_round.name} seed={trial.validated.seed}"
+        assert trial.validated.model_copy(update={"seed": 141}) == first_round.validated
 
 
 def test_setting_seed_is_not_extra() -> None:
     plan = plan_of(GRID, "smoke", "pydocs", settings={"seed": (RANDOM_SEEDS[1],)}, seeds=3)
-    assert list(dict.fromkeys(t.config.seed for t in plan.trials)) == [
+    assert list(dict.fromkeys(t.validated.seed for t in plan.trials)) == [
         RANDOM_SEEDS[i] for i in (1, 0, 2)
     ]
 
 
 def test_language_truth_has_one_seed() -> None:
     plan = plan_of(load_study("rank_metrics"), "quick", "markov", seeds=3)
-    truths = [trial for trial in plan.trials if isinstance(trial.config, TrueRankConfig)]
+    truths = [trial for trial in plan.trials if isinstance(trial.validated, TrueRankConfig)]
     assert (len(truths), plan.total) == (3, 3 + 3 * 6)
 
 
@@ -111,7 +111,7 @@ def test_study_sets_seeds_per_scale() -> None:
 def test_unplanned_done_trials_are_reported(tmp_path: Path) -> None:
     two = plan_of(GRID, "smoke", "pydocs", seeds=2)
     with open_store(str(tmp_path / "results.db")) as store:
-        store.register(two.key, [trial.planned() for trial in two.trials])
+        store.register(two.key, two.trials)
         run_id = store.begin_run(RUN)
         for number, trial_id in enumerate(ids(two)):
             ending = outcome(trial_id, state="failed" if number < 4 else "done")

@@ -49,12 +49,13 @@ def test_paper_scale_is_published_grid(
     corpus: str, ks: list[float], millions: str, seconds_per_epoch: int
 ) -> None:
     plan = plan_of(corpus)
-    layers = [trial.config.output_layer for trial in plan.trials]
+    layers = [trial.validated.output_layer for trial in plan.trials]
     assert [(x.c, x.k) for x in layers if isinstance(x, GssConfig)] == [
         (c / 2, k) for c in range(-4, 5) for k in ks
     ]
-    assert {in_millions(trial.parameters) for trial in plan.trials} == {millions}
-    hours = sum(estimate(trial.config, plan.corpus).gpu_hours for trial in plan.trials)
+    estimates = [estimate(trial.validated, plan.corpus) for trial in plan.trials]
+    assert {in_millions(costs.parameters) for costs in estimates} == {millions}
+    hours = sum(costs.gpu_hours for costs in estimates)
     assert hours == pytest.approx(len(layers) * seconds_per_epoch * 1000 / 3600)
 
 
@@ -84,7 +85,7 @@ SM_TABLE_6 = {
 
 def test_paper_scale_has_published_hyperparameters() -> None:
     for number, corpus in enumerate(("ptb", "wikitext-2")):
-        values = flat_values(plan_of(corpus).trials[0].config.model_dump(mode="json"))
+        values = flat_values(plan_of(corpus).trials[0].config)
         expected = {key: pair[number] for key, pair in SM_TABLE_6.items()}
         assert {key: values[key] for key in expected} == expected
 
@@ -93,7 +94,7 @@ def test_explicit_default_keeps_the_trial() -> None:
     plain, spelled = plan_of("ptb"), plan_of("ptb", settings={"training.bptt": (70,)})
     assert [t.trial_id for t in plain.trials] == [t.trial_id for t in spelled.trials]
     assert plain.key != spelled.key
-    assert plan_of("ptb", settings={"training.bptt": (35,)}).trials[0].config.training.bptt == 35
+    assert plan_of("ptb", settings={"training.bptt": (35,)}).trials[0].validated.training.bptt == 35
 
 
 def test_dry_run_needs_no_torch() -> None:
@@ -191,11 +192,12 @@ def test_model_option_replaces_every_model(scale: str) -> None:
     assert [t.name for t in other.trials] == [t.name for t in plain.trials]
     assert Variant.read(other.key.overrides) == Variant(model="transformer")
     for trial, lstm in zip(other.trials, plain.trials, strict=True):
-        layer, seed = output_layer_of(lstm.config), lstm.config.seed
-        assert isinstance(lstm.config, TrialConfig) and layer is not None
-        recipe = transformer(lstm.config.corpus, layer, seed=seed)
-        written = recipe.model_copy(update={"corpus": trial.config.corpus})  # type: ignore[union-attr]
-        assert trial.config == apply_scale(SCALES[scale], written)
+        layer, seed = output_layer_of(lstm.validated), lstm.validated.seed
+        assert isinstance(lstm.validated, TrialConfig) and layer is not None
+        recipe = transformer(lstm.validated.corpus, layer, seed=seed)
+        corpus = trial.validated.corpus  # type: ignore[union-attr]
+        written = recipe.model_copy(update={"corpus": corpus})
+        assert trial.validated == apply_scale(SCALES[scale], written)
 
 
 def test_trial_is_named_by_varying_settings() -> None:

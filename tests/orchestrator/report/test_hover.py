@@ -36,7 +36,7 @@ def named(svg: ElementTree.Element) -> dict[str, list[tuple[float, float]]]:
 
 @pytest.mark.parametrize("scale", ["linear", "log"])
 def test_name_is_on_its_point(scale: str, tmp_path: Path) -> None:
-    figure, [[axes]] = new_panels(1, 1, width_in=4, height_in=3)
+    figure, [axes] = new_panels(1, 1, width_in=4, row_in=2.9)
     points = np.array([(1.0, 2.0), (3.5, 40.0), (80.0, 7.0)])
     axes.scatter(*points.T)
     axes.set(xscale=scale, yscale=scale)
@@ -52,7 +52,7 @@ def test_name_is_on_its_point(scale: str, tmp_path: Path) -> None:
 
 
 def test_outside_points_have_no_name(tmp_path: Path) -> None:
-    figure, [[axes]] = new_panels(1, 1, width_in=4, height_in=3)
+    figure, [axes] = new_panels(1, 1, width_in=4, row_in=2.9)
     axes.set(xlim=(1, 10), ylim=(1, 10), xscale="log")
     curve = [(0.5, 2), (2, 2), (4, 3), (40, 3)]
     name_marks(

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from orchestrator.report import ReportResult, build_report
+from orchestrator.report import ReportResult
 from orchestrator.store import StudyKey
 from search_spaces.study import Comparison, GroupTable, Lines, Study
-from tests.support.synthetic_results import trial_row
+from tests.support.synthetic_results import report_on, trial_row
 from trainables.config import Command
 
 KEY = StudyKey(study="digits", scale="full", corpus="none")
@@ -45,7 +45,7 @@ def own_study(mode: Any, *analyses: Any, **fields: Any) -> Study:
 def report(
     out: Path, study: Study, rows: list[dict[str, Any]], key: StudyKey = KEY
 ) -> tuple[ReportResult, dict[str, Any], str]:
-    result = build_report(study, key, rows, out=out)
+    result = report_on(rows, out, study=study, key=key)
     page = re.sub(r"(?s)<(style|script|svg).*?</\1>", "", result.path.read_text())
     return result, json.loads((out / "summary.json").read_text()), page
 

@@ -46,10 +46,7 @@ def test_page_explains_its_words(tmp_path: Path) -> None:
 
 def test_page_explains_names_of_a_tuning(tmp_path: Path) -> None:
     plan = make_plan(load_study("fair_capacity"), SCALES["smoke"], "pydocs")
-    rows = [
-        trial_row(trial.name, "planned", config=trial.config.model_dump(mode="json"))
-        for trial in plan.trials
-    ]
+    rows = [trial_row(trial.name, "planned", config=trial.config) for trial in plan.trials]
     assert any("de=0.02 dh=0.0225 noise=0.01" in row["name"] for row in rows)
     page = report_on(rows, tmp_path).path.read_text()
     terms = page[page.index('<h2 id="terms">') :]

@@ -18,13 +18,12 @@ from orchestrator.analysis import (
     swept_settings,
 )
 from orchestrator.plan import PlanRequest, make_plan
-from orchestrator.report.build import build_report
 from orchestrator.report.questions import Answer, StudyResults, answer
 from orchestrator.report.sections.swept import swept_section
 from search_spaces.awd_lstm import awd_lstm
 from search_spaces.scales import SCALES
 from search_spaces.study import Comparison, Correlation, GridMap, GroupTable, Spectra, Study
-from tests.support.synthetic_results import trial_row
+from tests.support.synthetic_results import report_on, trial_row
 from trainables.config import GssConfig, TrialConfig
 
 RATE, TOKENS = "training.learning_rate", "training.epoch_tokens"
@@ -49,9 +48,7 @@ def records(**settings: Any) -> tuple[Any, list[dict[str, Any]]]:
     for trial in plan.trials:
         number = int(trial.trial_id[:6], 16) / 0xFFFFFF
         metrics = {"press_rank": round(20 + 80 * number), "test_perplexity": 100 + 50 * number**2}
-        results.append(
-            trial_row(trial.name, config=trial.config.model_dump(mode="json"), **metrics)
-        )
+        results.append(trial_row(trial.name, config=trial.config, **metrics))
         results[-1]["trial_id"] = trial.trial_id
     return plan, results
 
@@ -204,15 +201,13 @@ def test_non_numeric_values_are_drawn(tmp_path: Path) -> None:
     settings = {"training.optimizer": ("sgd", "adam")}
     plan = make_plan(study, SCALES["smoke"], "pydocs", PlanRequest(settings=settings))
     rows = [
-        trial_row(
-            trial.name, config=trial.config.model_dump(mode="json"), valid_perplexity=50.0 + i
-        )
-        | {"trial_id": trial.config.trial_id}
+        trial_row(trial.name, config=trial.config, valid_perplexity=50.0 + i)
+        | {"trial_id": trial.validated.trial_id}
         for i, trial in enumerate(plan.trials)
-        if isinstance(trial.config, TrialConfig)
+        if isinstance(trial.validated, TrialConfig)
     ]
     rows[-1] |= {"state": "failed", "metrics": {}}
-    result = build_report(study, plan.key, rows, out=tmp_path)
+    result = report_on(rows, tmp_path, study=study, key=plan.key)
     (first,) = result.answers[0].section.sentences
     assert first.startswith(
         "Validation perplexity by optimizer, mean of 11 models: 55.00 at sgd, 67.00 at adam; "

@@ -80,7 +80,7 @@ def test_command_plans_its_variant() -> None:
 def test_command_keeps_the_seeds() -> None:
     study, typed = load_study("gss_grid"), Typed(study="gss_grid")
     plan = make_plan(study, SCALES["smoke"], "pydocs", PlanRequest())
-    rows = [{"config": trial.config.model_dump(mode="json")} for trial in plan.trials]
+    rows = [{"config": trial.config} for trial in plan.trials]
     assert "--seeds" not in run_command(typed, study, plan.key, rows)
     three = [{"config": {**row["config"], "seed": seed}} for row in rows for seed in (1, 2, 3)]
     assert "--seeds 3" in run_command(typed, study, plan.key, three)

@@ -58,7 +58,7 @@ def test_refused_run_is_not_announced(refused: tuple[Plan, RunOptions]) -> None:
 
 def test_refused_retry_forgets_nothing(refused: tuple[Plan, RunOptions]) -> None:
     planned, options = refused
-    trial = planned.trials[0].planned()
+    trial = planned.trials[0]
     with open_store(options.store_url) as store:
         store.register(planned.key, [trial])
         fail(store, trial.trial_id, cause="a cause", run_id=store.begin_run(RUN))

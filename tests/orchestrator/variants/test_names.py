@@ -73,7 +73,7 @@ def test_names_show_trained_values(scale: str, settings: Any, rates: set[str]) -
     named = {trial.name: re.findall(r"learning_rate=([\d.]+)", trial.name) for trial in plan.trials}
     assert len(named) == len(plan.trials) and {rate for [rate] in named.values()} == rates
     for trial in plan.trials:
-        flat = flat_values(trial.config.model_dump(mode="json"))
+        flat = flat_values(trial.config)
         assert named[trial.name] == [f"{flat['training.learning_rate']:g}"]
 
 
@@ -127,8 +127,7 @@ def test_analyses_find_groups_at_any_scale() -> None:
 
 def stored(plan: Plan) -> list[dict[str, Any]]:
     return [
-        trial_row(trial.name, config=trial.config.model_dump(mode="json"))
-        | {"trial_id": trial.trial_id}
+        trial_row(trial.name, config=trial.config) | {"trial_id": trial.trial_id}
         for trial in plan.trials
     ]
 

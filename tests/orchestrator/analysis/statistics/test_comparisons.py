@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -70,8 +71,8 @@ def test_sample_needs_finite_numbers() -> None:
 def test_holm_excludes_untested_comparisons() -> None:
     for n in (1, 3, 8):
         p_values = RANDOM.uniform(size=n) ** 3
-        adjusted = holm([None, *p_values])
-        assert adjusted == [None, *multipletests(p_values, method="holm")[1]]
+        adjusted = holm(pd.Series([None, *p_values], dtype=object))
+        assert list(adjusted) == [None, *multipletests(p_values, method="holm")[1]]
 
 
 def test_pairs_use_the_paired_test() -> None:

@@ -51,7 +51,7 @@ def plan_of(study: Study, **request: Any) -> Plan:
 
 def tuner_of(plan: Plan, store: Store) -> Tuner:
     assert plan.tuning is not None
-    return Tuner(plan.tuning, plan.key, [trial.planned() for trial in plan.trials], store)
+    return Tuner(plan.tuning, plan.key, plan.trials, store)
 
 
 def outcome_of(tuner: Tuner, trial: PlannedTrial, *, mode: str, by_epoch: bool) -> TrialOutcome:

@@ -5,14 +5,12 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from trainables.measurements import eigenvectors
-from trainables.measurements.decomposition import BANDWIDTH, BLOCK, eigenvalues_in_place
+from trainables.measurements import eigenvalues_in_place, eigenvectors
 from trainables.measurements.eigenvectors import BLOCK as REFLECTORS
 from trainables.measurements.eigenvectors import SymmetricMatrix
 
 EPS = np.finfo(np.float64).eps
-BANDS = [BANDWIDTH, BANDWIDTH + 1, BANDWIDTH + 2, 2 * BANDWIDTH + 1]
-SIZES = [1, 2, 3, *BANDS, BLOCK, BLOCK + 1, 2 * BLOCK + 100]
+SIZES = [1, 2, 3, 100, 600]
 
 
 def only_lower(symmetric_VV: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -31,13 +29,6 @@ def test_agrees_with_numpy(size: int, rank_share: float) -> None:
     truth = np.linalg.eigvalsh(gram_VV)
     values = eigenvalues_in_place(only_lower(gram_VV))
     assert np.abs(values - truth).max() < 10 * EPS * np.sqrt(size) * truth[-1]
-
-
-@pytest.mark.parametrize("size", [1, 60, BLOCK + 60])
-def test_diagonal_matrix_needs_no_reflector(size: int) -> None:
-    diagonal = np.arange(float(size))
-    assert np.array_equal(eigenvalues_in_place(only_lower(np.diag(diagonal))), diagonal)
-    assert np.array_equal(eigenvalues_in_place(only_lower(np.zeros((size, size)))), np.zeros(size))
 
 
 @pytest.mark.parametrize("gpu", [False, True])
