@@ -64,7 +64,7 @@ def test_config_is_read_or_refused(
         assert outside(paths) == [] and error.startswith("error: ")
         if "--threads: must be" in error:
             config = read_config(json.loads(content))
-            again = read_config(json.loads(config.canonical_json()))
+            again = read_config(json.loads(config.model_dump_json()))
             assert again.trial_id == config.trial_id
 
     sound = tuple(json.dumps(config).encode() for config in CONFIGS)

@@ -102,7 +102,7 @@ def test_trial_cannot_command_the_terminal(
     top_k = {"top_k even 1": json.dumps(words, ensure_ascii=False)}
     done = TrialOutcome(trial_id=config.trial_id, state="done", measurements={"top_k@1": top_k})
     TrialFolder(tmp_path, config.trial_id).write_result(done, None)
-    (tmp_path / "config.json").write_text(config.canonical_json())
+    (tmp_path / "config.json").write_text(config.model_dump_json())
     command = [str(tmp_path / "config.json"), "--directory", str(tmp_path)]
     assert train_one(command) == 0
     assert TrialOutcome.model_validate_json(capsys.readouterr().out) == done
