@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from orchestrator.plan.request import PlanRequest
 from orchestrator.plan.seeds import random_seeds
-from orchestrator.plan.study_plan import Plan, TrialPlan, make_plan
+from orchestrator.plan.study_plan import Plan, make_plan
+from orchestrator.store import PlannedTrial
 from orchestrator.variants import parse_settings
 from orchestrator.words import listed
 from search_spaces.scales import Scale
@@ -46,20 +47,16 @@ def side_plan(
         )
         # The settings may change the group's name, but not the order of trials.
         trial = _groups(plan).get(group) or plan.trials[position]
-    configs = (
-        trial.config.model_copy(update={"seed": seed})
-        for seed in random_seeds(trial.config)[:seeds]
-    )
-    name = group_of(trial.name)
+    name, config = group_of(trial.name), trial.validated
     trials = [
-        replace(trial, name=f"{name} seed={config.seed}", config=config, trial_id=config.trial_id)
-        for config in configs
+        PlannedTrial.of(config.model_copy(update={"seed": seed}), f"{name} seed={seed}")
+        for seed in random_seeds(config)[:seeds]
     ]
     return replace(plan, trials=tuple(trials), seeds=seeds)
 
 
-def _groups(plan: Plan) -> Mapping[str, TrialPlan]:
-    groups = dict[str, TrialPlan]()
+def _groups(plan: Plan) -> Mapping[str, PlannedTrial]:
+    groups = dict[str, PlannedTrial]()
     for trial in plan.trials:
         groups.setdefault(group_of(trial.name), trial)
     return groups

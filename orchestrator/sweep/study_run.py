@@ -147,7 +147,7 @@ def _register(plan: Plan, store: Store, console: Console) -> list[PlannedTrial]:
 
 
 def _add(plan: Plan, store: Store) -> list[PlannedTrial]:
-    trials = _fixed_trials(plan)
+    trials = list(plan.trials)
     while True:
         rows = store.trials(plan.key)
         ids = [row.trial_id for row in rows]
