@@ -78,8 +78,9 @@ def run(
         ),
     ] = None,
     trial_timeout: Annotated[
-        float | None,
+        int | None,
         Option(
+            min=10,
             metavar="SECONDS",
             help="End a trial after this time without progress. [default: ten times the longest "
             "training step, at least 2 min; 10 min for other work]",

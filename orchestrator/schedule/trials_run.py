@@ -9,7 +9,6 @@ from dataclasses import replace
 from orchestrator.cluster import (
     check_cluster,
     check_machines,
-    check_timeout,
     cluster_question,
     connected,
     interruptible,
@@ -40,7 +39,6 @@ def run_trials(trials: Sequence[PlannedTrial], work: StudyWork) -> RunSummary:
     if not trials and work.source is None:
         return RunSummary()
     store, options = work.store, work.options
-    check_timeout(options)
     check_cluster(options.address)
     expire_dead_owners(store)
     owner = this_owner()
