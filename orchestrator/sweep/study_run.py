@@ -63,9 +63,9 @@ def run_study(
     ):
         gather(store, options.storage, print_line)
         tuner, retries = _tuner(plan, store, plans=not again), None
+        members: Sequence[PlannedTrial]
         if again:
-            rows = store.trials(plan.key)
-            members = [row.planned() for row in rows] if tuner is not None else list(plan.trials)
+            members = plan.trials if tuner is None else store.trials(plan.key)
             retries = retried_trials(plan, members, store, options, console)
             if retries is None:
                 print_line(
