@@ -51,7 +51,8 @@ def main(trials: int) -> None:
         tempfile.TemporaryDirectory() as folder,
         open_store(f"sqlite:///{folder}/results.db") as store,
     ):
-        store.register(StudyKey(study="nothing", scale="smoke", corpus="none"), plan)
+        study = StudyKey(study="nothing", scale="smoke", corpus="none")
+        store.register(study, plan)
         run = RunRecord(
             code_version="-", packages={}, host="-", device="cpu", corpus_sha256="0" * 64
         )
@@ -60,6 +61,7 @@ def main(trials: int) -> None:
             run_id=store.begin_run(run),
             options=RunOptions(storage=FolderStorage(Path(folder))),
             seconds_per_trial=0.001,
+            study=study,
             functions=TrialFunctions(run_trial=do_nothing),
         )
         start_s = time.perf_counter()

@@ -13,7 +13,6 @@ from .preflight import check_torch_gpu as check_torch_gpu
 from .preflight import cluster_question as cluster_question
 from .ray_watch import check_ray as check_ray
 from .resources import check_gpus as check_gpus
-from .resources import check_timeout as check_timeout
 from .resources import fit_on as fit_on
 from .resources import per_pack as per_pack
 from .resources import slots_of as slots_of

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -14,6 +13,7 @@ from orchestrator.cluster import ray_private
 from orchestrator.cluster.worker_signs import signs
 from orchestrator.guard import start_again
 from trainables.errors import GO_ON, UserError
+from trainables.pulse import repeated
 
 LOOK_S = 0.5
 HEAD_AWAY_S = 20.0
@@ -29,24 +29,16 @@ _reason: str | None = None
 def watching(check: Check) -> Iterator[None]:
     """Call `check` in a thread. If Ray is gone, have the guard restart the command."""
     global _reason
-    _reason, stop_event = None, threading.Event()
+    _reason = None
 
     def watch() -> None:
         global _reason
-        reason = None
-        while reason is None and not stop_event.wait(LOOK_S):
-            reason = check()
-        if reason is not None:
-            _reason = reason
-            start_again(reason)
+        _reason = _reason or check()
+        if _reason is not None:
+            start_again(_reason)
 
-    thread = threading.Thread(target=watch, name="ray watch", daemon=True)
-    thread.start()
-    try:
+    with repeated(watch, LOOK_S):
         yield
-    finally:
-        stop_event.set()
-        thread.join()
 
 
 def check_ray() -> None:

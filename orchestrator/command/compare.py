@@ -79,18 +79,17 @@ def side_plans(
     return plans
 
 
-def print_answer(runs: Sequence[tuple[Plan, RunOptions]], question: Question, typed: Typed) -> int:
+def print_answer(runs: Sequence[tuple[Plan, RunOptions, Typed]], question: Question) -> int:
     """Train what is missing, print the verdict and return the exit status."""
     from orchestrator.cluster import shared
     from orchestrator.sweep import compare_sides
 
-    plan, options = runs[0]
+    plan, options, typed = runs[0]
     options.storage.check()
     metric = question.metric or plan.study.goal.metric
     with shared():
         answer = compare_sides(
             runs,
-            typed,
             console(stderr=True),
             metric=metric,
             margin=question.margin,
@@ -112,7 +111,9 @@ def _next_command(answer: Answer, question: Question, typed: Typed) -> str | Non
 
     if (needed := answer.verdict.pairs_needed) is None:
         return None
+    named = {"--metric": question.metric, "--margin": question.margin or None}
     kept = {name: values for name, values in typed.options.items() if name != "--seeds"}
+    kept |= {name: (f"{value}",) for name, value in named.items() if value is not None}
     most = max(needed + answer.seeds - answer.verdict.pairs, answer.seeds + 1)
     return command_line(
         "compare",

@@ -12,7 +12,7 @@ import typer
 from orchestrator.command import options
 from orchestrator.command.options import open_existing, print_out, store_url
 from orchestrator.command.results import choose_variant, no_study, study_name, typed_filter
-from orchestrator.command.stop import TRIAL_ID
+from orchestrator.command.stop import one_trial
 from search_spaces.catalog import load_study
 from trainables.errors import UserError
 
@@ -50,19 +50,14 @@ def forget(
         with results_store.one_transaction():
             all_keys = [summary.key for summary in results_store.studies()]
             keys = [key for key in all_keys if name in (key.study, key.variant)]
-            trial_ids = set[str]()
-            if not keys and TRIAL_ID.fullmatch(target):
-                stored = [trial_id for trial_id, _ in results_store.studies_of(target)]
-                ids = (*stored, *location.trial_files())
-                trial_ids = {trial_id for trial_id in ids if trial_id.startswith(target)}
-            if len(trial_ids) > 1:
-                raise UserError(f"forget: {len(trial_ids)} trials start with {target}. Add digits.")
-            if not (keys or trial_ids):
+            stored_ids = [trial_id for trial_id, _ in results_store.studies_of(target)]
+            chosen = keys or one_trial(target, [*stored_ids, *location.trial_files()])
+            if not chosen:
                 raise no_study(name, all_keys)
             forget(
                 results_store,
                 location,
-                keys or trial_ids.pop(),
+                chosen,
                 print_out,
                 weights=weights,
                 dry_run=not yes,

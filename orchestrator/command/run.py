@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -22,6 +22,7 @@ from trainables.runtime import Runtime
 if TYPE_CHECKING:
     from orchestrator.cluster import RunOptions
     from orchestrator.plan import Plan
+    from orchestrator.sweep import Typed
 
 BAD_INPUT = 2
 
@@ -79,8 +80,9 @@ def run(
         ),
     ] = None,
     trial_timeout: Annotated[
-        float | None,
+        int | None,
         Option(
+            min=10,
             metavar="SECONDS",
             help="End a trial after this time without progress. [default: ten times the longest "
             "training step, at least 2 min; 10 min for other work]",
@@ -191,10 +193,11 @@ def run(
         all_trials=all_trials,
     )
     is_retry = retry or context.info_name == "retry"
-    typed_options = options.typed_options(context)
+    all_options = options.typed_options(context)
+    hidden_options = DEFINING if is_command_line else [f"--{name}" for name in others]
+    typed_options = {k: v for k, v in all_options.items() if k not in hidden_options}
     if is_command_line:
-        study, request = define(study, typed_options), PlanRequest(data_dir=folder)
-        typed_options = {k: v for k, v in typed_options.items() if k not in DEFINING}
+        study, request = define(study, all_options), PlanRequest(data_dir=folder)
     elif (definition := stored_command(study, storage)) and is_comparison:
         study = definition
     elif definition:
@@ -226,39 +229,31 @@ def run(
         trial_timeout_s=trial_timeout,
         log_to=tuple(log_to or ()),
         keep_weights=keep_weights,
-    )
-    runtime = Runtime(
-        threads=cores_per_trial,
-        deterministic=deterministic,
-        worker=worker_name() if is_worker else "",
+        runtime=Runtime(
+            threads=cores_per_trial,
+            deterministic=deterministic,
+            worker=worker_name() if is_worker else "",
+        ),
     )
     runs = [
         (
             plan,
-            replace(
-                run_options, gpus_per_trial=number, runtime=_study_runtime(runtime, plan, number)
-            ),
+            _study_options(run_options, plan, number),
+            Typed(study=plan.study.name if study == ALL else study, options=typed_options),
         )
         for plan, number in zip(plans, gpus, strict=True)
     ]
     if is_comparison:
-        raise Exit(
-            print_answer(runs, Question(**others), Typed(study=study, options=typed_options))
-        )
+        raise Exit(print_answer(runs, Question(**others)))
     if is_job_array:
-        slurm_words = {f"--{name}" for name in others}
-        worker_options = {
-            name: values for name, values in typed_options.items() if name not in slurm_words
-        }
         if others["script"] is not None and len(runs) > 1:
             raise UserError("--script: a script is for one study and corpus. Name one of each.")
-        for plan, study_options in runs:
-            check_workers_can(plan, study_options, Typed(study=plan.study.name))
-        for plan, study_options in runs:
-            typed = Typed(study=plan.study.name if study == ALL else study, options=worker_options)
-            submit(plan, study_options, typed, JobArray(**others), console())
+        for each_run in runs:
+            check_workers_can(*each_run)
+        for each_run in runs:
+            submit(*each_run, JobArray(**others), console())
         return
-    raise Exit(_run_all(runs, study, typed_options, again=is_retry))
+    raise Exit(_run_all(runs, again=is_retry))
 
 
 def _gpus_of(gpus_per_trial: float | None, plan: Plan) -> float:
@@ -270,11 +265,11 @@ def _gpus_of(gpus_per_trial: float | None, plan: Plan) -> float:
     return gpus_per_trial
 
 
-def _study_runtime(runtime: Runtime, plan: Plan, gpus_per_trial: float) -> Runtime:
+def _study_options(run_options: RunOptions, plan: Plan, gpus_per_trial: float) -> RunOptions:
     from trainables.config import code_of
 
-    return replace(
-        runtime,
+    runtime = replace(
+        run_options.runtime,
         data_dir=plan.data_dir,
         device="cuda" if gpus_per_trial > 0 else "cpu",
         code=code_of(trial.validated for trial in plan.trials),
@@ -283,31 +278,24 @@ def _study_runtime(runtime: Runtime, plan: Plan, gpus_per_trial: float) -> Runti
         contexts=plan.inputs.contexts,
         benchmarks=plan.inputs.benchmarks,
     )
+    return replace(run_options, gpus_per_trial=gpus_per_trial, runtime=runtime)
 
 
-def _run_all(
-    runs: Sequence[tuple[Plan, RunOptions]],
-    argument: str,
-    typed_options: Mapping[str, tuple[str, ...]],
-    *,
-    again: bool,
-) -> int:
+def _run_all(runs: Sequence[tuple[Plan, RunOptions, Typed]], *, again: bool) -> int:
     from orchestrator.cluster import shared
     from orchestrator.guard import remove_leftovers
-    from orchestrator.sweep import INTERRUPTED, Typed, run_study, work_on_study
+    from orchestrator.sweep import INTERRUPTED, run_study, work_on_study
 
     if count := remove_leftovers():
         print_err(removed_sentence(count))
     statuses = []
     with shared():
-        for plan, study_options in runs:
+        for plan, study_options, typed in runs:
             try:
-                name = plan.study.name if argument == ALL else argument
-                command_line = Typed(study=name, options=typed_options)
                 statuses.append(
-                    work_on_study(plan, study_options, command_line, console())
+                    work_on_study(plan, study_options, typed, console())
                     if study_options.runtime.worker
-                    else run_study(plan, study_options, command_line, console(), again=again)
+                    else run_study(plan, study_options, typed, console(), again=again)
                 )
             except UserError as error:
                 if len(runs) == 1:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -15,7 +15,7 @@ from search_spaces.catalog import ALL
 from trainables.errors import KEPT, UserError
 
 if TYPE_CHECKING:
-    from orchestrator.store import RunningTrial, Store, StudyKey
+    from orchestrator.store import Store, StudyKey
 
 TRIAL_ID = re.compile(r"[0-9a-f]{4,64}")
 
@@ -46,13 +46,14 @@ def stop(
 
     variants = typed_filter(scale, corpus, settings, model)
     with open_existing(store, storage, check=False) as results_store:
-        if target and TRIAL_ID.fullmatch(target) and (trial := _trial(results_store, target)):
+        running_trials = {trial.trial_id: trial for trial in results_store.running()}
+        if trial_id := one_trial(target, running_trials):
+            trial = running_trials[trial_id]
             if not trial.has_driver:
                 raise UserError(f"stop: {trial.owner} runs it. Use scancel, or end that process.")
-            results_store.ask_to_stop(trial.trial_id)
+            results_store.ask_to_stop(trial_id)
             print_out(
-                f"Asked to stop trial {trial.name} ({short_id(trial.trial_id)}); other trials "
-                f"continue."
+                f"Asked to stop trial {trial.name} ({short_id(trial_id)}); other trials continue."
             )
             return
         running_keys = [
@@ -67,21 +68,21 @@ def stop(
             )
             variant = f"{on_corpus(key.corpus)}{Variant.read(key.overrides)}"
             print_out(f"Asked to stop {key.study} at scale {key.scale}{variant}; {effect}.")
-        workers = {trial.owner for trial in results_store.running() if not trial.has_driver}
+        workers = {trial.owner for trial in running_trials.values() if not trial.has_driver}
         if workers:
             print_out(
                 f"These continue: {', '.join(sorted(workers))}. Use scancel, or end the process."
             )
 
 
-def _trial(store: Store, start: str) -> RunningTrial | None:
-    running = store.running()
-    matches = {trial.trial_id: trial for trial in running if trial.trial_id.startswith(start)}
+def one_trial(start: str | None, trial_ids: Iterable[str]) -> str | None:
+    """Return the id that starts with `start`, or None. Raises UserError if there are several."""
+    if start is None or not TRIAL_ID.fullmatch(start):
+        return None
+    matches = {trial_id for trial_id in trial_ids if trial_id.startswith(start)}
     if len(matches) > 1:
-        raise UserError(
-            f"stop: {len(matches)} running trials have ids that start with {start}. Add digits."
-        )
-    return next(iter(matches.values()), None)
+        raise UserError(f"TRIAL: {len(matches)} trials start with {start}. Add digits.")
+    return next(iter(matches), None)
 
 
 def _stoppable(

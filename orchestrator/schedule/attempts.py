@@ -71,7 +71,3 @@ class Attempts:
                 del self._death_machines[trial_id]
                 self._deaths[trial_id] -= 1
                 self._losses[trial_id] += 1
-
-    def forget(self, trial_id: str) -> None:
-        """Forget on which machine the ended trial's process last died."""
-        self._death_machines.pop(trial_id, None)

@@ -22,7 +22,7 @@ from orchestrator.schedule.endings import explain, kill_worker
 from orchestrator.schedule.placement import Placement
 from orchestrator.schedule.study_work import POLL_S, StudyWork
 from orchestrator.schedule.worker_watch import WorkerWatch
-from orchestrator.store import LeaseKeeper, StudyKey
+from orchestrator.store import LeaseKeeper
 from orchestrator.worker import (
     EVENTS,
     ORDERLY_END,
@@ -178,8 +178,7 @@ class Driver:
             self._next_poll_s = time.monotonic() + POLL_S
             self._check_storage()
             self._look_at_machines()
-            if self._work.study is not None:
-                self._look_at_requests(self._work.study)
+            self._look_at_requests()
             self._look_at_workers()
             self._look_at_starts()
         keys_without_machine = [
@@ -232,8 +231,8 @@ class Driver:
             note(f"Machines joined or left. Trials at a time: now {slots}, before {old_slots}.")
             self._dispatcher.resize(slots)
 
-    def _look_at_requests(self, study: StudyKey) -> None:
-        requests = self._work.store.requests(study, self._work.run_id)
+    def _look_at_requests(self) -> None:
+        requests = self._work.store.requests(self._work.study, self._work.run_id)
         if requests.stop_study:
             self._work.listener.note(f"Stopping, as requested by `{PROGRAM} stop`.")
             self._interrupt.requested = True

@@ -224,7 +224,6 @@ class Outcomes:
     def _end(self, trial: PlannedTrial, outcome: TrialOutcome) -> None:
         self._table.move([trial], State.ENDED)
         trial_ended()
-        self._attempts.forget(trial.trial_id)
         if trial.trial_id in self._work.unmeasured and outcome.cause is not None:
             self.measurement_failures[trial.trial_id] = outcome.cause
         self._listener.finished(trial.name, outcome)

@@ -29,7 +29,7 @@ class StudyWork:
     trials_at_once: int = 1
     """Maximum number of similar trials that run together as one model."""
     listener: Listener = field(default_factory=Listener)
-    study: StudyKey | None = None
+    study: StudyKey
     corpus: CorpusIdentity | None = None
     measurements: tuple[str, ...] = ()
     """Measurements of every new trial: names with versions, e.g. "spectrum@1"."""

@@ -9,7 +9,6 @@ from dataclasses import replace
 from orchestrator.cluster import (
     check_cluster,
     check_machines,
-    check_timeout,
     cluster_question,
     connected,
     interruptible,
@@ -37,10 +36,7 @@ def run_trials(trials: Sequence[PlannedTrial], work: StudyWork) -> RunSummary:
     Raises UserError if no cluster answers, Ray cannot start, a machine cannot run the trials, or
     the disk or store fails. Then no trial stays claimed.
     """
-    if not trials and work.source is None:
-        return RunSummary()
     store, options = work.store, work.options
-    check_timeout(options)
     check_cluster(options.address)
     expire_dead_owners(store)
     owner = this_owner()
@@ -61,14 +57,12 @@ def run_trials(trials: Sequence[PlannedTrial], work: StudyWork) -> RunSummary:
                 options, marker, configs, corpus=work.corpus, measurements=work.measurements
             )
             late_machines = check_machines(question, lambda: interrupt.requested)
-        if work.study is not None:
-            work = replace(work, listener=Several(work.listener, SweepMetrics(work.study, store)))
+        work = replace(work, listener=Several(work.listener, SweepMetrics(work.study, store)))
         placement = Placement(options, work.corpus, machines)
         dispatcher = Dispatcher(trials, work, owner, slots=slots)
         driver = Driver(work, dispatcher, placement, interrupt, keeper, check_storage)
-        title = "trials" if work.study is None else work.study.variant
         with closing(dispatcher):
-            fit(driver, work.job, title=title, late_machines=late_machines)
+            fit(driver, work.job, title=work.study.variant, late_machines=late_machines)
     return RunSummary(
         interrupted=interrupt.requested, measurement_failures=dispatcher.measurement_failures
     )

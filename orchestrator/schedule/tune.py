@@ -86,11 +86,12 @@ def fit(driver: Driver, job: Job, *, title: str, late_machines: LateMachines | N
     `title` is the name of the workers in Ray's dashboard. Raises the driver's error, if any. Raises
     UserError if Ray or Tune fails and no guard process can restart the command.
     """
-    bundle = {name.upper(): amount for name, amount in per_pack(job.options).items()}
 
     def resources(config: dict[str, Any]) -> tune.PlacementGroupFactory:
         request: MachineRequest = config["pack"].request
-        need = {**bundle, **({"memory": request.memory_bytes} if request.memory_bytes else {})}
+        need = per_pack(job.options)
+        if request.memory_bytes:
+            need["memory"] = request.memory_bytes
         selector: dict[str, Any] = {
             "bundle_label_selector": [
                 {"ray.io/node-id": f"!in({','.join(request.excluded_machines)})"}

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing_extensions import override
 
 import orchestrator
-from orchestrator.cluster import Interrupt, check_timeout, interruptible, scratch_folder
+from orchestrator.cluster import Interrupt, interruptible, scratch_folder
 from orchestrator.guard import beat, watched
 from orchestrator.schedule.dispatcher import Dispatcher
 from orchestrator.schedule.endings import explain
@@ -44,7 +44,6 @@ def run_here(trials: Sequence[PlannedTrial], work: StudyWork) -> RunSummary:
     fails, or if trials keep failing.
     """
     options, owner = work.options, this_owner()
-    check_timeout(options)
     work = replace(work, listener=Several(work.listener, _FailureFiles(options.storage)))
     with ExitStack() as exits:
         exits.enter_context(watched())

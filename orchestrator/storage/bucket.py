@@ -93,14 +93,11 @@ class Bucket:
         self.read([probe])
         self.remove([probe])
 
-    def files(self, folder: str) -> dict[str, str]:
-        """Map the path of each object below `folder` to a tag that changes with its content."""
+    def files(self, folder: str) -> dict[str, int]:
+        """Return the size in bytes of each object below `folder`, by its path there."""
         with self._trouble("listed") as client:
             objects = [item for page in client.list(folder) for item in page]
-        return {
-            item["path"].removeprefix(f"{folder}/"): f"{item['e_tag']} {item['size']}"
-            for item in objects
-        }
+        return {item["path"].removeprefix(f"{folder}/"): item["size"] for item in objects}
 
     def read(self, keys: Iterable[str]) -> dict[str, bytes]:
         """Return the contents of objects by key. Missing objects are omitted."""

@@ -115,10 +115,10 @@ class ObjectStorage(Storage):
     @override
     def trial_files(self, trial_ids: Collection[str] | None = None) -> dict[str, dict[str, int]]:
         sizes: dict[str, dict[str, int]] = {}
-        for path, tag in self.bucket.files(TRIALS).items():
+        for path, size in self.bucket.files(TRIALS).items():
             _, trial_id, name = (*path.split("/", 2), "", "")[:3]
             if TRIAL_ID.fullmatch(trial_id) and (trial_ids is None or trial_id in trial_ids):
-                sizes.setdefault(trial_id, {})[name] = int(tag.rpartition(" ")[2])
+                sizes.setdefault(trial_id, {})[name] = size
         return sizes
 
     @override

@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Table, and_, delete, func, or_, select, update
 
-from orchestrator.store.database import Database, chunks, now, storable
+from orchestrator.store.database import Database, execute_for, now, storable
 from orchestrator.store.records import LOST, Attempt, StudyKey, TrialState
 from orchestrator.store.schema import attempt, epoch, result, spectrum, study, study_trial, trial
 from orchestrator.store.studies import column_of, is_study
@@ -92,7 +92,7 @@ class Claims(Database):
         with self.write() as connection:
             is_chosen = trial.c.state.in_(list(states))
             ids = _update(connection, is_chosen, _NEW_VALUES, among=trial_ids)
-            _clear(connection, ids, result, spectrum)
+            clear(connection, ids, result, spectrum)
         return [trial_id for trial_id in trial_ids if trial_id in ids]
 
     def forget(self, keys: Iterable[StudyKey], trial_ids: Collection[str]) -> None:
@@ -105,11 +105,10 @@ class Claims(Database):
                 ids = select(study.c.id).where(is_study(key))
                 connection.execute(delete(study_trial).where(study_trial.c.study_id.in_(ids)))
                 connection.execute(delete(study).where(is_study(key)))
-            _clear(connection, trial_ids, attempt, epoch, result, spectrum)
+            clear(connection, trial_ids, attempt, epoch, result, spectrum)
             left = trial.c.id.in_(select(study_trial.c.trial_id))
             _update(connection, left, _NEW_VALUES, among=trial_ids)
-            for chunk in chunks(trial_ids):
-                connection.execute(delete(trial).where(trial.c.id.in_(chunk), ~left))
+            execute_for(connection, delete(trial).where(~left), trial.c.id, trial_ids)
 
     def record_starts(self, hosts: Mapping[str, str], *, attempts: Mapping[str, int]) -> None:
         """Record that workers started trials; ignore trials whose claim has ended.
@@ -144,10 +143,10 @@ class Claims(Database):
         ]
 
 
-def _clear(connection: Connection, trial_ids: Collection[str], *tables: Table) -> None:
-    for chunk in chunks(trial_ids):
-        for table in tables:
-            connection.execute(delete(table).where(table.c.trial_id.in_(chunk)))
+def clear(connection: Connection, trial_ids: Collection[str], *tables: Table) -> None:
+    """Delete the trials' rows of these tables."""
+    for table in tables:
+        execute_for(connection, delete(table), table.c.trial_id, trial_ids)
 
 
 def claimed_trials(
@@ -166,10 +165,9 @@ def end_attempts(
     connection: Connection, trial_ids: Collection[str], cause: str | None, moment: datetime
 ) -> None:
     """Record `cause` and the time `moment` as the end of these trials' unfinished attempts."""
-    values = {"ended_at": moment, "cause": cause}
-    for chunk in chunks(trial_ids):
-        is_open = (attempt.c.trial_id.in_(chunk), attempt.c.ended_at.is_(None))
-        connection.execute(update(attempt).where(*is_open).values(values))
+    is_open = attempt.c.ended_at.is_(None)
+    end = update(attempt).where(is_open).values(ended_at=moment, cause=cause)
+    execute_for(connection, end, attempt.c.trial_id, trial_ids)
 
 
 def _update(
@@ -184,14 +182,10 @@ def _update(
     # `claim`. FOR NO KEY UPDATE (`key_share`) does not wait for processes that plan a study with
     # the trial. Update by id, because the condition may by then hold for unlocked rows.
     query = select(trial.c.id).where(condition).order_by(trial.c.id).with_for_update(key_share=True)
-    queries = (
-        [query]
-        if among is None
-        else [query.where(trial.c.id.in_(chunk)) for chunk in chunks(sorted(among))]
-    )
-    ids: set[str] = set()
-    for query in queries:
-        ids.update(connection.execute(query).scalars())
-    for chunk in chunks(ids):
-        connection.execute(update(trial).where(trial.c.id.in_(chunk)).values(values))
+    if among is None:
+        ids = set(connection.execute(query).scalars())
+    else:
+        results = execute_for(connection, query, trial.c.id, sorted(among))
+        ids = {trial_id for rows in results for trial_id in rows.scalars()}
+    execute_for(connection, update(trial).values(values), trial.c.id, ids)
     return ids

@@ -6,10 +6,9 @@ import select
 import sqlite3
 import sys
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -244,8 +243,15 @@ def insert_new(connection: Connection, table: Table, rows: Collection[dict[str, 
         connection.execute(insert(table).on_conflict_do_nothing(), list(rows))
 
 
-def chunks(ids: Collection[str]) -> Iterator[list[str]]:
-    """Yield the ids in lists of at most `IDS_A_STATEMENT`."""
-    remaining_ids = iter(ids)
-    while chunk := list(islice(remaining_ids, IDS_A_STATEMENT)):
-        yield chunk
+def execute_for(
+    connection: Connection, statement: Any, column: Any, ids: Iterable[str]
+) -> list[Any]:
+    """Execute a statement for the rows whose `column` is one of `ids`; return its results.
+
+    The ids keep their order and are divided, because databases limit the ids in a statement.
+    """
+    all_ids = list(ids)
+    return [
+        connection.execute(statement.where(column.in_(all_ids[start : start + IDS_A_STATEMENT])))
+        for start in range(0, len(all_ids), IDS_A_STATEMENT)
+    ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import time
 from collections.abc import Iterable
 from contextlib import suppress
@@ -16,6 +15,7 @@ from orchestrator.store.claims import TAKEN_OVER
 from orchestrator.store.store import Store
 from trainables.errors import GO_ON, UserError
 from trainables.pulse import repeated
+from trainables.trial_folder import this_machine
 
 LEASE_S = 60.0
 """Seconds without renewal after which another driver may take over a trial."""
@@ -25,7 +25,7 @@ RENEWALS_PER_LEASE = 3
 def this_owner() -> str:
     """Return this process's name as an owner, "host:kernel:pid:start", which is never reused."""
     pid = os.getpid()
-    return f"{socket.gethostname()}:{_kernel()}:{pid}:{_start(pid)}"
+    return f"{_kernel()}:{pid}:{_start(pid)}"
 
 
 def dead_owners(owners: Iterable[str]) -> list[str]:
@@ -34,15 +34,11 @@ def dead_owners(owners: Iterable[str]) -> list[str]:
     Owners on another host, in another container or from before a reboot cannot be checked; their
     leases run out.
     """
-    this_host = [socket.gethostname(), _kernel()]
-    processes = ((owner, owner.rsplit(":", 3)) for owner in owners)
+    processes = ((owner, owner.rsplit(":", 2)) for owner in owners)
     return [
         owner
-        for owner, parts in processes
-        if len(parts) == 4
-        and parts[:2] == this_host
-        and parts[2].isdecimal()
-        and _start(int(parts[2])) != parts[3]
+        for owner, (kernel, *process) in processes
+        if kernel == _kernel() and process[0].isdecimal() and _start(int(process[0])) != process[1]
     ]
 
 
@@ -55,9 +51,8 @@ def expire_dead_owners(store: Store) -> None:
 def _kernel() -> str:
     # A process id is unique only within one boot and one process-id namespace.
     with suppress(FileNotFoundError):
-        boot_id = Path("/proc/sys/kernel/random/boot_id").read_text()
-        return f"{boot_id[:8]}-{Path('/proc/self/ns/pid').stat().st_ino}"
-    return ""  # without /proc, a start is a date
+        return f"{this_machine()}-{Path('/proc/self/ns/pid').stat().st_ino}"
+    return this_machine()  # without /proc, a start is a date
 
 
 def _start(pid: int) -> str:

@@ -1,21 +1,21 @@
-"""Open, create or upgrade a results store."""
+"""Open or create a results store."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
 
-from sqlalchemy import Connection, inspect, select, text
+from sqlalchemy import inspect, select, text
 
 from orchestrator.store.address import parse
 from orchestrator.store.database import AWAY_S
-from orchestrator.store.schema import UPGRADES, metadata, newest_version, schema_version
+from orchestrator.store.schema import VERSION, metadata, schema_version
 from orchestrator.store.store import Store
 from orchestrator.store.studies import OnRegister
 from orchestrator.store.troubles import REBUILD, StoreAwayError
 from trainables.errors import UserError
 
-_UPGRADE_LOCK = 0x5357_4545_50  # arbitrary; numbers name PostgreSQL's advisory locks
+_LOCK = 0x5357_4545_50  # arbitrary; numbers name PostgreSQL's advisory locks
 
 
 def open_store(
@@ -30,8 +30,8 @@ def open_store(
     """Return the store at `url`: a path, `sqlite:///PATH` or a PostgreSQL URL.
 
     Only processes of one host can share a SQLite store, because they share its log through memory.
-    `create` makes a missing store and its folder. An older store is upgraded. `check` searches a
-    SQLite file for damage (0.3 s for 10,000 trials). For `away_s` and `on_wait` see `Database`.
+    `create` makes a missing store and its folder. `check` searches a SQLite file for damage (0.3 s
+    for 10,000 trials). For `away_s` and `on_wait` see `Database`.
     `on_register` is called after a study is registered.
 
     Raises UserError if `url` has another form, or if the store is unreachable, damaged, foreign or
@@ -42,11 +42,10 @@ def open_store(
         _make_folder(Path(parsed_url.database or ""), create=create)
     store = Store(parsed_url, on_register=on_register, away_s=away_s, on_wait=on_wait)
     try:
-        version = _version(store)
-        if version is None and not create:
-            raise _missing_store(store.address)
-        if version != newest_version():
-            _bring_up_to_date(store)
+        if not _has_tables(store):
+            if not create:
+                raise _missing_store(store.address)
+            _make_tables(store)
         if check:
             store.check_pages()
     except BaseException:
@@ -74,37 +73,27 @@ def _missing_store(address: str) -> UserError:
     )
 
 
-def _version(store: Store) -> int | None:
+def _has_tables(store: Store) -> bool:
     with store.read() as connection:
         tables = set(inspect(connection).get_table_names())
         if not tables:
-            return None
+            return False
+        problem = f"was not made by this program (it has the table {min(tables)})"
         if schema_version.name in tables:
-            version = _stored_version(connection)
-            if 0 < version <= newest_version():
-                return version
+            version = connection.execute(select(schema_version.c.version)).scalar()
+            if version == VERSION:
+                return True
             problem = f"was made by a newer version of this program (schema version {version})"
-        else:
-            problem = f"was not made by this program (it has the table {min(tables)})"
     raise UserError(
         f"The results store {store.address} {problem}: name another one with --store, or {REBUILD}."
     )
 
 
-def _stored_version(connection: Connection) -> int:
-    return connection.execute(select(schema_version.c.version)).scalars().one_or_none() or 0
-
-
-def _bring_up_to_date(store: Store) -> None:
+def _make_tables(store: Store) -> None:
     with store.write() as connection:
         # Two processes may create the same store. On SQLite, the write transaction makes one wait.
         if connection.dialect.name == "postgresql":
-            connection.execute(text("SET LOCAL statement_timeout = 0"))
-            connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _UPGRADE_LOCK})
-        if inspect(connection).has_table(schema_version.name):
-            for upgrade in UPGRADES[_stored_version(connection) - 1 :]:
-                upgrade(connection)
-            connection.execute(schema_version.delete())
-        else:
+            connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
+        if not inspect(connection).has_table(schema_version.name):
             metadata.create_all(connection)
-        connection.execute(schema_version.insert().values(version=newest_version()))
+            connection.execute(schema_version.insert().values(version=VERSION))

@@ -107,12 +107,6 @@ class TrialRow(PlannedTrial):
     environment: dict[str, str]
     """Versions, host and device of the attempt that ended the trial; empty until then."""
 
-    def planned(self) -> PlannedTrial:
-        """Return only the plan of this trial, without its progress."""
-        return PlannedTrial(
-            trial_id=self.trial_id, name=self.name, config=self.config, position=self.position
-        )
-
 
 @dataclass(frozen=True, kw_only=True)
 class StudySummary:

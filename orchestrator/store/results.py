@@ -11,7 +11,7 @@ from numpy import float64
 from numpy.typing import NDArray
 from sqlalchemy import Connection, Row, Select, Table, delete, select, update
 
-from orchestrator.store.claims import claimed_trials, end_attempts
+from orchestrator.store.claims import claimed_trials, clear, end_attempts
 from orchestrator.store.database import Database, now, storable
 from orchestrator.store.records import StudyKey
 from orchestrator.store.schema import epoch, result, spectrum, study_trial, trial
@@ -74,8 +74,7 @@ class Results(Database):
         with self.write() as connection:
             if not _accepts(_locked_row(connection, trial_id), outcome.state, attempt):
                 return False
-            for table in _TABLES if epochs else _TABLES[:2]:
-                connection.execute(delete(table).where(table.c.trial_id == trial_id))
+            clear(connection, [trial_id], *(_TABLES if epochs else _TABLES[:2]))
             if epochs:
                 connection.execute(epoch.insert(), epochs)
             if results:

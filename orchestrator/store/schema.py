@@ -1,10 +1,9 @@
-"""Tables of the results store, and the upgrades of older stores."""
+"""Tables of the results store."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -15,7 +14,6 @@ from numpy.typing import NDArray
 from sqlalchemy import (
     CheckConstraint,
     Column,
-    Connection,
     DateTime,
     Dialect,
     Enum,
@@ -34,16 +32,8 @@ from sqlalchemy import (
 from orchestrator.store.records import STATES
 from trainables.config import canonical_json
 
-UPGRADES: list[Callable[[Connection], None]] = []
-"""Functions that upgrade an older store. The first makes version 2 from version 1, and so on.
-
-All run in one transaction. Never change a released upgrade.
-"""
-
-
-def newest_version() -> int:
-    """Return the version number of the current tables."""
-    return 1 + len(UPGRADES)
+VERSION = 1
+"""Version number of these tables. A store with another one is refused."""
 
 
 class UtcDateTime(TypeDecorator[datetime]):

@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Row, Select, and_, delete, func, select, update
 from sqlalchemy.engine import URL
 
-from orchestrator.store.database import Database, chunks, insert_new, now, storable
+from orchestrator.store.database import Database, execute_for, insert_new, now, storable
 from orchestrator.store.records import (
     STATES,
     PlannedTrial,
@@ -213,11 +213,9 @@ def among(query: Select[Any], trial_ids: Collection[str] | None) -> Select[Any]:
 
 def column_of(connection: Connection, name: str, trial_ids: Collection[str]) -> dict[str, Any]:
     """Return the values of the column `name` by trial id. Unknown ids are omitted."""
-    values: dict[str, Any] = {}
-    for chunk in chunks(trial_ids):
-        query = select(trial.c.id, trial.c[name]).where(trial.c.id.in_(chunk))
-        values.update((trial_id, value) for trial_id, value in connection.execute(query))
-    return values
+    query = select(trial.c.id, trial.c[name])
+    results = execute_for(connection, query, trial.c.id, trial_ids)
+    return {trial_id: value for rows in results for trial_id, value in rows}
 
 
 def _insert_trials(connection: Connection, trials: Sequence[PlannedTrial]) -> None:

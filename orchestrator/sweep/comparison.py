@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from orchestrator.analysis import Verdict
 
 FIRST_LOOK, GROWTH = 5, 1.5
-Run = tuple[Plan, RunOptions]
+Run = tuple[Plan, RunOptions, Typed]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +35,6 @@ class Answer:
 
 def compare_sides(
     runs: Sequence[Run],
-    typed: Typed,
     console: Console,
     *,
     metric: str,
@@ -51,9 +50,12 @@ def compare_sides(
 
     goal, most = runs[0][0].study.goal, len(runs[0][0].trials)
     for seeds in looks(len(_pairs(runs, metric)), most) if sequential else (most,):
-        looked = [(replace(plan, trials=plan.trials[:seeds]), options) for plan, options in runs]
-        for plan, options in _joined(looked):
-            if run_study(plan, options, typed, console, adds=True) == INTERRUPTED:
+        looked = [
+            (replace(plan, trials=plan.trials[:seeds]), options, typed)
+            for plan, options, typed in runs
+        ]
+        for each_run in looked:
+            if run_study(*each_run, console, adds=True) == INTERRUPTED:
                 return None
         verdict = judge_pairs(
             _pairs(looked, metric, check=True),
@@ -75,14 +77,6 @@ def looks(done: int, most: int) -> Iterator[int]:
         yield seeds
 
 
-def _joined(sides: Sequence[Run]) -> Sequence[Run]:
-    (a, options), (b, _) = sides
-    if a.key != b.key:
-        return sides
-    trials = tuple(trial for pair in zip(a.trials, b.trials, strict=True) for trial in pair)
-    return [(replace(a, trials=trials), options)]
-
-
 def _pairs(sides: Sequence[Run], metric: str, *, check: bool = False) -> list[tuple[float, float]]:
     """Return the values of a metric at each seed that both sides have done.
 
@@ -92,7 +86,7 @@ def _pairs(sides: Sequence[Run], metric: str, *, check: bool = False) -> list[tu
     from orchestrator.store import open_store
 
     values, names = list[dict[int, float]](), dict[str, None]()
-    for plan, options in sides:
+    for plan, options, _ in sides:
         ids = [trial.trial_id for trial in plan.trials]
         with open_store(options.store_url) as store:
             results = flatten(store.results(plan.key, only=ids))

@@ -159,9 +159,7 @@ class RemainingWork:
             return RunSummary()
         from orchestrator.schedule import run_trials
 
-        trials = [
-            row.planned() for row in self.store.trials(self.plan.key) if row.trial_id in unmeasured
-        ]
+        trials = [row for row in self.store.trials(self.plan.key) if row.trial_id in unmeasured]
         goal = self.plan.study.goal
         with watching(self.console, len(unmeasured), goal, doing="measuring") as listener:
             return run_trials(trials, replace(work, listener=listener, unmeasured=unmeasured))

@@ -69,7 +69,7 @@ def export_study(
     copied_ids = copy_results(storage, target, chosen, note, damage)
     planned_at = next(summary.planned_at for summary in store.studies() if summary.key == key)
     file = typed.study if is_command(typed.study) else ""
-    write_study_file(target, key, planned_at, [row.planned() for row in rows], file=file)
+    write_study_file(target, key, planned_at, rows, file=file)
     out = report_folder(target, key)
     write_report(store, study, key, out, typed=typed, pdf=True)
     write_index(out.parent)

@@ -70,9 +70,9 @@ def run_study(
     ):
         gather(store, options.storage, print_line)
         tuner, retries = _tuner(plan, store, plans=not again), None
+        members: Sequence[PlannedTrial]
         if again:
-            rows = store.trials(plan.key)
-            members = [row.planned() for row in rows] if tuner is not None else list(plan.trials)
+            members = plan.trials if tuner is None else store.trials(plan.key)
             retries = retried_trials(plan, members, store, options, console)
             if retries is None:
                 print_line(
@@ -152,8 +152,7 @@ def _add(plan: Plan, store: Store) -> list[PlannedTrial]:
         rows = store.trials(plan.key)
         ids = [row.trial_id for row in rows]
         new = [trial for trial in trials if trial.trial_id not in ids]
-        members = [*(row.planned() for row in rows), *new]
-        if not new or store.register(plan.key, members, instead_of=ids):
+        if not new or store.register(plan.key, [*rows, *new], instead_of=ids):
             return trials
 
 

@@ -70,7 +70,7 @@ class TrialLogs(Listener):
     def started(self, trial_id: str, name: str, epoch_count: int | None) -> None:
         """Open the trial's curves and add the epochs in the store."""
         if self._sinks and trial_id not in self._trials:
-            self._trials = {row.trial_id: row.planned() for row in self._store.trials(self._key)}
+            self._trials = {row.trial_id: row for row in self._store.trials(self._key)}
         trial = self._trials.get(trial_id)
         if trial is None:  # another command re-planned the study without this trial
             return

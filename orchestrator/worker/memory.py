@@ -39,12 +39,10 @@ def machine_memory(proc: Path = PROC, cgroups: Path = CGROUPS) -> MachineMemory:
 
 
 def _groups(proc: Path, cgroups: Path) -> Iterator[Path]:
-    lines = _lines(proc / "self/cgroup")
-    inner = next(
-        (line.removeprefix("0::").lstrip("/") for line in lines if line.startswith("0::")), None
-    )
-    if inner is not None:
-        yield from (cgroups / inner, *(cgroups / parent for parent in Path(inner).parents if inner))
+    for line in _lines(proc / "self/cgroup"):
+        if line.startswith("0::"):
+            group = Path(line.removeprefix("0::").lstrip("/"))
+            yield from (cgroups / path for path in (group, *group.parents))
 
 
 def _numbers(path: Path) -> dict[str, int]:

@@ -40,7 +40,7 @@ def test_run_returns_its_own_results(copied: Path, capfd: pytest.CaptureFixture[
     database = copied / "results.db"
     with open_store(f"sqlite:///{database}") as store:
         [key] = [summary.key for summary in store.studies()]
-        store.register(replace(key, corpus="ptb"), [row.planned() for row in store.trials(key)])
+        store.register(replace(key, corpus="ptb"), store.trials(key))
     assert len(results("gss_grid", storage=copied)) == 8
     assert len(results("gss_grid", storage=copied, corpus=["ptb", "wikitext-2"])) == 4
     assert run("gss_grid", **options).equals(before)

@@ -19,7 +19,7 @@ import ray
 from orchestrator.cluster.run_options import RunOptions
 from orchestrator.schedule.study_work import StudyWork
 from orchestrator.storage.storage import FolderStorage
-from orchestrator.store.records import PlannedTrial
+from orchestrator.store.records import PlannedTrial, StudyKey
 from orchestrator.store.store import Store
 from orchestrator.worker import TrialFunctions
 from tests.support.store_rows import RUN, epoch
@@ -135,6 +135,7 @@ def work_in(
         "run_id": store.begin_run(RUN),
         "options": RunOptions(storage=FolderStorage(folder), **(options or {})),
         "seconds_per_trial": 0.3,
+        "study": StudyKey(study="scripted", scale="smoke", corpus="none"),
         "functions": TrialFunctions(run_trial=run_scripted),
     }
     return StudyWork(**{**fields, **changes})

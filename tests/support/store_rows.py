@@ -140,3 +140,9 @@ def everything(store: Store, key: StudyKey = KEY) -> dict[str, object]:
         "epochs": store.epochs_by_trial(key),
         "spectra": {trial_id: values.tobytes() for trial_id, values in store.spectra(key).items()},
     }
+
+
+def plan_of(trial: PlannedTrial) -> PlannedTrial:
+    return PlannedTrial(
+        trial_id=trial.trial_id, name=trial.name, config=trial.config, position=trial.position
+    )

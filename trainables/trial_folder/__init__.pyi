@@ -10,6 +10,7 @@ from .fence import LEASE_S as LEASE_S
 from .fence import LOCK as LOCK
 from .fence import BusyError as BusyError
 from .fence import SupersededError as SupersededError
+from .fence import this_machine as this_machine
 from .files import DamagedFileError as DamagedFileError
 from .files import UnreadableFileError as UnreadableFileError
 from .files import is_locked as is_locked

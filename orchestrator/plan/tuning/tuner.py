@@ -61,7 +61,7 @@ class Tuner:
             rows = self._rows()
             new_trials = self._finals(rows)
             if not new_trials or self._register([*rows, *new_trials], rows):
-                return [row.planned() for row in self._rows()]
+                return [*self._rows()]
 
     def more(self, busy: Collection[str]) -> list[PlannedTrial] | None:
         """Return the trials to run, without those whose ids are `busy`.
@@ -70,9 +70,9 @@ class Tuner:
         """
         while self._plans:
             rows = self._rows()
-            open_trials = [row.planned() for row in rows if row.state in OPEN]
+            open_trials = [row for row in rows if row.state in OPEN]
             if idle_trials := [trial for trial in open_trials if trial.trial_id not in busy]:
-                return idle_trials
+                return [*idle_trials]
             new_trials = self._next(rows)
             if not new_trials:
                 return [] if open_trials else None

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.cluster.resources import check_gpus, check_timeout, slots_of
+from orchestrator.cluster.resources import check_gpus, slots_of
 from orchestrator.cluster.run_options import RunOptions
 from orchestrator.storage.storage import FolderStorage
 from trainables.errors import UserError
@@ -64,9 +64,3 @@ def test_oversized_request_names_both_numbers(
 def test_impossible_gpus_are_refused(gpus: float) -> None:
     with pytest.raises(UserError, match="--gpus-per-trial"):
         check_gpus(gpus)
-
-
-@pytest.mark.parametrize("seconds", [-1.0, 9.9, math.nan])
-def test_short_timeout_is_refused(seconds: float) -> None:
-    with pytest.raises(UserError, match="too short"):
-        check_timeout(options(trial_timeout_s=seconds))

@@ -69,6 +69,7 @@ def over(**fields):
         (("gss_grid", "--dry-run", "--store", "postgresql://u:secret@h/d"), "PGPASSWORD"),
         (("retry", "gss_grid", "--dry-run"), "--dry-run"),
         (("gss_grid", "--max-failures", "0"), "--max-failures"),
+        (("gss_grid", "--trial-timeout", "9"), "--trial-timeout"),
     ],
 )  # fmt: skip
 def test_bad_input_gets_one_sentence(

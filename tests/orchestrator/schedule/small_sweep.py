@@ -58,6 +58,7 @@ def sweep(
                 run_id=run_id,
                 options=options,
                 seconds_per_trial=60.0,
+                study=KEY,
                 listener=listener,
                 measurements=MEASUREMENTS,
                 unmeasured=unmeasured,

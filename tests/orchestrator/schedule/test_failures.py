@@ -125,7 +125,7 @@ def test_stopped_run_can_go_on(store: Store, tmp_path: Path) -> None:
     assert Counter(row.state for row in store.trials(KEY)) == {"failed": 10, "planned": 20}
     (group,) = by_cause(store.lost())
     assert len(group) == 10 and {trial.host for trial in group} == {os.uname().nodename}
-    rest = [row.planned() for row in store.trials(KEY) if row.state == "planned"]
+    rest = [row for row in store.trials(KEY) if row.state == "planned"]
     run_trials(rest[::-1], work_in(tmp_path, store))
     assert Counter(row.state for row in store.trials(KEY)) == {"failed": 12, "done": 18}
 

@@ -8,7 +8,7 @@ import pytest
 
 from orchestrator.store import STATES, Position, Store
 from orchestrator.store.database import IDS_A_STATEMENT
-from tests.support.store_rows import KEY, RUN, fail, ids, outcome, plan
+from tests.support.store_rows import KEY, RUN, fail, ids, outcome, plan, plan_of
 
 
 def test_trials_keep_plan_order(store: Store) -> None:
@@ -16,7 +16,7 @@ def test_trials_keep_plan_order(store: Store) -> None:
     trials[3] = replace(trials[3], position=Position(side="a", stage="stage2", number=7))
     store.register(KEY, trials)
     rows = store.trials(KEY)
-    assert [row.planned() for row in rows] == trials
+    assert [plan_of(row) for row in rows] == trials
     assert {(row.state, row.attempt, row.owner, row.lease_until, row.cause) for row in rows} == {
         ("planned", 0, None, None, None)
     }
