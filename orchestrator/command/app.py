@@ -23,6 +23,7 @@ from orchestrator.command.rank import rank
 from orchestrator.command.results import report, results
 from orchestrator.command.retention import export, forget, import_folder
 from orchestrator.command.run import run
+from orchestrator.command.show import show
 from orchestrator.command.status import status
 from orchestrator.command.stop import stop
 from orchestrator.command.store import check_store, rebuild_store
@@ -182,7 +183,7 @@ app.command("slurm", help=SLURM_HELP)(
         ),
     )
 )
-for command in (stop, studies, status, view, results, report, rank, clean, forget, export):
+for command in (stop, studies, status, show, view, results, report, rank, clean, forget, export):
     app.command()(command)
 app.command("import")(import_folder)
 corpus_app.command("fetch")(fetch_corpus)
