@@ -136,10 +136,11 @@ def _run_without(hidden: str, *added: Parameter) -> Callable[..., None]:
     return command
 
 
+EVENTS = Parameter("form", Parameter.KEYWORD_ONLY, default="text", annotation=options.EventFormat)
 app.command("run", help=run.__doc__)(_run_without("retry"))
 # `retry` has no plan to print: a plan lists the trials to run, not those to retry.
 app.command("retry", help="Run the failed and diverged trials of a study again.")(
-    _run_without("retry dry_run form")
+    _run_without("retry dry_run form", EVENTS)
 )
 app.command("command", help=COMMAND_HELP)(
     _run_without(
@@ -167,7 +168,7 @@ SHARED_FOLDER = Parameter(
     default=options.STORAGE,
     annotation=Annotated[str, typer.Option(help="Folder that all workers share.")],
 )
-app.command("work", help=WORK_HELP)(_run_without(DRIVER_OPTIONS, SHARED_FOLDER))
+app.command("work", help=WORK_HELP)(_run_without(DRIVER_OPTIONS, SHARED_FOLDER, EVENTS))
 app.command("slurm", help=SLURM_HELP)(
     _run_without(
         f"{DRIVER_OPTIONS} gpus_per_trial",

@@ -63,6 +63,10 @@ Storage = Annotated[
 Form = Literal["table", "csv", "json"]
 Format = Annotated[Form, Option("--format", help="Output format.")]
 TextFormat = Annotated[Literal["text", "json"], Option("--format", help="Output format.")]
+EventFormat = Annotated[
+    Literal["text", "jsonl"],
+    Option("--format", help="Output format. jsonl prints one JSON object per event."),
+]
 AnySettings = Annotated[
     list[str] | None,
     Option(

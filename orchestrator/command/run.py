@@ -142,7 +142,13 @@ def run(
         bool,
         Option("--dry-run", help="Print the plan and its costs, and run nothing."),
     ] = False,
-    form: options.Format = "table",
+    form: Annotated[
+        Literal["table", "csv", "json", "jsonl"],
+        Option(
+            "--format",
+            help="Output format of --dry-run; jsonl prints one JSON object per event of the run.",
+        ),
+    ] = "table",
     settings: Annotated[
         list[str] | None,
         Option(
@@ -204,6 +210,8 @@ def run(
     if dry_run:
         from orchestrator.command.plan_listing import print_plans
 
+        if form == "jsonl":
+            raise UserError("--format jsonl: --dry-run has no events. Use --format json.")
         print_plans(plans, form, on_gpu=any(gpus))
         return
     from orchestrator.cluster import RunOptions
@@ -249,7 +257,7 @@ def run(
             typed = Typed(study=plan.study.name if study == ALL else study, options=worker_options)
             submit(plan, study_options, typed, JobArray(**others), console())
         return
-    raise Exit(_run_all(runs, study, typed_options, again=is_retry))
+    raise Exit(_run_all(runs, study, typed_options, again=is_retry, as_events=form == "jsonl"))
 
 
 def _gpus_of(gpus_per_trial: float | None, plan: Plan) -> float:
@@ -282,30 +290,32 @@ def _run_all(
     typed_options: Mapping[str, tuple[str, ...]],
     *,
     again: bool,
+    as_events: bool,
 ) -> int:
     from orchestrator.cluster import shared
     from orchestrator.guard import remove_leftovers
     from orchestrator.sweep import INTERRUPTED, Typed, run_study, work_on_study
+    from orchestrator.watch import JsonLines, Listener
 
     if count := remove_leftovers():
         print_err(removed_sentence(count))
-    statuses = []
+    statuses, terminal = [], console(stderr=as_events)
     with shared():
         for plan, study_options in runs:
+            events = JsonLines(plan.key) if as_events else Listener()
             try:
                 name = plan.study.name if argument == ALL else argument
                 command_line = Typed(study=name, options=typed_options)
                 statuses.append(
-                    work_on_study(plan, study_options, command_line, console())
+                    work_on_study(plan, study_options, command_line, terminal, events)
                     if study_options.runtime.worker
-                    else run_study(plan, study_options, command_line, console(), again=again)
+                    else run_study(plan, study_options, command_line, terminal, events, again=again)
                 )
             except UserError as error:
-                if len(runs) == 1:
-                    raise
                 # The fault may not concern the other studies.
-                print_err(f"error: {plan.study.name}: {error}")
+                print_err(f"error: {f'{plan.study.name}: ' if len(runs) > 1 else ''}{error}")
                 statuses.append(BAD_INPUT)
+            events.event("study_ended", {"exit_status": statuses[-1]})
             if statuses[-1] == INTERRUPTED:
                 break
     return max(statuses)
