@@ -12,7 +12,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 ROOMS = ["benchmarks", "docker", "docs", "gpu_proof", "orchestrator"]
-ROOMS += ["search_spaces", "tests", "trainables"]
+ROOMS += ["search_spaces", "skills", "tests", "trainables"]
 INSTEAD = {
     r"lack(s|ed|ing)?": "is missing, has no",
     r"anew|afresh": "again",

@@ -1,11 +1,14 @@
-"""Durations, counts, lists and file names as text."""
+"""Durations, counts, lists, file names and JSON documents as text."""
 
 from __future__ import annotations
 
 import hashlib
+import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeGuard
+
+from pydantic_core import to_jsonable_python
 
 from trainables.corpora import NO_TEXT
 
@@ -15,6 +18,8 @@ LONGEST_NAME, LONGEST_STEM = 150, 40
 
 
 SHORT_ID = 12
+SCHEMA = 1
+"""Version of the JSON documents. Within a version, keys are only added: see docs/json.md."""
 
 
 def short_id(trial_id: str) -> str:
@@ -89,6 +94,16 @@ def one_line(text: str, *, most: int | None = None) -> str:
     if most is None or (len(line) <= most and len(head) == len(text)):
         return line
     return f"{line[: most - 1].rstrip()}\N{HORIZONTAL ELLIPSIS}"
+
+
+def json_document(kind: str, content: Mapping[str, object], *, indent: int | None = 1) -> str:
+    """Return a JSON document of this kind, in ASCII.
+
+    NaN and infinity become null, and times ISO 8601.
+    """
+    document = {"schema": SCHEMA, "kind": kind, **content}
+    text = json.dumps(document, default=to_jsonable_python)
+    return json.dumps(json.loads(text, parse_constant=lambda _: None), indent=indent)
 
 
 def file_name(text: str) -> str:

@@ -24,7 +24,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "config",
         type=Path,
-        help=f"JSON file with one trial, as in `{PROGRAM} STUDY --dry-run --format json`",
+        help=f"JSON file with one of the trials of `{PROGRAM} STUDY --dry-run --format json`",
     )
     parser.add_argument("--directory", type=Path, help="trial folder; default: in results/trials")
     parser.add_argument("--data-dir", type=Path, help="folder of the corpora; default: data/")

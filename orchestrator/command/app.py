@@ -24,6 +24,7 @@ from orchestrator.command.rank import rank
 from orchestrator.command.results import report, results
 from orchestrator.command.retention import export, forget, import_folder
 from orchestrator.command.run import run
+from orchestrator.command.show import show
 from orchestrator.command.status import status
 from orchestrator.command.stop import stop
 from orchestrator.command.store import check_store, rebuild_store
@@ -144,10 +145,11 @@ def _run_without(hidden: str, *added: Parameter) -> Callable[..., None]:
     return command
 
 
+EVENTS = Parameter("form", Parameter.KEYWORD_ONLY, default="text", annotation=options.EventFormat)
 app.command("run", help=run.__doc__)(_run_without("retry"))
 # `retry` has no plan to print: a plan lists the trials to run, not those to retry.
 app.command("retry", help="Run the failed and diverged trials of a study again.")(
-    _run_without("retry dry_run form")
+    _run_without("retry dry_run form", EVENTS)
 )
 app.command("command", help=COMMAND_HELP)(
     _run_without(
@@ -175,7 +177,7 @@ SHARED_FOLDER = Parameter(
     default=options.STORAGE,
     annotation=Annotated[str, typer.Option(help="Folder that all workers share.")],
 )
-app.command("work", help=WORK_HELP)(_run_without(DRIVER_OPTIONS, SHARED_FOLDER))
+app.command("work", help=WORK_HELP)(_run_without(DRIVER_OPTIONS, SHARED_FOLDER, EVENTS))
 app.command("slurm", help=SLURM_HELP)(
     _run_without(
         f"{DRIVER_OPTIONS} gpus_per_trial",
@@ -200,7 +202,7 @@ app.command("compare", help=COMPARE_HELP)(
         ),
     )
 )
-for command in (stop, studies, status, view, results, report, rank, clean, forget, export):
+for command in (stop, studies, status, show, view, results, report, rank, clean, forget, export):
     app.command()(command)
 app.command("import")(import_folder)
 corpus_app.command("fetch")(fetch_corpus)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from typer import Argument, Option
 
-from orchestrator.command.options import console, print_out
+from orchestrator.command.options import console, print_document, print_out
 from orchestrator.words import counted
 from trainables.errors import UserError
 
@@ -99,7 +98,7 @@ def print_answer(runs: Sequence[tuple[Plan, RunOptions, Typed]], question: Quest
         return INTERRUPTED
     command = _next_command(answer, question, typed)
     if question.output == "json":
-        print(json.dumps(_record(answer, plan, metric, question, command), indent=1))
+        print_document("compare", **_record(answer, plan, metric, question, command))
     else:
         for line in _lines(answer, metric, question, command):
             print_out(line)
@@ -126,11 +125,7 @@ def _record(
     answer: Answer, plan: Plan, metric: str, question: Question, command: str | None
 ) -> dict[str, Any]:
     return {
-        "schema": 1,
-        "kind": "compare",
-        "study": plan.key.study,
-        "scale": plan.key.scale,
-        "corpus": plan.key.corpus,
+        **vars(plan.key),
         "a": question.a,
         "b": question.b,
         "metric": metric,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import os
 import sys
 from collections.abc import Collection, Mapping, Sequence
@@ -14,6 +13,7 @@ from rich.console import RenderableType
 from typer import Argument, Context, Option
 
 from orchestrator.watch import ShownConsole, for_reader
+from orchestrator.words import json_document
 from search_spaces.catalog import ALL, NAMES
 from trainables.errors import UserError
 
@@ -62,6 +62,11 @@ Storage = Annotated[
 ]
 Form = Literal["table", "csv", "json"]
 Format = Annotated[Form, Option("--format", help="Output format.")]
+TextFormat = Annotated[Literal["text", "json"], Option("--format", help="Output format.")]
+EventFormat = Annotated[
+    Literal["text", "jsonl"],
+    Option("--format", help="Output format. jsonl prints one JSON object per event."),
+]
 AnySettings = Annotated[
     list[str] | None,
     Option(
@@ -190,12 +195,24 @@ def print_err(text: str) -> None:
     console(stderr=True).print(text)
 
 
+def print_document(kind: str, **content: object) -> None:
+    """Print a JSON document of this kind: see docs/json.md."""
+    print(json_document(kind, content))
+
+
 def print_records(
-    records: Sequence[Mapping[str, Any]], columns: Collection[str], form: Form
+    records: Sequence[Mapping[str, Any]],
+    columns: Collection[str],
+    form: Form,
+    kind: str,
+    **content: object,
 ) -> None:
-    """Print records in the format `form`. If `columns` is a mapping, its values are headings."""
+    """Print records in the format `form`. If `columns` is a mapping, its values are headings.
+
+    As JSON, prints `content` in a document of this kind.
+    """
     if form == "json":
-        print(json.dumps([dict(record) for record in records], indent=1))
+        print_document(kind, **content)
     elif form == "csv":
         writer = csv.DictWriter(
             for_reader(sys.stdout), list(columns), lineterminator="\n", extrasaction="ignore"

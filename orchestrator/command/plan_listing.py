@@ -31,21 +31,26 @@ def studies(form: options.Format = "table") -> None:
     paper, records = SCALES["paper"], []
     for name in NAMES:
         study = load_study(name)
-        counts = [
-            f"{make_plan(study, paper, corpus).total}{f' on {corpus}' if study.reads_text else ''}"
+        counts = {
+            corpus: make_plan(study, paper, corpus).total
             for corpus in default_corpora(study, paper)
-        ]
+        }
+        texts = (
+            f"{count}{f' on {corpus}' if study.reads_text else ''}"
+            for corpus, count in counts.items()
+        )
         records.append(
             {
                 "study": name,
-                "trials": ", ".join(counts),
+                "trials": counts if form == "json" else ", ".join(texts),
                 "question": study.question,
                 "source": study.source,
             }
         )
     headings = {"study": "study", "trials": "paper scale", "question": "question"}
     # A table of 80 columns has no room for the sources.
-    print_records(records, headings if form == "table" else list(records[0]), form)
+    columns = headings if form == "table" else list(records[0])
+    print_records(records, columns, form, "studies", studies=records)
 
 
 def print_plans(plans: Sequence[Plan], form: options.Form, *, on_gpu: bool) -> None:
@@ -62,8 +67,9 @@ def print_plans(plans: Sequence[Plan], form: options.Form, *, on_gpu: bool) -> N
     }
     records = _records(plans, estimates)
     if form != "table":
-        hidden_columns = ("config", "estimate_basis")
-        print_records(records, [name for name in records[0] if name not in hidden_columns], form)
+        columns = [name for name in records[0] if name not in ("config", "estimate_basis")]
+        totals = [{**vars(plan.key), "trials": plan.total} for plan in plans]
+        print_records(records, columns, form, "plan", studies=totals, trials=records)
         for plan in plans:
             if plan.total > len(plan.trials):
                 later = "; ".join(stages(plan))
@@ -74,7 +80,7 @@ def print_plans(plans: Sequence[Plan], form: options.Form, *, on_gpu: bool) -> N
         return
     if len({plan.study.name for plan in plans}) == 1:
         rows = _trial_rows(records, on_gpu=on_gpu)
-        print_records(rows, list(rows[0]), form)
+        print_records(rows, list(rows[0]), form, "plan")
     for plan in plans:
         extent = f", {plan.extent}" if plan.extent else ""
         heading = f"{plan.study.name}, scale {plan.scale.name}{on_corpus(plan.corpus.name)}"

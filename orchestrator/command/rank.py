@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -86,10 +85,18 @@ def rank(
         for file in files
     ]
     _print_notes(files, ranked_files)
-    if len(ranked_files) == 1:
-        _print_one(ranked_files[0], form)
-    else:
-        _print_several(files, steps, ranked_files, form)
+    positions: list[dict[str, Any]] = [{"step": step} for step in steps] or [{} for _ in files]
+    records = [
+        {**position, "file": str(file), **item.report}
+        for position, file, item in zip(positions, files, ranked_files, strict=True)
+    ]
+    if len(records) > 1:
+        _print_several(records, form)
+        return
+    measures = [
+        {"measure": name, "value": _text(value)} for name, value in ranked_files[0].report.items()
+    ]
+    print_records(measures, ("measure", "value"), form, "rank", files=records)
 
 
 def in_training_order(files: Sequence[Path]) -> tuple[list[Path], list[int]]:
@@ -120,31 +127,10 @@ def _print_notes(files: Sequence[Path], ranked_files: Sequence[RankedFile]) -> N
         print_err(f"{prefix}{note}")
 
 
-def _print_one(ranked_file: RankedFile, form: options.Form) -> None:
-    if form == "json":
-        print(json.dumps(ranked_file.report, indent=1))
-        return
-    print_records(
-        [{"measure": name, "value": _text(value)} for name, value in ranked_file.report.items()],
-        ("measure", "value"),
-        form,
-    )
-
-
-def _print_several(
-    files: Sequence[Path],
-    steps: Sequence[int],
-    ranked_files: Sequence[RankedFile],
-    form: options.Form,
-) -> None:
-    positions: list[dict[str, Any]] = [{"step": step} for step in steps] or [{} for _ in files]
-    records = [
-        {**position, "file": str(file), **item.report}
-        for position, file, item in zip(positions, files, ranked_files, strict=True)
-    ]
+def _print_several(records: Sequence[Mapping[str, Any]], form: options.Form) -> None:
     columns = {name: name for record in records for name in record}
     if form == "table":
-        headings = {"step" if steps else "file": "", **TABLE_HEADINGS}
+        headings = {"step" if "step" in columns else "file": "", **TABLE_HEADINGS}
         columns = {
             name: heading or name
             for name, heading in headings.items()
@@ -152,7 +138,7 @@ def _print_several(
         }
     value_of = _text if form == "table" else lambda value: value
     rows = [{name: value_of(record.get(name)) for name in columns} for record in records]
-    print_records(rows, columns, form)
+    print_records(rows, columns, form, "rank", files=rows)
 
 
 def _text(value: Any) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import sys
 from collections.abc import Iterable
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from orchestrator.command import options
-from orchestrator.command.options import console, open_existing, print_err
+from orchestrator.command.options import console, open_existing, print_document, print_err
 from search_spaces.catalog import ALL, NAMES, is_command, is_file, load_study
 from trainables.errors import PROGRAM, UserError, did_you_mean
 
@@ -151,21 +152,18 @@ def report(
             help="Also write each figure as PDF and PNG. Later reports update these files.",
         ),
     ] = False,
-    form: Annotated[
-        Literal["text", "json"],
-        typer.Option("--format", help="Output format. json prints all verdicts and numbers."),
-    ] = "text",
+    form: options.TextFormat = "text",
 ) -> None:
     """Write the report of a study, even if trials are missing.
 
     With `all`, writes one for every study in the store that is built in or has its file NAME.py in
-    the current folder. --format json prints one JSON object per report.
+    the current folder. --format json prints all verdicts and numbers.
     """
     from orchestrator.report import CARD_FILE, summary_group
     from orchestrator.storage import storage_at
     from orchestrator.sweep import Typed, report_folder, write_index, write_report
 
-    variants = typed_filter(scale, corpus, settings, model)
+    variants, cards = typed_filter(scale, corpus, settings, model), []
     location, terminal = storage_at(storage), console(stderr=form == "json")
     with open_existing(store, storage) as results_store:
         for key, argument in _arguments(results_store, study, variants, storage).items():
@@ -173,12 +171,15 @@ def report(
             content, out = load_study(argument), report_folder(location, key)
             result = write_report(results_store, content, key, out, typed=command_line, pdf=pdf)
             if form == "json":
-                typer.echo(result.path.with_name(CARD_FILE).read_text(encoding="utf-8"))
+                card = json.loads(result.path.with_name(CARD_FILE).read_bytes())
+                cards.append({**card, "path": result.path})
             elif study != ALL:
                 terminal.print(summary_group(result))
             terminal.print(f"Report: {result.path}")
             index = write_index(result.path, location, terminal)
     terminal.print(f"All reports: {index}")
+    if form == "json":
+        print_document("report", reports=cards)
 
 
 def _arguments(

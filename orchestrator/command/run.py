@@ -146,7 +146,13 @@ def run(
         bool,
         Option("--dry-run", help="Print the plan and its costs, and run nothing."),
     ] = False,
-    form: options.Format = "table",
+    form: Annotated[
+        Literal["table", "csv", "json", "jsonl"],
+        Option(
+            "--format",
+            help="Output format of --dry-run; jsonl prints one JSON object per event of the run.",
+        ),
+    ] = "table",
     settings: Annotated[
         list[str] | None,
         Option(
@@ -212,6 +218,8 @@ def run(
     if dry_run:
         from orchestrator.command.plan_listing import print_plans
 
+        if form == "jsonl":
+            raise UserError("--format jsonl: --dry-run has no events. Use --format json.")
         print_plans(plans, form, on_gpu=any(gpus))
         return
     from orchestrator.cluster import RunOptions
@@ -253,7 +261,7 @@ def run(
         for each_run in runs:
             submit(*each_run, JobArray(**others), console())
         return
-    raise Exit(_run_all(runs, again=is_retry))
+    raise Exit(_run_all(runs, again=is_retry, as_events=form == "jsonl"))
 
 
 def _gpus_of(gpus_per_trial: float | None, plan: Plan) -> float:
@@ -281,28 +289,31 @@ def _study_options(run_options: RunOptions, plan: Plan, gpus_per_trial: float) -
     return replace(run_options, gpus_per_trial=gpus_per_trial, runtime=runtime)
 
 
-def _run_all(runs: Sequence[tuple[Plan, RunOptions, Typed]], *, again: bool) -> int:
+def _run_all(
+    runs: Sequence[tuple[Plan, RunOptions, Typed]], *, again: bool, as_events: bool
+) -> int:
     from orchestrator.cluster import shared
     from orchestrator.guard import remove_leftovers
     from orchestrator.sweep import INTERRUPTED, run_study, work_on_study
+    from orchestrator.watch import JsonLines, Listener
 
     if count := remove_leftovers():
         print_err(removed_sentence(count))
-    statuses = []
+    statuses, terminal = [], console(stderr=as_events)
     with shared():
         for plan, study_options, typed in runs:
+            events = JsonLines(plan.key) if as_events else Listener()
             try:
                 statuses.append(
-                    work_on_study(plan, study_options, typed, console())
+                    work_on_study(plan, study_options, typed, terminal, events)
                     if study_options.runtime.worker
-                    else run_study(plan, study_options, typed, console(), again=again)
+                    else run_study(plan, study_options, typed, terminal, events, again=again)
                 )
             except UserError as error:
-                if len(runs) == 1:
-                    raise
                 # The fault may not concern the other studies.
-                print_err(f"error: {plan.study.name}: {error}")
+                print_err(f"error: {f'{plan.study.name}: ' if len(runs) > 1 else ''}{error}")
                 statuses.append(BAD_INPUT)
+            events.event("study_ended", {"exit_status": statuses[-1]})
             if statuses[-1] == INTERRUPTED:
                 break
     return max(statuses)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -57,18 +56,27 @@ def status(
         if sizes:
             location = storage_at(storage)
             sizes_by_study = file_sizes(results_store, location, name, as_text=form == "table")
-            print_records(sizes_by_study, list(*sizes_by_study[:1]), form)
+            columns = [*sizes_by_study[0]] if sizes_by_study else []
+            print_records(sizes_by_study, columns, form, "sizes", studies=sizes_by_study)
             return
     records = [
         {
-            **asdict(s.key),
+            **vars(s.key),
             "overrides": "" if s.key.overrides == "{}" else s.key.overrides,
             "trials": sum(s.counts.values()),
             **s.counts,
         }
         for s in summaries
     ]
-    print_records(records, COLUMNS, form)
+    print_records(
+        records,
+        COLUMNS,
+        form,
+        "status",
+        studies=_flat(summaries),
+        running=_flat(running_trials),
+        lost=_flat(lost_trials),
+    )
     if form != "table":
         return
     if running_trials:
@@ -80,6 +88,11 @@ def status(
             print_out(line)
     if lost_trials:
         _print_lost(lost_trials)
+
+
+def _flat(rows: Sequence[Any]) -> list[dict[str, Any]]:
+    fields = [dict(vars(row)) for row in rows]
+    return [{**vars(one.pop("key")), **one} for one in fields]
 
 
 def _running_line(trial: RunningTrial) -> str:

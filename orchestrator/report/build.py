@@ -165,7 +165,7 @@ def build_report(
     }
     texts |= {TRIALS_FILE: trials.getvalue(), "report.html": page}
     documents |= {name: text.encode(errors="backslashreplace") for name, text in texts.items()}
-    plain_card = to_jsonable_python(card, inf_nan_mode="strings", fallback=_plain)
+    plain_card = to_jsonable_python(card, inf_nan_mode="null", fallback=_plain)
     documents[CARD_FILE] = json.dumps(plain_card, indent=1).encode()
     try:
         out.mkdir(parents=True, exist_ok=True)

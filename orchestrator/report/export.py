@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Literal, TextIO
 
 from orchestrator.analysis import FlatResults, flatten
 from orchestrator.watch import ShownConsole, for_reader
+from orchestrator.words import json_document
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,8 +26,8 @@ def write_results(
 ) -> None:
     """Write all trials to a text stream as `form`.
 
-    csv: a line per trial, columns in the order of `results.columns`, missing values empty. json: an
-    array with an object per trial, missing values null. table: the main columns, `first_metrics`
+    csv: a line per trial, columns in the order of `results.columns`, missing values empty. json: a
+    document with an object per trial, missing values null. table: the main columns, `first_metrics`
     first.
     """
     if form == "csv":
@@ -36,8 +37,7 @@ def write_results(
             [plain(record[name]) for name in results.columns] for record in results.records
         )
     elif form == "json":
-        json.dump(list(results.records), stream, indent=1, allow_nan=False)
-        stream.write("\n")
+        stream.write(json_document("results", {"trials": results.records}) + "\n")
     else:
         from orchestrator.report.tables import trials_table
         from orchestrator.report.terminal import Fitting

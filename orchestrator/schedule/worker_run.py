@@ -140,6 +140,7 @@ class _Worker:
                     pass_fds=[link.fileno()],
                     env=os.environ | self._variables,
                     stdin=subprocess.DEVNULL,
+                    stdout=2,  # events are on standard output
                 )
             self._link.send(self._job)
         self._link.send_bytes(PACK.dump_json(pack))

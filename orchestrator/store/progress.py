@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from sqlalchemy import Select, and_, func, select
+from sqlalchemy import Select, and_, func, or_, select
 
 from orchestrator.store.database import Database, now
 from orchestrator.store.records import LOST, LostTrial, RunningTrial, StudyKey
@@ -118,11 +118,16 @@ class Progress(Database):
             rows = connection.execute(query.order_by(study_trial.c.position))
             return {row[0]: tuple(row[1:]) for row in rows}
 
-    def studies_of(self, trial_id_start: str) -> list[tuple[str, StudyKey]]:
-        """Return (trial id, study) pairs for trial ids that start with `trial_id_start`."""
+    def studies_of(self, start: str) -> list[tuple[str, StudyKey]]:
+        """Return (trial id, study) pairs of trials named `start` or whose ids begin with it."""
         query = (
             _select_trials()
-            .where(trial.c.id.startswith(trial_id_start, autoescape=True))
+            .where(
+                or_(
+                    trial.c.id.startswith(start, autoescape=True),
+                    study_trial.c.name == start,
+                )
+            )
             .order_by(study.c.id)
         )
         with self.read() as connection:

@@ -14,6 +14,7 @@ from orchestrator.plan import Plan
 from orchestrator.sweep.commands import Typed
 from orchestrator.sweep.shared_work import INTERRUPTED
 from orchestrator.sweep.study_run import run_study
+from orchestrator.watch import Listener
 from orchestrator.words import is_number, listed
 from trainables.errors import UserError, did_you_mean
 
@@ -55,7 +56,7 @@ def compare_sides(
             for plan, options, typed in runs
         ]
         for each_run in looked:
-            if run_study(*each_run, console, adds=True) == INTERRUPTED:
+            if run_study(*each_run, console, Listener(), adds=True) == INTERRUPTED:
                 return None
         verdict = judge_pairs(
             _pairs(looked, metric, check=True),

@@ -50,6 +50,7 @@ class RemainingWork:
     """The trials to run again. None: run all missing trials and measurements."""
     tuner: Tuner | None
     logs: Listener
+    events: Listener
 
     def run(self) -> RunSummary:
         """Print the plan and its estimated time, run the trials, then measure."""
@@ -110,6 +111,8 @@ class RemainingWork:
         )
 
     def _announce(self, state: StudyState, seconds_each: tuple[float, str] = (0.0, "")) -> None:
+        counts = {"trials": self.plan.total, "missing": state.missing_count}
+        self.events.event("study_begun", counts)
         self.console.print(opening(self.plan, state, seconds_each, self.options, self.typed))
 
     def _prepare(self, state: StudyState) -> StudyState:
@@ -151,7 +154,9 @@ class RemainingWork:
         with watching(self.console, state.missing_count, self.plan.study.goal) as listener:
             return run_trials(
                 state.trials,
-                replace(work, listener=Several(listener, self.logs), source=self.tuner),
+                replace(
+                    work, listener=Several(listener, self.logs, self.events), source=self.tuner
+                ),
             )
 
     def _measure_later(self, work: StudyWork) -> RunSummary:
@@ -162,7 +167,10 @@ class RemainingWork:
         trials = [row for row in self.store.trials(self.plan.key) if row.trial_id in unmeasured]
         goal = self.plan.study.goal
         with watching(self.console, len(unmeasured), goal, doing="measuring") as listener:
-            return run_trials(trials, replace(work, listener=listener, unmeasured=unmeasured))
+            return run_trials(
+                trials,
+                replace(work, listener=Several(listener, self.events), unmeasured=unmeasured),
+            )
 
     def _configs(self, state: StudyState) -> list[AnyConfig]:
         if self.plan.tuning is not None and self.retries is None:

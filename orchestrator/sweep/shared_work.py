@@ -32,7 +32,9 @@ INTERRUPTED = 130
 VARIANT = ("--scale", "--corpus", "--model", "--set")
 
 
-def work_on_study(plan: Plan, options: RunOptions, typed: Typed, console: Console) -> int:
+def work_on_study(
+    plan: Plan, options: RunOptions, typed: Typed, console: Console, events: Listener
+) -> int:
     """Run open trials of the plan next to other workers; return the exit status.
 
     Writes to the trials' folders only. Raises the errors of `check_workers_can`.
@@ -54,6 +56,7 @@ def work_on_study(plan: Plan, options: RunOptions, typed: Typed, console: Consol
             retries=[trial for trial in plan.trials if trial.trial_id not in waiting_ids],
             tuner=None,
             logs=Listener(),
+            events=events,
         )
         summary = work.run()
         states = [row.state for row in store.trials(plan.key)]

@@ -24,7 +24,7 @@ from orchestrator.sweep.retention import remove_weights
 from orchestrator.sweep.retry import retried_trials
 from orchestrator.sweep.shared_work import INTERRUPTED, gather
 from orchestrator.sweep.study_file import check_name, write_study_file
-from orchestrator.watch import TrialLogs, open_sinks
+from orchestrator.watch import Listener, TrialLogs, open_sinks
 from orchestrator.words import counted, on_corpus
 from search_spaces.command_study import command_words
 from trainables.errors import DIVERGED, GO_ON, PROGRAM
@@ -42,6 +42,7 @@ def run_study(
     options: RunOptions,
     typed: Typed,
     console: Console,
+    events: Listener,
     *,
     again: bool = False,
     adds: bool = False,
@@ -101,6 +102,7 @@ def run_study(
             retries=retries,
             tuner=tuner,
             logs=logs,
+            events=events,
         )
         with live_report(store, options.store_url, str(options.storage), plan.key, typed):
             summary = work.run()
@@ -118,7 +120,7 @@ def run_study(
         is_complete = all(row.state in COMPLETE for row in rows)
         if is_complete and not summary.measurement_failures and options.keep_weights != "all":
             remove_weights(store, plan, options, print_line)
-        _report(store, plan, options, typed, console)
+        _report(store, plan, options, typed, console, events)
         lost_trials = [trial for trial in store.lost() if trial.key == plan.key]
         _print_failures(lost_trials, options, typed, console)
         for row in rows:
@@ -164,7 +166,9 @@ def _tuner(plan: Plan, store: Store, *, plans: bool = True) -> Tuner | None:
     return Tuner(plan.tuning, plan.key, plan.trials, store, plans=plans)
 
 
-def _report(store: Store, plan: Plan, options: RunOptions, typed: Typed, console: Console) -> None:
+def _report(
+    store: Store, plan: Plan, options: RunOptions, typed: Typed, console: Console, events: Listener
+) -> None:
     from orchestrator.report import summary_group
 
     out = report_folder(options.storage, plan.key)
@@ -174,6 +178,7 @@ def _report(store: Store, plan: Plan, options: RunOptions, typed: Typed, console
     console.print(f"All reports: {write_index(result.path, options.storage, console)}")
     view = command_line("view", options=typed.select(*RESULTS))
     console.print(f"View the trials with: {view}")
+    events.event("report_written", {"page": result.path})
 
 
 def _print_failures(

@@ -1,5 +1,6 @@
 from .console import ShownConsole as ShownConsole
 from .console import for_reader as for_reader
+from .json_lines import JsonLines as JsonLines
 from .listener import Listener as Listener
 from .listener import Several as Several
 from .log_targets import open_sinks as open_sinks

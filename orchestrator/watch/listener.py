@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from functools import partial
 from typing import Any
 
@@ -36,6 +36,9 @@ class Listener:
         `pack_sizes` has the number of trials in each pack that a worker runs. `running` has the ids
         of running trials, without those of a dead worker and those that a user asked to stop.
         """
+
+    def event(self, kind: str, content: Mapping[str, object]) -> None:
+        """Handle an event of the study: `study_begun`, `report_written` or `study_ended`."""
 
     def note(self, text: str) -> None:
         """Handle a one-sentence message: an address, a retry, a wait."""

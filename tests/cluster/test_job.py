@@ -22,8 +22,8 @@ def test_job_outlives_submitting_machine(three: Cluster) -> None:
     words = ("gss_grid", "--scale", "smoke", "--set", "training.epochs=60", *three.options)
 
     def count(state: str) -> int:
-        [line] = json.loads(printed(second, "status", *store, "--format", "json"))
-        return int(line[state])
+        [line] = json.loads(printed(second, "status", *store, "--format", "json"))["studies"]
+        return int(line["counts"][state])
 
     sweep = ("--", "python", "-m", "sweep", *words, "--address", "auto")
     submitted = laptop.python(*SUBMIT, "--address", three.dashboard, *sweep)

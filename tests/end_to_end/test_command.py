@@ -31,7 +31,7 @@ STUDY = Study(name="trouble", trials=trials, label=lambda config: f"seed {config
 
 
 def trial_ids(*arguments: str | Path) -> dict[str, str]:
-    plan = json.loads(sweep(*arguments, "--dry-run", "--format", "json").stdout)
+    plan = json.loads(sweep(*arguments, "--dry-run", "--format", "json").stdout)["trials"]
     return {trial["name"]: trial["trial_id"] for trial in plan}
 
 
@@ -113,7 +113,8 @@ def test_retry_runs_only_failed_trials(copied: Path, tmp_path: Path) -> None:
     assert [row["state"] for row in variant] == ["planned", "done", "planned", "planned"]
     assert variant[1]["epochs"] == "1"
     plain = sweep("results", "gss_grid", "--storage", copied, "--format", "json")
-    assert {row["epochs"] for row in json.loads(plain.stdout)} == {2} and "--set" in plain.stderr
+    rows = json.loads(plain.stdout)["trials"]
+    assert {row["epochs"] for row in rows} == {2} and "--set" in plain.stderr
 
 
 @pytest.mark.parametrize("harm", ["deleted", "truncated", "an older copy"])

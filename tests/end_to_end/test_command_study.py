@@ -25,6 +25,7 @@ COMMAND = (
     "command", "python train.py --lr {lr} --seed {seed}", "--files", "train.py",
     "--grid", "lr=0.1,0.01", "--metric", "accuracy", "--mode", "max", "--max-concurrent", "2",
 )  # fmt: skip
+EVENTS = ("--format", "jsonl")
 
 
 @pytest.fixture
@@ -59,7 +60,7 @@ def test_script_is_swept(folder: Path) -> None:
     (folder / "train.py").rename(folder / "elsewhere.py")
     report = sweep("report", "train", "--format", "json")
     assert report.returncode == 0, report.stderr
-    card = json.loads(report.stdout)
+    [card] = json.loads(report.stdout)["reports"]
     assert "accuracy" in card["question"] and "lr=0.01" in card["answer"]
     page = next(folder.glob("results/reports/train-*/report.html")).read_text()
     assert "sweep.py command" in page and "--grid lr=0.1,0.01" in page
@@ -79,12 +80,23 @@ def test_script_is_swept(folder: Path) -> None:
 @pytest.mark.usefixtures("one_ray")
 def test_failed_programs_run_again(folder: Path) -> None:
     write_script(folder, end=f"if not os.path.exists({str(folder / 'cure')!r}): raise ValueError\n")
-    failed = sweep(*COMMAND)
-    assert failed.returncode == 1 and "exit status 1: ValueError" in failed.stdout
-    [line] = [line for line in failed.stdout.splitlines() if "Run failed trials again" in line]
+    failed = sweep(*COMMAND, *EVENTS)
+    assert failed.returncode == 1 and "exit status 1: ValueError" in failed.stderr
+    [line] = [line for line in failed.stderr.splitlines() if "Run failed trials again" in line]
     assert "--retry" in line and "--grid lr=0.1,0.01" in line
+    begun, *trials, written, ended = map(json.loads, failed.stdout.splitlines())
+    assert (begun["kind"], begun["trials"], begun["missing"]) == ("study_begun", 2, 2)
+    results = [event for event in trials if event["kind"] == "trial_ended"]
+    assert [event["state"] for event in results] == ["failed"] * 2
+    assert all("exit status 1: ValueError" in event["cause"] for event in results)
+    assert Path(written["page"]).is_file()
+    assert (ended["kind"], ended["exit_status"]) == ("study_ended", 1)
     (folder / "cure").touch()
-    assert sweep(*COMMAND, "--retry").returncode == 0
+    retried = sweep(*COMMAND, "--retry", *EVENTS)
+    assert retried.returncode == 0
+    events = list(map(json.loads, retried.stdout.splitlines()))
+    accuracies = [event["metrics"]["accuracy"] for event in events if event.get("state") == "done"]
+    assert len(accuracies) == 2 and all(0.5 < accuracy < 1 for accuracy in accuracies)
     assert len(runs(folder)) == 4
 
 
@@ -92,7 +104,8 @@ def test_failed_programs_run_again(folder: Path) -> None:
 def test_failing_programs_stop_early(folder: Path) -> None:
     write_script(folder, end="raise ValueError(f'wrong by {options.seed}')\n")
     words = (*COMMAND, "--seeds", "3", "--max-concurrent", "1")
-    stopped = sweep(*words, "--max-failures", "2")
+    stopped = sweep(*words, "--max-failures", "2", *EVENTS)
+    assert json.loads(stopped.stdout.splitlines()[-1])["exit_status"] == 2
     assert stopped.returncode == 2 and "Traceback" not in stopped.stderr
     assert "2 failed trials" in stopped.stderr and "ValueError: wrong by 1" in stopped.stderr
     assert len(runs(folder)) == 2
@@ -116,7 +129,7 @@ def test_spaces_of_a_command(folder: Path, options: tuple[str, ...], names: str)
     plan = sweep("command", "true {a} {b}", "--metric", "loss", *options, "--dry-run",
                  "--format", "json")  # fmt: skip
     assert plan.returncode == 0, plan.stderr
-    groups = [trial["name"].removesuffix(" seed=1") for trial in json.loads(plan.stdout)]
+    groups = [trial["name"].removesuffix(" seed=1") for trial in json.loads(plan.stdout)["trials"]]
     assert " ".join(groups) == names and folder.exists()
 
 

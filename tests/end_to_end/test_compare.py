@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.command import results_table, sweep
+from tests.support.json_page import check
 
 STUDY = """import random
 from pathlib import Path
@@ -59,7 +60,7 @@ def document(answer: CompletedProcess[str]) -> dict[str, Any]:
 def test_verdicts_have_exit_statuses(compared: Compared) -> None:
     better = compared("skill=3", "skill=0", "--seeds", "6", "--format", "json")
     assert better.returncode == 0, better.stderr
-    content = document(better)
+    content = check(better.stdout, "compare")
     assert (content["verdict"], content["pairs"], content["better"]) == ("a_better", 6, "higher")
     assert 2 < content["interval"][0] < content["difference"] < content["interval"][1] < 4
     assert compared.trained() == 12

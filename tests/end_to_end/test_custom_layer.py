@@ -29,7 +29,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def config(folder: Path) -> Path:
-    plan = json.loads(sweep(folder / "my_layer_study.py", *DRY).stdout)
+    plan = json.loads(sweep(folder / "my_layer_study.py", *DRY).stdout)["trials"]
     (folder / "config.json").write_text(json.dumps(plan[0]))
     return folder / "config.json"
 
@@ -71,9 +71,9 @@ def test_layer_from_docs_trains(
 
 def test_changed_layer_makes_new_trials(folder: Path) -> None:
     study, layer = folder / "my_layer_study.py", folder / "my_layer.py"
-    before = {trial["trial_id"] for trial in json.loads(sweep(study, *DRY).stdout)}
+    before = {trial["trial_id"] for trial in json.loads(sweep(study, *DRY).stdout)["trials"]}
     layer.write_text(layer.read_text().replace("torch.tanh", "torch.sigmoid"))
-    after = {trial["trial_id"] for trial in json.loads(sweep(study, *DRY).stdout)}
+    after = {trial["trial_id"] for trial in json.loads(sweep(study, *DRY).stdout)["trials"]}
     assert len(before) == len(after) == 3 and not before & after
 
 
@@ -103,7 +103,7 @@ def test_error_names_line_of_layer(folder: Path, alone: Callable[..., tuple[int,
     assert ran.returncode == 1 and line in ran.stdout, ran.stderr
     (log,) = re.findall(r"\(traceback: (.*?)\)$", ran.stdout, re.MULTILINE)
     assert "3 trials failed" in ran.stdout and "view(7, -1)" in Path(log).read_text()
-    config.write_text(json.dumps(json.loads(sweep(study, *DRY).stdout)[:1]))
+    config.write_text(json.dumps(json.loads(sweep(study, *DRY).stdout)["trials"][:1]))
     status, error = alone(config, "--code", str(layer))
     assert status == 2 and line in error
 

@@ -116,7 +116,8 @@ def test_contexts_and_benchmarks_make_variants(folder: Path) -> None:
     answer = sweep(study, *SMOKE, storage, *options)
     assert answer.returncode == 0, answer.stdout + answer.stderr
     assert "0 to run, 3 already done, 3 of them to be measured again for: top_k-" in answer.stdout
-    rows = json.loads(sweep("results", "tops", "--storage", storage, "--format", "json").stdout)
+    printed = sweep("results", "tops", "--storage", storage, "--format", "json").stdout
+    rows = json.loads(printed)["trials"]
     assert json.loads(next(value for name, value in rows[0].items() if name.endswith(" mine 7")))
     assert any(-1 <= value <= 1 for name, value in rows[0].items() if name.endswith(" SMALL"))
 

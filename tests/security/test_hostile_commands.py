@@ -84,7 +84,7 @@ def test_setting_is_applied_or_refused(every_case: Cases) -> None:
         options = [word for key, value in settings for word in ("--set", f"{key}={value}")]
         study = "gss_grid" if len(settings) % 2 else "press_robustness"
         answer = check_answer(study, "--scale", "smoke", "--dry-run", "--format", "json", *options)
-        for trial in json.loads(answer.stdout) if answer.returncode == 0 else ():
+        for trial in json.loads(answer.stdout)["trials"] if answer.returncode == 0 else ():
             assert read_config(trial["config"]).trial_id == trial["trial_id"]
 
     every_case(st.lists(pairs, min_size=1, max_size=2), check)

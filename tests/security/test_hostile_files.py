@@ -93,7 +93,7 @@ def test_matrix_is_measured_or_refused(tmp_path: Path, every_case: Cases) -> Non
         file.write_bytes(content)
         answer = check_answer("rank", file, "--format", "json")
         if answer.returncode == 0:
-            ranks = json.loads(answer.stdout)
+            (ranks,) = json.loads(answer.stdout)["files"]
             exact = np.load(file, allow_pickle=False).astype(np.float64)
             assert ranks["rank_rows"] * ranks["rank_columns"] == exact.size
             assert ranks["sigma_max"] == pytest.approx(np.linalg.norm(exact, 2), rel=1e-6)
@@ -119,7 +119,7 @@ def test_weights_are_measured_or_refused(tmp_path: Path, every_case: Cases) -> N
             tensor = ["--tensor", case[3]] if case[3] else []
             answer = check_answer("rank", checkpoint, *tensor, "--format", "json")
             if answer.returncode == 0 and case[0] == sound:
-                ranks = json.loads(answer.stdout)
+                (ranks,) = json.loads(answer.stdout)["files"]
                 exact = tensors[ranks["tensor"]].double().numpy()
                 assert ranks["sigma_max"] == pytest.approx(np.linalg.norm(exact, 2), rel=1e-6)
 

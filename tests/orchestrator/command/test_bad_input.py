@@ -49,6 +49,8 @@ def over(**fields):
         (("gss_grid", "--dry-run", "--gpus-per-trial", "1.5"), "1.5"),
         (("gss_grid", "--dry-run", "--format", "yaml"), "'json'"),
         (("gss_grid", "--format", "json"), "--dry-run"),
+        (("gss_grid", "--format", "jsonl", "--dry-run"), "events"),
+        (("retry", "gss_grid", "--format", "json"), "'jsonl'"),
         (("gss_grid", "--gpus-per-trial", "nan", "--storage", "{tmp}/r"), "gpus-per-trial"),
         (("corpus", "check", "ptb", "--data-dir", "{tmp}/wrong"), "train.txt"),
         (("gss_grid", "--search", "tpe"), "--search"),

@@ -30,11 +30,11 @@ def test_one_checkpoint_prints_every_measure(tmp_path: Path) -> None:
     assert answer.returncode == 0, answer.stderr
     assert HEAD in answer.stderr and NORM in answer.stderr
     assert "log_p_rank_bound" in answer.stdout and "float32" in answer.stdout
-    ranks = json.loads(sweep("rank", path.parent, "--format", "json").stdout)
+    (ranks,) = json.loads(sweep("rank", path.parent, "--format", "json").stdout)["files"]
     lines = dict(
         csv.reader(io.StringIO(sweep("rank", path, "--tensor", HEAD, "--format", "csv").stdout))
     )
-    assert list(lines) == ["measure", *ranks]
+    assert list(lines) == ["measure", *(name for name in ranks if name not in ("step", "file"))]
     sigma = np.linalg.svd(head(40, 6, decay=1 / 4).astype(np.float32), compute_uv=False)
     assert ranks["sigma_min"] == pytest.approx(sigma[-1], rel=1e-6)
     assert float(lines["sigma_max"]) == pytest.approx(sigma[0], rel=1e-5)
@@ -50,7 +50,7 @@ def test_checkpoints_are_sorted_by_step(tmp_path: Path) -> None:
     ranks = [float(row["entropy_rank"]) for row in rows]
     assert ranks == sorted(ranks, reverse=True)
     assert answer.stderr.count("The head is") == 1, "a note for all files is printed once"
-    records = json.loads(sweep("rank", *paths, "--format", "json").stdout)
+    records = json.loads(sweep("rank", *paths, "--format", "json").stdout)["files"]
     assert [record["step"] for record in records] == [0, 16, 1000] and {*records[0]} == {*rows[0]}
     table = sweep("rank", *paths).stdout
     assert "stable rank" in table and "1000" in table
@@ -61,7 +61,7 @@ def test_note_names_its_file(tmp_path: Path) -> None:
     np.save(tmp_path / "m.npy", head())
     answer = sweep("rank", *paths, tmp_path / "m.npy", "--format", "json")
     assert f"{paths[0]}, {paths[1]}: The head is" in answer.stderr
-    records = json.loads(answer.stdout)
+    records = json.loads(answer.stdout)["files"]
     assert [record["file"] for record in records] == [*map(str, paths), str(tmp_path / "m.npy")]
     assert records[2]["tensor"] is None and records[2]["press_rank"] == 8
 

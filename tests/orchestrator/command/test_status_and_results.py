@@ -49,7 +49,10 @@ def test_status_names_failures_and_causes(store: Store, typed: Typed) -> None:
     output = typed("status", "bends").stdout
     assert output.count("1 trial failed: ") == CAUSES_SHOWN
     assert f"and {30 - CAUSES_SHOWN} more" in output and len(output) < 40_000
-    assert json.loads(typed("status", "--format", "json").stdout)[0]["failed"] == 30
+    assert (
+        json.loads(typed("status", "--format", "json").stdout)["studies"][0]["counts"]["failed"]
+        == 30
+    )
 
 
 def test_equal_causes_are_one_group(store: Store, typed: Typed) -> None:
@@ -125,7 +128,7 @@ def test_report_all_covers_this_folder(
     Path("bends.py").write_text(study)
     assert PAGE in typed("report", "all").stdout
     assert " ./bends.py --scale quick" in (tmp_path / PAGE).read_text()
-    [summary] = map(json.loads, [typed("report", "bends.py", "--format", "json").stdout])
+    [summary] = json.loads(typed("report", "bends.py", "--format", "json").stdout)["reports"]
     assert summary["study"] == "bends"
     assert summary["findings"][0]["verdicts"][0]["verdict"] == "not measured"
 

@@ -111,7 +111,7 @@ sys.exit(status)
         [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True
     )
     assert answer.stderr.strip() == "[]"
-    trials = json.loads(answer.stdout)
+    trials = json.loads(answer.stdout)["trials"]
     assert [t["corpus"] for t in trials] == ["ptb"] * 72 + ["wikitext-2"] * 36
     for trial in trials:
         assert TrialConfig.model_validate(trial["config"]).trial_id == trial["trial_id"]
@@ -139,7 +139,7 @@ def test_unchanged_scale_is_the_papers(name: str, scales: list[str]) -> None:
 
 def test_word_count_has_no_gpu_hours() -> None:
     answer = sweep("published", "--dry-run", "--format", "json")
-    for trial in json.loads(answer.stdout):
+    for trial in json.loads(answer.stdout)["trials"]:
         assert trial["config"] == WordPairsConfig(seed=0, text=trial["config"]["text"]).model_dump()
         assert trial["parameters"] is trial["estimated_gpu_hours"] is None
         assert trial["estimated_core_hours"] > 0

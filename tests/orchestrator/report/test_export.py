@@ -34,7 +34,7 @@ def written(results: FlatResults, form: Any) -> str:
 
 def test_files_hold_every_value(results: FlatResults, tmp_path: Path) -> None:
     records = [dict(record) for record in results.records]
-    assert json.loads(written(results, "json")) == records
+    assert json.loads(written(results, "json"))["trials"] == records
     write_parquet(results.columns, results.records, tmp_path / "results.parquet")
     assert pyarrow.parquet.read_table(tmp_path / "results.parquet").to_pylist() == records
     head, *lines = csv.reader(io.StringIO(written(results, "csv")))

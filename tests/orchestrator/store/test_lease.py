@@ -80,8 +80,8 @@ def test_status_excludes_killed_commands_trials(
         for trial_id, owner in zip(TRIALS, (dead, this_owner()), strict=True):
             store.claim([trial_id], owner=owner, lease_s=60)
     status("gss_grid", store=address, form="json")
-    (line,) = json.loads(capsys.readouterr().out)
-    assert (line["running"], line["planned"]) == (1, 1)
+    (line,) = json.loads(capsys.readouterr().out)["studies"]
+    assert (line["counts"]["running"], line["counts"]["planned"]) == (1, 1)
 
 
 def lease_until(store: Store) -> datetime:

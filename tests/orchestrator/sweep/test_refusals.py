@@ -16,6 +16,7 @@ from orchestrator.sweep import Typed, corpus_files, remaining_work, retry, run_s
 from orchestrator.sweep.corpus_files import ensure_texts
 from orchestrator.sweep.retry import open_retries
 from orchestrator.sweep.study_file import check_name, write_study_file
+from orchestrator.watch import Listener
 from search_spaces.catalog import load_study
 from search_spaces.scales import SCALES
 from tests.support.store_rows import KEY, RUN, fail, ids, outcome, plan
@@ -49,7 +50,7 @@ def refused(
 def test_refused_run_is_not_announced(refused: tuple[Plan, RunOptions]) -> None:
     output = io.StringIO()
     with pytest.raises(UserError, match="here"):
-        run_study(*refused, TYPED, Console(file=output))
+        run_study(*refused, TYPED, Console(file=output), Listener())
     assert output.getvalue() == ""
     with open_store(refused[1].store_url) as store:
         texts = refused[0].corpus.name == "ptb"
@@ -63,7 +64,7 @@ def test_refused_retry_forgets_nothing(refused: tuple[Plan, RunOptions]) -> None
         store.register(planned.key, [trial])
         fail(store, trial.trial_id, cause="a cause", run_id=store.begin_run(RUN))
     with pytest.raises(UserError, match="here"):
-        run_study(planned, options, TYPED, Console(file=io.StringIO()), again=True)
+        run_study(planned, options, TYPED, Console(file=io.StringIO()), Listener(), again=True)
     with open_store(options.store_url) as store:
         assert store.states([trial.trial_id]) == {trial.trial_id: "failed"}
 
