@@ -13,6 +13,7 @@ from trainables.config import (
     DirichletConfig,
     FitConfig,
     LmsPlifConfig,
+    MonotoneNnConfig,
     OutputLayerConfig,
     SoftmaxConfig,
 )
@@ -56,6 +57,14 @@ def test_loss_uses_layer_log_probabilities(layer: OutputLayerConfig) -> None:
     assert model.loss(p_NV).item() == pytest.approx(
         -(p_NV * log_p_NV).sum(1).mean().item(), abs=1e-13
     )
+
+
+def test_thousand_units_start_as_identity() -> None:
+    function = Model(small(MonotoneNnConfig(units=1000))).layer.function
+    x = torch.linspace(-9, 9, 501)
+    with torch.no_grad():
+        shift = function(x) - x  # a constant, which a softmax ignores
+    assert (shift - shift.mean()).abs().max() < 1e-3
 
 
 def test_only_wide_softmax_reaches_entropy() -> None:
