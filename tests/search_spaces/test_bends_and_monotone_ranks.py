@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
 from itertools import pairwise
 
@@ -63,7 +64,7 @@ def walked(x: int) -> int:
     return value + slopes[-1] * max(0, x - knots[-1])
 
 
-EXACT = {
+EXACT: dict[str, Callable[[int], int]] = {
     "x": lambda x: x,
     "2x + 1": lambda x: 2 * x + 1,
     "x³": lambda x: x**3,

@@ -60,7 +60,7 @@ def test_loss_uses_layer_log_probabilities(layer: OutputLayerConfig) -> None:
 
 
 def test_thousand_units_start_as_identity() -> None:
-    function = Model(small(MonotoneNnConfig(units=1000))).layer.function
+    function: Any = Model(small(MonotoneNnConfig(units=1000))).layer.function
     x = torch.linspace(-9, 9, 501)
     with torch.no_grad():
         shift = function(x) - x  # a constant, which a softmax ignores
