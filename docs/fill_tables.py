@@ -234,9 +234,8 @@ def saturation(reports: Reports) -> Rows:
 def gradient(reports: Reports) -> Rows:
     widths = [8, 16, 32, 64, 96]
     means = reports("saturation").trials.groupby("model.width").mean(numeric_only=True).loc[widths]
-    identity = np.sqrt(1 - means.index / 2000)
     yield "gradient norm lost", *show_all(means.gradient_norm_lost, ".3f")
-    yield f"√(1 {MINUS} d/V), V = 2,000", *show_all(identity, ".3f")
+    yield f"√(1 {MINUS} d/V), V = 2,000", *show_all(means.gradient_norm_lost_null, ".3f")
     yield "share of the square out of reach", *show_all(means.gradient_lost_share, ".3f")
     yield "angle of gradient and step, degrees", *show_all(means.gradient_angle_degrees, ".1f")
 

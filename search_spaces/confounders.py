@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import product
 
-from search_spaces.study import PartialCorrelations, Study
+from search_spaces.study import Lines, PartialCorrelations, Study
 from search_spaces.transformer import BATCH_SIZE, ladder, recipe_epochs, transformer
 from trainables.config import CorpusConfig, SoftmaxConfig, TransformerTrialConfig
 
@@ -79,6 +79,18 @@ STUDY = Study(
                 "\N{LEFT DOUBLE QUOTATION MARK}are largely aligned, but none can reliably predict "
                 "downstream performance\N{RIGHT DOUBLE QUOTATION MARK} (abstract). Their "
                 "coefficients could not be read, so none are shown."
+            ),
+        ),
+        Lines(
+            x="training.learning_rate",
+            by="output_layer.name",
+            metrics=("gradient_norm_lost", "gradient_norm_lost_null"),
+            title="Gradient norm that the head loses, and would lose by chance",
+            logarithmic_x=True,
+            note=(
+                "By chance: the mean leverage of V rows in d dimensions is d/V, regardless of what "
+                "was learned, so a random direction loses \N{SQUARE ROOT}(1 \N{MINUS SIGN} d/V) of "
+                "its norm, in the root mean square."
             ),
         ),
     ),

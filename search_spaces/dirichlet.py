@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import product
 
 from search_spaces.analyses import Claim, Lines, Reach
+from search_spaces.monotone_ranks import ranks_of_functions
 from search_spaces.study import Study
 from trainables.config import (
     CorpusConfig,
@@ -30,24 +32,43 @@ LAYERS: tuple[OutputLayerConfig, ...] = (
     MosConfig(mixtures=MIXTURES, latent_dropout=0.0),
     MonotoneNnConfig(units=UNITS),
 )
+# The talk's network has at least 1,000 units. It takes minutes a fit at scale quick.
+MANY_UNITS, MANY_UNITS_WIDTHS, MANY_UNITS_QUICK_WIDTH = 1_000, (2, 5, 10), 5
 MODES, GAP = "modes_matched", "excess_cross_entropy"
 # Largest width that the claims call small.
 SMALL = 10
 
 
 def trials(corpus: CorpusConfig) -> Iterator[DirichletConfig]:
-    """Yield 324 fits."""
+    """Yield 333 fits."""
     del corpus
-    for alpha in ALPHAS:
-        for width in WIDTHS:
-            for layer in LAYERS:
-                for seed in SEEDS:
-                    yield DirichletConfig(seed=seed, alpha=alpha, width=width, output_layer=layer)
+    many_units = MonotoneNnConfig(units=MANY_UNITS)
+    settings = [
+        *product(ALPHAS, WIDTHS, LAYERS),
+        *product(ALPHAS[:1], MANY_UNITS_WIDTHS, [many_units]),
+    ]
+    for (alpha, width, layer), seed in product(settings, SEEDS):
+        yield DirichletConfig(seed=seed, alpha=alpha, width=width, output_layer=layer)
 
 
 def label(config: DirichletConfig) -> str:
     """Return a name: "softmax alpha=0.01 d=20 seed=1"."""
-    return f"{config.output_layer.name} alpha={config.alpha:g} d={config.width} seed={config.seed}"
+    layer = config.output_layer.name + f"-{MANY_UNITS}" * has_many_units(config)
+    return f"{layer} alpha={config.alpha:g} d={config.width} seed={config.seed}"
+
+
+def has_many_units(config: DirichletConfig) -> bool:
+    """Return True for the network with as many units as the talk's."""
+    return getattr(config.output_layer, "units", UNITS) == MANY_UNITS
+
+
+def quick_trials(trials: Sequence[DirichletConfig]) -> list[DirichletConfig]:
+    """Return all fits, except those of the large network at some widths."""
+    return [
+        trial
+        for trial in trials
+        if trial.width == MANY_UNITS_QUICK_WIDTH or not has_many_units(trial)
+    ]
 
 
 def corner(trials: Sequence[DirichletConfig]) -> list[DirichletConfig]:
@@ -64,12 +85,18 @@ def corner(trials: Sequence[DirichletConfig]) -> list[DirichletConfig]:
 def _claims() -> Iterator[Claim]:
     better_modes = "monotonic functions match more modes at small d than linear softmax"
     equal_results = "similar results for cross-entropy and other alphas"
-    for layer in ("lms_plif", "monotone_nn"):
-        for text, metric, panels in (
-            (better_modes, MODES, ALPHAS[:1]),
-            (equal_results, MODES, ALPHAS[1:]),
-            (equal_results, GAP, ALPHAS),
-        ):
+    everywhere = (
+        (better_modes, MODES, ALPHAS[:1]),
+        (equal_results, MODES, ALPHAS[1:]),
+        (equal_results, GAP, ALPHAS),
+    )
+    where_large_runs = ((better_modes, MODES, ALPHAS[:1]), (equal_results, GAP, ALPHAS[:1]))
+    for layer, claims in (
+        ("lms_plif", everywhere),
+        (f"monotone_nn {UNITS}", everywhere),
+        (f"monotone_nn {MANY_UNITS}", where_large_runs),
+    ):
+        for text, metric, panels in claims:
             yield Claim(
                 text=text,
                 metric=metric,
@@ -93,12 +120,13 @@ STUDY = Study(
     trials=trials,
     label=label,
     corner=corner,
+    quick=quick_trials,
     reads_text=False,
     measurements=(),
     analyses=(
         Lines(
             x="width",
-            by="output_layer.name",
+            by="output_layer",
             metrics=(MODES, GAP),
             panel="alpha",
             title="Modes matched and gap to the entropy",
@@ -117,6 +145,7 @@ STUDY = Study(
                 "fit, not the minimum."
             ),
         ),
+        ranks_of_functions,
     ),
     deviations=(
         "The talk's text names neither the optimiser nor N, M and d. This project chose N = M = "
@@ -127,7 +156,9 @@ STUDY = Study(
         f"LMS-PLIF has {KNOTS:,} intervals on [\N{MINUS SIGN}20, 20] instead of 100,000, because "
         "N = M = 1,000 gives a million logits. It starts as the identity, because fits from "
         "random slopes end in worse optima.",
-        f"The monotone network has {UNITS} units.",
+        f"The monotone network has {UNITS} units. The talk's number, at least {MANY_UNITS:,}, runs "
+        f"at alpha = {ALPHAS[0]} and d = {', '.join(map(str, MANY_UNITS_WIDTHS))} (scale quick: "
+        f"d = {MANY_UNITS_QUICK_WIDTH}), because a fit takes minutes to hours.",
         f"MoS has {MIXTURES} mixtures without dropout. It has parameters beyond the free context "
         "vectors, and its contexts pass through a tanh. At equal d it is the larger model.",
         "A fit ends in a local optimum that depends on its start. A layer may be able to express "

@@ -1,8 +1,10 @@
-"""Rank against perplexity over a grid of Generalized SigSoftmax (AAAI 2021, Fig. 2)."""
+"""Rank against perplexity over a grid of Generalized SigSoftmax (AAAI 2021, Figs. 1 and 2)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from math import exp, log, log1p
+from typing import Any
 
 from search_spaces.awd_lstm import awd_lstm
 from search_spaces.study import Correlation, GridMap, PublishedCorrelation, RankOverTraining, Study
@@ -55,11 +57,52 @@ def quick_trials(trials: Sequence[LanguageTrialConfig]) -> list[LanguageTrialCon
     ]
 
 
+# SigSoftmax, and the GSS that the paper chose for PTB and for WikiText-2.
+BENDS = {"sigsoftmax": (0.0, 2.0), "gss, PTB": (-1.5, 2.5), "gss, WikiText-2": (-1.5, 3.0)}
+X_STEPS, X_STEP = 120, 0.05
+
+
+def piecewise(x: float, c: float, k: float) -> float:
+    """Return PL(x; c, k), equation 2 of the paper."""
+    return x if x > c else k * (x - c) + c
+
+
+def smooth(x: float, c: float, k: float) -> float:
+    """Return the smooth form of PL(x; c, k), equation 3 of the paper."""
+    softplus = max(x - c, 0.0) + log1p(exp(-abs(x - c)))
+    return k * (x - c) + c - (k - 1) * softplus
+
+
+def bends_and_their_smooth_forms(results: Any) -> list[Any]:
+    """Draw PL(x; c, k) and its smooth form by their formulas, as in Fig. 1 of the paper.
+
+    PL has slope k up to x = c, and slope 1 above. The smooth form is less than PL at every x, by
+    (k - 1) ln(1 + e^(-|x - c|)). So the distance is largest at x = c: (k - 1) ln 2.
+    """
+    xs = [i * X_STEP for i in range(-X_STEPS, X_STEPS + 1)]
+    curves, table = type(results)({"x": xs}), []
+    for name, (c, k) in BENDS.items():
+        of_name = [[f(x, c, k) for x in xs] for f in (piecewise, smooth)]
+        curves[f"PL, {name}"], curves[f"smooth, {name}"] = of_name
+        distance, x = max((a - b, x) for a, b, x in zip(*of_name, xs, strict=True))
+        at = {"function": name, "c": c, "k": k, "largest distance": distance, "at x": x}
+        table.append(at | {"(k - 1) ln 2": (k - 1) * log(2)})
+    styles = [f"C{i}{line}" for i in range(len(BENDS)) for line in ("-", "--")]
+    figure = curves.plot(x="x", style=styles).figure
+    figure.suptitle("PL(x; c, k) and its smooth form")
+    largest = ", ".join(f"{row['largest distance']:.3f} ({row['function']})" for row in table)
+    return [
+        f"The smooth form is less than PL by at most {largest}, each at x = c.",
+        figure,
+        type(results)(table),
+    ]
+
+
 STUDY = Study(
     name="gss_grid",
     title="Rank and perplexity over the family of Generalized SigSoftmax",
     question="Is the rank of the log-P matrix correlated with the perplexity on the test set?",
-    source="On the Softmax Bottleneck of Recurrent Language Models (AAAI 2021), Fig. 2",
+    source="On the Softmax Bottleneck of Recurrent Language Models (AAAI 2021), Figs. 1 and 2",
     trials=trials,
     label=label,
     corner=corner,
@@ -77,6 +120,7 @@ STUDY = Study(
             },
         ),
         GridMap(row="output_layer.c", column="output_layer.k"),
+        bends_and_their_smooth_forms,
         RankOverTraining(),
     ),
 )

@@ -27,9 +27,10 @@ LOST = (
     "Godey and Artzi (2026, arXiv 2603.10145) write that \N{LEFT DOUBLE QUOTATION MARK}95-99% of "
     "the gradient norm is suppressed by the output layer\N{RIGHT DOUBLE QUOTATION MARK} "
     "(abstract). The paper itself could not be read, so its widths and vocabularies are missing "
-    "here. The metric gradient_norm_lost is this share of the norm, pooled over contexts. For "
-    "weights without structure, it is about the square root of 1 - d/V, so it falls with the width "
-    "d and rises with the vocabulary size V."
+    "here. The metric gradient_norm_lost is this share of the norm, pooled over contexts. The "
+    "metric next to it is the share that is lost by chance: the mean leverage of V rows in d "
+    "dimensions is d/V, regardless of what was learned, so a random direction loses "
+    "\N{SQUARE ROOT}(1 \N{MINUS SIGN} d/V) of its norm, in the root mean square."
 )
 
 
@@ -83,7 +84,12 @@ STUDY = Study(
         Lines(
             x="model.width",
             by="output_layer.name",
-            metrics=("gradient_norm_lost", "gradient_lost_share", "gradient_angle_degrees"),
+            metrics=(
+                "gradient_norm_lost",
+                "gradient_norm_lost_null",
+                "gradient_lost_share",
+                "gradient_angle_degrees",
+            ),
             title="Part of the gradient that the head does not pass on",
             logarithmic_x=True,
             note=LOST,

@@ -20,8 +20,10 @@ if TYPE_CHECKING:
 
 LAYER = "output_layer.name"
 LAYER_CLASS = "output_layer.layer"
-# Columns that distinguish layers of equal name: a softcap's form, the class of a user's layer.
-LAYER_DETAILS = ("output_layer.form", LAYER_CLASS)
+# Columns that distinguish layers of equal name: a softcap's form, a network's units, the class of a
+# user's layer.
+LAYER_DETAILS = ("output_layer.form", "output_layer.units", LAYER_CLASS)
+HEAD_WIDTHS = ("model.head_rank", "model.embedding_width", "model.width")
 ID_DIGITS = SHORT_ID
 METRICS = (
     "train_perplexity",
@@ -100,8 +102,11 @@ class FlatResults:
         ):
             frame[name] = [columns.get(name) for columns in self.extra_columns]
         if LAYER in frame:
-            details = [(" " + frame[name]).fillna("") for name in LAYER_DETAILS if name in frame]
-            frame["output_layer"] = sum(details, start=frame[LAYER])
+            names = [name for name in (LAYER, *LAYER_DETAILS) if name in frame]
+            frame["output_layer"] = [
+                " ".join(str(record[name]) for name in names if record[name] is not None) or None
+                for record in self.records
+            ]
         return frame
 
 
@@ -189,6 +194,11 @@ def _with_derived(metrics: Mapping[str, Any], config: Mapping[str, Any]) -> dict
     }
     if (floor := _entropy(config.get("corpus.name"))) is not None and test_perplexity > 0:
         additions["excess_cross_entropy"] = math.log(test_perplexity) - floor
+    if "gradient_norm_lost" in metrics:
+        width = next(filter(None, map(config.get, HEAD_WIDTHS)), math.nan)
+        words = metrics.get("rank_columns") or metrics.get("kl_rank_columns") or math.nan
+        # A random direction among V has this part outside d of them, in the root mean square.
+        additions["gradient_norm_lost_null"] = math.sqrt(max(1 - width / words, 0.0))
     return {**metrics, **{name: value for name, value in additions.items() if math.isfinite(value)}}
 
 

@@ -53,6 +53,7 @@ TITLES = {
     "gradient_lost_share": "gradient out of reach (share of its square)",
     "gradient_angle_degrees": "angle of gradient and step (degrees)",
     "gradient_norm_lost": "gradient norm lost",
+    "gradient_norm_lost_null": "gradient norm lost by chance",
     "gradient_contexts": "contexts of the gradient",
     "press_rank_float64": "Press rank (float64)",
     "press_rank_float32": "Press rank (float32)",

@@ -38,6 +38,9 @@ METRICS = {
     "between the gradient and this change (up to its sign)",
     "gradient_norm_lost": "for a plain softmax, the Frobenius norm of the gradients' part in the "
     "kernel of the output weights' transpose, divided by their whole norm (Godey and Artzi 2026)",
+    "gradient_norm_lost_null": "\N{SQUARE ROOT}(1 \N{MINUS SIGN} d/V) for output weights of rank d "
+    "and V words: the mean leverage of V rows in d dimensions is d/V, regardless of what was "
+    "learned",
     "seconds_per_epoch": "median training time of an epoch, without the first (a worker warms up)",
     "stable_rank": "sum of the squared singular values, divided by the largest square",
 }

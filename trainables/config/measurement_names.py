@@ -72,7 +72,8 @@ _RANKS = (
 _LANGUAGE = f"""{_COST} {_RANKS} train_perplexity valid_perplexity test_perplexity
     generalisation_gap excess_cross_entropy kept_epoch epochs parameters seconds seconds_per_epoch
     tokens_per_second kl_rank_1e-1 kl_rank_1e-2 kl_rank_1e-3 kl_rank_rows kl_rank_columns
-    kl_at_rank_* gradient_lost_share gradient_angle_degrees gradient_norm_lost gradient_contexts
+    kl_at_rank_* gradient_lost_share gradient_angle_degrees gradient_norm_lost
+    gradient_norm_lost_null gradient_contexts
     centred_press_rank centred_effective_rank_1e-3 centred_effective_rank_1e-4
     centred_effective_rank_1e-5 centred_entropy_rank centred_stable_rank ranked_epochs
     press_rank_peak press_rank_peak_epoch press_rank_kept press_rank_last entropy_rank_peak

@@ -10,6 +10,7 @@ from .ranked_file import RankedFile as RankedFile
 from .ranked_file import rank_file as rank_file
 from .ranks import EFFECTIVE_RANK_EPSILONS as EFFECTIVE_RANK_EPSILONS
 from .ranks import FLOAT32_EPS as FLOAT32_EPS
+from .ranks import PRIME as PRIME
 from .ranks import RANKS as RANKS
 from .ranks import effective_rank as effective_rank
 from .ranks import entropy_rank as entropy_rank

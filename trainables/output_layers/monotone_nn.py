@@ -12,6 +12,8 @@ from trainables.device import add_multiple_, numbers
 from trainables.output_layers.pointwise import ChunkPass, Pointwise
 
 START_RANGE = 10.0  # the steepest points of the units are spread over [-10, 10] at first
+# Steeper units would have no slope, and so no gradient, right outside this range.
+STEEPEST_START = 1.6
 
 
 class _NetworkPass(ChunkPass):
@@ -68,7 +70,7 @@ class MonotoneNetwork(Pointwise):
     def __init__(self, units: int) -> None:
         super().__init__()
         spacing = 2 * START_RANGE / units
-        steepness = 2.0 / spacing
+        steepness = min(2.0 / spacing, STEEPEST_START)
         centres_U = (torch.arange(units) + 0.5) * spacing - START_RANGE
         self.steepness_U = nn.Parameter(torch.full((units,), _softplus_inverse(steepness)))
         self.height_U = nn.Parameter(torch.full((units,), _softplus_inverse(spacing)))

@@ -23,7 +23,7 @@ NUMBERS = re.compile(
     | target_entropy | modes_matched | iterations | passes | met_rule | (zero|singular)_share
     | (mean_)?vanishing_.* | effective_rank_.* | log10_condition(_nonzero|_excess)?
     | first_half_r2 | input_spread | noisy_.* | round_trip\ .* | similarity.*
-    | gradient_(lost_share|angle_degrees|norm_lost|contexts) | centred_.*
+    | gradient_(lost_share|angle_degrees|norm_lost(_null)?|contexts) | centred_.*
     | (word_pairs|bent)\ .*""",
     re.VERBOSE,
 )

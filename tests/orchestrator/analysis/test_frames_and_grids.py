@@ -3,7 +3,9 @@ from __future__ import annotations
 import json
 import math
 from itertools import product
+from typing import Any
 
+import numpy as np
 import pytest
 
 from orchestrator.analysis import METRICS, count_values, flatten, grid_numbers, summarise
@@ -101,6 +103,40 @@ def test_environments_sort_by_count() -> None:
     counted = {name: list(counts.items()) for name, counts in count_values(environments).items()}
     assert counted == {"code": [("c", 2), ("a", 1)], "torch": [("", 2), ("2.13.0", 1)]}
     assert count_values([]) == count_values([{}, {}]) == {}
+
+
+@pytest.mark.parametrize(
+    ("model", "rank"),
+    [({"embedding_width": 12}, 12), ({"width": 12}, 12), ({"width": 12, "head_rank": 5}, 5)],
+)
+def test_null_is_the_mean_projection(model: dict[str, int], rank: int) -> None:
+    """Gradients in uniform random directions lose this norm outside random weights' columns."""
+    words, draw = 60, np.random.default_rng(3).standard_normal
+    basis = np.linalg.qr(draw((words, rank)))[0]
+    assert np.mean(np.sum(basis**2, axis=1)) == pytest.approx(rank / words)  # the mean leverage
+    gradients = draw((40_000, words))
+    lost = gradients - gradients @ basis @ basis.T
+    shares = np.linalg.norm(lost, axis=1) / np.linalg.norm(gradients, axis=1)
+    for count in ("rank_columns", "kl_rank_columns"):
+        measured = {"gradient_norm_lost": 0.9, count: words}
+        row = trial_row("softmax", config={"model": model}, **measured)
+        [record] = flatten([row]).records
+        assert record["gradient_norm_lost_null"] == pytest.approx(
+            math.sqrt(np.mean(shares**2)), rel=1e-3
+        )
+    for metrics in ({"rank_columns": words}, {"gradient_norm_lost": 0.9}):
+        row = trial_row("softmax", config={"model": model}, **metrics)
+        assert "gradient_norm_lost_null" not in flatten([row]).metric_columns
+
+
+def test_units_tell_networks_apart() -> None:
+    layers = [{"name": "monotone_nn", "units": units} for units in (8, 1000)]
+    layers.append({"name": "softcap", "form": "tanh"})
+    configs: list[dict[str, Any]] = [*({"output_layer": layer} for layer in layers), {"width": 3}]
+    rows = [trial_row(f"trial {i}", config=config) for i, config in enumerate(configs)]
+    *names, absent = flatten(rows).frame()["output_layer"]
+    assert names == ["monotone_nn 8", "monotone_nn 1000", "softcap tanh"]
+    assert not isinstance(absent, str)
 
 
 def test_derived_metrics_need_all_inputs() -> None:

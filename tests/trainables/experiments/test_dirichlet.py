@@ -13,6 +13,7 @@ from trainables.config import (
     DirichletConfig,
     FitConfig,
     LmsPlifConfig,
+    MonotoneNnConfig,
     OutputLayerConfig,
     SoftmaxConfig,
 )
@@ -56,6 +57,19 @@ def test_loss_uses_layer_log_probabilities(layer: OutputLayerConfig) -> None:
     assert model.loss(p_NV).item() == pytest.approx(
         -(p_NV * log_p_NV).sum(1).mean().item(), abs=1e-13
     )
+
+
+def test_thousand_units_start_as_identity() -> None:
+    """At first f is the identity in the middle, and still has a slope at its ends."""
+    function: Any = Model(small(MonotoneNnConfig(units=1000))).layer.function
+    x = torch.linspace(-12, 12, 501, dtype=torch.float64, requires_grad=True)
+    shift = function.double()(x) - x  # a constant, which a softmax ignores
+    middle = shift[x.abs() < 6]
+    assert (middle - middle.mean()).abs().max() < 2e-3
+    slopes = torch.autograd.grad(shift.sum(), x)[0] + 1
+    # Many sigmoids, side by side over [-10, 10], add up to a difference of two soft steps.
+    edges = [torch.sigmoid(1.6 * (x.detach() + end)) for end in (10, -10)]
+    assert torch.allclose(slopes, edges[0] - edges[1], atol=1e-4)
 
 
 def test_only_wide_softmax_reaches_entropy() -> None:
