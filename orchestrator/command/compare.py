@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from typer import Argument, Option
@@ -48,47 +48,41 @@ class Question:
     output: Annotated[Literal["text", "json"], Option("--format", help="Output format.")] = "text"
 
 
-def side_plans(
+def sides_plan(
     chosen: Iterable[tuple[Study, Scale, str, PlanRequest]], question: Question, seeds: int | None
-) -> list[Plan]:
-    """Return the plans of A and B. Raises UserError for wrong sides, options or corpora."""
-    from orchestrator.plan import MAX_SEEDS, side_plan
+) -> Plan:
+    """Return the plan of A and B. Raises UserError for wrong sides, options or corpora."""
+    from orchestrator.plan import MAX_SEEDS, comparison_plan
 
     if seeds is not None and question.until_settled is not None:
         raise UserError("--seeds: --until-settled chooses the number. Leave one of them out.")
     count = question.until_settled or seeds or SEEDS
     if not 2 <= count <= MAX_SEEDS:
         raise UserError(f"--seeds: takes 2 to {MAX_SEEDS:,}; got {count}. Correct it.")
-    studies = list(chosen)
-    if len(studies) != 1:
+    (study, scale, corpus, request), *more = chosen
+    if more:
         raise UserError("compare: needs one study and one --corpus. Name one of each.")
-    [(study, scale, corpus, request)] = studies
     metric = question.metric or study.goal.metric
     if study.goal.mode_of(metric) is None:
         raise UserError(
             f"--metric: neither a high nor a low {metric} is better, as far as is known. Name a "
             f"metric that can be better, such as {study.goal.metric}."
         )
-    plans = [
-        side_plan(text, study, scale, corpus, replace(request, seeds=None, all_trials=True), count)
-        for text in (question.a, question.b)
-    ]
-    if plans[0].trials[0].trial_id == plans[1].trials[0].trial_id:
-        raise UserError(f"B: {question.a!r} and {question.b!r} are the same trials. Change one.")
-    return plans
+    return comparison_plan(study, scale, corpus, request, (question.a, question.b), count)
 
 
-def print_answer(runs: Sequence[tuple[Plan, RunOptions, Typed]], question: Question) -> int:
+def print_answer(plan: Plan, options: RunOptions, typed: Typed, question: Question) -> int:
     """Train what is missing, print the verdict and return the exit status."""
     from orchestrator.cluster import shared
     from orchestrator.sweep import compare_sides
 
-    plan, options, typed = runs[0]
     options.storage.check()
     metric = question.metric or plan.study.goal.metric
     with shared():
         answer = compare_sides(
-            runs,
+            plan,
+            options,
+            typed,
             console(stderr=True),
             metric=metric,
             margin=question.margin,

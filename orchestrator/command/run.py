@@ -11,7 +11,7 @@ from typer import Context, Exit, Option
 
 from orchestrator.command import options
 from orchestrator.command.clean import removed_sentence
-from orchestrator.command.compare import Question, print_answer, side_plans
+from orchestrator.command.compare import Question, print_answer, sides_plan
 from orchestrator.command.options import console, print_err, store_url
 from search_spaces.catalog import ALL
 from search_spaces.command_study import DEFINING, command_words, define
@@ -211,7 +211,7 @@ def run(
         raise UserError(f"{study}: is a command. Type: {line}")
     studies = studies_of(study, scale, corpus, request)
     if is_comparison:
-        plans = side_plans(studies, Question(**others), seeds)
+        plans = [sides_plan(studies, Question(**others), seeds)]
     else:
         plans = [make_plan(*chosen) for chosen in studies]
     gpus = [_gpus_of(gpus_per_trial, plan) for plan in plans]
@@ -252,7 +252,7 @@ def run(
         for plan, number in zip(plans, gpus, strict=True)
     ]
     if is_comparison:
-        raise Exit(print_answer(runs, Question(**others)))
+        raise Exit(print_answer(*runs[0], Question(**others)))
     if is_job_array:
         if others["script"] is not None and len(runs) > 1:
             raise UserError("--script: a script is for one study and corpus. Name one of each.")

@@ -3,7 +3,7 @@ from .chosen_studies import studies_of as studies_of
 from .request import PlanRequest as PlanRequest
 from .request import Search as Search
 from .seeds import MAX_SEEDS as MAX_SEEDS
-from .sides import side_plan as side_plan
+from .sides import comparison_plan as comparison_plan
 from .study_plan import Plan as Plan
 from .study_plan import make_plan as make_plan
 from .study_trials import is_paper_scale as is_paper_scale

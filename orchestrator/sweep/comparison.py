@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from orchestrator.analysis import Verdict
 
 FIRST_LOOK, GROWTH = 5, 1.5
-Run = tuple[Plan, RunOptions, Typed]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +34,9 @@ class Answer:
 
 
 def compare_sides(
-    runs: Sequence[Run],
+    plan: Plan,
+    options: RunOptions,
+    typed: Typed,
     console: Console,
     *,
     metric: str,
@@ -44,24 +45,20 @@ def compare_sides(
 ) -> Answer | None:
     """Run the missing trials of both sides, and return the verdict; None if interrupted.
 
-    `runs` are the sides, each with all its seeds. A sequential comparison starts with five seeds,
-    or all pairs that are there, and trains further seeds only until there is a verdict.
+    The plan has a trial of A and one of B for each seed. A sequential comparison starts with five
+    seeds, or as many as there are pairs, and trains further seeds only until there is a verdict.
     """
     from orchestrator.analysis import judge_pairs
 
-    goal, most = runs[0][0].study.goal, len(runs[0][0].trials)
-    for seeds in looks(len(_pairs(runs, metric)), most) if sequential else (most,):
-        looked = [
-            (replace(plan, trials=plan.trials[:seeds]), options, typed)
-            for plan, options, typed in runs
-        ]
-        for each_run in looked:
-            if run_study(*each_run, console, Listener(), adds=True) == INTERRUPTED:
-                return None
+    most = len(plan.trials) // 2
+    for seeds in looks(len(_pairs(plan, options, metric)), most) if sequential else (most,):
+        looked = replace(plan, trials=plan.trials[: 2 * seeds])
+        if run_study(looked, options, typed, console, Listener(), adds=True) == INTERRUPTED:
+            return None
         verdict = judge_pairs(
-            _pairs(looked, metric, check=True),
+            _pairs(looked, options, metric, check=True),
             margin=margin,
-            lower_is_better=goal.sign(metric) > 0,
+            lower_is_better=plan.study.goal.sign(metric) > 0,
             sequential=sequential,
         )
         if verdict.verdict not in ("no_difference_shown", "too_few_seeds"):
@@ -78,7 +75,9 @@ def looks(done: int, most: int) -> Iterator[int]:
         yield seeds
 
 
-def _pairs(sides: Sequence[Run], metric: str, *, check: bool = False) -> list[tuple[float, float]]:
+def _pairs(
+    plan: Plan, options: RunOptions, metric: str, *, check: bool = False
+) -> list[tuple[float, float]]:
     """Return the values of a metric at each seed that both sides have done.
 
     If `check`, raises UserError for a metric that no done trial has.
@@ -86,19 +85,19 @@ def _pairs(sides: Sequence[Run], metric: str, *, check: bool = False) -> list[tu
     from orchestrator.analysis import flatten
     from orchestrator.store import open_store
 
-    values, names = list[dict[int, float]](), dict[str, None]()
-    for plan, options, _ in sides:
-        ids = [trial.trial_id for trial in plan.trials]
-        with open_store(options.store_url) as store:
-            results = flatten(store.results(plan.key, only=ids))
-        names |= dict.fromkeys(results.metric_columns)
-        found = {record["trial_id"]: record.get(metric) for record in results.records}
-        numbers = [found.get(trial.trial_id) for trial in plan.trials]
-        values.append({seed: value for seed, value in enumerate(numbers) if is_number(value)})
+    ids = [trial.trial_id for trial in plan.trials]
+    with open_store(options.store_url) as store:
+        results = flatten(store.results(plan.key, only=ids))
+    names = results.metric_columns
     if check and names and metric not in names:
         raise UserError(
             f"--metric: the trials have no metric {metric!r}: {did_you_mean(metric, names)}they "
             f"have {listed(names)}. Choose one of them."
         )
-    a, b = values
-    return [(a[seed], b[seed]) for seed in a if seed in b]
+    found = {record["trial_id"]: record.get(metric) for record in results.records}
+    values = [found.get(trial_id) for trial_id in ids]
+    return [
+        (a, b)
+        for a, b in zip(values[::2], values[1::2], strict=True)
+        if is_number(a) and is_number(b)
+    ]

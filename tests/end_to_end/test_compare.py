@@ -113,7 +113,7 @@ def test_failed_seed_gives_no_pair(compared: Compared) -> None:
     ("words", "key"),
     [
         (("skill=1", "skill=0"), "no such setting"),
-        (("skill=0", "skill=0"), "the same trials"),
+        (("skill=0", "skill=0"), "the same settings"),
         (("skill=3", "skill=0", "--seeds", "1"), "takes 2"),
         (("skill=3", "skill=0", "--seeds", "5", "--until-settled", "9"), "Leave one"),
         (("skill=3", "skill=0", "--metric", "height"), "neither"),
