@@ -27,11 +27,14 @@ from .experiment import WordPairsConfig as WordPairsConfig
 from .frozen import Frozen as Frozen
 from .frozen import completed as completed
 from .frozen import identity as identity
+from .hidden_layers import PIXELS as PIXELS
+from .hidden_layers import ConvolutionLayerConfig as ConvolutionLayerConfig
 from .hidden_layers import DenseLayerConfig as DenseLayerConfig
 from .hidden_layers import ExpertsLayerConfig as ExpertsLayerConfig
 from .hidden_layers import HiddenLayerConfig as HiddenLayerConfig
 from .hidden_layers import LayerJacobianConfig as LayerJacobianConfig
 from .hidden_layers import LayerTaskConfig as LayerTaskConfig
+from .hidden_layers import NonLocalLayerConfig as NonLocalLayerConfig
 from .keys import COLUMNS as COLUMNS
 from .keys import LEADING as LEADING
 from .keys import VARIANT as VARIANT
