@@ -132,9 +132,9 @@ def _marks(spectra: pd.DataFrame, *, least: float) -> pd.DataFrame:
         high=(mean + deviation).clip(lower=least),
         group=spectra["layer"],
     )
-    is_dense = curves["gates"] == "none"
     panels = (
-        curves[is_dense | (curves["gates"] == gates)].assign(panel=title)
+        part[part["gates"].isin(["none", gates])].assign(panel=f"{kind}, {title}")
+        for kind, part in curves.groupby("kind", sort=False)
         for gates, title in PANELS.items()
     )
     return pd.concat(panels)
