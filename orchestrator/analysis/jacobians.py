@@ -41,7 +41,7 @@ LEVELS = (
 )
 """Claims about the dense layer. Each has a text, a metric, and the bounds of the metric if the
 claim holds."""
-KINDS = {"experts": "dense", "non_local": "non-local"}
+FAMILIES = {"experts": "dense", "non_local": "non-local"}
 DEGENERACY = (VANISHING, "vanishing_1e-1")
 # A condition number is infinite for a zero row and grows with the number of rows, so use its excess
 # over a Gaussian matrix.
@@ -91,20 +91,22 @@ def jacobian_numbers(
     }
     groups: dict[tuple[str, str], list[str]] = {}
     for layer in sorted(layers, key=lambda layer: layer["experts"]):
-        groups.setdefault((layer["kind"], layer["gates"]), []).append(layer["layer"])
+        groups.setdefault((layer["family"], layer["gates"]), []).append(layer["layer"])
     baselines = groups.get(("dense", "none"), [])[:1]
     steps: list[dict[str, Any]] = []
-    for kind, gates in product({layer["kind"]: None for layer in layers}, ("softmax", "constant")):
-        bases, names = (groups.get((kind, name), []) for name in ("none", gates))
-        degeneracy = f"{gates.capitalize()} gates break the degeneracy of the {kind} layer"
-        order = f"With {gates} gates, more experts make the {kind} layer better conditioned"
+    for family, gates in product(
+        {layer["family"]: None for layer in layers}, ("softmax", "constant")
+    ):
+        bases, names = (groups.get((family, name), []) for name in ("none", gates))
+        degeneracy = f"{gates.capitalize()} gates break the degeneracy of the {family} layer"
+        order = f"With {gates} gates, more experts make the {family} layer better conditioned"
         for text, metrics, pairs in (
             (degeneracy, DEGENERACY, [(name, base) for base in bases[:1] for name in names]),
             (order, CONDITION, [(larger, smaller) for smaller, larger in pairwise(names)]),
         ):
             for metric in metrics:
                 steps += _steps(text, metric, pairs, samples[metric])
-    step_frame = tidy(steps, ("claim", "metric"))
+    step_frame = tidy(steps, ("claim", "metric", "seeds"))
     levels = (
         _level(text, metric, bounds, samples[metric][name])
         for name, (text, metric, bounds) in product(baselines, LEVELS)
@@ -120,7 +122,7 @@ def jacobian_numbers(
         zeros=tidy(
             _zeros(layer, samples["zero_share"])
             for layer, _ in layer_spectra
-            if layer["kind"] != "non-local"
+            if layer["family"] != "non-local"
         ),
         claims=tidy((*levels, *step_claims)),
         steps=step_frame,
@@ -129,12 +131,13 @@ def jacobian_numbers(
 
 def _layer(name: str, trials: pd.DataFrame) -> dict[str, Any]:
     first = trials.iloc[0]
-    kind, experts, gates = (first[f"layer.{key}"] for key in ("name", "experts", "gates"))
+    layer, experts, gates = (first.get(f"layer.{key}") for key in ("name", "experts", "gates"))
+    experts = experts or 1
     return {
         "layer": name,
         "gates": gates if experts > 1 or gates == "softmax" else "none",
         "experts": int(experts) if experts > 1 else 1,
-        "kind": KINDS.get(kind, kind),
+        "family": FAMILIES.get(layer, layer),
     }
 
 

@@ -67,9 +67,10 @@ def _check_images(config: Any) -> Any:
     is_image = config.layer.name in ("convolution", "non_local")
     widths = [config.width] * is_image
     if is_image or getattr(config, "task", "") == "images":
-        widths.append(getattr(config, "input_width", 0))
-    if any(width % PIXELS for width in widths):
-        raise ValueError(f"widths of images must be multiples of their {PIXELS} pixels: {widths}")
+        widths.append(getattr(config, "input_width", PIXELS))
+    for width in widths:
+        if width % PIXELS:
+            raise ValueError(f"the width of images must be a multiple of {PIXELS}, not {width}")
     return config
 
 

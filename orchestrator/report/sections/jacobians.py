@@ -55,7 +55,8 @@ def _findings(numbers: JacobianNumbers) -> Iterator[Finding]:
             n=claim.seeds,
         )
         yield Finding(template="jacobian_claim", verdicts=(verdict,), numbers=vars(claim))
-    yield _zero_rows(numbers.zeros)
+    if not numbers.zeros.empty:
+        yield _zero_rows(numbers.zeros)
     if study := numbers.request.benchmark:
         yield describe("untrained", study=study)
 
@@ -133,8 +134,8 @@ def _marks(spectra: pd.DataFrame, *, least: float) -> pd.DataFrame:
         group=spectra["layer"],
     )
     panels = (
-        part[part["gates"].isin(["none", gates])].assign(panel=f"{kind}, {title}")
-        for kind, part in curves.groupby("kind", sort=False)
+        part[part["gates"].isin(["none", gates])].assign(panel=f"{family}, {title}")
+        for family, part in curves.groupby("family", sort=False)
         for gates, title in PANELS.items()
     )
     return pd.concat(panels)

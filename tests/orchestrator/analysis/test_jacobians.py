@@ -166,6 +166,8 @@ def test_layers_of_images_have_their_baselines() -> None:
     assert {("convolution gates K=2", "convolution"), ("non-local", "averaging")} < pairs
     assert ("convolution gates K=2", "dense") not in pairs
     assert list(results.zeros["layer"]) == [*VANISHING, "convolution", "convolution gates K=2"]
+    titles = [axes.get_title() for axes in jacobian_section(results).drawings[0].draw().axes]
+    assert [title for title in titles if title.startswith("convolution")] and len(titles) == 6
     half = next(rows_of(results.claims))
     assert half.mean == pytest.approx(0.5), "the first claim is about the dense layer alone"
     assert (

@@ -123,7 +123,7 @@ def test_convolution_rows_vanish_like_coins() -> None:
 
 @pytest.mark.parametrize("layer", [ConvolutionLayerConfig(), NonLocalLayerConfig()])
 def test_image_needs_whole_channels(layer: HiddenLayerConfig) -> None:
-    with pytest.raises(ValueError, match="multiples"):
+    with pytest.raises(ValueError, match="multiple of 64"):
         LayerJacobianConfig(seed=1, layer=layer, width=100)
 
 

@@ -61,7 +61,7 @@ def test_trained_convolution_beats_the_mean() -> None:
 
 def test_images_need_whole_channels() -> None:
     for changes in ({"input_width": 100}, {"width": 100}):
-        with pytest.raises(ValueError, match="multiples"):
+        with pytest.raises(ValueError, match="multiple of 64"):
             images_of("convolution", **changes)
 
 
