@@ -131,8 +131,8 @@ def jacobian_numbers(
 
 def _layer(name: str, trials: pd.DataFrame) -> dict[str, Any]:
     first = trials.iloc[0]
-    layer, experts, gates = (first.get(f"layer.{key}") for key in ("name", "experts", "gates"))
-    experts = experts or 1
+    layer, gates = first["layer.name"], first.get("layer.gates")
+    experts = first.get("layer.experts") or 1
     return {
         "layer": name,
         "gates": gates if experts > 1 or gates == "softmax" else "none",
