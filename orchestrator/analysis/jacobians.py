@@ -41,6 +41,7 @@ LEVELS = (
 )
 """Claims about the dense layer. Each has a text, a metric, and the bounds of the metric if the
 claim holds."""
+FAMILIES = {"experts": "dense", "non_local": "non-local"}
 DEGENERACY = (VANISHING, "vanishing_1e-1")
 # A condition number is infinite for a zero row and grows with the number of rows, so use its excess
 # over a Gaussian matrix.
@@ -57,7 +58,7 @@ class JacobianNumbers:
     request: JacobianSpectra
     spectra: pd.DataFrame
     """One row per singular value of each measured layer, in plan order; `index` starts at 1,
-    `experts` is 1 for a dense layer."""
+    `experts` is 1 without a mixture, and `gates` is "none" without a mixture or if they average."""
     zeros: pd.DataFrame
     """Share of each layer's Jacobian rows that are exactly zero. `expected` is 2^-K for K experts
     that are each off with probability 1/2."""
@@ -76,8 +77,10 @@ def jacobian_numbers(
 ) -> JacobianNumbers:
     """Return the spectra and the outcome of each claim.
 
-    `spectra` has mean singular values by trial id.
+    `spectra` has mean singular values by trial id. Chains of several layers are excluded.
     """
+    if "depth" in frame:
+        frame = frame[frame["depth"] == 1]
     layers = [_layer(str(name), trials) for name, trials in frame.groupby("group", sort=False)]
     samples = {
         metric: {
@@ -86,20 +89,24 @@ def jacobian_numbers(
         }
         for metric in (*DEGENERACY, *CONDITION, STRAIGHTNESS, "zero_share")
     }
-    baselines = [layer["layer"] for layer in layers if layer["gates"] == "none"][:1]
+    groups: dict[tuple[str, str], list[str]] = {}
+    for layer in sorted(layers, key=lambda layer: layer["experts"]):
+        groups.setdefault((layer["family"], layer["gates"]), []).append(layer["layer"])
+    baselines = groups.get(("dense", "none"), [])[:1]
     steps: list[dict[str, Any]] = []
-    for gates in ("softmax", "constant"):
-        mixtures = [layer for layer in layers if layer["gates"] == gates]
-        names = [layer["layer"] for layer in sorted(mixtures, key=lambda layer: layer["experts"])]
-        degeneracy = f"{gates.capitalize()} gates break the degeneracy of the dense layer"
-        order = f"With {gates} gates, layers with more experts are better conditioned"
+    for family, gates in product(
+        {layer["family"]: None for layer in layers}, ("softmax", "constant")
+    ):
+        bases, names = (groups.get((family, name), []) for name in ("none", gates))
+        degeneracy = f"{gates.capitalize()} gates break the degeneracy of the {family} layer"
+        order = f"With {gates} gates, more experts make the {family} layer better conditioned"
         for text, metrics, pairs in (
-            (degeneracy, DEGENERACY, [(name, base) for base in baselines for name in names]),
+            (degeneracy, DEGENERACY, [(name, base) for base in bases[:1] for name in names]),
             (order, CONDITION, [(larger, smaller) for smaller, larger in pairwise(names)]),
         ):
             for metric in metrics:
                 steps += _steps(text, metric, pairs, samples[metric])
-    step_frame = tidy(steps, ("claim", "metric"))
+    step_frame = tidy(steps, ("claim", "metric", "seeds"))
     levels = (
         _level(text, metric, bounds, samples[metric][name])
         for name, (text, metric, bounds) in product(baselines, LEVELS)
@@ -112,7 +119,11 @@ def jacobian_numbers(
     return JacobianNumbers(
         request=request,
         spectra=tidy(_spectra(layer_spectra)),
-        zeros=tidy(_zeros(layer, samples["zero_share"]) for layer, _ in layer_spectra),
+        zeros=tidy(
+            _zeros(layer, samples["zero_share"])
+            for layer, _ in layer_spectra
+            if layer["family"] != "non-local"
+        ),
         claims=tidy((*levels, *step_claims)),
         steps=step_frame,
     )
@@ -120,9 +131,14 @@ def jacobian_numbers(
 
 def _layer(name: str, trials: pd.DataFrame) -> dict[str, Any]:
     first = trials.iloc[0]
-    if first["layer.name"] != "experts":
-        return {"layer": name, "gates": "none", "experts": 1}
-    return {"layer": name, "gates": first["layer.gates"], "experts": int(first["layer.experts"])}
+    layer, gates = first["layer.name"], first.get("layer.gates")
+    experts = first.get("layer.experts") or 1
+    return {
+        "layer": name,
+        "gates": gates if experts > 1 or gates == "softmax" else "none",
+        "experts": int(experts) if experts > 1 else 1,
+        "family": FAMILIES.get(layer, layer),
+    }
 
 
 def _layer_spectra(

@@ -29,11 +29,14 @@ from .frozen import canonical_json as canonical_json
 from .frozen import completed as completed
 from .frozen import identity as identity
 from .frozen import json_sha256 as json_sha256
+from .hidden_layers import PIXELS as PIXELS
+from .hidden_layers import ConvolutionLayerConfig as ConvolutionLayerConfig
 from .hidden_layers import DenseLayerConfig as DenseLayerConfig
 from .hidden_layers import ExpertsLayerConfig as ExpertsLayerConfig
 from .hidden_layers import HiddenLayerConfig as HiddenLayerConfig
 from .hidden_layers import LayerJacobianConfig as LayerJacobianConfig
 from .hidden_layers import LayerTaskConfig as LayerTaskConfig
+from .hidden_layers import NonLocalLayerConfig as NonLocalLayerConfig
 from .keys import COLUMNS as COLUMNS
 from .keys import LEADING as LEADING
 from .keys import VARIANT as VARIANT

@@ -17,35 +17,41 @@ Rate = Annotated[float, Field(ge=0.0, lt=1.0)]
 TwoOrMore = Annotated[int, Field(ge=2)]
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 _EVALUATION: Mapping[str, Any] = {"epoch_rank_contexts": None}
-ADDED_LATER: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
+ADDED_LATER: Mapping[str, Mapping[str, Any]] = {
     "language_model": {
         "model": {"start": "published", "head_rank": None},
         "training": {"optimizer": "sgd", "warm_up_tokens": 0},
         "evaluation": _EVALUATION,
     },
     "true_rank": {"evaluation": _EVALUATION},
+    "layer_jacobian": {"depth": 1},
 }
-"""Default values of settings that older stored trials do not have, by kind and section. A trial's
-identity omits settings with these values, so that older trials keep their ids."""
+"""Default values of settings that older stored trials do not have, by kind and, if they have one,
+section. A trial's identity omits settings with these values, so that older trials keep their ids.
+"""
 
 
 def identity(content: Mapping[str, Any]) -> dict[str, Any]:
     """Return the part of a config's JSON data that identifies the trial."""
-    result = dict(content)
-    for section, defaults in _defaults(content).items():
-        values = content[section].items()
-        result[section] = {
-            name: value for name, value in values if defaults.get(name, ...) != value
-        }
-    return result
+    return _without(_defaults(content), content)
 
 
 def completed(content: Mapping[str, Any]) -> dict[str, Any]:
     """Return a config's complete JSON data: its `identity` and the values of `ADDED_LATER`."""
-    sections = _defaults(content).items()
+    defaults = _defaults(content)
+    sections = {
+        name: {**values, **content[name]}
+        for name, values in defaults.items()
+        if isinstance(values, Mapping)
+    }
+    return {**defaults, **content, **sections}
+
+
+def _without(defaults: Mapping[str, Any], content: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        **content,
-        **{section: {**defaults, **content[section]} for section, defaults in sections},
+        name: _without(default, value) if isinstance(default, Mapping) else value
+        for name, value in content.items()
+        if (default := defaults.get(name, ...)) != value
     }
 
 
@@ -59,9 +65,13 @@ def json_sha256(content: Any) -> str:
     return hashlib.sha256(canonical_json(content).encode()).hexdigest()
 
 
-def _defaults(content: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:
+def _defaults(content: Mapping[str, Any]) -> Mapping[str, Any]:
     defaults = ADDED_LATER.get(content.get("kind", "language_model"), {})
-    return {section: values for section, values in defaults.items() if section in content}
+    return {
+        name: value
+        for name, value in defaults.items()
+        if name in content or not isinstance(value, Mapping)
+    }
 
 
 class Frozen(BaseModel):

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, PositiveFloat, PositiveInt
+from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 
 from trainables.config.experiment import ExperimentConfig
 from trainables.config.frozen import Frozen, TwoOrMore
+
+PIXELS = 64
+"""Pixels of an image, which is a square."""
 
 
 class DenseLayerConfig(Frozen):
@@ -15,6 +18,8 @@ class DenseLayerConfig(Frozen):
 
     name: Literal["dense"] = "dense"
     experts: ClassVar[int] = 1
+    gates: ClassVar[str] = "constant"
+    gate_for: ClassVar[str] = "expert"
 
 
 class ExpertsLayerConfig(Frozen):
@@ -29,7 +34,41 @@ class ExpertsLayerConfig(Frozen):
     """An expert has one gate, or one gate for each of its output units."""
 
 
-HiddenLayerConfig = Annotated[DenseLayerConfig | ExpertsLayerConfig, Field(discriminator="name")]
+class ConvolutionLayerConfig(Frozen):
+    """Mixture of 3 x 3 convolutions of an image: sum_k g_k(x) relu(W_k * x).
+
+    With `softmax`, each filter of an expert has a gate, as in Orhan's program.
+    """
+
+    gate_for: ClassVar[str] = "unit"
+    name: Literal["convolution"] = "convolution"
+    experts: PositiveInt = 1
+    gates: Literal["softmax", "constant"] = "constant"
+
+
+class NonLocalLayerConfig(Frozen):
+    """Gated sum over the pixels j of an image, at each pixel i: sum_j g_j(x_i) W x_j."""
+
+    experts: ClassVar[int] = 1
+    gate_for: ClassVar[str] = "unit"
+    name: Literal["non_local"] = "non_local"
+    gates: Literal["softmax", "constant"] = "softmax"
+    """`softmax` is over j, of x_i V x_j. `constant` sets each gate to 1/64."""
+
+
+_Trained = DenseLayerConfig | ExpertsLayerConfig | ConvolutionLayerConfig
+HiddenLayerConfig = Annotated[_Trained | NonLocalLayerConfig, Field(discriminator="name")]
+
+
+def _check_images(config: Any) -> Any:
+    is_image = config.layer.name in ("convolution", "non_local")
+    widths = [config.width] * is_image
+    if is_image or getattr(config, "task", "") == "images":
+        widths.append(getattr(config, "input_width", PIXELS))
+    for width in widths:
+        if width % PIXELS:
+            raise ValueError(f"the width of images must be a multiple of {PIXELS}, not {width}")
+    return config
 
 
 class LayerJacobianConfig(ExperimentConfig):
@@ -42,21 +81,25 @@ class LayerJacobianConfig(ExperimentConfig):
     kind: Literal["layer_jacobian"] = "layer_jacobian"
     layer: HiddenLayerConfig
     width: Annotated[int, Field(ge=4)] = 128
-    """Width of input and output."""
+    """Width of input and output: 64 values per channel of an image."""
+    depth: PositiveInt = 1
+    """Number of such layers in a chain. The Jacobian is that of the chain."""
     inputs: PositiveInt = 1_000
     input_distribution: Literal["normal", "uniform"] = "normal"
     """Standard normal as in Orhan's post, or uniform on [0, 1) as in the post's program."""
+    _check = model_validator(mode="after")(_check_images)
 
     @property
     def operations(self) -> float:
         """Return the approximate number of operations, most of them for singular values."""
-        return self.inputs * (30.0 * self.width**3 + 20.0 * self.layer.experts * self.width**2)
+        layer = 4.0 * self.width**3 + 20.0 * self.layer.experts * self.width**2
+        return self.inputs * (26.0 * self.width**3 + self.depth * layer)
 
     @property
     def memory_bytes(self) -> float:
         """Return the bytes of weights and a few batches of 100 Jacobians."""
         return (
-            8.0 * self.width**2 * (2 * self.layer.experts + 100 * 8)
+            8.0 * self.width**2 * (2 * self.depth * self.layer.experts + 100 * 8)
             + 8.0 * self.inputs * self.width
         )
 
@@ -66,11 +109,11 @@ class LayerTaskConfig(ExperimentConfig):
 
     schema_version: Literal[2] = 2
     kind: Literal["layer_task"] = "layer_task"
-    task: Literal["regions", "wide", "deep"]
+    task: Literal["regions", "wide", "deep", "images"]
     """See `trainables.experiments.layer_task`."""
-    layer: HiddenLayerConfig
+    layer: Annotated[_Trained, Field(discriminator="name")]
     width: PositiveInt
-    """Output units of the hidden layer, or of each expert."""
+    """Output units of the hidden layer, or of each expert: 64 per filter of a convolution."""
     input_width: PositiveInt = 32
     outputs: PositiveInt = 4
     # With one example, targets would have no variance.
@@ -87,6 +130,7 @@ class LayerTaskConfig(ExperimentConfig):
         3e-1,
     )
     """Rates to try; the trial keeps the one with the lowest validation error."""
+    _check = model_validator(mode="after")(_check_images)
 
     @property
     def family(self) -> str:
@@ -96,9 +140,12 @@ class LayerTaskConfig(ExperimentConfig):
     @property
     def parameters(self) -> int:
         """Return the number of trained parameters."""
-        hidden = self.layer.experts * self.width * self.input_width
-        if isinstance(self.layer, ExpertsLayerConfig) and self.layer.gates == "softmax":
-            gates = 1 if self.layer.gate_for == "expert" else self.width
+        units, inputs = self.width, self.input_width
+        if isinstance(self.layer, ConvolutionLayerConfig):
+            units, inputs = units // PIXELS, inputs // PIXELS * 9
+        hidden = self.layer.experts * units * inputs
+        if self.layer.gates == "softmax":
+            gates = 1 if self.layer.gate_for == "expert" else units
             hidden += self.layer.experts * gates * (self.input_width + 1)
         return hidden + self.outputs * (self.width + 1)
 

@@ -1,4 +1,4 @@
-"""Singular values of an untrained layer's Jacobian at random inputs (Orhan 2018).
+"""Singular values of the Jacobian of untrained layers at random inputs (Orhan 2018).
 
 Shapes: N inputs, R singular values; the others as in `mixture_of_experts`.
 """
@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import math
 import zlib
+from collections.abc import Sequence
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.func import jacrev, vmap
 
 from trainables.config import LAYER_JACOBIAN, LayerJacobianConfig
 from trainables.device import singular_values
 from trainables.draws import stream
-from trainables.experiments.mixture_of_experts import MixtureOfExperts
+from trainables.experiments.mixture_of_experts import MixtureOfExperts, NonLocal, make_layer
 from trainables.measurements import effective_rank, entropy_rank, stable_rank
 from trainables.pulse import PULSE
 from trainables.runtime import Runtime
@@ -28,43 +30,70 @@ THRESHOLDS = ("1e-1", "1e-2", "1e-3", "1e-6")
 
 
 def measure(config: LayerJacobianConfig, runtime: Runtime) -> dict[str, Measured]:
-    """Measure the Jacobians of a random layer at random inputs, in float64.
+    """Measure the Jacobians of `depth` random layers in a chain at random inputs, in float64.
 
-    The spectrum is the mean over inputs. Two layers share no random draws, even at one seed.
+    The spectrum is the mean over inputs. Two chains share no random draws, even at one seed.
     """
     description, width = config.layer.model_dump_json(), config.width
     parts = (zlib.crc32(text.encode()) for text in (description, f"beside {description}"))
-    generator, gaussian_generator = (stream(config.seed, part) for part in parts)
-    layer = MixtureOfExperts(config.layer, width, width, gate_bias=False).double()
-    layer.initialise(generator)
+    generator, gaussian_generator = (stream(config.seed, part + config.depth - 1) for part in parts)
+    layers = []
+    for _ in range(config.depth):
+        layers.append(make_layer(config.layer, width, width, gate_bias=False).double())
+        layers[-1].initialise(generator)
     draw = torch.randn if config.input_distribution == "normal" else torch.rand
     inputs_NI = draw(config.inputs, width, generator=generator, dtype=torch.float64)
-    layer.to(runtime.device)
+    for layer in layers:
+        layer.to(runtime.device)
     spectra, gaussian_spectra, zero_rows = [], [], []
     for batch_NI in inputs_NI.split(BATCH):
         PULSE.touch()
-        jacobian_NOI = jacobian(layer, batch_NI.to(runtime.device))
-        spectra.append(singular_values(jacobian_NOI).cpu())
-        gaussian_spectra.append(
-            singular_values(gaussian_like(jacobian_NOI, gaussian_generator)).cpu()
+        jacobian_NOI, gaussian_NOI, zeros_N = chain(
+            layers, batch_NI.to(runtime.device), gaussian_generator
         )
-        zero_rows.append((jacobian_NOI == 0).all(dim=2).sum(dim=1).cpu())
+        spectra.append(singular_values(jacobian_NOI).cpu())
+        gaussian_spectra.append(singular_values(gaussian_NOI).cpu())
+        zero_rows.append(zeros_N.cpu())
     sigma_NR, zero_rows_N = torch.cat(spectra).numpy(), torch.cat(zero_rows).numpy()
     metrics = spectrum_metrics(sigma_NR, zero_rows_N, torch.cat(gaussian_spectra).numpy())
     return {LAYER_JACOBIAN: Measured(metrics, np.sort(sigma_NR.mean(axis=0))[::-1].copy())}
 
 
 @torch.no_grad()
+def chain(
+    layers: Sequence[MixtureOfExperts], inputs_NI: Tensor, generator: torch.Generator
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the Jacobians of layers in a chain, N x O x I, Gaussian ones, and rows of zeros.
+
+    The Gaussian ones are products of `gaussian_like` for each layer. The rows of zeros, N, are
+    those of the layer that has the most.
+    """
+    product_NOI = gaussian_NOI = torch.eye(inputs_NI.shape[1]).to(inputs_NI)
+    zero_rows_N = inputs_NI.new_zeros(len(inputs_NI), dtype=torch.int64)
+    for layer in layers:
+        jacobian_NOI = jacobian(layer, inputs_NI)
+        gaussian_NOI = gaussian_like(jacobian_NOI, generator) @ gaussian_NOI
+        product_NOI = jacobian_NOI @ product_NOI
+        zero_rows_N = zero_rows_N.maximum((jacobian_NOI == 0).all(dim=2).sum(dim=1))
+        inputs_NI = layer(inputs_NI)
+    return product_NOI, gaussian_NOI, zero_rows_N
+
+
+@torch.no_grad()
 def jacobian(layer: MixtureOfExperts, inputs_NI: Tensor) -> Tensor:
     """Return dy/dx at each input, N x O x I; relu has slope 0 at 0."""
+    if isinstance(layer, NonLocal):
+        return vmap(jacrev(lambda input_I: layer(input_I[None])[0]))(inputs_NI)
     # With y = sum_k g_k h_k and h_k = relu(W_k x), row o is
     #     sum_k g_k 1[h_ko > 0] W_ko + sum_k h_ko dg_k/dx.
     # For softmax, dg_k/dx = g_k (v_k - sum_l g_l v_l), so the second sum is
     #     sum_k g_k (h_ko - y_o) v_k.
+    # The columns of W_k, which may be a convolution, are its values at unit vectors.
+    weights_IKO = layer.expert_scores(torch.eye(inputs_NI.shape[1]).to(inputs_NI))
     scores_NKO = layer.expert_scores(inputs_NI)
     gates_NKU = layer.gates(inputs_NI)
     slopes_NKO = gates_NKU * (scores_NKO > 0)
-    jacobian_NOI = torch.einsum("nko,koi->noi", slopes_NKO, layer.expert_weights_KOI)
+    jacobian_NOI = torch.einsum("nko,iko->noi", slopes_NKO, weights_IKO)
     if layer.gate_weights_KUI is None:
         return jacobian_NOI
     experts_NKO = scores_NKO.relu()
@@ -72,7 +101,9 @@ def jacobian(layer: MixtureOfExperts, inputs_NI: Tensor) -> Tensor:
     pulls_NKO = gates_NKU * (experts_NKO - outputs_N1O)
     if layer.gate_weights_KUI.shape[1] == 1:
         return jacobian_NOI + torch.einsum("nko,ki->noi", pulls_NKO, layer.gate_weights_KUI[:, 0])
-    return jacobian_NOI + torch.einsum("nko,koi->noi", pulls_NKO, layer.gate_weights_KUI)
+    copies = pulls_NKO.shape[2] // layer.gate_weights_KUI.shape[1]
+    gate_weights_KOI = layer.gate_weights_KUI.repeat_interleave(copies, dim=1)
+    return jacobian_NOI + torch.einsum("nko,koi->noi", pulls_NKO, gate_weights_KOI)
 
 
 def gaussian_like(jacobian_NOI: Tensor, generator: torch.Generator) -> Tensor:
@@ -87,7 +118,8 @@ def spectrum_metrics(
     """Return the finite metrics of one layer's Jacobians.
 
     `sigma_NR` has each Jacobian's descending singular values, `gaussian_NR` those of a Gaussian
-    matrix with the same zero rows. `zero_rows_N` counts a Jacobian's rows that are exactly 0.
+    matrix with the same zero rows. `zero_rows_N` counts a Jacobian's rows that are exactly 0, in a
+    chain those of the layer with the most.
 
     - `zero_share`: share of rows that are 0. `singular_share`: share of Jacobians with a row of 0,
       which have no condition number.
@@ -95,8 +127,9 @@ def spectrum_metrics(
       their Jacobian. `mean_vanishing_1e-3`: the same for the mean spectrum.
     - `log10_condition`: median over inputs of log10(largest / smallest singular value), including
       infinite ratios.
-    - `log10_condition_nonzero`: the same without singular values of 0. It grows with the number of
-      nonzero rows, so `log10_condition_excess` subtracts the Gaussian matrices' value.
+    - `log10_condition_nonzero`: the same without the singular values of rows of 0. It grows with
+      the number of nonzero rows, so `log10_condition_excess` subtracts the Gaussian matrices'
+      value.
     - `sigma_max`, `sigma_middle`, `sigma_min`, `entropy_rank`, `stable_rank`,
       `effective_rank_1e-3`: of the mean spectrum.
     - `first_half_r2`: R^2 of a straight line through the mean spectrum's first half.
@@ -104,8 +137,11 @@ def spectrum_metrics(
       mean.
     """
     width = sigma_NR.shape[1]
-    # A row of 0 makes a singular value of 0; rounding may have computed another value.
-    sigma_NR = np.where(np.arange(width) >= width - zero_rows_N[:, None], 0.0, sigma_NR)
+    # A row of 0 makes a singular value of 0; rounding may have computed another value. Other zeros
+    # are known only up to rounding.
+    is_zero_NR = np.arange(width) >= width - zero_rows_N[:, None]
+    is_zero_NR |= sigma_NR < width * np.finfo(float).eps * sigma_NR[:, :1]
+    sigma_NR = np.where(is_zero_NR, 0.0, sigma_NR)
     mean_R = sigma_NR.mean(axis=0)
     half_R = mean_R[: width // 2]
     spread_R = sigma_NR.std(axis=0)[: width // 2]
@@ -148,4 +184,6 @@ def _nonzero_condition(sigma_NR: NDArray[np.float64], zero_rows_N: NDArray[np.in
     if not len(sigma_NR):
         return math.nan
     last_N = sigma_NR.shape[1] - zero_rows_N - 1
-    return float(np.median(np.log10(sigma_NR[:, 0] / sigma_NR[np.arange(len(sigma_NR)), last_N])))
+    least_N = sigma_NR[np.arange(len(sigma_NR)), last_N]
+    with np.errstate(divide="ignore"):
+        return float(np.median(np.log10(sigma_NR[:, 0] / least_N)))

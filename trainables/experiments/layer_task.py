@@ -6,8 +6,11 @@ The seed draws the function, without noise, so the lowest possible error is 0.
   the function jumps between regions.
 - `wide`: one hidden layer of 64 relu units, which an equally wide dense layer can represent.
 - `deep`: three hidden layers of 64 relu units, unlike any of the compared layers.
+- `images`: two layers of 16 convolutions with relu, the mean over pixels, and a linear map. Inputs
+  are images of 8 x 8 pixels.
 
-No function has biases. Inputs are standard normal; outputs are scaled to variance 1 over a sample.
+Weights of convolutions are Glorot-uniform. No function has biases. Inputs are standard normal;
+outputs are scaled to variance 1 over a sample.
 
 Shapes: N examples, I input width, O outputs, R regions, H hidden units.
 """
@@ -22,15 +25,15 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from trainables.config import LAYER_TASK, LayerTaskConfig
+from trainables.config import LAYER_TASK, PIXELS, ConvolutionLayerConfig, LayerTaskConfig
 from trainables.draws import stream
-from trainables.experiments.mixture_of_experts import MixtureOfExperts
+from trainables.experiments.mixture_of_experts import make_layer
 from trainables.pulse import PULSE
 from trainables.runtime import Runtime
 from trainables.training import DivergedError
 from trainables.trial_folder import Measured
 
-REGIONS, HIDDEN, DEPTH = 8, 64, 3
+REGIONS, HIDDEN, DEPTH, FILTERS = 8, 64, 3, 16
 SCALE_EXAMPLES = 10_000
 
 TASK, WEIGHTS, BATCHES = 0, 1, 2
@@ -88,7 +91,8 @@ def make_function(
 ) -> Callable[[Tensor], Tensor]:
     """Return a random function from N x I to N x O, not yet scaled.
 
-    Weights are normal, with variance 2 / fan-in before a relu and 1 / fan-in elsewhere.
+    Weights of linear maps are normal, with variance 2 / fan-in before a relu and 1 / fan-in
+    elsewhere.
     """
 
     def draw_weights(*shape: int, gain: float = 1.0) -> Tensor:
@@ -104,6 +108,18 @@ def make_function(
             return outputs_NRO[torch.arange(len(inputs_NI)), region_N]
 
         return regions
+    if config.task == "images":
+        convolutions = nn.Sequential()
+        for sizes in pairwise((width, FILTERS * PIXELS, FILTERS * PIXELS)):
+            convolution = make_layer(ConvolutionLayerConfig(), *sizes, gate_bias=False)
+            convolution.initialise(generator)
+            convolutions.append(convolution.requires_grad_(False))
+        last_OF = draw_weights(outputs, FILTERS)
+
+        def images(inputs_NI: Tensor) -> Tensor:
+            return convolutions(inputs_NI).unflatten(1, (FILTERS, -1)).mean(dim=2) @ last_OF.T
+
+        return images
     widths = [width] + [HIDDEN] * (DEPTH if config.task == "deep" else 1)
     layers = [draw_weights(units, inputs, gain=2.0) for inputs, units in pairwise(widths)]
     last_OH = draw_weights(outputs, HIDDEN)
@@ -119,7 +135,7 @@ def make_function(
 
 def make_network(config: LayerTaskConfig, generator: torch.Generator) -> nn.Sequential:
     """Return a hidden and a linear output layer, both Glorot-uniform, with output biases 0."""
-    hidden = MixtureOfExperts(config.layer, config.input_width, config.width, gate_bias=True)
+    hidden = make_layer(config.layer, config.input_width, config.width, gate_bias=True)
     hidden.initialise(generator)
     output = nn.Linear(config.width, config.outputs)
     nn.init.xavier_uniform_(output.weight, generator=generator)

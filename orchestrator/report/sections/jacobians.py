@@ -55,7 +55,8 @@ def _findings(numbers: JacobianNumbers) -> Iterator[Finding]:
             n=claim.seeds,
         )
         yield describe("jacobian_claim", [verdict], **vars(claim))
-    yield _zero_rows(numbers.zeros)
+    if not numbers.zeros.empty:
+        yield _zero_rows(numbers.zeros)
     if study := numbers.request.benchmark:
         yield describe("untrained", study=study)
 
@@ -132,9 +133,9 @@ def _marks(spectra: pd.DataFrame, *, least: float) -> pd.DataFrame:
         high=(mean + deviation).clip(lower=least),
         group=spectra["layer"],
     )
-    is_dense = curves["gates"] == "none"
     panels = (
-        curves[is_dense | (curves["gates"] == gates)].assign(panel=title)
+        part[part["gates"].isin(["none", gates])].assign(panel=f"{family}, {title}")
+        for family, part in curves.groupby("family", sort=False)
         for gates, title in PANELS.items()
     )
     return pd.concat(panels)

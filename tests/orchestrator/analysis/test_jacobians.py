@@ -58,9 +58,9 @@ def numbers(**changes: Any) -> JacobianNumbers:
 
 def test_spectra_are_means_over_seeds() -> None:
     spectra = numbers().spectra.set_index("layer")
-    assert list(spectra.loc["softmax gates K=2"].iloc[0])[:3] == ["softmax", 2, 3]
+    assert list(spectra.loc["softmax gates K=2"].iloc[0])[:4] == ["softmax", 2, "dense", 3]
     dense = spectra.loc["dense"]
-    assert list(dense.iloc[0])[:3] == ["none", 1, 3]
+    assert list(dense.iloc[0])[:4] == ["none", 1, "dense", 3]
     assert list(dense["mean_singular_value"]) == [6, 4, 2, 0]
     assert list(dense["deviation_over_seeds"]) == [3, 2, 1, 0]
 
@@ -107,7 +107,7 @@ def test_steps_have_three_verdicts() -> None:
     frame["entropy_rank"] += frame["layer.experts"]
     verdicts, more = (
         outcomes(numbers_of(frame)),
-        "With softmax gates, layers with more experts are better conditioned",
+        "With softmax gates, more experts make the dense layer better conditioned",
     )
     assert verdicts[more, "vanishing_1e-3"] == "did not hold", (
         "K=4 has 0.30, which is worse than 0.25 of K=2"
@@ -136,9 +136,46 @@ def test_the_section_names_each_outcome() -> None:
     assert "held" in section.sentences[0] and any("sweep.py other" in x for x in section.sentences)
     rows = [[cell.text for cell in line] for line in section.texts[0].body]
     assert any(row[2:5] == ["softmax gates K=4", "softmax gates K=2", "0.05000"] for row in rows)
-    assert list(section.written["spectra.csv"].iloc[0, :6]) == ["dense", "none", 1, 3, 1, 6.0]
+    assert list(section.written["spectra.csv"].iloc[0, :7]) == [
+        "dense",
+        "none",
+        1,
+        "dense",
+        3,
+        1,
+        6.0,
+    ]
     figure = section.drawings[0].draw()
     assert [len(axes.lines) for axes in figure.axes] == [3, 2], "the dense layer is in both panels"
+
+
+def test_layers_of_images_have_their_baselines() -> None:
+    names = {
+        "convolution": ("convolution", "constant", 1, 0.5),
+        "convolution gates K=2": ("convolution", "softmax", 2, 0.25),
+        "averaging": ("non_local", "constant", None, 0.98),
+        "non-local": ("non_local", "softmax", None, 0.01),
+    }
+    image = frame_of(vanishing={name: values[3] for name, values in names.items()})
+    for column, place in (("name", 0), ("gates", 1), ("experts", 2)):
+        image[f"layer.{column}"] = [names[group][place] for group in image["group"]]
+    chains = frame_of(vanishing={"dense L=2": 0.6}).assign(depth=2)
+    results = numbers_of(pd.concat([frame_of().assign(depth=1), image.assign(depth=1), chains]))
+    steps = results.steps[results.steps["metric"] == "vanishing_1e-3"]
+    pairs = set(zip(steps["layer"], steps["against"], strict=True))
+    assert {("convolution gates K=2", "convolution"), ("non-local", "averaging")} < pairs
+    assert ("convolution gates K=2", "dense") not in pairs
+    assert list(results.zeros["layer"]) == [*VANISHING, "convolution", "convolution gates K=2"]
+    titles = [axes.get_title() for axes in jacobian_section(results).drawings[0].draw().axes]
+    assert [title for title in titles if title.startswith("convolution")] and len(titles) == 6
+    half = next(rows_of(results.claims))
+    assert half.mean == pytest.approx(0.5), "the first claim is about the dense layer alone"
+    assert (
+        outcomes(results)[
+            "Softmax gates break the degeneracy of the non-local layer", "vanishing_1e-3"
+        ]
+        == "held"
+    )
 
 
 def test_root_and_exponential_are_curved() -> None:

@@ -1,4 +1,4 @@
-"""Expected values come from automatic differentiation."""
+"""Expected values come from automatic differentiation and finite differences."""
 
 from __future__ import annotations
 
@@ -10,14 +10,16 @@ import pytest
 import torch
 
 from trainables.config import (
+    ConvolutionLayerConfig,
     DenseLayerConfig,
     ExpertsLayerConfig,
     HiddenLayerConfig,
     LayerJacobianConfig,
+    NonLocalLayerConfig,
 )
 from trainables.draws import stream
-from trainables.experiments.layer_jacobian import jacobian, measure, spectrum_metrics
-from trainables.experiments.mixture_of_experts import MixtureOfExperts
+from trainables.experiments.layer_jacobian import chain, jacobian, measure, spectrum_metrics
+from trainables.experiments.mixture_of_experts import MixtureOfExperts, make_layer
 from trainables.runtime import Runtime
 
 LAYERS = [
@@ -40,6 +42,89 @@ def test_closed_form_is_the_derivative(config: HiddenLayerConfig, gate_bias: boo
     closed_NOI = jacobian(layer, inputs_NI)
     exact_NOI = torch.func.vmap(torch.func.jacrev(lambda x: layer(x[None])[0]))(inputs_NI)
     torch.testing.assert_close(closed_NOI, exact_NOI, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("depth", [1, 3])
+@pytest.mark.parametrize(
+    ("config", "width"),
+    [
+        (DenseLayerConfig(), 12),
+        (ExpertsLayerConfig(experts=3), 12),
+        (ConvolutionLayerConfig(), 128),
+        (ConvolutionLayerConfig(experts=2), 128),
+        (ConvolutionLayerConfig(experts=3, gates="softmax"), 128),
+        (NonLocalLayerConfig(), 128),
+        (NonLocalLayerConfig(gates="constant"), 128),
+    ],
+)
+def test_chain_agrees_with_finite_differences(
+    config: HiddenLayerConfig, width: int, depth: int
+) -> None:
+    generator = torch.Generator().manual_seed(4)
+    layers = [make_layer(config, width, width, gate_bias=False).double() for _ in range(depth)]
+    for layer in layers:
+        layer.initialise(generator)
+    input_I = torch.randn(width, generator=generator, dtype=torch.float64)
+    product_NOI, _, _ = chain(layers, input_I[None], generator)
+    step = 1e-6
+    points = torch.cat([input_I + step * torch.eye(width), input_I - step * torch.eye(width)])
+    for layer in layers:
+        points = layer(points.double()).detach()
+    differences_IO = (points[:width] - points[width:]) / (2 * step)
+    torch.testing.assert_close(product_NOI[0], differences_IO.T, rtol=0, atol=1e-7)
+
+
+def test_rows_of_a_chain() -> None:
+    generator = torch.Generator().manual_seed(2)
+    layers = [make_layer(DenseLayerConfig(), 9, 9, gate_bias=False).double() for _ in range(4)]
+    for layer in layers:
+        layer.initialise(generator)
+    inputs_NI = torch.randn(30, 9, generator=generator, dtype=torch.float64)
+    product_NOI, gaussian_NOI, zero_rows_N = chain(layers, inputs_NI, generator)
+    # A product's rank is that of its smallest factor, for random factors.
+    assert (torch.linalg.matrix_rank(product_NOI, rtol=1e-12) == 9 - zero_rows_N).all()
+    assert (torch.linalg.matrix_rank(gaussian_NOI, rtol=1e-12) == 9 - zero_rows_N).all()
+
+
+def test_deeper_chains_share_no_draws() -> None:
+    config = LayerJacobianConfig(seed=3, layer=DenseLayerConfig(), width=16, inputs=20)
+    spectra = []
+    for depth in (1, 2, 2):
+        [result] = measure(config.model_copy(update={"depth": depth}), Runtime()).values()
+        assert result.singular_values is not None
+        spectra.append(result.singular_values)
+    assert np.array_equal(spectra[1], spectra[2]) and not np.array_equal(spectra[0], spectra[1])
+    assert '"depth"' not in config.canonical_json(), "older trials keep their ids"
+
+
+def test_averaging_pixels_has_known_spectrum() -> None:
+    """The Jacobian is the Kronecker product of W and a matrix of 1/P, whose norm is 1."""
+    layer_config = NonLocalLayerConfig(gates="constant")
+    config = LayerJacobianConfig(seed=5, layer=layer_config, width=256, inputs=2)
+    [result] = measure(config, Runtime()).values()
+    generator = stream(5, zlib.crc32(layer_config.model_dump_json().encode()))
+    limit = math.sqrt(6 / 8)
+    weights = torch.empty(4, 4, dtype=torch.float64).uniform_(-limit, limit, generator=generator)
+    assert result.singular_values is not None
+    np.testing.assert_allclose(result.singular_values[:4], np.linalg.svd(weights)[1], rtol=1e-12)
+    np.testing.assert_allclose(result.singular_values[4:], 0, atol=1e-13)
+    assert result.metrics["sigma_min"] == 0
+    assert result.metrics["vanishing_1e-6"] == 1 - 4 / 256
+    assert "log10_condition_excess" not in result.metrics
+
+
+def test_convolution_rows_vanish_like_coins() -> None:
+    layer = ConvolutionLayerConfig(experts=2, gates="softmax")
+    config = LayerJacobianConfig(seed=1, layer=layer, width=64 * 8, inputs=4)
+    [result] = measure(config, Runtime()).values()
+    # 32 independent units per filter would have this standard error; neighbours share weights.
+    assert abs(float(result.metrics["zero_share"]) - 1 / 4) < 3 * math.sqrt(3 / 16 / 128)
+
+
+@pytest.mark.parametrize("layer", [ConvolutionLayerConfig(), NonLocalLayerConfig()])
+def test_image_needs_whole_channels(layer: HiddenLayerConfig) -> None:
+    with pytest.raises(ValueError, match="multiple of 64"):
+        LayerJacobianConfig(seed=1, layer=layer, width=100)
 
 
 def test_spectra_metrics_by_hand() -> None:

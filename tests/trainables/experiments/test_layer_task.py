@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from search_spaces.layer_gates import LAYERS, TASKS
-from trainables.config import ExpertsLayerConfig, LayerTaskConfig
+from search_spaces.layer_gates import CONVOLUTIONS, LAYERS, TASKS
+from trainables.config import PIXELS, ExpertsLayerConfig, LayerTaskConfig
 from trainables.experiments.layer_task import (
     REGIONS,
     make_function,
@@ -22,6 +22,47 @@ def config_of(layer: str, task: str, **changes: object) -> LayerTaskConfig:
     width, hidden = LAYERS[layer]
     base = LayerTaskConfig(seed=1, task="deep", layer=hidden, width=width, **SMALL)
     return base.model_copy(update={"task": task, **changes})
+
+
+def images_of(layer: str, **changes: object) -> LayerTaskConfig:
+    filters, convolution = CONVOLUTIONS[layer]
+    sizes = {"width": filters * PIXELS, "input_width": 3 * PIXELS}
+    base = LayerTaskConfig(seed=1, task="images", layer=convolution, **sizes, **SMALL)
+    return base.model_copy(update=changes)
+
+
+def test_convolutions_have_nearly_equal_size() -> None:
+    sizes = []
+    for config in map(images_of, CONVOLUTIONS):
+        network = make_network(config, torch.Generator())
+        sizes.append(sum(weights.numel() for weights in network.parameters()))
+        assert config.parameters == sizes[-1]
+    assert sizes == [9_060, 8_994, 9_052]
+
+
+def test_image_function_ignores_shifts() -> None:
+    """The mean over pixels does not change if an image far from the border is shifted."""
+    config = images_of("convolution")
+    function = make_function(config, torch.Generator().manual_seed(4))
+    images = torch.zeros(2, 3, 8, 8)
+    images[0, :, 2:4, 2:4] = torch.randn(3, 2, 2, generator=torch.Generator().manual_seed(5))
+    images[1] = images[0].roll((1, 2), dims=(1, 2))
+    first, second = function(images.flatten(1))
+    torch.testing.assert_close(first, second)
+    assert not torch.allclose(first, function(torch.zeros(1, 192))[0])
+    assert not make_task(config)[0].targets_NO.requires_grad
+
+
+def test_trained_convolution_beats_the_mean() -> None:
+    config = images_of("softmax gates", learning_rates=(1e-2,), train_examples=2_000)
+    [result] = measure(config, Runtime()).values()
+    assert float(result.metrics["test_error_percent"]) < 80
+
+
+def test_images_need_whole_channels() -> None:
+    for changes in ({"input_width": 100}, {"width": 100}):
+        with pytest.raises(ValueError, match="multiple of 64"):
+            images_of("convolution", **changes)
 
 
 def test_networks_have_equal_size() -> None:
