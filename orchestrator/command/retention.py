@@ -50,8 +50,12 @@ def forget(
         with results_store.one_transaction():
             all_keys = [summary.key for summary in results_store.studies()]
             keys = [key for key in all_keys if name in (key.study, key.variant)]
-            stored_ids = [trial_id for trial_id, _ in results_store.studies_of(target)]
-            chosen = keys or one_trial(target, [*stored_ids, *location.trial_files()])
+
+            def trial_ids() -> Iterator[str]:
+                yield from dict(results_store.studies_of(target))
+                yield from location.trial_files()
+
+            chosen = keys or one_trial(target, trial_ids())
             if not chosen:
                 raise no_study(name, all_keys)
             forget(

@@ -206,5 +206,5 @@ def _training_bytes(config: LanguageTrialConfig, corpus: CorpusIdentity, device_
 
 def _measuring_bytes(config: LanguageTrialConfig, corpus: CorpusIdentity) -> float:
     vocabulary, rows = vocabulary_size(config, corpus), _measured_rows(config, corpus)
-    gram = min(8.0 * vocabulary**2, 8.0 * rows**2 + 4.0 * rows * vocabulary)
+    gram = min(16.0 * vocabulary**2, 16.0 * rows**2 + 4.0 * rows * vocabulary)
     return gram + 2**26 + 4 * 4 * 1024 * vocabulary + 8.0 * parameter_count(config, vocabulary)

@@ -35,7 +35,7 @@ def open_store(
     `on_register` is called after a study is registered.
 
     Raises UserError if `url` has another form, or if the store is unreachable, damaged, foreign or
-    from a newer version of this program.
+    from another version of this program.
     """
     parsed_url = parse(url)
     if parsed_url.drivername == "sqlite":
@@ -83,7 +83,7 @@ def _has_tables(store: Store) -> bool:
             version = connection.execute(select(schema_version.c.version)).scalar()
             if version == VERSION:
                 return True
-            problem = f"was made by a newer version of this program (schema version {version})"
+            problem = f"was made by another version of this program (schema version {version})"
     raise UserError(
         f"The results store {store.address} {problem}: name another one with --store, or {REBUILD}."
     )

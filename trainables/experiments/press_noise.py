@@ -17,7 +17,7 @@ from trainables.config import PRESS_NOISE, PressNoiseConfig
 from trainables.measurements import (
     EFFECTIVE_RANK_EPSILONS,
     effective_rank,
-    eigenvalues_in_place,
+    eigenvalues,
     press_tolerance,
 )
 from trainables.pulse import PULSE, SLOWEST_FLOPS
@@ -106,7 +106,7 @@ def split_singular_values(matrix_NV: Matrix, right_VR: Matrix) -> NDArray[np.flo
     left_NR, _ = np.linalg.qr(image_NR)
     matrix_NV -= image_NR @ right_VR.T
     matrix_NV -= left_NR @ (left_NR.T @ matrix_NV)
-    squares_V = eigenvalues_in_place((matrix_NV.T @ matrix_NV).T)[right_VR.shape[1] :]
+    squares_V = eigenvalues((matrix_NV.T @ matrix_NV).T)[right_VR.shape[1] :]
     residual_V = np.sqrt(np.maximum(squares_V, 0.0))
     return np.sort(np.concatenate([residual_V, np.linalg.svd(image_NR, compute_uv=False)]))[::-1]
 

@@ -26,7 +26,7 @@ from .spectrum import FLOAT64_EPS as FLOAT64_EPS
 from .spectrum import Method as Method
 from .spectrum import Spectrum as Spectrum
 from .spectrum import SpectrumStream as SpectrumStream
-from .spectrum import eigenvalues_in_place as eigenvalues_in_place
+from .spectrum import eigenvalues as eigenvalues
 from .spectrum import log_p_spectrum as log_p_spectrum
 from .spectrum import matrix_spectrum as matrix_spectrum
 from .word_similarity import pairs_in_vocabulary as pairs_in_vocabulary

@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import blas, eigvalsh, lapack, svd
+from scipy.linalg import blas, lapack, svd
 
 from trainables.errors import UserError
 from trainables.pulse import PULSE, SLOWEST_FLOPS
@@ -118,9 +118,9 @@ class SpectrumStream:
         return self._square_VV
 
     def finish(self) -> Spectrum:
-        """Return the spectrum, overwriting the V x V matrix. Raises as `gram` does."""
+        """Return the spectrum. Raises as `gram` does."""
         if self.method == "gram":
-            values_V = np.sqrt(np.maximum(eigenvalues_in_place(self.gram())[::-1], 0.0))
+            values_V = np.sqrt(np.maximum(eigenvalues(self.gram())[::-1], 0.0))
         else:
             PULSE.touch(quiet_s=4 * self.columns**3 / SLOWEST_FLOPS)
             values_V = svd(self._square_VV, compute_uv=False, overwrite_a=True, check_finite=False)
@@ -128,13 +128,12 @@ class SpectrumStream:
         return Spectrum(values, self.rows, self.columns, self.method)
 
 
-def eigenvalues_in_place(symmetric_VV: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return all eigenvalues, ascending, of a symmetric float64 matrix in Fortran order.
-
-    Reads the lower triangle, and overwrites the matrix.
-    """
+def eigenvalues(symmetric_VV: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return all eigenvalues, ascending, of the symmetric matrix with this lower triangle."""
     PULSE.touch(quiet_s=4 / 3 * len(symmetric_VV) ** 3 / SLOWEST_FLOPS)
-    return eigvalsh(symmetric_VV, overwrite_a=True, check_finite=False)
+    # numpy copies the matrix, but releases the GIL, so that heartbeats go on. scipy holds it.
+    values_V: NDArray[np.float64] = np.linalg.eigvalsh(symmetric_VV)
+    return values_V
 
 
 def log_p_spectrum(

@@ -45,7 +45,7 @@ class Tuner:
         self._cells: dict[str, Cell | None] = {}
         self._past_trials: dict[tuple[str, TrialState], PastTrial] = {}
 
-    def start(self) -> list[PlannedTrial]:
+    def start(self) -> Sequence[PlannedTrial]:
         """Register the first trials and those of an earlier search; return all in plan order.
 
         Some trials leave the study but stay in the store: those over budget, those outside the
@@ -61,9 +61,9 @@ class Tuner:
             rows = self._rows()
             new_trials = self._finals(rows)
             if not new_trials or self._register([*rows, *new_trials], rows):
-                return [*self._rows()]
+                return self._rows()
 
-    def more(self, busy: Collection[str]) -> list[PlannedTrial] | None:
+    def more(self, busy: Collection[str]) -> Sequence[PlannedTrial] | None:
         """Return the trials to run, without those whose ids are `busy`.
 
         Returns [] if trials may follow later, and None if none will.
@@ -72,7 +72,7 @@ class Tuner:
             rows = self._rows()
             open_trials = [row for row in rows if row.state in OPEN]
             if idle_trials := [trial for trial in open_trials if trial.trial_id not in busy]:
-                return [*idle_trials]
+                return idle_trials
             new_trials = self._next(rows)
             if not new_trials:
                 return [] if open_trials else None

@@ -170,6 +170,7 @@ def test_unknown_names_get_the_nearest(typed: Typed) -> None:
         (("forget", "gss_gird"), "did you mean gss_grid?"),
         (("forget", "0123abcd"), "no study"),
         (("forget", ""), "no study"),
+        (("forget", "\udcff"), "no study"),
         (("export", "gss_gird", "x"), "gss_grid"),
     ):
         answer = typed(*words)

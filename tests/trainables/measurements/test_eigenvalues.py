@@ -1,13 +1,18 @@
 from __future__ import annotations
 
+import itertools
+import time
+
 import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
+from scipy.linalg import svd
 
-from trainables.measurements import eigenvalues_in_place, eigenvectors
+from trainables.measurements import eigenvalues, eigenvectors
 from trainables.measurements.eigenvectors import BLOCK as REFLECTORS
 from trainables.measurements.eigenvectors import SymmetricMatrix
+from trainables.pulse import repeated
 
 EPS = np.finfo(np.float64).eps
 SIZES = [1, 2, 3, 100, 600]
@@ -22,13 +27,23 @@ def only_lower(symmetric_VV: NDArray[np.float64]) -> NDArray[np.float64]:
 
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("rank_share", [1.0, 0.3])
-def test_agrees_with_numpy(size: int, rank_share: float) -> None:
+def test_agrees_with_svd_of_the_factor(size: int, rank_share: float) -> None:
     random = np.random.default_rng(size)
     factor = random.standard_normal((max(1, int(rank_share * size)), size))
     gram_VV = factor.T @ factor
-    truth = np.linalg.eigvalsh(gram_VV)
-    values = eigenvalues_in_place(only_lower(gram_VV))
+    truth = np.zeros(size)
+    truth[-len(factor) :] = svd(factor, compute_uv=False)[::-1] ** 2
+    values = eigenvalues(only_lower(gram_VV))
     assert np.abs(values - truth).max() < 10 * EPS * np.sqrt(size) * truth[-1]
+
+
+def test_heartbeats_go_on_meanwhile() -> None:
+    matrix, beats = np.asfortranarray(np.diag(np.arange(1200.0)) + 1), itertools.count()
+    with repeated(lambda: next(beats), 0.001):
+        time.sleep(0.1)
+        before = next(beats)
+        eigenvalues(matrix)
+        assert next(beats) > before + 9
 
 
 @pytest.mark.parametrize("gpu", [False, True])
