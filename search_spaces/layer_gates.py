@@ -16,7 +16,6 @@ from trainables.config import (
 )
 
 LEARNING_RATES = (3e-3, 1e-2, 3e-2, 1e-1, 3e-1)
-IMAGE_RATES = (3e-3, 1e-2, 3e-2)
 TASKS = ("regions", "wide", "deep")
 SEEDS = tuple(range(1, 11))
 # Width and kind of each layer. Each network has 32 inputs, 4 outputs and 3,172 parameters.
@@ -51,7 +50,7 @@ def trials(corpus: CorpusConfig) -> Iterator[LayerTaskConfig]:
                 layer=convolution,
                 width=filters * PIXELS,
                 input_width=3 * PIXELS,
-                learning_rates=IMAGE_RATES,
+                learning_rates=LEARNING_RATES,
             )
 
 

@@ -95,8 +95,7 @@ def test_deeper_chains_share_no_draws() -> None:
         assert result.singular_values is not None
         spectra.append(result.singular_values)
     assert np.array_equal(spectra[1], spectra[2]) and not np.array_equal(spectra[0], spectra[1])
-    content = identity(config.model_dump(mode="json"))
-    assert "depth" not in content, "older trials keep their ids"
+    assert "depth" not in identity(config.model_dump(mode="json")), "older trials keep their ids"
 
 
 def test_averaging_pixels_has_known_spectrum() -> None:
