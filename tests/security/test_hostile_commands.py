@@ -26,7 +26,7 @@ OPTIONS = (
 GOOD = ("gss_grid", "fair_capacity", "press_robustness", "smoke", "quick", "pydocs", "markov-20",
         "json", "csv", "1", "training.epochs=3")  # fmt: skip
 STARTS = ("run --dry-run", "retry --dry-run", "status", "results", "report", "rank", "studies",
-          "stop", "store check", "store upgrade", "corpus check")  # fmt: skip
+          "stop", "store check", "corpus check")  # fmt: skip
 KEYS = tuple({".".join(map(str, path)) for config in CONFIGS for path in paths_in(config)})
 SEED = PlannedTrial.of(read_config(CONFIGS[0]), "gss seed=1")
 

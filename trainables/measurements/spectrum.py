@@ -132,8 +132,7 @@ def eigenvalues(symmetric_VV: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return all eigenvalues, ascending, of the symmetric matrix with this lower triangle."""
     PULSE.touch(quiet_s=4 / 3 * len(symmetric_VV) ** 3 / SLOWEST_FLOPS)
     # numpy copies the matrix, but releases the GIL, so that heartbeats go on. scipy holds it.
-    values_V: NDArray[np.float64] = np.linalg.eigvalsh(symmetric_VV)
-    return values_V
+    return np.asarray(np.linalg.eigvalsh(symmetric_VV), dtype=np.float64)
 
 
 def log_p_spectrum(
