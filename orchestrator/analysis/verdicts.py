@@ -56,8 +56,9 @@ def judge_pairs(
     Equivalent: the difference is within the margin (p < 0.05; it may still differ from zero).
     Better: the 95% interval excludes zero.
     """
-    a_N, b_N = np.reshape(np.asarray(pairs, dtype=np.float64), (-1, 2)).T
-    test = compare(a_N, b_N, list(zip(a_N.tolist(), b_N.tolist(), strict=True)))
+    pairs_N2 = np.reshape(np.asarray(pairs, dtype=np.float64), (-1, 2))
+    a_N, b_N = pairs_N2.T
+    test = compare(a_N, b_N, pairs_N2, names=("A", "B"))
     n, sd, difference = test["pairs"], test["sd_difference"], test["difference"]
     interval = p = None
     within, detectable = test["equal_within"], test["detectable_difference"]
