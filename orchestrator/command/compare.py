@@ -158,6 +158,6 @@ def _lines(answer: Answer, metric: str, question: Question, command: str | None)
         yield f"{seeds} find a difference of {verdict.detectable_difference:.3g} with 80% power."
     if verdict.pairs < answer.seeds:
         lost = counted(answer.seeds - verdict.pairs, "seed")
-        yield f"{lost} failed or diverged on a side and gave no pair: `{PROGRAM} status` says why."
+        yield f"{lost} failed or diverged on a side and gave no pair. Causes: {PROGRAM} status"
     if command is not None:
         yield f"About {verdict.pairs_needed} pairs would settle it: {command}"
