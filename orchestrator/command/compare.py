@@ -38,6 +38,9 @@ class Question:
     margin: Annotated[
         float, Option(min=0, help="Difference that does not matter, in the metric's unit.")
     ] = 0.0
+    seeds: Annotated[int | None, Option(help="Seeds of each side, 2 to 1,000. [default: 10]")] = (
+        None
+    )
     until_settled: Annotated[
         int | None,
         Option(
@@ -50,15 +53,13 @@ class Question:
     output: Annotated[Literal["text", "json"], Option("--format", help="Output format.")] = "text"
 
 
-def sides_plan(
-    chosen: Iterable[tuple[Study, Scale, str, PlanRequest]], question: Question, seeds: int | None
-) -> Plan:
+def sides_plan(chosen: Iterable[tuple[Study, Scale, str, PlanRequest]], question: Question) -> Plan:
     """Return the plan of A and B. Raises UserError for wrong sides, options or corpora."""
     from orchestrator.plan import MAX_SEEDS, comparison_plan
 
-    if seeds is not None and question.until_settled is not None:
+    if question.seeds is not None and question.until_settled is not None:
         raise UserError("--seeds: --until-settled chooses the number. Leave one of them out.")
-    count = question.until_settled or seeds or SEEDS
+    count = question.until_settled or (SEEDS if question.seeds is None else question.seeds)
     if not 2 <= count <= MAX_SEEDS:
         raise UserError(f"--seeds: takes 2 to {MAX_SEEDS:,}; got {count}. Correct it.")
     (study, scale, corpus, request), *more = chosen
@@ -94,7 +95,7 @@ def print_answer(plan: Plan, options: RunOptions, typed: Typed, question: Questi
     if answer is None:
         return INTERRUPTED
     study = plan.study.name if is_command(typed.study) else typed.study
-    command = _next_command(answer, question, replace(typed, study=study))
+    command = _next_command(answer, question, study, typed)
     if question.output == "json":
         print_document("compare", **_record(answer, plan, metric, question, command))
     else:
@@ -103,7 +104,7 @@ def print_answer(plan: Plan, options: RunOptions, typed: Typed, question: Questi
     return STATUS.get(answer.verdict.verdict, NOT_SETTLED)
 
 
-def _next_command(answer: Answer, question: Question, typed: Typed) -> str | None:
+def _next_command(answer: Answer, question: Question, study: str, typed: Typed) -> str | None:
     from orchestrator.sweep import command_line
 
     if (needed := answer.verdict.pairs_needed) is None:
@@ -111,7 +112,7 @@ def _next_command(answer: Answer, question: Question, typed: Typed) -> str | Non
     most = max(needed + answer.seeds - answer.verdict.pairs, answer.seeds + 1)
     options = {**typed.options, "--until-settled": [str(most)]}
     options.pop("--seeds", None)
-    return command_line("compare", typed.study, question.a, question.b, options=options)
+    return command_line("compare", study, question.a, question.b, options=options)
 
 
 def _record(

@@ -211,7 +211,7 @@ def run(
         raise UserError(f"{study}: is a command. Type: {line}")
     studies = studies_of(study, scale, corpus, request)
     if is_comparison:
-        plans = [sides_plan(studies, Question(**others), seeds)]
+        plans = [sides_plan(studies, Question(**others, seeds=seeds))]
     else:
         plans = [make_plan(*chosen) for chosen in studies]
     gpus = [_gpus_of(gpus_per_trial, plan) for plan in plans]

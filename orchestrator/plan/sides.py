@@ -50,13 +50,14 @@ def _group(plan: Plan, side: str) -> tuple[str, AnyConfig]:
     """Return name and config of a side. A setting of the study keeps its name."""
     groups = {group_of(trial.name): trial.validated for trial in reversed(plan.trials)}
     words = side.split(" ")
-    lengths = (length for length in range(len(words), 0, -1) if " ".join(words[:length]) in groups)
-    if (length := next(lengths, 0)) == 0:
+    for length in range(len(words), 0, -1):
+        if config := groups.get(" ".join(words[:length])):
+            break
+    else:
         raise UserError(
             f"{side!r}: {plan.study.name} has no such setting: {did_you_mean(side, groups)}it has "
             f"{listed([*groups][::-1])}. Choose one of them, and add KEY=VALUE to change it."
         )
-    config = groups[" ".join(words[:length])]
     [values, *others] = combinations(parse_settings(words[length:]))
     if others:
         raise UserError(f"{side!r}: a side has one value per key. Choose one.")
