@@ -84,6 +84,12 @@ def define(command: str, options: Mapping[str, Sequence[str]]) -> str:
     return _FORMAT.dump_json(_Definition(command, options, sha256)).decode()
 
 
+def redefine(definition: str) -> str:
+    """Return a stored definition with the files of now. Raises the errors of `define`."""
+    content = _read(definition)
+    return define(content.command, content.options)
+
+
 def command_words(study: str, *, again: bool = False) -> list[str]:
     """Return the words after `sweep.py` that run a study or, if `again`, its failed trials."""
     if not is_command(study):

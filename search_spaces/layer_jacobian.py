@@ -127,12 +127,13 @@ def growth_with_depth(results: Any) -> list[Any]:
             test = ttest_ind(samples[name], samples[dense], equal_var=False)
             p = min(1.0, 4 * test.pvalue)
             low, high = test.confidence_interval()
-            words = "more slowly" if sign * test.statistic < 0 else "faster"
+            rate = "more slowly" if sign * test.statistic < 0 else "faster"
+            words = f"grows {rate}" if p < 0.05 else "was not shown to grow at another rate"
             parts.append(
                 f"{name}: from depth {depths[0]} to {depths[-1]}, the {title} changes by "
                 f"{growth[name].mean():+.3f}, and by {growth[dense].mean():+.3f} in the dense "
-                f"layer: the degeneracy grows {words if p < 0.05 else 'no differently, as shown'} "
-                f"(difference {low:+.3f} to {high:+.3f}, p = {p:.2g})."
+                f"layer: the degeneracy {words} (difference {low:+.3f} to {high:+.3f}, "
+                f"p = {p:.2g})."
             )
         means = values.groupby("layer").mean().reset_index()
         parts.append(means.rename(columns={"layer": title, **{L: f"L={L}" for L in depths}}))

@@ -8,13 +8,12 @@ uses a confidence sequence, which holds for all numbers of pairs at once.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import ndtri, stdtrit
+from scipy.special import ndtr
 
 from orchestrator.analysis.contrasts import compare
 from orchestrator.analysis.statistics.estimates import POWER, SIGNIFICANCE, Array, Interval
@@ -43,8 +42,8 @@ class Verdict:
     equal_within: float | None
     """Smallest margin within which the two are equivalent."""
     pairs_needed: int | None
-    """Pairs, these included, that would give a verdict with 80% power if the difference and its
-    spread stay as they are. None if decided, unknown, or more than 1,000."""
+    """Pairs, these included, that would give a sequential verdict with 80% power if the difference
+    and its spread stay as they are. None if decided, unknown, or more than 1,000."""
     missing: str = ""
     """Why there is no test."""
 
@@ -57,8 +56,9 @@ def judge_pairs(
     Equivalent: the difference is within the margin (p < 0.05; it may still differ from zero).
     Better: the 95% interval excludes zero.
     """
-    a_N, b_N = np.reshape(np.asarray(pairs, dtype=np.float64), (-1, 2)).T
-    test = compare(a_N, b_N, list(zip(a_N.tolist(), b_N.tolist(), strict=True)))
+    pairs_N2 = np.reshape(np.asarray(pairs, dtype=np.float64), (-1, 2))
+    a_N, b_N = pairs_N2.T
+    test = compare(a_N, b_N, pairs_N2, names=("A", "B"))
     n, sd, difference = test["pairs"], test["sd_difference"], test["difference"]
     interval = p = None
     within, detectable = test["equal_within"], test["detectable_difference"]
@@ -77,7 +77,7 @@ def judge_pairs(
         elif 0 not in interval:
             outcome = "a_better" if (difference < 0) == lower_is_better else "b_better"
         else:
-            needed = _pairs_needed(abs(difference), sd, margin, sequential=sequential)
+            needed = _pairs_needed(abs(difference), sd, margin)
     return Verdict(
         verdict=outcome,
         pairs=n,
@@ -113,15 +113,10 @@ def _sequential_t(n: Array) -> Array:
     return np.asarray(np.sqrt(np.where(ratio < spread, squares, np.inf)))
 
 
-def _student_t(confidence: float) -> Callable[[Array], Array]:
-    return lambda n: np.asarray(stdtrit(n - 1, confidence))
-
-
-def _pairs_needed(size: float, sd: float, margin: float, *, sequential: bool) -> int | None:
+def _pairs_needed(size: float, sd: float, margin: float) -> int | None:
     n = np.arange(FEWEST, MOST_PAIRS + 1, dtype=np.float64)
-    two_sided = _sequential_t if sequential else _student_t(1 - SIGNIFICANCE / 2)
-    one_sided = _sequential_t if sequential else _student_t(1 - SIGNIFICANCE)
-    error, power = sd / np.sqrt(n), float(ndtri(POWER))
-    is_enough = (two_sided(n) + power) * error <= size
-    is_enough |= (one_sided(n) + power) * error <= margin - size
+    error, t = sd / np.sqrt(n), _sequential_t(n)
+    better = ndtr(size / error - t)
+    equivalent = ndtr((margin - size) / error - t) + ndtr((margin + size) / error - t) - 1
+    is_enough = np.maximum(better, equivalent) >= POWER
     return int(n[is_enough.argmax()]) if is_enough.any() else None

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from typer import Argument, Option
 
 from orchestrator.command.options import console, print_document, print_out
 from orchestrator.words import counted
-from trainables.errors import UserError
+from search_spaces.analyses import Comparison
+from search_spaces.catalog import is_command
+from trainables.errors import PROGRAM, UserError
 
 if TYPE_CHECKING:
     from orchestrator.cluster import RunOptions
@@ -36,6 +38,9 @@ class Question:
     margin: Annotated[
         float, Option(min=0, help="Difference that does not matter, in the metric's unit.")
     ] = 0.0
+    seeds: Annotated[int | None, Option(help="Seeds of each side, 2 to 1,000. [default: 10]")] = (
+        None
+    )
     until_settled: Annotated[
         int | None,
         Option(
@@ -48,15 +53,13 @@ class Question:
     output: Annotated[Literal["text", "json"], Option("--format", help="Output format.")] = "text"
 
 
-def sides_plan(
-    chosen: Iterable[tuple[Study, Scale, str, PlanRequest]], question: Question, seeds: int | None
-) -> Plan:
+def sides_plan(chosen: Iterable[tuple[Study, Scale, str, PlanRequest]], question: Question) -> Plan:
     """Return the plan of A and B. Raises UserError for wrong sides, options or corpora."""
     from orchestrator.plan import MAX_SEEDS, comparison_plan
 
-    if seeds is not None and question.until_settled is not None:
+    if question.seeds is not None and question.until_settled is not None:
         raise UserError("--seeds: --until-settled chooses the number. Leave one of them out.")
-    count = question.until_settled or seeds or SEEDS
+    count = question.until_settled or (SEEDS if question.seeds is None else question.seeds)
     if not 2 <= count <= MAX_SEEDS:
         raise UserError(f"--seeds: takes 2 to {MAX_SEEDS:,}; got {count}. Correct it.")
     (study, scale, corpus, request), *more = chosen
@@ -68,6 +71,7 @@ def sides_plan(
             f"--metric: neither a high nor a low {metric} is better, as far as is known. Name a "
             f"metric that can be better, such as {study.goal.metric}."
         )
+    study = replace(study, analyses=(Comparison(metric=metric),))  # the plan checks its metric
     return comparison_plan(study, scale, corpus, request, (question.a, question.b), count)
 
 
@@ -90,7 +94,8 @@ def print_answer(plan: Plan, options: RunOptions, typed: Typed, question: Questi
         )
     if answer is None:
         return INTERRUPTED
-    command = _next_command(answer, question, typed)
+    study = plan.study.name if is_command(typed.study) else typed.study
+    command = _next_command(answer, question, study, typed)
     if question.output == "json":
         print_document("compare", **_record(answer, plan, metric, question, command))
     else:
@@ -99,20 +104,15 @@ def print_answer(plan: Plan, options: RunOptions, typed: Typed, question: Questi
     return STATUS.get(answer.verdict.verdict, NOT_SETTLED)
 
 
-def _next_command(answer: Answer, question: Question, typed: Typed) -> str | None:
+def _next_command(answer: Answer, question: Question, study: str, typed: Typed) -> str | None:
     from orchestrator.sweep import command_line
 
     if (needed := answer.verdict.pairs_needed) is None:
         return None
-    named = {"--metric": question.metric, "--margin": question.margin or None}
-    kept = {name: values for name, values in typed.options.items() if name != "--seeds"}
-    kept |= {name: (f"{value}",) for name, value in named.items() if value is not None}
     most = max(needed + answer.seeds - answer.verdict.pairs, answer.seeds + 1)
-    return command_line(
-        "compare",
-        *(typed.study, question.a, question.b),
-        options={**kept, "--until-settled": [str(most)]},
-    )
+    options = {**typed.options, "--until-settled": [str(most)]}
+    options.pop("--seeds", None)
+    return command_line("compare", study, question.a, question.b, options=options)
 
 
 def _record(
@@ -136,22 +136,17 @@ def _lines(answer: Answer, metric: str, question: Question, command: str | None)
     from orchestrator.report import number
 
     verdict, name = answer.verdict, metric.replace("_", " ")
-    better, other = question.a, question.b
-    if verdict.verdict == "b_better":
-        better, other = other, better
+    a, b = question.a, question.b
     seeds = counted(verdict.pairs, "pair") + " of equal seeds"
     yield {
-        "a_better": f"{better} is better than {other}.",
-        "b_better": f"{better} is better than {other}.",
-        "equivalent": f"{better} and {other} are equivalent within {question.margin:g}.",
-        "no_difference_shown": f"No difference between {better} and {other} was shown.",
-        "too_few_seeds": f"Too few seeds to compare {better} and {other}.",
+        "a_better": f"{a} is better than {b}.",
+        "b_better": f"{b} is better than {a}.",
+        "equivalent": f"{a} and {b} are equivalent within {question.margin:g}.",
+        "no_difference_shown": f"No difference between {a} and {b} was shown.",
+        "too_few_seeds": f"Too few seeds to compare {a} and {b}.",
     }[verdict.verdict]
     if verdict.mean_a is not None and verdict.mean_b is not None:
-        yield (
-            f"{name}: {number(verdict.mean_a)} ({question.a}), {number(verdict.mean_b)} "
-            f"({question.b}); {seeds}."
-        )
+        yield (f"{name}: {number(verdict.mean_a)} ({a}), {number(verdict.mean_b)} ({b}); {seeds}.")
     if verdict.interval is not None and verdict.difference is not None:
         low, high = verdict.interval
         yield (
@@ -163,6 +158,7 @@ def _lines(answer: Answer, metric: str, question: Question, command: str | None)
     if verdict.detectable_difference is not None:
         yield f"{seeds} find a difference of {verdict.detectable_difference:.3g} with 80% power."
     if verdict.pairs < answer.seeds:
-        yield f"{counted(answer.seeds - verdict.pairs, 'seed')} failed on a side and gave no pair."
+        lost = counted(answer.seeds - verdict.pairs, "seed")
+        yield f"{lost} failed or diverged on a side and gave no pair. Causes: {PROGRAM} status"
     if command is not None:
-        yield f"About {verdict.pairs_needed} seeds would settle it: {command}"
+        yield f"About {verdict.pairs_needed} pairs would settle it: {command}"

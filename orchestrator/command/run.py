@@ -14,7 +14,7 @@ from orchestrator.command.clean import removed_sentence
 from orchestrator.command.compare import Question, print_answer, sides_plan
 from orchestrator.command.options import console, print_err, store_url
 from search_spaces.catalog import ALL
-from search_spaces.command_study import DEFINING, command_words, define
+from search_spaces.command_study import DEFINING, command_words, define, redefine
 from search_spaces.scales import SCALES
 from trainables.errors import PROGRAM, UserError
 from trainables.runtime import Runtime
@@ -205,13 +205,13 @@ def run(
     if is_command_line:
         study, request = define(study, all_options), PlanRequest(data_dir=folder)
     elif (definition := stored_command(study, storage)) and is_comparison:
-        study = definition
+        study = redefine(definition)
     elif definition:
         line = command_line(*command_words(definition, again=is_retry), options=typed_options)
         raise UserError(f"{study}: is a command. Type: {line}")
     studies = studies_of(study, scale, corpus, request)
     if is_comparison:
-        plans = [sides_plan(studies, Question(**others), seeds)]
+        plans = [sides_plan(studies, Question(**others, seeds=seeds))]
     else:
         plans = [make_plan(*chosen) for chosen in studies]
     gpus = [_gpus_of(gpus_per_trial, plan) for plan in plans]
@@ -252,7 +252,8 @@ def run(
         for plan, number in zip(plans, gpus, strict=True)
     ]
     if is_comparison:
-        raise Exit(print_answer(*runs[0], Question(**others)))
+        typed = Typed(study=study, options=all_options)
+        raise Exit(print_answer(*runs[0][:2], typed, Question(**others)))
     if is_job_array:
         if others["script"] is not None and len(runs) > 1:
             raise UserError("--script: a script is for one study and corpus. Name one of each.")

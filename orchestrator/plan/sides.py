@@ -35,28 +35,36 @@ def comparison_plan(
             "another study."
         )
     plan = make_plan(study, scale, corpus, replace(request, seeds=None, all_trials=True))
-    a, b = (_config(plan, side) for side in sides)
+    (_, a), (_, b) = groups = [_group(plan, side) for side in sides]
     if a.model_copy(update={"seed": b.seed}) == b:
         raise UserError(f"B: {sides[1]!r} has the same settings as A. Change one of them.")
     trials = tuple(
-        PlannedTrial.of(config.model_copy(update={"seed": seed}), f"{side} seed={seed}")
+        PlannedTrial.of(config.model_copy(update={"seed": seed}), f"{group} seed={seed}")
         for seed in random_seeds(a)[:seeds]
-        for side, config in zip(sides, (a, b), strict=True)
+        for group, config in groups
     )
     return replace(plan, trials=trials, seeds=seeds)
 
 
-def _config(plan: Plan, side: str) -> AnyConfig:
+def _group(plan: Plan, side: str) -> tuple[str, AnyConfig]:
+    """Return name and config of a side. A setting of the study keeps its name."""
     groups = {group_of(trial.name): trial.validated for trial in reversed(plan.trials)}
     words = side.split(" ")
-    lengths = (length for length in range(len(words), 0, -1) if " ".join(words[:length]) in groups)
-    if (length := next(lengths, 0)) == 0:
+    for length in range(len(words), 0, -1):
+        if config := groups.get(" ".join(words[:length])):
+            break
+    else:
         raise UserError(
             f"{side!r}: {plan.study.name} has no such setting: {did_you_mean(side, groups)}it has "
             f"{listed([*groups][::-1])}. Choose one of them, and add KEY=VALUE to change it."
         )
-    config = groups[" ".join(words[:length])]
     [values, *others] = combinations(parse_settings(words[length:]))
     if others:
         raise UserError(f"{side!r}: a side has one value per key. Choose one.")
-    return apply_settings([config], values)[0]
+    [config] = apply_settings([config], values)
+    names = (
+        name
+        for name, other in groups.items()
+        if other.model_copy(update={"seed": config.seed}) == config
+    )
+    return next(names, side), config

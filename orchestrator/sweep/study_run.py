@@ -138,9 +138,9 @@ def _register(plan: Plan, store: Store, console: Console) -> list[PlannedTrial]:
     ):
         console.print(
             f"This plan and report omit {counted(other_count, 'done trial')} of "
-            f"{plan.study.name}: they have other settings (try --seeds N or --all-trials), or "
-            f"{'their code' if plan.study.is_own else 'the study'} has changed since. The store "
-            "keeps them."
+            f"{plan.study.name}: they have other settings (try --seeds N or --all-trials), "
+            f"`compare` added them, or {'their code' if plan.study.is_own else 'the study'} has "
+            "changed since. The store keeps them."
         )
     store.register(plan.key, trials)
     # Trials that an earlier tuning stopped early are run in full.

@@ -80,6 +80,10 @@ def test_comparison_keeps_the_studys_trials(compared: Compared) -> None:
     later_names = {row["name"] for row in results_table(compared.storage, "guess")}
     assert names < later_names and len(later_names) == len(names) + 4
     assert compared.trained() == 8 + 4
+    # Other words for a setting of the study do not rename it.
+    assert compared("skill=3", "skill=0 spread=1", "--seeds", "5").returncode == 0
+    added = {row["name"] for row in results_table(compared.storage, "guess")} - later_names
+    assert added == {"skill=3 seed=5", "skill=0 seed=5"}
 
 
 def test_sequential_comparison_stops_early(compared: Compared) -> None:
@@ -98,9 +102,12 @@ def test_side_can_change_settings(compared: Compared) -> None:
 
 
 def test_next_command_settles(compared: Compared) -> None:
-    first = document(compared("skill=0", "skill=0.1", "--seeds", "5", "--format", "json"))
+    words = ("skill=0", "skill=0.1", "--margin", "0.01", "--format", "json")
+    first = document(compared(*words, "--seeds", "5"))
     assert first["verdict"] == "no_difference_shown"
-    assert "--until-settled" in first["next_command"] and "--seeds" not in first["next_command"]
+    command = first["next_command"]
+    assert "--until-settled" in command and "--seeds" not in command
+    assert command.count("--margin 0.01") == 1
 
 
 def test_failed_seed_gives_no_pair(compared: Compared) -> None:
@@ -130,3 +137,13 @@ def test_bad_comparison_is_refused(compared: Compared, words: tuple[str, ...], k
 def test_unsuitable_study_is_refused(study: str, tmp_path: Path) -> None:
     answer = sweep("compare", study, "a", "b", "--storage", tmp_path)
     assert answer.returncode == 2 and answer.stderr.startswith("error: compare:")
+
+
+@pytest.mark.parametrize(
+    ("study", "metric"), [("layer_gates", "test_perplexity"), ("seeds", "tset_perplexity")]
+)
+def test_metric_is_checked_before_training(study: str, metric: str, tmp_path: Path) -> None:
+    words = ("regions: dense", "wide: dense", "--metric", metric, "--storage", tmp_path / "new")
+    answer = sweep("compare", study, *words)
+    assert answer.returncode == 2 and repr(metric) in answer.stderr
+    assert not (tmp_path / "new").exists()

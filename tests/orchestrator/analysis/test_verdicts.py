@@ -81,16 +81,21 @@ def test_large_effect_ends_a_sequential_comparison() -> None:
     assert np.mean([count for _, count in found]) < 12
 
 
-def test_needed_pairs_have_the_power() -> None:
-    rng = np.random.default_rng(1)
-    pairs = rng.normal(size=(6, 2)) + np.array([0.3, 0.0])
-    result = judge_pairs(pairs)
-    needed, difference = result.pairs_needed, result.difference
-    assert needed is not None and difference is not None and result.verdict != "b_better"
-    sd = np.diff(pairs, axis=1).std(ddof=1)
-    critical, shift = stats.t.ppf(0.975, needed - 1), abs(difference) / sd * math.sqrt(needed)
-    power = stats.nct.sf(critical, needed - 1, shift)
-    assert power == pytest.approx(0.8, abs=0.02)
+@pytest.mark.parametrize("margin", [0.0, 1.5])
+@pytest.mark.parametrize("sequential", [False, True])
+def test_needed_pairs_have_the_power(margin: float, sequential: bool) -> None:
+    """The command that is printed for an open comparison is `--until-settled`."""
+    effect = 0.0 if margin else 0.8
+    first = np.column_stack([np.array([-1.0, 0.0, 1.0, -1.0, 1.0]) + effect, np.zeros(5)])
+    result = judge_pairs(first, margin=margin / 2, sequential=sequential)
+    needed = result.pairs_needed
+    assert needed is not None and result.verdict == "no_difference_shown"
+    found = [
+        judge_pairs(pairs, margin=margin / 2, sequential=True).verdict
+        for pairs in draws(effect, needed, 400)
+    ]
+    share = sum(name == ("equivalent" if margin else "b_better") for name in found) / 400
+    assert share == pytest.approx(0.8, abs=0.08)
 
 
 def test_pairs_without_spread_get_no_test() -> None:
