@@ -267,10 +267,11 @@ def bent_after_training(results: Any) -> list[Any]:
         for function in TURNS:
             trained = results[results["group"] == f"{model} {function}"].set_index("seed")
             names = ("press_rank", PERPLEXITY, "kl_from_softmax")
-            if trained.empty or f"bent {function} {names[0]}" not in softmax:
+            if trained.empty or f"turned {function} {names[0]}" not in softmax:
                 continue
-            bent = softmax[[f"bent {function} {name}" for name in names]].set_axis(names, axis=1)
-            pairs = trained[list(names[:2])].join(bent, rsuffix=" bent").dropna()
+            bent = softmax[[f"turned {function} {name}" for name in names]]
+            bent = bent.set_axis([f"{name} bent" for name in names], axis=1)
+            pairs = trained[list(names[:2])].join(bent).dropna()
             if len(pairs) < FEWEST_SEEDS:
                 continue
             ratio, change = (
@@ -282,7 +283,7 @@ def bent_after_training(results: Any) -> list[Any]:
                     "model": model,
                     "function": function,
                     "seeds": len(pairs),
-                    "KL (nats)": pairs["kl_from_softmax"].mean(),
+                    "KL (nats)": pairs["kl_from_softmax bent"].mean(),
                     "Press rank, trained": pairs["press_rank"].mean(),
                     "Press rank, bent after": pairs["press_rank bent"].mean(),
                     "ratio [95%]": ratio.factor(),

@@ -195,7 +195,7 @@ app.command("slurm", help=SLURM_HELP)(
 )
 app.command("compare", help=COMPARE_HELP)(
     _run_without(
-        "form dry_run retry all_trials search budget keep_weights seeds",
+        "form dry_run all_trials search budget keep_weights seeds",
         *(
             parameter.replace(kind=Parameter.KEYWORD_ONLY)
             for parameter in signature(Question, eval_str=True).parameters.values()

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from search_spaces.scales import Scale
     from search_spaces.study import Study
 
-SEEDS = 10
+MOST_SEEDS = 20
 STATUS = {"a_better": 0, "b_better": 1, "equivalent": 3}
 NOT_SETTLED, INTERRUPTED = 4, 130
 
@@ -38,16 +38,17 @@ class Question:
     margin: Annotated[
         float, Option(min=0, help="Difference that does not matter, in the metric's unit.")
     ] = 0.0
-    seeds: Annotated[int | None, Option(help="Seeds of each side, 2 to 1,000. [default: 10]")] = (
-        None
-    )
+    seeds: Annotated[
+        int | None,
+        Option(help="Train this number of seeds of each side, 2 to 1,000, then look once."),
+    ] = None
     until_settled: Annotated[
         int | None,
         Option(
             metavar="MAX",
             min=5,
             help="Add seeds until there is a verdict, but at most MAX. The verdict is valid at any "
-            "number of seeds.",
+            f"number of seeds. [default: {MOST_SEEDS}, without --seeds]",
         ),
     ] = None
     output: Annotated[Literal["text", "json"], Option("--format", help="Output format.")] = "text"
@@ -59,7 +60,7 @@ def sides_plan(chosen: Iterable[tuple[Study, Scale, str, PlanRequest]], question
 
     if question.seeds is not None and question.until_settled is not None:
         raise UserError("--seeds: --until-settled chooses the number. Leave one of them out.")
-    count = question.until_settled or (SEEDS if question.seeds is None else question.seeds)
+    count = question.until_settled or (MOST_SEEDS if question.seeds is None else question.seeds)
     if not 2 <= count <= MAX_SEEDS:
         raise UserError(f"--seeds: takes 2 to {MAX_SEEDS:,}; got {count}. Correct it.")
     (study, scale, corpus, request), *more = chosen
@@ -75,7 +76,9 @@ def sides_plan(chosen: Iterable[tuple[Study, Scale, str, PlanRequest]], question
     return comparison_plan(study, scale, corpus, request, (question.a, question.b), count)
 
 
-def print_answer(plan: Plan, options: RunOptions, typed: Typed, question: Question) -> int:
+def print_answer(
+    plan: Plan, options: RunOptions, typed: Typed, question: Question, *, again: bool
+) -> int:
     """Train what is missing, print the verdict and return the exit status."""
     from orchestrator.cluster import shared
     from orchestrator.sweep import compare_sides
@@ -90,7 +93,8 @@ def print_answer(plan: Plan, options: RunOptions, typed: Typed, question: Questi
             console(stderr=True),
             metric=metric,
             margin=question.margin,
-            sequential=question.until_settled is not None,
+            sequential=question.seeds is None,
+            again=again,
         )
     if answer is None:
         return INTERRUPTED
@@ -125,7 +129,7 @@ def _record(
         "metric": metric,
         "better": "lower" if plan.study.goal.sign(metric) > 0 else "higher",
         "margin": question.margin,
-        "sequential": question.until_settled is not None,
+        "sequential": question.seeds is None,
         "seeds": answer.seeds,
         **vars(answer.verdict),
         "next_command": command,
@@ -145,9 +149,9 @@ def _lines(answer: Answer, metric: str, question: Question, command: str | None)
         "no_difference_shown": f"No difference between {a} and {b} was shown.",
         "too_few_seeds": f"Too few seeds to compare {a} and {b}.",
     }[verdict.verdict]
-    if verdict.mean_a is not None and verdict.mean_b is not None:
+    if verdict.pairs:
         yield (f"{name}: {number(verdict.mean_a)} ({a}), {number(verdict.mean_b)} ({b}); {seeds}.")
-    if verdict.interval is not None and verdict.difference is not None:
+    if verdict.interval:
         low, high = verdict.interval
         yield (
             f"Difference, A minus B: {verdict.difference:+.4g} [{low:+.4g}, {high:+.4g}], p = "

@@ -211,7 +211,8 @@ def run(
         raise UserError(f"{study}: is a command. Type: {line}")
     studies = studies_of(study, scale, corpus, request)
     if is_comparison:
-        plans = [sides_plan(studies, Question(**others, seeds=seeds))]
+        question = Question(**others, seeds=seeds)
+        plans = [sides_plan(studies, question)]
     else:
         plans = [make_plan(*chosen) for chosen in studies]
     gpus = [_gpus_of(gpus_per_trial, plan) for plan in plans]
@@ -253,7 +254,7 @@ def run(
     ]
     if is_comparison:
         typed = Typed(study=study, options=all_options)
-        raise Exit(print_answer(*runs[0][:2], typed, Question(**others)))
+        raise Exit(print_answer(*runs[0][:2], typed, question, again=is_retry))
     if is_job_array:
         if others["script"] is not None and len(runs) > 1:
             raise UserError("--script: a script is for one study and corpus. Name one of each.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -42,18 +43,23 @@ def compare_sides(
     metric: str,
     margin: float,
     sequential: bool,
+    again: bool,
 ) -> Answer | None:
     """Run the missing trials of both sides, and return the verdict; None if interrupted.
 
     The plan has a trial of A and one of B for each seed. A sequential comparison starts with five
     seeds, or as many as there are pairs, and trains further seeds only until there is a verdict.
+    `again` first runs the failed and diverged trials again.
     """
     from orchestrator.analysis import judge_pairs
 
+    run = partial(run_study, options=options, typed=typed, console=console, events=Listener())
+    if again and run(plan, again=True, adds=True) == INTERRUPTED:
+        return None
     most = len(plan.trials) // 2
     for seeds in looks(len(_pairs(plan, options, metric)), most) if sequential else (most,):
         looked = replace(plan, trials=plan.trials[: 2 * seeds])
-        if run_study(looked, options, typed, console, Listener(), adds=True) == INTERRUPTED:
+        if run(looked, adds=True) == INTERRUPTED:
             return None
         verdict = judge_pairs(
             _pairs(looked, options, metric, check=True),

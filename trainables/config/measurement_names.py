@@ -78,7 +78,7 @@ _LANGUAGE = f"""{_COST} {_RANKS} train_perplexity valid_perplexity test_perplexi
     centred_effective_rank_1e-5 centred_entropy_rank centred_stable_rank ranked_epochs
     press_rank_peak press_rank_peak_epoch press_rank_kept press_rank_last entropy_rank_peak
     entropy_rank_peak_epoch entropy_rank_kept entropy_rank_last kl_rank_peak kl_rank_peak_epoch
-    kl_rank_kept kl_rank_last top_k* similarity* bent*"""
+    kl_rank_kept kl_rank_last top_k* similarity* bent* turned*"""
 METRICS = {
     "language_model": _LANGUAGE,
     "transformer": _LANGUAGE,

@@ -196,7 +196,9 @@ def _gradient_bottleneck(trained: TrainedModel) -> Measured:
     return Measured(gradient_bottleneck_metrics(model.output, weight_VD, contexts_nC, targets_n))
 
 
-def _bent_softmax(trained: TrainedModel, bends: Mapping[str, OutputLayerConfig]) -> Measured:
+def _bent_softmax(
+    trained: TrainedModel, word: str, bends: Mapping[str, OutputLayerConfig]
+) -> Measured:
     if not isinstance(trained.config.output_layer, SoftmaxConfig):
         return Measured({})
     contexts_NC = trained.contexts()
@@ -219,7 +221,7 @@ def _bent_softmax(trained: TrainedModel, bends: Mapping[str, OutputLayerConfig])
             # KL(plain || bent softmax) in nats per context.
             "kl_from_softmax": sum(kls) / len(contexts_NC),
         }
-        metrics |= {f"bent {bend} {name}": value for name, value in values.items()}
+        metrics |= {f"{word} {bend} {name}": value for name, value in values.items()}
     return Measured(metrics)
 
 
@@ -254,8 +256,8 @@ BY_NAME: Mapping[str, Callable[[TrainedModel], Measured]] = {
     WORD_SIMILARITY: _published_similarity,
     KL_RANK: _kl_rank,
     GRADIENT_BOTTLENECK: _gradient_bottleneck,
-    BENT_SOFTMAX: partial(_bent_softmax, bends=SOFTCAPS),
-    TURNED_SOFTMAX: partial(_bent_softmax, bends=TURNS),
+    BENT_SOFTMAX: partial(_bent_softmax, word="bent", bends=SOFTCAPS),
+    TURNED_SOFTMAX: partial(_bent_softmax, word="turned", bends=TURNS),
     CENTRED_SPECTRUM: _centred_spectrum,
     SPECTRUM_BY_EPOCH: lambda trained: Measured(ranks_by_epoch_metrics(trained.epochs)),
 }

@@ -13,7 +13,7 @@ from scipy.special import expit, log_softmax
 
 from tests.support import tiny_trial as tiny
 from tests.trainables.measurements.test_kl_rank import brute_force
-from trainables.config import BENT_SOFTMAX, GssConfig, SoftmaxConfig
+from trainables.config import BENT_SOFTMAX, TURNED_SOFTMAX, GssConfig, SoftmaxConfig
 from trainables.measurements import context_vectors, matrix_spectrum, measure, press_rank
 from trainables.runtime import Runtime
 from trainables.trial_folder.metrics import check_metrics
@@ -67,3 +67,20 @@ def test_other_layers_are_not_bent() -> None:
     model = tiny.spread(config.output_layer)
     measurements = measure([BENT_SOFTMAX], model, tiny.corpus(), config, Runtime())
     assert measurements == {BENT_SOFTMAX: ({}, None)}
+
+
+def test_turned_softmax_equals_numpy() -> None:
+    corpus, config = tiny.corpus(), tiny.trial(output_layer=SoftmaxConfig())
+    model = tiny.spread(SoftmaxConfig())
+    hidden = context_vectors(model, corpus.test, window=70).numpy()
+    weights = model.state_dict()
+    logits = hidden @ weights["embedding_VD"].numpy().T + weights["output.bias_V"].numpy()
+    found = measure([BENT_SOFTMAX, TURNED_SOFTMAX], model, corpus, config, Runtime())
+    turned = found[TURNED_SOFTMAX].metrics
+    for eps in (0.01, 0.1, 1):
+        log_q = log_softmax((logits + eps * np.logaddexp(0, logits)) / (1 + eps), axis=1)
+        name = f"turned softplus {eps:g}"
+        kl = mean_kl(log_softmax(logits, axis=1), log_q)
+        assert turned[f"{name} kl_from_softmax"] == pytest.approx(kl, rel=1e-6, abs=1e-12)
+        assert turned[f"{name} press_rank"] == press_rank(matrix_spectrum(log_q))
+    assert not turned.keys() & found[BENT_SOFTMAX].metrics.keys()
