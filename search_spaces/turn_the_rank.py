@@ -82,9 +82,13 @@ def label(config: AnyConfig) -> str:
 
 
 def corner(configs: Sequence[AnyConfig]) -> list[AnyConfig]:
-    """Return softmax and the strongest bend of each family."""
+    """Return LSTMs with softmax and the strongest bend of each family."""
     layers = [LAYERS[name] for name in CORNER]
-    return [config for config in configs if output_layer_of(config) in layers]
+    return [
+        config
+        for config in configs
+        if output_layer_of(config) in layers and not isinstance(config, TransformerTrialConfig)
+    ]
 
 
 STUDY = Study(

@@ -24,7 +24,7 @@ NUMBERS = re.compile(
     | (mean_)?vanishing_.* | effective_rank_.* | log10_condition(_nonzero|_excess)?
     | first_half_r2 | input_spread | noisy_.* | round_trip\ .* | similarity.*
     | gradient_(lost_share|angle_degrees|norm_lost(_null)?|contexts) | centred_.*
-    | (word_pairs|bent)\ .*""",
+    | (word_pairs|bent|turned)\ .*""",
     re.VERBOSE,
 )
 SETTINGS = {key for kind in KINDS for key in kind.model_fields}
