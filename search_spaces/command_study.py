@@ -85,7 +85,7 @@ def define(command: str, options: Mapping[str, Sequence[str]]) -> str:
 
 
 def redefine(definition: str) -> str:
-    """Return a stored definition with the files of now. Raises the errors of `define`."""
+    """Return a stored definition with its files as they are now. Raises the errors of `define`."""
     content = _read(definition)
     return define(content.command, content.options)
 

@@ -85,16 +85,16 @@ def corner(trials: Sequence[DirichletConfig]) -> list[DirichletConfig]:
 def _claims() -> Iterator[Claim]:
     better_modes = "monotonic functions match more modes at small d than linear softmax"
     equal_results = "similar results for cross-entropy and other alphas"
-    everywhere = (
+    of_few_units = (
         (better_modes, MODES, ALPHAS[:1]),
         (equal_results, MODES, ALPHAS[1:]),
         (equal_results, GAP, ALPHAS),
     )
-    where_large_runs = ((better_modes, MODES, ALPHAS[:1]), (equal_results, GAP, ALPHAS[:1]))
+    of_many_units = ((better_modes, MODES, ALPHAS[:1]), (equal_results, GAP, ALPHAS[:1]))
     for layer, claims in (
-        ("lms_plif", everywhere),
-        (f"monotone_nn {UNITS}", everywhere),
-        (f"monotone_nn {MANY_UNITS}", where_large_runs),
+        ("lms_plif", of_few_units),
+        (f"monotone_nn {UNITS}", of_few_units),
+        (f"monotone_nn {MANY_UNITS}", of_many_units),
     ):
         for text, metric, panels in claims:
             yield Claim(

@@ -48,8 +48,7 @@ def _piecewise(x: Any) -> Any:
 def _power(x: Any, exponent: int) -> Any:
     from trainables.measurements import PRIME
 
-    x %= PRIME
-    power = x
+    power = x = x % PRIME
     for _ in range(exponent - 1):
         power = power * x % PRIME
     return power
@@ -100,5 +99,6 @@ def _ranks() -> Iterator[tuple[str, int, int]]:
     from trainables.measurements import rank_modulo_prime
 
     for width in WIDTHS:
+        product = factor_product(ROWS, width)
         for name, _, function, _ in FUNCTIONS:
-            yield name, width, rank_modulo_prime(function(factor_product(ROWS, width)))
+            yield name, width, rank_modulo_prime(function(product))

@@ -197,7 +197,7 @@ def _with_derived(metrics: Mapping[str, Any], config: Mapping[str, Any]) -> dict
     if "gradient_norm_lost" in metrics:
         width = next(filter(None, map(config.get, HEAD_WIDTHS)), math.nan)
         words = metrics.get("rank_columns") or metrics.get("kl_rank_columns") or math.nan
-        # A random direction among V has this part outside d of them, in the root mean square.
+        # Root mean square of the part of a random unit vector outside d of its V dimensions.
         additions["gradient_norm_lost_null"] = math.sqrt(max(1 - width / words, 0.0))
     return {**metrics, **{name: value for name, value in additions.items() if math.isfinite(value)}}
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
+from orchestrator.command import options
 from orchestrator.command.options import console, print_document, print_out
 from orchestrator.words import counted
 from search_spaces.analyses import Comparison
@@ -23,12 +24,12 @@ if TYPE_CHECKING:
 
 MOST_SEEDS = 20
 STATUS = {"a_better": 0, "b_better": 1, "equivalent": 3}
-NOT_SETTLED, INTERRUPTED = 4, 130
+NOT_SETTLED = 4
 
 
 @dataclass(frozen=True)
 class Question:
-    """Arguments and options of `compare` that `run` has not."""
+    """Arguments and options that only `compare` has."""
 
     a: Annotated[str, Argument(metavar="A", help="A setting of the study.")]
     b: Annotated[str, Argument(metavar="B", help="Another setting.")]
@@ -51,7 +52,7 @@ class Question:
             f"number of seeds. [default: {MOST_SEEDS}, without --seeds]",
         ),
     ] = None
-    output: Annotated[Literal["text", "json"], Option("--format", help="Output format.")] = "text"
+    output: options.TextFormat = "text"
 
 
 def sides_plan(chosen: Iterable[tuple[Study, Scale, str, PlanRequest]], question: Question) -> Plan:
@@ -77,18 +78,18 @@ def sides_plan(chosen: Iterable[tuple[Study, Scale, str, PlanRequest]], question
 
 
 def print_answer(
-    plan: Plan, options: RunOptions, typed: Typed, question: Question, *, again: bool
+    plan: Plan, run_options: RunOptions, typed: Typed, question: Question, *, again: bool
 ) -> int:
     """Train what is missing, print the verdict and return the exit status."""
     from orchestrator.cluster import shared
-    from orchestrator.sweep import compare_sides
+    from orchestrator.sweep import INTERRUPTED, compare_sides
 
-    options.storage.check()
+    run_options.storage.check()
     metric = question.metric or plan.study.goal.metric
     with shared():
         answer = compare_sides(
             plan,
-            options,
+            run_options,
             typed,
             console(stderr=True),
             metric=metric,
@@ -114,9 +115,9 @@ def _next_command(answer: Answer, question: Question, study: str, typed: Typed) 
     if (needed := answer.verdict.pairs_needed) is None:
         return None
     most = max(needed + answer.seeds - answer.verdict.pairs, answer.seeds + 1)
-    options = {**typed.options, "--until-settled": [str(most)]}
-    options.pop("--seeds", None)
-    return command_line("compare", study, question.a, question.b, options=options)
+    words = {**typed.options, "--until-settled": [str(most)]}
+    words.pop("--seeds", None)
+    return command_line("compare", study, question.a, question.b, options=words)
 
 
 def _record(

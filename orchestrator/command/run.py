@@ -1,4 +1,4 @@
-"""The commands that train: `run`, `retry`, `command`, `work` and `slurm`."""
+"""The commands that train: `run`, `retry`, `compare`, `command`, `work` and `slurm`."""
 
 from __future__ import annotations
 
@@ -200,7 +200,8 @@ def run(
     )
     is_retry = retry or context.info_name == "retry"
     all_options = options.typed_options(context)
-    hidden_options = DEFINING if is_command_line else [f"--{name}" for name in others]
+    added_options = () if is_comparison else [f"--{name}" for name in others]
+    hidden_options = DEFINING if is_command_line else added_options
     typed_options = {k: v for k, v in all_options.items() if k not in hidden_options}
     if is_command_line:
         study, request = define(study, all_options), PlanRequest(data_dir=folder)
@@ -253,8 +254,7 @@ def run(
         for plan, number in zip(plans, gpus, strict=True)
     ]
     if is_comparison:
-        typed = Typed(study=study, options=all_options)
-        raise Exit(print_answer(*runs[0][:2], typed, question, again=is_retry))
+        raise Exit(print_answer(*runs[0], question, again=is_retry))
     if is_job_array:
         if others["script"] is not None and len(runs) > 1:
             raise UserError("--script: a script is for one study and corpus. Name one of each.")

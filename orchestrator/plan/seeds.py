@@ -14,7 +14,7 @@ from trainables.errors import UserError
 
 MAX_SEEDS = 1000
 """Largest number of seeds of a trial."""
-SEEDS = (*RANDOM_SEEDS, *range(10_001, 10_001 + MAX_SEEDS))
+SEEDS = (*RANDOM_SEEDS, *range(10_001, 10_001 + MAX_SEEDS - len(RANDOM_SEEDS)))
 """Random seeds; those after the first ten are above them all."""
 
 
@@ -22,22 +22,19 @@ def seed_count(
     study: Study,
     scale: Scale,
     study_configs: Sequence[AnyConfig],
-    resolved_configs: Sequence[AnyConfig],
     requested: int | None,
 ) -> int:
     """Return the number of seeds per setting: `requested`, or by default the study's number.
 
-    `resolved_configs` are the configs after scale and `--set`. Raises UserError for an invalid
-    number, or if the study cannot use more seeds.
+    Raises UserError for an invalid number, or if the study cannot use more seeds.
     """
     count = study.seeds_at(scale.name) if requested is None else requested
     if requested is None and count == 1:
         return 1
     option = "--seeds" if requested is not None else f"the field seeds of {study.name}"
     refuse_seeds(study, study_configs, option=option)
-    maximum = 1 + min(len(_further_seeds(config)) for config in resolved_configs)
-    if not 1 <= count <= maximum:
-        raise UserError(f"{option}: takes 1 to {maximum} seeds per setting; got {count}.")
+    if not 1 <= count <= MAX_SEEDS:
+        raise UserError(f"{option}: takes 1 to {MAX_SEEDS} seeds per setting; got {count}.")
     return count
 
 
@@ -59,12 +56,12 @@ def repeat_with_seeds(
     """
     if count == 1:
         return list(trials)
+    seeds = [(config.seed, *_further_seeds(config)) for _, config in trials]
     rounds = [
-        (name, config.model_copy(update={"seed": seeds[number]}))
+        (name, config.model_copy(update={"seed": seeds_of_trial[number]}))
         for number in range(count)
-        for name, config in trials
+        for (name, config), seeds_of_trial in zip(trials, seeds, strict=True)
         if not (number and isinstance(config, TrueRankConfig))
-        for seeds in [(config.seed, *_further_seeds(config))]
     ]
     return [(f"{group_of(name)} seed={config.seed}", config) for name, config in rounds]
 
@@ -73,7 +70,7 @@ def random_seeds(config: AnyConfig) -> Sequence[int]:
     """Return the seeds of comparisons; they do not depend on a built-in config's own seed."""
     if isinstance(config, Trainable | Command):
         return range(config.seed, config.seed + MAX_SEEDS)
-    return SEEDS[:MAX_SEEDS]
+    return SEEDS
 
 
 def _further_seeds(config: AnyConfig) -> Sequence[int]:

@@ -63,7 +63,7 @@ def named_trials(
             for name, config in zip(names, resolved_configs, strict=True)
             if not single_ids or config.trial_id not in single_ids or has_any(config, keys)
         ]
-    count = seed_count(study, scale, all_configs, [config for _, config in trials], request.seeds)
+    count = seed_count(study, scale, all_configs, request.seeds)
     repeated_trials = repeat_with_seeds(trials, count)
     if request.all_trials:  # at a small scale, some trials may be equal
         repeated_trials = list(

@@ -100,8 +100,8 @@ def _pairs(
             f"--metric: the trials have no metric {metric!r}: {did_you_mean(metric, names)}they "
             f"have {listed(names)}. Choose one of them."
         )
-    found = {record["trial_id"]: record.get(metric) for record in results.records}
-    values = [found.get(trial_id) for trial_id in ids]
+    value_by_id = {record["trial_id"]: record.get(metric) for record in results.records}
+    values = list(map(value_by_id.get, ids))
     return [
         (a, b)
         for a, b in zip(values[::2], values[1::2], strict=True)

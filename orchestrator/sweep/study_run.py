@@ -86,7 +86,8 @@ def run_study(
             if not store.trials(plan.key):  # a failed download leaves no empty study
                 ensure_texts(plan, Console(quiet=True))
             if adds:
-                members = _add(plan, store)
+                _add(plan, store)
+                members = plan.trials
             else:
                 members = _register(plan, store, console) if tuner is None else tuner.start()
         threading.Thread(
@@ -148,14 +149,13 @@ def _register(plan: Plan, store: Store, console: Console) -> list[PlannedTrial]:
     return trials
 
 
-def _add(plan: Plan, store: Store) -> list[PlannedTrial]:
-    trials = list(plan.trials)
+def _add(plan: Plan, store: Store) -> None:
     while True:
         rows = store.trials(plan.key)
         ids = [row.trial_id for row in rows]
-        new = [trial for trial in trials if trial.trial_id not in ids]
+        new = [trial for trial in plan.trials if trial.trial_id not in ids]
         if not new or store.register(plan.key, [*rows, *new], instead_of=ids):
-            return trials
+            return
 
 
 def _tuner(plan: Plan, store: Store, *, plans: bool = True) -> Tuner | None:
