@@ -73,7 +73,8 @@ def sides_plan(chosen: Iterable[tuple[Study, Scale, str, PlanRequest]], question
             f"--metric: neither a high nor a low {metric} is better, as far as is known. Name a "
             f"metric that can be better, such as {study.goal.metric}."
         )
-    study = replace(study, analyses=(Comparison(metric=metric),))  # the plan checks its metric
+    # The plan checks the metric. A study without a source names no command at paper scale.
+    study = replace(study, source="", analyses=(Comparison(metric=metric),))
     return comparison_plan(study, scale, corpus, request, (question.a, question.b), count)
 
 

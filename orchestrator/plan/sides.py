@@ -43,7 +43,7 @@ def comparison_plan(
         for seed in random_seeds(a)[:seeds]
         for group, config in groups
     )
-    return replace(plan, trials=trials, seeds=seeds)
+    return replace(plan, trials=trials, seeds=seeds, settings=len(groups))
 
 
 def _group(plan: Plan, side: str) -> tuple[str, AnyConfig]:

@@ -58,7 +58,7 @@ def compare_sides(
         return None
     most = len(plan.trials) // 2
     for seeds in looks(len(_pairs(plan, options, metric)), most) if sequential else (most,):
-        looked = replace(plan, trials=plan.trials[: 2 * seeds])
+        looked = replace(plan, trials=plan.trials[: 2 * seeds], seeds=seeds)
         if run(looked, adds=True) == INTERRUPTED:
             return None
         verdict = judge_pairs(
