@@ -29,7 +29,7 @@ VERDICTS = ("a_better", "b_better", "equivalent", "no_difference_shown")
 
 def verdict(pairs: np.ndarray, *, margin: float, sequential: bool) -> tuple[str, int]:
     """Return the verdict on simulated pairs and the number of pairs that were looked at."""
-    for count in looks(5, len(pairs)) if sequential else (len(pairs),):
+    for count in looks(len(pairs)) if sequential else (len(pairs),):
         result = judge_pairs(pairs[:count], margin=margin, sequential=sequential)
         if result.verdict not in ("no_difference_shown", "too_few_seeds"):
             return result.verdict, count

@@ -62,7 +62,7 @@ def judge_pairs(
     n, sd, difference = test["pairs"], test["sd_difference"], test["difference"]
     interval = p = None
     within, detectable = test["equal_within"], test["detectable_difference"]
-    if n > 1 and (p := test["difference_p"]) is not None:
+    if (p := test["difference_p"]) is not None:
         interval = Interval(test["difference_low"], test["difference_high"])
         if sequential:
             half = float(_sequential_t(np.array([n]))[0]) * sd / math.sqrt(n)
@@ -72,7 +72,7 @@ def judge_pairs(
     outcome: Outcome = "too_few_seeds" if n < FEWEST else "no_difference_shown"
     needed = None
     if interval is not None:
-        if within is not None and within < margin:
+        if within < margin:
             outcome = "equivalent"
         elif 0 not in interval:
             outcome = "a_better" if (difference < 0) == lower_is_better else "b_better"
@@ -86,8 +86,8 @@ def judge_pairs(
         difference=difference,
         interval=interval,
         p=p,
-        detectable_difference=detectable if n > 1 else None,
-        equal_within=within if n > 1 else None,
+        detectable_difference=detectable,
+        equal_within=within,
         pairs_needed=needed,
         missing="" if interval else test["missing"],
     )

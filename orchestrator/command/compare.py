@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any
@@ -22,9 +23,8 @@ if TYPE_CHECKING:
     from search_spaces.scales import Scale
     from search_spaces.study import Study
 
-MOST_SEEDS = 20
+MOST_SEEDS, LIMIT = 20, 1000
 STATUS = {"a_better": 0, "b_better": 1, "equivalent": 3}
-NOT_SETTLED = 4
 
 
 @dataclass(frozen=True)
@@ -57,13 +57,16 @@ class Question:
 
 def sides_plan(chosen: Iterable[tuple[Study, Scale, str, PlanRequest]], question: Question) -> Plan:
     """Return the plan of A and B. Raises UserError for wrong sides, options or corpora."""
-    from orchestrator.plan import MAX_SEEDS, comparison_plan
+    from orchestrator.plan import comparison_plan
 
     if question.seeds is not None and question.until_settled is not None:
         raise UserError("--seeds: --until-settled chooses the number. Leave one of them out.")
     count = question.until_settled or (MOST_SEEDS if question.seeds is None else question.seeds)
-    if not 2 <= count <= MAX_SEEDS:
-        raise UserError(f"--seeds: takes 2 to {MAX_SEEDS:,}; got {count}. Correct it.")
+    if not (2 <= count <= LIMIT and question.margin < math.inf):
+        raise UserError(
+            f"compare: --seeds and --until-settled take 2 to {LIMIT:,}, --margin a finite number. "
+            "Correct it."
+        )
     (study, scale, corpus, request), *more = chosen
     if more:
         raise UserError("compare: needs one study and one --corpus. Name one of each.")
@@ -71,7 +74,7 @@ def sides_plan(chosen: Iterable[tuple[Study, Scale, str, PlanRequest]], question
     if study.goal.mode_of(metric) is None:
         raise UserError(
             f"--metric: neither a high nor a low {metric} is better, as far as is known. Name a "
-            f"metric that can be better, such as {study.goal.metric}."
+            "metric that can be better."
         )
     # The plan checks the metric. A study without a source names no command at paper scale.
     study = replace(study, source="", analyses=(Comparison(metric=metric),))
@@ -107,15 +110,15 @@ def print_answer(
     else:
         for line in _lines(answer, metric, question, command):
             print_out(line)
-    return STATUS.get(answer.verdict.verdict, NOT_SETTLED)
+    return STATUS.get(answer.verdict.verdict, 4)
 
 
 def _next_command(answer: Answer, question: Question, study: str, typed: Typed) -> str | None:
     from orchestrator.sweep import command_line
 
-    if (needed := answer.verdict.pairs_needed) is None:
+    needed, lost = answer.verdict.pairs_needed, answer.seeds - answer.verdict.pairs
+    if needed is None or (most := max(needed + lost, answer.seeds + 1)) > LIMIT:
         return None
-    most = max(needed + answer.seeds - answer.verdict.pairs, answer.seeds + 1)
     words = {**typed.options, "--until-settled": [str(most)]}
     words.pop("--seeds", None)
     return command_line("compare", study, question.a, question.b, options=words)
@@ -165,6 +168,6 @@ def _lines(answer: Answer, metric: str, question: Question, command: str | None)
         yield f"{seeds} find a difference of {verdict.detectable_difference:.3g} with 80% power."
     if verdict.pairs < answer.seeds:
         lost = counted(answer.seeds - verdict.pairs, "seed")
-        yield f"{lost} failed or diverged on a side and gave no pair. Causes: {PROGRAM} status"
+        yield f"{lost} gave no pair. `{PROGRAM} status` has causes; --retry runs failures again."
     if command is not None:
         yield f"About {verdict.pairs_needed} pairs would settle it: {command}"

@@ -51,7 +51,7 @@ MAX_STARTS = 3
 """The guard gives up after this many starts in a row without an ended trial."""
 JOB_CONTROL = (signal.SIGTSTP, signal.SIGCHLD)
 CRASH_SIGNALS = (signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE)
-GIVEN_UP_STATUS = 3
+GIVEN_UP_STATUS = 5
 STOPPED_STATES = (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP)
 ORDERLY_STATUSES = (0, 1, 2)
 """Exit statuses of a command that has removed its temporary files."""

@@ -53,7 +53,7 @@ def require_names(study: Study, configs: Sequence[AnyConfig]) -> None:
         for name in request.metric_names:
             if not any(fnmatchcase(name, metric) for metric in metrics | keys):
                 raise UserError(
-                    f"study {study.name}: an analysis uses the metric {name!r}, which its trials "
+                    f"study {study.name}: an analysis or --metric uses {name!r}, which its trials "
                     f"do not have: {did_you_mean(name, metrics)}See docs/measurements.md."
                 )
 

@@ -9,7 +9,7 @@ from orchestrator.plan.seeds import random_seeds
 from orchestrator.plan.study_plan import Plan, make_plan
 from orchestrator.store import PlannedTrial
 from orchestrator.variants import apply_settings, combinations, parse_settings
-from orchestrator.words import listed
+from orchestrator.words import some_of
 from search_spaces.scales import Scale
 from search_spaces.study import Study, group_of
 from trainables.config import AnyConfig
@@ -56,11 +56,11 @@ def _group(plan: Plan, side: str) -> tuple[str, AnyConfig]:
     else:
         raise UserError(
             f"{side!r}: {plan.study.name} has no such setting: {did_you_mean(side, groups)}it has "
-            f"{listed([*groups][::-1])}. Choose one of them, and add KEY=VALUE to change it."
+            f"{some_of([*map(repr, groups)][::-1], 12)}. Choose one; KEY=VALUE changes it."
         )
     [values, *others] = combinations(parse_settings(words[length:]))
-    if others:
-        raise UserError(f"{side!r}: a side has one value per key. Choose one.")
+    if others or "seed" in values:
+        raise UserError(f"{side!r}: a side has one value per key, and no seed. Correct it.")
     [config] = apply_settings([config], values)
     names = (
         name

@@ -48,7 +48,7 @@ def compare_sides(
     """Run the missing trials of both sides, and return the verdict; None if interrupted.
 
     The plan has a trial of A and one of B for each seed. A sequential comparison starts with five
-    seeds, or as many as there are pairs, and trains further seeds only until there is a verdict.
+    seeds and trains further ones only until there is a verdict.
     `again` first runs the failed and diverged trials again.
     """
     from orchestrator.analysis import judge_pairs
@@ -57,12 +57,12 @@ def compare_sides(
     if again and run(plan, again=True, adds=True) == INTERRUPTED:
         return None
     most = len(plan.trials) // 2
-    for seeds in looks(len(_pairs(plan, options, metric)), most) if sequential else (most,):
+    for seeds in looks(most) if sequential else (most,):
         looked = replace(plan, trials=plan.trials[: 2 * seeds], seeds=seeds)
         if run(looked, adds=True) == INTERRUPTED:
             return None
         verdict = judge_pairs(
-            _pairs(looked, options, metric, check=True),
+            _pairs(looked, options, metric),
             margin=margin,
             lower_is_better=plan.study.goal.sign(metric) > 0,
             sequential=sequential,
@@ -72,21 +72,22 @@ def compare_sides(
     return Answer(verdict=verdict, seeds=seeds)
 
 
-def looks(done: int, most: int) -> Iterator[int]:
-    """Yield the numbers of seeds after which a sequential comparison looks at its verdict."""
-    seeds = min(most, max(FIRST_LOOK, done))
-    yield seeds
+def looks(most: int) -> Iterator[int]:
+    """Yield the numbers of seeds after which a sequential comparison looks at its verdict.
+
+    They do not depend on the trials that are done, so the same command gives the same answer.
+    """
+    seeds = FIRST_LOOK
     while seeds < most:
-        seeds = min(most, math.ceil(GROWTH * seeds))
         yield seeds
+        seeds = math.ceil(GROWTH * seeds)
+    yield most
 
 
-def _pairs(
-    plan: Plan, options: RunOptions, metric: str, *, check: bool = False
-) -> list[tuple[float, float]]:
+def _pairs(plan: Plan, options: RunOptions, metric: str) -> list[tuple[float, float]]:
     """Return the values of a metric at each seed that both sides have done.
 
-    If `check`, raises UserError for a metric that no done trial has.
+    Raises UserError for a metric that no done trial has.
     """
     from orchestrator.analysis import flatten
     from orchestrator.store import open_store
@@ -95,7 +96,7 @@ def _pairs(
     with open_store(options.store_url) as store:
         results = flatten(store.results(plan.key, only=ids))
     names = results.metric_columns
-    if check and names and metric not in names:
+    if names and metric not in names:
         raise UserError(
             f"--metric: the trials have no metric {metric!r}: {did_you_mean(metric, names)}they "
             f"have {listed(names)}. Choose one of them."

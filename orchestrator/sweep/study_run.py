@@ -111,12 +111,14 @@ def run_study(
         rows = store.trials(plan.key)
         if summary.interrupted:
             done_count = sum(row.state == "done" for row in rows)
-            print_line(f"Interrupted with {done_count} of {plan.total} trials done: {GO_ON}")
+            total = max(plan.total, len(rows))  # `compare` adds to a study with more trials
+            print_line(f"Interrupted with {done_count} of {total} trials done: {GO_ON}")
             return INTERRUPTED
         if again and (full_tuner := _tuner(plan, store)) is not None and not full_tuner.over:
             command = command_line(*command_words(typed.study), options=typed.options)
             print_line(f"The study has more trials. Run them with: {command}")
         if adds:
+            _add(plan, store)  # a run of the study, at the same time, may have left them out
             return 0
         is_complete = all(row.state in COMPLETE for row in rows)
         if is_complete and not summary.measurement_failures and options.keep_weights != "all":
@@ -155,7 +157,8 @@ def _add(plan: Plan, store: Store) -> None:
         ids = [row.trial_id for row in rows]
         new = [trial for trial in plan.trials if trial.trial_id not in ids]
         if not new or store.register(plan.key, [*rows, *new], instead_of=ids):
-            return
+            break
+    store.reset([trial.trial_id for trial in plan.trials], states=("pruned",))
 
 
 def _tuner(plan: Plan, store: Store, *, plans: bool = True) -> Tuner | None:

@@ -11,6 +11,7 @@ from tests.support.command import results_table, sweep
 from tests.support.json_page import check
 
 STUDY = """import random
+import sqlite3
 from pathlib import Path
 from search_spaces.study import Study
 from trainables.config import Trainable
@@ -24,6 +25,9 @@ class Guess(Trainable):
             print(self.skill, trial.seed, file=file)
         if self.skill == 9 and trial.seed == 1 and Path({log!r} + ".unlucky").exists():
             raise ValueError("no luck")
+        if trial.seed == 2 and Path({log!r} + ".planned").exists():  # a run registers other trials
+            with sqlite3.connect({store!r}) as store:
+                store.execute("DELETE FROM study_trial WHERE name LIKE 'skill=0 %'")
         common, own = random.Random(trial.seed), random.Random(f"{{self.skill}} {{trial.seed}}")
         return {{"score": 10 * common.random() + self.skill + self.spread * own.random()}}
 
@@ -37,7 +41,8 @@ STUDY = Study(
 class Compared:
     def __init__(self, folder: Path) -> None:
         self.study, self.log, self.storage = folder / "guess.py", folder / "log", folder / "results"
-        self.study.write_text(STUDY.format(log=str(self.log)))
+        store = str(self.storage / "results.db")
+        self.study.write_text(STUDY.format(log=str(self.log), store=store))
 
     def __call__(self, *words: str) -> CompletedProcess[str]:
         return sweep("compare", self.study, *words, "--storage", self.storage)
@@ -115,9 +120,24 @@ def test_failed_seed_gives_no_pair(compared: Compared) -> None:
     unlucky.touch()
     answer = compared(*words)
     assert answer.returncode == 0
-    assert "2 pairs" in answer.stdout and "1 seed failed" in answer.stdout
+    assert "2 pairs" in answer.stdout and "1 seed gave no pair" in answer.stdout
     unlucky.unlink()
     assert "3 pairs" in compared(*words, "--retry").stdout
+
+
+def test_lost_seeds_do_not_change_the_looks(compared: Compared) -> None:
+    compared.log.with_suffix(".unlucky").touch()
+    words = ("skill=9", "skill=0", "--until-settled", "30", "--format", "json")
+    first = document(compared(*words))
+    assert first["verdict"] == "a_better" and first["pairs"] == first["seeds"] - 1
+    trained = compared.trained()
+    assert document(compared(*words)) == first and compared.trained() == trained
+
+
+def test_other_plan_leaves_pairs(compared: Compared) -> None:
+    compared.log.with_suffix(".planned").touch()
+    answer = compared("skill=3", "skill=0", "--seeds", "5", "--format", "json")
+    assert document(answer)["pairs"] == 5 and answer.returncode == 0
 
 
 @pytest.mark.parametrize(
@@ -125,7 +145,10 @@ def test_failed_seed_gives_no_pair(compared: Compared) -> None:
     [
         (("skill=1", "skill=0"), "no such setting"),
         (("skill=0", "skill=0"), "the same settings"),
-        (("skill=3", "skill=0", "--seeds", "1"), "takes 2"),
+        (("skill=3", "skill=0", "--seeds", "1"), "take 2"),
+        (("skill=3", "skill=0", "--until-settled", "1001"), "take 2"),
+        (("skill=3", "skill=0", "--margin", "inf"), "finite"),
+        (("skill=3", "skill=0 seed=7"), "no seed"),
         (("skill=3", "skill=0", "--seeds", "5", "--until-settled", "9"), "Leave one"),
         (("skill=3", "skill=0", "--metric", "height"), "neither"),
         (("skill=3", "skill=0 taste=2"), "taste"),

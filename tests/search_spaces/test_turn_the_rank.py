@@ -20,9 +20,9 @@ FUNCTIONS = ("softmax", *TURNS)
 EFFECTS = dict(zip(FUNCTIONS, (0, 0.0, 0.001, 0.004, 0.01, 0.0005, 0.0, 0.002), strict=True))
 
 
-def trials() -> pd.DataFrame:
+def trials(model: str = "LSTM", seed: int = 0) -> pd.DataFrame:
     """Return trials with known effects: ln(perplexity) has a seed's effect and a function's."""
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(seed)
     seed_effects = rng.normal(scale=0.05, size=SEEDS)
     rows = []
     for seed, common in enumerate(seed_effects):
@@ -30,7 +30,7 @@ def trials() -> pd.DataFrame:
             loss = 4.5 + common + effect + rng.normal(scale=0.001)
             rank = 26 * 1.5**index * math.exp(rng.normal(scale=0.02))
             row: dict[str, Any] = {
-                "group": f"LSTM {function}",
+                "group": f"{model} {function}",
                 "seed": seed,
                 "test_perplexity": math.exp(loss),
                 "press_rank": rank,
@@ -47,9 +47,9 @@ def trials() -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def wide(frame: pd.DataFrame, metric: str) -> np.ndarray:
+def wide(frame: pd.DataFrame, metric: str = "test_perplexity", model: str = "LSTM") -> np.ndarray:
     table = frame.pivot_table(index="seed", columns="group", values=metric)
-    return np.log(table[[f"LSTM {name}" for name in FUNCTIONS]].to_numpy())
+    return np.log(table[[f"{model} {name}" for name in FUNCTIONS]].to_numpy())
 
 
 def tables(parts: list[Any]) -> pd.DataFrame:
@@ -58,20 +58,22 @@ def tables(parts: list[Any]) -> pd.DataFrame:
 
 
 def test_equivalence_finds_small_effects_only() -> None:
-    frame = trials()
-    table = tables(turned_ranks.equivalence(frame)).set_index("function")
-    losses, p_values = wide(frame, "test_perplexity"), []
-    for column in range(1, len(FUNCTIONS)):
-        difference = losses[:, column] - losses[:, 0]
-        p_values.append(
-            max(
-                stats.ttest_1samp(difference, 0.004, alternative="less").pvalue,
-                stats.ttest_1samp(difference, -0.004, alternative="greater").pvalue,
+    lstm, transformer = trials(), trials(model="Transformer", seed=1)
+    table = tables(turned_ranks.equivalence(pd.concat([lstm, transformer])))
+    p_values = []
+    for losses in (wide(lstm), wide(transformer, model="Transformer")):
+        for column in range(1, len(FUNCTIONS)):
+            difference = losses[:, column] - losses[:, 0]
+            p_values.append(
+                max(
+                    stats.ttest_1samp(difference, 0.004, alternative="less").pvalue,
+                    stats.ttest_1samp(difference, -0.004, alternative="greater").pvalue,
+                )
             )
-        )
     order = np.argsort(p_values)
     holm = np.maximum.accumulate(np.sort(p_values) * np.arange(len(order), 0, -1)).clip(max=1)
     assert table["equivalence p (Holm)"].to_numpy()[order] == pytest.approx(holm)
+    table = table[table["model"] == "LSTM"].set_index("function")
     verdicts = dict(zip(table.index.str.removesuffix(" *"), table["equivalent"], strict=True))
     assert verdicts["tanh 1000"] == verdicts["softplus 0.1"] == "yes"
     assert verdicts["tanh 15"] == verdicts["tanh 30"] == "not shown"

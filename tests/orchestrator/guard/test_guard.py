@@ -183,7 +183,7 @@ def test_command_restarts_on_request(start: Start, tmp_path: Path) -> None:
     start_again("Ray's process gcs_server died")
 """
     status, stderr = end(start(body, wait=False))
-    assert status == 3
+    assert status == 5
     *again, given_up = stderr.splitlines()
     assert set(again) == {"Ray's process gcs_server died. Restarting the sweep."}
     assert given_up.startswith("error: Ray's process gcs_server died. This happened 3 times")
