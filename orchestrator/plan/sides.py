@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from orchestrator.plan.request import PlanRequest
@@ -49,7 +50,7 @@ def comparison_plan(
 def _group(plan: Plan, side: str) -> tuple[str, AnyConfig]:
     """Return name and config of a side. A setting of the study keeps its name."""
     groups = {group_of(trial.name): trial.validated for trial in reversed(plan.trials)}
-    words = side.split(" ")
+    words = re.split(r" (?=\S+=)", side)
     for length in range(len(words), 0, -1):
         if config := groups.get(" ".join(words[:length])):
             break

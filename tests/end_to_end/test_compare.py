@@ -19,6 +19,7 @@ from trainables.config import Trainable
 class Guess(Trainable):
     skill: float = 0.0
     spread: float = 1.0
+    notes: dict[str, int] = {{}}
 
     def train(self, trial):
         with Path({log!r}).open("a") as file:
@@ -101,7 +102,8 @@ def test_sequential_comparison_stops_early(compared: Compared) -> None:
 
 
 def test_side_can_change_settings(compared: Compared) -> None:
-    answer = compared("skill=0", "skill=0 spread=5", "--seeds", "5", "--format", "json")
+    side = 'skill=0 spread=5 notes={"a": 1}'
+    answer = compared("skill=0", side, "--seeds", "5", "--format", "json")
     content = document(answer)
     assert content["mean_b"] > content["mean_a"] + 1 and content["verdict"] == "b_better"
 
