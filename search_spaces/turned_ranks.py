@@ -217,9 +217,9 @@ def dose_response(results: Any) -> list[Any]:
 
     The change is the slope times the distance of the lowest and the highest mean rank. Over seeds:
     each seed has a line of its own; Student's interval of their mean holds for these functions.
-    A seed for which all functions have the same rank has no line and is left out of it. Over
-    functions: one line through the functions' means; its interval also holds for functions of which
-    these are a sample.
+    A seed with the same rank for all functions has no line; the column "seeds" counts the others.
+    Over functions: one line through the functions' means; its interval also holds for functions of
+    which these are a sample.
     """
     rows = []
     for model, losses in _models(results):
@@ -227,16 +227,16 @@ def dose_response(results: Any) -> list[Any]:
             x_SF, y_SF = _rank_and_loss(results, metric, model, losses)
             mean_F = x_SF.mean(axis=0)
             span = float(np.ptp(mean_F))
-            moved = np.ptp(x_SF, axis=1) > 0
-            if moved.sum() < FEWEST_SEEDS or len(mean_F) < 3:
+            has_line_S = np.ptp(x_SF, axis=1) > 0
+            if has_line_S.sum() < FEWEST_SEEDS or len(mean_F) < 3:
                 continue
-            over_seeds = slope_within_seeds(x_SF[moved], y_SF[moved]).times(span)
+            over_seeds = slope_within_seeds(x_SF[has_line_S], y_SF[has_line_S]).times(span)
             over_functions = line(mean_F, y_SF.mean(axis=0)).times(span)
             rows.append(
                 {
                     "model": model,
                     "rank": rank,
-                    "seeds": int(moved.sum()),
+                    "seeds": int(has_line_S.sum()),
                     "lowest": math.exp(mean_F.min()),
                     "highest": math.exp(mean_F.max()),
                     "change of perplexity [95% over seeds]": over_seeds.percent(),

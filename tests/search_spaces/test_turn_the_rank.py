@@ -98,11 +98,11 @@ def test_dose_response_has_both_intervals() -> None:
 def test_seed_with_equal_ranks_has_no_slope() -> None:
     frame = trials()
     frame.loc[frame["seed"] < 4, "kl_rank_1e-2"] = 13
-    found = tables(turned_ranks.dose_response(frame)).set_index("rank").loc["KL rank (0.01 nats)"]
+    row = tables(turned_ranks.dose_response(frame)).set_index("rank").loc["KL rank (0.01 nats)"]
     x, y = wide(frame, "kl_rank_1e-2")[4:], wide(frame, "test_perplexity")[4:]
     slopes = [np.polyfit(*pair, 1)[0] for pair in zip(x, y, strict=True)]
-    assert found["seeds"] == SEEDS - 4
-    assert found["p (seeds)"] == pytest.approx(stats.ttest_1samp(slopes, 0).pvalue)
+    assert row["seeds"] == SEEDS - 4
+    assert row["p (seeds)"] == pytest.approx(stats.ttest_1samp(slopes, 0).pvalue)
 
 
 def test_slope_between_seeds_ignores_function_effects() -> None:
