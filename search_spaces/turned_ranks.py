@@ -46,9 +46,9 @@ class Estimate(NamedTuple):
         return f"{value:+.2f}% [{low:+.2f}, {high:+.2f}]"
 
     def factor(self) -> str:
-        """Return a difference of logarithms as a factor: "1.02 [0.99, 1.05]"."""
+        """Return a difference of logarithms as a factor: "1.020 [0.990, 1.050]"."""
         value, low, high = map(math.exp, self[:3])
-        return f"{value:.3g} [{low:.3g}, {high:.3g}]"
+        return f"{value:.3f} [{low:.3f}, {high:.3f}]"
 
 
 def student(value: float, error: float, df: int) -> Estimate:
