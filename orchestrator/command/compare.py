@@ -73,8 +73,8 @@ def sides_plan(chosen: Iterable[tuple[Study, Scale, str, PlanRequest]], question
     metric = question.metric or study.goal.metric
     if study.goal.mode_of(metric) is None:
         raise UserError(
-            f"--metric: neither a high nor a low {metric} is better, as far as is known. Name a "
-            "metric that can be better."
+            f"--metric: no metric {metric} is known to be better if high or if low. Name another, "
+            f"such as {study.goal.metric}."
         )
     # The plan checks the metric. A study without a source names no command at paper scale.
     study = replace(study, source="", analyses=(Comparison(metric=metric),))
@@ -160,7 +160,7 @@ def _lines(answer: Answer, metric: str, question: Question, command: str | None)
         low, high = verdict.interval
         yield (
             f"Difference, A minus B: {verdict.difference:+.4g} [{low:+.4g}, {high:+.4g}], p = "
-            f"{verdict.p:.2g}."
+            f"{verdict.p:.3g}."
         )
     if verdict.missing:
         yield f"There is no test: {verdict.missing}."

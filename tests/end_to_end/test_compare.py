@@ -152,7 +152,7 @@ def test_other_plan_leaves_pairs(compared: Compared) -> None:
         (("skill=3", "skill=0", "--margin", "inf"), "finite"),
         (("skill=3", "skill=0 seed=7"), "no seed"),
         (("skill=3", "skill=0", "--seeds", "5", "--until-settled", "9"), "Leave one"),
-        (("skill=3", "skill=0", "--metric", "height"), "neither"),
+        (("skill=3", "skill=0", "--metric", "height"), "such as score"),
         (("skill=3", "skill=0 taste=2"), "taste"),
     ],
 )
