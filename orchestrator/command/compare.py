@@ -73,8 +73,8 @@ def sides_plan(chosen: Iterable[tuple[Study, Scale, str, PlanRequest]], question
     metric = question.metric or study.goal.metric
     if study.goal.mode_of(metric) is None:
         raise UserError(
-            f"--metric: no metric {metric} is known to be better if high or if low. Name another, "
-            f"such as {study.goal.metric}."
+            f"--metric: it is not known whether a high or a low {metric} is better. Name another "
+            f"metric, such as {study.goal.metric}."
         )
     # The plan checks the metric. A study without a source names no command at paper scale.
     study = replace(study, source="", analyses=(Comparison(metric=metric),))
